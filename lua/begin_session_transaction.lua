@@ -69,8 +69,9 @@ h = h or '0'
 local over_p = mp and tonumber(value) > tonumber(mp) and 'max_value_usd_per_action'
 local over_n, over_v = used_n > max_n and 'max_actions', used_v > max_v and limit
 local over = over_p or over_n or over_v
-if over and not observes(r, used_n, used_v, max_v) then
-  note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
+if over and not observes(r, used_n, used_v, max_n, max_v) then
+  over = refusing(r, over_p, over_n, over_v)
+  note(session, events, audit, now, flags, over == over_p and 'P' or over == over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
   --@block show_leased v=v h=h lv=lv
   --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', over, n, ma, v, mv, h, x, gb}

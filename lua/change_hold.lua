@@ -91,8 +91,9 @@ if s_a then
   over_v = s_v + after > tonumber(s_mv) and tonumber(value) > tonumber(t_hv) and limit
   over_p = s_mp and tonumber(value) > math.max(s_mp, t_hv) and 'max_value_usd_per_action'
   over = over_p or over_v
-  if over and not observes(s_r, tonumber(s_n), s_v + after, tonumber(s_mv)) then
-    note(session, events, audit, now, flags, over_p and 'P' or 'V', 'session.limit_reached', 'limit', over)
+  if over and not observes(s_r, tonumber(s_n), s_v + after, s_ma, s_mv) then
+    over = refusing(s_r, over_p, false, over_v)
+    note(session, events, audit, now, flags, over == over_p and 'P' or 'V', 'session.limit_reached', 'limit', over)
     --@block show_leased v=s_v h=h lv=s_lv
     --@block show_delegated n=s_n v=s_v gb=s_gb r=s_r
     return {'limit', over, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}

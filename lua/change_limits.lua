@@ -22,9 +22,9 @@
 -- ARGV[10] = max_lease            s that a lease may last, '0' for no leases, '' to leave it
 -- ARGV[11] = enforcement          'enforce' or 'observe', '' to leave it
 -- ARGV[12] = max_per_action       micro-USD, '-' for none, '' to leave it
--- ARGV[13] = granted              for a session whose books another keeps: '<actions> <micro-USD> <ms since 1970> <times shortened>',
---                                 the highest limits and expiry that the one above grants; '' for none; '-' to
---                                 be told stale instead of making a change that nothing else refuses
+-- ARGV[13] = granted              for a session whose books another keeps: '<actions> <micro-USD> <ms since 1970> <times narrowed>',
+--                                 the highest limits and expiry that the one above grants, and o behind it when that observes; '' for
+--                                 none; '-' to be told stale instead of making a change that nothing else refuses
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
 --
@@ -37,7 +37,7 @@
 --         {'stale'}        the limits would exceed what is granted, or nothing is: it must be granted again
 --         {'beyond_parent'}  it would last longer than is granted
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
---         {'has_parent'}           a part of another session's limits cannot begin to observe
+--         {'parent_enforces'}      so the session cannot begin to observe
 -- Writes: HSET, HDEL and PEXPIRE session; PEXPIRE agent_sessions, session_transactions and requests; ZADD and PEXPIRE
 -- agent_open; XADD events
 --@include audit
@@ -65,7 +65,12 @@ h = h or '0'
 --@block new_limits
 local observed = r and string.find(r, 'o', 1, true)
 if enforcement == 'observe' and pa and not observed then
-  return {'has_parent'}
+  local narrowed, above = string.match(granted, ' (%d+)(o?)$')
+  if above ~= 'o' then
+    return {'parent_enforces'}
+  elseif narrowed ~= (sh or '0') then
+    return {'stale'} -- the one above may enforce meanwhile
+  end
 end
 local enforces = not observed and enforcement ~= 'observe'
 if enforces and max_actions ~= '' and tonumber(max_actions) < math.min(tonumber(n), tonumber(ma)) then

@@ -64,8 +64,9 @@ for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local wanted = ' ' .. scope .. ' '
   if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
     outcome = {'scope_not_held', scope}
-  elseif over and not observes(r, used_n + count, used_v + value + held, max_v) then
-    flags = note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
+  elseif over and not observes(r, used_n + count, used_v + value + held, max_n, max_v) then
+    over = refusing(r, over_p, over_n, over_v)
+    flags = note(session, events, audit, now, flags, over == over_p and 'P' or over == over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
     outcome = {'limit', over, string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   elseif limited and not counted then
     note_agent_limit(agent, events, audit, now, limited)

@@ -120,8 +120,9 @@ end
 local limit = value_limit(gb, mv)
 local over_n, over_v = after_n > max_n and 'max_actions', taken_v > max_v and limit
 local over = over_p or over_n or over_v
-if over and not observes(r, after_n, taken_v, max_v) then
-  note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
+if over and not observes(r, after_n, taken_v, max_n, max_v) then
+  over = refusing(r, over_p, over_n, over_v)
+  note(session, events, audit, now, flags, over == over_p and 'P' or over == over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
   --@block show_leased v=v h=h lv=lv
   --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', over, n, ma, v, mv, h, x, gb}

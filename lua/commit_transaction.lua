@@ -82,7 +82,7 @@ if s_a then
   end
   -- A session that has observed may have used more than its limit: what was held is charged all the same.
   local room = math.max(s_mv - s_v - held, hold and tonumber(t_hv) or 0)
-  local beyond = observes(s_r, tonumber(s_n), s_v + held + value, tonumber(s_mv))
+  local beyond = observes(s_r, tonumber(s_n), s_v + held + value, s_ma, s_mv)
   if beyond then
     room = tonumber(value)
   end

@@ -24,6 +24,8 @@
 -- ARGV[14] = deadline        ms since 1970 after which nothing is created
 -- ARGV[15] = audit           see include/audit.lua
 -- ARGV[16] = max_per_action  micro-USD, '' for none
+-- ARGV[17] = enforcement     as create_session.lua
+-- ARGV[18] = parent_version  of the parent's suspension when the part was set aside; the session follows later ones only
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -46,7 +48,7 @@ local agent, session, agent_sessions, events, agent_open = KEYS[1], KEYS[2], KEY
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local expires, scopes, metadata, max_committed, max_lease = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local parent, depth, parent_scopes, deadline, audit = ARGV[11], ARGV[12], ARGV[13], ARGV[14], ARGV[15]
-local max_per_action = ARGV[16]
+local max_per_action, enforcement, parent_version = ARGV[16], ARGV[17], ARGV[18]
 local follows = ''
 if string.sub(max_committed, 1, 1) == '=' then
   max_committed, follows = string.sub(max_committed, 2), '1'
@@ -86,12 +88,16 @@ local created = string.format('%.0f', now)
 local gb, mv = write_budget('0', max_committed ~= '' and max_committed or no_max_committed, max_value)
 local since_drawn = string.format('%.0f', now - drawn_at(session_id, 1))
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires, 'sc', scopes,
-  'r', max_per_action ~= '' and 'kp' or 'k', 'h', 0, 'gb', gb, 'pa', string.sub(parent, 1, 36),
-  'pg', string.sub(parent, 37), 'dp', depth}
+  'r', 'kb' .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or ''), 'h', 0, 'gb', gb, 'pa', string.sub(parent, 1, 36),
+  'pg', string.sub(parent, 37), 'dp', depth, 'pv', parent_version}
 --@block optional_field field=md value=metadata
 --@block optional_field field=mf value=follows
 --@block optional_field field=ml value=max_lease
 --@block optional_field field=mp value=max_per_action
+if enforcement ~= '' then
+  fields[#fields + 1] = 'oc'
+  fields[#fields + 1] = 0
+end
 local kept = expires - now
 local ttl = string.format('%.0f', kept)
 redis.call('HSET', session, unpack(fields))
@@ -107,6 +113,10 @@ end
 if max_lease ~= '' then
   limits[#limits + 1] = 'max_lease'
   limits[#limits + 1] = max_lease
+end
+if enforcement ~= '' then
+  limits[#limits + 1] = 'enforcement'
+  limits[#limits + 1] = enforcement
 end
 if max_per_action ~= '' then
   limits[#limits + 1] = 'max_per_action'

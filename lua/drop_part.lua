@@ -5,6 +5,7 @@
 -- KEYS[2] = parts            hash sp:{cell}:<session>
 -- KEYS[3] = looks            zset sc:{cell}:<session>
 -- KEYS[4] = closed           zset sd:{cell}:<session>
+-- KEYS[5] = session_transactions  zset stx:{cell}:<session>
 --
 -- ARGV[1] = child_id         16 bytes
 -- ARGV[2] = retention        ms that the session stays readable after its end
@@ -12,7 +13,7 @@
 -- Reply:  {'ok', last}  last '1' when the session is over, has no part left, and its own books may close; else ''
 -- Writes: HDEL parts; ZREM looks; ZADD, ZREM and PEXPIRE closed; PEXPIRE session
 --@include parts
-local session, parts, looks, closed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local session, parts, looks, closed, session_transactions = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local child_id, retention = ARGV[1], ARGV[2]
 
 --@block now
@@ -35,9 +36,14 @@ if not a or redis.call('EXISTS', looks) == 1 then
 end
 if string.find(r or '', 'k', 1, true) then
   return {'ok', '1'}
+elseif string.find(r or '', 'K', 1, true) then
+  return {'ok', ''} -- its time to live runs
 end
-local rest = e and 0 or math.max(x - now, 0)
-local ttl = string.format('%.0f', rest + retention)
+local kept = retention + 0
+if not e then -- its transactions may be pending for longer than it lasts
+  kept = math.max(math.max(x - now, 0) + retention, redis.call('PTTL', session_transactions))
+end
+local ttl = string.format('%.0f', kept)
 redis.call('PEXPIRE', session, ttl)
 redis.call('PEXPIRE', closed, ttl)
 return {'ok', ''}

@@ -41,7 +41,7 @@ local reply = operation()
 local none = {
   unknown_agent = 1, unknown_session = 1, unknown_transaction = 1, unknown_lease = 1, scope_not_held = 1, above_bounds = 1,
   invalid_token = 1, token_lacks_scope = 1, holds_due = 1, agent_holds_due = 1, agent_limit = 1,
-  no_outcome = 1, given_up = 1, stale = 1, beyond_parent = 1, agent_suspended = 1, session_suspended = 1,
+  no_outcome = 1, given_up = 1, stale = 1, beyond_parent = 1, parent_enforces = 1, agent_suspended = 1, session_suspended = 1,
 }
 if not none[reply[1]] then
   redis.call('SET', outcome, encode({fingerprint, request_id, reply, organization_id}), 'PX', ttl)

@@ -16,7 +16,8 @@
 --
 -- Arguments: two name the session, four the child and what it is to have; each is compared with a limit of its own.
 --
--- Reply:  {'ok', x}                                 until when a child may last, ms since 1970
+-- Reply:  {'ok', x, observes}                       until when a child may last, ms since 1970; observes 'o' when a child may
+--                                                   observe, else ''
 --         {'unknown_agent'}
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
@@ -27,6 +28,7 @@
 -- Writes: HSET session and parts; XADD events
 --@include audit
 --@include flags
+--@include observe
 --@include parts
 local agent, session, parts, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, child_id, max_actions, max_value, audit, lifetime = unpack(ARGV)
@@ -50,22 +52,24 @@ if lifetime ~= '' and now + lifetime > tonumber(x) then
   return {'beyond_parent'}
 end
 h = h or '0'
-local more_n, more_v, limit = math.max(max_actions - part_n, 0), math.max(max_value - part_v, 0), nil
-if more_n > 0 and n + more_n > tonumber(ma) then
-  limit = 'max_actions'
-elseif more_v > 0 and v + h + more_v > tonumber(mv) then
-  limit = value_limit(gb, mv)
-end
-if limit then
+local more_n, more_v = math.max(max_actions - part_n, 0), math.max(max_value - part_v, 0)
+local over_n = more_n > 0 and n + more_n > tonumber(ma) and 'max_actions'
+local over_v = more_v > 0 and v + h + more_v > tonumber(mv) and value_limit(gb, mv)
+local over = over_n or over_v
+if over and not observes(r, n + more_n, v + h + more_v, ma, mv) then
   --@block show_leased v=v h=h lv=lv
   --@block show_delegated n=n v=v gb=gb r=r
-  return {'limit', limit, n, ma, v, mv, h, x, gb}
+  return {'limit', over, n, ma, v, mv, h, x, gb}
 end
 local used_n, used_v = n + more_n, v + more_v
 if more_n + more_v > 0 then
   redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
     'dn', string.format('%.0f', (dn or 0) + more_n), 'dv', string.format('%.0f', (dv or 0) + more_v))
   redis.call('HSET', parts, child_id, part_of(string.sub(part, 1, 16), part_n + more_n, part_v + more_v))
-  note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+  flags = note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
 end
-return {'ok', x}
+if over then
+  count_observed(session, 1)
+  note_observed(session, events, audit, now, flags, over_n, over_v)
+end
+return {'ok', x, is_observing(r) and 'o' or ''}

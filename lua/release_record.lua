@@ -1,4 +1,5 @@
--- Starts the time to live of a session whose books are closed and whose usage its parent has taken.
+-- Starts the time to live of a session whose books are closed and whose usage its parent has taken, and notes that nobody keeps its
+-- books any more.
 --
 -- KEYS[1] = session               hash s:{cell}:<session>
 -- KEYS[2] = session_transactions  zset stx:{cell}:<session>
@@ -7,12 +8,14 @@
 -- ARGV[1] = retention             ms that it stays readable from now
 --
 -- Reply:  {'ok'}
--- Writes: PEXPIRE session, session_transactions and closed
+-- Writes: HSET and PEXPIRE session; PEXPIRE session_transactions and closed
 local session, session_transactions, closed = KEYS[1], KEYS[2], KEYS[3]
 local retention = ARGV[1]
 
-local a, cl = unpack(redis.call('HMGET', session, 'a', 'cl'))
-if a and cl and redis.call('PTTL', session) > tonumber(retention) then
+local a, cl, r = unpack(redis.call('HMGET', session, 'a', 'cl', 'r'))
+if a and cl and string.find(r or '', 'k', 1, true) then
+  redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
+  redis.call('HSET', session, 'r', (string.gsub(r, 'k', 'K')))
   redis.call('PEXPIRE', session, retention)
   redis.call('PEXPIRE', session_transactions, retention)
   redis.call('PEXPIRE', closed, retention)

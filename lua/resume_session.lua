@@ -41,7 +41,7 @@ elseif string.find(r or '', 's', 1, true) then
   record(events, audit, now, 'session.resumed', 'session', string.sub(session, -36), 'reason', reason)
 end
 if string.find(r or '', 'c', 1, true) then
-  redis.call('HSET', session, 'sv', string.format('%d', (sv or 0) + 1)) -- its children are to follow; see suspend_descendant.lua
+  redis.call('HSET', session, 'sv', string.format('%d', math.max((sv or 0) + 1, now))) -- its children are to follow; see suspend_descendant.lua
 end
 --@block session_state
 return {'ok', string.format('%d', now), agent_revoked or '', agent_scopes, state}

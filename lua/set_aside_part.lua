@@ -1,5 +1,5 @@
 -- Sets a part of a session's limits aside for a child that does not exist yet, or changes nothing. Once for an id: see
--- docs/budgets.md.
+-- docs/budgets.md. A session that observes sets it aside beyond its limits too, and counts that.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -19,12 +19,14 @@
 -- ARGV[9] = scopes           that the session must hold, separated by single spaces
 -- ARGV[10] = look_after      ms until the service may look whether the child exists
 -- ARGV[11] = audit           see include/audit.lua
+-- ARGV[12] = enforcement     of the child, as create_session.lua; only where the session observes may it observe
 --
 -- Arguments: three name the caller, two the child, four what it asks for; each is compared with a limit of its own.
 --
--- Reply:  {'ok', child_id, expires, depth, scopes, set_aside, bounded, mp}  times in ms since 1970; depth 2 for the child of a
+-- Reply:  {'ok', child_id, expires, depth, scopes, set_aside, bounded, mp, sv}  times in ms since 1970; depth 2 for the child of a
 --                                                   root; scopes that the session holds; bounded '1' when it has
---                                                   max_committed; mp its max_value_usd_per_action in micro-USD, '' for none
+--                                                   max_committed; mp its max_value_usd_per_action in micro-USD, '' for none;
+--                                                   sv the version of its suspension
 --         {'unknown_agent'}
 --         {'invalid_token'}                         the access token's agent or family is revoked
 --         {'agent_suspended', since}                in ms since 1970
@@ -33,6 +35,7 @@
 --         {'not_active', ended, revoked, x, now}    in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}              in ms since 1970
 --         {'scope_not_held', scope}                 the session does not hold it; sessions:delegate, which an agent needs
+--         {'parent_enforces'}                       the child is to observe, and the session enforces
 --         {'given_up'}                              this id was set aside before
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be expires_at, max_depth or
 --                                                   max_open_children; nothing was set aside
@@ -40,20 +43,21 @@
 --@include audit
 --@include budget
 --@include flags
+--@include observe
 --@include parts
 --@include restrict
 --@include still_held
 local agent, session, parts, looks, closed, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local organization_id, agent_id, caller_family, child_id, child_agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local max_actions, max_value, lifetime, scopes, look_after = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
-local audit = ARGV[11]
+local audit, enforcement = ARGV[11], ARGV[12]
 
 --@block now
 --@block either_caller_with_both
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, sc, dp, dn, dv, mp = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'sc', 'dp', 'dn', 'dv', 'mp'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, sc, dp, dn, dv, mp, sv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'sc', 'dp', 'dn', 'dv', 'mp', 'sv'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -69,6 +73,9 @@ if caller_family ~= '' then
   --@block hold_scope held=held_scopes
 end
 --@block hold_scopes held=held_scopes
+if enforcement ~= '' and not is_observing(r) then
+  return {'parent_enforces'}
+end
 if redis.call('HEXISTS', parts, child_id) == 1 or redis.call('ZSCORE', closed, child_id) then
   return {'given_up'}
 end
@@ -85,12 +92,13 @@ elseif redis.call('ZCARD', looks) >= 1000 then
   limit = 'max_open_children'
 elseif wanted_ms > rest then
   limit = 'expires_at'
-elseif n + max_actions > tonumber(ma) then
-  limit = 'max_actions'
-  flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', limit)
-elseif v + h + max_value > tonumber(mv) then
-  limit = value_limit(gb, mv)
-  flags = note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+end
+local over_n = n + max_actions > tonumber(ma) and 'max_actions'
+local over_v = v + h + max_value > tonumber(mv) and value_limit(gb, mv)
+local over = not limit and (over_n or over_v)
+if over and not observes(r, n + max_actions, v + h + max_value, ma, mv) then
+  limit = over
+  flags = note(session, events, audit, now, flags, over_n and 'N' or 'V', 'session.limit_reached', 'limit', limit)
 end
 if limit then
   --@block show_leased v=v h=h lv=lv
@@ -111,10 +119,14 @@ redis.call('PEXPIRE', parts, as_long_as_parts)
 redis.call('PEXPIRE', looks, as_long_as_parts)
 record(events, audit, now, 'session.delegated', 'session', string.sub(session, -36), 'child', child_id,
   'actions', string.format('%.0f', max_actions), 'delegated', string.format('%.0f', max_value))
-note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+flags = note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+if over then
+  count_observed(session, 1)
+  note_observed(session, events, audit, now, flags, over_n, over_v)
+end
 local given_back, max_committed = read_budget(gb, mv)
 local bounded = ''
 if max_committed and max_committed ~= no_max_committed then
   bounded = '1'
 end
-return {'ok', child_id, expires, string.format('%.0f', depth), held_scopes, string.format('%.0f', now), bounded, mp or ''}
+return {'ok', child_id, expires, string.format('%.0f', depth), held_scopes, string.format('%.0f', now), bounded, mp or '', sv or '0'}

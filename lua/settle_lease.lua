@@ -81,7 +81,7 @@ if active then
   most_v = math.max(most_v, s_mv - s_v - held + l_v)
 end
 local day, day_left = this_day(agent_restricted, now)
-if active and observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held, tonumber(s_mv)) then
+if active and observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held, s_ma, s_mv) then
   most_n, most_v = tonumber(action_count), tonumber(value)
 elseif day then
   most_v = math.min(most_v, l_v + day_left)

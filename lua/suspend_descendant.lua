@@ -1,10 +1,11 @@
 -- Makes a session follow the suspension of its parent, or its end. Each change of the parent has a version; a session follows the
--- latest that it was told, so changes that overlap end alike everywhere. An id without a session is refused from now on when its
--- parent is suspended, so that a creation on its way creates nothing. A session that is over follows too, without an event: its
--- descendants may live on, when its end broke off midway.
+-- latest that it was told, so changes that overlap end alike everywhere. An id without a session is refused from now on, so that a
+-- creation on its way creates nothing: the session would not know which changes are older than what it missed. A session that is
+-- over follows too, without an event: its descendants may live on, when its end broke off midway.
 --
 -- KEYS[1] = session          hash s:{cell}:<session>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
+-- KEYS[3] = agent            hash a:{cell}:<agent>
 --
 -- ARGV[1] = suspended        '1' when the parent is suspended, by itself or from above; else ''
 -- ARGV[2] = version          of that
@@ -19,7 +20,7 @@
 --@include budget
 --@include one_line
 --@include restrict
-local session, events = KEYS[1], KEYS[2]
+local session, events, agent = KEYS[1], KEYS[2], KEYS[3]
 local suspended, version, reason, refused_for, audit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 --@block now
@@ -28,11 +29,7 @@ local a, mv, h, x, e, gb, hx, r, sv, sa, so, pv = unpack(redis.call('HMGET', ses
   'a', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'r', 'sv', 'sa', 'so', 'pv'))
 if not a then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-  if suspended ~= '' then
-    redis.call('HSET', session, 'cl', string.format('%d', now))
-  elseif tonumber(version) > tonumber(pv or -1) then
-    redis.call('HSET', session, 'pv', version) -- else an earlier suspension that comes later would suspend what is created now
-  end
+  redis.call('HSET', session, 'cl', string.format('%d', now))
   redis.call('PEXPIRE', session, refused_for)
   return {'ok', '', '', '0'}
 end
@@ -42,7 +39,7 @@ if tonumber(version) <= tonumber(pv or -1) then
   return {'ok', '1', was and '1' or '', sv or '0'}
 end
 local over = e or now >= tonumber(x)
-sv = string.format('%d', (sv or 0) + 1)
+sv = string.format('%d', math.max((sv or 0) + 1, now)) -- a time exceeds versions that Redis has lost
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', session, 'pv', version, 'sv', sv)
 local after = (suspended ~= '' or so or (was and not sa)) and '1' or ''
@@ -54,19 +51,20 @@ if suspended ~= '' then
 else
   redis.call('HDEL', session, 'sa', 'so')
 end
+local trail = not over and redis.call('EXISTS', agent) == 1 -- else one that begins here would never end
 if after ~= '' and not was then
   restrict(session, r, 's', h, gb, mv)
   redis.call('HSET', session, 'su', string.format('%d', now))
   if reason ~= '' then
     redis.call('HSET', session, 'sr', one_line(reason))
   end
-  if not over then
+  if trail then
     record(events, audit, now, 'session.suspended', 'session', string.sub(session, -36), 'reason', reason)
   end
 elseif after == '' and was then
   redis.call('HDEL', session, 'su', 'sr')
   unrestrict(session, r, 's', hx, gb)
-  if not over then
+  if trail then
     record(events, audit, now, 'session.resumed', 'session', string.sub(session, -36), 'reason', reason)
   end
 end

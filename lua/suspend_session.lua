@@ -47,7 +47,7 @@ elseif sa then
   redis.call('HSET', session, 'so', '1') -- by itself too, not only from above
 end
 if string.find(r or '', 'c', 1, true) then
-  redis.call('HSET', session, 'sv', string.format('%d', (sv or 0) + 1)) -- its children are to follow; see suspend_descendant.lua
+  redis.call('HSET', session, 'sv', string.format('%d', math.max((sv or 0) + 1, now))) -- its children are to follow; see suspend_descendant.lua
 end
 --@block session_state
 return {'ok', string.format('%d', now), agent_revoked or '', agent_scopes, state}

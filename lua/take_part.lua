@@ -4,6 +4,7 @@
 -- KEYS[1] = session          hash s:{cell}:<session>
 -- KEYS[2] = parts            hash sp:{cell}:<session>
 -- KEYS[3] = events           stream ev:{cell}:<agent>
+-- KEYS[4] = agent            hash a:{cell}:<agent>, of the session
 --
 -- ARGV[1] = child_id         16 bytes
 -- ARGV[2] = used_n           actions that the child used
@@ -17,7 +18,7 @@
 --@include audit
 --@include budget
 --@include parts
-local session, parts, events = KEYS[1], KEYS[2], KEYS[3]
+local session, parts, events, agent = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local child_id, used_n, used_v, overage, given_back, audit = unpack(ARGV)
 
 --@block now
@@ -42,6 +43,8 @@ redis.call('HSET', session, 'n', string.format('%.0f', n - part_n + used_n), 'v'
 if overage ~= '0' then
   redis.call('HSET', session, 'ov', string.format('%.0f', math.min((ov or 0) + overage, most)))
 end
-record(events, audit, now, 'session.child_closed', 'session', string.sub(session, -36), 'child', child_id, 'actions', used_n,
-  'charged', used_v, 'overage', overage)
+if redis.call('EXISTS', agent) == 1 then -- else an audit trail that begins here would never end
+  record(events, audit, now, 'session.child_closed', 'session', string.sub(session, -36), 'child', child_id, 'actions', used_n,
+    'charged', used_v, 'overage', overage)
+end
 return {'ok'}

@@ -152,40 +152,6 @@ func (w tenant) wantRoomWithinAMinute(t *testing.T, s *Store, step func(time.Dur
 	t.Errorf("after a minute: %v", err)
 }
 
-// A top-up of a session that is older than the budget was broken off when its value was reserved. The session itself knows nothing of
-// the budget yet.
-func TestTheReservationOfATopUpThatWasBrokenOffComesBack(t *testing.T) {
-	t.Parallel()
-	for name, over := range map[string]func(t *testing.T, s *Store, w tenant, step func(time.Duration)){
-		"ended": func(t *testing.T, s *Store, w tenant, _ func(time.Duration)) {
-			must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		},
-		"expired": func(_ *testing.T, _ *Store, _ tenant, step func(time.Duration)) { step(2 * time.Hour) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 50, Lifetime: time.Hour})
-				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 10}))(t)
-				must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
-				act := ownActor(w.key.Organization, w.agent.ID)
-				at := must(s.readLimits(t.Context(), act.flow, w.session.ID))(t)
-				at.budgeted = true
-				must(s.grantAbove(t.Context(), act, at, NewLimits{AddValue: new(money.MicroUSD(40))}))(t)
-				if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 90 {
-					t.Errorf("the budget is %+v", is)
-				}
-				step(firstLook)
-				over(t, s, w, step)
-				must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 90, Lifetime: time.Minute}))(t)
-				if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 90 || is.Used != 0 { // the session was never tied to it
-					t.Errorf("the budget is %+v", is)
-				}
-			})
-		})
-	}
-}
-
 // Each step of a settlement is in another cell, on a server of its own. None goes ahead of one that could be lost with its primary.
 func TestASettlementWaitsForTheReplica(t *testing.T) {
 	t.Parallel()

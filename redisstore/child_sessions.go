@@ -18,7 +18,8 @@ var (
 
 // CreateChildSession creates a session whose limits are a part of those of n.Parent, which is the calling agent's or any of
 // the organization's. It has at most the parent's MaxPerAction. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession (the parent), ErrUnknownAgent,
-// ErrAgentRevoked, *NotActiveError, *ScopeError, *ParentError, *LimitError, ErrIdempotencyKeyReused, *QuotaError, *RateError.
+// ErrAgentRevoked, *NotActiveError, *ScopeError, *ParentError, *LimitError, ErrParentEnforces, ErrIdempotencyKeyReused, *QuotaError,
+// *RateError.
 func (s *Store) CreateChildSession(ctx context.Context, c Caller, n NewSession) (Session, error) {
 	if c.Token != nil {
 		return s.createChildByAgent(ctx, *c.Token, n)
@@ -132,7 +133,8 @@ func (s *Store) setAside(ctx context.Context, sc keyedScript, act actor, child u
 	}
 	return s.givingBack(ctx, act, n.Parent, n.Idempotency, func() (*reply, error) {
 		return s.perform(ctx, sc, act, n.Idempotency, keys, act.organization, act.agent, act.family, child, n.Agent,
-			n.MaxActions, int64(n.MaxValue), lifetime, strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.audit(ctx, act))
+			n.MaxActions, int64(n.MaxValue), lifetime, strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.audit(ctx, act),
+			n.enforcementText())
 	})
 }
 
@@ -143,14 +145,15 @@ type setAside struct {
 	depth   int64
 	scopes  string // of the parent
 	at      time.Time
-	bounded bool // the parent has max_committed
-	again   bool // by an earlier request
+	bounded bool  // the parent has max_committed
+	again   bool  // by an earlier request
+	version int64 // of the parent's suspension
 
 	perAction *money.MicroUSD // max_value_usd_per_action of the parent, nil for none
 }
 
 func readSetAside(r *reply, idem *Idempotency) (setAside, error) {
-	p := setAside{child: r.ID(0), expires: r.Time(1), depth: r.Number(2), scopes: r.Text(3), at: r.Time(4), bounded: r.Text(5) != ""}
+	p := setAside{child: r.ID(0), expires: r.Time(1), depth: r.Number(2), scopes: r.Text(3), at: r.Time(4), bounded: r.Text(5) != "", version: r.Number(7)}
 	p.again, p.perAction = idem != nil && idem.Replayed, perActionAt(r, 6)
 	return p, r.Err
 }
@@ -176,7 +179,8 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 	parent := n.Parent.String() + string(act.agent[:])
 	r, err := s.client.Run(ctx, act.flow, createChild, keys, act.organization, n.Agent, part.child, n.MaxActions, int64(n.MaxValue),
 		part.expires.UnixMilli(), n.scopesText(), n.Metadata, follows+orEmpty((*int64)(n.MaxCommitted)), n.maxLeaseText(), parent,
-		part.depth, part.scopes, part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)))
+		part.depth, part.scopes, part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)),
+		n.enforcementText(), part.version)
 	if err != nil {
 		return Session{}, s.withoutChild(ctx, act, n, part, err)
 	}
@@ -185,6 +189,9 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
 		MaxPerAction: n.MaxPerAction,
+	}
+	if n.Observes {
+		session.Observes, session.ObservedRefusals = true, new(int64)
 	}
 	if n.MaxCommitted != nil {
 		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
@@ -221,16 +228,10 @@ func (s *Store) withoutChild(ctx context.Context, act actor, n NewSession, part 
 	return asUnavailable(refusal)
 }
 
-// giveUpChild gives back the part of a session whose creation was refused, and says whether the session will never exist. With an
-// idempotency key others know the id: a repetition may have created the session since, which keeps its part; or it comes later, and
-// must find the id refused.
+// giveUpChild gives back the part of a session whose creation was refused, and says whether the session will never exist: a repetition
+// may have created the session since, which keeps its part; or it comes later, and must find the id refused.
 func (s *Store) giveUpChild(ctx context.Context, act actor, n NewSession, p place) bool {
-	above := place{n.Parent, act.agent}
-	if n.Idempotency == nil { // the creation has run and created nothing
-		_ = s.takeBack(ctx, act.organization, above, p, &closedBooks{})
-		return true
-	}
-	state, _ := s.settlePart(ctx, act.organization, above, p, false) // its part comes back later if this fails
+	state, _ := s.settlePart(ctx, act.organization, place{n.Parent, act.agent}, p, false) // its part comes back later if this fails
 	return state == booksRefused
 }
 

@@ -271,6 +271,26 @@ func TestARepeatedCreationOfAChildReturnsTheFirst(t *testing.T) {
 	})
 }
 
+// A creation that its agent's cell refuses gives its part back, and no repetition of the request creates the session after that.
+func TestARefusedCreationIsNotRepeatedWithoutItsPart(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		act, agent := ownActor(w.key.Organization, w.agent.ID), newAgents(t, s, w.key, 1)[0].ID
+		n := NewSession{Agent: agent, Parent: w.session.ID, MaxActions: 10, MaxValue: 40, Lifetime: time.Minute}
+		part := must(readSetAside(must(s.setAside(t.Context(), setAsidePart, act, NewID(agent), n))(t), nil))(t)
+		must(s.SuspendAgent(t.Context(), w.key, agent, ""))(t)
+		if _, err := s.createOfPart(t.Context(), act, n, part); !isSuspended(err) {
+			t.Errorf("for a suspended agent: %v", err)
+		}
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{})
+		must(s.ResumeAgent(t.Context(), w.key, agent, ""))(t)
+		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, errGivenUp) {
+			t.Errorf("repeated: %v", err)
+		}
+	})
+}
+
 func TestATreeIsReadNearestFirst(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -13,6 +13,7 @@ import (
 var (
 	listParts         = newScript("list_parts", reads)
 	endDescendant     = newScript("end_descendant", writes)
+	enforceDescendant = newScript("enforce_descendant", writes)
 	shortenDescendant = newScript("shorten_descendant", writes)
 	suspendDescendant = newScript("suspend_descendant", writes)
 )
@@ -152,6 +153,37 @@ func (s *Store) shortenBelow(ctx context.Context, f flow, root place) error {
 	return nil
 }
 
+// enforceBelow makes every descendant of a session that enforces its limits do so too. Errors: ErrOutcomeUnknown; then some may
+// observe, and the same request goes on.
+func (s *Store) enforceBelow(ctx context.Context, act actor, id uuid.UUID) error {
+	err := descend(ctx, s, act.flow, []place{{id, act.agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
+		keys := []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}
+		own := ownActor(act.organization, p.agent)
+		r, err := s.client.Run(ctx, act.flow, enforceDescendant, keys, refusedFor.Milliseconds(), s.audit(ctx, own))
+		if err == nil && r.Text(0) != "" {
+			s.usage.noteEvent(act.organization)
+		}
+		return p, true, err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: the session enforces its limits, and not all of its descendants do: %v", ErrOutcomeUnknown, err)
+	}
+	return nil
+}
+
+// narrowBelow makes the descendants of a session follow a change of its limits.
+func (s *Store) narrowBelow(ctx context.Context, act actor, id uuid.UUID, n NewLimits) error {
+	if n.Lifetime != nil {
+		if err := s.shortenBelow(ctx, act.flow, place{id, act.agent}); err != nil {
+			return err
+		}
+	}
+	if n.Observes != nil && !*n.Observes {
+		return s.enforceBelow(ctx, act, id)
+	}
+	return nil
+}
+
 // suspension is whether a session is suspended, and the version of that.
 type suspension struct {
 	place
@@ -186,8 +218,9 @@ func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reaso
 func (s *Store) suspendDescendants(ctx context.Context, act actor, root suspension, reason string) error {
 	return descend(ctx, s, act.flow, []suspension{root}, func(ctx context.Context, above suspension, p place) (suspension, bool, error) {
 		own := ownActor(act.organization, p.agent)
-		r, err := s.client.Run(ctx, act.flow, suspendDescendant, []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent)},
-			above.suspended, above.version, reason, refusedFor.Milliseconds(), s.audit(ctx, own))
+		keys := []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}
+		r, err := s.client.Run(ctx, act.flow, suspendDescendant, keys, above.suspended, above.version, reason,
+			refusedFor.Milliseconds(), s.audit(ctx, own))
 		if err != nil || r.Text(0) == "" {
 			return suspension{}, false, err
 		}

@@ -1,17 +1,166 @@
 package redisstore
 
 import (
+	"errors"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
+	"remit/money"
 )
+
+// A cascade that is overtaken by its opposite changes nothing that came later: not in a child that was on its way then, and not in
+// one that was created since.
+func TestADescendantFollowsTheLastSuspensionThoughAnEarlierOneComesLate(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		first := w.child(t, s, w.session.ID, 10, 10)
+		act := ownActor(w.key.Organization, w.agent.ID)
+		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 1, Lifetime: time.Minute}
+		onItsWay := NewID(n.Agent)
+		part := must(readSetAside(must(s.setAside(t.Context(), setAsidePart, act, onItsWay, n))(t), nil))(t)
+
+		must(s.client.Run(t.Context(), act.flow, suspendSession, []string{s.keys.agent(w.agent.ID), s.keys.session(w.agent.ID, w.session.ID),
+			s.keys.events(w.agent.ID)}, act.organization, act.agent, "", s.audit(t.Context(), act)))(t)
+		version := must(peek(t, s).HGet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "sv").Result())(t)
+		must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t) // while the suspension has not gone down yet
+
+		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, errGivenUp) {
+			t.Errorf("the creation of a child that was on its way: %v", err)
+		}
+		since := w.child(t, s, w.session.ID, 10, 10)
+		if err := s.suspendDescendants(t.Context(), act, suspension{place{w.session.ID, w.agent.ID}, "1", version}, ""); err != nil {
+			t.Fatal(err)
+		}
+		for what, session := range map[string]uuid.UUID{"a child from before": first.ID, "a child since": since.ID} {
+			if is := must(s.Session(t.Context(), w.byKey(), session))(t); !is.Suspended.IsZero() {
+				t.Errorf("%s is suspended, and its parent is not", what)
+			}
+		}
+	})
+}
+
+// When Redis has lost versions that descendants know already, they follow the next suspension all the same.
+func TestDescendantsFollowASuspensionAfterRedisHasLostOne(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		child := w.child(t, s, w.session.ID, 10, 10)
+		place := s.keys.session(w.agent.ID, w.session.ID)
+		for range 3 {
+			must(s.SuspendSession(t.Context(), w.key, w.session.ID, ""))(t)
+			must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
+		}
+		must(peek(t, s).HSet(t.Context(), place, "sv", "1").Result())(t)
+		step(time.Second)
+		must(s.SuspendSession(t.Context(), w.key, w.session.ID, ""))(t)
+		if is := must(s.Session(t.Context(), w.byKey(), child.ID))(t); is.Suspended.IsZero() {
+			t.Error("the child is not suspended")
+		}
+	})
+}
+
+// A child that comes while its parent's lifetime is shortened does not outlive it.
+func TestAChildThatComesWhileItsParentIsShortenedIsShortenedToo(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		sooner := NewLimits{Lifetime: new(2 * time.Second)}
+		act, at, err := s.sessionToChange(t.Context(), w.byKey(), w.session.ID, sooner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := w.child(t, s, w.session.ID, 10, 10)
+		r := must(s.changeLimits(t.Context(), act, at, sooner))(t)
+		parent := must(s.afterChange(t.Context(), act, w.session.ID, sooner, r))(t)
+		if is := must(s.Session(t.Context(), w.byKey(), child.ID))(t); is.Expires.After(parent.Expires) {
+			t.Errorf("the child expires at %s, its parent at %s", is.Expires, parent.Expires)
+		}
+	})
+}
+
+// A session stays as long as its transactions, which may be pending for longer than it lasts, also when its last child is gone.
+func TestASessionWhoseLastChildIsGoneStaysAsLongAsItsTransactions(t *testing.T) {
+	t.Parallel()
+	mini, start := miniredis.RunT(t), time.Now()
+	mini.SetTime(start)
+	s := openStore(t, Config{}, "redis://"+mini.Addr(), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Minute})
+	token := w.exchange(t, s).AccessToken
+	child := w.child(t, s, w.session.ID, 10, 10)
+	long := s.config.Retention + time.Hour
+	begun := must(s.Begin(t.Context(), token, NewTransaction{Session: w.session.ID, ActionType: "x", PreState: "{}", Value: 5, Lifetime: long}))(t)
+	must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
+	mini.SetTime(start.Add(long - time.Minute))
+	mini.FastForward(long - time.Minute)
+	committed := must(s.Commit(t.Context(), AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: w.agent.ID}, begun.ID, Commit{}))(t)
+	if committed.Value != 5 {
+		t.Errorf("committed as %+v", committed)
+	}
+	w.wantBooks(t, s, w.session.ID, 1, 5, Delegated{})
+}
+
+// What is noted of a session whose agent was deleted begins no audit trail: nothing would ever end it.
+func TestAChildThatClosesAfterItsParentsAgentIsDeletedLeavesNoTrail(t *testing.T) {
+	t.Parallel()
+	mini := miniredis.RunT(t)
+	now := time.Now()
+	mini.SetTime(now)
+	s := openStore(t, Config{}, "redis://"+mini.Addr(), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: 60 * 24 * time.Hour})
+	child := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 5,
+		MaxValue: 50, Lifetime: 30 * 24 * time.Hour}))(t)
+	must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 7}))(t)
+	must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
+	mini.FastForward(20 * 24 * time.Hour)
+	mini.SetTime(now.Add(20 * 24 * time.Hour))
+	must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
+	place := s.keys.session(w.agent.ID, w.session.ID)
+	if used := mini.HGet(place, "v"); used != money.MicroUSD(7).String() && used != "7" {
+		t.Errorf("the parent has %q used", used)
+	}
+	if mini.Exists(s.keys.events(w.agent.ID)) {
+		t.Error("a deleted agent has an audit trail again")
+	}
+}
+
+// A list of sessions settles what a crash has left of a tree that nobody uses again, however it is asked for.
+func TestAListSettlesWhatACrashHasLeft(t *testing.T) {
+	t.Parallel()
+	for name, q := range map[string]Query{"all": {Limit: 10}, "active": {Limit: 10, Status: Active}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+				w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Minute})
+				o, root := w.key.Organization, place{w.session.ID, w.agent.ID}
+				n := NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 40, Lifetime: time.Minute}
+				must(s.setAside(t.Context(), setAsidePart, ownActor(o, w.agent.ID), NewID(w.agent.ID), n))(t) // and no session is created
+				child := w.child(t, s, w.session.ID, 10, 10)
+				must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 7}))(t)
+				if q.Status != Active { // it is listed as closed, and not settled
+					s.closeSessions(t.Context(), o, []uuid.UUID{w.session.ID, child.ID}, time.Time{})
+				}
+				step(time.Hour)
+				must(s.Sessions(t.Context(), w.byKey(), q))(t)
+				w.wantBooks(t, s, w.session.ID, 1, 7, Delegated{})
+				for _, p := range []place{root, {child.ID, child.Agent}} {
+					if left := must(peek(t, s).PTTL(t.Context(), s.keys.session(p.agent, p.session)).Result())(t); left > refusedFor+s.config.Retention {
+						t.Errorf("a settled session is stored for %s", left)
+					}
+				}
+			})
+		})
+	}
+}
 
 // tellSuspension is one step of the cascade: it tells a session the suspension of its parent.
 func (w tenant) tellSuspension(t *testing.T, s *Store, p place, suspended, version string) {
 	t.Helper()
 	must(s.client.Run(t.Context(), flow{Owner: w.key.Organization}, suspendDescendant,
-		[]string{s.keys.session(p.agent, p.session), s.keys.events(p.agent)}, suspended, version, "", refusedFor.Milliseconds(),
+		[]string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}, suspended, version, "", refusedFor.Milliseconds(),
 		s.audit(t.Context(), ownActor(w.key.Organization, p.agent))))(t)
 }
 
@@ -32,10 +181,12 @@ func TestAnAcknowledgedSuspensionHoldsForAllThoughAnotherOvertookIt(t *testing.T
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
 		child := w.child(t, s, w.session.ID, 50, 50)
 		grandchild := w.child(t, s, child.ID, 10, 10)
-		w.tellSuspension(t, s, place{child.ID, child.Agent}, "1", "2") // the other has got so far
+		hour := time.Now().Add(time.Hour).UnixMilli()
+		later := func(n int64) string { return strconv.FormatInt(hour+n, 10) }
+		w.tellSuspension(t, s, place{child.ID, child.Agent}, "1", later(1)) // the other has got so far
 		must(s.SuspendSession(t.Context(), w.key, w.session.ID, ""))(t)
 		w.wantSuspended(t, s, "suspended", grandchild.ID, true)
-		w.tellSuspension(t, s, place{child.ID, child.Agent}, "", "9")
+		w.tellSuspension(t, s, place{child.ID, child.Agent}, "", later(2))
 		must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
 		w.wantSuspended(t, s, "resumed", grandchild.ID, false)
 	})
@@ -71,21 +222,4 @@ func (w tenant) eventsOf(t *testing.T, s *Store, agent uuid.UUID) []Event {
 		t.Fatal(err)
 	}
 	return events
-}
-
-// A child is created between a resumption and the suspension before it, which comes late.
-func TestALateSuspensionDoesNotSuspendWhatIsCreatedAfterTheResumption(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
-		act, p := ownActor(w.key.Organization, w.agent.ID), place{NewID(w.agent.ID), w.agent.ID}
-		n := NewSession{Agent: p.agent, Parent: w.session.ID, MaxActions: 10, MaxValue: 40, Lifetime: time.Minute}
-		r := must(s.setAside(t.Context(), setAsidePart, act, p.session, n))(t)
-		w.tellSuspension(t, s, p, "", "2")
-		must(s.createOfPart(t.Context(), act, n, must(readSetAside(r, nil))(t)))(t)
-		w.tellSuspension(t, s, p, "1", "1")
-		w.wantSuspended(t, s, "created after the resumption", p.session, false)
-		w.tellSuspension(t, s, p, "1", "3")
-		w.wantSuspended(t, s, "suspended after that", p.session, true)
-	})
 }

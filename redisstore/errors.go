@@ -33,8 +33,8 @@ var (
 	ErrBeingDeleted        = errors.New("the organization is being deleted")
 	ErrUnknownKey          = errors.New("no such key")
 	ErrKeyInUse            = errors.New("the key is the one that signs now")
-	// ErrHasParent refuses to let a session observe that is a part of another one's limits.
-	ErrHasParent = errors.New("the session has a parent, whose limits it must not exceed")
+	// ErrParentEnforces refuses to let a session observe whose parent does not.
+	ErrParentEnforces = errors.New("the session has a parent that enforces its limits")
 
 	errHoldsDue = errors.New("holds of the session are due and must be released first; nothing was done")
 )
@@ -194,7 +194,7 @@ func isNoOutcome(err error) bool {
 	var agentLimit *AgentLimitError
 	return errors.As(err, &agentLimit) || errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
 		errors.Is(err, ErrUnknownLease) ||
-		err == errGivenUp || err == errStale || err == errBeyondParent || isBudgetExhausted(err) || errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above) || isSuspended(err)
+		err == errGivenUp || err == errStale || err == errBeyondParent || err == ErrParentEnforces || isBudgetExhausted(err) || errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above) || isSuspended(err)
 }
 
 // nothingVisible turns the ErrOutcomeUnknown of an index write into ErrUnavailable: readers ignore an entry without its

@@ -28,8 +28,9 @@ type limitsNow struct {
 	maxActions int64
 	maxValue   money.MicroUSD
 	expires    time.Time
-	shortened  string // how often its expiry was shortened from above
-	budgeted   bool   // the organization has a budget; only for a root whose max_value is to change
+	narrowed   string         // how often its expiry was shortened or its limits enforced from above
+	used       money.MicroUSD // and held; more than maxValue if it has observed
+	budgeted   bool           // the organization has a budget; only for a root whose max_value is to change
 }
 
 func (l limitsNow) usage() Usage {
@@ -82,7 +83,7 @@ func (s *Store) readLimits(ctx context.Context, f flow, id uuid.UUID) (limitsNow
 }
 
 // limitsFields are the fields of a session's hash that limitsNow has.
-var limitsFields = []string{"a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh"}
+var limitsFields = []string{"a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh", "v", "h"}
 
 func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	if values[0] == nil {
@@ -91,7 +92,7 @@ func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	r := &reply{Values: values}
 	l := limitsNow{
 		id: id, agent: r.ID(0), flags: r.Optional(1), maxActions: r.Number(4), maxValue: moneyAt(r, 5), expires: r.Time(7),
-		shortened: r.Optional(8),
+		narrowed: r.Optional(8), used: moneyAt(r, 9) + money.MicroUSD(r.NumberOr0(10)),
 	}
 	if b := budgetAt(r, 6); b.maxValue > 0 {
 		l.maxValue = b.maxValue
@@ -99,8 +100,8 @@ func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	if r.Optional(2) != "" {
 		l.above = place{idOrNilAt(r, 2), r.ID(3)}
 	}
-	if l.shortened == "" {
-		l.shortened = "0"
+	if l.narrowed == "" {
+		l.narrowed = "0"
 	}
 	return l, r.Err
 }
@@ -145,7 +146,7 @@ func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLi
 	case actions > MostActions || value > MostValue: // the script says so
 		return "", nil
 	case at.above != (place{}):
-		if actions <= at.maxActions && value <= at.maxValue && n.Lifetime == nil {
+		if actions <= at.maxActions && value <= at.maxValue && n.Lifetime == nil && !(n.Observes != nil && *n.Observes) {
 			return "", nil
 		}
 		return s.grantByParent(ctx, act, at, actions, value, n.Lifetime)
@@ -178,11 +179,13 @@ func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, acti
 		return "", asOfParent(above, at.above.session, nothingVisible(err))
 	}
 	expires := r.Number(0)
-	return fmt.Sprintf("%d %d %d %s", max(actions, at.maxActions), int64(max(value, at.maxValue)), expires, at.shortened), r.Err
+	return fmt.Sprintf("%d %d %d %s%s", max(actions, at.maxActions), int64(max(value, at.maxValue)), expires, at.narrowed, r.Text(1)), r.Err
 }
 
+// grantByBudget reserves what a root session's value is to become, and what it has used beyond that if it has observed.
 func (s *Store) grantByBudget(ctx context.Context, act actor, at limitsNow, value money.MicroUSD) (string, error) {
 	o := act.organization
+	value = max(value, at.used)
 	keys := []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o), s.keys.organizationClosed(o)}
 	raise := func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, raiseReservation, keys, at.id, at.agent, int64(value), firstLook.Milliseconds())

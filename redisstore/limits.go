@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,7 +32,7 @@ const (
 var changeLimits = newKeyedScript("change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization, and returns the session. Errors:
-// ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrHasParent; with an idempotency key
+// ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrParentEnforces; with an idempotency key
 // ErrIdempotencyKeyReused, and for an addition *QuotaError and *RateError; *ParentError when its parent has no room, *BudgetError
 // when the organization's budget has none.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
@@ -49,15 +48,22 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
 	}
+	return s.afterChange(ctx, act, id, n, r)
+}
+
+// afterChange lists a session whose limits were changed as active, and makes its descendants follow.
+func (s *Store) afterChange(ctx context.Context, act actor, id uuid.UUID, n NewLimits, r *reply) (Session, error) {
 	if n.Lifetime != nil && (n.Idempotency == nil || !n.Idempotency.Replayed) { // a replay does not reopen: the session may have ended since
 		s.reopenSession(ctx, act.organization, id)
 	}
-	if n.Lifetime != nil && strings.Contains(at.flags, hasChildren) {
-		if err := s.shortenBelow(ctx, act.flow, place{id, act.agent}); err != nil {
-			return Session{}, err
-		}
+	session, err := sessionFrom(r, id)
+	if err == nil && session.Delegated != nil { // as the change left it: a child may have come since the limits were read
+		err = s.narrowBelow(ctx, act, id, n)
 	}
-	return sessionFrom(r, id)
+	if err != nil {
+		return Session{}, err
+	}
+	return session, nil
 }
 
 // changeLimits changes the limits within what the session above grants.
@@ -96,9 +102,11 @@ func (s *Store) topUp(ctx context.Context, act actor, at limitsNow, n NewLimits,
 		case attempt == maxGrants:
 			return nil, fmt.Errorf("%w: the limits of the session change all the time", ErrUnavailable)
 		}
+		budgeted := at.budgeted
 		if at, err = s.readLimits(ctx, act.flow, at.id); err != nil {
 			return nil, err
 		}
+		at.budgeted = budgeted
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 
 // summaryOf is what a list shows of a session.
 func summaryOf(v Session) SessionSummary {
-	return SessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, v.Expires, false, false}
+	return SessionSummary{ID: v.ID, Agent: v.Agent, Status: v.Status, ActionCount: v.ActionCount, MaxActions: v.MaxActions,
+		ValueUsed: v.ValueUsed, MaxValue: v.MaxValue, Expires: v.Expires}
 }
 
 func TestSessionsAreListedNewestFirst(t *testing.T) {

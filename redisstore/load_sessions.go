@@ -125,7 +125,9 @@ func readSummary(id, agent uuid.UUID, fields []string, r *reply) SessionSummary 
 	if delegated := fields[summaryDelegatedActions]; delegated != "" {
 		v.ActionCount -= r.Parse(delegated)
 		v.ValueUsed -= parseMoney(r, fields[summaryDelegatedValue])
+		v.unsettled = delegated != "0"
 	}
+	v.unsettled = v.unsettled || v.keptAbove
 	if b := parseBudget(r, fields[summaryBudget]); b.maxCommitted != nil {
 		v.MaxValue = b.maxValue
 	}

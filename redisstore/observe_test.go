@@ -399,19 +399,6 @@ func TestAnObservingSessionObservesAfterItsHoldsAreGone(t *testing.T) {
 	})
 }
 
-func TestAPartOfAnotherSessionDoesNotBeginToObserve(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		w.session = w.child(t, s, w.session.ID, 5, 50)
-		wantUnchanged(t, s, "a child", func() {
-			_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{Observes: new(true)})
-			wantError(t, "a child", err, ErrHasParent)
-		})
-		w.setEnforcement(t, s, false)
-	})
-}
-
 // A session that never observed has none of its fields, and costs what it cost.
 func TestASessionThatEnforcesHasNoFieldOfObserving(t *testing.T) {
 	t.Parallel()

@@ -140,7 +140,7 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 		return err
 	}
 	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.looks(above.session),
-		s.keys.closedChildren(above.session)}
+		s.keys.closedChildren(above.session), s.keys.sessionTransactions(above.session, above.session)}
 	r, err := s.client.Run(ctx, act.flow, dropPart, keys, p.session, s.config.Retention.Milliseconds())
 	if err != nil {
 		return err
@@ -158,7 +158,8 @@ func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p 
 		_, err := s.client.Run(ctx, act.flow, takeReservation, keys, p.session, int64(b.value))
 		return err
 	}
-	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.events(above.agent)}
+	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.events(above.agent),
+		s.keys.agent(above.agent)}
 	_, err := s.client.Run(ctx, act.flow, takePart, keys, p.session, b.actions, int64(b.value), int64(b.overage),
 		int64(b.refunded), s.audit(ctx, act))
 	return err

@@ -37,7 +37,7 @@ var refusals = redisclient.Refusals{
 	"unknown_key":           refuse(ErrUnknownKey),
 	"damaged":               refuse(errReply),
 	"key_in_use":            refuse(ErrKeyInUse),
-	"has_parent":            refuse(ErrHasParent),
+	"parent_enforces":       refuse(ErrParentEnforces),
 	"rotation_pending": func(r *reply) error {
 		return orBroken(r, &PendingKeyError{ID: r.Text(0), SignsFrom: r.Time(1)})
 	},

@@ -92,8 +92,9 @@ type SessionSummary struct {
 	Expires     time.Time
 
 	// See docs/budgets.md.
-	keptAbove   bool // its usage counts in a parent or a budget
+	keptAbove   bool // its usage counts in a parent or a budget, which has not taken it
 	hasChildren bool // or had some
+	unsettled   bool // keptAbove, or a child has not given its part back
 }
 
 func (v *SessionSummary) inTree() bool { return v.keptAbove || v.hasChildren }

@@ -86,11 +86,13 @@ func (s *Store) closeListed(ctx context.Context, organization uuid.UUID, over []
 	s.closeSessions(ctx, organization, ids, latest)
 }
 
-// closedSessions is the organization's index of closed sessions.
+// closedSessions is the organization's index of closed sessions. Its repair settles those that are not.
 func (s *Store) closedSessions(organization uuid.UUID) index[SessionSummary] {
 	return index[SessionSummary]{
 		key: s.keys.organizationClosed(organization), load: s.loadSessionsOf(organization, uuid.Nil),
-		late: s.lateIndex(organization, s.keys.organizationOpen, s.keys.suspectSessions),
+		late:    s.lateIndex(organization, s.keys.organizationOpen, s.keys.suspectSessions),
+		belongs: func(v *SessionSummary) bool { return v.Status == Active || !v.unsettled },
+		move:    func(ctx context.Context, over []*SessionSummary) { s.settleTrees(ctx, organization, over) },
 	}
 }
 

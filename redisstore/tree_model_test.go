@@ -13,7 +13,7 @@ import (
 )
 
 // modelTree is a tree of sessions in a budget with what was truly charged. Operations break off after any step of the protocol, as
-// when the service crashes, and may be repeated.
+// when the service crashes, may be repeated, and may go on much later. Some of the agents have a limit for a day.
 type modelTree struct {
 	s      *Store
 	mini   *miniredis.Miniredis
@@ -22,18 +22,27 @@ type modelTree struct {
 	agents []Agent
 	random *rand.Rand
 	nodes  []*modelNode // the root first
-	budget money.MicroUSD
-	spent  money.MicroUSD // in the budget before this tree
+	days   modelDays
+
+	counted  bool           // the budget has the usage of this tree's root
+	used     money.MicroUSD // what the budget counts in this period, of trees before this one too
+	silence  bool           // weeks of it: records that were settled before are gone
+	observed bool           // a session of this tree has observed
+	later    []func(*testing.T) error
+
+	holds  []*modelHold
+	leases []*modelLease
 }
 
 type modelNode struct {
 	place
-	above    *modelNode
-	below    []*modelNode
-	own      Delegated // charged to it
-	maxValue money.MicroUSD
-	doomed   bool // its end, or that of one above it, was acknowledged
-	unknown  bool // it may not exist
+	above     *modelNode
+	below     []*modelNode
+	own       Delegated // charged to it, and leased
+	doomed    bool      // its end, or that of one above it, was acknowledged
+	suspended bool      // by itself
+	observes  bool      // and so do all above it
+	ended     bool
 }
 
 func (n *modelNode) total() Delegated {
@@ -45,139 +54,68 @@ func (n *modelNode) total() Delegated {
 	return sum
 }
 
+// any says whether something holds for the node or one above it.
+func (n *modelNode) any(holds func(*modelNode) bool) bool {
+	return n != nil && (holds(n) || n.above.any(holds))
+}
+
 const mostInModel = 24
 
 // step does one thing, whole or up to some step.
 func (m *modelTree) step(t *testing.T) error {
 	n := m.nodes[m.random.IntN(len(m.nodes))]
-	switch dice := m.random.IntN(100); {
-	case dice < 50:
+	switch dice := m.random.IntN(1000); {
+	case dice < 300:
 		return m.charge(t, n)
-	case dice < 70 && len(m.nodes) < mostInModel:
+	case dice < 450 && len(m.nodes) < mostInModel:
 		return m.create(t, n)
-	case dice < 80:
+	case dice < 510:
 		return m.topUp(t, n)
-	case dice < 84:
+	case dice < 540:
 		return m.end(t, n)
-	case dice < 96:
+	case dice < 640:
 		return m.settleInPart(t, n)
+	case dice < 720:
+		return m.hold(t, n)
+	case dice < 790:
+		return m.finishHold(t)
+	case dice < 830:
+		return m.lease(t, n)
+	case dice < 870:
+		return m.settleLease(t)
+	case dice < 900:
+		return m.suspend(t, n)
+	case dice < 920:
+		return m.changeEnforcement(t, n)
+	case dice < 930:
+		return m.changeLifetime(t, n)
+	case dice < 940:
+		return m.changeBudget(t)
+	case dice < 942:
+		return m.revoke(t)
+	case dice < 962:
+		return m.goOn(t)
 	default:
-		m.now = m.now.Add(time.Duration(m.random.IntN(20)) * time.Second)
-		m.mini.SetTime(m.now)
+		m.pass(time.Duration(m.random.IntN(20)) * time.Second)
 		return nil
 	}
 }
 
-func (m *modelTree) charge(t *testing.T, n *modelNode) error {
-	c := Charge{Count: 1 + m.random.Int64N(3), Value: money.MicroUSD(m.random.Int64N(20))}
-	_, err := m.s.Charge(t.Context(), m.w.byKey(), n.session, c)
-	if err == nil {
-		if n.doomed {
-			return fmt.Errorf("a session is charged after its end was acknowledged")
-		}
-		n.own.Actions += c.Count
-		n.own.Value += c.Value
-	}
-	return expected(err)
-}
-
-// expected returns nil for the refusals that the model meets at any time.
-func expected(err error) error {
-	var limit *LimitError
-	var inactive *NotActiveError
-	var budget *BudgetError
-	var below *BelowUsageError
-	if errors.As(err, &limit) || errors.As(err, &inactive) || errors.As(err, &budget) || errors.As(err, &below) ||
-		errors.Is(err, ErrUnknownSession) || err == errGivenUp {
-		return nil
-	}
-	return err
-}
-
-func (m *modelTree) create(t *testing.T, above *modelNode) error {
-	n := NewSession{
-		Agent: m.agents[m.random.IntN(len(m.agents))].ID, Parent: above.session, MaxActions: 1 + m.random.Int64N(40),
-		MaxValue: money.MicroUSD(m.random.Int64N(120)), Lifetime: time.Duration(20+m.random.IntN(300)) * time.Second, WithinParent: true,
-	}
-	child := &modelNode{place: place{NewID(n.Agent), n.Agent}, above: above, maxValue: n.MaxValue}
-	act := ownActor(m.w.key.Organization, above.agent)
-	r, err := m.s.setAside(t.Context(), setAsidePart, act, child.session, n)
-	if err != nil {
-		return expected(err)
-	}
-	above.below, child.doomed = append(above.below, child), above.doomed
-	m.nodes = append(m.nodes, child)
-	if child.unknown = m.random.IntN(4) == 0; child.unknown {
-		return nil // the service crashes before the session is created
-	}
-	part, err := readSetAside(r, nil)
-	if err != nil {
-		return err
-	}
-	_, err = m.s.createOfPart(t.Context(), act, n, part)
-	return expected(err)
-}
-
-func (m *modelTree) topUp(t *testing.T, n *modelNode) error {
-	more := NewLimits{AddValue: new(money.MicroUSD(1 + m.random.Int64N(50))), AddActions: new(1 + m.random.Int64N(20))}
-	if m.random.IntN(3) > 0 {
-		changed, err := m.s.ChangeLimits(t.Context(), m.w.key, n.session, more)
-		if err == nil {
-			n.maxValue = changed.MaxValue
-		}
-		return expected(err)
-	}
-	act := ownActor(m.w.key.Organization, n.agent)
-	at, err := m.s.readLimits(t.Context(), act.flow, n.session)
-	if err == nil {
-		at.budgeted = true
-		_, err = m.s.grantAbove(t.Context(), act, at, more) // and then the service crashes
-	}
-	return expected(err)
-}
-
-func (m *modelTree) end(t *testing.T, n *modelNode) error {
-	if n == m.nodes[0] && m.random.IntN(3) > 0 {
-		return nil // or there would be few other steps
-	}
-	if m.random.IntN(2) == 0 {
-		return expected(m.s.endOne(t.Context(), m.w.key.Organization, n.place)) // and then the service crashes
-	}
-	_, err := m.s.EndSession(t.Context(), m.w.byKey(), n.session)
-	if err == nil {
-		n.doom()
-	}
-	return expected(err)
-}
-
-func (n *modelNode) doom() {
-	n.doomed = true
-	for _, child := range n.below {
-		child.doom()
+// pass lets time pass for Redis: its clock, and what it stores for a time only.
+func (m *modelTree) pass(d time.Duration) {
+	before := m.now
+	m.now = m.now.Add(d)
+	m.mini.SetTime(m.now)
+	m.mini.FastForward(d)
+	m.holdsExpire()
+	if !sameDay(before, m.now) {
+		m.days.begin()
+		m.used = 0
 	}
 }
 
-// settleInPart settles a session up to some step.
-func (m *modelTree) settleInPart(t *testing.T, n *modelNode) error {
-	o, above := m.w.key.Organization, place{}
-	if n.above != nil {
-		above = n.above.place
-	}
-	if m.random.IntN(3) == 0 {
-		m.s.settleBelow(t.Context(), o, n.place)
-		return nil
-	}
-	if n.unknown { // it may still be on its way: what looks at it refuses it
-		return nil
-	}
-	books, err := m.s.closeBooks(t.Context(), o, n.place)
-	if err != nil || books.mayChange() || m.random.IntN(3) == 0 {
-		return err
-	}
-	if err := m.s.takeUsage(t.Context(), o, above, n.place, books); err != nil || m.random.IntN(2) == 0 {
-		return err
-	}
-	return m.s.takeBack(t.Context(), o, above, n.place, &books)
+func sameDay(a, b time.Time) bool {
+	return a.Truncate(day).Equal(b.Truncate(day))
 }
 
 // check compares every session with what was truly charged in and below it.
@@ -190,63 +128,126 @@ func (m *modelTree) check(t *testing.T) error {
 		if err != nil {
 			return err
 		}
-		total, counted := n.total(), is.ValueUsed+is.delegated().Value
-		if total.Value > is.MaxValue || total.Actions > is.MaxActions {
-			return fmt.Errorf("%+v was charged in and below a session with %d and %d", total, is.MaxActions, is.MaxValue)
-		}
-		if counted > is.MaxValue || is.RemainingValue() < 0 || is.RemainingActions() < 0 {
+		total, value, actions := n.total(), is.ValueUsed+is.ValueHeld+is.delegated().Value, is.ActionCount+is.delegated().Actions
+		switch {
+		case value > is.MaxValue || actions > is.MaxActions && !(m.observed && n.above == nil):
 			return fmt.Errorf("a session counts more than its limit: %+v", is)
+		case value < total.Value || actions < total.Actions:
+			return fmt.Errorf("a session counts %d and %d, less than the %+v charged in and below it", actions, value, total)
+		case is.Status == Active && is.Observes && !n.observes:
+			return errors.New("a session observes, and one above it was to enforce")
+		case is.Status == Active && n.above != nil:
+			if err := m.checkBelow(t, n, is); err != nil {
+				return err
+			}
 		}
-		if counted < total.Value || is.ActionCount+is.delegated().Actions < total.Actions {
-			return fmt.Errorf("a session counts %d and %d less than the %+v charged in and below it", is.ActionCount+is.delegated().Actions,
-				counted, total)
+	}
+	return m.checkDays(t)
+}
+
+// checkBelow compares an active session with the one above it.
+func (m *modelTree) checkBelow(t *testing.T, n *modelNode, is Session) error {
+	above, err := m.s.Session(t.Context(), m.w.byKey(), n.above.session)
+	if err == nil && (n.doomed || is.Expires.After(above.Expires)) {
+		err = fmt.Errorf("a session lives until %s, its parent is %s until %s", is.Expires, above.Status, above.Expires)
+	}
+	return err
+}
+
+// watchBudget notes when the budget has the usage of this tree's root, and checks its bounds.
+func (m *modelTree) watchBudget(t *testing.T) error {
+	is, err := m.s.Budget(t.Context(), m.w.key)
+	if err != nil {
+		return err
+	}
+	if !m.counted && is.Reserved == 0 {
+		m.counted, m.used = true, m.used+m.nodes[0].total().Value
+	}
+	switch total := m.nodes[0].total().Value; {
+	case is.Used != m.used:
+		err = fmt.Errorf("the budget has %d used in this period, want %d", is.Used, m.used)
+	case !m.counted && is.Reserved < total:
+		err = fmt.Errorf("the budget has %d reserved, and %d were charged", is.Reserved, total)
+	case is.Reserved+is.Used > is.MaxValue || is.Remaining() < 0:
+		err = fmt.Errorf("the budget is exceeded: %+v", is)
+	}
+	return err
+}
+
+// checkEnd ends the tree, lets the service look at it as requests make it do, and checks that all is settled exactly. What was on
+// its way arrives after that, and changes nothing.
+func (m *modelTree) checkEnd(t *testing.T) error {
+	if err := errors.Join(m.endWhole(t, m.nodes[0]), m.watchBudget(t)); err != nil {
+		return err
+	}
+	if m.silence = m.random.IntN(4) == 0; m.silence {
+		m.pass(40 * day)
+	}
+	if err := errors.Join(m.settleAll(t), m.checkSettled(t)); err != nil {
+		return err
+	}
+	for len(m.later) > 0 {
+		if err := m.goOn(t); err != nil {
+			return err
+		}
+	}
+	return errors.Join(m.settleAll(t), m.checkSettled(t), m.checkDays(t))
+}
+
+func (m *modelTree) settleAll(t *testing.T) error {
+	o := m.w.key.Organization
+	for range 14 { // more than the depth of the tree, and than any session lasts whose end was refused
+		m.pass(time.Minute)
+		for _, n := range m.nodes {
+			m.s.settleBelow(t.Context(), o, n.place)
+		}
+		m.s.settleBelow(t.Context(), o, place{})
+		if err := m.watchBudget(t); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// checkEnd ends the tree, lets the service look at it as requests make it do, and checks that all is settled exactly.
-func (m *modelTree) checkEnd(t *testing.T) error {
-	o := m.w.key.Organization
-	if _, err := m.s.EndSession(t.Context(), m.w.byKey(), m.nodes[0].session); expected(err) != nil {
-		return err
-	}
-	for range 9 { // the depth of the tree, and the budget
-		m.now = m.now.Add(firstLook + time.Second)
-		m.mini.SetTime(m.now)
-		for _, n := range m.nodes {
-			m.s.settleBelow(t.Context(), o, n.place)
-		}
-		m.s.settleBelow(t.Context(), o, place{})
-	}
+func (m *modelTree) checkSettled(t *testing.T) error {
 	for _, n := range m.nodes {
 		total := n.total()
 		is, err := m.s.Session(t.Context(), m.w.byKey(), n.session)
 		switch {
-		case errors.Is(err, ErrUnknownSession) && total == (Delegated{}):
+		case errors.Is(err, ErrUnknownSession) && (m.silence || total == Delegated{}): // what it used is in the one above
 		case err != nil:
 			return err
-		case is.delegated() != Delegated{} || is.ValueUsed != total.Value || is.ActionCount != total.Actions:
-			return fmt.Errorf("a settled session has %d and %d used and %+v delegated, and %+v was charged", is.ActionCount, is.ValueUsed,
-				is.delegated(), total)
+		case is.delegated() != Delegated{} || is.ValueUsed != total.Value || is.ActionCount != total.Actions || is.ValueHeld != 0:
+			return fmt.Errorf("a settled session has %d and %d used, %d held and %+v delegated, and %+v was charged", is.ActionCount,
+				is.ValueUsed, is.ValueHeld, is.delegated(), total)
 		default:
 			if left := m.mini.TTL(m.s.keys.session(n.agent, n.session)); left > refusedFor+m.s.config.Retention {
 				return fmt.Errorf("a settled session is stored for %s", left)
 			}
 		}
+		if m.mini.Exists(m.s.keys.parts(n.session)) || m.mini.Exists(m.s.keys.looks(n.session)) {
+			return errors.New("a settled session has parts")
+		}
 	}
-	m.spent += m.nodes[0].total().Value
-	budget, err := m.s.Budget(t.Context(), m.w.key)
-	if err == nil && (budget.Reserved != 0 || budget.Used != m.spent) {
-		err = fmt.Errorf("the budget has %d reserved and %d used, and %d were spent", budget.Reserved, budget.Used, m.spent)
+	if o := m.w.key.Organization; !m.counted || m.mini.Exists(m.s.keys.reservations(o)) || m.mini.Exists(m.s.keys.reservationLooks(o)) {
+		return errors.New("the budget has a reservation of a session that is settled")
 	}
-	return err
+	return nil
 }
 
+// plant begins a tree, sometimes shortly before a day ends.
 func (m *modelTree) plant(t *testing.T) {
 	t.Helper()
-	root := must(m.s.CreateSession(t.Context(), m.w.key, NewSession{Agent: m.agents[0].ID, MaxActions: 200, MaxValue: 500, Lifetime: 10 * time.Minute}))(t)
-	m.nodes = []*modelNode{{place: place{root.ID, root.Agent}, maxValue: 500}}
+	before := m.now.Truncate(day).Add(day - time.Duration(m.random.IntN(40)+1)*time.Second)
+	if m.random.IntN(2) == 0 && before.After(m.now) {
+		m.pass(before.Sub(m.now))
+	}
+	must(m.s.SetBudget(t.Context(), m.w.key, money.Max, BudgetDay))(t)
+	m.observed = m.random.IntN(3) == 0
+	root := must(m.s.CreateSession(t.Context(), m.w.key, NewSession{Agent: m.agents[0].ID, MaxActions: 200, MaxValue: 500,
+		Lifetime: 10 * time.Minute, MaxLease: time.Minute, Observes: m.observed}))(t)
+	m.nodes = []*modelNode{{place: place{root.ID, root.Agent}, observes: m.observed}}
+	m.counted, m.holds, m.leases = false, nil, nil
 }
 
 func TestATreeStaysExactWhateverStepIsTheLast(t *testing.T) {
@@ -264,12 +265,15 @@ func TestATreeStaysExactWhateverStepIsTheLast(t *testing.T) {
 			mini.SetTime(now)
 			s := openStore(t, Config{}, "redis://"+mini.Addr(), nil)
 			w := newTenant(t, s, NewSession{MaxActions: 1})
-			must(s.SetBudget(t.Context(), w.key, money.Max, BudgetForever))(t)
 			m := &modelTree{s: s, mini: mini, now: now, w: w, agents: newAgents(t, s, w.key, 5), random: rand.New(rand.NewPCG(seed, 8))}
+			m.limitDays(t)
 			for range steps / processes / ofTree {
 				m.plant(t)
 				for step := range ofTree {
 					err := m.step(t)
+					if err == nil {
+						err = m.watchBudget(t)
+					}
 					if err == nil && step%checkEvery == 0 {
 						err = m.check(t)
 					}

@@ -111,3 +111,29 @@ func TestEnforcementIsOneOfTwoWords(t *testing.T) {
 		w.get("/sessions/"+id, asKey(w.key)).is(200).exactly(before)
 	})
 }
+
+// A child observes where its parent does, until that enforces again. Only an API key lets it.
+func TestAChildObservesWhereItsParentDoes(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5})
+		asks := func() fields { return fields{"max_actions": 2, "max_value_usd": 1, "enforcement": "observe"} }
+		p.create(asks(), asKey(p.key)).invalid("enforcement")
+		plain := p.create(fields{"max_actions": 2, "max_value_usd": 1, "enforcement": "enforce"}, asAgent(p.token.access)).is(201).text("id")
+		p.patch("/sessions/"+plain, fields{"enforcement": "observe"}, asKey(p.key)).invalid("enforcement")
+		p.patch("/sessions/"+p.session, fields{"enforcement": "observe"}, asKey(p.key)).is(200)
+		p.create(asks(), asAgent(p.token.access)).invalid("enforcement")
+		asked := asks()
+		asked["max_value_usd_per_action"] = num("0.1")
+		child := p.create(asked, asKey(p.key)).is(201)
+		child.has(fields{"enforcement": "observe", "observed_refusals": 0})
+		id := child.text("id")
+		p.post("/sessions/"+id+"/actions", fields{"value_usd": num("0.5")}, asKey(p.key)).is(200).has(fields{"would_refuse": "max_value_usd_per_action"})
+		p.post("/sessions/"+id+"/actions", fields{"value_usd": num("0.6")}, asKey(p.key)).refused(403, "session_limit_reached").has(fields{"limit": "max_value_usd"})
+		p.patch("/sessions/"+plain, fields{"enforcement": "observe"}, asKey(p.key)).is(200)
+		p.patch("/sessions/"+p.session, fields{"enforcement": "enforce"}, asKey(p.key)).is(200)
+		for _, id := range []string{id, plain} {
+			p.get("/sessions/"+id, asKey(p.key)).is(200).has(fields{"enforcement": "enforce"})
+		}
+	})
+}

@@ -62,7 +62,6 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	n.MaxLease = time.Duration(r.MaxLease.value) * time.Second
 	v.scopes(n.Scopes)
 	n.Observes = v.enforcement(r.Enforcement)
-	v.require(!n.Observes || !r.Parent.given, "enforcement", "must be enforce, because the session has a parent")
 	n.Lifetime = time.Duration(lifetime) * time.Second
 	return n, v.err()
 }
@@ -187,6 +186,9 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) && wanted.Parent == uuid.Nil {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
+	}
+	if errors.Is(err, redisstore.ErrParentEnforces) {
+		return errParentEnforces
 	}
 	if err != nil {
 		s.metrics.refusedByAgent(err)
@@ -338,14 +340,17 @@ func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 	if errors.As(err, &above) {
 		return aboveBounds(above.Limit)
 	}
-	if errors.Is(err, redisstore.ErrHasParent) {
-		return invalid("enforcement", "must be enforce, because the session has a parent")
+	if errors.Is(err, redisstore.ErrParentEnforces) {
+		return errParentEnforces
 	}
 	if err != nil {
 		return asConflict(err)
 	}
 	return answer(ctx, sessionOf(session))
 }
+
+// errParentEnforces refuses a child that is to observe.
+var errParentEnforces = invalid("enforcement", "must be enforce, because the parent session enforces its limits")
 
 // aboveBounds refuses an addition that would exceed the bounds of a limit.
 func aboveBounds(limit string) error {

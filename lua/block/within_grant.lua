@@ -6,7 +6,7 @@ if granted == '-' then -- nothing else refuses the change
 end
 local kept_above = r and string.find(r, 'k', 1, true)
 if kept_above then -- see docs/budgets.md
-  local granted_n, granted_v, granted_x, shortened = string.match(granted, '^(%d+) (%d+) (%d+) (%d+)$')
+  local granted_n, granted_v, granted_x, shortened = string.match(granted, '^(%d+) (%d+) (%d+) (%d+)')
   local over = max_actions ~= '' and tonumber(max_actions) > tonumber(granted_n or ma)
   over = over or max_value ~= '' and tonumber(max_value) > tonumber(granted_v or old_max_value)
   over = over or lifetime ~= '' and shortened and shortened ~= (sh or '0')
@@ -17,6 +17,9 @@ if kept_above then -- see docs/budgets.md
     return {'beyond_parent'}
   end
 elseif granted ~= '' then
+  if v + h > tonumber(string.match(granted, '^%d+ (%d+)')) then -- it has observed beyond its limits, and that is to be reserved too
+    return {'stale'}
+  end
   r = restrict(session, r, 'k', h, gb, mv)
   redis.call('PEXPIRE', session, as_long_as_parts)
   gb = redis.call('HGET', session, 'gb')

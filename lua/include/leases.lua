@@ -21,7 +21,7 @@ local function fit(s, now, open, wanted_n, wanted_v, lifetime, partial)
   elseif (got_v < wanted_v and not (partial and got_v > 0)) or s.v + s.h > s.mv then
     over = value_limit(s.gb, s.mv)
   end
-  if observes(s.r, s.n + wanted_n, s.v + s.h + wanted_v, s.mv) then
+  if observes(s.r, s.n + wanted_n, s.v + s.h + wanted_v, s.ma, s.mv) then
     got_n, got_v = wanted_n, wanted_v
   elseif over then
     return nil, over

@@ -1,5 +1,6 @@
 -- Writes a session's flags r, which few sessions have: s it is suspended, p it has a limit per action, o it observes, O it
--- has observed and enforces again, c it has or had children. A session with one always has h, so a charge reads r. What keeps h is max_committed in gb
+-- has observed and enforces again, c it has or had children, k another keeps its books, K it has
+-- taken what this one used, b another keeps its actions too, as those of every child. A session with one always has h, so a charge reads r. What keeps h is max_committed in gb
 -- (include/budget.lua), also in scripts of the version before: a session without one gets the highest there is.
 -- restrict adds a flag that r does not have, unrestrict takes one away that it has. Both return r after it, nil for none.
 local function restrict(session, r, flag, h, gb, mv)
