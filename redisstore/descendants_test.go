@@ -108,7 +108,10 @@ func TestTheEndOfASessionSettlesWhatIsLeftBelowIt(t *testing.T) {
 		lost := NewSession{Agent: w.agent.ID, Parent: child.ID, MaxActions: 10, MaxValue: 40, Lifetime: time.Minute, WithinParent: true}
 		must(s.setAside(t.Context(), setAsidePart, ownActor(o, child.Agent), NewID(w.agent.ID), lost))(t)
 		w.wantBooks(t, s, child.ID, 1, 3, Delegated{10, 40})
-		must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
+		eventually(t, "all is given back", func() bool { // one end waits at most a second for it
+			must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
+			return must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).delegated() == Delegated{}
+		})
 		w.wantBooks(t, s, w.session.ID, 1, 3, Delegated{})
 	})
 }
