@@ -152,7 +152,7 @@ func awayFromMidnight() {
 func TestTheLimitPerDayHoldsOverSessionsThatTwoInstancesUseAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		const most, rounds = 2000, 15
+		const most, rounds = 2000, 10
 		awayFromMidnight()
 		c := newCrowd(t, s, perDay(most))
 		token := c.exchange(t, s).AccessToken
@@ -187,12 +187,12 @@ func TestTheLimitPerDayHoldsOverSessionsThatTwoInstancesUseAtOnce(t *testing.T) 
 // The day turns while two instances charge all sessions. What was left of it is gone, and the next one has its value once.
 func TestAtTheTurnOfADayTwoInstancesShareOneDaysValue(t *testing.T) {
 	t.Parallel()
-	for _, spentBefore := range []int64{0, 100, 300} {
+	for _, spentBefore := range []int64{0, 40, 120} {
 		fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
-			const most = 300
+			const most = 120
 			clock(day - time.Millisecond)
 			c := newCrowd(t, s, perDay(most))
-			var charged atomic.Int64
+			var charged, unanswered atomic.Int64
 			var turned atomic.Bool
 			go func() {
 				for charged.Load() < spentBefore {
@@ -209,6 +209,8 @@ func TestAtTheTurnOfADayTwoInstancesShareOneDaysValue(t *testing.T) {
 					switch {
 					case err == nil:
 						charged.Add(1)
+					case isUnanswered(err):
+						unanswered.Add(1)
 					case !errors.As(err, &refused) || refused.Limit != LimitValuePerDay:
 						t.Error(err)
 						return
@@ -218,9 +220,10 @@ func TestAtTheTurnOfADayTwoInstancesShareOneDaysValue(t *testing.T) {
 				}
 			})
 			_, used := c.used(t)
-			if first := charged.Load() - most; int64(used) != charged.Load() || first < spentBefore || first > most {
-				t.Errorf("%d were charged over the turn and the sessions have used %d; each day has %d, and %d were charged before", charged.Load(), used,
-					most, spentBefore)
+			total := int64(used)
+			if first := total - most; first < spentBefore || first > most || total < charged.Load() || total > charged.Load()+unanswered.Load() {
+				t.Errorf("%d were charged over the turn and the sessions have used %d; each day has %d, and %d were charged before; %d were not answered",
+					charged.Load(), total, most, spentBefore, unanswered.Load())
 			}
 			c.wantToday(t, s, "on the day after", most)
 		})
@@ -235,7 +238,7 @@ func TestTheLimitPerMinuteHoldsOverSessionsThatTwoInstancesChargeAtOnce(t *testi
 		for i, want := range []int64{most, most + 1, most + 1 + 10} {
 			clock([]time.Duration{0, time.Second, 11 * time.Second}[i])
 			c.each(t, func(s *Store, session uuid.UUID, random *rand.Rand) {
-				for range 3 {
+				for range 2 {
 					_, err := s.Charge(t.Context(), c.byKey(), session, Charge{Count: 1, Value: 1})
 					if err != nil {
 						wantAgentLimit(t, "charge", err, LimitActionsPerMinute)
