@@ -24,15 +24,16 @@ local suspended, version, reason, refused_for, audit = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 
-local a, mv, h, x, e, gb, hx, r, sv, sa, so, pv = unpack(redis.call('HMGET', session,
-  'a', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'r', 'sv', 'sa', 'so', 'pv'))
+local a, mv, h, x, gb, hx, r, sv, sa, so, pv = unpack(redis.call('HMGET', session,
+  'a', 'mv', 'h', 'x', 'gb', 'hx', 'r', 'sv', 'sa', 'so', 'pv'))
 if not a then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', session, 'cl', string.format('%d', now))
   redis.call('PEXPIRE', session, refused_for)
   return {'ok', '', '', '0'}
 end
-if e or now >= tonumber(x) or tonumber(version) <= tonumber(pv or -1) then
+-- One that has ended follows too: when its end was broken off, sessions below it may live.
+if now >= tonumber(x) or tonumber(version) <= tonumber(pv or -1) then
   return {'ok', '', '', '0'}
 end
 sv = string.format('%d', math.max((sv or 0) + 1, now)) -- a time exceeds versions that Redis has lost

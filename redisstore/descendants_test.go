@@ -183,3 +183,20 @@ func TestAListSettlesWhatACrashHasLeft(t *testing.T) {
 		})
 	}
 }
+
+// A session whose end was broken off passes a suspension on to those below it, which live yet.
+func TestASuspensionReachesSessionsBelowOneWhoseEndWasBrokenOff(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		child := w.child(t, s, w.session.ID, 50, 50)
+		below := w.child(t, s, child.ID, 10, 10)
+		if err := s.endOne(t.Context(), w.key.Organization, place{child.ID, child.Agent}); err != nil { // and then the service crashes
+			t.Fatal(err)
+		}
+		must(s.SuspendSession(t.Context(), w.key, w.session.ID, ""))(t)
+		if _, err := s.Charge(t.Context(), w.byKey(), below.ID, Charge{Count: 1}); !isSuspended(err) {
+			t.Errorf("a charge below it: %v", err)
+		}
+	})
+}
