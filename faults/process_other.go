@@ -5,5 +5,8 @@ package faults
 // openFiles returns 0: only Linux lists them in /proc.
 func openFiles(int) (int, error) { return 0, nil }
 
+// descriptorsOf returns nothing: only Linux lists them in /proc.
+func descriptorsOf(int) string { return "" }
+
 // removePreload does nothing: only Linux preloads a library into redis-server.
 func removePreload() {}

@@ -77,10 +77,23 @@ func checkOpen(ctx context.Context, baseline resources, instances []*Instance, s
 		} else {
 			open = compareOpen(baseline, resources{files: countFiles(instances), connections: connections}, len(instances)*max(1, len(servers)))
 		}
-		if len(open) == 0 || time.Now().After(deadline) {
-			return open
+		if len(open) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return append(open, describeOpen(instances)...)
 		}
 	}
+}
+
+// describeOpen lists the file descriptors of the running instances.
+func describeOpen(instances []*Instance) (out []Violation) {
+	for _, i := range instances {
+		if i.Runs() {
+			out = append(out, violationOf(RuleFiles, i.URL, "open at the end:\n\t%s", descriptorsOf(i.PID())))
+		}
+	}
+	return out
 }
 
 // compareOpen allows as many connections as the pools may keep. Everything else must be as it was before.
