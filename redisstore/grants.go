@@ -149,6 +149,13 @@ func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLi
 		if actions <= at.maxActions && value <= at.maxValue && n.Lifetime == nil && !(n.Observes != nil && *n.Observes) {
 			return "", nil
 		}
+		if raises := actions > at.maxActions || value > at.maxValue; raises && n.Observes != nil && *n.Observes {
+			// First without the raise: where the parent enforces, the change is refused, and nothing may be set aside.
+			granted, err := s.grantByParent(ctx, act, at, at.maxActions, at.maxValue, n.Lifetime)
+			if err != nil || !strings.HasSuffix(granted, parentObserves) {
+				return granted, err
+			}
+		}
 		return s.grantByParent(ctx, act, at, actions, value, n.Lifetime)
 	case value > at.maxValue && (at.budgeted || strings.Contains(at.flags, keptAbove)):
 		return s.grantByBudget(ctx, act, at, value)
@@ -159,6 +166,9 @@ func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLi
 	}
 	return "", nil
 }
+
+// parentObserves ends a grant when the child may observe.
+const parentObserves = "o"
 
 // maxTime is after every expiry, in ms since 1970.
 const maxTime = 1 << 52

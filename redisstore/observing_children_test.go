@@ -70,6 +70,8 @@ func TestNoSessionObservesBelowOneThatEnforces(t *testing.T) {
 		observe, enforce := NewLimits{Observes: new(true)}, NewLimits{Observes: new(false)}
 		_, err = s.ChangeLimits(t.Context(), w.key, child.ID, observe)
 		wantError(t, "a change", err, ErrParentEnforces)
+		_, err = s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{Observes: new(true), AddActions: new(int64(5)), AddValue: new(money.MicroUSD(7))})
+		wantError(t, "a change that raises limits too", err, ErrParentEnforces)
 		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{20, 60})
 
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, observe))(t)
