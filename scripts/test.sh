@@ -94,8 +94,8 @@ fi
 if [ -e "$work/failed" ]; then exit 1; fi
 
 if [ -n "$all" ]; then
-  step "the store beside its model, in 200,000 steps" # without the race detector, which plays a tenth of them
-  go test -tags long -count=1 -run '^TestStoreMatchesModel$' ./redisstore
+  step "the store and its trees beside their models, in 200,000 steps each" # without the race detector, which plays few of them
+  go test -tags long -count=1 -timeout 20m -run '^(TestStoreMatchesModel|TestATreeStaysExactWhateverStepIsTheLast)$' ./redisstore
   step "fuzzing"
   ./scripts/fuzz.sh
 fi
