@@ -107,7 +107,7 @@ func (s *Store) settleLevel(ctx context.Context, organization uuid.UUID, above p
 		child, _ := members{}.id(parts.Text(2 * i))
 		agent, taken, err := readPart(parts.Text(2*i + 1))
 		if err != nil {
-			return nil //nolint:nilerr // a part that is gone meanwhile
+			return nil // a part that is gone meanwhile
 		}
 		p := place{child, agent}
 		state, err := s.settlePart(ctx, organization, above, p, taken)

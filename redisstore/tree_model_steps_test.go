@@ -233,7 +233,7 @@ func (m *modelTree) changeBudget(t *testing.T) error {
 		return fmt.Errorf("a budget of %d over %+v: %v", limit, is, err)
 	}
 	if below != nil {
-		return nil
+		err = nil
 	}
 	return err
 }

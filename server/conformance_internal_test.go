@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 	"remit/internal/conformance"
@@ -143,6 +144,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	quota, suspended := &redisstore.QuotaError{Quota: "agents"}, redisstore.ErrOrganizationSuspended
 	agentSuspended, sessionSuspended := &redisstore.AgentSuspendedError{}, &redisstore.SessionSuspendedError{}
 	agentLimit := &redisstore.AgentLimitError{Limit: redisstore.LimitValuePerDay}
+	tooFast := &redisstore.AgentLimitError{Limit: redisstore.LimitActionsPerMinute, RetryAfter: time.Second}
 	gateway := func(cause error) error { return &gatewayError{cause: cause} }
 	said := map[string][]error{
 		"Invalid":             {invalid("name", "is required")},
@@ -173,7 +175,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"TooMuchCreated":   {&redisstore.RateError{}},
 		"ScopeMissing":     {&scopeError{scopeRollback}, suspended},
 		"VerifyRefused":    {suspended, agentSuspended, gateway(scope), gateway(invalid("scope", "must be one scope"))},
-		"AuthorizeRefused": {suspended, gateway(agentLimit), gateway(agentSuspended), gateway(sessionSuspended), gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
+		"AuthorizeRefused": {suspended, gateway(agentLimit), gateway(tooFast), gateway(agentSuspended), gateway(sessionSuspended), gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
 			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":          {redisstore.ErrUnknownSession},
 		"RequestTimeout":    {errSlowRequest},
