@@ -121,12 +121,11 @@ func (f *fleet) byKey(method, path, body, key string) func(context.Context) erro
 	}
 }
 
-// setBudget sets the organization's budget, to little more than what the first roots need, so that it refuses some of what follows.
+// setBudget sets the organization's budget, to what the first roots need, so that it refuses some of what follows.
 func (f *fleet) setBudget(ctx context.Context) error {
 	for slot := range f.trees {
 		f.budget += rootLimits(slot, f.cfg).value
 	}
-	f.budget += f.budget / 100
 	return f.asks(ctx, opBudget, time.Now(), http.MethodPut, budgetPath, fmt.Sprintf(`{"max_value_usd":%s,"period":"none"}`, f.budget)).err
 }
 
