@@ -2,10 +2,10 @@ package faults
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/prometheus/procfs"
 )
 
 // tcpStates are the names of the states in /proc/net/tcp, by their number (include/net/tcp_states.h of Linux).
@@ -14,41 +14,56 @@ var tcpStates = []string{
 	"listening", "closing",
 }
 
-// descriptorsOf returns what the file descriptors of a process are, a line each: of a TCP connection, its state and addresses.
+// descriptorsOf returns what the file descriptors of a process are, a line each: of a TCP connection, its state and ports.
 func descriptorsOf(pid int) string {
-	process, err := procfs.NewProc(pid)
-	if err != nil {
-		return err.Error()
-	}
-	targets, err := process.FileDescriptorTargets()
+	directory := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(directory)
 	if err != nil {
 		return err.Error()
 	}
 	connections := connectionsOf(pid)
-	for i, target := range targets {
-		if connection, is := connections[target]; is {
-			targets[i] = connection
+	var lines []string
+	for _, entry := range entries {
+		target, err := os.Readlink(directory + "/" + entry.Name())
+		if err != nil {
+			continue // closed meanwhile
 		}
+		if connection, is := connections[target]; is {
+			target = connection
+		}
+		lines = append(lines, target)
 	}
-	slices.Sort(targets)
-	return strings.Join(targets, "\n\t")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n\t")
 }
 
 // connectionsOf returns the TCP connections that a process can see, by the names of their descriptors.
 func connectionsOf(pid int) map[string]string {
 	found := map[string]string{}
-	fs, err := procfs.NewFS(fmt.Sprintf("/proc/%d", pid))
-	if err != nil {
-		return found
-	}
-	over4, _ := fs.NetTCP()
-	over6, _ := fs.NetTCP6()
-	for _, c := range slices.Concat(over4, over6) {
-		state := fmt.Sprintf("state %d", c.St)
-		if c.St < uint64(len(tcpStates)) {
-			state = tcpStates[c.St]
+	for _, name := range []string{"tcp", "tcp6"} {
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))
+		if err != nil {
+			continue // without IPv6 there is no such file
 		}
-		found[fmt.Sprintf("socket:[%d]", c.Inode)] = fmt.Sprintf("%s %v:%d to %v:%d", state, c.LocalAddr, c.LocalPort, c.RemAddr, c.RemPort)
+		for line := range strings.Lines(string(table)) {
+			if fields := strings.Fields(line); len(fields) > 9 { // number, local, remote, state, …, inode
+				found["socket:["+fields[9]+"]"] = fmt.Sprintf("%s, port %d to %d", tcpState(fields[3]), portOf(fields[1]), portOf(fields[2]))
+			}
+		}
 	}
 	return found
+}
+
+func tcpState(number string) string {
+	if n, err := strconv.ParseUint(number, 16, 8); err == nil && n < uint64(len(tcpStates)) {
+		return tcpStates[n]
+	}
+	return "state " + number
+}
+
+// portOf returns the port of an address in /proc/net/tcp, 0 if it has none.
+func portOf(address string) uint64 {
+	_, port, _ := strings.Cut(address, ":")
+	n, _ := strconv.ParseUint(port, 16, 16)
+	return n
 }
