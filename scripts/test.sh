@@ -39,11 +39,14 @@ export REMIT_TEST_BINARY=$work/remit # the service that the tests run as their u
 go build ${all:+-pgo=auto} -o "$REMIT_TEST_BINARY" remit # make test-all runs the one that is released
 go build -o "$work/testreport" ./internal/testreport
 
+limit=15m # of a package's tests
+if [ -n "$all" ]; then limit=30m; fi
+
 # run_tests tests packages, so many of them at once: run_tests COUNT [FLAG…] PACKAGE…
 run_tests() {
   local at_once=$1
   shift
-  go test -json -p "$at_once" -shuffle=on -timeout 15m "$@" || touch "$work/failed"
+  go test -json -p "$at_once" -shuffle=on -timeout "$limit" "$@" || touch "$work/failed"
 }
 # beside_lint runs a command, and the linters beside it: for tests that mostly wait.
 beside_lint() {
