@@ -50,7 +50,7 @@ func TestARequestForMoreIsApprovedAndTopsItsSessionUp(t *testing.T) {
 			"comment": "not all", "decided_at": aboutNow}))
 		l.gains(approved, "api_key", fields{"type": "session.request_approved", "session_id": id, "session_request_id": request,
 			"data": map[string]any{"add_actions": num("3"), "add_value_usd": num("2.5"), "max_actions": num("13"), "max_value_usd": num("7.5")}})
-		w.post(requestPath(id, request)+"/approve", body, key).is(200).exactly(approved.object())
+		w.post("/sessions/"+id+"/requests/"+request+"/approve", body, key).is(200).exactly(approved.object())
 		w.post(requestPath(id, request)+"/approve", nil, key).refused(409, "request_decided")
 		there.post(requestPath(id, request)+"/deny", nil, key).refused(409, "request_decided")
 		l.gainsNothing("a decision again")
