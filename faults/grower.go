@@ -104,7 +104,7 @@ func (g *grower) plant() *tree {
 
 // fell ends a tree by its root.
 func (g *grower) fell() {
-	root := g.tree.nodes[0]
+	root := g.tree.root()
 	c, _ := g.callUntilAnswered(g.byKey(End, http.MethodPost, "/v1/sessions/"+root.id+"/end", nil))
 	g.tree.over = c.Outcome == OK || c.Code == "session_not_active"
 }
@@ -230,7 +230,7 @@ func (g *grower) endOnce(n *grown) {
 func (g *grower) look(*grown) {
 	var s TreeSession
 	var b Budget
-	if c, body := g.call(g.byKey(Read, http.MethodGet, "/v1/sessions/"+g.tree.nodes[0].id+"/tree", nil)); c.Outcome == OK && json.Unmarshal(body, &s) == nil {
+	if c, body := g.call(g.byKey(Read, http.MethodGet, "/v1/sessions/"+g.tree.root().id+"/tree", nil)); c.Outcome == OK && json.Unmarshal(body, &s) == nil {
 		g.trees.report(checkTree(s)...)
 	}
 	if c, body := g.call(g.byKey(Read, http.MethodGet, "/v1/budget", nil)); c.Outcome == OK && json.Unmarshal(body, &b) == nil {

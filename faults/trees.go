@@ -45,6 +45,13 @@ type tree struct {
 	over  bool     // its root was ended
 }
 
+// root returns the root session. Others may add sessions meanwhile.
+func (t *tree) root() *grown {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.nodes[0]
+}
+
 // grown is a session of a tree as callers know it.
 type grown struct {
 	id     string
