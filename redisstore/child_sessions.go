@@ -125,8 +125,8 @@ func (s *Store) enterChild(ctx context.Context, t AccessToken, id uuid.UUID, ind
 
 // setAside runs set_aside_part.lua, or the replay of its outcome. act is on the parent's agent.
 func (s *Store) setAside(ctx context.Context, sc keyedScript, act actor, child uuid.UUID, n NewSession) (*reply, error) {
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, n.Parent), s.keys.parts(n.Parent), s.keys.looks(n.Parent),
-		s.keys.closedChildren(n.Parent), s.keys.events(act.agent)}
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, n.Parent), s.keys.parts(act.agent, n.Parent), s.keys.looks(act.agent, n.Parent),
+		s.keys.closedChildren(act.agent, n.Parent), s.keys.events(act.agent)}
 	lifetime := orEmpty(milliseconds(&n.Lifetime))
 	if n.WithinParent {
 		lifetime = "~" + lifetime

@@ -209,7 +209,7 @@ func TestATreeIsBounded(t *testing.T) {
 			id := NewRootID()
 			looks[i] = redis.Z{Score: 9e15, Member: string(id[:])}
 		}
-		if err := s.client.Redis().ZAdd(t.Context(), s.keys.looks(w.session.ID), looks...).Err(); err != nil {
+		if err := s.client.Redis().ZAdd(t.Context(), s.keys.looks(w.session.ID, w.session.ID), looks...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if limit := refusal(w.session.ID); limit != "" {
@@ -321,7 +321,7 @@ func TestATreeIsReadNearestFirst(t *testing.T) {
 			id := NewRootID()
 			looks[i] = redis.Z{Score: 9e15, Member: string(id[:])}
 		}
-		if err := s.client.Redis().ZAdd(t.Context(), s.keys.looks(w.session.ID), looks...).Err(); err != nil {
+		if err := s.client.Redis().ZAdd(t.Context(), s.keys.looks(w.session.ID, w.session.ID), looks...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if tree := must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t); !tree.Truncated {

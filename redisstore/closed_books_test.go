@@ -168,7 +168,7 @@ func TestARefusedRequestWithAKeyStaysRefusedAndMakesRoomForTheNext(t *testing.T)
 			t.Fatal(err)
 		}
 		client := peek(t, s)
-		must(client.ZAddXX(t.Context(), s.keys.looks(w.session.ID), redis.Z{Member: string(over.ID[:])}).Result())(t) // its first look is due
+		must(client.ZAddXX(t.Context(), s.keys.looks(w.session.ID, w.session.ID), redis.Z{Member: string(over.ID[:])}).Result())(t) // its first look is due
 		charge := func(key string) (Usage, bool, error) {
 			idem := &Idempotency{Key: key}
 			usage, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 60, Idempotency: idem})

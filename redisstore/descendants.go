@@ -77,7 +77,7 @@ type part struct {
 func partsOf[T located](ctx context.Context, s *Store, f flow, of []T) ([]part, error) {
 	read := make([][]part, len(of))
 	err := eachOf(ctx, len(of), func(ctx context.Context, i int) error {
-		r, err := s.client.Run(ctx, f, listParts, []string{s.keys.parts(of[i].at().session)})
+		r, err := s.client.Run(ctx, f, listParts, []string{s.keys.parts(of[i].at().agent, of[i].at().session)})
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func (s *Store) followAbove(ctx context.Context, organization uuid.UUID, p place
 func (s *Store) settleLevel(ctx context.Context, organization uuid.UUID, above place, left *int) (waiting map[place]string, any bool) {
 	keys := []string{s.keys.reservations(organization), s.keys.reservationLooks(organization)}
 	if above != (place{}) {
-		keys = []string{s.keys.parts(above.session), s.keys.looks(above.session)}
+		keys = []string{s.keys.parts(above.agent, above.session), s.keys.looks(above.agent, above.session)}
 	}
 	r, err := s.client.Run(ctx, flow{Owner: organization}, lookAtParts, keys, *left, lookPause.Milliseconds())
 	if err != nil {

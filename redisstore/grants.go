@@ -176,7 +176,7 @@ const maxTime = 1 << 52
 func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, actions int64, value money.MicroUSD, lifetime *time.Duration) (string, error) {
 	above := ownActor(act.organization, at.above.agent)
 	above.flow = act.flow
-	keys := []string{s.keys.agent(above.agent), s.keys.session(above.agent, at.above.session), s.keys.parts(at.above.session),
+	keys := []string{s.keys.agent(above.agent), s.keys.session(above.agent, at.above.session), s.keys.parts(above.agent, at.above.session),
 		s.keys.events(above.agent)}
 	r, err := s.givingBack(ctx, above, at.above.session, nil, func() (*reply, error) {
 		return s.client.Run(ctx, above.flow, raisePart, keys, act.organization, above.agent, at.id,

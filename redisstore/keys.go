@@ -131,11 +131,11 @@ func (k keyspace) leases(agent, session uuid.UUID) string {
 func (k keyspace) sessionRequests(agent, session uuid.UUID) string {
 	return k.key("rq:", cellOf(agent), session)
 }
-func (k keyspace) lease(agent, id uuid.UUID) string { return k.key("l:", cellOf(agent), id) }
-func (k keyspace) parts(session uuid.UUID) string   { return k.key("sp:", cellOf(session), session) }
-func (k keyspace) looks(session uuid.UUID) string   { return k.key("sc:", cellOf(session), session) }
-func (k keyspace) closedChildren(session uuid.UUID) string {
-	return k.key("sd:", cellOf(session), session)
+func (k keyspace) lease(agent, id uuid.UUID) string      { return k.key("l:", cellOf(agent), id) }
+func (k keyspace) parts(agent, session uuid.UUID) string { return k.key("sp:", cellOf(agent), session) }
+func (k keyspace) looks(agent, session uuid.UUID) string { return k.key("sc:", cellOf(agent), session) }
+func (k keyspace) closedChildren(agent, session uuid.UUID) string {
+	return k.key("sd:", cellOf(agent), session)
 }
 func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {
 	return k.key("stx:", cellOf(agent), session)

@@ -77,7 +77,7 @@ func (b *closedBooks) mayChange() bool { return b.state == booksOpen || isWaitin
 func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place) (closedBooks, error) {
 	act := ownActor(organization, p.agent)
 	keys := []string{s.keys.agent(p.agent), s.keys.session(p.agent, p.session), s.keys.holds(p.agent, p.session),
-		s.keys.leases(p.agent, p.session), s.keys.looks(p.session), s.keys.events(p.agent)}
+		s.keys.leases(p.agent, p.session), s.keys.looks(p.agent, p.session), s.keys.events(p.agent)}
 	r, err := s.releasingDueHolds(ctx, act, p.session, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, closeBooks, keys, refusedFor.Milliseconds(), s.audit(ctx, act))
 	})
@@ -129,7 +129,7 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 		}
 	}
 	act := ownActor(organization, p.agent)
-	record := []string{s.keys.session(p.agent, p.session), s.keys.sessionTransactions(p.agent, p.session), s.keys.closedChildren(p.session)}
+	record := []string{s.keys.session(p.agent, p.session), s.keys.sessionTransactions(p.agent, p.session), s.keys.closedChildren(p.agent, p.session)}
 	if _, err := s.client.Run(ctx, act.flow, releaseRecord, record, max(s.config.Retention, refusedFor).Milliseconds()); err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 				s.keys.organizationClosed(organization)}, p.session)
 		return err
 	}
-	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.looks(above.session),
-		s.keys.closedChildren(above.session), s.keys.sessionTransactions(above.session, above.session)}
+	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.agent, above.session), s.keys.looks(above.agent, above.session),
+		s.keys.closedChildren(above.agent, above.session), s.keys.sessionTransactions(above.session, above.session)}
 	r, err := s.client.Run(ctx, act.flow, dropPart, keys, p.session, s.config.Retention.Milliseconds())
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p 
 		_, err := s.client.Run(ctx, act.flow, takeReservation, keys, p.session, int64(b.value))
 		return err
 	}
-	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.events(above.agent),
+	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.agent, above.session), s.keys.events(above.agent),
 		s.keys.agent(above.agent)}
 	_, err := s.client.Run(ctx, act.flow, takePart, keys, p.session, b.actions, int64(b.value), int64(b.overage),
 		int64(b.refunded), s.audit(ctx, act))

@@ -112,7 +112,7 @@ func TestAChangeThatBreaksOffInTheTreeIsInDoubt(t *testing.T) {
 			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
 			child := w.child(t, s, w.session.ID, 10, 100)
 			w.child(t, s, child.ID, 1, 1)
-			parts := s.keys.parts(child.ID)
+			parts := s.keys.parts(child.ID, child.ID)
 			if !mini.Exists(parts) {
 				t.Fatal("the child has no part")
 			}

@@ -81,10 +81,11 @@ func TestAnApprovalAddsWhatItGrantsOnce(t *testing.T) {
 			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 				w := newTenant(t, s, test.session)
 				g := w.exchange(t, s)
-				test.asked.Reason = "line one\nline two  with spaces 12 "
-				asked := must(s.RequestMore(t.Context(), g.AccessToken, w.session.ID, test.asked))(t)
+				more := test.asked
+				more.Reason = "line one\nline two  with spaces 12 "
+				asked := must(s.RequestMore(t.Context(), g.AccessToken, w.session.ID, more))(t)
 				want := SessionRequest{ID: asked.ID, Session: w.session.ID, Agent: w.agent.ID, Status: Pending,
-					AddActions: test.asked.AddActions, AddValue: test.asked.AddValue, Reason: test.asked.Reason, Created: asked.Created}
+					AddActions: more.AddActions, AddValue: more.AddValue, Reason: more.Reason, Created: asked.Created}
 				if !reflect.DeepEqual(asked, want) || !reflect.DeepEqual(w.readBoth(t, s, g.AccessToken, asked.ID), want) {
 					t.Errorf("asked is %+v, want %+v", asked, want)
 				}

@@ -157,7 +157,7 @@ func (r *treeReader) listChildren(ctx context.Context, parents []*SessionTree) (
 		last = "0"
 	}
 	err := eachOf(ctx, len(parents), func(ctx context.Context, i int) error {
-		keys := []string{r.keys.looks(parents[i].ID), r.keys.closedChildren(parents[i].ID)}
+		keys := []string{r.keys.looks(parents[i].ID, parents[i].ID), r.keys.closedChildren(parents[i].ID, parents[i].ID)}
 		found, err := r.client.Run(ctx, flow{Owner: r.organization}, listChildren, keys, last)
 		if err != nil {
 			return err

@@ -135,7 +135,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 		return time.Time{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent),
-		s.keys.looks(id), s.keys.agentOpen(act.agent)}
+		s.keys.looks(act.agent, id), s.keys.agentOpen(act.agent)}
 	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, endSession, keys,
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))

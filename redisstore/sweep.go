@@ -104,7 +104,7 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 		case ofAgent && name.kind == "s":
 			mine = append(mine, []string{key, d.keys.holds(name.id, name.id), d.keys.leases(name.id, name.id),
 				d.keys.sessionTransactions(name.id, name.id), d.keys.sessionRequests(name.id, name.id),
-				d.keys.parts(name.id), d.keys.looks(name.id), d.keys.closedChildren(name.id)})
+				d.keys.parts(name.id, name.id), d.keys.looks(name.id, name.id), d.keys.closedChildren(name.id, name.id)})
 		case ofAgent:
 			mine = append(mine, []string{key})
 		}

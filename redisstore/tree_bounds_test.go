@@ -247,11 +247,11 @@ func TestAChildTakesTheMemoryThatIsCountedForIt(t *testing.T) {
 		record := func() int64 { return sizeOf(s.keys.session(w.agent.ID, all[0].ID), 1) + 72 }
 		ofAgent := sizeOf(s.keys.agentSessions(w.agent.ID), many+1)
 		open := record() + ofAgent + sizeOf(s.keys.organizationOpen(w.key.Organization), many+1) +
-			sizeOf(s.keys.parts(w.session.ID), many) + sizeOf(s.keys.looks(w.session.ID), many)
+			sizeOf(s.keys.parts(w.session.ID, w.session.ID), many) + sizeOf(s.keys.looks(w.session.ID, w.session.ID), many)
 		for _, child := range all {
 			must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
 		}
-		closed := record() + ofAgent + sizeOf(s.keys.organizationClosed(w.key.Organization), many) + sizeOf(s.keys.closedChildren(w.session.ID), many)
+		closed := record() + ofAgent + sizeOf(s.keys.organizationClosed(w.key.Organization), many) + sizeOf(s.keys.closedChildren(w.session.ID, w.session.ID), many)
 		for what, bytes := range map[string]int64{"an open child": open, "a closed child": closed} {
 			if counted := int64(sessionSize + childSize); bytes > counted*5/4 || bytes < counted*3/4 {
 				t.Errorf("%s takes %d bytes, counted are %d", what, bytes, counted)
@@ -265,7 +265,7 @@ func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
-		closed, child := s.keys.closedChildren(w.session.ID), w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
+		closed, child := s.keys.closedChildren(w.session.ID, w.session.ID), w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
 		entries := make([]redis.Z, 1000)
 		for i := range entries {
 			id := NewRootID()
@@ -290,8 +290,8 @@ func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
 				t.Errorf("%s is kept for %s", what, left)
 			}
 		}
-		if n := must(peek(t, s).Exists(t.Context(), s.keys.parts(w.session.ID)).Result())(t) +
-			must(peek(t, s).Exists(t.Context(), s.keys.looks(w.session.ID)).Result())(t); n != 0 {
+		if n := must(peek(t, s).Exists(t.Context(), s.keys.parts(w.session.ID, w.session.ID)).Result())(t) +
+			must(peek(t, s).Exists(t.Context(), s.keys.looks(w.session.ID, w.session.ID)).Result())(t); n != 0 {
 			t.Errorf("%d keys of parts are left", n)
 		}
 	})

@@ -225,7 +225,7 @@ func (m *modelTree) checkSettled(t *testing.T) error {
 				return fmt.Errorf("a settled session is stored for %s", left)
 			}
 		}
-		if m.mini.Exists(m.s.keys.parts(n.session)) || m.mini.Exists(m.s.keys.looks(n.session)) {
+		if m.mini.Exists(m.s.keys.parts(n.session, n.session)) || m.mini.Exists(m.s.keys.looks(n.session, n.session)) {
 			return errors.New("a settled session has parts")
 		}
 	}
