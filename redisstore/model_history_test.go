@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,13 +246,17 @@ func stuckAt(m *model, history []porcupine.Operation) string {
 	}
 	text := fmt.Sprintf("an order of %d operations is found; the first of the others are", len(longest))
 	shown := 0
-	for _, op := range history {
+	byCall := slices.SortedFunc(slices.Values(history), func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	for _, op := range byCall {
 		ordered := slices.ContainsFunc(longest, func(o porcupine.Operation) bool {
 			return o.ClientId == op.ClientId && o.Call == op.Call
 		})
 		if !ordered && shown < historyClients {
 			shown++
 			text += fmt.Sprintf("\nclient %d from %d to %d: %v\n\t%v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
+			if lease, is := op.Output.(outcome).value.(Lease); is && lease.Settlement != nil {
+				text += fmt.Sprintf("\n\tsettlement %+v", *lease.Settlement)
+			}
 		}
 	}
 	return text
