@@ -3,7 +3,6 @@ package bench
 import (
 	"bufio"
 	"context"
-	"crypto/sha1"
 	"fmt"
 	"net"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"remit/lua"
 )
 
@@ -44,7 +44,7 @@ func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 }
 
 // usageScript is the name of the script that writes the usage of organizations twice a second, whatever is called.
-var usageScript = fmt.Sprintf("%x", sha1.Sum([]byte(lua.Source("note_usage"))))
+var usageScript = redis.NewScript(lua.Source("note_usage")).Hash()
 
 // monitor returns the EVALSHA commands that reach Redis while do runs, without those of usageScript.
 func (s *service) monitor(do func()) (commands [][]string, err error) {

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,7 +12,7 @@ import (
 // tcpStates are the names of the states in /proc/net/tcp, by their number (include/net/tcp_states.h of Linux).
 var tcpStates = []string{
 	"", "established", "syn sent", "syn received", "fin wait 1", "fin wait 2", "time wait", "closed", "close wait", "last ack",
-	"listening", "closing",
+	listening, "closing",
 }
 
 // descriptorsOf returns what the file descriptors of a process are, a line each: of a TCP connection, its state and ports.
@@ -21,14 +22,21 @@ func descriptorsOf(pid int) string {
 	if err != nil {
 		return err.Error()
 	}
-	connections := connectionsOf(pid)
+	connections, err := tcpConnections(pid)
+	if err != nil {
+		return err.Error()
+	}
+	named := map[string]string{}
+	for _, c := range connections {
+		named["socket:["+c.inode+"]"] = fmt.Sprintf("%s, port %d to %d", c.state, c.local, c.remote)
+	}
 	var lines []string
 	for _, entry := range entries {
 		target, err := os.Readlink(directory + "/" + entry.Name())
 		if err != nil {
 			continue // closed meanwhile
 		}
-		if connection, is := connections[target]; is {
+		if connection, is := named[target]; is {
 			target = connection
 		}
 		lines = append(lines, target)
@@ -37,33 +45,48 @@ func descriptorsOf(pid int) string {
 	return strings.Join(lines, "\n\t")
 }
 
-// connectionsOf returns the TCP connections that a process can see, by the names of their descriptors.
-func connectionsOf(pid int) map[string]string {
-	found := map[string]string{}
+// listening is the state of a socket that accepts connections.
+const listening = "listening"
+
+// tcpConnection is a line of /proc/net/tcp.
+type tcpConnection struct {
+	inode         string
+	state         string
+	local, remote int64 // ports
+	unread        int64 // bytes
+}
+
+// tcpConnections returns the TCP connections that a process can see, and the sockets that listen.
+func tcpConnections(pid int) (connections []tcpConnection, err error) {
 	for _, name := range []string{"tcp", "tcp6"} {
 		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))
+		if errors.Is(err, os.ErrNotExist) && name == "tcp6" {
+			continue // without IPv6
+		}
 		if err != nil {
-			continue // without IPv6 there is no such file
+			return nil, err
 		}
 		for line := range strings.Lines(string(table)) {
-			if fields := strings.Fields(line); len(fields) > 9 { // number, local, remote, state, …, inode
-				found["socket:["+fields[9]+"]"] = fmt.Sprintf("%s, port %d to %d", tcpState(fields[3]), portOf(fields[1]), portOf(fields[2]))
+			fields := strings.Fields(line) // number, local and remote address, state, unsent:unread, …, inode
+			if len(fields) < 10 || fields[0] == "sl" {
+				continue
 			}
+			state := "state " + fields[3]
+			if n := hexBehind("", fields[3]); 0 <= n && n < int64(len(tcpStates)) {
+				state = tcpStates[n]
+			}
+			connections = append(connections, tcpConnection{fields[9], state, hexBehind(":", fields[1]), hexBehind(":", fields[2]), hexBehind(":", fields[4])})
 		}
 	}
-	return found
+	return connections, nil
 }
 
-func tcpState(number string) string {
-	if n, err := strconv.ParseUint(number, 16, 8); err == nil && n < uint64(len(tcpStates)) {
-		return tcpStates[n]
+// hexBehind returns the hexadecimal number behind a separator, -1 if there is none.
+func hexBehind(separator, text string) int64 {
+	_, number, _ := strings.Cut(text, separator)
+	n, err := strconv.ParseInt(number, 16, 64)
+	if err != nil {
+		return -1
 	}
-	return "state " + number
-}
-
-// portOf returns the port of an address in /proc/net/tcp, 0 if it has none.
-func portOf(address string) uint64 {
-	_, port, _ := strings.Cut(address, ":")
-	n, _ := strconv.ParseUint(port, 16, 16)
 	return n
 }

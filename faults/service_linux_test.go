@@ -5,8 +5,6 @@ package faults
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,22 +77,14 @@ func awaitUnread(t *testing.T, r *Redis) {
 
 func mostUnread(t *testing.T, r *Redis) (most int64) {
 	t.Helper()
-	connections, err := os.ReadFile("/proc/net/tcp")
+	connections, err := tcpConnections(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := fmt.Sprintf(":%04X", r.Config.Port)
-	for line := range strings.Lines(string(connections)) {
-		fields := strings.Fields(line) // number, local and remote address, state, unsent:unread, …
-		if len(fields) < 5 || !strings.HasSuffix(fields[1], end) || fields[3] == listeningState {
-			continue
-		}
-		_, unread, _ := strings.Cut(fields[4], ":")
-		if bytes, err := strconv.ParseInt(unread, 16, 64); err == nil {
-			most = max(most, bytes)
+	for _, c := range connections {
+		if c.local == int64(r.Config.Port) && c.state != listening {
+			most = max(most, c.unread)
 		}
 	}
 	return most
 }
-
-const listeningState = "0A"

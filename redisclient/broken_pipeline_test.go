@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"remit/internal/redistest"
 )
 
 // breakingServer runs scripts: it answers the first calls of each connection as it is told, runs some more without an answer,
@@ -34,7 +36,7 @@ func (s *breakingServer) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for scripts := 0; scripts < len(s.answers)+s.silent; {
-		words, err := readCommand(in)
+		words, err := redistest.ReadCommand(in)
 		if err != nil {
 			return
 		}
@@ -63,48 +65,6 @@ func (s *breakingServer) run(words []string) {
 	}
 }
 
-func readCommand(in *bufio.Reader) (words []string, err error) {
-	count, err := readLength(in)
-	for ; err == nil && count > 0; count-- {
-		var size int
-		if size, err = readLength(in); err == nil {
-			word := make([]byte, size+len("\r\n"))
-			_, err = io.ReadFull(in, word)
-			words = append(words, string(word[:size]))
-		}
-	}
-	return words, err
-}
-
-func readLength(in *bufio.Reader) (int, error) {
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
-}
-
-// startBreaking returns the address of a server that serves until the test ends.
-func startBreaking(t *testing.T, s *breakingServer) string {
-	t.Helper()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { s.serve(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		serving.Wait()
-	})
-	return listener.Addr().String()
-}
-
 // However far a server comes with a pipeline before it is gone, also when the pipeline is longer than what the client writes
 // at once: a call that ran is never refused, and never sent again.
 func TestACallThatRanIsNeverRefusedWhereverItsPipelineBreaks(t *testing.T) {
@@ -129,7 +89,7 @@ func TestACallThatRanIsNeverRefusedWhereverItsPipelineBreaks(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %d bytes each, %d unanswered", name, size, silent), func(t *testing.T) {
 					t.Parallel()
 					s := &breakingServer{answers: tc.answers, silent: silent, ran: map[string]int{}}
-					c := openClient(t, Config{}, "redis://"+startBreaking(t, s))
+					c := openClient(t, Config{}, "redis://"+redistest.Serve(t, s.serve))
 					judgeCalls(t, s, callsAtOnce(t, c, tc.script, calls, size))
 				})
 			}

@@ -143,15 +143,8 @@ func TestAMarkIsInTheSlotOfItsKey(t *testing.T) {
 // On a cluster whose slot moves, the reply of the node that gets the command after ASK is lost.
 func TestAConfirmedWriteThatIsRedirectedByASKRunsOnceWhenItsReplyIsLost(t *testing.T) {
 	t.Parallel()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { _ = listener.Close() })
-	address := listener.Addr().String()
 	var ran atomic.Int64
-	go func() {
-		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
-			go beAskedAndSilent(conn, address, &ran)
-		}
-	}()
+	address := redistest.Serve(t, func(conn net.Conn) { beAskedAndSilent(conn, &ran) })
 	c := openClient(t, Config{Durability: Replicated}, "redis+cluster://"+address)
 	own := c.redis
 	c.redis = redis.NewClusterClient(&redis.ClusterOptions{
@@ -173,9 +166,9 @@ func TestAConfirmedWriteThatIsRedirectedByASKRunsOnceWhenItsReplyIsLost(t *testi
 
 // beAskedAndSilent is a node that sends every script to itself by ASK, runs it when it is asked, and then ends the connection
 // without an answer.
-func beAskedAndSilent(conn net.Conn, address string, ran *atomic.Int64) {
+func beAskedAndSilent(conn net.Conn, ran *atomic.Int64) {
 	defer conn.Close()
-	_, port, _ := net.SplitHostPort(address)
+	_, port, _ := net.SplitHostPort(conn.LocalAddr().String())
 	answers := map[string]string{
 		"hello": "-ERR unknown command\r\n", "evalsha": "-ASK 0 :" + port + "\r\n", "eval": "+OK\r\n", "wait": ":1\r\n",
 	}

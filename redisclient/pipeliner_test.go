@@ -297,23 +297,9 @@ func TestAPanicInASharedPipelineIsAnErrorOfItsCalls(t *testing.T) {
 // breaking returns a client of a server that answers so many pings of a connection, and closes it at the next.
 func breaking(t *testing.T, answered int) *redis.Client {
 	t.Helper()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { answerSome(conn, answered) })
-		}
-	})
-	client := redis.NewClient(&redis.Options{Addr: listener.Addr().String(), Protocol: 2, MaxRetries: -1, DisableIdentity: true})
-	t.Cleanup(func() {
-		_ = client.Close()
-		_ = listener.Close()
-		serving.Wait()
-	})
+	address := redistest.Serve(t, func(conn net.Conn) { answerSome(conn, answered) })
+	client := redis.NewClient(&redis.Options{Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true})
+	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
 

@@ -133,12 +133,12 @@ func (w *fixture) pass(ctx context.Context, d time.Duration) error {
 		beginning(keys.transaction(agent, agent)), beginning(keys.leases(agent, agent))}
 	args = append(args, beginning(keys.lease(agent, agent)))
 	w.lock.Lock()
+	defer w.lock.Unlock() // no client settles a lease that this does not know before its times have moved
 	slices.SortFunc(w.leases, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	w.leases = slices.Compact(w.leases)
 	for _, id := range w.leases {
 		args = append(args, keys.lease(agent, id))
 	}
-	w.lock.Unlock()
 	return passTime.Run(ctx, w.peek, []string{keys.agentSessions(agent), keys.agentTransactions(agent)}, args...).Err()
 }
 

@@ -16,15 +16,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/redistest"
 	"remit/money"
 )
 
 // fakeRedis is a server that speaks Redis's protocol and sends given replies.
 type fakeRedis struct {
-	listener net.Listener
-	mu       sync.Mutex
-	replies  []string // next replies; the last one repeats
-	again    int      // how often the last one was repeated
+	mu      sync.Mutex
+	replies []string // next replies; the last one repeats
+	again   int      // how often the last one was repeated
 }
 
 // maxAgain bounds how often a reply makes an operation repeat its command.
@@ -33,26 +33,12 @@ const maxAgain = 30
 // startFakeRedis starts a fakeRedis, and a store on it.
 func startFakeRedis(tb testing.TB) (*fakeRedis, *Store) {
 	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	m := &fakeRedis{}
+	store, err := Open(Config{URL: "redis://" + redistest.Serve(tb, m.serve)})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	m := &fakeRedis{listener: listener}
-	store, err := Open(Config{URL: "redis://" + listener.Addr().String()})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { m.serve(conn) })
-		}
-	})
-	tb.Cleanup(func() { _, _ = store.Close(), listener.Close(); serving.Wait() })
+	tb.Cleanup(func() { _ = store.Close() })
 	return m, store
 }
 
@@ -61,12 +47,12 @@ func (m *fakeRedis) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for {
-		verb, err := readCommand(in)
+		words, err := redistest.ReadCommand(in)
 		if err != nil {
 			return
 		}
 		reply := "-ERR unknown command\r\n"
-		if !strings.EqualFold(verb, "hello") && !strings.EqualFold(verb, "client") { // the handshake of go-redis
+		if !strings.EqualFold(words[0], "hello") && !strings.EqualFold(words[0], "client") { // the handshake of go-redis
 			reply = m.next()
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {
@@ -94,33 +80,6 @@ func (m *fakeRedis) answer(replies []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replies, m.again = replies, 0
-}
-
-// readCommand reads one command, an array of bulk strings, and returns the first of them.
-func readCommand(in *bufio.Reader) (verb string, err error) {
-	words, err := readLength(in, '*')
-	for i := range words {
-		size, err := readLength(in, '$')
-		if err != nil {
-			return "", err
-		}
-		word := make([]byte, size+len("\r\n"))
-		if _, err := io.ReadFull(in, word); err != nil {
-			return "", err
-		}
-		if i == 0 {
-			verb = string(word[:size])
-		}
-	}
-	return verb, err
-}
-
-func readLength(in *bufio.Reader, kind byte) (int, error) {
-	line, err := in.ReadString('\n')
-	if err != nil || line[0] != kind {
-		return 0, errors.Join(err, errors.New("no command"))
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
 // resp encodes a reply in Redis's protocol: a JSON string as a bulk string whose bytes are its characters, numbers as
