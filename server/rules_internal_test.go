@@ -38,6 +38,7 @@ var errorsWithMembers = []error{
 	&redisstore.NotPendingError{Status: redisstore.Expired},
 	redisstore.ErrNotReversible,
 	&redisstore.ScopeError{Scope: "read"},
+	&redisstore.RoleError{Required: redisstore.Admin},
 	&redisstore.AgentSuspendedError{Since: time.Unix(1, 0)},
 	&redisstore.AgentLimitError{Limit: redisstore.LimitOpenSessions},
 	&redisstore.SessionSuspendedError{Since: time.Unix(1, 0)},
