@@ -18,6 +18,8 @@ func (s *Server) apiKeyRoutes(r *routes) {
 
 const (
 	maxKeyLifetime = 10 * 365 * 24 * 60 * 60 // seconds
+	// mostKeyBytes is about how much the list of an organization's keys may have.
+	mostKeyBytes = 64 * 1500
 	// firstKeyName is the name of the key that came with the organization.
 	firstKeyName = "first key"
 )
@@ -113,6 +115,9 @@ func (s *Server) createAPIKey(ctx *fasthttp.RequestCtx) error {
 func (s *Server) listAPIKeys(ctx *fasthttp.RequestCtx) error {
 	key, err := organizationKey(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.reserveAnswer(ctx, mostKeyBytes); err != nil {
 		return err
 	}
 	records, err := s.store.APIKeys(requestContext(ctx), key)

@@ -2,8 +2,7 @@ package server
 
 import "remit/redisstore"
 
-// noKey stands for the role at an operation that no API key opens. It is Admin's zero value: if such an operation came to
-// take a key, only an admin's would open it.
+// noKey stands at an operation that no API key opens. If such an operation came to take a key, only an admin's would open it.
 const noKey redisstore.Role = ""
 
 // roles is the only table of the least role with which an API key opens each operation, by method and route. GET includes HEAD.
