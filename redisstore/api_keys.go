@@ -17,8 +17,8 @@ var (
 	deleteAPIKey = newScript("delete_api_key", writes)
 )
 
-// KeyRecord is what an organization can see of one of its API keys.
-type KeyRecord struct {
+// APIKeyRecord is what an organization can see of one of its API keys.
+type APIKeyRecord struct {
 	ID       uuid.UUID // of the first key, the organization's
 	Name     string    // "" for the first key
 	Role     Role
@@ -28,8 +28,8 @@ type KeyRecord struct {
 	LastUsed time.Time // at most a minute before its last use; zero for never, as far as this version knows
 }
 
-// NewKey is an API key to create.
-type NewKey struct {
+// NewAPIKey is an API key to create.
+type NewAPIKey struct {
 	Name     string
 	Role     Role
 	Lifetime time.Duration // 0 for no end
@@ -41,14 +41,14 @@ type NewKey struct {
 // 64; at that number, one that has expired makes room. The record has id, creation and expiry. Errors: ErrInvalidAPIKey,
 // *RoleError, ErrOrganizationSuspended, ErrSuccessorUsed, *QuotaError, *RateError; with an idempotency key
 // ErrIdempotencyKeyReused and ErrSealed.
-func (s *Store) CreateAPIKey(ctx context.Context, key, fresh APIKey, n NewKey) (KeyRecord, error) {
+func (s *Store) CreateAPIKey(ctx context.Context, key, fresh APIKey, n NewAPIKey) (APIKeyRecord, error) {
 	f := s.proven.urgent(key)
 	if _, err := s.authenticate(ctx, f, key); err != nil {
-		return KeyRecord{}, err
+		return APIKeyRecord{}, err
 	}
 	place, held, err := s.reserveSealed(ctx, key, f, n.Idempotency)
 	if err != nil {
-		return KeyRecord{}, err
+		return APIKeyRecord{}, err
 	}
 	lifetime := ""
 	if n.Lifetime > 0 {
@@ -58,35 +58,35 @@ func (s *Store) CreateAPIKey(ctx context.Context, key, fresh APIKey, n NewKey) (
 		[]string{s.keys.organization(key.Organization)}, key.credential(), NewID(key.Organization), fresh.stored(), n.Role.rank(), lifetime, n.Name)
 	held.finish(err, isReplayed(n.Idempotency))
 	if err != nil {
-		return KeyRecord{}, err
+		return APIKeyRecord{}, err
 	}
-	return KeyRecord{ID: r.ID(0), Name: n.Name, Role: n.Role, Created: r.Time(1), Expires: r.TimeOrZero(2)}, r.Err
+	return APIKeyRecord{ID: r.ID(0), Name: n.Name, Role: n.Role, Created: r.Time(1), Expires: r.TimeOrZero(2)}, r.Err
 }
 
 // APIKeys returns the API keys of the caller's organization, newest first. Errors: ErrInvalidAPIKey, *RoleError,
 // ErrOrganizationSuspended.
-func (s *Store) APIKeys(ctx context.Context, key APIKey) ([]KeyRecord, error) {
+func (s *Store) APIKeys(ctx context.Context, key APIKey) ([]APIKeyRecord, error) {
 	r, err := s.runByKey(ctx, key, s.proven.flow(key), listAPIKeys, []string{s.keys.organization(key.Organization)}, key.credential())
 	if err != nil {
 		return nil, err
 	}
 	listed := r.List(0)
-	records := make([]KeyRecord, len(listed.Values))
+	records := make([]APIKeyRecord, len(listed.Values))
 	for i := range records {
-		if records[i], err = readKeyRecord(key.Organization, listed.List(i)); err != nil {
+		if records[i], err = readAPIKeyRecord(key.Organization, listed.List(i)); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(records, newestKeyFirst)
+	slices.SortFunc(records, newestAPIKeyFirst)
 	return records, listed.Err
 }
 
-func newestKeyFirst(a, b KeyRecord) int {
+func newestAPIKeyFirst(a, b APIKeyRecord) int {
 	return cmp.Or(b.Created.Compare(a.Created), slices.Compare(b.ID[:], a.ID[:]))
 }
 
-func readKeyRecord(organization uuid.UUID, r *reply) (KeyRecord, error) {
-	k := KeyRecord{
+func readAPIKeyRecord(organization uuid.UUID, r *reply) (APIKeyRecord, error) {
+	k := APIKeyRecord{
 		ID: organization, Role: roleAt(r, 1), Created: r.Time(2), Expires: r.TimeOrZero(3), Hint: r.Text(4),
 		LastUsed: r.TimeOrZero(5), Name: r.Text(6),
 	}

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ type otherKey struct {
 func (w tenant) newKey(t *testing.T, s *Store, role Role, first byte) otherKey {
 	t.Helper()
 	fresh := APIKey{Organization: w.key.Organization, Hash: [32]byte{first}, Hint: "hint"}
-	return otherKey{must(s.CreateAPIKey(t.Context(), w.key, fresh, NewKey{Name: "n", Role: role}))(t).ID, fresh}
+	return otherKey{must(s.CreateAPIKey(t.Context(), w.key, fresh, NewAPIKey{Name: "n", Role: role}))(t).ID, fresh}
 }
 
 // needing returns the key as an operation presents it that needs this role.
@@ -36,7 +37,7 @@ func TestAKeyDoesWhatItsRoleAllows(t *testing.T) {
 			key := w.newKey(t, s, role, byte(10+held))
 			for needed, need := range append(order, "") {
 				want := error(nil)
-				if needed > held {
+				if min(needed, 2) > held { // "" is Admin
 					want = &RoleError{}
 				}
 				_, err := s.Organization(t.Context(), key.needing(need))
@@ -60,7 +61,9 @@ func TestAKeyWithoutTheRoleChangesNothing(t *testing.T) {
 				t.Errorf("%s: %v", operation.name, err)
 			}
 		}
-		wantSame(t, before, w.contents(t, s))
+		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
+			t.Errorf("%v became %v", before, after)
+		}
 	})
 }
 

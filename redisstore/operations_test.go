@@ -41,11 +41,11 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			return err
 		}},
 		{"CreateAPIKey", createAPIKey.script, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, NewKey{Name: "n", Role: Viewer})
+			_, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, NewAPIKey{Name: "n", Role: Viewer})
 			return err
 		}},
 		{"CreateAPIKey with an idempotency key", createAPIKey.keyed, func(ctx context.Context, s *Store) error {
-			n := NewKey{Name: "n", Role: Viewer, Idempotency: sealedKey("secret", "credential")}
+			n := NewAPIKey{Name: "n", Role: Viewer, Idempotency: sealedKey("secret", "credential")}
 			_, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, n)
 			return err
 		}},

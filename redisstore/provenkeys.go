@@ -30,13 +30,13 @@ var (
 // so one that rotates its keys often does not evict the keys of others.
 type provenKeys struct {
 	verified *lru.Cache[uuid.UUID, goodHashes]
-	used     *lru.Cache[keyName, *keyUse] // keys whose use is noted in Redis; see noteUse
+	used     *lru.Cache[usedKey, *keyUse] // keys whose use is noted in Redis; see noteUse
 }
 
 // goodHashes are credentials of one organization, latest first. Their arrays are never changed, because callers share them.
 type goodHashes [][32]byte
 
-type keyName struct {
+type usedKey struct {
 	organization uuid.UUID
 	hash         [32]byte
 }
@@ -56,7 +56,7 @@ func newProvenKeys() provenKeys {
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	used, err := lru.New[keyName, *keyUse](maxUsed)
+	used, err := lru.New[usedKey, *keyUse](maxUsed)
 	if err != nil {
 		panic(err)
 	}
@@ -85,7 +85,7 @@ func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
 
 // mayNoteUse says whether the caller is to note the use of the key: the first use, or the first one in a minute.
 func (p provenKeys) mayNoteUse(key APIKey, now time.Time) bool {
-	use, known := p.used.Get(keyName{key.Organization, key.Hash})
+	use, known := p.used.Get(usedKey{key.Organization, key.Hash})
 	if !known {
 		return true
 	}
@@ -97,7 +97,7 @@ func (p provenKeys) mayNoteUse(key APIKey, now time.Time) bool {
 func (p provenKeys) noted(key APIKey, now time.Time) {
 	use := new(keyUse)
 	use.at.Store(now.UnixNano())
-	p.used.Add(keyName{key.Organization, key.Hash}, use)
+	p.used.Add(usedKey{key.Organization, key.Hash}, use)
 }
 
 func (g goodHashes) has(key APIKey) bool {

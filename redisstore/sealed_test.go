@@ -45,7 +45,7 @@ func (w tenant) everyGiving() map[string]giving {
 			return s.RotateAgentSecret(ctx, w.key, w.agent.ID, hash, 0, idem)
 		}},
 		"another API key": {createAPIKey, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
-			k, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: hash}, NewKey{Name: "n", Role: Viewer, Lifetime: time.Hour, Idempotency: idem})
+			k, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: hash}, NewAPIKey{Name: "n", Role: Viewer, Lifetime: time.Hour, Idempotency: idem})
 			return [4]any{k.ID, k.Created, k.Expires, k.Role}, err
 		}},
 		"an API key, with time": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {

@@ -30,7 +30,7 @@ type createAPIKeyRequest struct {
 	Expires optional[int64]  `json:"expires_in_seconds"`
 }
 
-func (r *createAPIKeyRequest) newKey() (redisstore.NewKey, error) {
+func (r *createAPIKeyRequest) newKey() (redisstore.NewAPIKey, error) {
 	var v validation
 	v.name(r.Name)
 	role, known := redisstore.ParseRole(r.Role.value)
@@ -43,7 +43,7 @@ func (r *createAPIKeyRequest) newKey() (redisstore.NewKey, error) {
 	if r.Expires.given {
 		v.within("expires_in_seconds", r.Expires.value, 1, maxKeyLifetime)
 	}
-	return redisstore.NewKey{Name: r.Name.value, Role: role, Lifetime: time.Duration(r.Expires.value) * time.Second}, v.err()
+	return redisstore.NewAPIKey{Name: r.Name.value, Role: role, Lifetime: time.Duration(r.Expires.value) * time.Second}, v.err()
 }
 
 // apiKeyAnswer is one of an organization's API keys.
@@ -58,7 +58,7 @@ type apiKeyAnswer struct {
 	LastUsed *timestamp      `json:"last_used_at"`
 }
 
-func apiKeyOf(k redisstore.KeyRecord) apiKeyAnswer {
+func apiKeyOf(k redisstore.APIKeyRecord) apiKeyAnswer {
 	a := apiKeyAnswer{
 		ID: k.ID, Name: k.Name, Role: k.Role, Created: timestamp(k.Created), Expires: timeShown(k.Expires), LastUsed: timeShown(k.LastUsed),
 	}
