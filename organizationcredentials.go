@@ -33,9 +33,10 @@ const maxRepeats = 3
 func (c *newOrganizationKey) Run() error {
 	return c.workOn(func(ctx context.Context, store *redisstore.Store, id uuid.UUID) error {
 		key := token.NewAPIKey(id)
-		ends, err := store.ReplaceAPIKey(ctx, id, token.Hash(key), c.Grace)
+		fresh := redisstore.APIKey{Organization: id, Hash: token.Hash(key), Hint: token.Hint(key)}
+		ends, err := store.ReplaceAPIKey(ctx, fresh, c.Grace)
 		for again := 0; errors.Is(err, redisstore.ErrOutcomeUnknown) && again < maxRepeats; again++ {
-			ends, err = store.ReplaceAPIKey(ctx, id, token.Hash(key), c.Grace)
+			ends, err = store.ReplaceAPIKey(ctx, fresh, c.Grace)
 		}
 		if err != nil {
 			return err

@@ -2,17 +2,20 @@
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 --
 -- Reply:  {'ok', name, metadata, created}  metadata '' for none, created in ms since 1970
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 -- Writes: nothing
 local organization = KEYS[1]
-local key_hash = ARGV[1]
+local credential = ARGV[1]
 
 --@block now
 
-local organization_key, previous_key, previous_until, name, metadata, created = unpack(redis.call('HMGET', organization,
-  'key', 'previous_key', 'previous_until', 'name', 'metadata', 'created'))
+local key_hash, required_role = string.sub(credential, 1, 32), string.sub(credential, 33)
+local key_field = 'k:' .. key_hash
+local organization_key, previous_key, previous_until, key_owner, name, metadata, created = unpack(redis.call('HMGET', organization,
+  'key', 'previous_key', 'previous_until', key_field, 'name', 'metadata', 'created'))
 --@block refuse_api_key
 return {'ok', name, metadata or '', created}

@@ -6,7 +6,7 @@
 -- KEYS[2] = claim          string i:{cell}:<digest>
 -- KEYS[3] = agents         zset oa:{cell}:<organization>
 --
--- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential     the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = fingerprint    SHA-256 of the request, 32 bytes
 -- ARGV[3] = ttl            ms that the claim is kept
 -- ARGV[4] = request_id     of this request
@@ -15,12 +15,13 @@
 --
 -- Reply:  {'ok', request_id, claimed}  as claim_key.lua
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'key_reused'}  the same key for another request
 --         {'over_quota', name, used, quota}
 -- Writes: ZADD agents and SET claim, the first time
 --@include claims
 local organization, claim, agents = KEYS[1], KEYS[2], KEYS[3]
-local key_hash, fingerprint, ttl, request_id, agent_id, quota = unpack(ARGV)
+local credential, fingerprint, ttl, request_id, agent_id, quota = unpack(ARGV)
 
 --@block now
 --@block api_key

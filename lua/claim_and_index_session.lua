@@ -9,7 +9,7 @@
 -- KEYS[5] = parts          hash op:{cell}:<organization>
 -- KEYS[6] = looks          zset ol:{cell}:<organization>
 --
--- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential     the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = fingerprint    SHA-256 of the request, 32 bytes
 -- ARGV[3] = ttl            ms that the claim is kept
 -- ARGV[4] = request_id     of this request
@@ -25,6 +25,7 @@
 -- Reply:  {'ok', request_id, claimed}  as claim_key.lua, of an earlier request
 --         {'ok', request_id, claimed, reserved}  as claim_key.lua, the first time; reserved as index_session.lua
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'key_reused'}  the same key for another request
 --         {'over_quota', name, used, quota}
 --         {'budget_exhausted', remaining, resets}  in micro-USD; ms since 1970, '' for never
@@ -34,7 +35,7 @@
 --@include write_organization_budget
 --@include parts
 local organization, claim, open_sessions, budget, parts, looks = unpack(KEYS)
-local key_hash, fingerprint, ttl, request_id, session_id, quota = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local credential, fingerprint, ttl, request_id, session_id, quota = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local value, agent_id, look_after, outcome_id = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 
 --@block now

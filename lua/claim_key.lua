@@ -4,7 +4,7 @@
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 -- KEYS[2] = claim         string i:{cell}:<digest>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = fingerprint   SHA-256 of the request, 32 bytes
 -- ARGV[3] = ttl           ms that the claim is kept
 -- ARGV[4] = request_id    of this request
@@ -12,11 +12,12 @@
 --
 -- Reply:  {'ok', request_id, claimed}  of the request that claimed the key first; claimed '1' if that was one before, or ''
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'key_reused'}  the same key for another request
 -- Writes: SET claim, the first time
 --@include claims
 local organization, claim = KEYS[1], KEYS[2]
-local key_hash, fingerprint, ttl, request_id, cell = unpack(ARGV)
+local credential, fingerprint, ttl, request_id, cell = unpack(ARGV)
 
 --@block now
 --@block api_key

@@ -3,15 +3,16 @@
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = budget         hash ob:{cell}:<organization>
 --
--- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential     the API key presented and the role it needs, see block/api_key.lua
 --
 -- Reply:  {'ok', max_value, period, reserved, used, start, resets}  as set_budget.lua
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'no_budget'}
 -- Writes: nothing
 --@include organization_budget_read
 local organization, budget = KEYS[1], KEYS[2]
-local key_hash = ARGV[1]
+local credential = ARGV[1]
 
 --@block now
 --@block api_key

@@ -4,16 +4,17 @@
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 -- KEYS[2] = agents        zset oa:{cell}:<organization>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = agent_id      16 bytes
 -- ARGV[3] = quota         how many of them the organization may have, '' for any number
 --
 -- Reply:  {'ok'}
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'over_quota', name, used, quota}
 -- Writes: ZADD agents
 local organization, agents = KEYS[1], KEYS[2]
-local key_hash, agent_id, quota = ARGV[1], ARGV[2], ARGV[3]
+local credential, agent_id, quota = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 --@block api_key

@@ -8,7 +8,7 @@
 -- KEYS[4] = parts          hash op:{cell}:<organization>
 -- KEYS[5] = looks          zset ol:{cell}:<organization>
 --
--- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential     the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = session_id     16 bytes
 -- ARGV[3] = quota          how many of them the organization may have, '' for any number
 -- ARGV[4] = value          micro-USD to reserve, '' for a session with a parent
@@ -17,6 +17,7 @@
 --
 -- Reply:  {'ok', reserved}  when a budget reserved its value, in ms since 1970; '' when none did
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'over_quota', name, used, quota}
 --         {'budget_exhausted', remaining, resets}  in micro-USD; ms since 1970, '' for never
 -- Writes: ZADD open_sessions; HSET budget; HSET and PEXPIRE parts; ZADD and PEXPIRE looks
@@ -24,7 +25,7 @@
 --@include write_organization_budget
 --@include parts
 local organization, open_sessions, budget, parts, looks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local key_hash, session_id, quota, value, agent_id, look_after = unpack(ARGV)
+local credential, session_id, quota, value, agent_id, look_after = unpack(ARGV)
 
 --@block now
 --@block api_key

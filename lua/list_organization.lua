@@ -4,15 +4,16 @@
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 -- KEYS[2] = index         zset oa:, oo: or ot:{cell}:<organization>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = before        16-byte id that the page starts below, '' for the newest
 -- ARGV[3] = limit         how many ids at the most
 --
 -- Reply:  {'ok', now, ids}  now in ms since 1970, ids the 16-byte ids, one behind the other
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 -- Writes: nothing
 local organization, index = KEYS[1], KEYS[2]
-local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
+local credential, before, limit = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 --@block api_key

@@ -6,15 +6,16 @@
 -- KEYS[2] = open_sessions    zset oo:{cell}:<organization>
 -- KEYS[3] = closed_sessions  zset os:{cell}:<organization>
 --
--- ARGV[1] = key_hash         SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential       the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = before           16-byte id that the page starts below, '' for the newest
 -- ARGV[3] = limit            how many ids of each at the most
 --
 -- Reply:  {'ok', now, open, closed}  now in ms since 1970, open and closed 16-byte ids, one behind the other
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 -- Writes: nothing
 local organization, open_sessions, closed_sessions = KEYS[1], KEYS[2], KEYS[3]
-local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
+local credential, before, limit = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 --@block api_key

@@ -1,19 +1,30 @@
--- Notes that an organization's API key is in use, if it has replaced another: from then on the one before cannot
--- rotate.
+-- Notes that an API key is in use: when, and its hint if it has none. If it has replaced another, the one before can from
+-- then on manage no keys.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
--- ARGV[1] = key_hash      SHA-256 of an API key that was found good, 32 bytes
+-- ARGV[1] = used_key      SHA-256 of an API key that was found good (32 bytes), and its last 4 characters
 --
 -- Reply:  {'ok'}
--- Writes: HSET organization, once for each key that replaced another
+-- Writes: HSET and HDEL organization
+--@include read_api_keys
+--@include write_api_keys
 local organization = KEYS[1]
-local key_hash = ARGV[1]
+local used_key = ARGV[1]
 
-local organization_key, used_key, previous_until = unpack(redis.call('HMGET', organization, 'key', 'used_key',
-  'previous_until'))
-if organization_key == key_hash and used_key ~= key_hash and previous_until then
-  redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
-  redis.call('HSET', organization, 'used_key', key_hash)
+--@block now
+
+local key_hash, hint = string.sub(used_key, 1, 32), string.sub(used_key, 33)
+local key_owner = redis.call('HGET', organization, 'k:' .. key_hash)
+local key = read_key(organization, key_owner and string.sub(key_owner, 2, 17) or '')
+if not key or key_hash ~= key.current and key_hash ~= key.previous then
+  return {'ok'} -- it has ended since
 end
+redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
+if key_hash == key.current and (key.previous ~= '' and not key.used or key.hint == '' and hint ~= '') then
+  key.used = key.used or key.previous ~= ''
+  key.hint = hint
+  write_key(organization, key)
+end
+redis.call('HSET', organization, 'u:' .. key.id, string.format('%d', now))
 return {'ok'}

@@ -1,34 +1,57 @@
--- Replaces an organization's API key. The presented key stays valid for the grace time, not the one it replaces: when
--- the reply to a rotation was lost, the client still uses the old key and tries again. Once its successor was used, only the
--- successor rotates, so that a stolen key in its grace time cannot take the organization over.
+-- Replaces an API key of an organization. Its credential in use stays valid for the grace time. Of the key that calls, that
+-- is the credential presented, not the one it replaces: when the reply to a rotation was lost, the client still uses the old
+-- credential and tries again. Of another key, it is the one before if the current one was never used, for the same reason.
+-- Once its successor was used, a credential in its grace time rotates nothing, so that a thief of it cannot take the
+-- organization over.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
--- ARGV[2] = new_key_hash  SHA-256 of the new API key, 32 bytes
--- ARGV[3] = grace         ms for which the presented key stays valid
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
+-- ARGV[2] = new_key       SHA-256 of the new credential (32 bytes) and its last 4 characters
+-- ARGV[3] = grace         ms for which the credential in use stays valid
+-- ARGV[4] = key_id        16 bytes, '' for the first key, - for the key that calls
 --
--- Reply:  {'ok', previous_until}  ms since 1970 at which the presented key ends
+-- Reply:  {'ok', previous_until}  ms since 1970 at which the credential in use ends
 --         {'invalid_api_key'}
---         {'successor_used'}      the key is in its grace time and the one after it in use
--- Writes: HSET organization
+--         {'insufficient_role', required_role}
+--         {'successor_used'}      the key presented is in its grace time and the one after it in use
+--         {'unknown_api_key'}
+-- Writes: HSET and HDEL organization
+--@include read_api_keys
+--@include write_api_keys
 local organization = KEYS[1]
-local key_hash, new_key_hash, grace = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local credential, new_key, grace, key_id = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 --@block now
-
-local organization_key, previous_key, previous_until, used_key = unpack(redis.call('HMGET', organization,
-  'key', 'previous_key', 'previous_until', 'used_key'))
---@block refuse_api_key
-if in_grace and used_key == organization_key then
-  return {'successor_used'}
+--@block api_key
+--@block refuse_replaced_key
+if key_id == '-' then
+  key_id = own_id
+end
+local key = read_key(organization, key_id)
+if not key then
+  return {'unknown_api_key'}
 end
 
-local ends = now + grace
-if in_grace then
-  ends = math.min(ends, tonumber(previous_until)) -- it does not prolong its own time
+local in_use, ends = key.current, now + grace
+local previous_lives = key.previous ~= '' and now < key.previous_until
+if previous_lives and (key_hash == key.previous or key_hash ~= key.current and not key.used) then
+  in_use = key.previous
+  ends = math.min(ends, key.previous_until) -- it does not prolong its own time
 end
-previous_until = string.format('%d', ends)
+local expires = tonumber(key.expires)
+if expires and expires < ends then
+  ends = expires
+end
+local old_current, old_previous = key.current, key.previous
 redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', organization, 'key', new_key_hash, 'previous_key', key_hash, 'previous_until', previous_until)
-return {'ok', previous_until}
+if old_current ~= in_use then
+  end_credential(organization, old_current)
+end
+if old_previous ~= in_use then
+  end_credential(organization, old_previous)
+end
+key.current, key.hint, key.previous, key.previous_until = string.sub(new_key, 1, 32), string.sub(new_key, 33), in_use, ends
+key.used = false
+write_key(organization, key)
+return {'ok', string.format('%.0f', ends)}

@@ -4,18 +4,19 @@
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = budget         hash ob:{cell}:<organization>
 --
--- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential     the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = max_value      micro-USD
 -- ARGV[3] = period         day, month or none
 --
 -- Reply:  {'ok', max_value, period, reserved, used, start, resets}  in micro-USD; ms since 1970, resets '' for never
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'budget_below_usage', reserved, used}  in micro-USD
 -- Writes: HSET budget
 --@include organization_budget_read
 --@include write_organization_budget
 local organization, budget = KEYS[1], KEYS[2]
-local key_hash, max_value, period = ARGV[1], ARGV[2], ARGV[3]
+local credential, max_value, period = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 --@block api_key

@@ -76,7 +76,7 @@ func (s *Store) restrictAgents(ctx context.Context, sc *script, flowOf func(APIK
 	}
 	var done int64
 	for before := uuid.Nil; ; {
-		r, err := s.runByKey(ctx, key, flowOf(key), listOrganization, index, key.Hash, members{}.below(before), agentsAtOnce)
+		r, err := s.runByKey(ctx, key, flowOf(key), listOrganization, index, key.credential(), members{}.below(before), agentsAtOnce)
 		ids, _, err := members{}.page(r, err)
 		if err != nil {
 			return done, err

@@ -454,7 +454,7 @@ func TestEventsAreForTheAgentAndItsOrganization(t *testing.T) {
 			"itself, of no agent":           {byToken(grant), NewID(w.agent.ID), ErrUnknownAgent},
 			"a revoked family":              {byToken(dead), w.agent.ID, ErrInvalidToken},
 			"a revoked family, of another":  {byToken(dead), foreign.agent.ID, ErrInvalidToken},
-			"a wrong key":                   {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, w.agent.ID, ErrInvalidAPIKey},
+			"a wrong key":                   {Caller{Key: &APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}}, w.agent.ID, ErrInvalidAPIKey},
 			"a token of no agent": {Caller{Token: &AccessToken{Organization: w.key.Organization, Agent: NewID(w.agent.ID), Family: grant.Family}},
 				w.agent.ID, ErrInvalidToken},
 		} {

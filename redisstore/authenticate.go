@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 var (
@@ -11,7 +12,7 @@ var (
 )
 
 func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organization, error) {
-	r, err := s.runByKey(ctx, key, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
+	r, err := s.runByKey(ctx, key, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.credential())
 	if err != nil {
 		return Organization{}, err
 	}
@@ -26,18 +27,18 @@ func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, ke
 	}
 	r, err := s.client.Run(ctx, f, sc, keys, args...)
 	s.proven.note(key, err)
-	if err == nil && !s.proven.used.Contains(key) {
+	if err == nil && s.proven.mayNoteUse(key, time.Now()) {
 		s.noteUse(ctx, key)
 	}
 	return r, err
 }
 
-// noteUse notes in Redis that a valid key is in use, before the response. Each instance does it once per key; if that
-// fails, the next use tries again.
+// noteUse notes in Redis that a valid key is in use, before the response. Each instance does it at the key's first use, and
+// then once a minute; if the first fails, the next use tries again.
 func (s *Store) noteUse(ctx context.Context, key APIKey) {
 	keys := []string{s.keys.organization(key.Organization)}
-	if _, err := s.client.Run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.Hash); err == nil {
-		s.proven.used.Add(key, struct{}{})
+	if _, err := s.client.Run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.stored()); err == nil {
+		s.proven.noted(key, time.Now())
 	}
 }
 
@@ -56,7 +57,7 @@ func (s *Store) refuseSuspended(ctx context.Context, key APIKey, f flow) error {
 	if !s.Suspended(key.Organization) {
 		return nil
 	}
-	_, err := s.client.Run(ctx, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
+	_, err := s.client.Run(ctx, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.credential())
 	if s.proven.note(key, err); err != nil {
 		return err
 	}

@@ -127,8 +127,8 @@ func TestABatchThatIsRefusedAsAWholeChangesNothing(t *testing.T) {
 			idem   *Idempotency
 			want   error
 		}{
-			"a wrong key":               {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, batch, nil, ErrInvalidAPIKey},
-			"a wrong key, of nothing":   {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, nil, nil, ErrInvalidAPIKey},
+			"a wrong key":               {Caller{Key: &APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}}, batch, nil, ErrInvalidAPIKey},
+			"a wrong key, of nothing":   {Caller{Key: &APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}}, nil, nil, ErrInvalidAPIKey},
 			"a revoked family":          {byToken(dead), batch, nil, ErrInvalidToken},
 			"a revoked family, once":    {byToken(dead), batch, &Idempotency{Key: "new"}, ErrInvalidToken},
 			"a revoked family, nothing": {byToken(dead), nil, nil, ErrInvalidToken},

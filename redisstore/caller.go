@@ -8,11 +8,19 @@ import (
 )
 
 // APIKey is an API key as presented: the organization that it names and its SHA-256. Each operation checks in Redis that it
-// is that organization's key.
+// is that organization's key, and that its role may do what it is presented for.
 type APIKey struct {
 	Organization uuid.UUID
 	Hash         [32]byte
+	Hint         string // its last 4 characters, to store with it; "" for unknown
+	Needs        Role   // the least role that may do this; "" is Admin
 }
+
+// credential is the key as scripts check it (lua/block/api_key.lua).
+func (k APIKey) credential() string { return string(k.Hash[:]) + k.Needs.rank() }
+
+// stored is the key as scripts store it.
+func (k APIKey) stored() string { return string(k.Hash[:]) + k.Hint }
 
 // AccessToken names the owner of a verified access token. Each operation's own script checks that the agent and the family
 // are still live.

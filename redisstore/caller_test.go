@@ -21,7 +21,7 @@ func askedByKey(key APIKey) []asked {
 			return err
 		}},
 		{"RotateAPIKey", func(s *Store, t *testing.T, _, _ uuid.UUID) error {
-			_, err := s.RotateAPIKey(t.Context(), key, [32]byte{9}, 0, nil)
+			_, err := s.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{9}}, 0, nil)
 			return err
 		}},
 		{"CreateAgent", func(s *Store, t *testing.T, _, _ uuid.UUID) error {
@@ -105,8 +105,8 @@ func TestAWrongKeyIsRefusedEverywhereAndChangesNothing(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		before := w.contents(t, s)
 		for name, key := range map[string]APIKey{
-			"wrong hash":           {w.key.Organization, [32]byte{7}},
-			"unknown organization": {NewRootID(), w.key.Hash},
+			"wrong hash":           {Organization: w.key.Organization, Hash: [32]byte{7}},
+			"unknown organization": {Organization: NewRootID(), Hash: w.key.Hash},
 		} {
 			for _, operation := range askedByKey(key) {
 				err := operation.ask(s, t, w.agent.ID, w.session.ID)

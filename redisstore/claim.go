@@ -63,7 +63,7 @@ func (s *Store) claim(ctx context.Context, c Caller, idem *Idempotency) error {
 		return err
 	}
 	err = idem.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
-		key.Hash, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), cell))
+		key.credential(), idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), cell))
 	held.finish(err, idem.claim.before)
 	return err
 }

@@ -149,7 +149,7 @@ func (s *Store) claimAndEnter(ctx context.Context, c *creation, quota string) er
 func (s *Store) claimWithEntry(ctx context.Context, c *creation, quota string) error {
 	organization, idem := c.key.Organization, c.idempotency
 	keys := append([]string{s.keys.organization(organization), s.claimPlace(organization, idem), c.index}, s.budgetKeys(c)...)
-	args := append([]any{c.key.Hash, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), c.id, quota},
+	args := append([]any{c.key.credential(), idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), c.id, quota},
 		c.root.arguments()...)
 	if c.root != nil {
 		args = append(args, c.root.outcome)
@@ -164,7 +164,7 @@ func (s *Store) claimWithEntry(ctx context.Context, c *creation, quota string) e
 
 func (s *Store) enter(ctx context.Context, c *creation, quota string) error {
 	keys := append([]string{s.keys.organization(c.key.Organization), c.index}, s.budgetKeys(c)...)
-	args := append([]any{c.key.Hash, c.id, quota}, c.root.arguments()...)
+	args := append([]any{c.key.credential(), c.id, quota}, c.root.arguments()...)
 	r, err := s.runByKey(ctx, c.key, s.proven.flow(c.key), c.enter, keys, args...)
 	if c.entered = err == nil; c.entered {
 		err = c.root.take(r, 0)

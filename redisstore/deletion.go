@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -86,10 +87,25 @@ func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) e
 	if _, err := s.suspendAs(ctx, organization, "deleting"); err != nil {
 		return err
 	}
+	return s.removeAPIKeys(ctx, organization)
+}
+
+// removeAPIKeys ends all API keys of an organization.
+func (s *Store) removeAPIKeys(ctx context.Context, organization uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.organization(organization)
-	return s.client.Classify(s.client.Write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, "key", "previous_key")), writes)
+	fields, err := s.client.Redis().HGetAll(ctx, place).Result()
+	if err != nil {
+		return s.client.Classify(err, reads)
+	}
+	remove := []any{"hdel", place, "key", "previous_key"}
+	for field := range fields {
+		if strings.HasPrefix(field, "k:") || strings.HasPrefix(field, "K:") {
+			remove = append(remove, field)
+		}
+	}
+	return s.client.Classify(s.client.Write(ctx, place, redis.NewIntCmd(ctx, remove...)), writes)
 }
 
 // pass removes what one walk over all keys finds.

@@ -275,7 +275,10 @@ func TestTheOperatorGetsAnErrorForAnUnknownOrganization(t *testing.T) {
 			"suspend": func() error { _, err := operator.Suspend(t.Context(), nobody); return err },
 			"resume":  func() error { return operator.Resume(t.Context(), nobody) },
 			"delete":  func() error { return remove(t, s, nobody) },
-			"new-key": func() error { _, err := operator.ReplaceAPIKey(t.Context(), nobody, [32]byte{9}, 0); return err },
+			"new-key": func() error {
+				_, err := operator.ReplaceAPIKey(t.Context(), APIKey{Organization: nobody, Hash: [32]byte{9}}, 0)
+				return err
+			},
 		} {
 			wantUnchanged(t, s, name, func() {
 				if err := do(); !errors.Is(err, ErrUnknownOrganization) {

@@ -12,8 +12,11 @@ import (
 
 // Refusals of the store. A refused operation has changed nothing, except with ErrTokenReused, which revokes the family.
 var (
-	ErrInvalidAPIKey        = errors.New("no organization has this API key")
-	ErrSuccessorUsed        = errors.New("the API key was replaced and its successor is in use")
+	ErrInvalidAPIKey = errors.New("no organization has this API key")
+	ErrSuccessorUsed = errors.New("the API key was replaced and its successor is in use")
+	ErrUnknownAPIKey = errors.New("no such API key")
+	// ErrLastAdminKey refuses to delete the only admin key that never expires.
+	ErrLastAdminKey         = errors.New("the organization has no other admin key that never expires")
 	ErrInvalidToken         = errors.New("the access token's agent or family is not live")
 	ErrInvalidCredentials   = errors.New("unknown agent, wrong secret or revoked agent")
 	ErrInvalidRefreshToken  = errors.New("the refresh token's family or agent is not live")
@@ -87,6 +90,11 @@ var (
 	// errBeyondParent refuses a lifetime beyond that of the session above.
 	errBeyondParent = errors.New("the session above does not last so long")
 )
+
+func isRoleError(err error) bool {
+	var role *RoleError
+	return errors.As(err, &role)
+}
 
 func isBudgetExhausted(err error) bool {
 	var exhausted *BudgetError

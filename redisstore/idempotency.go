@@ -53,6 +53,8 @@ const (
 // Unguessable reports whether the key is long enough to be a secret, as a UUID is.
 func (o *Idempotency) Unguessable() bool { return len(o.Key) >= unguessableKey }
 
+func isReplayed(o *Idempotency) bool { return o != nil && o.Replayed }
+
 // perform runs an operation's script in an agent's cell, with an idempotency key unless idem is nil. The script's first key is
 // the agent's, its first argument the organization's id.
 func (s *Store) perform(ctx context.Context, sc keyedScript, act actor, idem *Idempotency, keys []string, args ...any) (*reply, error) {

@@ -379,7 +379,7 @@ func TestARotatedKeyLearnsOfNoOutcome(t *testing.T) {
 		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			first := must(operation.do(t.Context(), s, idem))(t)
-			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{7}, 0, nil))(t)
+			must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{7}}, 0, nil))(t)
 			wantUnchanged(t, s, "by the old key", func() {
 				_, err := operation.do(t.Context(), s, idem.again())
 				wantError(t, "by the old key", err, ErrInvalidAPIKey)

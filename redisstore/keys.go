@@ -11,8 +11,10 @@ import (
 // unless the table says otherwise. Ids in keys are text. Ids in values and members are their 16 bytes; members of 14 bytes
 // omit the cell (members.go). Times are ms since 1970, money is micro-USD. Config.Prefix precedes each key.
 //
-//	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, used_key (a key that replaced
-//	                                another, after its first use), created, metadata
+//	o:{cell}:<organization>   hash  name, created, metadata; of its first API key: key (SHA-256), previous_key, previous_until,
+//	                                used_key (a key that replaced another, after its first use), hint; of each other, at
+//	                                most 63: K:<id (16 bytes)> its record, k:<SHA-256> whose it is; of each u:<id>, '' for
+//	                                the first, when it was last used (include/read_api_keys.lua)
 //	oa:{cell}:<organization>  zset  its agents            ─┐
 //	oo:{cell}:<organization>  zset  its open sessions      ├ indexes: all scores 0, members in order of creation;
 //	os:{cell}:<organization>  zset  its closed sessions    │ every object has an entry; an entry's object may be gone

@@ -123,8 +123,8 @@ func TestOnlyTheSessionsOrganizationCanChangeItsLimits(t *testing.T) {
 			"another organization's session": {foreign.key, w.session.ID, ErrUnknownSession},
 			"no session":                     {w.key, NewID(w.agent.ID), ErrUnknownSession},
 			"no session in another cell":     {w.key, otherCell(w.agent.ID), ErrUnknownSession},
-			"a wrong key":                    {APIKey{w.key.Organization, [32]byte{9}}, w.session.ID, ErrInvalidAPIKey},
-			"a key of no organization":       {APIKey{NewRootID(), w.key.Hash}, w.session.ID, ErrInvalidAPIKey},
+			"a wrong key":                    {APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}, w.session.ID, ErrInvalidAPIKey},
+			"a key of no organization":       {APIKey{Organization: NewRootID(), Hash: w.key.Hash}, w.session.ID, ErrInvalidAPIKey},
 		} {
 			wantUnchanged(t, s, name, func() {
 				_, err := s.ChangeLimits(t.Context(), test.key, test.session, NewLimits{MaxActions: new(int64(5))})

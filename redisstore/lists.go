@@ -61,7 +61,7 @@ func (s *Store) lateIndex(organization uuid.UUID, key, suspects func(uuid.UUID) 
 func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.runByKey(ctx, key, s.proven.flow(key), listOrganization, []string{s.keys.organization(key.Organization), index},
-			key.Hash, members{}.below(before), limit)
+			key.credential(), members{}.below(before), limit)
 		return members{}.page(r, err)
 	}
 }

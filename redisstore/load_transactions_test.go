@@ -144,7 +144,7 @@ func TestATransactionInAnInaccessibleSessionLooksUnknown(t *testing.T) {
 		w.begin(t, s, grant.AccessToken, 0)
 		neighbour := putAgent(t, s, w.key, NewID(w.agent.ID))
 		distant := putAgent(t, s, w.key, otherCell(w.agent.ID))
-		wrong := Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}
+		wrong := Caller{Key: &APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}}
 		none := NewID(w.agent.ID)
 		for _, test := range []struct {
 			name   string

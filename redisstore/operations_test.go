@@ -33,8 +33,28 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			return err
 		}},
 		{"RotateAPIKey", rotateAPIKey.script, func(ctx context.Context, s *Store) error {
-			_, err := s.RotateAPIKey(ctx, w.key, [32]byte{3}, time.Hour, nil)
+			_, err := s.RotateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, time.Hour, nil)
 			return err
+		}},
+		{"RotateAPIKeyOf", rotateAPIKey.script, func(ctx context.Context, s *Store) error {
+			_, err := s.RotateAPIKeyOf(ctx, w.key, w.other, APIKey{Hash: [32]byte{3}}, time.Hour, nil)
+			return err
+		}},
+		{"CreateAPIKey", createAPIKey.script, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, NewAPIKey{Name: "n", Role: Viewer})
+			return err
+		}},
+		{"CreateAPIKey with an idempotency key", createAPIKey.keyed, func(ctx context.Context, s *Store) error {
+			n := NewAPIKey{Name: "n", Role: Viewer, Idempotency: sealedKey("secret", "credential")}
+			_, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, n)
+			return err
+		}},
+		{"APIKeys", listAPIKeys, func(ctx context.Context, s *Store) error {
+			_, err := s.APIKeys(ctx, w.key)
+			return err
+		}},
+		{"DeleteAPIKey", deleteAPIKey, func(ctx context.Context, s *Store) error {
+			return s.DeleteAPIKey(ctx, w.key, w.other)
 		}},
 		{"CreateAgent, its index", indexAgent, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
@@ -85,7 +105,7 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			return err
 		}},
 		{"ReplaceAPIKey", replaceAPIKey, func(ctx context.Context, s *Store) error {
-			_, err := s.ReplaceAPIKey(ctx, w.key.Organization, [32]byte{4}, time.Hour)
+			_, err := s.ReplaceAPIKey(ctx, APIKey{Organization: w.key.Organization, Hash: [32]byte{4}}, time.Hour)
 			return err
 		}},
 		{"RotateAgentSecret", rotateAgentSecret.script, func(ctx context.Context, s *Store) error {
@@ -309,6 +329,7 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 		grant := w.exchange(t, s)
 		pending := w.begin(t, s, grant.AccessToken, 5)
 		w.asked = w.ask(t, s, grant.AccessToken, 1, 5).ID
+		w.other = w.newKey(t, s, Viewer, 250).id
 		operations = append(operations, everyOperation(w, grant, pending, w.lease(t, s, 1, 5))[i])
 		tenants = append(tenants, w)
 	}

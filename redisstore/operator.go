@@ -127,10 +127,10 @@ func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, err
 
 var replaceAPIKey = newScript("replace_api_key", writes)
 
-// ReplaceAPIKey sets the hash of the organization's API key and returns when the previous key ends: after grace. All older
-// keys end at once. Repeating it with the same hash changes nothing. Errors: ErrUnknownOrganization.
-func (s *Store) ReplaceAPIKey(ctx context.Context, organization uuid.UUID, hash [32]byte, grace time.Duration) (time.Time, error) {
-	r, err := s.client.Run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(organization)}, hash, grace.Milliseconds())
+// ReplaceAPIKey makes fresh the first API key of the organization that it names, and returns when all other keys end: after
+// grace. Repeating it with the same key changes nothing. Errors: ErrUnknownOrganization.
+func (s *Store) ReplaceAPIKey(ctx context.Context, fresh APIKey, grace time.Duration) (time.Time, error) {
+	r, err := s.client.Run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(fresh.Organization)}, fresh.stored(), grace.Milliseconds())
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -38,7 +38,7 @@ func (b OrganizationBudget) Remaining() money.MicroUSD { return b.MaxValue - b.R
 
 // SetBudget sets the budget of the key's organization. Errors: ErrInvalidAPIKey, *BudgetBelowUsageError.
 func (s *Store) SetBudget(ctx context.Context, key APIKey, max money.MicroUSD, period BudgetPeriod) (OrganizationBudget, error) {
-	r, err := s.runOnBudget(ctx, key, setBudget, key.Hash, int64(max), string(period))
+	r, err := s.runOnBudget(ctx, key, setBudget, key.credential(), int64(max), string(period))
 	if err != nil {
 		return OrganizationBudget{}, err
 	}
@@ -47,7 +47,7 @@ func (s *Store) SetBudget(ctx context.Context, key APIKey, max money.MicroUSD, p
 
 // Budget returns the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.
 func (s *Store) Budget(ctx context.Context, key APIKey) (OrganizationBudget, error) {
-	r, err := s.runOnBudget(ctx, key, getBudget, key.Hash)
+	r, err := s.runOnBudget(ctx, key, getBudget, key.credential())
 	if err != nil {
 		return OrganizationBudget{}, err
 	}
@@ -56,7 +56,7 @@ func (s *Store) Budget(ctx context.Context, key APIKey) (OrganizationBudget, err
 
 // DeleteBudget removes the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.
 func (s *Store) DeleteBudget(ctx context.Context, key APIKey) error {
-	_, err := s.runOnBudget(ctx, key, deleteBudget, key.Hash)
+	_, err := s.runOnBudget(ctx, key, deleteBudget, key.credential())
 	return err
 }
 

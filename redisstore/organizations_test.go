@@ -36,7 +36,7 @@ func TestAnotherKeyDoesNotReadAnOrganization(t *testing.T) {
 		for name, wrong := range map[string]APIKey{
 			"one bit off":          oneBitOff,
 			"zero":                 {Organization: key.Organization},
-			"unknown organization": {NewID(key.Organization), key.Hash},
+			"unknown organization": {Organization: NewID(key.Organization), Hash: key.Hash},
 		} {
 			_, err := s.Organization(t.Context(), wrong)
 			wantError(t, name, err, ErrInvalidAPIKey)
@@ -62,7 +62,7 @@ func TestARotatedKeyLivesForItsGrace(t *testing.T) {
 		before := time.Now().Add(-time.Millisecond)
 		fresh := old
 		fresh.Hash[0] = 2
-		until := must(s.RotateAPIKey(t.Context(), old, fresh.Hash, time.Minute, nil))(t)
+		until := must(s.RotateAPIKey(t.Context(), old, APIKey{Hash: fresh.Hash}, time.Minute, nil))(t)
 		if until.Before(before.Add(time.Minute)) || until.After(time.Now().Add(time.Minute)) {
 			t.Errorf("the old key ends at %s, a minute after %s", until, before)
 		}
@@ -125,7 +125,7 @@ func TestADeadKeyRotatesNothing(t *testing.T) {
 		rotated(t, s, dead, 2, 0)
 		key := s.keys.organization(dead.Organization)
 		before := contents(t, s, key)
-		_, err := s.RotateAPIKey(t.Context(), dead, [32]byte{3}, time.Minute, nil)
+		_, err := s.RotateAPIKey(t.Context(), dead, APIKey{Hash: [32]byte{3}}, time.Minute, nil)
 		wantError(t, "rotation by the dead key", err, ErrInvalidAPIKey)
 		if after := contents(t, s, key); !reflect.DeepEqual(after, before) {
 			t.Errorf("%q became %q", before, after)
@@ -137,7 +137,7 @@ func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key := APIKey{Organization: NewRootID()}
-		_, err := s.RotateAPIKey(t.Context(), key, [32]byte{3}, time.Minute, nil)
+		_, err := s.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{3}}, time.Minute, nil)
 		wantError(t, "rotation", err, ErrInvalidAPIKey)
 		if n := must(peek(t, s).Exists(t.Context(), s.keys.organization(key.Organization)).Result())(t); n != 0 {
 			t.Error("it exists now")
@@ -148,8 +148,8 @@ func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
 // rotated rotates the organization's key, and returns the new one.
 func rotated(t *testing.T, s *Store, key APIKey, first byte, grace time.Duration) APIKey {
 	t.Helper()
-	fresh := APIKey{key.Organization, [32]byte{first}}
-	must(s.RotateAPIKey(t.Context(), key, fresh.Hash, grace, nil))(t)
+	fresh := APIKey{Organization: key.Organization, Hash: [32]byte{first}}
+	must(s.RotateAPIKey(t.Context(), key, APIKey{Hash: fresh.Hash}, grace, nil))(t)
 	return fresh
 }
 
@@ -157,8 +157,8 @@ func TestAKeyInItsGraceTimeCannotProlongIt(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key := newOrganization(t, s)
-		until := must(s.RotateAPIKey(t.Context(), key, [32]byte{2}, time.Minute, nil))(t)
-		if again := must(s.RotateAPIKey(t.Context(), key, [32]byte{3}, time.Hour, nil))(t); !again.Equal(until) {
+		until := must(s.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{2}}, time.Minute, nil))(t)
+		if again := must(s.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{3}}, time.Hour, nil))(t); !again.Equal(until) {
 			t.Errorf("asked again it ends at %s, at first at %s", again, until)
 		}
 	})
@@ -186,7 +186,7 @@ func TestAKeyInItsGraceTimeCannotRotateOnceItsSuccessorIsUsed(t *testing.T) {
 			elsewhere := must(Open(s.config))(t) // what one instance was asked counts for all
 			for _, at := range []*Store{s, elsewhere} {
 				before := contents(t, s, s.keys.organization(old.Organization))
-				_, err := at.RotateAPIKey(t.Context(), old, [32]byte{4}, time.Minute, nil)
+				_, err := at.RotateAPIKey(t.Context(), old, APIKey{Hash: [32]byte{4}}, time.Minute, nil)
 				wantError(t, "rotation by the key in grace, after "+name, err, ErrSuccessorUsed)
 				if after := contents(t, s, s.keys.organization(old.Organization)); !reflect.DeepEqual(after, before) {
 					t.Errorf("%q became %q", before, after)

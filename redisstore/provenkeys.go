@@ -1,6 +1,10 @@
 package redisstore
 
 import (
+	"slices"
+	"sync/atomic"
+	"time"
+
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -26,15 +30,25 @@ var (
 // so one that rotates its keys often does not evict the keys of others.
 type provenKeys struct {
 	verified *lru.Cache[uuid.UUID, goodHashes]
-	used     *lru.Cache[APIKey, struct{}] // keys whose use is noted in Redis; see noteUse
+	used     *lru.Cache[usedKey, *keyUse] // keys whose use is noted in Redis; see noteUse
 }
 
-// goodHashes are an organization's last two keys, because the previous one is valid in its grace time. Zeros mean none.
-type goodHashes struct{ last, before [32]byte }
+// goodHashes are credentials of one organization, latest first. Their arrays are never changed, because callers share them.
+type goodHashes [][32]byte
+
+type usedKey struct {
+	organization uuid.UUID
+	hash         [32]byte
+}
+
+// keyUse is when the use of a key was last noted.
+type keyUse struct{ at atomic.Int64 } // ns since 1970
 
 const (
-	maxProven = 1 << 12 // organizations
-	maxUsed   = 1 << 15 // keys; an evicted key costs one more round trip
+	maxProven   = 1 << 12 // organizations
+	maxProvenOf = 64      // credentials of one organization; one that is forgotten is verified again
+	maxUsed     = 1 << 15 // keys; an evicted key costs one more round trip
+	noteEvery   = time.Minute
 )
 
 func newProvenKeys() provenKeys {
@@ -42,7 +56,7 @@ func newProvenKeys() provenKeys {
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	used, err := lru.New[APIKey, struct{}](maxUsed)
+	used, err := lru.New[usedKey, *keyUse](maxUsed)
 	if err != nil {
 		panic(err)
 	}
@@ -53,34 +67,49 @@ func newProvenKeys() provenKeys {
 func (p provenKeys) note(key APIKey, err error) {
 	known, _ := p.verified.Get(key.Organization)
 	switch {
-	case err == nil && !known.has(key):
-		p.verified.Add(key.Organization, goodHashes{key.Hash, known.last})
+	case (err == nil || isRoleError(err)) && !known.has(key):
+		p.verified.Add(key.Organization, known.with(key.Hash))
 	case err == ErrInvalidAPIKey && known.has(key):
 		p.verified.Add(key.Organization, known.without(key))
 	}
 }
 
-// rotated remembers the key that has replaced another, at once or after a grace time.
+// rotated remembers the credential that has replaced another, at once or after a grace time.
 func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
 	known, _ := p.verified.Get(old.Organization)
 	if atOnce {
 		known = known.without(old)
 	}
-	p.verified.Add(old.Organization, goodHashes{newHash, known.last})
+	p.verified.Add(old.Organization, known.with(newHash))
+}
+
+// mayNoteUse says whether the caller is to note the use of the key: the first use, or the first one in a minute.
+func (p provenKeys) mayNoteUse(key APIKey, now time.Time) bool {
+	use, known := p.used.Get(usedKey{key.Organization, key.Hash})
+	if !known {
+		return true
+	}
+	last := use.at.Load()
+	return now.UnixNano()-last >= int64(noteEvery) && use.at.CompareAndSwap(last, now.UnixNano()) // one caller does
+}
+
+// noted remembers that the use of the key is noted.
+func (p provenKeys) noted(key APIKey, now time.Time) {
+	use := new(keyUse)
+	use.at.Store(now.UnixNano())
+	p.used.Add(usedKey{key.Organization, key.Hash}, use)
 }
 
 func (g goodHashes) has(key APIKey) bool {
-	return key.Hash != [32]byte{} && (g.last == key.Hash || g.before == key.Hash)
+	return key.Hash != [32]byte{} && slices.Contains(g, key.Hash)
+}
+
+func (g goodHashes) with(hash [32]byte) goodHashes {
+	return append(goodHashes{hash}, g[:min(len(g), maxProvenOf-1)]...)
 }
 
 func (g goodHashes) without(key APIKey) goodHashes {
-	switch key.Hash {
-	case g.last:
-		return goodHashes{last: g.before}
-	case g.before:
-		return goodHashes{last: g.last}
-	}
-	return g
+	return slices.DeleteFunc(slices.Clone(g), func(hash [32]byte) bool { return hash == key.Hash })
 }
 
 // flow returns the flow of the key's calls.

@@ -25,8 +25,8 @@ func TestCallsWithUnprovenKeysStayOutOfOrganizationsFlows(t *testing.T) {
 		if got := s.proven.urgent(w.key); got != (flow{Owner: own.Owner, Kind: urgent}) {
 			t.Errorf("what takes authority away has the flow %v", got)
 		}
-		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{2}, 0, nil))(t)
-		if got := s.proven.flow(APIKey{w.key.Organization, [32]byte{2}}); got != own {
+		must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{2}}, 0, nil))(t)
+		if got := s.proven.flow(APIKey{Organization: w.key.Organization, Hash: [32]byte{2}}); got != own {
 			t.Errorf("the key that took its place has the flow %v", got)
 		}
 		if got := s.proven.flow(w.key); got != unprovenFlow {
@@ -39,7 +39,7 @@ func TestCallsWithUnprovenKeysStayOutOfOrganizationsFlows(t *testing.T) {
 func TestRotatingKeysDoesNotEvictAnotherOrganizationsProvenKey(t *testing.T) {
 	t.Parallel()
 	p := newProvenKeys()
-	calm, busy := APIKey{uuid.New(), [32]byte{1}}, APIKey{uuid.New(), [32]byte{1}}
+	calm, busy := APIKey{Organization: uuid.New(), Hash: [32]byte{1}}, APIKey{Organization: uuid.New(), Hash: [32]byte{1}}
 	p.note(calm, nil)
 	for i := range maxProven + 1 {
 		p.note(busy, nil)
@@ -55,11 +55,11 @@ func TestRotatingKeysDoesNotEvictAnotherOrganizationsProvenKey(t *testing.T) {
 func TestBothKeysOfARotationWithGraceHaveTheirOrganizationsShareUntilOneIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newProvenKeys()
-	old := APIKey{uuid.New(), [32]byte{1}}
-	next, own := APIKey{old.Organization, [32]byte{2}}, flow{Owner: old.Organization}
+	old := APIKey{Organization: uuid.New(), Hash: [32]byte{1}}
+	next, own := APIKey{Organization: old.Organization, Hash: [32]byte{2}}, flow{Owner: old.Organization}
 	p.note(old, nil)
 	p.rotated(old, next.Hash, false)
-	p.note(APIKey{old.Organization, [32]byte{9}}, ErrInvalidAPIKey) // a forged one says nothing of them
+	p.note(APIKey{Organization: old.Organization, Hash: [32]byte{9}}, ErrInvalidAPIKey) // a forged one says nothing of them
 	if p.flow(old) != own || p.flow(next) != own {
 		t.Errorf("within the grace the keys have the flows %v and %v", p.flow(old), p.flow(next))
 	}
@@ -106,11 +106,11 @@ func TestARevokedAgentLeavesItsOrganizationsFlowOnceItsTokenWasRefused(t *testin
 func TestExchangesDoNotWaitForAFloodOfForgedKeys(t *testing.T) {
 	t.Parallel()
 	p := newProvenKeys()
-	forged := p.of(Caller{Key: &APIKey{uuid.New(), [32]byte{9}}, urgent: true})
+	forged := p.of(Caller{Key: &APIKey{Organization: uuid.New(), Hash: [32]byte{9}}, urgent: true})
 	if forged == (flow{}) || forged.Owner != uuid.Nil || forged.Kind == urgent {
 		t.Fatalf("a forged key has the flow %v", forged)
 	}
-	if other := p.of(Caller{Key: &APIKey{uuid.New(), [32]byte{9}}}); other != forged {
+	if other := p.of(Caller{Key: &APIKey{Organization: uuid.New(), Hash: [32]byte{9}}}); other != forged {
 		t.Errorf("another forged key has a flow of its own: %v", other)
 	}
 }

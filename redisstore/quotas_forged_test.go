@@ -24,7 +24,7 @@ func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
 			_, err = s.CreateSession(t.Context(), forged, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour,
 				Idempotency: &Idempotency{Key: uuid.NewString()}})
 			wantError(t, "a session", err, ErrInvalidAPIKey)
-			_, err = s.RotateAPIKey(t.Context(), forged, [32]byte{4}, 0, &Idempotency{Key: uuid.NewString(), Seal: plainSeal("s")})
+			_, err = s.RotateAPIKey(t.Context(), forged, APIKey{Hash: [32]byte{4}}, 0, &Idempotency{Key: uuid.NewString(), Seal: plainSeal("s")})
 			wantError(t, "a rotation", err, ErrInvalidAPIKey)
 		}
 		if got := s.usage.accounts.Len(); got != before {

@@ -391,7 +391,7 @@ func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 			t.Error(err)
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{6}, 0, nil))(t)
+		must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{6}}, 0, nil))(t)
 	})
 }
 

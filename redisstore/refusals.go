@@ -8,6 +8,8 @@ import (
 var refusals = redisclient.Refusals{
 	"invalid_api_key":       refuse(ErrInvalidAPIKey),
 	"successor_used":        refuse(ErrSuccessorUsed),
+	"unknown_api_key":       refuse(ErrUnknownAPIKey),
+	"last_admin_key":        refuse(ErrLastAdminKey),
 	"invalid_token":         refuse(ErrInvalidToken),
 	"invalid_credentials":   refuse(ErrInvalidCredentials),
 	"invalid_refresh_token": refuse(ErrInvalidRefreshToken),
@@ -41,6 +43,7 @@ var refusals = redisclient.Refusals{
 	"rotation_pending": func(r *reply) error {
 		return orBroken(r, &PendingKeyError{ID: r.Text(0), SignsFrom: r.Time(1)})
 	},
+	"insufficient_role": func(r *reply) error { return orBroken(r, &RoleError{roleAt(r, 0)}) },
 	"scope_not_held":    func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.Rest(0)}) },
 	"not_active":        refuseNotActive,
 	"agent_suspended":   func(r *reply) error { return orBroken(r, &AgentSuspendedError{r.Time(0)}) },

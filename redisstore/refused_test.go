@@ -18,7 +18,7 @@ import (
 // goOnWhenFull are the writes that a full Redis still makes: they take authority away or give memory free, and what they
 // add is small and bounded. docs/operations.md has this list.
 var goOnWhenFull = []string{
-	"RotateAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit with an idempotency key", "Rollback", "Rollback with an idempotency key",
+	"RotateAPIKey", "RotateAPIKeyOf", "DeleteAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit with an idempotency key", "Rollback", "Rollback with an idempotency key",
 	"EndSession", "SettleLease", "SettleLease with an idempotency key", "DeleteAgent", "Suspend", "ReplaceAPIKey",
 	"SuspendAgent", "ResumeAgent", "SuspendSession", "ResumeSession", "ChangeAgent", // whose change is of scopes alone
 }
@@ -119,12 +119,12 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 		_, _, err = s.CheckRefresh(ctx, w.agent.ID, revoked.Family, 1)
 		wantError(t, "CheckRefresh after RevokeFamily", err, ErrInvalidRefreshToken)
 
-		newSecret, newKey := [32]byte{7}, APIKey{w.key.Organization, [32]byte{8}}
+		newSecret, newKey := [32]byte{7}, APIKey{Organization: w.key.Organization, Hash: [32]byte{8}}
 		must(s.RotateAgentSecret(ctx, w.key, w.agent.ID, newSecret, 0, nil))(t)
 		_, err = s.CheckSecret(ctx, w.agent.ID, w.secret)
 		wantError(t, "CheckSecret of the old one", err, ErrInvalidCredentials)
 		must(s.CheckSecret(ctx, w.agent.ID, newSecret))(t)
-		must(s.RotateAPIKey(ctx, w.key, newKey.Hash, 0, nil))(t)
+		must(s.RotateAPIKey(ctx, w.key, APIKey{Hash: newKey.Hash}, 0, nil))(t)
 		_, err = s.Organization(ctx, w.key)
 		wantError(t, "Organization by the old key", err, ErrInvalidAPIKey)
 		must(s.RevokeAgent(ctx, newKey, w.agent.ID))(t)

@@ -125,7 +125,9 @@ func fuzzedOperations() []readsReply {
 			return s.CreateOrganization(ctx, "", key, "name", "", nil)
 		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Organization(ctx, key) },
-		func(ctx context.Context, s *Store) (any, error) { return s.RotateAPIKey(ctx, key, [32]byte{}, 0, nil) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.RotateAPIKey(ctx, key, APIKey{Hash: [32]byte{}}, 0, nil)
+		},
 		func(ctx context.Context, s *Store) (any, error) {
 			return s.CreateAgent(ctx, key, Agent{}, [32]byte{}, nil)
 		},
@@ -137,7 +139,7 @@ func fuzzedOperations() []readsReply {
 		func(ctx context.Context, s *Store) (any, error) { return s.OrganizationUse(ctx, fuzzedOrganization) },
 		func(ctx context.Context, s *Store) (any, error) { return s.Organizations(ctx) },
 		func(ctx context.Context, s *Store) (any, error) {
-			return s.ReplaceAPIKey(ctx, fuzzedOrganization, [32]byte{}, 0)
+			return s.ReplaceAPIKey(ctx, APIKey{Organization: fuzzedOrganization, Hash: [32]byte{}}, 0)
 		},
 		func(ctx context.Context, s *Store) (any, error) {
 			hash, _, err := s.BootstrapHash(ctx)

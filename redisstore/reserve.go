@@ -83,6 +83,18 @@ func (s *Store) reserveClaim(ctx context.Context, act actor, idem *Idempotency, 
 	return s.reserveUnlessStored(ctx, act.flow, keyDemand(act, idem, claimSize), place)
 }
 
+// reserveSealed reserves the idempotency key of an operation on API keys, and returns the Redis key of its outcome. idem may be
+// nil.
+func (s *Store) reserveSealed(ctx context.Context, key APIKey, f flow, idem *Idempotency) (place string, held reservation, err error) {
+	if idem == nil {
+		return "", reservation{}, nil
+	}
+	idem.bounded = true
+	place = s.claimPlace(key.Organization, idem)
+	held, err = s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, idem, place)
+	return place, held, err
+}
+
 // noteOutcomes counts the memory of outcomes whose idempotency key the claim has counted.
 func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 	s.usage.note(organization, func(c *changes, unsent *quantities) {

@@ -35,7 +35,7 @@ type giving struct {
 func (w tenant) everyGiving() map[string]giving {
 	return map[string]giving{
 		"an organization": {createOrganization, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
-			return s.CreateOrganization(ctx, w.agent.Name, APIKey{NewOrganizationID(w.agent.Name, idem), hash}, "acme", `{"n":1}`, idem)
+			return s.CreateOrganization(ctx, w.agent.Name, APIKey{Organization: NewOrganizationID(w.agent.Name, idem), Hash: hash}, "acme", `{"n":1}`, idem)
 		}},
 		"an agent": {createAgent, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
 			a, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}, Metadata: `{"n":1}`}, hash, idem)
@@ -44,11 +44,15 @@ func (w tenant) everyGiving() map[string]giving {
 		"a secret": {rotateAgentSecret, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
 			return s.RotateAgentSecret(ctx, w.key, w.agent.ID, hash, 0, idem)
 		}},
+		"another API key": {createAPIKey, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
+			k, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: hash}, NewAPIKey{Name: "n", Role: Viewer, Lifetime: time.Hour, Idempotency: idem})
+			return [4]any{k.ID, k.Created, k.Expires, k.Role}, err
+		}},
 		"an API key, with time": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
-			return s.RotateAPIKey(ctx, w.key, hash, time.Minute, idem)
+			return s.RotateAPIKey(ctx, w.key, APIKey{Hash: hash}, time.Minute, idem)
 		}},
 		"an API key, at once": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
-			return s.RotateAPIKey(ctx, w.key, hash, 0, idem)
+			return s.RotateAPIKey(ctx, w.key, APIKey{Hash: hash}, 0, idem)
 		}},
 	}
 }
@@ -171,17 +175,17 @@ func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T)
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
 			idem := func() *Idempotency { return &Idempotency{Key: test.key, Seal: plainSeal("old"), Credential: "new"} }
-			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{9}, test.grace, idem()))(t)
+			must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{9}}, test.grace, idem()))(t)
 			wantUnchanged(t, s, test.key, func() {
 				again := idem()
-				_, err := s.RotateAPIKey(t.Context(), w.key, [32]byte{10}, test.grace, again)
+				_, err := s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{10}}, test.grace, again)
 				if wantError(t, test.key, err, test.want); again.Replayed != (err == nil) {
 					t.Errorf("%q: replayed %t", test.key, again.Replayed)
 				}
 				if test.grace == 0 {
 					stranger := idem()
 					stranger.Key = longKey + "x"
-					_, err := s.RotateAPIKey(t.Context(), w.key, [32]byte{10}, 0, stranger)
+					_, err := s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{10}}, 0, stranger)
 					wantError(t, "by another idempotency key", err, ErrInvalidAPIKey)
 				}
 			})

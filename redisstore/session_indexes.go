@@ -118,7 +118,7 @@ func (s *Store) readActiveSessions(key APIKey) func(context.Context, uuid.UUID, 
 
 func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.runByKey(ctx, key, s.proven.flow(key), sc, keys, key.Hash, members{}.below(before), limit)
+		r, err := s.runByKey(ctx, key, s.proven.flow(key), sc, keys, key.credential(), members{}.below(before), limit)
 		if err != nil {
 			return nil, time.Time{}, err
 		}

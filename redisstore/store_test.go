@@ -164,6 +164,7 @@ type tenant struct {
 	secret  [32]byte
 	session Session
 	asked   uuid.UUID // a pending request for more, of some tests
+	other   uuid.UUID // another API key, of everyOperation
 }
 
 func newOrganization(t *testing.T, s *Store) APIKey {

@@ -49,7 +49,7 @@ func TestASuspendedOrganizationIsRefusedUntilItResumes(t *testing.T) {
 				return err
 			},
 			"a new key": func(ctx context.Context) error {
-				_, err := s.RotateAPIKey(ctx, w.key, w.key.Hash, time.Hour, nil)
+				_, err := s.RotateAPIKey(ctx, w.key, APIKey{Hash: w.key.Hash}, time.Hour, nil)
 				return err
 			},
 			"an exchange": func(ctx context.Context) error { _, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret); return err },
@@ -194,10 +194,10 @@ func TestTheOperatorsNewKeyEndsTheOthers(t *testing.T) {
 		}{"at once": {0, ErrInvalidAPIKey}, "after a grace": {time.Hour, nil}} {
 			w := newTenant(t, s, NewSession{MaxActions: 9, MaxValue: money.USD})
 			stolen := APIKey{Organization: w.key.Organization, Hash: [32]byte{8}}
-			must(s.RotateAPIKey(t.Context(), w.key, stolen.Hash, time.Hour, nil))(t)
+			must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: stolen.Hash}, time.Hour, nil))(t)
 			fresh := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
-			until := must(asOperator(t, s).ReplaceAPIKey(t.Context(), fresh.Organization, fresh.Hash, test.grace))(t)
-			again := must(asOperator(t, s).ReplaceAPIKey(t.Context(), fresh.Organization, fresh.Hash, test.grace))(t)
+			until := must(asOperator(t, s).ReplaceAPIKey(t.Context(), APIKey{Organization: fresh.Organization, Hash: fresh.Hash}, test.grace))(t)
+			again := must(asOperator(t, s).ReplaceAPIKey(t.Context(), APIKey{Organization: fresh.Organization, Hash: fresh.Hash}, test.grace))(t)
 			if test.grace > 0 && !again.Equal(until) {
 				t.Errorf("%s: sent again, the key before ends at %s, not %s", name, again, until)
 			}

@@ -455,7 +455,7 @@ func TestAnInaccessibleTransactionLooksUnknown(t *testing.T) {
 			{"an agent of the same cell", byToken(putAgent(t, s, w.key, NewID(w.agent.ID))), mine, ErrUnknownTransaction},
 			{"an agent of another cell", byToken(putAgent(t, s, w.key, otherCell(w.agent.ID))), mine, ErrUnknownTransaction},
 			{"a revoked family", byToken(dead), append(mine, none...), ErrInvalidToken},
-			{"a wrong key", Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, append(mine, none...), ErrInvalidAPIKey},
+			{"a wrong key", Caller{Key: &APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}}, append(mine, none...), ErrInvalidAPIKey},
 		} {
 			wantUnchanged(t, s, test.name, func() {
 				for _, id := range test.ids {

@@ -10,8 +10,8 @@ import (
 	"remit/token"
 )
 
-// organizationKey returns the API key that the request carries. It refuses a malformed key; the store checks in the
-// operation itself that the key is live.
+// organizationKey returns the API key that the request carries, with the role that the route needs. It refuses a malformed key;
+// the store checks in the operation itself that the key is live and has the role.
 func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	given := string(ctx.Request.Header.PeekCanonical(canonicalAPIKey))
 	if given == "" {
@@ -22,7 +22,12 @@ func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 		return redisstore.APIKey{}, errInvalidKey
 	}
 	infoOf(ctx).organization = organization
-	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given)}, nil
+	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given), Hint: token.Hint(given), Needs: infoOf(ctx).role}, nil
+}
+
+// newKey is a new API key as the store keeps it.
+func newKey(organization uuid.UUID, text string) redisstore.APIKey {
+	return redisstore.APIKey{Organization: organization, Hash: token.Hash(text), Hint: token.Hint(text)}
 }
 
 // agentToken returns the verified access token that the request carries (RFC 6750 §2.1).

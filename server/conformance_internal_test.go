@@ -115,6 +115,37 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 	}
 }
 
+// Every operation that an API key opens says in the description which role it needs, and no other does.
+func TestTheDescriptionHasTheRoleOfEveryOperation(t *testing.T) {
+	t.Parallel()
+	var file struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(openapi.JSON().Body, &file); err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]redisstore.Role{}
+	for path, item := range file.Paths {
+		for method, text := range item {
+			var operation struct {
+				Role redisstore.Role `json:"x-required-role"`
+			}
+			if json.Unmarshal(text, &operation) == nil && operation.Role != "" {
+				described[strings.ToUpper(method)+" "+path] = operation.Role
+			}
+		}
+	}
+	for operation, role := range roles {
+		if described[operation] != role {
+			t.Errorf("%s needs the role %q, openapi.json has %q", operation, role, described[operation])
+		}
+		delete(described, operation)
+	}
+	for operation, role := range described {
+		t.Errorf("openapi.json has the role %s at %s, roles.go none", role, operation)
+	}
+}
+
 func TestEveryCodeIsInTheDescription(t *testing.T) {
 	t.Parallel()
 	suite, err := conformance.Shared()
@@ -140,6 +171,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	t.Parallel()
 	notActive := func(status redisstore.Status) error { return &redisstore.NotActiveError{Status: status} }
 	limit := &redisstore.LimitError{Limit: "max_value_usd"}
+	role := &redisstore.RoleError{Required: redisstore.Operator}
 	scope, notPending := &scopeError{"payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
 	quota, suspended := &redisstore.QuotaError{Quota: "agents"}, redisstore.ErrOrganizationSuspended
 	agentSuspended, sessionSuspended := &redisstore.AgentSuspendedError{}, &redisstore.SessionSuspendedError{}
@@ -160,20 +192,24 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"OrganizationsClosed": {errNoNewOrgs},
 		"Suspended":           {suspended},
 		"ForeignToken":        {errForeignToken, suspended},
-		"SuccessorUsed":       {redisstore.ErrSuccessorUsed, suspended},
-		"ChargeRefused":       {limit, agentLimit, notActive(redisstore.Completed), scope, quota, suspended, agentSuspended, sessionSuspended},
-		"BeginRefused":        {limit, agentLimit, notActive(redisstore.Completed), quota, suspended, agentSuspended, sessionSuspended},
-		"QuotaExceeded":       {quota, suspended},
-		"SessionRefused": {&redisstore.ParentError{LimitError: limit}, notActive(redisstore.Completed),
+		"SuccessorUsed":       {role, redisstore.ErrSuccessorUsed, suspended},
+		"ChargeRefused":       {role, limit, agentLimit, notActive(redisstore.Completed), scope, quota, suspended, agentSuspended, sessionSuspended},
+		"BeginRefused":        {role, limit, agentLimit, notActive(redisstore.Completed), quota, suspended, agentSuspended, sessionSuspended},
+		"KeyRefused":          {role, suspended},
+		"AgentNotCreated":     {role, quota, suspended},
+		"ApiKeyNotCreated":    {role, &redisstore.QuotaError{Quota: "api_keys"}, redisstore.ErrSuccessorUsed, suspended},
+		"BatchRefused":        {role, quota, agentSuspended, suspended},
+		"LastAdminKey":        {redisstore.ErrLastAdminKey},
+		"SessionRefused": {role, &redisstore.ParentError{LimitError: limit}, notActive(redisstore.Completed),
 			&redisstore.ScopeError{Scope: "payments:write"}, &redisstore.BudgetError{}, &redisstore.QuotaError{Quota: "open_sessions"}, suspended,
 			&redisstore.AgentLimitError{Limit: redisstore.LimitOpenSessions}},
-		"TopUpRefused": {&redisstore.ParentError{LimitError: limit}, notActive(redisstore.Completed), &redisstore.BudgetError{},
+		"TopUpRefused": {role, &redisstore.ParentError{LimitError: limit}, notActive(redisstore.Completed), &redisstore.BudgetError{},
 			&redisstore.QuotaError{Quota: "open_sessions"}, suspended},
 		"BudgetBelowUsage": {&redisstore.BudgetBelowUsageError{}},
 		"AgentRefused":     {quota, suspended, agentSuspended},
 		"RefreshRefused":   {suspended, agentSuspended},
 		"TooMuchCreated":   {&redisstore.RateError{}},
-		"ScopeMissing":     {&scopeError{scopeRollback}, suspended},
+		"ScopeMissing":     {role, &scopeError{scopeRollback}, suspended},
 		"VerifyRefused":    {suspended, agentSuspended, gateway(scope), gateway(invalid("scope", "must be one scope"))},
 		"AuthorizeRefused": {suspended, gateway(agentLimit), gateway(tooFast), gateway(agentSuspended), gateway(sessionSuspended), gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
 			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},
@@ -233,12 +269,13 @@ type shownProblem struct {
 	Session       redisstore.Status `json:"session_status"`
 	Transaction   redisstore.Status `json:"transaction_status"`
 	RequiredScope string            `json:"required_scope"`
+	RequiredRole  redisstore.Role   `json:"required_role"`
 	Errors        []fieldError
 }
 
 func says(p problem, shown shownProblem) bool {
 	return reflect.DeepEqual(shown, shownProblem{
-		p.Type, p.Title, p.Status, p.Detail, p.Code, p.Limit, p.SessionStatus, p.TransactionStatus, p.RequiredScope, p.Errors,
+		p.Type, p.Title, p.Status, p.Detail, p.Code, p.Limit, p.SessionStatus, p.TransactionStatus, p.RequiredScope, p.RequiredRole, p.Errors,
 	})
 }
 

@@ -16,6 +16,10 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 	return []endpoint{
 		{"GET", "/v1/organizations/" + w.org, nil},
 		{"POST", "/v1/organizations/" + w.org + "/api-key/rotate", nil},
+		{"POST", "/v1/api-keys", fields{"name": "n", "role": "viewer"}},
+		{"GET", "/v1/api-keys", nil},
+		{"POST", "/v1/api-keys/" + w.org + "/rotate", nil},
+		{"DELETE", "/v1/api-keys/" + w.org, nil}, // the only admin's: see useEachEndpoint
 		{"POST", "/v1/agents", fields{"name": "n", "scopes": []string{}}},
 		{"GET", "/v1/agents", nil},
 		{"GET", "/v1/agents/" + w.agent.id, nil},

@@ -74,6 +74,10 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 		{"POST", "/v1/organizations", nobody, fields{"name": "n"}, []string{"name"},
 			map[string]kind{"name": aText, "metadata": anObject}},
 		{"POST", "/v1/organizations/" + w.org + "/api-key/rotate", key, fields{}, nil, grace},
+		{"POST", "/v1/api-keys", key, fields{"name": "n", "role": "viewer"}, []string{"name", "role"}, map[string]kind{
+			"name": aText, "role": aText, "expires_in_seconds": anInteger,
+		}},
+		{"POST", "/v1/api-keys/" + w.newKey("viewer").id + "/rotate", key, fields{}, nil, grace},
 		{"POST", "/v1/agents", key, fields{"name": "n", "scopes": list("a")}, []string{"name", "scopes"},
 			map[string]kind{"name": aText, "scopes": scopeList, "description": aText, "metadata": anObject}},
 		{"POST", "/v1/agents/" + w.agent.id + "/revoke", key, fields{}, nil, nothing},

@@ -132,7 +132,7 @@ func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata strin
 	id := redisstore.NewRootID()
 	apiKey := token.NewAPIKey(id)
 	organization, err := s.store.CreateOrganization(requestContext(ctx), "",
-		redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey)}, name, metadata, nil)
+		newKey(id, apiKey), name, metadata, nil)
 	created := organizationOf(organization)
 	created.APIKey = apiKey
 	return created, err
@@ -153,7 +153,7 @@ func (s *Server) makeOrganizationIdempotent(ctx *fasthttp.RequestCtx, name, meta
 	id := redisstore.NewOrganizationID(creator, idempotency)
 	idempotency.Credential, idempotency.Seal = token.NewAPIKey(id), token.NewAnswerSeal(secret, idempotency.Key)
 	organization, err := s.store.CreateOrganization(requestContext(ctx), creator,
-		redisstore.APIKey{Organization: id, Hash: token.Hash(idempotency.Credential)}, name, metadata, idempotency)
+		newKey(id, idempotency.Credential), name, metadata, idempotency)
 	created := organizationOf(organization)
 	created.APIKey = idempotency.Credential
 	return created, err
@@ -196,7 +196,7 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAPIKey(requestContext(ctx), key, token.Hash(apiKey), grace, idempotency)
+	previousExpires, err := s.store.RotateAPIKey(requestContext(ctx), key, newKey(key.Organization, apiKey), grace, idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err

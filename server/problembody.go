@@ -17,6 +17,7 @@ type problem struct {
 	Errors    []fieldError `json:"errors,omitzero"`
 
 	RequiredScope     string            `json:"required_scope,omitzero"`
+	RequiredRole      redisstore.Role   `json:"required_role,omitzero"`
 	SessionStatus     redisstore.Status `json:"session_status,omitzero"`
 	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
 	Limit             string            `json:"limit,omitzero"`
@@ -59,6 +60,8 @@ var titles = map[string]string{
 	"invalid_credentials":    "Invalid credentials",
 	"invalid_refresh_token":  "Invalid refresh token",
 	"insufficient_scope":     "Insufficient scope",
+	"insufficient_role":      "Insufficient role",
+	"last_admin_key":         "Last admin key",
 	"forbidden":              "Forbidden",
 	"organizations_closed":   "Organizations closed",
 	"organization_suspended": "Organization suspended",

@@ -14,7 +14,8 @@ import (
 // requestInfo is what metrics, the access log and traces report about one request.
 type requestInfo struct {
 	began time.Time
-	route string // its pattern, without values from the client; "" when no route matches
+	route string          // its pattern, without values from the client; "" when no route matches
+	role  redisstore.Role // that an API key needs here; "" is Admin
 	// organization and agent are the caller that the credential names. For an API key the store has not confirmed it yet.
 	organization uuid.UUID
 	agent        uuid.UUID

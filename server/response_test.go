@@ -70,6 +70,7 @@ var (
 		"session_suspended":     {"suspended_at"},
 		"invalid_request":       {"errors"},
 		"session_not_active":    {"session_status"},
+		"insufficient_role":     {"required_role"},
 		"insufficient_scope":    {"required_scope"},
 		"session_limit_reached": limitMembers,
 		"limit_below_usage":     limitMembers,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
+	"remit/redisstore"
 )
 
 // handler answers a request, or returns the error to answer.
@@ -27,22 +28,28 @@ func (s *Server) newRoutes() *routes {
 
 // get registers a handler for GET and HEAD.
 func (r *routes) get(path string, h handler) {
-	r.router.GET(path, r.at(path, h))
-	r.router.HEAD(path, r.at(path, h))
+	r.router.GET(path, r.at("GET", path, h))
+	r.router.HEAD(path, r.at("GET", path, h))
 }
 
-func (r *routes) post(path string, h handler)   { r.router.POST(path, r.at(path, h)) }
-func (r *routes) patch(path string, h handler)  { r.router.PATCH(path, r.at(path, h)) }
-func (r *routes) put(path string, h handler)    { r.router.PUT(path, r.at(path, h)) }
-func (r *routes) delete(path string, h handler) { r.router.DELETE(path, r.at(path, h)) }
+func (r *routes) post(path string, h handler)   { r.router.POST(path, r.at("POST", path, h)) }
+func (r *routes) patch(path string, h handler)  { r.router.PATCH(path, r.at("PATCH", path, h)) }
+func (r *routes) put(path string, h handler)    { r.router.PUT(path, r.at("PUT", path, h)) }
+func (r *routes) delete(path string, h handler) { r.router.DELETE(path, r.at("DELETE", path, h)) }
 
-// anyBelow registers a handler for every method at every path below this one, under its route.
+// anyBelow registers a handler for every method at every path below this one, under its route. No API key opens it.
 func (r *routes) anyBelow(path string, h handler) {
-	r.router.ANY(path+"/{path:*}", r.at(path, h))
+	r.router.ANY(path+"/{path:*}", r.server.at(path, h))
 }
 
-func (r *routes) at(path string, h handler) fasthttp.RequestHandler {
-	return r.server.at(routeOf(path), h)
+// at registers the role that the operation needs. It panics for one that roles.go does not list, so no operation is forgotten.
+func (r *routes) at(method, path string, h handler) fasthttp.RequestHandler {
+	operation := method + " " + routeOf(path)
+	role, listed := roles[operation]
+	if !listed {
+		panic("server: roles.go does not list " + operation)
+	}
+	return r.server.atRole(routeOf(path), role, h)
 }
 
 // routeOf returns the route of a path: the sessions answer at two paths, with and without /v1, under one route.
@@ -65,12 +72,17 @@ func refuseMethod(ctx *fasthttp.RequestCtx) error {
 	return errMethod
 }
 
-// at adapts a handler to fasthttp: it records the route and answers the handler's error.
+// at is atRole for what no API key opens.
 func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
+	return s.atRole(route, noKey, h)
+}
+
+// atRole adapts a handler to fasthttp: it records the route and the role that it needs, and answers the handler's error.
+func (s *Server) atRole(route string, role redisstore.Role, h handler) fasthttp.RequestHandler {
 	metrics := s.metrics.http.at(route)
 	return func(ctx *fasthttp.RequestCtx) {
 		info := infoOf(ctx)
-		info.route, info.metrics = route, metrics
+		info.route, info.metrics, info.role = route, metrics, role
 		if err := h(ctx); err != nil {
 			releaseAnswer(ctx)
 			s.answerProblem(ctx, err)

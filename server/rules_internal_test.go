@@ -38,6 +38,7 @@ var errorsWithMembers = []error{
 	&redisstore.NotPendingError{Status: redisstore.Expired},
 	redisstore.ErrNotReversible,
 	&redisstore.ScopeError{Scope: "read"},
+	&redisstore.RoleError{Required: redisstore.Admin},
 	&redisstore.AgentSuspendedError{Since: time.Unix(1, 0)},
 	&redisstore.AgentLimitError{Limit: redisstore.LimitOpenSessions},
 	&redisstore.SessionSuspendedError{Since: time.Unix(1, 0)},
@@ -143,7 +144,7 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 		"invalid_request": "errors", "session_limit_reached": "limit", "limit_below_usage": "limit",
 		"quota_exceeded": "quota", "agent_limit_reached": "limit", "budget_exhausted": "remaining_usd",
 		"agent_suspended": "suspended_at", "session_suspended": "suspended_at", "rate_limited": "retry_after_seconds",
-		"session_not_active": "session_status", "insufficient_scope": "required_scope",
+		"session_not_active": "session_status", "insufficient_scope": "required_scope", "insufficient_role": "required_role",
 		"transaction_not_pending": "transaction_status", "transaction_not_reversible": "transaction_status",
 	}
 	all := errorsWithMembers

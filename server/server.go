@@ -91,6 +91,7 @@ func (s *Server) routes() *router.Router {
 	}
 	s.documentRoutes(r)
 	s.organizationRoutes(r)
+	s.apiKeyRoutes(r)
 	s.agentRoutes(r)
 	s.suspensionRoutes(r)
 	s.familyRoutes(r)

@@ -23,6 +23,7 @@ func storeProblem(err error) (_ problem, known bool) {
 		notActive  *redisstore.NotActiveError
 		scope      *redisstore.ScopeError
 		agentLimit *redisstore.AgentLimitError
+		role       *redisstore.RoleError
 		agent      *redisstore.AgentSuspendedError
 		session    *redisstore.SessionSuspendedError
 	)
@@ -53,6 +54,8 @@ func storeProblem(err error) (_ problem, known bool) {
 		return sessionNotActive(notActive), true
 	case errors.As(err, &scope):
 		return needsScope(scope.Scope, "the session does not hold the scope"), true
+	case errors.As(err, &role):
+		return needsRole(role), true
 	case errors.As(err, &agent):
 		return suspended("agent_suspended", agent, agent.Since), true
 	case errors.As(err, &session):
@@ -121,6 +124,12 @@ func sessionNotActive(e *redisstore.NotActiveError) problem {
 func suspended(code string, err error, since time.Time) problem {
 	p := newProblem(403, code, err.Error())
 	p.Suspended = timestamp(since)
+	return p
+}
+
+func needsRole(e *redisstore.RoleError) problem {
+	p := newProblem(403, "insufficient_role", "the API key's role may not do this")
+	p.RequiredRole = e.Required
 	return p
 }
 

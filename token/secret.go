@@ -46,6 +46,10 @@ func APIKeyOrganization(key string) (uuid.UUID, error) {
 	return uuid.UUID(payload[:16]), nil
 }
 
+// Hint returns the last 4 characters of an API key, by which its owner recognizes it. They are of the checksum, so they
+// reveal nothing that helps to guess the key.
+func Hint(apiKey string) string { return apiKey[len(apiKey)-4:] }
+
 // NewAgentSecret returns a new agent secret: rms_, base62 of 32 random bytes, and a checksum.
 func NewAgentSecret() string {
 	payload := make([]byte, randomSize)

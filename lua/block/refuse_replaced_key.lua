@@ -1,0 +1,6 @@
+-- Refuses a key in its grace time whose successor was used: with it a thief could take the organization over.
+local own_id = key_owner and string.sub(key_owner, 2, 17) or ''
+local own_key = read_key(organization, own_id)
+if own_key and own_key.current ~= key_hash and own_key.used then
+  return {'successor_used'}
+end
