@@ -12,7 +12,7 @@ type Script struct {
 	sha     []byte // in hex
 	access  Access
 	counted operationID
-	merged  *mergedScript // nil: each call is a command of its own
+	merged  *mergedScript            // nil: each call is a command of its own
 	changes func(*Reply, error) bool // see Watched; nil for a script that is not watched
 }
 

@@ -80,16 +80,16 @@ func leadingAt(r *reply) (leading, error) {
 }
 
 const (
-	// drainTime is how long a feed is served at a time while others wait.
-	drainTime = time.Second
+	// servedAtOnce is how long a feed is served at a time while others wait.
+	servedAtOnce = time.Second
 	// takenAtOnce is how many agents' trails are read in a pipeline, and trailPage how many events of each.
 	takenAtOnce = 64
 	trailPage   = 50
 )
 
-// drain appends the events of marked agents until there are none, which ends the leading, or drainTime is over.
+// drain appends the events of marked agents until there are none, which ends the leading, or servedAtOnce is over.
 func (d *feeds) drain(ctx context.Context, a *activeFeed) (done bool, err error) {
-	for began := d.now(); d.now().Sub(began) < drainTime; {
+	for began := d.now(); d.now().Sub(began) < servedAtOnce; {
 		batch, err := d.take(ctx, a)
 		if err != nil {
 			return false, err
@@ -121,7 +121,7 @@ func (d *feeds) take(ctx context.Context, a *activeFeed) (takenBatch, error) {
 	o := a.organization
 	r, err := d.client.Run(ctx, flow{Owner: o}, takeAgents,
 		[]string{d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.feedCursors(o), d.keys.feedInstances(o)},
-		a.leading.token, leaseTime.Milliseconds(), takenAtOnce, settleTime.Milliseconds())
+		a.leading.token, leaseTime.Milliseconds(), takenAtOnce, arrivalTime.Milliseconds())
 	if err != nil {
 		return takenBatch{}, err
 	}

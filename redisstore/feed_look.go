@@ -38,7 +38,7 @@ func (d *feeds) lookAtAll(ctx context.Context, a *activeFeed, began int64) error
 		}
 	}
 	_, err := d.client.Run(ctx, flow{Owner: o}, finishLook, []string{d.keys.feedHead(o), d.keys.feedInstances(o)},
-		a.leading.token, began, settleTime.Milliseconds())
+		a.leading.token, began, arrivalTime.Milliseconds())
 	return err
 }
 

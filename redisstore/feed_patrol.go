@@ -79,7 +79,7 @@ func (d *feeds) leadIfNobodyDoes(ctx context.Context, entry redis.Z) {
 	defer cancel()
 	r, err := d.client.Run(ctx, flow{Owner: organization}, leadFeed,
 		[]string{d.keys.feedHead(organization), d.keys.feedMarked(organization), d.keys.feedTaken(organization), d.keys.feedInstances(organization)},
-		leaseTime.Milliseconds(), settleTime.Milliseconds())
+		leaseTime.Milliseconds(), arrivalTime.Milliseconds())
 	if err != nil {
 		return
 	}

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"errors"
 	"slices"
-
 )
 
 var (
@@ -70,4 +69,3 @@ func readMayRecord(r *reply, err error) bool {
 	const now, expires, ended = 0, 19, 20
 	return err == nil && r.Optional(ended) == "" && r.Number(now) >= r.Number(expires)
 }
-

@@ -34,12 +34,12 @@ type feedInstance struct {
 // Ways to get the protocol wrong, each of which the search finds.
 const (
 	feedAsDocumented = iota
-	marksFirst        // and changes then
-	entersLate        // after the change
-	keepsTheMark      // until the events are appended, and drops it then
-	appendsUnfenced   // without a look at the token and the cursor
-	dropsTaken        // a new leader forgets what the last one had taken
-	rests             // in a second step after it found nothing marked
+	marksFirst       // and changes then
+	entersLate       // after the change
+	keepsTheMark     // until the events are appended, and drops it then
+	appendsUnfenced  // without a look at the token and the cursor
+	dropsTaken       // a new leader forgets what the last one had taken
+	rests            // in a second step after it found nothing marked
 	feedWrongs
 )
 

@@ -199,7 +199,7 @@ func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
 			t.Fatalf("%+v, %v", dead.leading, err)
 		}
 		must(d.client.Run(t.Context(), ownFlow, takeAgents, []string{d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o),
-			d.keys.feedCursors(o), d.keys.feedInstances(o)}, dead.leading.token, 100, 1, settleTime.Milliseconds()))(t)
+			d.keys.feedCursors(o), d.keys.feedInstances(o)}, dead.leading.token, 100, 1, arrivalTime.Milliseconds()))(t)
 		wantFed(t, s, w.key, w.agent.ID, second)
 	})
 }

@@ -43,8 +43,8 @@ const (
 	// failedFor is how long an instance goes on when it cannot say so. Should it end meanwhile, its last events may wait until
 	// all agents are looked at again.
 	failedFor = time.Second
-	// settleTime is how long after the end of an instance calls that it had sent may still reach Redis.
-	settleTime = time.Minute
+	// arrivalTime is how long after the end of an instance calls that it had sent may still reach Redis.
+	arrivalTime = time.Minute
 	// flushPause collects marks: an organization's feed is served so often at the most.
 	flushPause = 50 * time.Millisecond
 	retryAfter = 300 * time.Millisecond
@@ -59,7 +59,7 @@ const (
 )
 
 // doubtPauses are when an agent is marked again after a call whose outcome is unknown: it may run later.
-var doubtPauses = []time.Duration{0, time.Second, 10 * time.Second, settleTime}
+var doubtPauses = []time.Duration{0, time.Second, 10 * time.Second, arrivalTime}
 
 func newFeeds(cfg Config) *feeds {
 	owners, _ := lru.New[uuid.UUID, uuid.UUID](maxFeedOwners)
