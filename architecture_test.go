@@ -13,7 +13,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	allowed := map[string][]string{
 		"remit":                      {"remit/cli", "remit/keys", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
 		"remit/keys":                 {"remit/redisstore", "remit/token"},
-		"remit/cli":                  {"remit/client", "remit/money"},
+		"remit/cli":                  {"remit/auditlog", "remit/client", "remit/money"},
+		"remit/auditlog":             {},
 		"remit/server":               {"remit/metrics", "remit/money", "remit/openapi", "remit/redisstore", "remit/server/conn", "remit/token"},
 		"remit/server/conn":          {},
 		"remit/redisstore":           {"remit/lua", "remit/money", "remit/redisclient"},

@@ -34,6 +34,6 @@ func (c *serve) openStore(url string, tracer trace.Tracer) (*redisstore.Store, e
 		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept,
 		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
 		Quotas: c.Quotas, Rates: c.rates(),
-		FollowsSuspensions: true, Tracer: tracer,
+		FollowsSuspensions: true, Tracer: tracer, RenderEvent: server.RenderEvent,
 	})
 }

@@ -21,6 +21,7 @@ type Commands struct {
 	Charge      charge              `cmd:"" help:"Charge actions to a session."`
 	Transaction transactionCommands `cmd:"" help:"Begin, list, show, commit and roll back transactions."`
 	Events      events              `cmd:"" help:"Print or follow an agent's audit trail."`
+	Audit       auditCommands       `cmd:"" help:"Export the organization's events, and verify an export."`
 	SuspendAll  suspendAll          `cmd:"" help:"Suspend all agents of the organization at once."`
 	ResumeAll   resumeAll           `cmd:"" help:"Resume all agents of the organization."`
 	Completion  completion          `cmd:"" help:"Print the shell script that completes the arguments of remit."`

@@ -18,11 +18,18 @@ func encode(body any) ([]byte, error) {
 
 // decode reads a response. It refuses null, which the decoder would silently ignore.
 func decode(text []byte, into any) error {
+	if plain, ok := into.(*verbatim); ok {
+		*plain = verbatim(text)
+		return nil
+	}
 	if bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
 		return errors.New("it is null")
 	}
 	return json.Unmarshal(text, into)
 }
+
+// verbatim is a response that is no JSON.
+type verbatim string
 
 // given is metadata or a state in the program's own types, which only encoding/json writes as their authors expect: go-json
 // passes over a method MarshalJSON of a pointer in a type that contains itself.

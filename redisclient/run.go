@@ -36,6 +36,9 @@ func (c *Client) Run(ctx context.Context, f Flow, sc *Script, keys []string, arg
 // RunCommand is Run for a command that was put together by the caller. A success that no replica has confirmed has both a
 // reply and ErrOutcomeUnknown.
 func (c *Client) RunCommand(ctx context.Context, sc *Script, cmd *Command) (*Reply, error) {
+	if c.watches(sc) {
+		c.config.Watch.Before(ctx, cmd.flow, cmd.keysOfScript())
+	}
 	began := time.Now()
 	deadline := deadlineOf(ctx, began)
 	ctx = c.traced(ctx, sc.name)
@@ -52,6 +55,7 @@ func (c *Client) RunCommand(ctx context.Context, sc *Script, cmd *Command) (*Rep
 		}
 		r, err := c.read(sc, cmd, values, err)
 		c.metrics.called(sc.counted, began, err)
+		c.watched(sc, cmd, r, err)
 		return r, err
 	}
 }

@@ -27,6 +27,11 @@ type BatchCall struct {
 // counted as one call of its first script, which ended as the worst of its calls. Then again is called with the place of each
 // call that is to be run by itself. read and again are called for several servers at once.
 func (c *Client) RunAll(ctx context.Context, calls []*BatchCall, read func(int), again func(context.Context, int)) {
+	for _, call := range calls {
+		if c.watches(call.Script) {
+			c.config.Watch.Before(ctx, call.Command.flow, call.Command.keysOfScript())
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	var group sync.WaitGroup
@@ -136,4 +141,5 @@ func (b batch) end(call *BatchCall, sent unretriedCmd) {
 		b.client.Suspect(err)
 	}
 	call.Reply, call.Err = b.client.read(call.Script, call.Command, values, err)
+	b.client.watched(call.Script, call.Command, call.Reply, call.Err)
 }

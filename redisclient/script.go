@@ -12,7 +12,8 @@ type Script struct {
 	sha     []byte // in hex
 	access  Access
 	counted operationID
-	merged  *mergedScript // nil: each call is a command of its own
+	merged  *mergedScript            // nil: each call is a command of its own
+	changes func(*Reply, error) bool // see Watched; nil for a script that is not watched
 }
 
 // NewScript returns a script with this source. Its name is that of its calls in metrics and traces. Call it only while the

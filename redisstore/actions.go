@@ -17,7 +17,7 @@ type Charge struct {
 }
 
 var (
-	chargeSession = newMergedKeyedScript("charge_session")
+	chargeSession = newMergedKeyedScript("charge_session").recordingIf(chargeMayRecord)
 	dryCharge     = newDryScript("charge_session")
 )
 

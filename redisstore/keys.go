@@ -3,6 +3,7 @@ package redisstore
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -25,6 +26,15 @@ import (
 //	ob:{cell}:<organization>  hash  its budget (include/organization_budget_read.lua)
 //	op:{cell}:<organization>  hash  what its root sessions have reserved: session (16 bytes) to part (include/parts.lua)
 //	ol:{cell}:<organization>  zset  these sessions (16 bytes) by when to look at them again; op and ol: TTL ten years
+//	oe:{cell}:<organization>  stream  its feed: the events of all its agents (docs/events.md), capped; entry <number>-0 has
+//	                                y type, e the event in JSON
+//	oeh:{cell}:<organization> hash  n number and h hash (SHA-256, hex) of the last event of oe, t token and u end of the lease
+//	                                of the leader, s when all agents were looked at
+//	oec:{cell}:<organization> hash  agent (id as text) to the id of its last event in oe
+//	oem:{cell}:<organization> zset  agents (id as text) whose trails may have events that oe has not, by when they were marked
+//	oet:{cell}:<organization> zset  of these, those that the leader reads now
+//	oei:{cell}:<organization> zset  instances that may change agents, by until when they said so
+//	oeo                       zset  organizations (16 bytes) whose feeds may have work, by how often that was noted
 //	oh                        zset  every organization that stores something: its 16 bytes, by its bytes of memory
 //	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that a reader found without their object, by
 //	                                Redis's time of that first observation (drop_dangling.lua); TTL 30 days
@@ -108,6 +118,13 @@ func (k keyspace) organizationUsage(id uuid.UUID) string   { return k.key("oq:",
 func (k keyspace) organizationBudget(id uuid.UUID) string  { return k.key("ob:", cellOf(id), id) }
 func (k keyspace) reservations(id uuid.UUID) string        { return k.key("op:", cellOf(id), id) }
 func (k keyspace) reservationLooks(id uuid.UUID) string    { return k.key("ol:", cellOf(id), id) }
+func (k keyspace) feed(id uuid.UUID) string                { return k.key("oe:", cellOf(id), id) }
+func (k keyspace) feedHead(id uuid.UUID) string            { return k.key("oeh:", cellOf(id), id) }
+func (k keyspace) feedCursors(id uuid.UUID) string         { return k.key("oec:", cellOf(id), id) }
+func (k keyspace) feedMarked(id uuid.UUID) string          { return k.key("oem:", cellOf(id), id) }
+func (k keyspace) feedTaken(id uuid.UUID) string           { return k.key("oet:", cellOf(id), id) }
+func (k keyspace) feedInstances(id uuid.UUID) string       { return k.key("oei:", cellOf(id), id) }
+func (k keyspace) feeds() string                           { return k.prefix + "oeo" }
 func (k keyspace) holdings() string                        { return k.prefix + "oh" }
 func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }
 func (k keyspace) suspectSessions(id uuid.UUID) string     { return k.key("ood:", cellOf(id), id) }
@@ -120,6 +137,19 @@ func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:",
 func (k keyspace) agentHolds(id uuid.UUID) string          { return k.key("ah:", cellOf(id), id) }
 func (k keyspace) agentOpen(id uuid.UUID) string           { return k.key("ao:", cellOf(id), id) }
 func (k keyspace) events(agent uuid.UUID) string           { return k.key("ev:", cellOf(agent), agent) }
+
+// agentOfEvents is the inverse of events; uuid.Nil for any other key.
+func (k keyspace) agentOfEvents(key string) uuid.UUID {
+	name, ours := strings.CutPrefix(key, k.prefix)
+	if !ours || !strings.HasPrefix(name, "ev:{") {
+		return uuid.Nil
+	}
+	agent, err := uuid.Parse(name[strings.IndexByte(name, '}')+2:])
+	if err != nil {
+		return uuid.Nil
+	}
+	return agent
+}
 
 // family, session, holds, transaction and lease take their cell from the agent. The agent's own ids have the same cell. Another
 // agent's id gives a key that does not exist, in the slot where the caller's own credential is checked.

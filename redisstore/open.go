@@ -24,8 +24,13 @@ func Open(cfg Config) (*Store, error) {
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)
 	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
+	var own *feeds
+	if cfg.RenderEvent != nil {
+		own = newFeeds(cfg)
+	}
 	client, err := redisclient.Open(redisclient.Config{
 		URL: cfg.URL, Prefix: cfg.Prefix, Durability: cfg.Durability, MarkWrite: markWrite, Refusals: refusals, Tracer: cfg.Tracer,
+		Watch: own.watch(),
 	})
 	if err != nil {
 		return nil, err
@@ -35,6 +40,10 @@ func Open(cfg Config) (*Store, error) {
 		usage: newUsage(cfg), refusals: newCreationRefusals(), expiredLeases: newExpiredLeases(), expiredHolds: newExpiredHolds(), closed: make(chan struct{}),
 	}
 	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)
+	if own != nil {
+		s.feeds = own
+		own.start(client)
+	}
 	return s, nil
 }
 
@@ -45,6 +54,9 @@ var markWrite = newScript("mark_write", bestEffort)
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closed)
+		if s.feeds != nil {
+			s.feeds.finish()
+		}
 		s.usage.syncing.finish()
 	})
 	return s.client.Close()

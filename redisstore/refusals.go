@@ -40,6 +40,7 @@ var refusals = redisclient.Refusals{
 	"damaged":               refuse(errReply),
 	"key_in_use":            refuse(ErrKeyInUse),
 	"parent_enforces":       refuse(ErrParentEnforces),
+	"feed_lost":             refuse(errFeedLost),
 	"rotation_pending": func(r *reply) error {
 		return orBroken(r, &PendingKeyError{ID: r.Text(0), SignsFrom: r.Time(1)})
 	},

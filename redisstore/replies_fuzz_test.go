@@ -211,7 +211,7 @@ func fuzzedOperations() []readsReply {
 		func(ctx context.Context, s *Store) (any, error) { return s.KeepIssuer(ctx, "issuer") },
 		func(ctx context.Context, s *Store) (any, error) { return s.Ready(ctx) },
 		func(ctx context.Context, s *Store) (any, error) {
-			s.readNewest([]uuid.UUID{fuzzedAgent})
+			s.readNewest([]string{s.keys.events(fuzzedAgent)})
 			return nil, nil
 		},
 	}

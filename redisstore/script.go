@@ -1,13 +1,15 @@
 package redisstore
 
 import (
+	"strings"
+
 	"remit/lua"
 	"remit/redisclient"
 )
 
 // newScript returns the script of this name in package lua.
 func newScript(name string, access redisclient.Access) *script {
-	return redisclient.NewScript(name, lua.Source(name), access)
+	return recording(redisclient.NewScript(name, lua.Source(name), access))
 }
 
 // newMergedScript is newScript for an operation that many callers run at once, which takes little time: calls of it that share
@@ -24,7 +26,7 @@ type keyedScript struct {
 
 // newKeyedScript is newScript for an operation that writes and may have an idempotency key.
 func newKeyedScript(name string) keyedScript {
-	return keyedScript{newScript(name, writes), redisclient.NewScript(name, lua.IdempotentSource(name), writes)}
+	return keyedScript{newScript(name, writes), recording(redisclient.NewScript(name, lua.IdempotentSource(name), writes))}
 }
 
 // newMergedKeyedScript is newMergedScript for an operation of newKeyedScript.
@@ -37,10 +39,18 @@ func newMergedKeyedScript(name string) keyedScript {
 
 // newSealedScript is newKeyedScript for an operation that issues a credential.
 func newSealedScript(name string) keyedScript {
-	return keyedScript{newScript(name, writes), redisclient.NewScript(name, lua.SealedIdempotentSource(name), writes)}
+	return keyedScript{newScript(name, writes), recording(redisclient.NewScript(name, lua.SealedIdempotentSource(name), writes))}
 }
 
 // newDryScript returns what the script of this name would reply; it writes nothing. See Store.dryRun.
 func newDryScript(name string) *script {
 	return redisclient.NewScript("dry_run", lua.DrySource(name), reads)
+}
+
+// recording makes calls of a script that writes into audit trails known to the feeds. (See feeds.before.)
+func recording(sc *script) *script {
+	if strings.Contains(sc.Source(), "local function record(events, audit") {
+		sc.Watched(mayRecord)
+	}
+	return sc
 }

@@ -13,7 +13,7 @@ var (
 	claimSession  = newScript("claim_and_index_session", writes)
 	createSession = newMergedKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
-	getSession    = newMergedScript("get_session", reads) // a read, although it may also write an audit event
+	getSession    = newMergedScript("get_session", reads).Watched(readMayRecord) // a read, although it may also write an audit event
 	endSession    = newScript("end_session", writes)
 )
 

@@ -43,6 +43,8 @@ type Config struct {
 	FollowsSuspensions bool
 	// Tracer makes a span of each round trip to Redis in a traced request. Nil makes none.
 	Tracer trace.Tracer
+	// RenderEvent returns an organization's event in JSON, in one line. Nil: the store keeps no feeds of organizations.
+	RenderEvent func(OrganizationEvent) ([]byte, error)
 }
 
 const (
@@ -66,6 +68,7 @@ type Store struct {
 	// suspended is nil until it is read.
 	suspended     atomic.Pointer[suspensions]
 	subscriptions subscriptions
+	feeds         *feeds // nil for none
 	usage         *usage
 	refusals      *creationRefusals
 	expiredLeases prometheus.Counter

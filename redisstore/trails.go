@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // pollPause is the time between two polls of the trails that have waiters. One pipeline polls all trails, so more waiters of
@@ -22,10 +20,11 @@ func pauseAfter(trails int) time.Duration {
 	return pollPause * time.Duration(max(trails, pollRound)) / pollRound
 }
 
-// subscriptions are the agents' audit trails that requests of this instance wait for.
+// subscriptions are the agents' audit trails, and the feeds of organizations, that requests of this instance wait for, by
+// their keys.
 type subscriptions struct {
 	mu      sync.Mutex
-	trails  map[uuid.UUID]*trail
+	trails  map[string]*trail
 	polling bool // a goroutine polls the trails; it ends when there is none, or the store is closed
 }
 
@@ -36,11 +35,11 @@ type trail struct {
 	failed  error         // the polling has failed
 }
 
-func (w *subscriptions) leave(agent uuid.UUID, t *trail) {
+func (w *subscriptions) leave(key string, t *trail) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.waiters--; t.waiters == 0 && w.trails[agent] == t {
-		delete(w.trails, agent)
+	if t.waiters--; t.waiters == 0 && w.trails[key] == t {
+		delete(w.trails, key)
 	}
 }
 
@@ -62,8 +61,8 @@ func (w *subscriptions) fail(err error) {
 	clear(w.trails)
 }
 
-// agents returns the agents whose trails have waiters. If there are none, the next waiter starts the polling again.
-func (w *subscriptions) agents() []uuid.UUID {
+// keys returns the keys of the trails that have waiters. If there are none, the next waiter starts the polling again.
+func (w *subscriptions) keys() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.polling = len(w.trails) > 0
@@ -71,10 +70,10 @@ func (w *subscriptions) agents() []uuid.UUID {
 }
 
 // notify wakes the waiters of a trail if it has a newer event.
-func (w *subscriptions) notify(agent uuid.UUID, newest string) {
+func (w *subscriptions) notify(key, newest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t := w.trails[agent]; t != nil && t.newest != newest {
+	if t := w.trails[key]; t != nil && t.newest != newest {
 		t.newest = newest
 		close(t.moved)
 		t.moved = make(chan struct{})

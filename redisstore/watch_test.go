@@ -48,7 +48,7 @@ func wantOutcome(t *testing.T, what string, came <-chan error, want error) {
 func waiting(s *Store, agent uuid.UUID) int {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
-	if trail := s.subscriptions.trails[agent]; trail != nil {
+	if trail := s.subscriptions.trails[s.keys.events(agent)]; trail != nil {
 		return trail.waiters
 	}
 	return 0

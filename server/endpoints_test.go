@@ -38,6 +38,8 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"PUT", "/v1/budget", fields{"max_value_usd": 1_000_000, "period": "none"}},
 		{"GET", "/v1/budget", nil},
 		{"DELETE", "/v1/budget", nil},
+		{"GET", "/v1/events", nil},
+		{"GET", "/v1/events/checkpoint", nil},
 		{"PATCH", "/sessions/" + session, fields{"max_actions": 5}},
 		{"PATCH", "/v1/sessions/" + session, fields{"max_actions": 5}},
 		{"POST", "/sessions/" + session + "/suspend", nil},

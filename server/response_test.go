@@ -45,7 +45,8 @@ func (r *response) checkCommonRules(method string) error {
 		return broken("a credential without no-store")
 	case credential.MatchString(fmt.Sprint(r.header)):
 		return broken("a credential in a header")
-	case len(r.body) > 0 && !json.Valid(r.body) && !strings.HasPrefix(r.header.Get("Content-Type"), "text/html"):
+	case len(r.body) > 0 && !json.Valid(r.body) && !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") &&
+		r.header.Get("Content-Type") != "application/jose":
 		return broken("not JSON")
 	case r.status >= 400 && len(r.body) == 0 && method != http.MethodHead:
 		return broken("a refusal without a body")

@@ -96,6 +96,7 @@ func (s *Server) routes() *router.Router {
 	s.suspensionRoutes(r)
 	s.familyRoutes(r)
 	s.eventRoutes(r)
+	s.organizationEventRoutes(r)
 	s.tokenRoutes(r)
 	s.introspectionRoutes(r)
 	s.gatewayRoutes(r)

@@ -1,0 +1,51 @@
+-- Appends events to an organization's feed, and notes up to where the trails of their agents are in it. Both or none: so
+-- an event is in the feed once, whatever leader is cut off.
+--
+-- KEYS[1] = head           hash oeh:{cell}:<organization>
+-- KEYS[2] = feed           stream oe:{cell}:<organization>
+-- KEYS[3] = cursors        hash oec:{cell}:<organization>
+-- KEYS[4] = marked         zset oem:{cell}:<organization>
+-- KEYS[5] = taken          zset oet:{cell}:<organization>
+--
+-- ARGV[1] = token          of the leader
+-- ARGV[2] = lease          ms
+-- ARGV[3] = last           number of the event before them, 0 for none
+-- ARGV[4] = hash           of the last of them, in hex; '' for no events
+-- ARGV[5] = entries        the events, in lines of type, a space and JSON
+-- ARGV[6] = agents         lines of '<agent> <cursor or -> <more>': the id of its last event in the feed, - for unchanged;
+--                          more is 1 when its trail has more events, else 0
+-- ARGV[7] = kept           about how many events the feed keeps
+--
+-- Arguments: the leader's state, and what it appends; one command is all or nothing.
+--
+-- Reply:  {'ok', n}        number of the last event
+--         {'feed_lost'}    another one leads, or the feed ends with another event
+-- Writes: XADD feed, HSET head and cursors, ZREM taken, ZADD marked
+local head, feed, cursors, marked, taken = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local token, lease, last, hash, entries, agents, kept = unpack(ARGV)
+
+--@block now
+local n, t = unpack(redis.call('HMGET', head, 'n', 't'))
+if t ~= token or (n or '0') ~= last then
+  return {'feed_lost'}
+end
+n = last + 0
+for what, event in string.gmatch(entries, '(%S+) ([^\n]*)\n') do
+  n = n + 1
+  redis.call('XADD', feed, 'MAXLEN', '~', kept, string.format('%.0f-0', n), 'y', what, 'e', event)
+end
+local number = string.format('%.0f', n)
+if hash ~= '' then
+  redis.call('HSET', head, 'n', number, 'h', hash)
+end
+redis.call('HSET', head, 'u', string.format('%d', now + lease))
+for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
+  if cursor ~= '-' then
+    redis.call('HSET', cursors, agent, cursor)
+  end
+  redis.call('ZREM', taken, agent)
+  if more == '1' then
+    redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
+  end
+end
+return {'ok', number}

@@ -1,0 +1,25 @@
+-- Notes that the leader of an organization's feed has looked at all agents and marked those that it must read. Instances
+-- that were gone settle ms before it began need no further look.
+--
+-- KEYS[1] = head           hash oeh:{cell}:<organization>
+-- KEYS[2] = instances      zset oei:{cell}:<organization>
+--
+-- ARGV[1] = token          of the leader
+-- ARGV[2] = began          ms since 1970, of the reply of take_agents.lua
+-- ARGV[3] = settle         ms, see include/look_due.lua
+--
+-- Reply:  {'ok'}
+--         {'feed_lost'}    another one leads
+-- Writes: HSET head, ZREM instances
+local head, instances = KEYS[1], KEYS[2]
+local token, began, settle = unpack(ARGV)
+
+if redis.call('HGET', head, 't') ~= token then
+  return {'feed_lost'}
+end
+redis.call('HSET', head, 's', began)
+local settled = string.format('%d', began - settle)
+for _, instance in ipairs(redis.call('ZRANGEBYSCORE', instances, '-inf', settled)) do
+  redis.call('ZREM', instances, instance)
+end
+return {'ok'}

@@ -1,0 +1,21 @@
+-- Reads a page of an organization's events, oldest first, and where they end.
+--
+-- KEYS[1] = organization   hash o:{cell}:<organization>
+-- KEYS[2] = head           hash oeh:{cell}:<organization>
+-- KEYS[3] = feed           stream oe:{cell}:<organization>
+--
+-- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[2] = after          number of the event that the page starts after, 0 for the oldest
+-- ARGV[3] = limit          how many events at the most
+--
+-- Reply:  {'ok', n, h, page}  number and hash of the last event, 0 and '' for none; an array of events, each an array of its id and
+--                          an array of names and values: y its type, e itself in JSON
+--         {'invalid_api_key'}
+-- Writes: nothing
+local organization, head, feed = KEYS[1], KEYS[2], KEYS[3]
+local key_hash, after, limit = unpack(ARGV)
+
+--@block now
+--@block api_key
+local n, h = unpack(redis.call('HMGET', head, 'n', 'h'))
+return {'ok', n or '0', h or '', redis.call('XRANGE', feed, '(' .. after .. '-0', '+', 'COUNT', limit)}

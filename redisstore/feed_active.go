@@ -1,0 +1,174 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// activeFeed is the feed of an organization that this instance has changed lately.
+type activeFeed struct {
+	organization uuid.UUID
+	used         atomic.Int64 // when a call last began, in ns since 1970
+	entered      atomic.Int64 // since when Redis knows that this instance may change it, in ns since 1970; 0: it does not
+	renewing     atomic.Bool
+
+	turn sync.Mutex // of entering and leaving
+
+	mu       sync.Mutex
+	marked   map[uuid.UUID]struct{} // to tell Redis
+	serving  bool                   // a goroutine serves it; it ends when there is nothing to do
+	leading  leading
+	unserved bool // it failed, or did not finish
+}
+
+// leading is what the leader of a feed knows. The zero value leads nothing.
+type leading struct {
+	token string // "" leads nothing
+	last  int64  // number of the last event
+	hash  string // of that event
+}
+
+// all returns the active feeds.
+func (d *feeds) all() []*activeFeed {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	all := make([]*activeFeed, 0, len(d.active))
+	for _, a := range d.active {
+		all = append(all, a)
+	}
+	return all
+}
+
+// of returns the organization's feed, as an active one.
+func (d *feeds) of(organization uuid.UUID) *activeFeed {
+	d.mu.RLock()
+	a := d.active[organization]
+	d.mu.RUnlock()
+	if a != nil {
+		return a
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if a = d.active[organization]; a == nil {
+		a = &activeFeed{organization: organization, marked: map[uuid.UUID]struct{}{}}
+		a.used.Store(d.now().UnixNano())
+		d.active[organization] = a
+	}
+	return a
+}
+
+// enter returns when Redis knows that this instance may change the organization's agents, or cannot be told.
+func (d *feeds) enter(organization uuid.UUID) {
+	a, now := d.of(organization), d.now().UnixNano()
+	a.used.Store(now) // before it reads entered: see leave
+	switch age := time.Duration(now - a.entered.Load()); {
+	case age < renewAfter:
+	case age < sureFor:
+		if a.renewing.CompareAndSwap(false, true) {
+			began := d.begin(func() {
+				defer a.renewing.Store(false)
+				d.tellEntered(a)
+			})
+			if !began {
+				a.renewing.Store(false)
+			}
+		}
+	default:
+		d.tellEntered(a)
+	}
+}
+
+// tellEntered tells Redis: first the organization's server, then the list of feeds that may have work. An instance that finds
+// the organization in no list can then be sure that no other one is about to change it.
+func (d *feeds) tellEntered(a *activeFeed) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	began := d.now()
+	if time.Duration(began.UnixNano()-a.entered.Load()) < renewAfter { // another call has told it
+		return
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, failedFor)
+	defer cancel()
+	f := flow{Owner: a.organization}
+	_, err := d.client.Run(ctx, f, enterFeed, []string{d.keys.feedInstances(a.organization)}, d.instance, enteredFor.Milliseconds())
+	if err == nil {
+		_, err = d.client.Run(ctx, f, noteFeed, []string{d.keys.feeds()}, a.organization)
+	}
+	if err != nil {
+		began = d.now().Add(failedFor - sureFor)
+	}
+	a.entered.Store(began.UnixNano())
+}
+
+// leave tells Redis that this instance changes the organization no more, unless a call has begun since.
+func (d *feeds) leave(ctx context.Context, a *activeFeed) error {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	a.entered.Store(0)
+	if d.ctx.Err() == nil && d.now().UnixNano()-a.used.Load() < idleFor.Nanoseconds() {
+		return nil // it began before it could see that
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	key := d.keys.feedInstances(a.organization)
+	if err := d.client.Redis().ZRem(ctx, key, d.instance).Err(); err != nil {
+		return d.client.Classify(err, bestEffort)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.marked) == 0 && !a.serving {
+		delete(d.active, a.organization)
+	}
+	return nil
+}
+
+// mark notes that the agent may have new events, and has them appended to the feed soon.
+func (d *feeds) mark(organization, agent uuid.UUID) {
+	a := d.of(organization)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.marked[agent] = struct{}{}
+	d.serveLocked(a)
+}
+
+// serveLocked begins to serve the feed, unless that goes on. The caller holds the feed's lock.
+func (d *feeds) serveLocked(a *activeFeed) {
+	if !a.serving {
+		a.serving = d.begin(func() { d.serve(a) })
+	}
+}
+
+// takeMarks returns the agents to mark, each in a line.
+func (a *activeFeed) takeMarks() ([]uuid.UUID, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var lines strings.Builder
+	agents := make([]uuid.UUID, 0, len(a.marked))
+	for agent := range a.marked {
+		if len(agents) == maxMarks {
+			break
+		}
+		agents = append(agents, agent)
+		delete(a.marked, agent)
+		lines.WriteString(agent.String() + "\n")
+	}
+	return agents, lines.String()
+}
+
+// maxMarks is how many agents are marked at once.
+const maxMarks = 1000
+
+func (a *activeFeed) giveBack(agents []uuid.UUID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, agent := range agents {
+		a.marked[agent] = struct{}{}
+	}
+}

@@ -1,0 +1,296 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// fed is an event of a feed as renderEvent writes it.
+type fed struct {
+	Agent    uuid.UUID `json:"agent"`
+	ID       string    `json:"id"`
+	Type     string    `json:"type"`
+	Sequence int64     `json:"seq"`
+	Previous string    `json:"previous_hash"`
+}
+
+func renderEvent(e OrganizationEvent) ([]byte, error) {
+	return json.Marshal(fed{e.Agent, e.Event.ID, e.Event.Type, e.Sequence, e.Previous})
+}
+
+var withFeeds = Config{RenderEvent: renderEvent}
+
+// withoutFeeds returns a store on the same keys that keeps no feeds, as an instance of the version before.
+func withoutFeeds(t *testing.T, s *Store) *Store {
+	t.Helper()
+	cfg := s.config
+	cfg.RenderEvent = nil
+	second := must(Open(cfg))(t)
+	t.Cleanup(func() { _ = second.Close() })
+	return second
+}
+
+// feedOf returns the whole feed of an organization, and checks its numbers and its chain.
+func feedOf(t *testing.T, s *Store, key APIKey) []fed {
+	t.Helper()
+	var all []fed
+	previous := noHash
+	for after := int64(0); ; {
+		page := must(s.OrganizationEvents(t.Context(), key, after, 100))(t)
+		for _, e := range page.Events {
+			var read fed
+			if err := json.Unmarshal(e.JSON, &read); err != nil {
+				t.Fatal(err)
+			}
+			after++
+			if e.Sequence != after || read.Sequence != after || read.Previous != previous || read.Type != e.Type {
+				t.Fatalf("after event %d of hash %s: %+v, %s", after-1, previous, e, e.JSON)
+			}
+			previous = fmt.Sprintf("%x", sha256.Sum256(e.JSON))
+			all = append(all, read)
+		}
+		if len(page.Events) < 100 {
+			if page.Last == after && page.Last > 0 && page.Hash != previous {
+				t.Fatalf("the feed ends with hash %s, not %s", page.Hash, previous)
+			}
+			return all
+		}
+	}
+}
+
+// wantFed waits until the feed has every event of the agents' trails, and checks that it has each once, in the trail's order.
+func wantFed(t *testing.T, s *Store, key APIKey, agents ...uuid.UUID) {
+	t.Helper()
+	trails := map[uuid.UUID][]string{}
+	total := 0
+	for _, agent := range agents {
+		events, _, err := s.Events(t.Context(), Caller{Key: &key}, agent, "", 5000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			trails[agent] = append(trails[agent], e.ID)
+		}
+		total += len(events)
+	}
+	var feed []fed
+	eventually(t, fmt.Sprintf("the feed has the %d events of %d agents", total, len(agents)), func() bool {
+		feed = feedOf(t, s, key)
+		return len(feed) >= total
+	})
+	if len(feed) != total {
+		t.Errorf("the feed has %d events, the trails %d", len(feed), total)
+	}
+	for _, e := range feed {
+		if trail := trails[e.Agent]; len(trail) == 0 || trail[0] != e.ID {
+			t.Fatalf("%+v comes in the feed where the trail has %v", e, trail)
+		}
+		trails[e.Agent] = trails[e.Agent][1:]
+	}
+}
+
+func TestAFeedHasEveryEventOfEveryAgentOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
+		w, other := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100}), newTenant(t, s, NewSession{MaxActions: 1})
+		agents := []uuid.UUID{w.agent.ID}
+		for range 9 {
+			agents = append(agents, putAgentOf(t, s, w.key))
+		}
+		var group sync.WaitGroup
+		for _, agent := range agents {
+			group.Go(func() {
+				for range 5 {
+					_, _ = s.SuspendAgent(context.Background(), w.key, agent, "checking")
+					_, _ = s.ResumeAgent(context.Background(), w.key, agent, "")
+				}
+			})
+		}
+		group.Wait()
+		for range 12 {
+			w.charge(t, s, 1, 0) // which comes to a limit
+		}
+		wantFed(t, s, w.key, agents...)
+		wantFed(t, s, other.key, other.agent.ID)
+	})
+}
+
+// putAgentOf creates an agent in a cell of its own.
+func putAgentOf(t *testing.T, s *Store, key APIKey) uuid.UUID {
+	t.Helper()
+	return must(s.CreateAgent(t.Context(), key, Agent{Name: "scout", Scopes: []string{"read"}}, [32]byte{3}, nil))(t).ID
+}
+
+func TestAnEventComesSoon(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		wantFed(t, s, w.key, w.agent.ID)
+		last := must(s.OrganizationEvents(t.Context(), w.key, 0, 100))(t).Last
+		came := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		go func() { came <- s.AwaitOrganizationEvent(ctx, w.key.Organization, last) }()
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		wantOutcome(t, "the wait for an event of the organization", came, nil)
+	})
+}
+
+// What an instance of the version before writes is in no mark. The next look at all agents finds it: that of the first leader.
+func TestALookFindsWhatWasNeverMarked(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
+		before := withoutFeeds(t, s)
+		w := newTenant(t, before, NewSession{MaxActions: 10, MaxValue: 100})
+		agents := []uuid.UUID{w.agent.ID}
+		for range 3 {
+			agents = append(agents, putAgentOf(t, before, w.key))
+		}
+		agents = append(agents, putAgentOf(t, s, w.key))
+		wantFed(t, s, w.key, agents...)
+	})
+}
+
+// An instance that was killed between a change and its mark has said that it may change the organization's agents.
+func TestAnotherInstanceFindsTheEventsOfOneThatHasGone(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		wantFed(t, s, w.key, w.agent.ID)
+		must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // unmarked
+		o := w.key.Organization
+		past := float64(time.Now().Add(-time.Second).UnixMilli())
+		if err := peek(t, s).ZAdd(t.Context(), s.keys.feedInstances(o), redis.Z{Score: past, Member: "gone"}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		// The last look was before that instance had gone.
+		if err := peek(t, s).HSet(t.Context(), s.keys.feedHead(o), "s", time.Now().Add(-time.Minute).UnixMilli()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		wantFed(t, s, w.key, w.agent.ID)
+	})
+}
+
+// Agents that a leader had taken when it ended, and those that were marked, are the next leader's.
+func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		second := putAgentOf(t, s, w.key)
+		wantFed(t, s, w.key, w.agent.ID, second)
+		before := withoutFeeds(t, s)
+		must(before.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		must(before.SuspendAgent(t.Context(), w.key, second, "checking"))(t)
+		// Another leader has marked both, has taken one, and ended.
+		o := w.key.Organization
+		dead := &activeFeed{organization: o, marked: map[uuid.UUID]struct{}{w.agent.ID: {}, second: {}}}
+		d := newFeeds(s.config)
+		d.client = s.client
+		if err := d.flush(t.Context(), dead); err != nil || dead.leading.token == "" {
+			t.Fatalf("%+v, %v", dead.leading, err)
+		}
+		must(d.client.Run(t.Context(), ownFlow, takeAgents, []string{d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o),
+			d.keys.feedCursors(o), d.keys.feedInstances(o)}, dead.leading.token, 100, 1, arrivalTime.Milliseconds()))(t)
+		wantFed(t, s, w.key, w.agent.ID, second)
+	})
+}
+
+func TestALeaderThatWasCutOffAppendsNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		wantFed(t, s, w.key, w.agent.ID)
+		o := w.key.Organization
+		var stale, current *activeFeed
+		d := newFeeds(s.config)
+		d.client = s.client
+		eventually(t, "nobody leads", func() bool {
+			stale = &activeFeed{organization: o}
+			return d.flush(t.Context(), stale) == nil && stale.leading.token != ""
+		})
+		if err := peek(t, s).HSet(t.Context(), s.keys.feedHead(o), "u", 0).Err(); err != nil { // its lease ends
+			t.Fatal(err)
+		}
+		eventually(t, "another one leads", func() bool {
+			current = &activeFeed{organization: o}
+			return d.flush(t.Context(), current) == nil && current.leading.token != ""
+		})
+		event := Event{ID: "9999999999999-0", Type: "agent.suspended", Time: time.Now()}
+		for name, test := range map[string]struct {
+			leader *activeFeed
+			want   error
+		}{"that was cut off": {stale, errFeedLost}, "of now": {current, nil}} {
+			p := &appending{feeds: d, feed: test.leader}
+			if err := p.addEvent(w.agent.ID, event); err != nil {
+				t.Fatal(err)
+			}
+			p.agents.WriteString(w.agent.ID.String() + " - 0\n")
+			if err := p.send(t.Context()); !errors.Is(err, test.want) {
+				t.Errorf("the leader %s: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestAFeedSaysWhereEventsAreLost(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		wantFed(t, s, w.key, w.agent.ID)
+		had := len(feedOf(t, s, w.key))
+		before := withoutFeeds(t, s)
+		must(before.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		if err := peek(t, s).XTrimMaxLen(t.Context(), s.keys.events(w.agent.ID), 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		eventually(t, "the last event comes", func() bool { return len(feedOf(t, s, w.key)) == had+3 })
+		if got := feedOf(t, s, w.key)[had].Type; got != EventsLost {
+			t.Errorf("%s, want %s", got, EventsLost)
+		}
+	})
+}
+
+func TestAFeedIsForItsOrganizationsKey(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		_, err := s.OrganizationEvents(t.Context(), APIKey{w.key.Organization, [32]byte{9}}, 0, 10)
+		wantError(t, "a wrong key", err, ErrInvalidAPIKey)
+	})
+}
+
+// An agent that another organization names has no place in that one's feed.
+func TestAFeedHasNoEventsOfAnotherOrganizationsAgent(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+		s.feeds.mark(w.key.Organization, foreign.agent.ID)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		wantFed(t, s, w.key, w.agent.ID)
+		wantFed(t, s, foreign.key, foreign.agent.ID)
+	})
+}
+
+// An organization that nobody changes costs nothing: no instance has its feed in mind.
+func TestAFeedThatRestsIsForgotten(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		wantFed(t, s, w.key, w.agent.ID)
+		a := s.feeds.of(w.key.Organization)
+		a.used.Store(time.Now().Add(-idleFor).UnixNano())
+		eventually(t, "the feed is forgotten", func() bool {
+			return len(s.feeds.all()) == 0 && peek(t, s).ZCard(t.Context(), s.keys.feeds()).Val() == 0
+		})
+	})
+}

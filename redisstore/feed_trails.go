@@ -1,0 +1,198 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// taken is a marked agent whose trail the leader reads.
+type taken struct {
+	name    string // the agent's id, as text
+	cursor  string // id of its last event in the feed, "" for none
+	agent   uuid.UUID
+	entries []redis.XMessage // after the cursor
+	lost    bool             // events between the cursor and these may be gone
+	more    bool             // the trail has more
+	failed  error            // the read; the trail is marked again
+}
+
+// appendTrails reads the trails and appends their events to the feed.
+func (d *feeds) appendTrails(ctx context.Context, a *activeFeed, trails []*taken) error {
+	d.readTrails(ctx, a.organization, trails)
+	var failed error
+	p := &appending{feeds: d, feed: a}
+	for _, t := range trails {
+		if t.failed != nil {
+			failed = t.failed
+		}
+		if err := p.add(t); err != nil {
+			return err
+		}
+		if p.count >= appendedAtOnce {
+			if err := p.send(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.send(ctx); err != nil {
+		return err
+	}
+	return failed
+}
+
+// appendedAtOnce is from how many events on they are sent: about 100 KiB.
+const appendedAtOnce = 200
+
+// readTrails reads the trails in one pipeline per server, each from its cursor on, which must still be there: else events after
+// it may be gone too. An agent of another organization has no events here.
+func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails []*taken) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	owners, pages := make([]*redis.StringCmd, len(trails)), make([]*redis.XMessageSliceCmd, len(trails))
+	_, err := d.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, t := range trails {
+			t.agent, _ = uuid.Parse(t.name)
+			start := "-"
+			if t.cursor != "" {
+				start = t.cursor
+			}
+			owners[i] = p.HGet(ctx, d.keys.agent(t.agent), "organization")
+			pages[i] = p.XRangeN(ctx, d.keys.events(t.agent), start, "+", trailPage+1)
+		}
+		return nil
+	})
+	d.client.Suspect(err)
+	for i, t := range trails {
+		owner, err := owners[i].Result()
+		if err != nil && err != redis.Nil {
+			t.failed = d.client.Classify(err, reads)
+		}
+		page, err := pages[i].Result()
+		if err != nil && t.failed == nil {
+			t.failed = d.client.Classify(err, reads)
+		}
+		if t.failed == nil && owner == string(organization[:]) {
+			t.take(page)
+		}
+	}
+}
+
+// take takes a page of the trail that begins at the cursor.
+func (t *taken) take(page []redis.XMessage) {
+	if t.cursor != "" && len(page) > 0 {
+		if page[0].ID == t.cursor {
+			page = page[1:]
+		} else {
+			t.lost = true
+		}
+	}
+	if t.more = len(page) >= trailPage; t.more {
+		page = page[:trailPage]
+	}
+	t.entries = page
+}
+
+// appending is what the leader is about to append.
+type appending struct {
+	feeds   *feeds
+	feed    *activeFeed
+	count   int // of events
+	hash    string
+	entries strings.Builder
+	agents  strings.Builder
+}
+
+func (p *appending) add(t *taken) error {
+	cursor, again := "-", "0"
+	if t.lost {
+		e := Event{ID: nextEventID(t.cursor), Type: EventsLost, Time: timeOfEvent(t.entries[0].ID), ByKey: true}
+		if err := p.addEvent(t.agent, e); err != nil {
+			return err
+		}
+	}
+	for _, entry := range t.entries {
+		if err := p.addEvent(t.agent, trailEvent(entry)); err != nil {
+			return err
+		}
+		cursor = entry.ID
+	}
+	if t.more || t.failed != nil {
+		again = "1"
+	}
+	p.agents.WriteString(t.name + " " + cursor + " " + again + "\n")
+	return nil
+}
+
+func (p *appending) addEvent(agent uuid.UUID, e Event) error {
+	l := p.feed.leading
+	previous := l.hash
+	if p.count > 0 {
+		previous = p.hash
+	}
+	text, err := p.feeds.config.RenderEvent(OrganizationEvent{
+		Organization: p.feed.organization, Agent: agent, Event: e, Sequence: l.last + int64(p.count) + 1, Previous: previous,
+	})
+	if err != nil {
+		return err
+	}
+	p.entries.WriteString(e.Type + " ")
+	p.entries.Write(text)
+	p.entries.WriteByte('\n')
+	sum := sha256.Sum256(text)
+	p.hash = hex.EncodeToString(sum[:])
+	p.count++
+	return nil
+}
+
+// send appends what was added. When it fails, the leader knows no longer where the feed ends, and leads no more.
+func (p *appending) send(ctx context.Context) error {
+	if p.agents.Len() == 0 {
+		return nil
+	}
+	d, o, l := p.feeds, p.feed.organization, &p.feed.leading
+	r, err := d.client.Run(ctx, flow{Owner: o}, appendEvents,
+		[]string{d.keys.feedHead(o), d.keys.feed(o), d.keys.feedCursors(o), d.keys.feedMarked(o), d.keys.feedTaken(o)},
+		l.token, leaseTime.Milliseconds(), l.last, p.hash, p.entries.String(), p.agents.String(), d.config.EventsKept*feedFactor)
+	if err != nil {
+		return err
+	}
+	if l.last = r.Number(0); p.count > 0 {
+		l.hash = p.hash
+	}
+	p.count, p.hash = 0, ""
+	p.entries.Reset()
+	p.agents.Reset()
+	return r.Err
+}
+
+// trailEvent reads an entry of a trail. One that cannot be read is told as lost: it must not keep back those after it.
+func trailEvent(entry redis.XMessage) Event {
+	fields := make([]any, 0, 2*len(entry.Values))
+	for name, value := range entry.Values {
+		fields = append(fields, name, value)
+	}
+	e, err := readEvent(&reply{Values: []any{entry.ID, fields}})
+	if err != nil || e.Type == "" || strings.ContainsAny(e.Type, " \n") {
+		return Event{ID: entry.ID, Type: EventsLost, Time: timeOfEvent(entry.ID), ByKey: true}
+	}
+	return e
+}
+
+// nextEventID returns the id that follows an event's directly.
+func nextEventID(id string) string {
+	parsed, _ := parseEventID(id)
+	return strconv.FormatUint(parsed.ms, 10) + "-" + strconv.FormatUint(parsed.sequence+1, 10)
+}
+
+// timeOfEvent returns the time in an event's id.
+func timeOfEvent(id string) time.Time {
+	parsed, _ := parseEventID(id)
+	return time.UnixMilli(int64(parsed.ms)) //nolint:gosec // ms since 1970, of Redis's clock
+}

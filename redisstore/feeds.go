@@ -1,0 +1,216 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"remit/redisclient"
+)
+
+// feeds is this instance's part in the feeds of organizations: it notes which organizations it may change, marks the agents
+// that it has changed, and leads the feeds that no other instance leads. docs/events.md has the protocol.
+type feeds struct {
+	client   *redisclient.Client
+	keys     keyspace
+	config   Config
+	instance string
+	now      func() time.Time
+
+	mu     sync.RWMutex
+	active map[uuid.UUID]*activeFeed
+
+	owners *lru.Cache[uuid.UUID, uuid.UUID] // agents' organizations
+	doubts chan struct{}                    // a place for each call in doubt
+	turns  chan struct{}                    // a place for each feed that is being served
+
+	ctx   context.Context // ends when the store is closed
+	work  sync.Mutex      // begin adds to ended, or finish waits for it
+	ended sync.WaitGroup
+	stop  context.CancelFunc
+}
+
+const (
+	// enteredFor is how long Redis takes this instance for one that may change an organization's agents. It says so again after
+	// renewAfter, and before a call that begins after sureFor: calls end within callTimeout.
+	enteredFor = 10 * time.Second
+	renewAfter = 3 * time.Second
+	sureFor    = 6 * time.Second
+	// idleFor is how long after its last call an instance leaves an organization.
+	idleFor = 30 * time.Second
+	// failedFor is how long an instance goes on when it cannot say so. Should it end meanwhile, its last events may wait until
+	// all agents are looked at again.
+	failedFor = time.Second
+	// arrivalTime is how long after the end of an instance calls that it had sent may still reach Redis.
+	arrivalTime = time.Minute
+	// flushPause collects marks: an organization's feed is served so often at the most.
+	flushPause = 50 * time.Millisecond
+	retryAfter = 300 * time.Millisecond
+	// leaseTime is how long a leader that has ended keeps others away.
+	leaseTime = 3 * time.Second
+	// patrolPause is the interval at which an instance looks for feeds with work that nobody does.
+	patrolPause = time.Second
+
+	maxFeedOwners = 1 << 16
+	maxDoubts     = 1 << 12
+	feedTurns     = 32
+)
+
+// doubtPauses are when an agent is marked again after a call whose outcome is unknown: it may run later.
+var doubtPauses = []time.Duration{0, time.Second, 10 * time.Second, arrivalTime}
+
+func newFeeds(cfg Config) *feeds {
+	owners, _ := lru.New[uuid.UUID, uuid.UUID](maxFeedOwners)
+	d := &feeds{
+		keys: keyspace{cfg.Prefix}, config: cfg, instance: uuid.NewString(), now: time.Now, active: map[uuid.UUID]*activeFeed{}, owners: owners,
+		doubts: make(chan struct{}, maxDoubts), turns: make(chan struct{}, feedTurns),
+	}
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	return d
+}
+
+func (d *feeds) start(client *redisclient.Client) {
+	d.client = client
+	d.begin(d.patrol)
+}
+
+// begin runs work of its own, and says whether it does: not when the store is being closed.
+func (d *feeds) begin(work func()) bool {
+	d.work.Lock()
+	defer d.work.Unlock()
+	if d.ctx.Err() != nil {
+		return false
+	}
+	d.ended.Go(work)
+	return true
+}
+
+// finish marks what is to be marked, leaves the feeds, and returns after at most finishTime.
+func (d *feeds) finish() {
+	d.work.Lock()
+	d.stop()
+	d.work.Unlock()
+	d.ended.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), finishTime)
+	defer cancel()
+	for _, a := range d.all() {
+		if ctx.Err() != nil {
+			return
+		}
+		if d.finishOne(ctx, a) == nil { // else another instance finds that this one has gone
+			_ = d.leave(ctx, a)
+		}
+	}
+}
+
+// finishOne does what is left to do for a feed.
+func (d *feeds) finishOne(ctx context.Context, a *activeFeed) error {
+	if len(a.marked) == 0 && !a.unserved {
+		return nil
+	}
+	err := d.flush(ctx, a)
+	if err == nil && a.leading.token != "" {
+		_, err = d.drain(ctx, a)
+	}
+	return err
+}
+
+// before notes that this instance may change an agent, before it does. See redisclient.Watch.
+func (d *feeds) before(_ context.Context, f flow, keys []string) {
+	organization := uuid.UUID(f.Owner)
+	if organization == uuid.Nil {
+		organization = d.ownerOf(d.agentIn(keys))
+	}
+	if organization != uuid.Nil {
+		d.enter(organization)
+	}
+}
+
+// after marks the agent that a call may have changed. See redisclient.Watch.
+func (d *feeds) after(f flow, keys []string, doubtful bool) {
+	agent := d.agentIn(keys)
+	if agent == uuid.Nil {
+		return
+	}
+	organization := uuid.UUID(f.Owner)
+	if organization == uuid.Nil {
+		organization, _ = d.owners.Get(agent)
+	}
+	if organization == uuid.Nil {
+		d.begin(func() { d.markUnknown(agent) })
+		return
+	}
+	d.mark(organization, agent)
+	if doubtful {
+		d.markAgain(organization, agent)
+	}
+}
+
+// markUnknown marks an agent whose organization this instance has yet to learn.
+func (d *feeds) markUnknown(agent uuid.UUID) {
+	if organization := d.ownerOf(agent); organization != uuid.Nil {
+		d.mark(organization, agent)
+	}
+}
+
+// markAgain marks an agent several times, because a call may still run. Beyond maxDoubts, it is left to the next look at all
+// agents.
+func (d *feeds) markAgain(organization, agent uuid.UUID) {
+	select {
+	case d.doubts <- struct{}{}:
+	default:
+		return
+	}
+	d.begin(func() {
+		defer func() { <-d.doubts }()
+		began := d.now()
+		for _, pause := range doubtPauses {
+			if !d.sleep(pause - d.now().Sub(began)) {
+				return
+			}
+			d.mark(organization, agent)
+		}
+	})
+}
+
+// agentIn returns the agent whose trail is among the keys, uuid.Nil for none.
+func (d *feeds) agentIn(keys []string) uuid.UUID {
+	for _, key := range keys {
+		if agent := d.keys.agentOfEvents(key); agent != uuid.Nil {
+			return agent
+		}
+	}
+	return uuid.Nil
+}
+
+// ownerOf returns the agent's organization, uuid.Nil if it has none or Redis does not answer.
+func (d *feeds) ownerOf(agent uuid.UUID) uuid.UUID {
+	if agent == uuid.Nil {
+		return uuid.Nil
+	}
+	if organization, known := d.owners.Get(agent); known {
+		return organization
+	}
+	member, err := d.client.Call(d.ctx, unprovenFlow, reads, "hget", d.keys.agent(agent), "organization")
+	text, _ := member.(string)
+	organization, wrong := uuid.FromBytes([]byte(text))
+	if err != nil || wrong != nil {
+		return uuid.Nil
+	}
+	d.owners.Add(agent, organization)
+	return organization
+}
+
+// sleep returns false when the store is being closed.
+func (d *feeds) sleep(pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return d.ctx.Err() == nil
+	case <-d.ctx.Done():
+		return false
+	}
+}

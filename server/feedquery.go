@@ -1,0 +1,81 @@
+package server
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// eventTypes are the types of all events.
+var eventTypes = []string{
+	"agent.changed", "agent.created", "agent.families_revoked", "agent.limit_reached", "agent.resumed", "agent.revoked",
+	"agent.secret_rotated", "agent.suspended", redisstore.EventsLost, "lease.expired", "lease.granted", "lease.settled",
+	"session.child_closed", "session.created", "session.delegated", "session.ended", "session.expired", "session.limit_reached",
+	"session.limit_warning", "session.limits_changed", "session.more_requested", "session.request_approved",
+	"session.request_denied", "session.resumed", "session.suspended", "session.would_refuse", "token.issued", "token.refreshed",
+	"token.replayed", "token.reuse_detected", "token.revoked", "transaction.begun", "transaction.committed",
+	"transaction.expired", "transaction.hold_changed", "transaction.rolled_back",
+}
+
+// feedQuery selects events of an organization, oldest first.
+type feedQuery struct {
+	after int64 // number of the event before the page
+	limit int
+	types []string      // nil for all
+	wait  time.Duration // how long to wait for the first event
+}
+
+func readFeedQuery(ctx *fasthttp.RequestCtx) (feedQuery, error) {
+	var v validation
+	q := feedQuery{limit: defaultPage}
+	seen := map[string]bool{}
+	for name, value := range ctx.QueryArgs().All() {
+		field, text := string(name), string(value)
+		v.require(!seen[field], shown(field), "is given twice")
+		seen[field] = true
+		switch field {
+		case "limit":
+			q.limit = v.pageSize(text)
+		case "after":
+			q.after = v.sequence(field, text)
+		case "types":
+			q.types = v.eventTypes(text)
+		case "wait":
+			seconds, err := strconv.ParseUint(text, 10, 8)
+			v.require(err == nil && seconds <= maxWait, field, "must be from 0 to "+strconv.Itoa(maxWait))
+			q.wait = time.Duration(seconds) * time.Second
+		default:
+			v.add(shown(field), "is not a parameter of this list")
+		}
+	}
+	if last := ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 && wantsStream(ctx) {
+		q.after = v.sequence(headerLastEventID, string(last))
+	}
+	return q, v.err()
+}
+
+// sequence reads the number of an event, 0 for the one before the first.
+func (v *validation) sequence(field, text string) int64 {
+	number, err := strconv.ParseUint(text, 10, 53)
+	v.require(err == nil && number < maxSequence, field, "must be the seq of an event, or 0")
+	return int64(number) //nolint:gosec // below 2^53
+}
+
+// eventTypes reads the types of a filter, with commas between.
+func (v *validation) eventTypes(text string) []string {
+	var types []string
+	for name := range strings.SplitSeq(text, ",") {
+		if !slices.Contains(eventTypes, name) {
+			v.add("types", "has "+shown(name)+", which is not the type of an event")
+			return nil
+		}
+		if !slices.Contains(types, name) {
+			types = append(types, name)
+		}
+	}
+	return types
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+func (s *Server) organizationEventRoutes(r *routes) {
+	r.get("/v1/events", s.listOrganizationEvents)
+	r.get("/v1/events/checkpoint", s.getCheckpoint)
+}
+
+// scannedEvents is how many events one page of a list with types looks at. If few of them match, the page is short or even
+// empty, and has a next one.
+const scannedEvents = 1000
+
+// listOrganizationEvents returns a page of the organization's events, or a stream of them to a client that accepts one.
+func (s *Server) listOrganizationEvents(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	query, err := readFeedQuery(ctx)
+	if err != nil {
+		return err
+	}
+	if wantsStream(ctx) && !ctx.IsHead() {
+		return s.streamFeed(ctx, key, query)
+	}
+	page, err := s.scanFeed(requestContext(ctx), key, query)
+	if err == nil && len(page.events) == 0 && !page.more && query.wait > 0 && !ctx.IsHead() {
+		if err = s.awaitFeed(ctx, key, page.after, query.wait); err == nil {
+			query.after = page.after
+			page, err = s.scanFeed(requestContext(ctx), key, query)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if page.more {
+		announce(ctx, "after", strconv.FormatInt(page.after, 10))
+	}
+	return answerList(ctx, page.events, func(o object, e redisstore.FeedEvent) (object, error) {
+		return append(o, e.JSON...), nil
+	})
+}
+
+// feedPage is events that match a query.
+type feedPage struct {
+	events []redisstore.FeedEvent
+	after  int64 // number of the last event that was looked at
+	more   bool  // there may be more events
+}
+
+// scanFeed looks at events until it has a page of those that match, or has looked at enough.
+func (s *Server) scanFeed(ctx context.Context, key redisstore.APIKey, q feedQuery) (feedPage, error) {
+	page := feedPage{after: q.after, more: true}
+	for scanned := 0; page.more && len(page.events) < q.limit && scanned < scannedEvents; {
+		most := q.limit - len(page.events)
+		if len(q.types) > 0 {
+			most = maxPage
+		}
+		found, err := s.store.OrganizationEvents(ctx, key, page.after, most)
+		if err != nil {
+			return feedPage{}, err
+		}
+		page.more = len(found.Events) == most
+		scanned += len(found.Events)
+		for _, e := range found.Events {
+			if len(page.events) == q.limit {
+				page.more = true
+				break
+			}
+			page.after = e.Sequence
+			if q.wants(e) {
+				page.events = append(page.events, e)
+			}
+		}
+	}
+	return page, nil
+}
+
+func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, after int64, patience time.Duration) error {
+	slot, err := s.waiters.acquire(key.Organization, s.waiterAddress(ctx))
+	if err != nil {
+		return err
+	}
+	defer slot.release()
+	return s.awaitFeedFor(slot.ctx, key, after, patience)
+}
+
+// awaitFeedFor is awaitFeed for a request that holds a slot already. It ends with ctx.
+func (s *Server) awaitFeedFor(ctx context.Context, key redisstore.APIKey, after int64, patience time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.store.AwaitOrganizationEvent(bounded, key.Organization, after); err != bounded.Err() {
+		return err
+	}
+	return nil
+}
+
+// getCheckpoint returns a signed statement of where the organization's events end.
+func (s *Server) getCheckpoint(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	page, err := s.store.OrganizationEvents(requestContext(ctx), key, maxSequence, 1)
+	if err != nil {
+		return err
+	}
+	signed, err := keys.SignCheckpoint(token.Checkpoint{
+		Organization: key.Organization, Sequence: page.Last, Hash: page.Hash, Issued: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	keepFromCaches(ctx) // the next one is another
+	ctx.Response.Header.SetContentType("application/jose")
+	ctx.SetBodyString(signed)
+	return nil
+}
+
+// maxSequence is more than any number of an event: Redis counts exactly only so far.
+const maxSequence = 1<<53 - 1
+
+// RenderEvent returns an organization's event as the API has it, in one line. Its hash, and the signatures over it, are of
+// exactly these bytes.
+func RenderEvent(e redisstore.OrganizationEvent) ([]byte, error) {
+	plain := eventOf(e.Event, e.Agent, e.Organization)
+	plain.ID = e.Agent.String() + ":" + plain.ID // an agent's ids are its own
+	return encode(organizationEventAnswer{plain, e.Sequence, e.Previous})
+}
+
+// organizationEventAnswer is an event in the feed of its organization.
+type organizationEventAnswer struct {
+	eventAnswer
+
+	Sequence int64  `json:"seq"`
+	Previous string `json:"previous_hash"` // SHA-256 of the JSON of the event before, in hex
+}
+
+func (q feedQuery) wants(e redisstore.FeedEvent) bool {
+	return len(q.types) == 0 || slices.Contains(q.types, e.Type)
+}

@@ -1,0 +1,147 @@
+package server_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"remit/internal/redistest"
+	"remit/redisstore"
+	"remit/server"
+)
+
+var withFeeds = setup{store: redisstore.Config{RenderEvent: server.RenderEvent}}
+
+// orgEvent is an event of an organization, with the bytes it came in.
+type orgEvent struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Agent    string `json:"agent_id"`
+	Sequence int64  `json:"seq"`
+	Previous string `json:"previous_hash"`
+
+	line string
+}
+
+// organizationEvents reads a page, and checks its chain.
+func (w tenant) organizationEvents(query string) []orgEvent {
+	w.t.Helper()
+	var lines []json.RawMessage
+	w.get("/v1/events"+query, asKey(w.key)).is(200).decode(&lines)
+	events := make([]orgEvent, len(lines))
+	for i, line := range lines {
+		if err := json.Unmarshal(line, &events[i]); err != nil {
+			w.t.Fatal(err)
+		}
+		events[i].line = string(line)
+	}
+	return events
+}
+
+// awaitOrganizationEvents reads the events once there are so many.
+func (w tenant) awaitOrganizationEvents(count int) []orgEvent {
+	w.t.Helper()
+	var events []orgEvent
+	redistest.Eventually(w.t, strconv.Itoa(count)+" events of the organization", func() bool {
+		events = w.organizationEvents("")
+		return len(events) >= count
+	})
+	return events
+}
+
+func hashOf(line string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(line))) }
+
+func TestTheEventsOfAnOrganizationAreNumberedAndChained(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		colleague := w.newAgent()
+		there := w.through(api.another(t))
+		w.post("/v1/agents/"+w.agent.id+"/suspend", nil, asKey(w.key)).is(200)
+		there.post("/v1/agents/"+colleague.id+"/suspend", nil, asKey(w.key)).is(200)
+		events := w.awaitOrganizationEvents(4)
+		previous := strings.Repeat("0", 64)
+		ids := map[string]bool{}
+		for i, e := range events {
+			if e.Sequence != int64(i+1) || e.Previous != previous || ids[e.ID] || !strings.HasPrefix(e.ID, e.Agent+":") {
+				t.Errorf("after hash %s comes %s", previous, e.line)
+			}
+			previous, ids[e.ID] = hashOf(e.line), true
+		}
+		if len(events) != 4 {
+			t.Errorf("%d events", len(events))
+		}
+		for _, e := range there.organizationEvents("?after=3") {
+			if e.line != events[3].line {
+				t.Errorf("the other instance says %s, want %s", e.line, events[3].line)
+			}
+		}
+		if page := w.get("/v1/events?limit=3", asKey(w.key)).is(200); !strings.Contains(page.header.Get("Link"), "after=3") {
+			t.Errorf("Link %q", page.header.Get("Link"))
+		}
+		suspended := w.organizationEvents("?types=agent.suspended")
+		if len(suspended) != 2 || suspended[0].Type != "agent.suspended" {
+			t.Errorf("%+v", suspended)
+		}
+		checkpoint := w.get("/v1/events/checkpoint", asKey(w.key)).is(200)
+		said := payloadOf(t, string(checkpoint.body))
+		if said["seq"] != float64(4) || said["hash"] != previous || said["org_id"] != w.org {
+			t.Errorf("the checkpoint says %v", said)
+		}
+	})
+}
+
+// payloadOf returns the payload of a JWS.
+func payloadOf(t *testing.T, jws string) map[string]any {
+	t.Helper()
+	parts := strings.Split(jws, ".")
+	if len(parts) != 3 {
+		t.Fatalf("%q is no JWS", jws)
+	}
+	var payload map[string]any
+	if err := json.Unmarshal(must(base64.RawURLEncoding.DecodeString(parts[1]))(t), &payload); err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
+func TestAStreamOfAnOrganizationGoesOnAfterItsLastEvent(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		w.awaitOrganizationEvents(1)
+		s := w.stream(t, "/v1/events", asKey(w.key), header("Last-Event-ID", "1"))
+		if s.answer.StatusCode != 200 {
+			t.Fatalf("no stream: %d", s.answer.StatusCode)
+		}
+		w.post("/v1/agents/"+w.agent.id+"/suspend", nil, asKey(w.key)).is(200)
+		if f := must(s.next())(t); f.id != "2" || f.event != "agent.suspended" {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
+func TestTheEventsOfAnOrganizationWantItsKeyAndGoodParameters(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for _, path := range []string{"/v1/events", "/v1/events/checkpoint"} {
+			w.get(path).refused(401, "missing_credentials")
+			w.get(path, asKey(newKeyOf(uuid.MustParse(w.org)))).refused(401, "invalid_api_key")
+			w.post(path, nil, asKey(w.key)).refused(405, "method_not_allowed")
+		}
+		for query, field := range map[string]string{
+			"?after=x": "after", "?after=-1": "after", "?after=9007199254740992": "after", "?limit=0": "limit", "?limit=201": "limit",
+			"?types=": "types", "?types=agent.created,": "types", "?types=agent.painted": "types", "?wait=31": "wait",
+			"?after=1&after=2": "after", "?before=1": "before",
+		} {
+			w.get("/v1/events"+query, asKey(w.key)).invalid(field)
+		}
+		w.get("/v1/events", asKey(w.key), header("Accept", "text/event-stream"), header("Last-Event-ID", "x")).invalid("Last-Event-ID")
+	})
+}
