@@ -12,17 +12,22 @@ import (
 
 // Refusals of the store. A refused operation has changed nothing, except with ErrTokenReused, which revokes the family.
 var (
-	ErrInvalidAPIKey        = errors.New("no organization has this API key")
-	ErrSuccessorUsed        = errors.New("the API key was replaced and its successor is in use")
-	ErrInvalidToken         = errors.New("the access token's agent or family is not live")
-	ErrInvalidCredentials   = errors.New("unknown agent, wrong secret or revoked agent")
-	ErrInvalidRefreshToken  = errors.New("the refresh token's family or agent is not live")
-	ErrUnknownAgent         = errors.New("no such agent")
-	ErrUnknownFamily        = errors.New("no such refresh-token family")
-	ErrUnknownSession       = errors.New("no such session")
-	ErrUnknownTransaction   = errors.New("no such transaction")
-	ErrUnknownLease         = errors.New("no such lease")
-	ErrUnknownRequest       = errors.New("no such request")
+	ErrInvalidAPIKey       = errors.New("no organization has this API key")
+	ErrSuccessorUsed       = errors.New("the API key was replaced and its successor is in use")
+	ErrInvalidToken        = errors.New("the access token's agent or family is not live")
+	ErrInvalidCredentials  = errors.New("unknown agent, wrong secret or revoked agent")
+	ErrInvalidRefreshToken = errors.New("the refresh token's family or agent is not live")
+	ErrUnknownAgent        = errors.New("no such agent")
+	ErrUnknownFamily       = errors.New("no such refresh-token family")
+	ErrUnknownSession      = errors.New("no such session")
+	ErrUnknownTransaction  = errors.New("no such transaction")
+	ErrUnknownLease        = errors.New("no such lease")
+	ErrUnknownRequest      = errors.New("no such request")
+	ErrUnknownWebhook      = errors.New("no such webhook")
+	ErrUnknownDelivery     = errors.New("no such delivery")
+	ErrWebhooksClaimed      = errors.New("another instance delivers for the organization")
+	// ErrChangedMeanwhile refuses to store what was made from a record that is another by now.
+	ErrChangedMeanwhile     = errors.New("it was changed meanwhile")
 	ErrIdempotencyKeyReused = errors.New("the idempotency key was used for another request")
 	ErrTokenLacksScope      = errors.New("the access token does not hold the scope")
 	// ErrOrganizationSuspended refuses a valid credential of an organization that the operator has suspended.

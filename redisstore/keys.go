@@ -23,6 +23,13 @@ import (
 //	ob:{cell}:<organization>  hash  its budget (include/organization_budget_read.lua)
 //	op:{cell}:<organization>  hash  what its root sessions have reserved: session (16 bytes) to part (include/parts.lua)
 //	ol:{cell}:<organization>  zset  these sessions (16 bytes) by when to look at them again; op and ol: TTL ten years
+//	ow:{cell}:<organization>  hash  its webhooks: id (16 bytes) to settings, a JSON object
+//	owp:{cell}:<organization> hash  how far they have come: id (16 bytes) to progress; h, t and u, who delivers, the number of
+//	                                the term, and its end (claim_webhooks.lua)
+//	wp:{cell}:<webhook>       zset  its deliveries (id as text) that wait, by when the next attempt is due
+//	wf:, wx:{cell}:<webhook>  zset  its last deliveries (id as text) that succeeded, and that were given up, by when
+//	wd:{cell}:<webhook>       hash  delivery (id as text) to record, a JSON object. A webhook's cell is the organization's
+//	wq                        zset  organizations (16 bytes) by when to look at their webhooks next
 //	oh                        zset  every organization that stores something: its 16 bytes, by its bytes of memory
 //	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that a reader found without their object, by
 //	                                Redis's time of that first observation (drop_dangling.lua); TTL 30 days
@@ -102,10 +109,26 @@ func (k keyspace) organizationClosed(id uuid.UUID) string { return k.key("os:", 
 func (k keyspace) organizationTransactions(id uuid.UUID) string {
 	return k.key("ot:", cellOf(id), id)
 }
-func (k keyspace) organizationUsage(id uuid.UUID) string   { return k.key("oq:", cellOf(id), id) }
-func (k keyspace) organizationBudget(id uuid.UUID) string  { return k.key("ob:", cellOf(id), id) }
-func (k keyspace) reservations(id uuid.UUID) string        { return k.key("op:", cellOf(id), id) }
-func (k keyspace) reservationLooks(id uuid.UUID) string    { return k.key("ol:", cellOf(id), id) }
+func (k keyspace) organizationUsage(id uuid.UUID) string  { return k.key("oq:", cellOf(id), id) }
+func (k keyspace) organizationBudget(id uuid.UUID) string { return k.key("ob:", cellOf(id), id) }
+func (k keyspace) reservations(id uuid.UUID) string       { return k.key("op:", cellOf(id), id) }
+func (k keyspace) reservationLooks(id uuid.UUID) string   { return k.key("ol:", cellOf(id), id) }
+func (k keyspace) feedHead(id uuid.UUID) string            { return k.key("oeh:", cellOf(id), id) }
+func (k keyspace) webhooks(id uuid.UUID) string           { return k.key("ow:", cellOf(id), id) }
+func (k keyspace) webhookProgress(id uuid.UUID) string    { return k.key("owp:", cellOf(id), id) }
+func (k keyspace) webhookQueue() string                   { return k.prefix + "wq" }
+func (k keyspace) pendingDeliveries(organization, id uuid.UUID) string {
+	return k.key("wp:", cellOf(organization), id)
+}
+func (k keyspace) finishedDeliveries(organization, id uuid.UUID) string {
+	return k.key("wf:", cellOf(organization), id)
+}
+func (k keyspace) deadDeliveries(organization, id uuid.UUID) string {
+	return k.key("wx:", cellOf(organization), id)
+}
+func (k keyspace) deliveries(organization, id uuid.UUID) string {
+	return k.key("wd:", cellOf(organization), id)
+}
 func (k keyspace) holdings() string                        { return k.prefix + "oh" }
 func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }
 func (k keyspace) suspectSessions(id uuid.UUID) string     { return k.key("ood:", cellOf(id), id) }
