@@ -25,7 +25,7 @@ var (
 	ErrUnknownRequest      = errors.New("no such request")
 	ErrUnknownWebhook      = errors.New("no such webhook")
 	ErrUnknownDelivery     = errors.New("no such delivery")
-	ErrWebhooksClaimed      = errors.New("another instance delivers for the organization")
+	ErrWebhooksClaimed     = errors.New("another instance delivers for the organization")
 	// ErrChangedMeanwhile refuses to store what was made from a record that is another by now.
 	ErrChangedMeanwhile     = errors.New("it was changed meanwhile")
 	ErrIdempotencyKeyReused = errors.New("the idempotency key was used for another request")

@@ -113,7 +113,7 @@ func (k keyspace) organizationUsage(id uuid.UUID) string  { return k.key("oq:", 
 func (k keyspace) organizationBudget(id uuid.UUID) string { return k.key("ob:", cellOf(id), id) }
 func (k keyspace) reservations(id uuid.UUID) string       { return k.key("op:", cellOf(id), id) }
 func (k keyspace) reservationLooks(id uuid.UUID) string   { return k.key("ol:", cellOf(id), id) }
-func (k keyspace) feedHead(id uuid.UUID) string            { return k.key("oeh:", cellOf(id), id) }
+func (k keyspace) feedHead(id uuid.UUID) string           { return k.key("oeh:", cellOf(id), id) }
 func (k keyspace) webhooks(id uuid.UUID) string           { return k.key("ow:", cellOf(id), id) }
 func (k keyspace) webhookProgress(id uuid.UUID) string    { return k.key("owp:", cellOf(id), id) }
 func (k keyspace) webhookQueue() string                   { return k.prefix + "wq" }

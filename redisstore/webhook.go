@@ -30,7 +30,7 @@ type WebhookSettings struct {
 	URL         string          `json:"url"`
 	Types       []string        `json:"types,omitzero"` // of events; none for all
 	Description string          `json:"description,omitzero"`
-	Secrets     []WebhookSecret `json:"secrets"`           // the current one first
+	Secrets     []WebhookSecret `json:"secrets"` // the current one first
 }
 
 // WebhookSecret is a secret that signs a webhook's requests.

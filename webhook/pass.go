@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	passSize     = 32  // attempts in a pass
-	feedPage     = 100 // events that are read at once
-	maxUnderWay  = 8   // requests to one webhook
-	notKept      = "the event is no longer kept"
-	cannotOpen   = "the secret cannot be decrypted with this key encryption key"
+	passSize    = 32  // attempts in a pass
+	feedPage    = 100 // events that are read at once
+	maxUnderWay = 8   // requests to one webhook
+	notKept     = "the event is no longer kept"
+	cannotOpen  = "the secret cannot be decrypted with this key encryption key"
 )
 
 // pass is what a loop does between two reports.
@@ -36,7 +36,11 @@ type attempt struct {
 
 // pass attempts what is due and what is new. It reports nothing.
 func (l *loop) pass(ctx context.Context, w redisstore.Webhook) (*pass, error) {
-	due, err := l.Store.DueDeliveries(ctx, l.organization, w.ID, passSize)
+	size := passSize
+	if !w.Progress.Failing.IsZero() {
+		size = maxUnderWay // each may take requestTime
+	}
+	due, err := l.Store.DueDeliveries(ctx, l.organization, w.ID, size)
 	p := &pass{loop: l, webhook: w, now: due.Now, began: time.Now(), waiting: due.Waiting}
 	p.report = redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	if err != nil {
