@@ -31,8 +31,8 @@ func TestAWebhookIsCreatedReadChangedAndDeleted(t *testing.T) {
 		if got := there.get("/v1/webhooks", key).is(200).ids(); !slices.Equal(got, []string{second.text("id"), created.text("id")}) {
 			t.Errorf("listed %v", got)
 		}
-		changed := there.patch(path, fields{"types": []string{}, "url": hookURL + "/2"}, key).is(200)
-		changed.exactly(shown.with(fields{"types": []string{}, "url": hookURL + "/2"}))
+		changed := there.patch(path, fields{"types": list(), "url": hookURL + "/2"}, key).is(200)
+		changed.exactly(shown.with(fields{"types": list(), "url": hookURL + "/2"}))
 		w.get(path, key).is(200).exactly(changed.object())
 		w.get(path+"/deliveries", key).is(200).isList(t)
 		w.delete(path, key).is(204)
