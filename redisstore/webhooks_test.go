@@ -321,7 +321,7 @@ func TestADeletionRemovesWebhooks(t *testing.T) {
 		}{{w.key, hook.ID}, {other.key, kept.ID}} {
 			must(s.SendTest(t.Context(), one.key, one.hook, nil, time.Now()))(t)
 		}
-		if err := s.deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}); err != nil {
+		if err := asOperator(t, s).deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}); err != nil {
 			t.Fatal(err)
 		}
 		keys := append(s.webhookKeys(w.key.Organization), s.deliveryKeys(w.key.Organization, hook.ID)...)
