@@ -11,11 +11,12 @@ import (
 func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
-		"remit":                      {"remit/cli", "remit/keys", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
+		"remit":                      {"remit/cli", "remit/keys", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token", "remit/webhook"},
 		"remit/keys":                 {"remit/redisstore", "remit/token"},
 		"remit/cli":                  {"remit/auditlog", "remit/client", "remit/money"},
 		"remit/auditlog":             {},
-		"remit/server":               {"remit/metrics", "remit/money", "remit/openapi", "remit/redisstore", "remit/server/conn", "remit/token"},
+		"remit/server":               {"remit/metrics", "remit/money", "remit/openapi", "remit/redisstore", "remit/server/conn", "remit/token", "remit/webhook"},
+		"remit/webhook":              {"remit/redisstore", "remit/token"},
 		"remit/server/conn":          {},
 		"remit/redisstore":           {"remit/lua", "remit/money", "remit/redisclient"},
 		"remit/redisclient":          {"remit/metrics"},

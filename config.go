@@ -22,6 +22,7 @@ func (c *serve) serverConfig(log *slog.Logger, listens net.Addr) (server.Config,
 	}
 	return server.Config{
 		Version: release(), Log: log, TLS: tls, Limits: c.limits(), TrustedProxies: c.TrustedProxies, Organizations: organizations,
+		Webhooks:     server.Webhooks{AllowPrivate: c.WebhookAllowPrivate},
 		MetricsApart: c.MetricsListen != "", Connections: c.connections(log),
 		Defaults: server.SessionDefaults{
 			MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,

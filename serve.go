@@ -77,15 +77,18 @@ func (s *service) open(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, func() { _ = s.store.Close() })
-	config.Store = s.store
+	s.keys, err = keys.Open(s.flags.Flags, keys.Issuer{
+		Given: s.flags.Issuer, Listens: s.url(), OwnRedis: s.flags.RedisURL == "",
+	}, s.store, s.log)
+	if err != nil {
+		return err
+	}
+	config.Store, config.Webhooks.Encryption = s.store, s.keys.Encryption()
 	s.server = server.New(config)
 	s.creation = config.Organizations.Creation
 	s.settings = &operatorSettings{store: s.store, server: s.server, output: s.output,
 		bootstrap: config.Organizations.Creation == server.OrganizationsToken && config.Organizations.BootstrapToken == ""}
-	s.keys, err = keys.Open(s.flags.Flags, keys.Issuer{
-		Given: s.flags.Issuer, Listens: s.url(), OwnRedis: s.flags.RedisURL == "",
-	}, s.store, s.log)
-	return err
+	return nil
 }
 
 func (s *service) listen() (err error) {

@@ -29,6 +29,9 @@ func Open(flags Flags, issuer Issuer, store *redisstore.Store, log *slog.Logger)
 	return &Source{files, storage{store, files.encryption, log}, issuer}, nil
 }
 
+// Encryption returns the key that encrypts what is stored, nil for none.
+func (s *Source) Encryption() *token.KeyEncryptionKey { return s.files.encryption }
+
 // InRedis reports whether some of the keys are stored in Redis, and so may change while the service runs.
 func (s *Source) InRedis() bool { return len(s.files.signing) == 0 || len(s.files.refresh) == 0 }
 

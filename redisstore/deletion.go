@@ -126,6 +126,9 @@ func (d *deletion) pass(ctx context.Context) error {
 		case <-time.After(d.drain):
 		}
 	}
+	if err := d.removeWebhooks(ctx); err != nil {
+		return err
+	}
 	return d.walk(ctx, "*", d.sweep)
 }
 

@@ -35,6 +35,13 @@ import (
 //	oet:{cell}:<organization> zset  of these, those that the leader reads now
 //	oei:{cell}:<organization> zset  instances that may change agents, by until when they said so
 //	oeo                       zset  organizations (16 bytes) whose feeds may have work, by how often that was noted
+//	ow:{cell}:<organization>  hash  its webhooks: id (16 bytes) to settings, a JSON object
+//	owp:{cell}:<organization> hash  how far they have come: id (16 bytes) to progress; h, t and u, who delivers, the number of
+//	                                the term, and its end (claim_webhooks.lua)
+//	wp:{cell}:<webhook>       zset  its deliveries (id as text) that wait, by when the next attempt is due
+//	wf:, wx:{cell}:<webhook>  zset  its last deliveries (id as text) that succeeded, and that were given up, by when
+//	wd:{cell}:<webhook>       hash  delivery (id as text) to record, a JSON object. A webhook's cell is the organization's
+//	wq                        zset  organizations (16 bytes) by when to look at their webhooks next
 //	oh                        zset  every organization that stores something: its 16 bytes, by its bytes of memory
 //	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that a reader found without their object, by
 //	                                Redis's time of that first observation (drop_dangling.lua); TTL 30 days
@@ -114,17 +121,32 @@ func (k keyspace) organizationClosed(id uuid.UUID) string { return k.key("os:", 
 func (k keyspace) organizationTransactions(id uuid.UUID) string {
 	return k.key("ot:", cellOf(id), id)
 }
-func (k keyspace) organizationUsage(id uuid.UUID) string   { return k.key("oq:", cellOf(id), id) }
-func (k keyspace) organizationBudget(id uuid.UUID) string  { return k.key("ob:", cellOf(id), id) }
-func (k keyspace) reservations(id uuid.UUID) string        { return k.key("op:", cellOf(id), id) }
-func (k keyspace) reservationLooks(id uuid.UUID) string    { return k.key("ol:", cellOf(id), id) }
-func (k keyspace) feed(id uuid.UUID) string                { return k.key("oe:", cellOf(id), id) }
-func (k keyspace) feedHead(id uuid.UUID) string            { return k.key("oeh:", cellOf(id), id) }
-func (k keyspace) feedCursors(id uuid.UUID) string         { return k.key("oec:", cellOf(id), id) }
-func (k keyspace) feedMarked(id uuid.UUID) string          { return k.key("oem:", cellOf(id), id) }
-func (k keyspace) feedTaken(id uuid.UUID) string           { return k.key("oet:", cellOf(id), id) }
-func (k keyspace) feedInstances(id uuid.UUID) string       { return k.key("oei:", cellOf(id), id) }
-func (k keyspace) feeds() string                           { return k.prefix + "oeo" }
+func (k keyspace) organizationUsage(id uuid.UUID) string  { return k.key("oq:", cellOf(id), id) }
+func (k keyspace) organizationBudget(id uuid.UUID) string { return k.key("ob:", cellOf(id), id) }
+func (k keyspace) reservations(id uuid.UUID) string       { return k.key("op:", cellOf(id), id) }
+func (k keyspace) reservationLooks(id uuid.UUID) string   { return k.key("ol:", cellOf(id), id) }
+func (k keyspace) feed(id uuid.UUID) string               { return k.key("oe:", cellOf(id), id) }
+func (k keyspace) feedHead(id uuid.UUID) string           { return k.key("oeh:", cellOf(id), id) }
+func (k keyspace) feedCursors(id uuid.UUID) string        { return k.key("oec:", cellOf(id), id) }
+func (k keyspace) feedMarked(id uuid.UUID) string         { return k.key("oem:", cellOf(id), id) }
+func (k keyspace) feedTaken(id uuid.UUID) string          { return k.key("oet:", cellOf(id), id) }
+func (k keyspace) feedInstances(id uuid.UUID) string      { return k.key("oei:", cellOf(id), id) }
+func (k keyspace) feeds() string                          { return k.prefix + "oeo" }
+func (k keyspace) webhooks(id uuid.UUID) string           { return k.key("ow:", cellOf(id), id) }
+func (k keyspace) webhookProgress(id uuid.UUID) string    { return k.key("owp:", cellOf(id), id) }
+func (k keyspace) webhookQueue() string                   { return k.prefix + "wq" }
+func (k keyspace) pendingDeliveries(organization, id uuid.UUID) string {
+	return k.key("wp:", cellOf(organization), id)
+}
+func (k keyspace) finishedDeliveries(organization, id uuid.UUID) string {
+	return k.key("wf:", cellOf(organization), id)
+}
+func (k keyspace) deadDeliveries(organization, id uuid.UUID) string {
+	return k.key("wx:", cellOf(organization), id)
+}
+func (k keyspace) deliveries(organization, id uuid.UUID) string {
+	return k.key("wd:", cellOf(organization), id)
+}
 func (k keyspace) holdings() string                        { return k.prefix + "oh" }
 func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }
 func (k keyspace) suspectSessions(id uuid.UUID) string     { return k.key("ood:", cellOf(id), id) }

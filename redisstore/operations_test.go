@@ -298,6 +298,14 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.DenyRequest(ctx, w.key, w.session.ID, w.asked, "no")
 			return err
 		}},
+		{"CreateWebhook", putWebhook.script, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateWebhook(ctx, w.key, NewID(w.key.Organization), WebhookSettings{URL: "https://example.com/"}, nil)
+			return err
+		}},
+		{"Webhooks", listWebhooks, func(ctx context.Context, s *Store) error {
+			_, err := s.Webhooks(ctx, w.key)
+			return err
+		}},
 		{"EndSession", endSession, func(ctx context.Context, s *Store) error {
 			_, err := s.EndSession(ctx, caller, w.session.ID)
 			return err

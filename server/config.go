@@ -10,6 +10,7 @@ import (
 	"remit/money"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/token"
 )
 
 // Config configures a server. Only Store and Log are required.
@@ -36,8 +37,18 @@ type Config struct {
 	RestartTraces bool
 	// AccessLog logs requests. The zero value logs none.
 	AccessLog AccessLog
+	// Webhooks says what webhooks may be.
+	Webhooks Webhooks
 	// TLS makes the server speak TLS only; see TLSFiles. Nil means plain HTTP.
 	TLS *tls.Config
+}
+
+// Webhooks configures an organization's webhooks. The deliveries are package webhook's.
+type Webhooks struct {
+	// Encryption is the key that their secrets are sealed with. Nil means that they are stored as they are.
+	Encryption *token.KeyEncryptionKey
+	// AllowPrivate allows plain http.
+	AllowPrivate bool
 }
 
 // connections returns how many connections may be open at once.

@@ -55,6 +55,8 @@ var served = strings.Fields(`
 	POST:/v1/auth/token POST:/v1/auth/refresh POST:/v1/auth/revoke POST:/v1/auth/introspect
 	GET,HEAD:/v1/auth/verify *:/v1/auth/verify/* *:/v1/auth/authorize *:/v1/auth/authorize/*
 	POST:/oauth2/token GET,HEAD:/oauth2/authorize POST:/oauth2/revoke POST:/oauth2/introspect
+	GET,HEAD,POST:/v1/webhooks GET,HEAD,PATCH,DELETE:/v1/webhooks/{id} POST:/v1/webhooks/{id}/rotate POST:/v1/webhooks/{id}/test
+	GET,HEAD:/v1/webhooks/{id}/deliveries POST:/v1/webhooks/{id}/deliveries/{id}/retry
 	PUT,GET,HEAD,DELETE:/v1/budget GET,HEAD:/sessions/{id}/tree GET,HEAD:/v1/sessions/{id}/tree
 	POST:/v1/actions GET,HEAD,POST:/v1/transactions GET,HEAD,PATCH:/v1/transactions/{id}
 	POST:/v1/transactions/{id}/commit POST:/v1/transactions/{id}/rollback

@@ -28,7 +28,7 @@ func New(cfg Config) *Server {
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
 		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, pulse: streamPulse, waiters: newWaiterLimit(cfg.waiterLimit()),
 		bodies: newBodies(), unwritten: newUnwritten(),
-		metricsApart: cfg.MetricsApart,
+		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks,
 	}
 	if cfg.Organizations.BootstrapToken != "" {
 		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
@@ -107,6 +107,7 @@ func (s *Server) routes() *router.Router {
 	s.transactionRoutes(r)
 	s.leaseRoutes(r)
 	s.budgetRoutes(r)
+	s.webhookRoutes(r)
 	s.sessionRoutes(r)
 	s.sessionRequestRoutes(r)
 	return r.router

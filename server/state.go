@@ -27,6 +27,7 @@ type Server struct {
 	proxies       conn.Proxies
 	tls           *tls.Config
 	organizations Organizations
+	webhooks      Webhooks
 	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates organizations
 	open          *conn.Set
 	drain         drain

@@ -1,0 +1,30 @@
+-- Claims an organization's webhooks for an instance to deliver, or renews its claim. A new term gets the next number.
+--
+-- KEYS[1] = webhooks  hash ow:{cell}:<organization>
+-- KEYS[2] = progress  hash owp:{cell}:<organization>
+--
+-- ARGV[1] = holder    16 bytes, of the instance
+-- ARGV[2] = term      ms that the claim lasts
+--
+-- Reply:  {'ok', t, now, stored, reached}  t the number of the term; now in ms since 1970; both arrays of names and values, as
+--                                          in list_webhooks.lua
+--         {'claimed', u}                   by another instance until then, in ms since 1970
+--         {'unknown_webhook'}              the organization has none
+-- Writes: HSET progress
+local webhooks, progress = KEYS[1], KEYS[2]
+local holder, term = ARGV[1], ARGV[2]
+
+--@block now
+if redis.call('HLEN', webhooks) == 0 then
+  return {'unknown_webhook'}
+end
+local h, t, u = unpack(redis.call('HMGET', progress, 'h', 't', 'u'))
+if h and h ~= holder and now < tonumber(u) then
+  return {'claimed', u}
+end
+if h ~= holder or now >= tonumber(u) then
+  t = string.format('%d', (t or 0) + 1)
+end
+redis.call('HSET', progress, 'h', holder, 't', t, 'u', string.format('%d', now + term))
+local stored, reached = redis.call('HGETALL', webhooks), redis.call('HGETALL', progress)
+return {'ok', t, string.format('%d', now), stored, reached}

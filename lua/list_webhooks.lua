@@ -1,0 +1,19 @@
+-- Reads all webhooks of an organization and their progress.
+--
+-- KEYS[1] = organization  hash o:{cell}:<organization>
+-- KEYS[2] = webhooks      hash ow:{cell}:<organization>
+-- KEYS[3] = progress      hash owp:{cell}:<organization>
+--
+-- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+--
+-- Reply:  {'ok', now, stored, reached}  in ms since 1970; both arrays of names and values: webhook (16 bytes) to settings or
+--                                       to progress
+--         {'invalid_api_key'}
+-- Writes: nothing
+local organization, webhooks, progress = KEYS[1], KEYS[2], KEYS[3]
+local key_hash = ARGV[1]
+
+--@block now
+--@block api_key
+local stored, reached = redis.call('HGETALL', webhooks), redis.call('HGETALL', progress)
+return {'ok', string.format('%d', now), stored, reached}

@@ -1,0 +1,29 @@
+-- Stores a new webhook of an organization. It begins after the newest event of the organization's feed.
+--
+-- KEYS[1] = organization  hash o:{cell}:<organization>
+-- KEYS[2] = webhooks      hash ow:{cell}:<organization>
+-- KEYS[3] = progress      hash owp:{cell}:<organization>
+-- KEYS[4] = head          hash oeh:{cell}:<organization>, whose n is the number of that event
+--
+-- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[2] = webhook_id    16 bytes
+-- ARGV[3] = settings      as Go writes them
+-- ARGV[4] = most          webhooks that an organization may have
+--
+-- Reply:  {'ok', webhook_id, position}  position the number of that event, 0 for none
+--         {'invalid_api_key'}
+--         {'over_quota', quota, used, max}
+-- Writes: HSET webhooks and progress
+local organization, webhooks, progress, head = unpack(KEYS)
+local key_hash, webhook_id, settings, most = unpack(ARGV)
+
+--@block now
+--@block api_key
+local used = redis.call('HLEN', webhooks)
+if used >= tonumber(most) then
+  return {'over_quota', 'webhooks', string.format('%d', used), most}
+end
+local position = redis.call('HGET', head, 'n') or '0'
+redis.call('HSET', webhooks, webhook_id, settings)
+redis.call('HSET', progress, webhook_id, position .. ' 1 0 0')
+return {'ok', webhook_id, position}

@@ -1,0 +1,106 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var (
+	listDeliveries = newScript("list_deliveries", reads)
+	sendDelivery   = newScript("send_delivery", writes)
+)
+
+// mostWaiting is how many deliveries of a webhook may wait when somebody sends one by hand: those that wait for a retry, and as
+// many again.
+const mostWaiting = 2 * MostPending
+
+// lookAgain is when a webhook is looked at that was to be woken by an instance that has died: later than any call ends.
+const lookAgain = 2 * callTimeout
+
+// Deliveries returns the deliveries that are kept of a webhook, newest first: those that wait, the last 100 that succeeded and
+// the last 256 that were given up. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook.
+func (s *Store) Deliveries(ctx context.Context, key APIKey, webhook uuid.UUID) ([]Delivery, error) {
+	keys := append(s.webhookKeys(key.Organization)[:2], s.keys.deliveries(key.Organization, webhook))
+	r, err := s.runByKey(ctx, key, s.proven.flow(key), listDeliveries, keys, key.Hash, webhook)
+	if err != nil {
+		return nil, err
+	}
+	all, err := readDeliveries(r.List(1))
+	slices.SortFunc(all, func(a, b Delivery) int {
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.Event, a.Event), cmp.Compare(b.ID.String(), a.ID.String()))
+	})
+	return all, err
+}
+
+// readDeliveries reads deliveries from an array of ids and records. An empty record is that of a delivery that was forgotten.
+func readDeliveries(kept *reply) ([]Delivery, error) {
+	all := make([]Delivery, 0, len(kept.Values)/2)
+	for i := 0; i+1 < len(kept.Values); i += 2 {
+		if kept.Text(i+1) == "" {
+			continue
+		}
+		d, err := parseDelivery(kept.Text(i), kept.Text(i+1))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, kept.Err
+}
+
+// SendAgain makes a delivery that is kept due at once, with 24 hours of retries before it. Errors: those of Deliveries,
+// ErrUnknownDelivery, ErrChangedMeanwhile, *QuotaError if too many wait.
+func (s *Store) SendAgain(ctx context.Context, key APIKey, webhook, id uuid.UUID, now time.Time) (Delivery, error) {
+	all, err := s.Deliveries(ctx, key, webhook)
+	if err != nil {
+		return Delivery{}, err
+	}
+	at := slices.IndexFunc(all, func(d Delivery) bool { return d.ID == id })
+	if at < 0 {
+		return Delivery{}, ErrUnknownDelivery
+	}
+	again := all[at]
+	again.Status, again.Attempts, again.First, again.Next = DeliveryPending, 0, time.Time{}, now // the next attempt is the first again
+	return again, s.sendNow(ctx, key, webhook, all[at].stored, again)
+}
+
+// SendTest sends a test event to the webhook. With idem, a repeated request sends none and returns the first. Errors: those of
+// Deliveries, *QuotaError if too many wait.
+func (s *Store) SendTest(ctx context.Context, key APIKey, webhook uuid.UUID, idem *Idempotency, now time.Time) (Delivery, error) {
+	test := Delivery{ID: NewID(webhook), Type: TestEvent, Status: DeliveryPending, Created: now, Next: now}
+	if idem != nil {
+		test.ID = hashedID(webhook, "test", []byte(idem.Key))
+	}
+	err := s.sendNow(ctx, key, webhook, "", test)
+	if err != ErrChangedMeanwhile {
+		return test, err
+	}
+	all, err := s.Deliveries(ctx, key, webhook)
+	if at := slices.IndexFunc(all, func(d Delivery) bool { return d.ID == test.ID }); at >= 0 {
+		test = all[at]
+	}
+	return test, err
+}
+
+// sendNow stores a delivery as due and wakes whoever delivers. An instance that dies in between has had it looked at later.
+func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, found string, d Delivery) error {
+	text, err := d.record()
+	if err != nil {
+		return err
+	}
+	if _, err := s.Webhook(ctx, key, webhook); err != nil { // checks the key before anything is woken
+		return err
+	}
+	if err := s.WakeWebhooks(ctx, key.Organization, lookAgain); err != nil {
+		return err
+	}
+	keys := append(s.webhookKeys(key.Organization)[:2], s.deliveryKeys(key.Organization, webhook)...)
+	if _, err := s.runByKey(ctx, key, s.proven.flow(key), sendDelivery, keys, key.Hash, webhook, d.ID.String(), found, text, mostWaiting); err != nil {
+		return err
+	}
+	return s.WakeWebhooks(ctx, key.Organization, 0)
+}

@@ -1,0 +1,109 @@
+package redisstore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+)
+
+// MostWebhooks is how many webhooks an organization may have.
+const MostWebhooks = 32
+
+// Webhook is a receiver of an organization's events.
+type Webhook struct {
+	ID       uuid.UUID
+	Settings WebhookSettings
+	Progress WebhookProgress
+
+	stored string // the settings as they are stored
+}
+
+// Created returns when the webhook was created, by the clock of the instance that did.
+func (w Webhook) Created() time.Time { return madeAt(w.ID) }
+
+// WebhookSettings are what an organization decides about a webhook.
+type WebhookSettings struct {
+	URL         string          `json:"url"`
+	Types       []string        `json:"types,omitzero"` // of events; none for all
+	Description string          `json:"description,omitzero"`
+	Secrets     []WebhookSecret `json:"secrets"` // the current one first
+}
+
+// WebhookSecret is a secret that signs a webhook's requests.
+type WebhookSecret struct {
+	Sealed string `json:"sealed"`         // as token.KeyEncryptionKey.Seal returns it
+	Until  int64  `json:"until,omitzero"` // ms since 1970; 0 for the current one
+}
+
+// Wants says whether the webhook is to be told of events of the type.
+func (s WebhookSettings) Wants(eventType string) bool {
+	for _, wanted := range s.Types {
+		if wanted == eventType {
+			return true
+		}
+	}
+	return len(s.Types) == 0
+}
+
+// WebhookProgress is how far a webhook has come. The version changes with each report.
+type WebhookProgress struct {
+	Position int64     // number of the last event that needs no first attempt any more
+	Version  int64     // of the progress
+	Failing  time.Time // since when every attempt fails; zero when the last pass had a success
+	Missed   int64     // events that were no longer kept when the webhook came to them
+}
+
+func (p WebhookProgress) text() string {
+	failing := int64(0)
+	if !p.Failing.IsZero() {
+		failing = p.Failing.UnixMilli()
+	}
+	return fmt.Sprintf("%d %d %d %d", p.Position, p.Version, failing, p.Missed)
+}
+
+func parseWebhookProgress(r *reply, text string) WebhookProgress {
+	words := strings.Fields(text)
+	if len(words) != 4 {
+		r.Err = fmt.Errorf("%w: %q is no progress of a webhook", errReply, text)
+		return WebhookProgress{}
+	}
+	return WebhookProgress{r.Parse(words[0]), r.Parse(words[1]), r.ParseTimeOrZero(words[2]), r.Parse(words[3])}
+}
+
+func webhookSettingsText(s WebhookSettings) (string, error) {
+	text, err := json.Marshal(s)
+	return string(text), err
+}
+
+// webhooksAt reads the webhooks from the names and values of their settings, at i of a reply, and of their progress, behind it.
+// The oldest is the first.
+func webhooksAt(r *reply, i int) ([]Webhook, error) {
+	stored, reached := r.List(i), r.List(i+1)
+	progress := map[string]string{}
+	for j := 0; j+1 < len(reached.Values); j += 2 {
+		progress[reached.Text(j)] = reached.Text(j + 1)
+	}
+	webhooks := make([]Webhook, 0, len(stored.Values)/2)
+	for j := 0; j+1 < len(stored.Values); j += 2 {
+		w := Webhook{ID: stored.ID(j), stored: stored.Text(j + 1)}
+		w.Progress = parseWebhookProgress(stored, progress[stored.Text(j)])
+		if err := json.Unmarshal([]byte(w.stored), &w.Settings); err != nil {
+			return nil, fmt.Errorf("%w: settings of a webhook: %v", errReply, err)
+		}
+		webhooks = append(webhooks, w)
+	}
+	sortByID(webhooks)
+	for _, part := range []*reply{r, stored, reached} {
+		if part.Err != nil {
+			return nil, part.Err
+		}
+	}
+	return webhooks, nil
+}
+
+// millis returns a duration as scripts take it.
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -1,0 +1,119 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var (
+	claimWebhooks     = newScript("claim_webhooks", writes)
+	releaseWebhooks   = newScript("release_webhooks", bestEffort)
+	listDueDeliveries = newScript("list_due_deliveries", reads)
+	noteDeliveries    = newScript("note_deliveries", writes)
+)
+
+// MostPending is how many deliveries of a webhook wait for a retry before it is told of nothing new.
+const MostPending = 256
+
+// WebhookClaim is the right of one instance to deliver for an organization.
+type WebhookClaim struct {
+	Organization uuid.UUID
+	Holder       uuid.UUID
+	Term         int64
+	Webhooks     []Webhook // when it was claimed or renewed
+}
+
+// ClaimWebhooks claims or renews the right to deliver an organization's events for so long. Errors: ErrWebhooksClaimed, by
+// another holder; ErrUnknownWebhook if the organization has none.
+func (s *Store) ClaimWebhooks(ctx context.Context, organization, holder uuid.UUID, term time.Duration) (WebhookClaim, error) {
+	keys := s.webhookKeys(organization)[1:]
+	r, err := s.client.Run(ctx, flow{Owner: organization}, claimWebhooks, keys, holder, term.Milliseconds())
+	if err != nil {
+		return WebhookClaim{}, err
+	}
+	c := WebhookClaim{Organization: organization, Holder: holder, Term: r.Number(0)}
+	c.Webhooks, err = webhooksAt(r, 2)
+	return c, err
+}
+
+// ReleaseWebhooks ends a claim before its term.
+func (s *Store) ReleaseWebhooks(ctx context.Context, c WebhookClaim) error {
+	keys := []string{s.keys.webhookProgress(c.Organization)}
+	_, err := s.client.Run(ctx, flow{Owner: c.Organization}, releaseWebhooks, keys, c.Holder, c.Term)
+	return err
+}
+
+// DueDeliveries are the deliveries of a webhook that are due.
+type DueDeliveries struct {
+	Now     time.Time // by Redis's clock
+	Waiting int       // all that wait, due or not
+	Later   time.Time // when the next is due that is not due now; zero for none
+	Due     []Delivery
+}
+
+// DueDeliveries returns at most limit deliveries of a webhook that are due, the longest due first.
+func (s *Store) DueDeliveries(ctx context.Context, organization, webhook uuid.UUID, limit int) (DueDeliveries, error) {
+	keys := []string{s.keys.pendingDeliveries(organization, webhook), s.keys.deliveries(organization, webhook)}
+	r, err := s.client.Run(ctx, flow{Owner: organization}, listDueDeliveries, keys, limit)
+	if err != nil {
+		return DueDeliveries{}, err
+	}
+	d := DueDeliveries{Now: r.Time(0), Waiting: int(r.Number(1)), Later: r.TimeOrZero(2)}
+	d.Due, err = readDeliveries(r.List(3))
+	if err == nil {
+		err = r.Err
+	}
+	return d, err
+}
+
+// DeliveryReport is what an instance has done for a webhook since it read its progress.
+type DeliveryReport struct {
+	Webhook  uuid.UUID
+	Found    WebhookProgress // as it was read
+	Reached  WebhookProgress // its version is ignored
+	Outcomes []Delivery
+	Hurry    bool // makes everything due that waits
+}
+
+// NoteDeliveries stores a report, and returns the progress after it. Errors: ErrUnknownWebhook; ErrChangedMeanwhile if the
+// claim or the progress is another by now, also when this report was stored before.
+func (s *Store) NoteDeliveries(ctx context.Context, c WebhookClaim, report DeliveryReport) (WebhookProgress, error) {
+	reached := report.Reached
+	reached.Version = report.Found.Version + 1
+	outcomes, err := outcomeLines(report.Outcomes)
+	if err != nil {
+		return WebhookProgress{}, err
+	}
+	hurry := ""
+	if report.Hurry {
+		hurry = "1"
+	}
+	keys := append(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook)...)
+	_, err = s.client.Run(ctx, flow{Owner: c.Organization}, noteDeliveries, keys, c.Term, report.Webhook, report.Found.text(),
+		reached.text(), outcomes, hurry)
+	return reached, err
+}
+
+// outcomeLines writes deliveries as note_deliveries.lua takes them.
+func outcomeLines(outcomes []Delivery) (string, error) {
+	var lines strings.Builder
+	for _, d := range outcomes {
+		record, err := d.record()
+		if err != nil {
+			return "", err
+		}
+		at := d.Last
+		if d.Status == DeliveryPending {
+			at = d.Next
+		}
+		for _, word := range []string{string(d.Status), strconv.FormatInt(msOf(at), 10), d.ID.String()} {
+			lines.WriteString(word + " ")
+		}
+		lines.WriteString(record + "\n") // JSON has no line break in a text
+	}
+	return lines.String(), nil
+}

@@ -1,0 +1,60 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var (
+	wakeWebhooks     = newScript("wake_webhooks", bestEffort)
+	postponeWebhooks = newScript("postpone_webhooks", bestEffort)
+	listDueWebhooks  = newScript("list_due_webhooks", reads)
+)
+
+// WakeWebhooks has an organization's webhooks looked at within so long. Whoever numbers events calls it with 0 after the
+// events are stored, and again until it succeeds, if the organization has webhooks. It may be called too often.
+func (s *Store) WakeWebhooks(ctx context.Context, organization uuid.UUID, within time.Duration) error {
+	_, err := s.client.Run(ctx, ownFlow, wakeWebhooks, []string{s.keys.webhookQueue()}, organization, within.Milliseconds())
+	return err
+}
+
+// PostponeWebhooks has an organization's webhooks looked at after so long, and returns the time that is set then. found is the
+// time that the caller set before, zero for any: if it is another by now, there is news, and nothing is changed.
+func (s *Store) PostponeWebhooks(ctx context.Context, organization uuid.UUID, found time.Time, after time.Duration) (time.Time, error) {
+	return s.postponeWebhooks(ctx, organization, found, millis(after))
+}
+
+// ForgetWebhooks is PostponeWebhooks for good: until somebody wakes them.
+func (s *Store) ForgetWebhooks(ctx context.Context, organization uuid.UUID, found time.Time) error {
+	_, err := s.postponeWebhooks(ctx, organization, found, "")
+	return err
+}
+
+func (s *Store) postponeWebhooks(ctx context.Context, organization uuid.UUID, found time.Time, delay string) (time.Time, error) {
+	expected := ""
+	if !found.IsZero() {
+		expected = strconv.FormatInt(found.UnixMilli(), 10)
+	}
+	r, err := s.client.Run(ctx, ownFlow, postponeWebhooks, []string{s.keys.webhookQueue()}, organization, expected, delay)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.TimeOrZero(0), r.Err
+}
+
+// DueWebhooks returns at most limit organizations whose webhooks are to be looked at now, the longest due first.
+func (s *Store) DueWebhooks(ctx context.Context, limit int) ([]uuid.UUID, error) {
+	r, err := s.client.Run(ctx, ownFlow, listDueWebhooks, []string{s.keys.webhookQueue()}, limit)
+	if err != nil {
+		return nil, err
+	}
+	due := r.List(0)
+	organizations := make([]uuid.UUID, len(due.Values))
+	for i := range due.Values {
+		organizations[i] = due.ID(i)
+	}
+	return organizations, due.Err
+}

@@ -1,0 +1,141 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+var (
+	putWebhook     = newSealedScript("put_webhook")
+	replaceWebhook = newScript("replace_webhook", writes)
+	rotateWebhook  = newSealedScript("replace_webhook")
+	listWebhooks   = newScript("list_webhooks", reads)
+	deleteWebhook  = newScript("delete_webhook", writes)
+)
+
+// CreateWebhook creates a webhook that is told of what is numbered from now on. Its id is in the cell of the organization. idem is nil for no idempotency key. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, *QuotaError beyond
+// MostWebhooks; with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
+func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, settings WebhookSettings, idem *Idempotency) (Webhook, error) {
+	text, err := webhookSettingsText(settings)
+	if err != nil {
+		return Webhook{}, err
+	}
+	keys := append(s.webhookKeys(key.Organization), s.keys.feedHead(key.Organization))
+	r, err := s.runSealedByKey(ctx, key, putWebhook, idem, keys, key.Hash, id, text, MostWebhooks)
+	if err != nil {
+		return Webhook{}, err
+	}
+	return Webhook{ID: r.ID(0), Settings: settings, Progress: WebhookProgress{Position: r.Number(1), Version: 1}, stored: text}, r.Err
+}
+
+// runSealedByKey runs a script that checks an API key and whose answer has a credential.
+func (s *Store) runSealedByKey(ctx context.Context, key APIKey, sc keyedScript, idem *Idempotency, keys []string, args ...any) (*reply, error) {
+	f := s.proven.flow(key)
+	if err := s.refuseSuspended(ctx, key, f); err != nil || idem == nil {
+		if err != nil {
+			return nil, err
+		}
+		return s.runByKey(ctx, key, f, sc.script, keys, args...)
+	}
+	if _, err := s.authenticate(ctx, f, key); err != nil { // a repetition runs no script that checks the key
+		return nil, err
+	}
+	idem.bounded = true
+	place := s.claimPlace(key.Organization, idem)
+	held, err := s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, idem, place)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.performSealed(ctx, sc, f, idem, place, key.Organization, keys, args...)
+	held.finish(err, idem.Replayed)
+	s.proven.note(key, err)
+	return r, err
+}
+
+// Webhooks returns all webhooks of the key's organization, the oldest first. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended.
+func (s *Store) Webhooks(ctx context.Context, key APIKey) ([]Webhook, error) {
+	r, err := s.runByKey(ctx, key, s.proven.flow(key), listWebhooks, s.webhookKeys(key.Organization), key.Hash)
+	if err != nil {
+		return nil, err
+	}
+	return webhooksAt(r, 1)
+}
+
+// Webhook returns one webhook. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook.
+func (s *Store) Webhook(ctx context.Context, key APIKey, id uuid.UUID) (Webhook, error) {
+	all, err := s.Webhooks(ctx, key)
+	if err != nil {
+		return Webhook{}, err
+	}
+	at := slices.IndexFunc(all, func(w Webhook) bool { return w.ID == id })
+	if at < 0 {
+		return Webhook{}, ErrUnknownWebhook
+	}
+	return all[at], nil
+}
+
+// ChangeWebhook stores what change makes of the settings of a webhook, and runs it again when somebody else has changed them
+// meanwhile. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook, ErrChangedMeanwhile after a few times; with an
+// idempotency key ErrIdempotencyKeyReused and ErrSealed; and those of change.
+func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, idem *Idempotency, change func(*WebhookSettings) error) (Webhook, error) {
+	for attempt := 0; ; attempt++ {
+		w, err := s.Webhook(ctx, key, id)
+		if err != nil {
+			return Webhook{}, err
+		}
+		if err := change(&w.Settings); err != nil {
+			return Webhook{}, err
+		}
+		text, err := webhookSettingsText(w.Settings)
+		if err != nil {
+			return Webhook{}, err
+		}
+		err = s.replaceWebhook(ctx, key, id, idem, w.stored, text)
+		if err == nil && idem != nil && idem.Replayed {
+			return s.Webhook(ctx, key, id) // as the first request, and what came after it, left it
+		}
+		if err != ErrChangedMeanwhile || attempt == maxSettingsAttempts {
+			w.stored = text
+			return w, err
+		}
+	}
+}
+
+const maxSettingsAttempts = 5
+
+func (s *Store) replaceWebhook(ctx context.Context, key APIKey, id uuid.UUID, idem *Idempotency, found, text string) error {
+	keys := s.webhookKeys(key.Organization)[:2] // without the progress
+	if idem == nil {
+		_, err := s.runByKey(ctx, key, s.proven.flow(key), replaceWebhook, keys, key.Hash, id, found, text)
+		return err
+	}
+	_, err := s.runSealedByKey(ctx, key, rotateWebhook, idem, keys, key.Hash, id, found, text)
+	return err
+}
+
+// DeleteWebhook removes a webhook. A request that is under way still ends. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended,
+// ErrUnknownWebhook.
+func (s *Store) DeleteWebhook(ctx context.Context, key APIKey, id uuid.UUID) error {
+	keys := append(s.webhookKeys(key.Organization), s.deliveryKeys(key.Organization, id)...)
+	_, err := s.runByKey(ctx, key, s.proven.urgent(key), deleteWebhook, keys, key.Hash, id)
+	return err
+}
+
+// webhookKeys are the organization, its webhooks and their progress.
+func (s *Store) webhookKeys(organization uuid.UUID) []string {
+	return []string{s.keys.organization(organization), s.keys.webhooks(organization), s.keys.webhookProgress(organization)}
+}
+
+// deliveryKeys are a webhook's deliveries: those that wait, that succeeded, that were given up, and the records. Another
+// organization's webhook gives keys that do not exist, in the organization's slot.
+func (s *Store) deliveryKeys(organization, webhook uuid.UUID) []string {
+	return []string{s.keys.pendingDeliveries(organization, webhook), s.keys.finishedDeliveries(organization, webhook),
+		s.keys.deadDeliveries(organization, webhook), s.keys.deliveries(organization, webhook)}
+}
+
+func sortByID(webhooks []Webhook) {
+	slices.SortFunc(webhooks, func(a, b Webhook) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+}

@@ -1,0 +1,150 @@
+package server_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+const hookURL = "https://example.com/remit"
+
+func TestAWebhookIsCreatedReadChangedAndDeleted(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		there, key := w.through(api.another(t)), asKey(w.key)
+		created := w.post("/v1/webhooks", fields{"url": hookURL, "types": list("session.ended"), "description": "on call"}, key).is(201)
+		created.has(fields{"id": anID, "url": hookURL, "types": list("session.ended"), "description": "on call", "missed_events": 0, "created_at": aboutNow})
+		if secret := created.text("secret"); !strings.HasPrefix(secret, "whsec_") || len(secret) != len("whsec_")+44 {
+			t.Errorf("the secret is %q", secret)
+		}
+		path := "/v1/webhooks/" + created.text("id")
+		if location := created.header.Get("Location"); location != path {
+			t.Errorf("Location %q", location)
+		}
+		shown := created.object()
+		delete(shown, "secret")
+		there.get(path, key).is(200).exactly(shown)
+		second := w.post("/v1/webhooks", fields{"url": hookURL}, key).is(201)
+		if got := there.get("/v1/webhooks", key).is(200).ids(); !slices.Equal(got, []string{second.text("id"), created.text("id")}) {
+			t.Errorf("listed %v", got)
+		}
+		changed := there.patch(path, fields{"types": list(), "url": hookURL + "/2"}, key).is(200)
+		changed.exactly(shown.with(fields{"types": list(), "url": hookURL + "/2"}))
+		w.get(path, key).is(200).exactly(changed.object())
+		w.get(path+"/deliveries", key).is(200).isList(t)
+		w.delete(path, key).is(204)
+		there.delete(path, key).is(404)
+		w.get(path, key).is(404)
+		w.get(path+"/deliveries", key).is(404)
+	})
+}
+
+func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		key := asKey(w.key)
+		created := w.post("/v1/webhooks", fields{"url": hookURL}, key).is(201)
+		path := "/v1/webhooks/" + created.text("id")
+		many := make([]string, 65)
+		for i := range many {
+			many[i] = "session.ended"
+		}
+		for _, test := range []struct {
+			body  fields
+			names string
+		}{
+			{fields{"url": "http://example.com/"}, "url"}, {fields{"url": "https://a:b@example.com/"}, "url"}, {fields{"url": "example.com"}, "url"},
+			{fields{"url": ""}, "url"}, {fields{"url": 1}, "url"}, {fields{"url": hookURL, "types": list("session.flown")}, "types"},
+			{fields{"url": hookURL, "types": list("session.ended", "session.ended")}, "types"}, {fields{"url": hookURL, "types": many}, "types"},
+			{fields{"url": hookURL, "types": nil}, "types"}, {fields{"url": hookURL, "description": strings.Repeat("é", 501)}, "description"},
+			{fields{"url": hookURL, "secret": "whsec_own"}, "secret"},
+		} {
+			w.post("/v1/webhooks", test.body, key).invalid(test.names)
+			w.patch(path, test.body, key).invalid(test.names)
+		}
+		w.post("/v1/webhooks", fields{}, key).invalid("url")
+		w.patch(path, fields{}, key).is(400)
+		w.post(path+"/rotate", fields{"grace_seconds": 604801}, key).invalid("grace_seconds")
+		w.get(path+"/deliveries?status=lost", key).invalid("status")
+		w.get(path+"/deliveries?session_id="+uuid.NewString(), key).invalid("session_id")
+		if got := len(w.get("/v1/webhooks", key).is(200).ids()); got != 1 {
+			t.Errorf("%d webhooks", got)
+		}
+	})
+}
+
+func TestAnotherOrganizationsWebhookIsUnknown(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w, other := api.newTenant(), api.newTenant()
+		path := "/v1/webhooks/" + w.post("/v1/webhooks", fields{"url": hookURL}, asKey(w.key)).is(201).text("id")
+		stranger := asKey(other.key)
+		other.get(path, stranger).is(404)
+		other.patch(path, fields{"url": hookURL}, stranger).is(404)
+		other.post(path+"/rotate", nil, stranger).is(404)
+		other.post(path+"/test", nil, stranger).is(404)
+		other.get(path+"/deliveries", stranger).is(404)
+		other.post(path+"/deliveries/"+uuid.NewString()+"/retry", nil, stranger).is(404)
+		other.delete(path, stranger).is(404)
+		w.get(path, asKey(w.key)).is(200)
+	})
+}
+
+func TestThe33rdWebhookIsRefused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for range 32 {
+			w.post("/v1/webhooks", fields{"url": hookURL}, asKey(w.key)).is(201)
+		}
+		w.post("/v1/webhooks", fields{"url": hookURL}, asKey(w.key)).refused(403, "quota_exceeded").has(fields{"quota": "webhooks", "used": 32, "max": 32})
+	})
+}
+
+func TestAWebhookAndItsRotationAreReplayedWithTheirSecrets(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		create, rotate := both(asKey(w.key), keyed(uuid.NewString())), both(asKey(w.key), keyed(uuid.NewString()))
+		first := w.post("/v1/webhooks", fields{"url": hookURL}, create).is(201).fresh()
+		w.post("/v1/webhooks", fields{"url": hookURL}, create).replays(first)
+		w.post("/v1/webhooks", fields{"url": hookURL + "/2"}, create).refused(422, "idempotency_key_reused")
+		path := "/v1/webhooks/" + first.text("id") + "/rotate"
+		rotated := w.post(path, fields{"grace_seconds": 60}, rotate).is(200).fresh()
+		w.post(path, fields{"grace_seconds": 60}, rotate).replays(rotated)
+		if rotated.text("secret") == first.text("secret") {
+			t.Error("the secret stays")
+		}
+		w.post(path, nil, asKey(w.key)).is(200)
+		if got := len(w.get("/v1/webhooks", asKey(w.key)).is(200).ids()); got != 1 {
+			t.Errorf("%d webhooks", got)
+		}
+	})
+}
+
+func TestATestOfAWebhookIsADelivery(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		key := asKey(w.key)
+		id := w.post("/v1/webhooks", fields{"url": hookURL}, key).is(201).text("id")
+		path := "/v1/webhooks/" + id
+		sent := w.post(path+"/test", nil, key).is(200)
+		sent.exactly(fields{"id": anID, "webhook_id": id, "type": "webhook.test", "status": "pending", "attempt_count": 0,
+			"created_at": aboutNow, "next_attempt_at": aboutNow})
+		w.get(path+"/deliveries?status=pending", key).is(200).isList(t, sent.object())
+		w.get(path+"/deliveries?status=dead", key).is(200).isList(t)
+		w.post(path+"/deliveries/"+sent.text("id")+"/retry", nil, key).is(200).has(fields{"id": sent.text("id"), "status": "pending"})
+		w.post(path+"/deliveries/"+uuid.NewString()+"/retry", nil, key).is(404)
+		for range 3 {
+			w.post(path+"/test", nil, key).is(200)
+		}
+		if page := w.get(path+"/deliveries?limit=3", key).is(200); len(page.ids()) != 3 || page.header.Get("Link") == "" {
+			t.Errorf("a page of %v, then %q", page.ids(), page.header.Get("Link"))
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/redisstore"
+	"remit/token"
+)
+
+const (
+	lookEvery        = 250 * time.Millisecond // at the queue
+	termLength       = 5 * time.Second        // of a claim
+	renewEvery       = time.Second
+	maxOrganizations = 512             // that one instance delivers for at once
+	pauseOnError     = 5 * time.Second // until an organization is looked at again
+)
+
+// Event is an event of an organization's feed, as a receiver gets it.
+type Event struct {
+	Number int64 // in the feed
+	Type   string
+	Data   []byte // JSON, as GET /v1/events has it
+}
+
+// Config configures a Deliverer. All but Encryption and AllowPrivate are required.
+type Config struct {
+	Store *redisstore.Store
+	Log   *slog.Logger
+	// Events returns at most limit events of an organization after the one with this number, in their order.
+	Events func(ctx context.Context, organization uuid.UUID, after int64, limit int) ([]Event, error)
+	// Encryption is the key that the secrets are sealed with. Nil means that they are not.
+	Encryption *token.KeyEncryptionKey
+	// AllowPrivate lets requests go to addresses that are not public.
+	AllowPrivate bool
+}
+
+// Deliverer delivers events to webhooks, together with those of other instances.
+type Deliverer struct {
+	Config
+	sender sender
+	holder uuid.UUID // this instance
+	mu     sync.Mutex
+	mine   map[uuid.UUID]bool // organizations that it delivers for
+	under  sync.WaitGroup
+}
+
+// New returns a deliverer that is ready to Run.
+func New(cfg Config) *Deliverer {
+	return &Deliverer{Config: cfg, sender: newSender(cfg.AllowPrivate, nil), holder: redisstore.NewRootID(), mine: map[uuid.UUID]bool{}}
+}
+
+// Run delivers until ctx ends. Then it gives up the requests that are under way, which another instance sends again, and
+// returns.
+func (d *Deliverer) Run(ctx context.Context) {
+	defer d.under.Wait()
+	for failing := false; ; {
+		if err := d.look(ctx); err != nil && ctx.Err() == nil {
+			if !failing {
+				d.Log.Warn("the queue of webhooks could not be read", "cause", err)
+			}
+			failing = true
+		} else {
+			failing = false
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// look starts delivering for organizations that are due. Instances try them in different orders.
+func (d *Deliverer) look(ctx context.Context) error {
+	room := d.room()
+	if room <= 0 {
+		return nil
+	}
+	due, err := d.Store.DueWebhooks(ctx, maxOrganizations)
+	if err != nil {
+		return err
+	}
+	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+	for _, organization := range due[:min(room, len(due))] {
+		if d.take(organization) {
+			d.under.Go(func() {
+				defer d.leave(organization)
+				d.deliver(ctx, organization)
+			})
+		}
+	}
+	return nil
+}
+
+func (d *Deliverer) room() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maxOrganizations - len(d.mine)
+}
+
+func (d *Deliverer) take(organization uuid.UUID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mine[organization] {
+		return false
+	}
+	d.mine[organization] = true
+	return true
+}
+
+func (d *Deliverer) leave(organization uuid.UUID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.mine, organization)
+}
+
+// deliver claims an organization and delivers for it until there is nothing to do now.
+func (d *Deliverer) deliver(ctx context.Context, organization uuid.UUID) {
+	defer d.recover(organization)
+	if d.Store.Suspended(organization) {
+		_, _ = d.Store.PostponeWebhooks(ctx, organization, time.Time{}, time.Minute)
+		return
+	}
+	claim, err := d.Store.ClaimWebhooks(ctx, organization, d.holder, termLength)
+	switch err {
+	case nil:
+		newClaimed(d, claim).run(ctx)
+	case redisstore.ErrUnknownWebhook:
+		d.forget(ctx, organization)
+	case redisstore.ErrWebhooksClaimed: // its holder settles the queue
+	default:
+		_, _ = d.Store.PostponeWebhooks(ctx, organization, time.Time{}, pauseOnError)
+	}
+}
+
+// forget takes an organization without webhooks out of the queue. It looks again after it has set the entry, so that it does not
+// remove one for a webhook that was created meanwhile.
+func (d *Deliverer) forget(ctx context.Context, organization uuid.UUID) {
+	entry, err := d.Store.PostponeWebhooks(ctx, organization, time.Time{}, termLength)
+	if err != nil {
+		return
+	}
+	if _, err := d.Store.ClaimWebhooks(ctx, organization, d.holder, termLength); err == redisstore.ErrUnknownWebhook {
+		_ = d.Store.ForgetWebhooks(ctx, organization, entry)
+	}
+}
+
+// recover keeps a panic from ending the process.
+func (d *Deliverer) recover(organization uuid.UUID) {
+	if cause := recover(); cause != nil {
+		d.Log.Error("delivering webhooks panicked", "organization", organization, "cause", cause)
+	}
+}

@@ -1,0 +1,412 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"remit/redisstore"
+)
+
+// feed is an organization's feed of events, which grows.
+type feed struct {
+	mu     sync.Mutex
+	first  int64 // the oldest that is kept
+	newest int64
+}
+
+func (f *feed) grow(count int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.first, f.newest = max(f.first, 1), f.newest+count
+}
+
+func (f *feed) forgetTo(first int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.first = first
+}
+
+func (f *feed) after(_ context.Context, _ uuid.UUID, after int64, limit int) ([]Event, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var events []Event
+	for n := max(after+1, f.first); n <= f.newest && len(events) < limit; n++ {
+		eventType := "session.created"
+		if n%2 == 0 {
+			eventType = "session.ended"
+		}
+		events = append(events, Event{Number: n, Type: eventType, Data: fmt.Appendf(nil, `{"seq":%d,"occurred_at":"2026-11-21T08:20:00.120Z"}`, n)})
+	}
+	return events, nil
+}
+
+// receiver is what a webhook tells.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    map[int64]int // how often it accepted each event; 0 is the test event
+	ids    map[string]int64
+	refuse func(number int64) bool
+	asked  int
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{got: map[int64]int{}, ids: map[string]int64{}, refuse: func(int64) bool { return false }}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		var event struct {
+			Timestamp string `json:"timestamp"`
+			Data      struct {
+				Seq int64 `json:"seq"`
+			} `json:"data"`
+		}
+		if err != nil || json.Unmarshal(body, &event) != nil || event.Timestamp == "" {
+			t.Errorf("a body of %q", body)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		id, number := request.Header.Get("webhook-id"), event.Data.Seq
+		if known, found := r.ids[id]; found && known != number {
+			t.Errorf("%s stands for events %d and %d", id, known, number)
+		}
+		r.ids[id] = number
+		if r.asked++; r.refuse(number) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		r.got[number]++
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) refuses(refuse func(int64) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = refuse
+}
+
+// has says whether all of these events were accepted.
+func (r *receiver) has(numbers ...int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !slices.ContainsFunc(numbers, func(n int64) bool { return r.got[n] == 0 })
+}
+
+func (r *receiver) attempts() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+// organizationWithHooks is an organization with a webhook for each receiver, and a feed.
+type organizationWithHooks struct {
+	redis *miniredis.Miniredis
+	store *redisstore.Store
+	feed  feed
+	key   redisstore.APIKey
+	hooks []redisstore.Webhook
+}
+
+func newOrganizationWithHooks(t *testing.T, urls ...string) *organizationWithHooks {
+	t.Helper()
+	o := &organizationWithHooks{redis: miniredis.RunT(t), key: redisstore.APIKey{Organization: redisstore.NewRootID(), Hash: [32]byte{1}}}
+	var err error
+	if o.store, err = redisstore.Open(redisstore.Config{URL: "redis://" + o.redis.Addr()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.store.Close() })
+	if _, err := o.store.CreateOrganization(t.Context(), "", o.key, "acme", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range urls {
+		o.hook(t, url)
+	}
+	return o
+}
+
+func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) {
+	t.Helper()
+	organization := o.key.Organization.String()
+	o.redis.HSet("remit:oeh:{"+organization[len(organization)-4:]+"}:"+organization, "n", strconv.FormatInt(o.feed.newest, 10))
+	id := redisstore.NewID(o.key.Organization)
+	settings := redisstore.WebhookSettings{URL: url, Types: types, Secrets: []redisstore.WebhookSecret{SealSecret(nil, id, []byte("secret"))}}
+	w, err := o.store.CreateWebhook(t.Context(), o.key, id, settings, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.hooks = append(o.hooks, w)
+}
+
+// deliver runs a deliverer and returns what ends it.
+func (o *organizationWithHooks) deliver(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	d := New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), Events: o.feed.after, AllowPrivate: true})
+	var under sync.WaitGroup
+	under.Go(func() { d.Run(ctx) })
+	stop = func() {
+		cancel()
+		under.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// happen adds events to the feed, as whoever numbers them does.
+func (o *organizationWithHooks) happen(t *testing.T, count int64) {
+	t.Helper()
+	o.feed.grow(count)
+	if err := o.store.WakeWebhooks(t.Context(), o.key.Organization, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o *organizationWithHooks) deliveries(t *testing.T, hook int, status redisstore.Status) []redisstore.Delivery {
+	t.Helper()
+	all, err := o.store.Deliveries(t.Context(), o.key, o.hooks[hook].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(d redisstore.Delivery) bool { return d.Status != status })
+}
+
+func (o *organizationWithHooks) isQueueEmpty(t *testing.T) bool {
+	t.Helper()
+	return !o.redis.Exists("remit:wq")
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 20 s: %s", what)
+		}
+	}
+}
+
+func numbers(from, to int64) []int64 {
+	var all []int64
+	for n := from; n <= to; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+func TestEveryWantedEventArrivesOnceAndThenNothingIsLookedAt(t *testing.T) {
+	t.Parallel()
+	all, some := newReceiver(t), newReceiver(t)
+	o := newOrganizationWithHooks(t, all.URL)
+	o.feed.grow(3) // before the second one
+	o.hook(t, some.URL, "session.ended")
+	o.deliver(t)
+	o.happen(t, 297)
+	eventually(t, "all arrive", func() bool { return all.has(numbers(1, 300)...) && some.has(4, 300) })
+	eventually(t, "the queue is empty", func() bool { return o.isQueueEmpty(t) })
+	o.happen(t, 2)
+	eventually(t, "what comes later arrives", func() bool { return all.has(301, 302) && some.has(302) })
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	some.mu.Lock()
+	defer some.mu.Unlock()
+	if len(all.got) != 302 || all.asked != 302 || len(some.got) != 150 || some.asked != 150 {
+		t.Errorf("%d events with %d requests, and %d with %d", len(all.got), all.asked, len(some.got), some.asked)
+	}
+}
+
+func TestASignatureIsOfTheWebhooksSecret(t *testing.T) {
+	t.Parallel()
+	signed := make(chan bool, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		want := http.Header{}
+		var seconds int64
+		_, _ = fmt.Sscan(r.Header.Get("webhook-timestamp"), &seconds)
+		Sign(want, r.Header.Get("webhook-id"), time.Unix(seconds, 0), body, [][]byte{[]byte("secret")})
+		signed <- r.Header.Get("webhook-signature") == want.Get("webhook-signature") && time.Since(time.Unix(seconds, 0)) < time.Minute
+	}))
+	t.Cleanup(receiver.Close)
+	o := newOrganizationWithHooks(t, receiver.URL)
+	o.deliver(t)
+	o.happen(t, 1)
+	if !<-signed {
+		t.Error("the signature is another")
+	}
+}
+
+func TestAnEventThatIsRefusedDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.refuses(func(n int64) bool { return n == 1 })
+	o := newOrganizationWithHooks(t, r.URL)
+	at := time.Now()
+	o.redis.SetTime(at)
+	o.deliver(t)
+	o.happen(t, 1)
+	eventually(t, "the first waits", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) == 1 })
+	o.happen(t, 40)
+	o.redis.SetTime(at.Add(10 * time.Second)) // the first retry is due
+	eventually(t, "the others arrive", func() bool { return r.has(numbers(2, 41)...) })
+	r.refuses(func(int64) bool { return false })
+	o.redis.SetTime(at.Add(time.Hour))
+	eventually(t, "the first arrives", func() bool { return r.has(1) })
+}
+
+// A receiver that hangs has a webhook beside it that is told at once.
+func TestAReceiverThatHangsDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	done := make(chan struct{})
+	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
+	t.Cleanup(hanging.Close)
+	t.Cleanup(func() { close(done) })
+	healthy := newReceiver(t)
+	o := newOrganizationWithHooks(t, hanging.URL, healthy.URL)
+	o.deliver(t)
+	for n := range int64(5) {
+		o.happen(t, 1)
+		began := time.Now()
+		eventually(t, "the healthy one is told", func() bool { return healthy.has(n + 1) })
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("event %d took %s", n+1, took)
+		}
+	}
+}
+
+func TestAReceiverThatWasDownForADayGetsAllThatIsKept(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.refuses(func(int64) bool { return true })
+	o := newOrganizationWithHooks(t, r.URL)
+	at := time.Now()
+	o.redis.SetTime(at)
+	o.deliver(t)
+	o.happen(t, 20)
+	for range 23 {
+		before := r.attempts()
+		at = at.Add(time.Hour)
+		o.redis.SetTime(at)
+		o.happen(t, 20)
+		eventually(t, "it is tried again", func() bool { return r.attempts() > before })
+	}
+	r.refuses(func(int64) bool { return false })
+	o.redis.SetTime(at.Add(time.Hour - time.Minute))
+	eventually(t, "all arrive", func() bool { return r.has(numbers(1, 480)...) })
+	eventually(t, "none waits", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) == 0 })
+}
+
+func TestWhatIsRefusedForADayIsGivenUpAndCanBeSentByHand(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.refuses(func(int64) bool { return true })
+	o := newOrganizationWithHooks(t, r.URL)
+	at := time.Now()
+	o.redis.SetTime(at)
+	o.deliver(t)
+	o.happen(t, 1)
+	eventually(t, "it waits", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) == 1 })
+	o.redis.SetTime(at.Add(25 * time.Hour))
+	eventually(t, "it is given up", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryDead)) == 1 })
+	dead := o.deliveries(t, 0, redisstore.DeliveryDead)[0]
+	if dead.Answer != 503 || dead.Error == "" || dead.Attempts != 2 || !dead.Next.IsZero() {
+		t.Errorf("given up as %+v", dead)
+	}
+	r.refuses(func(int64) bool { return false })
+	if _, err := o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, dead.ID, at); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it arrives", func() bool { return r.has(1) })
+	if _, err := o.store.SendTest(t.Context(), o.key, o.hooks[0].ID, nil, at); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a test arrives", func() bool { return r.has(0) })
+}
+
+func TestEventsThatAreNoLongerKeptAreCounted(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	o := newOrganizationWithHooks(t, r.URL)
+	o.feed.grow(10)
+	o.feed.forgetTo(8)
+	o.deliver(t)
+	o.happen(t, 0)
+	eventually(t, "those that are kept arrive", func() bool { return r.has(8, 9, 10) })
+	eventually(t, "the others are counted", func() bool {
+		w, err := o.store.Webhook(t.Context(), o.key, o.hooks[0].ID)
+		return err == nil && w.Progress.Missed == 7
+	})
+}
+
+// Instances share the work. One that stops, and one that dies while it holds the claim, are replaced.
+func TestAnotherInstanceTakesOver(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	o := newOrganizationWithHooks(t, r.URL)
+	dead := redisstore.NewRootID()
+	if _, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, dead, termLength); err != nil {
+		t.Fatal(err)
+	}
+	stop := o.deliver(t)
+	o.happen(t, 5)
+	eventually(t, "it takes over from one that is dead", func() bool { return r.has(numbers(1, 5)...) })
+	stop()
+	o.deliver(t)
+	o.deliver(t)
+	o.happen(t, 100)
+	eventually(t, "the next ones take over", func() bool { return r.has(numbers(6, 105)...) })
+}
+
+func TestASecretThatCannotBeOpenedSendsNothing(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	o := newOrganizationWithHooks(t, r.URL)
+	id := o.hooks[0].ID
+	_, err := o.store.ChangeWebhook(t.Context(), o.key, id, nil, func(settings *redisstore.WebhookSettings) error {
+		settings.Secrets[0].Sealed = "sealed:" + base64.StdEncoding.EncodeToString(make([]byte, 60))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.deliver(t)
+	o.happen(t, 1)
+	eventually(t, "it is noted", func() bool {
+		waits := o.deliveries(t, 0, redisstore.DeliveryPending)
+		return len(waits) == 1 && waits[0].Error == cannotOpen
+	})
+	if r.attempts() != 0 {
+		t.Error("the receiver was asked")
+	}
+}
+
+func TestADeletedWebhookIsToldNothingMore(t *testing.T) {
+	t.Parallel()
+	gone, kept := newReceiver(t), newReceiver(t)
+	o := newOrganizationWithHooks(t, gone.URL, kept.URL)
+	o.deliver(t)
+	o.happen(t, 1)
+	eventually(t, "both are told", func() bool { return gone.has(1) && kept.has(1) })
+	if err := o.store.DeleteWebhook(t.Context(), o.key, o.hooks[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the queue is empty", func() bool { return o.isQueueEmpty(t) })
+	o.happen(t, 1)
+	eventually(t, "the other is told", func() bool { return kept.has(2) })
+	eventually(t, "the queue is empty again", func() bool { return o.isQueueEmpty(t) })
+	if gone.has(2) {
+		t.Error("the deleted one is told")
+	}
+}

@@ -1,0 +1,101 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/redisstore"
+)
+
+// loop delivers for one webhook. It waits for no other.
+type loop struct {
+	*Deliverer
+	organization uuid.UUID
+	claim        redisstore.WebhookClaim // its holder and term
+	stop         func()
+
+	mu      sync.Mutex
+	webhook redisstore.Webhook
+	unsure  bool      // about the progress: a report failed
+	quiet   time.Time // when a pass began that found nothing; zero after one that found something
+	later   time.Time // when the next retry is due, by this instance's clock; zero for none
+}
+
+func newLoop(c *claimed, w redisstore.Webhook, stop func()) *loop {
+	return &loop{Deliverer: c.Deliverer, organization: c.claim.Organization, claim: c.claim, stop: stop, webhook: w}
+}
+
+// update takes the settings as they are stored now, and the progress if it is not known. Between reports nobody else changes the
+// progress, and the store refuses a report that follows another.
+func (l *loop) update(w redisstore.Webhook) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.webhook.Settings = w.Settings
+	if l.unsure {
+		l.webhook.Progress, l.unsure = w.Progress, false
+	}
+}
+
+func (l *loop) current() (w redisstore.Webhook, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.webhook, !l.unsure
+}
+
+// idle returns when a pass began that found nothing, zero if the last one found something, and when the next retry is due.
+func (l *loop) idle() (since, later time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.quiet, l.later
+}
+
+func (l *loop) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if l.step(ctx) {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// step makes one pass, if the progress is known. It returns whether another may find something at once.
+func (l *loop) step(ctx context.Context) bool {
+	w, known := l.current()
+	if !known {
+		return false
+	}
+	began := time.Now()
+	p, err := l.pass(ctx, w)
+	if err == nil && !p.found() {
+		l.note(began, p.later)
+		return false
+	}
+	l.note(time.Time{}, p.later)
+	if err != nil {
+		return false
+	}
+	reached, err := l.Store.NoteDeliveries(ctx, l.claim, p.report)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.unsure = true
+		if errors.Is(err, redisstore.ErrUnknownWebhook) {
+			l.stop()
+		}
+		return false
+	}
+	l.webhook.Progress = reached
+	return true
+}
+
+func (l *loop) note(quiet, later time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.quiet, l.later = quiet, later
+}

@@ -1,0 +1,129 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/redisstore"
+)
+
+// claimed is an organization that this instance delivers for.
+type claimed struct {
+	*Deliverer
+	claim redisstore.WebhookClaim
+	loops map[uuid.UUID]*loop
+	under sync.WaitGroup
+	entry time.Time // in the queue, as this instance has set it
+	set   time.Time // when, by this instance's clock
+}
+
+func newClaimed(d *Deliverer, claim redisstore.WebhookClaim) *claimed {
+	return &claimed{Deliverer: d, claim: claim, loops: map[uuid.UUID]*loop{}}
+}
+
+// run runs the loops of the webhooks until none has anything to do now, the claim is lost or ctx ends.
+func (c *claimed) run(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	defer c.release()
+	defer c.under.Wait()
+	defer stop()
+	for renewed := time.Now(); ; {
+		settled, err := c.settle(ctx)
+		if settled || err == nil && c.follow(ctx) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(renewEvery):
+		}
+		began := time.Now()
+		renewal, err := c.Store.ClaimWebhooks(ctx, c.claim.Organization, c.holder, termLength)
+		switch {
+		case err == nil && renewal.Term == c.claim.Term:
+			c.claim, renewed = renewal, began
+		case err == nil, isLost(err), time.Since(renewed) > termLength:
+			return
+		}
+	}
+}
+
+func isLost(err error) bool {
+	return errors.Is(err, redisstore.ErrWebhooksClaimed) || errors.Is(err, redisstore.ErrUnknownWebhook)
+}
+
+// settle takes the organization out of the queue, or sets when it is due next, if every loop has found nothing since its entry was
+// set. Otherwise it sets the entry to the end of the term: what is numbered before that is seen by the loops, and what is numbered
+// later makes it due again.
+func (c *claimed) settle(ctx context.Context) (settled bool, err error) {
+	if next, quiet := c.quiet(); quiet {
+		return true, c.leaveQueue(ctx, next)
+	}
+	entry, err := c.Store.PostponeWebhooks(ctx, c.claim.Organization, time.Time{}, termLength)
+	if err == nil {
+		c.entry, c.set = entry, time.Now() // a pass that begins later sees what was numbered before
+	}
+	return false, err
+}
+
+func (c *claimed) leaveQueue(ctx context.Context, next time.Duration) error {
+	if next == 0 {
+		return c.Store.ForgetWebhooks(ctx, c.claim.Organization, c.entry)
+	}
+	_, err := c.Store.PostponeWebhooks(ctx, c.claim.Organization, c.entry, next)
+	return err
+}
+
+// quiet says whether every loop has found nothing in a pass that began after the entry was set, and after how long the first
+// retry is due: 0 for none.
+func (c *claimed) quiet() (next time.Duration, quiet bool) {
+	if c.set.IsZero() {
+		return 0, false
+	}
+	for _, l := range c.loops {
+		since, later := l.idle()
+		if since.IsZero() || !since.After(c.set) {
+			return 0, false
+		}
+		if wait := max(time.Until(later), time.Millisecond); !later.IsZero() && (next == 0 || wait < next) {
+			next = wait
+		}
+	}
+	return next, true
+}
+
+// follow starts, updates and ends loops as the claim's webhooks are now. It returns whether there are none.
+func (c *claimed) follow(ctx context.Context) (none bool) {
+	named := map[uuid.UUID]bool{}
+	for _, w := range c.claim.Webhooks {
+		named[w.ID] = true
+		if l := c.loops[w.ID]; l != nil {
+			l.update(w)
+			continue
+		}
+		running, stop := context.WithCancel(ctx)
+		l := newLoop(c, w, stop)
+		c.loops[w.ID] = l
+		c.under.Go(func() {
+			defer c.recover(c.claim.Organization)
+			l.run(running)
+		})
+	}
+	for id, l := range c.loops {
+		if !named[id] {
+			l.stop()
+			delete(c.loops, id)
+		}
+	}
+	return len(named) == 0
+}
+
+// release ends the claim, also when this instance is stopping, so that another can take over at once.
+func (c *claimed) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), renewEvery)
+	defer cancel()
+	_ = c.Store.ReleaseWebhooks(ctx, c.claim) // it ends by itself
+}

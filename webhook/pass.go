@@ -1,0 +1,204 @@
+package webhook
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"remit/redisstore"
+)
+
+const (
+	passSize    = 32  // attempts in a pass
+	feedPage    = 100 // events that are read at once
+	maxUnderWay = 8   // requests to one webhook
+	notKept     = "the event is no longer kept"
+	cannotOpen  = "the secret cannot be decrypted with this key encryption key"
+)
+
+// pass is what a loop does between two reports.
+type pass struct {
+	*loop
+	webhook  redisstore.Webhook
+	now      time.Time // by Redis's clock, when it began
+	began    time.Time // by this instance's
+	attempts []attempt
+	report   redisstore.DeliveryReport
+	waiting  int       // deliveries that waited when it began
+	later    time.Time // when the next retry is due, by this instance's clock
+}
+
+// attempt is one delivery of a pass. Its event is nil if the feed has it no more.
+type attempt struct {
+	delivery redisstore.Delivery
+	event    *Event
+}
+
+// pass attempts what is due and what is new. It reports nothing.
+func (l *loop) pass(ctx context.Context, w redisstore.Webhook) (*pass, error) {
+	size := passSize
+	if !w.Progress.Failing.IsZero() {
+		size = maxUnderWay // each may take requestTime
+	}
+	due, err := l.Store.DueDeliveries(ctx, l.organization, w.ID, size)
+	p := &pass{loop: l, webhook: w, now: due.Now, began: time.Now(), waiting: due.Waiting}
+	p.report = redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
+	if err != nil {
+		return p, err
+	}
+	if !due.Later.IsZero() {
+		p.later = p.began.Add(due.Later.Sub(due.Now))
+	}
+	if err := p.takeDue(ctx, due.Due); err != nil {
+		return p, err
+	}
+	if err := p.takeNew(ctx, p.room(len(due.Due))); err != nil {
+		return p, err
+	}
+	if err := p.attemptAll(ctx); err != nil {
+		return p, err
+	}
+	p.judge()
+	return p, nil
+}
+
+// found says whether there is anything to report.
+func (p *pass) found() bool { return len(p.attempts) > 0 || p.report.Reached != p.report.Found }
+
+// isFailing says whether every attempt of the last pass failed.
+func (p *pass) isFailing() bool { return !p.webhook.Progress.Failing.IsZero() }
+
+// room returns how many new events the pass may take: as many as may wait if they all fail. A webhook that fails gets one with
+// each pass that retries something, so that one event which its receiver refuses does not hold up the others.
+func (p *pass) room(due int) int {
+	room := min(passSize, redisstore.MostPending-p.waiting)
+	switch {
+	case !p.isFailing():
+		return room
+	case due == 0 && p.waiting > 0:
+		return 0
+	}
+	return min(room, 1)
+}
+
+// takeDue takes deliveries that are due, with their events.
+func (p *pass) takeDue(ctx context.Context, due []redisstore.Delivery) error {
+	for _, d := range due {
+		event, err := p.eventOf(ctx, d)
+		if err != nil {
+			return err
+		}
+		p.attempts = append(p.attempts, attempt{d, event})
+	}
+	return nil
+}
+
+func (p *pass) eventOf(ctx context.Context, d redisstore.Delivery) (*Event, error) {
+	if d.Event == 0 {
+		return testEvent(d), nil
+	}
+	found, err := p.Events(ctx, p.organization, d.Event-1, 1)
+	if err != nil || len(found) == 0 || found[0].Number != d.Event {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// takeNew takes new events that the webhook wants, at most so many, and moves the position behind them and those it does not want.
+func (p *pass) takeNew(ctx context.Context, room int) error {
+	if room <= 0 {
+		return nil
+	}
+	events, err := p.Events(ctx, p.organization, p.report.Found.Position, feedPage)
+	for _, e := range events {
+		if room == 0 {
+			break
+		}
+		reached := &p.report.Reached
+		reached.Missed += e.Number - reached.Position - 1
+		reached.Position = e.Number
+		if p.webhook.Settings.Wants(e.Type) {
+			room--
+			id := redisstore.DeliveryID(p.webhook.ID, e.Number)
+			p.attempts = append(p.attempts, attempt{redisstore.Delivery{ID: id, Event: e.Number, Type: e.Type, Created: p.clock()}, &e})
+		}
+	}
+	return err
+}
+
+// attemptAll makes the attempts, a few at once. If ctx ends meanwhile, none counts.
+func (p *pass) attemptAll(ctx context.Context) error {
+	secrets, err := open(p.Encryption, p.webhook, p.clock())
+	most := maxUnderWay
+	if p.isFailing() {
+		most = 1
+	}
+	turns := make(chan struct{}, most)
+	p.report.Outcomes = make([]redisstore.Delivery, len(p.attempts))
+	var under sync.WaitGroup
+	for i, a := range p.attempts {
+		p.report.Outcomes[i] = p.outcome(a, result{failed: "the service failed"}) // unless it does not
+		turns <- struct{}{}
+		under.Go(func() {
+			defer func() { <-turns }()
+			defer p.recover(p.organization)
+			if err != nil {
+				p.report.Outcomes[i] = p.outcome(a, result{failed: cannotOpen})
+				return
+			}
+			p.report.Outcomes[i] = p.outcome(a, p.attempt(ctx, a, secrets))
+		})
+	}
+	under.Wait()
+	return ctx.Err()
+}
+
+// clock returns the time by Redis's clock.
+func (p *pass) clock() time.Time { return p.now.Add(time.Since(p.began)) }
+
+func (p *pass) attempt(ctx context.Context, a attempt, secrets [][]byte) result {
+	if a.event == nil {
+		return result{failed: notKept}
+	}
+	body, err := p.bodyOf(ctx, *a.event)
+	if err != nil {
+		return result{failed: "the event cannot be written"}
+	}
+	return p.sender.send(ctx, request{p.webhook.Settings.URL, a.delivery.ID.String(), body, secrets})
+}
+
+// outcome returns a delivery after an attempt.
+func (p *pass) outcome(a attempt, r result) redisstore.Delivery {
+	d, now := a.delivery, p.clock()
+	if d.First.IsZero() {
+		d.First = now.Add(-r.took)
+	}
+	d.Attempts++
+	d.Last, d.Took, d.Answer, d.Error, d.Next = now, r.took, r.status, r.failed, time.Time{}
+	if r.failed == "" {
+		d.Status = redisstore.DeliveryDelivered
+		return d
+	}
+	d.Status = redisstore.DeliveryDead
+	if next, again := nextAttempt(d.First, now, d.Attempts); again && a.event != nil {
+		d.Status, d.Next = redisstore.DeliveryPending, next
+	}
+	return d
+}
+
+// judge notes whether the webhook fails now. The first success after failures makes everything due that waits.
+func (p *pass) judge() {
+	if len(p.attempts) == 0 {
+		return
+	}
+	for _, d := range p.report.Outcomes {
+		if d.Status == redisstore.DeliveryDelivered {
+			p.report.Reached.Failing = time.Time{}
+			p.report.Hurry = p.isFailing()
+			return
+		}
+	}
+	if !p.isFailing() {
+		p.report.Reached.Failing = p.clock()
+	}
+}

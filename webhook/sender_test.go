@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestASuccessIsA2xxOnly(t *testing.T) {
+	t.Parallel()
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/endless":
+			for {
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return
+				}
+			}
+		case "/redirect":
+			http.Redirect(w, r, "/204", http.StatusTemporaryRedirect)
+		case "/reset":
+			panic(http.ErrAbortHandler)
+		case "/headers":
+			w.Header().Set("Filler", strings.Repeat("a", maxResponseHeader))
+		case "/204":
+			w.WriteHeader(http.StatusNoContent)
+		case "/500":
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	for _, test := range []struct {
+		path, failed string
+		status       int
+	}{
+		{"/", "", 200}, {"/204", "", 204}, {"/endless", "", 200}, {"/500", "the receiver did not answer 2xx", 500},
+		{"/redirect", "the receiver redirects, which is not followed", 307}, {"/reset", "the connection failed", 0},
+		{"/headers", "the connection failed", 0},
+	} {
+		t.Run(test.path[1:], func(t *testing.T) {
+			t.Parallel()
+			got := newSender(true, nil).send(t.Context(), request{url: receiver.URL + test.path, id: "id", body: []byte("{}")})
+			if got.failed != test.failed || got.status != test.status {
+				t.Errorf("%d %q, want %d %q", got.status, got.failed, test.status, test.failed)
+			}
+		})
+	}
+}
+
+// loopbackNames is a resolver in which every name has the address 127.0.0.1, as one that was rebound has it.
+func loopbackNames(t *testing.T) *net.Resolver {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	go func() {
+		query := make([]byte, 512)
+		for {
+			n, from, err := server.ReadFrom(query)
+			if err != nil {
+				return
+			}
+			_, _ = server.WriteTo(loopbackAnswer(query[:n]), from)
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}
+
+// loopbackAnswer answers a DNS query (RFC 1035 §4.1) for A with 127.0.0.1, and for anything else with nothing.
+func loopbackAnswer(query []byte) []byte {
+	end := 12 // behind the header
+	for end < len(query) && query[end] != 0 {
+		end += int(query[end]) + 1
+	}
+	end += 5 // the root, the type and the class
+	answer := append([]byte{}, query[:end]...)
+	answer[2], answer[3] = 0x81, 0x80
+	copy(answer[4:12], []byte{0, 1, 0, 0, 0, 0, 0, 0})
+	if query[end-3] == 1 {
+		answer[7] = 1
+		answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1)
+	}
+	return answer
+}
+
+// Every spelling of this machine's own address, and every name that has it, is refused where the socket connects, before a byte is
+// sent.
+func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int64
+	receiver := httptest.NewUnstartedServer(http.NotFoundHandler())
+	receiver.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }
+	receiver.Start()
+	t.Cleanup(receiver.Close)
+	_, port, err := net.SplitHostPort(receiver.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver := loopbackNames(t)
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "127.1", "2130706433", "0x7f000001",
+		"017700000001", "0177.0.0.1", "127.000.000.001", "[64:ff9b::7f00:1]", "rebound.example", "169.254.169.254",
+	} {
+		got := newSender(false, resolver).send(t.Context(), request{url: "http://" + host + ":" + port + "/", body: []byte("{}")})
+		if got.failed != errPrivateAddress.Error() && got.failed != "the host cannot be resolved" {
+			t.Errorf("%s: %d %q", host, got.status, got.failed)
+		}
+	}
+	if count := connections.Load(); count != 0 {
+		t.Errorf("%d connections", count)
+	}
+	got := newSender(true, resolver).send(t.Context(), request{url: "http://rebound.example:" + port + "/", body: []byte("{}")})
+	if got.status != http.StatusNotFound {
+		t.Errorf("where it is allowed: %d %q", got.status, got.failed)
+	}
+}
+
+func TestTheEnvironmentsProxyIsIgnored(t *testing.T) {
+	t.Parallel()
+	for _, allowPrivate := range []bool{true, false} {
+		if transport := newSender(allowPrivate, nil).client.Transport.(*http.Transport); transport.Proxy != nil {
+			t.Error("requests may go through a proxy")
+		}
+	}
+}
+
+func TestTheTimeOfARequestIsBounded(t *testing.T) {
+	t.Parallel()
+	done := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
+	t.Cleanup(receiver.Close)
+	t.Cleanup(func() { close(done) })
+	s := newSender(true, nil)
+	s.most = 50 * time.Millisecond
+	got := s.send(t.Context(), request{url: receiver.URL, body: []byte("{}")})
+	if got.failed != "the receiver did not answer in time" || got.took > 5*time.Second {
+		t.Errorf("%q after %s", got.failed, got.took)
+	}
+}
