@@ -105,6 +105,7 @@ func (s *Server) routes() *router.Router {
 	s.transactionRoutes(r)
 	s.leaseRoutes(r)
 	s.budgetRoutes(r)
+	s.usageRoutes(r)
 	s.sessionRoutes(r)
 	s.sessionRequestRoutes(r)
 	return r.router
