@@ -47,7 +47,8 @@ local kind = 'd' -- the one field more that is read: see include/action_types.lu
 if scope ~= '' then
   local space = string.find(scope, ' ', 1, true)
   if space then
-    scope, kind = string.sub(scope, 1, space - 1), 't:' .. string.sub(scope, space + 1)
+    kind = 't:' .. string.sub(scope, space + 1)
+    scope = string.sub(scope, 1, space - 1)
   end
 end
 

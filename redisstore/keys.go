@@ -161,7 +161,7 @@ func (k keyspace) outcomeIn(cell uint16, digest string) string {
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
 func (k keyspace) suspended() string              { return k.prefix + "k:suspended" }
-func (k keyspace) folding() string                   { return k.prefix + "k:folding" }
+func (k keyspace) folding() string                { return k.prefix + "k:folding" }
 func (k keyspace) bootstrap() string              { return k.prefix + "k:bootstrap" }
 
 // keysOf returns the keys of many objects.

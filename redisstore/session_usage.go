@@ -88,10 +88,10 @@ func typeNamed(name string) string {
 }
 
 // storedType is the inverse of typeNamed, as scripts take it.
-func storedType(actionType string) string { return oneLine.Replace(actionType) }
+func storedType(actionType string) string { return inOneLine.Replace(actionType) }
 
-// oneLine does what include/one_line.lua does.
-var oneLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+// inOneLine does what include/one_line.lua does.
+var inOneLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 
 // withType returns what a script takes as the scope of a charge: the scope, and behind a space the action type.
 func (c Charge) withType() string {

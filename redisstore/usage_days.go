@@ -8,19 +8,23 @@ import (
 	"remit/money"
 )
 
-// amounts are actions and their value. Both may be below 0: what a day gave back of what was used on an earlier day.
-type amounts struct {
+// usedAmounts are actions and their value. Both may be below 0: what a day gave back of what was used on an earlier day.
+type usedAmounts struct {
 	actions int64
 	value   money.MicroUSD
 }
 
-func (a amounts) plus(b amounts) amounts { return amounts{a.actions + b.actions, a.value + b.value} }
-func (a amounts) minus(b amounts) amounts { return amounts{a.actions - b.actions, a.value - b.value} }
+func (a usedAmounts) plus(b usedAmounts) usedAmounts {
+	return usedAmounts{a.actions + b.actions, a.value + b.value}
+}
+func (a usedAmounts) minus(b usedAmounts) usedAmounts {
+	return usedAmounts{a.actions - b.actions, a.value - b.value}
+}
 
 // dayUsage is what was used on one day, by action type as it is stored; untyped is the rest of all.
 type dayUsage struct {
-	all     amounts
-	byIndex map[string]amounts
+	all     usedAmounts
+	byIndex map[string]usedAmounts
 }
 
 // allTypes is the index of all action types together in a day; see include/fold_usage.lua.
@@ -29,7 +33,7 @@ const allTypes = "t"
 // readDay reads the text of a day.
 func readDay(text string) (dayUsage, error) {
 	words := strings.Fields(text)
-	d := dayUsage{byIndex: map[string]amounts{}}
+	d := dayUsage{byIndex: map[string]usedAmounts{}}
 	if len(words)%3 != 0 {
 		return d, fmt.Errorf("%w: %q is no day's usage", errReply, text)
 	}
@@ -38,7 +42,7 @@ func readDay(text string) (dayUsage, error) {
 		if err != nil {
 			return d, err
 		}
-		used := amounts{numbers[0], money.MicroUSD(numbers[1])}
+		used := usedAmounts{numbers[0], money.MicroUSD(numbers[1])}
 		if words[i] == allTypes {
 			d.all = used
 		} else {
@@ -49,7 +53,7 @@ func readDay(text string) (dayUsage, error) {
 }
 
 // untyped is what was used without an action type.
-func (d dayUsage) untyped() amounts {
+func (d dayUsage) untyped() usedAmounts {
 	rest := d.all
 	for _, used := range d.byIndex {
 		rest = rest.minus(used)

@@ -62,7 +62,7 @@ func (s *Store) UsageReport(ctx context.Context, key APIKey, q UsageQuery) ([]Us
 		return nil, err
 	}
 	defer release()
-	report := usageReport{Store: s, flow: f, query: q, lines: map[UsageLine]amounts{}}
+	report := usageReport{Store: s, flow: f, query: q, lines: map[UsageLine]usedAmounts{}}
 	if err := report.read(ctx, agents); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ type usageReport struct {
 	query UsageQuery
 
 	mu    sync.Mutex
-	lines map[UsageLine]amounts
+	lines map[UsageLine]usedAmounts
 }
 
 // read folds the sessions first, so that the days of the agents contain all that was used before.
@@ -187,7 +187,7 @@ func (u usageRecord) nameOf(index string) string {
 }
 
 // count adds to the line of the groups that the report tells apart.
-func (r *usageReport) count(line UsageLine, used amounts, sign int64) {
+func (r *usageReport) count(line UsageLine, used usedAmounts, sign int64) {
 	key := UsageLine{}
 	for _, group := range r.query.Groups {
 		switch group {
@@ -201,14 +201,14 @@ func (r *usageReport) count(line UsageLine, used amounts, sign int64) {
 			key.ActionType = line.ActionType
 		}
 	}
-	r.lines[key] = r.lines[key].plus(amounts{sign * used.actions, money.MicroUSD(sign) * used.value})
+	r.lines[key] = r.lines[key].plus(usedAmounts{sign * used.actions, money.MicroUSD(sign) * used.value})
 }
 
 // sorted returns the lines in the order of their groups, without those that come to nothing.
 func (r *usageReport) sorted() []UsageLine {
 	lines := make([]UsageLine, 0, len(r.lines))
 	for line, used := range r.lines {
-		if used != (amounts{}) {
+		if used != (usedAmounts{}) {
 			line.ActionCount, line.Value = used.actions, used.value
 			lines = append(lines, line)
 		}

@@ -222,8 +222,8 @@ func TestAnAgentTells256TypesApart(t *testing.T) {
 
 func TestAReportHasABoundedNumberOfLines(t *testing.T) {
 	t.Parallel()
-	report := usageReport{query: everyDay(BySession), lines: map[UsageLine]amounts{}}
-	record := usageRecord{days: map[int]dayUsage{1: {all: amounts{1, 1}}}}
+	report := usageReport{query: everyDay(BySession), lines: map[UsageLine]usedAmounts{}}
+	record := usageRecord{days: map[int]dayUsage{1: {all: usedAmounts{1, 1}}}}
 	for i := range 2 * MaxUsageLines {
 		if err := report.add(record, uuid.Nil, uuid.New(), 1); err != nil {
 			t.Fatalf("line %d: %v", i, err)

@@ -44,20 +44,20 @@ func TestAQueryOfUsageIsChecked(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		for query, field := range map[string]string{
-			"from=2026-13-01":                    "from",
-			"from=yesterday":                     "from",
-			"from=1969-12-31":                    "from",
-			"to=":                                "to",
-			"from=2026-02-02&to=2026-02-01":      "to",
-			"from=2025-01-01&to=2026-02-05":      "to",
-			"group_by=month":                     "group_by",
-			"group_by=":                          "group_by",
-			"group_by=day,day":                   "group_by",
-			"group_by=day,agent,session":         "group_by",
-			"agent_id=me":                        "agent_id",
-			"format=xml":                         "format",
-			"limit=3":                            "limit",
-			"format=csv&format=csv":              "format",
+			"from=2026-13-01":               "from",
+			"from=yesterday":                "from",
+			"from=1969-12-31":               "from",
+			"to=":                           "to",
+			"from=2026-02-02&to=2026-02-01": "to",
+			"from=2025-01-01&to=2026-02-05": "to",
+			"group_by=month":                "group_by",
+			"group_by=":                     "group_by",
+			"group_by=day,day":              "group_by",
+			"group_by=day,agent,session":    "group_by",
+			"agent_id=me":                   "agent_id",
+			"format=xml":                    "format",
+			"limit=3":                       "limit",
+			"format=csv&format=csv":         "format",
 		} {
 			refused := w.get("/v1/usage?"+query, asKey(w.key)).is(400)
 			refused.has(fields{"code": "invalid_request"})

@@ -10,4 +10,4 @@ if not type_index then
     type_index, type_n, type_v = string.match(redis.call('HGET', session, kind) or '0 0 0 ', '^(%d+) (%-?%d+) (%-?%d+) ')
   end
 end
-local type_text = string.format('%d %.0f %.0f %d', type_index, type_n + count, type_v + value, d)
+local type_text = string.format('%d %d %d %d', type_index, type_n + count, type_v + value, d)

@@ -20,6 +20,6 @@ local function count_type(session, name, n, v)
     end
   end
   local day = redis.call('HGET', session, 'd') or 0
-  redis.call('HSET', session, 't:' .. name, string.format('%d %.0f %.0f %d', index or 0, (type_n or 0) + n, (type_v or 0) + v, day))
+  redis.call('HSET', session, 't:' .. name, string.format('%d %d %d %d', index or 0, (type_n or 0) + n, (type_v or 0) + v, day))
   return name, grown
 end

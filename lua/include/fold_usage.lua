@@ -11,7 +11,8 @@ local function add_usage(text, changes)
   local function add(index, n, v)
     local before = sums[index]
     if not before then
-      before, order[#order + 1] = {0, 0}, index
+      before = {0, 0}
+      order[#order + 1] = index
     end
     sums[index] = {before[1] + n, before[2] + v}
   end
