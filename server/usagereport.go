@@ -92,7 +92,6 @@ var usageColumns = map[redisstore.UsageGroup]string{
 // answerUsageCSV writes a report as RFC 4180 has it.
 func answerUsageCSV(ctx *fasthttp.RequestCtx, q usageQuery, lines []redisstore.UsageLine) error {
 	ctx.Response.Header.SetContentType("text/csv; charset=utf-8; header=present")
-	ctx.Response.Header.Set(fasthttp.HeaderContentDisposition, `attachment; filename="usage.csv"`)
 	table := csv.NewWriter(ctx.Response.BodyWriter())
 	table.UseCRLF = true
 	cells := make([]string, 0, mostUsageGroups+2)
