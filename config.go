@@ -32,7 +32,7 @@ func (c *serve) serverConfig(log *slog.Logger, listens net.Addr) (server.Config,
 
 func (c *serve) openStore(url string, tracer trace.Tracer) (*redisstore.Store, error) {
 	return redisstore.Open(redisstore.Config{
-		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept,
+		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept, UsageKept: c.UsageKept,
 		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
 		Quotas: c.Quotas, Rates: c.rates(),
 		FollowsSuspensions: true, Tracer: tracer, RenderEvent: server.RenderEvent,

@@ -26,6 +26,7 @@ type serve struct {
 	FamilyLifetime      time.Duration  `default:"2160h" help:"Maximum lifetime of a refresh token family, however often it is refreshed (1h to 87600h)."`
 	Retention           time.Duration  `default:"168h" help:"How long sessions and transactions stay readable after they end."`
 	EventsKept          int            `default:"1000" help:"Approximate number of events kept in each agent's audit trail (1 to 1000000)."`
+	UsageKept           time.Duration  `default:"9600h" help:"How long the usage of each day stays readable, in whole days (24h to 87600h)."`
 	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it."`
 	DefaultMaxValueUSD  money.MicroUSD `name:"default-max-value-usd" default:"100" help:"max_value_usd of a session created without it."`
 	DefaultExpiresAfter time.Duration  `name:"default-expires-in" default:"1h" help:"Lifetime of a session created without expires_in_seconds."`
@@ -44,6 +45,8 @@ func (c *serve) Validate() error {
 		return errors.New("--retention must be at least 1s")
 	case c.EventsKept < 1 || c.EventsKept > 1_000_000:
 		return errors.New("--events-kept must be from 1 to 1000000")
+	case c.UsageKept < 24*time.Hour || c.UsageKept > 10*365*24*time.Hour || c.UsageKept%(24*time.Hour) != 0:
+		return errors.New("--usage-kept must be from 24h to 87600h, in whole days")
 	case c.DefaultMaxActions < 1 || c.DefaultMaxActions > 1_000_000_000:
 		return errors.New("--default-max-actions must be from 1 to 1000000000")
 	case c.DefaultExpiresAfter < time.Second || c.DefaultExpiresAfter > 30*24*time.Hour || c.DefaultExpiresAfter%time.Second != 0:

@@ -48,6 +48,9 @@ func (s *service) followRedis(ctx context.Context) {
 	go poll(ctx, settingsPoll, s.settings.read, func(cause error) {
 		s.log.Warn("suspensions could not be read; keeping the previous ones", "cause", cause)
 	})
+	go poll(ctx, s.store.FoldPause(), s.store.FoldUsage, func(cause error) {
+		s.log.Warn("usage could not be folded; trying again", "cause", cause)
+	})
 	if !s.keys.InRedis() {
 		return
 	}

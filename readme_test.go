@@ -60,6 +60,10 @@ var continued = map[string][]string{
 		`"action_count":2,"max_actions":2,"value_used_usd":0.38`, `"dry_run":true}`, `"would_refuse":"max_value_usd"}`, `"observed_refusals":1`,
 		`"max_value_usd":5,"value_used_usd":3,`, `"enforcement":"enforce","observed_refusals":1}`,
 	},
+	"docs/usage.md": {
+		`[{"action_type":"llm.call","action_count":1,"value_usd":0.37}]`, `"action_type":"llm.call","action_count":1,"value_usd":0.37}]`,
+		"agent_id,action_count,value_usd",
+	},
 	"docs/suspension.md": {
 		`"suspension_reason":"it loops"`, `"code":"agent_suspended"`, `{"suspended":1}`, `{"resumed":1}`, `"name":"scout","scopes":["read"]`,
 	},

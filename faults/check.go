@@ -17,6 +17,8 @@ type Session struct {
 	Held       money.MicroUSD `json:"value_held_usd"`
 	MaxValue   money.MicroUSD `json:"max_value_usd"`
 	Status     string         `json:"status"`
+
+	Delegated *money.MicroUSD `json:"value_delegated_usd"` // nil for a session that never had children
 }
 
 // Stored is what the service has stored at the end of a scenario.
@@ -25,6 +27,8 @@ type Stored struct {
 	Missing      []string            // sessions whose creation was acknowledged but that do not exist
 	Transactions map[string]string   // status by id
 	Live         map[string][]string // active refresh tokens by family
+	Usage        map[string]Used     // of the organization, by session
+	ByType       map[string]Used     // the sum of each session's own usage
 }
 
 // Check compares the history with what is stored, and returns every violation. It changes neither.

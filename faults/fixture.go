@@ -121,9 +121,12 @@ func refresh(token string) Request {
 
 // ChargeSession returns a request of the agent to charge the session.
 func ChargeSession(a *Agent, session string, actions int64, value money.MicroUSD) Request {
+	body := object{"count": actions, "value_usd": value}
+	if actions%2 == 0 {
+		body["action_type"] = fmt.Sprintf("call %d", value%3)
+	}
 	return Request{Call: Call{Kind: Charge, Session: session, Effect: Effect{Actions: actions, Used: value}},
-		Method: http.MethodPost, Path: "/sessions/" + session + "/actions", Token: a.Access,
-		Body: object{"count": actions, "value_usd": value}}
+		Method: http.MethodPost, Path: "/sessions/" + session + "/actions", Token: a.Access, Body: body}
 }
 
 // nothing keeps credentials out of the history, because tests print it.
@@ -181,7 +184,8 @@ func (w *Fixture) UseRevoked(c *Caller, instance string) (unanswered int) {
 
 // Stored reads from the instance everything whose creation was acknowledged.
 func (w *Fixture) Stored(c *Caller, instance string) (Stored, error) {
-	stored := Stored{Sessions: map[string]Session{}, Transactions: map[string]string{}, Live: map[string][]string{}}
+	stored := Stored{Sessions: map[string]Session{}, Transactions: map[string]string{}, Live: map[string][]string{},
+		Usage: map[string]Used{}, ByType: map[string]Used{}}
 	r := reader{caller: c, instance: instance, key: w.APIKey}
 	for _, id := range w.sessions {
 		var s Session
@@ -191,6 +195,7 @@ func (w *Fixture) Stored(c *Caller, instance string) (Stored, error) {
 			stored.Missing = append(stored.Missing, id)
 		}
 	}
+	r.readUsage(&stored)
 	for _, id := range w.transactions {
 		var transaction struct{ Status string }
 		if r.get("/v1/transactions/"+id, &transaction) {

@@ -36,6 +36,9 @@ func effectOf(body any) Effect {
 func (w *worker) settle(session, lease string, granted Effect) {
 	actions, value := w.random.Int64N(granted.Actions+1), money.MicroUSD(w.random.Int64N(int64(granted.Held)+1))
 	body := object{"action_count": actions, "value_used_usd": value}
+	if w.random.IntN(2) == 0 {
+		body["by_action_type"] = object{"call 1": object{"action_count": actions, "value_usd": value}}
+	}
 	renews := w.random.IntN(4) == 0
 	var renewal object
 	if renews {

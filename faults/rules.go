@@ -25,6 +25,7 @@ const (
 	RuleConns      Rule = "connections leaked"
 	RuleFiles      Rule = "file descriptors leaked"
 	RuleExit       Rule = "an instance did not stop cleanly"
+	RuleUsage      Rule = "usage differs from its session"
 	RulePart       Rule = "a part of a limit that was set aside did not come back"
 )
 

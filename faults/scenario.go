@@ -188,7 +188,7 @@ func (s *Scenario) Violations() []Violation {
 	if err != nil {
 		out = append(out, violationOf(RuleUnread, "what is stored", "%v", err))
 	} else {
-		out = append(out, Check(s.History.Calls(), stored)...)
+		out = append(append(out, Check(s.History.Calls(), stored)...), checkUsage(stored)...)
 	}
 	for _, took := range s.recovery {
 		if took > RecoveryLimit {

@@ -20,7 +20,8 @@
 -- ARGV[7] = lifetime              ms that it may be pending, and holds
 -- ARGV[8] = retention             ms that it stays readable after that
 -- ARGV[9] = audit                 see include/audit.lua
--- ARGV[10] = first_field          and what follows it: names and values of what the transaction only keeps
+-- ARGV[10] = first_field          and what follows it: names and values of what the transaction only keeps, the first the
+--                                 action type
 --
 -- Arguments: three name the caller, the others are stored or bound what is stored; packing would only hide them.
 --
@@ -39,6 +40,7 @@
 --         {'agent_limit', limit, at}            as charge_session.lua; nothing was counted or held
 -- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD and PEXPIRE holds, session_transactions, agent_transactions and
 -- agent_holds; HSET agent; PEXPIRE agent_sessions; XADD events
+--@include action_types
 --@include audit
 --@include agent_day
 --@include agent_limit_notes
@@ -47,6 +49,7 @@
 --@include due_in_agent
 --@include flags
 --@include observe
+--@include one_line
 local agent, session, holds, transaction, session_transactions, agent_transactions, agent_sessions, events, agent_holds = unpack(KEYS)
 local organization_id, agent_id, caller_family, session_id, transaction_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
@@ -55,10 +58,11 @@ local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]
 --@block agent_caller
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv, r, mp, hd = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv', 'r', 'mp', 'hd'))
+local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv, r, mp, hd, d = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv', 'r', 'mp', 'hd', 'd'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
+--@block refuse_day_over a=a d=d
 --@block refuse_agent_holds_due
 local flags = w or ''
 --@block refuse_inactive
@@ -90,8 +94,10 @@ local created, expires = string.format('%d', now), string.format('%d', now + lif
 local sequence = string.format('%d', (q or 0) + 1)
 redis.call('HSET', session, 'n', string.format('%d', used_n), 'h', string.format('%d', h + value), 'q', sequence,
   'hx', string.format('%d', math.min(tonumber(hx or math.huge), now + lifetime)))
+local action_type = (unpack(ARGV, 11))
+local typed = count_type(session, one_line(action_type), 1, 0)
 redis.call('HSET', transaction, 'a', agent_id, 's', session_id, 'q', sequence, 'st', 'pending', 'hv', value,
-  'b', created, 'x', expires, first_field, unpack(ARGV, 11))
+  'b', created, 'x', expires, 'ut', typed == '' and '0' or '1', first_field, unpack(ARGV, 11))
 redis.call('ZADD', holds, expires, transaction_id .. value)
 local member = string.sub(transaction_id, 1, 14)
 redis.call('ZADD', session_transactions, 0, member)

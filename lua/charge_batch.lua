@@ -8,11 +8,12 @@
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = agent_id         16 bytes
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
--- ARGV[4] = charges          lines of '<count> <value in micro-USD> <scope>', the scope empty for none
+-- ARGV[4] = charges          lines of '<count> <value in micro-USD> <scope>', the scope empty for none; with an action
+--                            type a space and the type follow
 -- ARGV[5] = audit            see include/audit.lua
 --
--- Reply:  {'ok', outcomes}  an array with a reply for each charge: ok, scope_not_held, limit or agent_limit, as
---                           charge_session.lua returns them
+-- Reply:  {'ok', outcomes, grown}  an array with a reply for each charge: ok, scope_not_held, limit or agent_limit, as
+--                           charge_session.lua returns them; and the bytes that new action types take, '0' for none
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
@@ -22,6 +23,7 @@
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
 -- Writes: HSET session and agent; XADD events for what is first observed
+--@include action_types
 --@include audit
 --@include agent_limit_notes
 --@include agent_limits
@@ -34,10 +36,11 @@ local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 --@block either_caller_with_both
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r, mp = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r', 'mp'))
+local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r, mp, d = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r', 'mp', 'd'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
+--@block refuse_day_over a=a d=d
 --@block refuse_agent_holds_due
 local flags = w or ''
 --@block refuse_inactive
@@ -53,8 +56,8 @@ if r and string.find(r, 'c', 1, true) then -- as block/show_delegated.lua
   local s_dn, s_dv = unpack(redis.call('HMGET', session, 'dn', 'dv'))
   delegated_n, leased, gb = tonumber(s_dn), leased + s_dv, gb .. ' ' .. s_dn .. ' ' .. s_dv
 end
-local outcomes, observed, restricted = {}, 0, agent_restricted
-for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
+local outcomes, observed, restricted, types = {}, 0, agent_restricted, {}
+for count, value, scope, kind in string.gmatch(charges, '(%d+) (%d+) (%S*) ?([^\n]*)\n') do
   local over_p = mp and value + 0 > mp + 0 and 'max_value_usd_per_action'
   local over_n, over_v = used_n + count > max_n and 'max_actions', used_v + value + held > max_v and limit
   local over, outcome, counted, limited, at, over_day, over_minute = over_p or over_n or over_v, nil, nil, nil, nil, nil, nil
@@ -73,6 +76,8 @@ for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
     outcome = {'agent_limit', limited, at}
   else
     used_n, used_v, restricted = used_n + count, used_v + value, counted or restricted
+    local typed = types[kind] or {n = 0, v = 0}
+    types[kind] = {n = typed.n + count, v = typed.v + value}
     if limited then
       note_agent_limit(agent, events, audit, now, limited)
     end
@@ -91,10 +96,17 @@ end
 if used_n > tonumber(n) then
   redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v))
 end
+local grown = 0
+for kind, typed in pairs(types) do
+  if kind ~= '' then
+    local _, type_grown = count_type(session, kind, typed.n, typed.v)
+    grown = grown + type_grown
+  end
+end
 if observed > 0 then
   count_observed(session, observed)
 end
 if restricted ~= agent_restricted then
   redis.call('HSET', agent, 'restricted', restricted)
 end
-return {'ok', outcomes}
+return {'ok', outcomes, string.format('%d', grown)}

@@ -9,7 +9,7 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = count            actions
 -- ARGV[5] = value            micro-USD
--- ARGV[6] = scope            that the session must hold, '' for none
+-- ARGV[6] = scope            that the session must hold, '' for none; with an action type a space and the type follow
 -- ARGV[7] = audit            see include/audit.lua
 --
 -- Arguments: all of them bear on every charge; taking a packed one apart would cost more than sending them.
@@ -20,11 +20,13 @@
 --         {'ok', n, ma, v, mv, h, x, gb, scopes_left}  of an agent whose scopes were narrowed; see block/scopes_left.lua
 --         {'ok', n, ma, v, mv, h, x, gb, scopes_left, limit}  where the limit would have refused if the session did not
 --                                               observe; '' for no scopes_left
+--         {'ok', n, ma, v, mv, h, x, gb, scopes_left, limit, type_grown}  where the action type is new in the session: the bytes
+--                                               that it takes; '' for no limit
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
---         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'holds_due'}    nothing was done: release_holds.lua goes first, or the day is over
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
 --         {'agent_holds_due'}  nothing was done: find_due_sessions.lua goes first
@@ -41,6 +43,14 @@
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 local count, value, scope, audit = ARGV[4] + 0, ARGV[5] + 0, ARGV[6], ARGV[7]
+local kind = 'd' -- the one field more that is read: see include/action_types.lua
+if scope ~= '' then
+  local space = string.find(scope, ' ', 1, true)
+  if space then
+    kind = 't:' .. string.sub(scope, space + 1)
+    scope = string.sub(scope, 1, space - 1)
+  end
+end
 
 --@block now
 --@block either_caller_with_restrictions
@@ -50,9 +60,17 @@ if agent_restricted and string.find(agent_restricted, '^[sn]') then
   --@block scopes_left
 end
 
-local fields = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e')
+local fields = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', kind)
 local a, n, ma, v, mv, h, x, e = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
 --@block refuse_unknown_session
+local d, type_index, type_n, type_v, type_grown = fields[9], nil, nil, nil, nil
+if kind ~= 'd' then
+  type_index, type_n, type_v, d = string.match(d or '', '^(%d+) (%-?%d+) (%-?%d+) (%d+)$')
+  if now >= (d or 0) * 86400000 then
+    d = redis.call('HGET', session, 'd')
+  end
+end
+--@block refuse_day_over a=a d=d
 local held, gb, lv, r = 0, nil, nil, nil
 if h then
   local s_hx, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv', 'r'))
@@ -89,7 +107,10 @@ local after_v, max_v = v + value, mv + 0
 local taken_v = after_v + held
 local used_n, used_v = string.format('%d', after_n), value == 0 and v or string.format('%d', after_v)
 if active and not (limited or over_minute or over_p) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
-  if value == 0 then
+  if kind ~= 'd' then
+    --@block count_type
+    redis.call('HSET', session, 'n', used_n, 'v', used_v, kind, type_text)
+  elseif value == 0 then
     redis.call('HSET', session, 'n', used_n)
   else
     redis.call('HSET', session, 'n', used_n, 'v', used_v)
@@ -99,6 +120,9 @@ if active and not (limited or over_minute or over_p) and after_n * 5 < max_n * 4
   end
   --@block show_leased v=used_v h=h lv=lv
   --@block show_delegated n=used_n v=used_v gb=gb r=r
+  if type_grown then
+    return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', '', type_grown}
+  end
   if scopes_left then
     return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
   end
@@ -136,6 +160,10 @@ if limited and not counted then
   return {'agent_limit', limited, at}
 end
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
+if kind ~= 'd' then
+  --@block count_type
+  redis.call('HSET', session, kind, type_text)
+end
 if counted and counted ~= agent_restricted then
   redis.call('HSET', agent, 'restricted', counted)
 end
@@ -149,6 +177,11 @@ over = over or over_day or over_minute
 if over then
   count_observed(session, 1)
   note_observed(session, events, audit, now, flags, over_p, over_n, over_v, over_day, over_minute)
+end
+if type_grown then
+  return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', over or '', type_grown}
+end
+if over then
   return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', over}
 end
 if scopes_left then

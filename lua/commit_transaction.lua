@@ -29,8 +29,9 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}           nothing was done: find_due_sessions.lua goes first
 --         {'not_pending', now, ended, x, st}
--- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds;
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session, session_transactions and agent_transactions; ZREM holds;
 -- HSET and HDEL session; HSET agent; XADD events
+--@include action_types
 --@include audit
 --@include agent_day
 --@include agent_limit_notes
@@ -38,6 +39,7 @@
 --@include holds
 --@include flags
 --@include observe
+--@include one_line
 --@include states
 local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, post_state, retention, audit = unpack(ARGV)
@@ -45,13 +47,14 @@ local organization_id, agent_id, caller_family, transaction_id, value, post_stat
 --@block now
 --@block agent_caller
 
-local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x'))
+local t_a, t_s, t_st, t_hv, t_x, t_ty, t_ut = unpack(redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x', 'ty', 'ut'))
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r, s_hd, s_cl = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r', 'hd', 'cl'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r, s_hd, s_cl, s_d = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r', 'hd', 'cl', 'd'))
 --@block refuse_holds_due hx=s_hx
+--@block refuse_day_over a=s_a d=s_d
 --@block refuse_agent_holds_due
 local held, flags = tonumber(s_h or 0), s_w or ''
 local committed, ended, expires = string.format('%d', now), session_end(t_s, s_a, s_e), t_x
@@ -105,6 +108,10 @@ if s_a then
     note_agent_limit(agent, events, audit, now, 'max_value_usd_per_day')
   end
   redis.call('HSET', session, 'v', string.format('%d', s_v + charged))
+  if t_ut then
+    count_type(session, t_ut == '1' and one_line(t_ty) or '', 0, charged)
+    redis.call('HSET', transaction, 'ut', t_ut .. 'c')
+  end
   if overage > 0 then
     local most = 9007199254740991 -- what a double counts exactly
     redis.call('HSET', session, 'ov', string.format('%d', math.min((s_ov or 0) + overage, most)))
@@ -117,6 +124,9 @@ end
 redis.call('HSET', transaction, 'st', 'committed', 'v', v, 'ov', ov, 'cm', committed, 'x', expires)
 local kept, ttl = tonumber(retention), retention
 redis.call('PEXPIRE', transaction, ttl)
+if s_a then -- what it used is not folded yet
+  --@block extend_ttl key=session
+end
 --@block extend_ttl key=session_transactions
 --@block extend_ttl key=agent_transactions
 local outcome = {'charged', v, 'overage', ov}

@@ -53,10 +53,11 @@ local partial, retention, audit = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 --@block either_caller_with_restrictions
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, ml, r = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'r'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, ml, r, d = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'r', 'd'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
+--@block refuse_day_over a=a d=d
 --@block refuse_agent_holds_due
 local next_expiry = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
 --@block refuse_holds_due hx=next_expiry

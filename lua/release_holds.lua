@@ -1,6 +1,7 @@
 -- Releases holds of a session whose time is up, at most 500 in a call, and ends its leases whose time is up: they are spent
--- in full. What such a hold counted in the agent's day is given back on that day only. Every other script that reads a session answers
--- holds_due while some are due, and runs again after this one. So few of them need a key that most sessions never have,
+-- in full. What such a hold counted in the agent's day is given back on that day only. Then it folds the
+-- usage of a day that is over (include/fold_usage.lua). Every other script that reads a session answers
+-- holds_due while some are due or the day is over, and runs again after this one. So few of them need a key that most sessions never have,
 -- which would fail them while its slot moves.
 --
 -- KEYS[1] = session          hash s:{cell}:<session>
@@ -9,17 +10,22 @@
 -- KEYS[4] = agent            hash a:{cell}:<agent>
 -- KEYS[5] = leases           zset sl:{cell}:<session>
 -- KEYS[6] = agent_holds      zset ah:{cell}:<agent>
+-- KEYS[7] = usage            hash uy:{cell}:<agent>
 --
 -- ARGV[1] = audit            see include/audit.lua
+-- ARGV[2] = kept             days before this one of which an agent's usage is kept
 --
 -- Reply:  {'ok', expired, released}  how many leases expired, and how many holds were released
--- Writes: ZREM holds and leases, ZADD and ZREM agent_holds, HSET and HDEL session, HSET agent, XADD events
+-- Writes: ZREM holds and leases, ZADD and ZREM agent_holds, HSET and HDEL session, HSET agent, XADD events; HSET, HDEL and
+-- PEXPIRE usage
 --@include audit
 --@include agent_day
 --@include counted_holds
 --@include holds
-local session, holds, events, agent, leases, agent_holds = unpack(KEYS)
-local audit = ARGV[1]
+--@include session_usage
+--@include fold_usage
+local session, holds, events, agent, leases, agent_holds, usage = unpack(KEYS)
+local audit, kept = ARGV[1], ARGV[2]
 
 --@block now
 
@@ -27,7 +33,7 @@ if redis.call('EXISTS', agent, session) < 2 then
   redis.call('ZREM', agent_holds, string.sub(session, -36))
   return {'ok', '0', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
 end
-local h, gb, lv, hd, e = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd', 'e'))
+local h, gb, lv, hd, e, a, d = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd', 'e', 'a', 'd'))
 local agent_restricted = hd and redis.call('HGET', agent, 'restricted')
 local day, given_back, counted = this_day(agent_restricted or '', now), 0, 0
 local held, released = tonumber(h or 0), 0
@@ -74,5 +80,8 @@ if next_hold or next_lease then
   redis.call('HSET', session, 'h', string.format('%d', held), 'hx', string.format('%d', due))
 else
   hold_nothing(session, gb)
+end
+if a and now >= (d or 0) * 86400000 then
+  fold_usage(session, usage, now, kept)
 end
 return {'ok', string.format('%d', expired), string.format('%d', released)}

@@ -31,13 +31,15 @@
 --         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
 --         {'token_lacks_scope'}         it is committed, and the access token may not undo that
 --         {'scope_not_held', scopes}    it is committed, and its session holds none of them
--- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds;
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session, session_transactions and agent_transactions; ZREM holds;
 -- HSET and HDEL session; HSET agent; XADD events
+--@include action_types
 --@include audit
 --@include agent_day
 --@include budget
 --@include counted_holds
 --@include holds
+--@include one_line
 --@include states
 local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit, scopes = unpack(ARGV)
@@ -45,14 +47,15 @@ local organization_id, agent_id, caller_family, transaction_id, reason, retentio
 --@block now
 --@block either_caller_with_both
 
-local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po, t_dv = unpack(redis.call('HMGET', transaction,
-  'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po', 'dv'))
+local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po, t_dv, t_ty, t_ut = unpack(redis.call('HMGET', transaction,
+  'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po', 'dv', 'ty', 'ut'))
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv, s_hd, s_cl = unpack(redis.call('HMGET', session,
-  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv', 'hd', 'cl'))
+local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv, s_hd, s_cl, s_d = unpack(redis.call('HMGET', session,
+  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv', 'hd', 'cl', 'd'))
 --@block refuse_holds_due hx=s_hx
+--@block refuse_day_over a=s_a d=s_d
 local rolled_back, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
 local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
 if t_st == 'committed' and caller_family ~= '' then
@@ -99,6 +102,9 @@ elseif not pending then
     local gb, mv = write_budget(string.format('%d', math.min(given_back_before + v, most)), max_committed, max_value)
     redis.call('HSET', session, 'v', string.format('%d', s_v - v), 'gb', gb, 'mv', mv,
       'ov', string.format('%d', math.max((s_ov or 0) - ov, 0)))
+    if t_ut == '1c' or t_ut == '0c' then -- else its commit, by the version before, counted under no type
+      count_type(session, t_ut == '1c' and one_line(t_ty) or '', 0, 0 - v)
+    end
     local counted_day, value = string.match(t_dv or '', '^(%d+) (%d+)$')
     if day and counted_day and counted_day + 0 == day then
       counted = value + 0
@@ -114,6 +120,9 @@ if reason ~= '' then
 end
 local kept, ttl = tonumber(retention), retention
 redis.call('PEXPIRE', transaction, ttl)
+if s_a then -- what it gave back is not folded yet
+  --@block extend_ttl key=session
+end
 --@block extend_ttl key=session_transactions
 --@block extend_ttl key=agent_transactions
 record(events, audit, now, 'transaction.rolled_back', 'session', t_s or '', 'transaction', transaction_id,

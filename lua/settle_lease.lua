@@ -22,10 +22,12 @@
 -- ARGV[9] = retention        ms that the renewal stays readable after it
 -- ARGV[10] = kept            ms that the settled lease stays readable from now
 -- ARGV[11] = audit           see include/audit.lua
+-- ARGV[12] = types           lines of '<actions> <micro-USD> <action type>' of what was used; the type as include/one_line.lua
 --
 -- Arguments: three name the caller, three what was used, two the renewal; what is kept how long is known to Go alone.
 --
--- Reply:  {'ok', again, state}                  again '1' when it was settled before, else ''; state an array of a, s, n, v, b,
+-- Reply:  {'ok', again, state, types_grown}     again '1' when it was settled before, else ''; types_grown the bytes that new
+--                                               action types take, '0' for none; state an array of a, s, n, v, b,
 --                                               x, un, uv, on, ov, at, lt, ri, rn, rv, rx, rr with nil for what it has not
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
@@ -33,8 +35,9 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}                   nothing was done: find_due_sessions.lua goes first
 --         {'lease_settled'}                     with other numbers; nothing was changed
--- Writes: HSET and PEXPIRE lease and renewal; ZREM, ZADD and PEXPIRE leases; HSET and HDEL session; HSET agent; XADD
+-- Writes: HSET and PEXPIRE lease, renewal and session; ZREM, ZADD and PEXPIRE leases; HSET and HDEL session; HSET agent; XADD
 -- events
+--@include action_types
 --@include audit
 --@include agent_day
 --@include agent_limit_notes
@@ -47,6 +50,7 @@
 local agent, session, leases, lease, renewal, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, lease_id, action_count, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local renewal_id, renew, retention, kept, audit = ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
+local types, types_grown = ARGV[12], 0
 
 --@block now
 --@block either_caller_with_restrictions
@@ -61,11 +65,12 @@ if l_at and (l_un ~= action_count or l_uv ~= value) then
 end
 if l_at then
   --@block lease_state
-  return {'ok', '1', state}
+  return {'ok', '1', state, '0'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r, s_cl = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r', 'cl'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r, s_cl, s_d = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r', 'cl', 'd'))
 --@block refuse_holds_due hx=s_hx
+--@block refuse_day_over a=s_a d=s_d
 --@block refuse_agent_holds_due
 if s_cl then
   s_a = nil -- its books are closed: the lease stays spent in full
@@ -179,6 +184,16 @@ redis.call('PEXPIRE', lease, kept)
 
 if s_a then
   redis.call('HSET', session, 'n', string.format('%.0f', after_n), 'v', string.format('%.0f', after_v))
+  local rest_n, rest_v = used_n, used_v -- what is charged; overage counts under no type
+  for type_n, type_v, name in string.gmatch(types, '(%d+) (%d+) ([^\n]+)\n') do
+    type_n, type_v = math.min(type_n, rest_n), math.min(type_v, rest_v)
+    local _, grown = count_type(session, name, type_n, type_v)
+    types_grown = types_grown + grown
+    rest_n, rest_v = rest_n - type_n, rest_v - type_v
+  end
+  if redis.call('PTTL', session) < retention then
+    redis.call('PEXPIRE', session, string.format('%.0f', retention)) -- what it used is not folded yet
+  end
   if over_v > 0 then
     local most = 9007199254740991 -- what a double counts exactly
     redis.call('HSET', session, 'ov', string.format('%.0f', math.min((s_ov or 0) + over_v, most)))
@@ -197,4 +212,4 @@ if s_a then
   end
 end
 --@block lease_state
-return {'ok', '', state}
+return {'ok', '', state, string.format('%d', types_grown)}

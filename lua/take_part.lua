@@ -28,7 +28,7 @@ local part_n, part_v = read_part(part)
 if not part_n then
   return {'ok'}
 end
-local a, n, v, ov, gb, mv, dn, dv = unpack(redis.call('HMGET', session, 'a', 'n', 'v', 'ov', 'gb', 'mv', 'dn', 'dv'))
+local a, n, v, ov, gb, mv, dn, dv, kn, kv = unpack(redis.call('HMGET', session, 'a', 'n', 'v', 'ov', 'gb', 'mv', 'dn', 'dv', 'kn', 'kv'))
 redis.call('HDEL', parts, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', parts, child_id, string.sub(part, 1, 16) .. 'taken')
 if not a then
@@ -39,7 +39,7 @@ local own_given_back, max_committed, max_value = read_budget(gb, mv)
 gb, mv = write_budget(string.format('%.0f', math.min(own_given_back + given_back, most)), max_committed, max_value)
 redis.call('HSET', session, 'n', string.format('%.0f', n - part_n + used_n), 'v', string.format('%.0f', v - part_v + used_v),
   'dn', string.format('%.0f', math.max((dn or 0) - part_n, 0)), 'dv', string.format('%.0f', math.max((dv or 0) - part_v, 0)),
-  'gb', gb, 'mv', mv)
+  'gb', gb, 'mv', mv, 'kn', string.format('%.0f', (kn or 0) + used_n), 'kv', string.format('%.0f', (kv or 0) + used_v))
 if overage ~= '0' then
   redis.call('HSET', session, 'ov', string.format('%.0f', math.min((ov or 0) + overage, most)))
 end

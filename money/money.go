@@ -65,6 +65,9 @@ func Parse(number []byte) (MicroUSD, error) {
 
 // AppendTo appends the shortest exact decimal: 12.3, never 12.300000.
 func (m MicroUSD) AppendTo(text []byte) []byte {
+	if m < 0 {
+		text, m = append(text, '-'), -m
+	}
 	text = strconv.AppendInt(text, int64(m/USD), 10)
 	fraction := m % USD
 	if fraction == 0 {

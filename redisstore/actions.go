@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 	"remit/money"
@@ -12,6 +13,7 @@ type Charge struct {
 	Count       int64          // actions, at least 1
 	Value       money.MicroUSD // of all of them together
 	Scope       string         // required of the session, "" for none
+	ActionType  string         // what the usage reports call it, "" for none
 	DryRun      bool           // only asks what the charge would do; without Idempotency
 	Idempotency *Idempotency   // nil for no idempotency key
 }
@@ -57,13 +59,34 @@ func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	r, err := s.givingBack(ctx, act, session, charge.Idempotency, func() (*reply, error) {
 		if charge.DryRun {
 			return s.dryRun(ctx, dryCharge, act, keys[:], act.organization, act.agent, act.family,
-				charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
+				charge.Count, int64(charge.Value), charge.withType(), s.audit(ctx, act))
 		}
 		return s.perform(ctx, chargeSession, act, charge.Idempotency, keys[:], act.organization, act.agent, act.family,
-			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
+			charge.Count, int64(charge.Value), charge.withType(), s.audit(ctx, act))
 	})
 	if err != nil {
 		return nil, s.released(ctx, c, charge.Idempotency, act.errorFor(err))
 	}
+	s.noteChargedType(act, charge, r)
 	return r, nil
+}
+
+// noteChargedType counts the memory of an action type that is new in the session.
+func (s *Store) noteChargedType(act actor, charge Charge, r *reply) {
+	if charge.ActionType == "" || charge.DryRun || charge.Idempotency != nil && charge.Idempotency.Replayed || !r.Has(usageTypeGrown) {
+		return
+	}
+	s.noteTypes(act.organization, r.Number(usageTypeGrown), time.Until(r.Time(usageExpires)))
+}
+
+// noteTypes counts the memory of action types in a session that is over after this time.
+func (s *Store) noteTypes(organization uuid.UUID, bytes int64, remaining time.Duration) {
+	if bytes == 0 {
+		return
+	}
+	retained := s.config.Retention + max(remaining, 0)
+	s.usage.note(organization, func(c *changes, unsent *quantities) {
+		c.expire(expiryOf('b', retained, retained), bytes)
+		unsent[bytesHeld] += bytes
+	})
 }

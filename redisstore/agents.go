@@ -106,6 +106,13 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
+	agents, err := s.loadAgents(ctx, key.Organization, []uuid.UUID{id})
+	if err == nil && agents[0] != nil {
+		err = s.rememberDeleted(ctx, s.proven.urgent(key), key.Organization, id)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
 	r, err := s.client.Run(ctx, s.proven.urgent(key), deleteAgent, []string{s.keys.agent(id), s.keys.events(id)},
 		key.Organization, s.deletedLifetime(), s.auditAs(ctx, actorKey))
 	if err != nil {

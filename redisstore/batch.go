@@ -44,6 +44,7 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	if err := refusalOfAll(c, parts); err != nil {
 		return nil, err
 	}
+	s.notePartTypes(parts)
 	if idem != nil {
 		// Equal batches that run at once may each do a part, so all name the request that claimed the key first.
 		idem.FirstRequest, idem.Replayed = idem.claim.request, allReplayed(parts, idem.claim.before)
@@ -123,7 +124,7 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, id
 			parts = append(parts, p)
 		}
 		p.places = append(p.places, i)
-		p.charges = fmt.Appendf(p.charges, "%d %d %s\n", charge.Count, int64(charge.Value), charge.Scope)
+		p.charges = fmt.Appendf(p.charges, "%d %d %s\n", charge.Count, int64(charge.Value), charge.withType())
 	}
 	if c.Key != nil {
 		return parts, s.findAgents(ctx, parts)
@@ -288,5 +289,14 @@ func (s *Store) noteParts(parts []*batchPart) {
 	}
 	if kept > 0 {
 		s.noteOutcomes(parts[0].act.organization, kept)
+	}
+}
+
+// notePartTypes counts the memory of action types that are new in the sessions of a batch.
+func (s *Store) notePartTypes(parts []*batchPart) {
+	for _, p := range parts {
+		if p.Err == nil && p.Reply.Has(1) && (p.idem == nil || !p.idem.Replayed) {
+			s.noteTypes(p.act.organization, p.Reply.Number(1), 0)
+		}
 	}
 }

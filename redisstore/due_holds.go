@@ -8,8 +8,9 @@ import (
 
 var releaseHolds = newScript("release_holds", bestEffort)
 
-// releasingDueHolds runs an operation on a session. While the session has holds that are due, the operation does nothing and
-// returns errHoldsDue; then releasingDueHolds releases them and runs the operation again.
+// releasingDueHolds runs an operation on a session. While the session has holds that are due, or the day is over on which its
+// usage counts, the operation does nothing and
+// returns errHoldsDue; then releasingDueHolds releases them, turns the day and runs the operation again.
 func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
 	r, err := do()
 	if !isDue(err) {
@@ -33,11 +34,11 @@ func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.U
 // isDue says whether an operation did nothing because holds are due.
 func isDue(err error) bool { return err == errHoldsDue || err == errAgentHoldsDue }
 
-// releaseHolds releases holds of a session that are due, and ends its leases.
+// releaseHolds releases holds of a session that are due, ends its leases, and folds the usage of a day that is over.
 func (s *Store) releaseHolds(ctx context.Context, act actor, session uuid.UUID) error {
 	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
-		s.agentKey(act), s.keys.leases(act.agent, session), s.keys.agentHolds(act.agent)}
-	released, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act))
+		s.agentKey(act), s.keys.leases(act.agent, session), s.keys.agentHolds(act.agent), s.keys.usageDays(act.agent)}
+	released, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act), s.daysKept())
 	if err != nil {
 		return nothingVisible(err)
 	}

@@ -42,6 +42,7 @@ import (
 //	wf:, wx:{cell}:<webhook>  zset  its last deliveries (id as text) that succeeded, and that were given up, by when
 //	wd:{cell}:<webhook>       hash  delivery (id as text) to record, a JSON object. A webhook's cell is the organization's
 //	wq                        zset  organizations (16 bytes) by when to look at their webhooks next
+//	od:{cell}:<organization>  zset  its deleted agents (16 bytes) by when, in ms since 1970; TTL Config.UsageKept and a day
 //	oh                        zset  every organization that stores something: its 16 bytes, by its bytes of memory
 //	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that a reader found without their object, by
 //	                                Redis's time of that first observation (drop_dangling.lua); TTL 30 days
@@ -60,6 +61,8 @@ import (
 //	                                next such hold is due; TTL of the longest-lived
 //	ao:{cell}:<agent>         zset  its open sessions (id as text) by expiry, of those created since it has max_open_sessions;
 //	                                some that have expired; TTL of the longest-lived
+//	uy:{cell}:<agent>         hash  what its sessions used on each day, by action type (include/fold_usage.lua); TTL
+//	                                Config.UsageKept and a day after it was folded last, also when the agent is deleted
 //	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (include/family_score.lua);
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
@@ -76,10 +79,12 @@ import (
 //	                                q transactions begun, hx a time not after the next due hold
 //	                                or expiry of a lease, mp max_value_usd_per_action, hd and hd:<transaction> the holds that
 //	                                count in the agent's day (include/counted_holds.lua), w flags
-//	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The
+//	                                for what the audit trail has noted (include/flags.lua), d the day from which on its usage counts on
+//	                                another one, and u:<day> what is folded into which day (include/fold_usage.lua), t:<type> what it
+//	                                used by action type, and tc how many types (include/action_types.lua); TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	                                One in a tree (docs/budgets.md): pa its parent as text, pg the parent's agent, dp how deep it
-//	                                is, from 2 on, dn and dv actions and value delegated to open children, mf when its max_committed
+//	                                is, from 2 on, dn and dv actions and value delegated to open children, kn and kv what closed ones used, mf when its max_committed
 //	                                is its parent's doing and rises with max_value, cl when its books
 //	                                closed, sh how often its expiry was shortened from above, sa and
 //	                                so whether it is suspended from above and also by itself, sv and pv versions of its own
@@ -94,7 +99,7 @@ import (
 //	                                TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
-//	                                type, hv value to hold, v charged, ov overage, ir irreversible, b begun,
+//	                                type, ut 1 if that is told apart, else 0, and c once its value counts there, hv value to hold, v charged, ov overage, ir irreversible, b begun,
 //	                                x expires, cm committed, dv what of it counts in which day of the agent, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
 //	l:{cell}:<lease>          hash  a agent, s session, n actions, v value, b created, x expires, dy the day of the agent that it counts in, at settled, un and uv actions and
@@ -109,6 +114,7 @@ import (
 //	k:issuer                  string  iss of the instances that are configured with none
 //	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
 //	                                changes with every change
+//	k:folding                 string  exists while an instance folds usage, or has lately (FoldUsage); TTL FoldPause
 //	k:bootstrap               string  SHA-256 of the bootstrap token that the first instance made
 //
 // Package redisclient spells three more keys with this prefix, which store no data of Remit: r:{cell}, w:{cell} and n:none.
@@ -147,6 +153,7 @@ func (k keyspace) deadDeliveries(organization, id uuid.UUID) string {
 func (k keyspace) deliveries(organization, id uuid.UUID) string {
 	return k.key("wd:", cellOf(organization), id)
 }
+func (k keyspace) deletedAgents(id uuid.UUID) string       { return k.key("od:", cellOf(id), id) }
 func (k keyspace) holdings() string                        { return k.prefix + "oh" }
 func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }
 func (k keyspace) suspectSessions(id uuid.UUID) string     { return k.key("ood:", cellOf(id), id) }
@@ -155,6 +162,7 @@ func (k keyspace) latestExpiry(id uuid.UUID) string        { return k.key("ox:",
 func (k keyspace) agent(id uuid.UUID) string               { return k.key("a:", cellOf(id), id) }
 func (k keyspace) agentSessions(id uuid.UUID) string       { return k.key("as:", cellOf(id), id) }
 func (k keyspace) agentTransactions(id uuid.UUID) string   { return k.key("at:", cellOf(id), id) }
+func (k keyspace) usageDays(id uuid.UUID) string           { return k.key("uy:", cellOf(id), id) }
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
 func (k keyspace) agentHolds(id uuid.UUID) string          { return k.key("ah:", cellOf(id), id) }
 func (k keyspace) agentOpen(id uuid.UUID) string           { return k.key("ao:", cellOf(id), id) }
@@ -207,6 +215,7 @@ func (k keyspace) outcomeIn(cell uint16, digest string) string {
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
 func (k keyspace) suspended() string              { return k.prefix + "k:suspended" }
+func (k keyspace) folding() string                { return k.prefix + "k:folding" }
 func (k keyspace) bootstrap() string              { return k.prefix + "k:bootstrap" }
 
 // keysOf returns the keys of many objects.

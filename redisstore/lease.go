@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,8 +42,18 @@ type NewLease struct {
 type NewSettlement struct {
 	ActionCount int64
 	ValueUsed   money.MicroUSD
+	Types       []TypeUsage  // what of it has an action type; at most 64
 	Renew       *NewLease    // nil for none
 	Idempotency *Idempotency // nil for no idempotency key
+}
+
+// typeLines returns the action types as settle_lease.lua takes them.
+func (n NewSettlement) typeLines() []byte {
+	var lines []byte
+	for _, t := range n.Types {
+		lines = fmt.Appendf(lines, "%d %d %s\n", t.ActionCount, int64(t.Value), storedType(t.ActionType))
+	}
+	return lines
 }
 
 // Settlement is what a lease was settled with.

@@ -91,6 +91,9 @@ func (s *Store) SettleLease(ctx context.Context, c Caller, id uuid.UUID, n NewSe
 	renewal.held.finish(nil, settled.Settlement.Repeated || settled.Settlement.Renewed == nil)
 	if !settled.Settlement.Repeated {
 		s.usage.noteEvent(act.organization)
+		if r.Has(2) { // else the version before stored it for the idempotency key
+			s.noteTypes(act.organization, r.Number(2), 0)
+		}
 	}
 	return settled, nil
 }
@@ -101,7 +104,7 @@ func (s *Store) settle(ctx context.Context, act actor, session, id uuid.UUID, n 
 	return s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
 		return s.perform(ctx, settleLease, act, n.Idempotency, keys, act.organization, act.agent, act.family, id,
 			n.ActionCount, int64(n.ValueUsed), renewal.id, renewal.text, s.config.Retention.Milliseconds(),
-			min(settledLeaseKept, s.config.Retention).Milliseconds(), s.audit(ctx, act))
+			min(settledLeaseKept, s.config.Retention).Milliseconds(), s.audit(ctx, act), n.typeLines())
 	})
 }
 

@@ -23,6 +23,7 @@ func Open(cfg Config) (*Store, error) {
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)
+	cfg.UsageKept = orDefault(cfg.UsageKept, defaultUsageKept)
 	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
 	var own *feeds
 	if cfg.RenderEvent != nil {

@@ -189,6 +189,7 @@ const (
 	usageBudget     // nil or missing for none
 	usageScopesLeft // see scopesLeftAt
 	usageWouldRefuse
+	usageTypeGrown // see noteTypes
 )
 
 // usageAt reads the usage that begins at i.

@@ -66,7 +66,7 @@ func (s *Store) transactionDemand(t AccessToken, n NewTransaction) demand {
 		bytes: beginSize + texts(beginTableSize, n.PreState, n.Metadata, n.ActionType), retained: n.Lifetime + s.config.Retention,
 	}
 	if n.Session != uuid.Nil {
-		d.bytes += inSessionSize
+		d.bytes += inSessionSize + int64(len(n.ActionType)) // as it is, and by action type
 	}
 	return d
 }

@@ -31,6 +31,8 @@ type Config struct {
 	Durability Durability
 	// EventsKept is how many events an agent's audit trail stores, and at most 100 more. 0 means 1000.
 	EventsKept int
+	// UsageKept is how long what an agent used on a day stays readable: whole days. 0 means 400 days.
+	UsageKept time.Duration
 	// Quotas are the default quotas by the names of ParseQuotas, for organizations without quotas of their own. 0 is
 	// unbounded. Quotas that it does not name have their built-in defaults.
 	Quotas map[string]int64
@@ -54,6 +56,7 @@ const (
 	defaultFamilyLifetime  = 90 * 24 * time.Hour
 	defaultAccessLifetime  = time.Hour
 	defaultEventsKept      = 1000
+	defaultUsageKept       = 400 * 24 * time.Hour
 	defaultUsageEvery      = 500 * time.Millisecond
 )
 

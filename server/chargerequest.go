@@ -15,7 +15,7 @@ const (
 )
 
 type chargeRequest struct {
-	ActionType optional[string]         `json:"action_type"` // a label; no rule depends on it
+	ActionType optional[string]         `json:"action_type"` // for reports of usage; no rule depends on it
 	Value      optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
 	Count      optional[int64]          `json:"count"`
 	Scope      optional[string]         `json:"scope"`
@@ -29,7 +29,7 @@ func (r *chargeRequest) charge() (redisstore.Charge, error) {
 }
 
 func (r *chargeRequest) check(v *validation) redisstore.Charge {
-	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value, DryRun: r.DryRun.value}
+	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value, ActionType: r.ActionType.value, DryRun: r.DryRun.value}
 	v.within("count", c.Count, 1, maxCount)
 	v.actionType(r.ActionType)
 	if r.Scope.given {

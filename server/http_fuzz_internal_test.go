@@ -57,7 +57,8 @@ var served = strings.Fields(`
 	POST:/oauth2/token GET,HEAD:/oauth2/authorize POST:/oauth2/revoke POST:/oauth2/introspect
 	GET,HEAD,POST:/v1/webhooks GET,HEAD,PATCH,DELETE:/v1/webhooks/{id} POST:/v1/webhooks/{id}/rotate POST:/v1/webhooks/{id}/test
 	GET,HEAD:/v1/webhooks/{id}/deliveries POST:/v1/webhooks/{id}/deliveries/{id}/retry
-	PUT,GET,HEAD,DELETE:/v1/budget GET,HEAD:/sessions/{id}/tree GET,HEAD:/v1/sessions/{id}/tree
+	PUT,GET,HEAD,DELETE:/v1/budget GET,HEAD:/sessions/{id}/tree GET,HEAD:/v1/sessions/{id}/tree GET,HEAD:/v1/usage
+	GET,HEAD:/sessions/{id}/usage GET,HEAD:/v1/sessions/{id}/usage
 	POST:/v1/actions GET,HEAD,POST:/v1/transactions GET,HEAD,PATCH:/v1/transactions/{id}
 	POST:/v1/transactions/{id}/commit POST:/v1/transactions/{id}/rollback
 	GET,HEAD,POST:/v1/sessions/{id}/requests GET,HEAD:/v1/sessions/{id}/requests/{id} POST:/v1/sessions/{id}/requests/{id}/approve

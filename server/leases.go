@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -58,7 +60,7 @@ type actionTypeUsage struct {
 type settleRequest struct {
 	ActionCount optional[int64]                      `json:"action_count"`
 	ValueUsed   optional[money.MicroUSD]             `json:"value_used_usd"`
-	ByType      optional[map[string]actionTypeUsage] `json:"by_action_type"` // only checked
+	ByType      optional[map[string]actionTypeUsage] `json:"by_action_type"` // for reports of usage
 	Renew       optional[leaseRequest]               `json:"renew"`
 }
 
@@ -70,12 +72,22 @@ func (r *settleRequest) settlement() (redisstore.NewSettlement, error) {
 	if r.ByType.given {
 		r.checkTypes(&v)
 	}
-	n := redisstore.NewSettlement{ActionCount: r.ActionCount.value, ValueUsed: r.ValueUsed.value}
+	n := redisstore.NewSettlement{ActionCount: r.ActionCount.value, ValueUsed: r.ValueUsed.value, Types: r.types()}
 	if r.Renew.given {
 		wanted := r.Renew.value.check(&v, "renew.")
 		n.Renew = &wanted
 	}
 	return n, v.err()
+}
+
+// types returns the usage by action type in the order of their names: the store keeps the first 64 of a session apart.
+func (r *settleRequest) types() []redisstore.TypeUsage {
+	types := make([]redisstore.TypeUsage, 0, len(r.ByType.value))
+	for name, used := range r.ByType.value {
+		types = append(types, redisstore.TypeUsage{ActionType: name, ActionCount: used.ActionCount.value, Value: used.Value.value})
+	}
+	slices.SortFunc(types, func(a, b redisstore.TypeUsage) int { return strings.Compare(a.ActionType, b.ActionType) })
+	return types
 }
 
 // checkTypes checks that the usage by action type adds up.

@@ -108,6 +108,7 @@ func (s *Server) routes() *router.Router {
 	s.leaseRoutes(r)
 	s.budgetRoutes(r)
 	s.webhookRoutes(r)
+	s.usageRoutes(r)
 	s.sessionRoutes(r)
 	s.sessionRequestRoutes(r)
 	return r.router

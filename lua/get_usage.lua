@@ -1,0 +1,36 @@
+-- Reads what a session itself has used, by action type and, of the days that are folded, by day.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+--
+-- ARGV[1] = organization_id  16 bytes, of the caller
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
+--
+-- Reply:  {'ok', own_n, own_v, types, days}  actions and micro-USD; types an array of each type and its text, days of each day and
+--                          its text, as include/action_types.lua and include/fold_usage.lua write them
+--         {'unknown_agent'}
+--         {'invalid_token'}   the access token's agent or family is revoked
+--         {'unknown_session'}
+-- Writes: nothing
+--@include session_usage
+local agent, session = KEYS[1], KEYS[2]
+local organization_id, agent_id, caller_family = unpack(ARGV)
+
+--@block either_caller
+
+local fields, types, days, a = redis.call('HGETALL', session), {}, {}, nil
+for i = 1, #fields, 2 do
+  local kind, name = string.match(fields[i], '^([tu]):(.*)$')
+  if fields[i] == 'a' then
+    a = fields[i + 1]
+  elseif kind then
+    local list = kind == 't' and types or days
+    list[#list + 1] = name
+    list[#list + 1] = fields[i + 1]
+  end
+end
+--@block refuse_unknown_session
+local totals = redis.call('HMGET', session, 'n', 'v', 'lv', 'dn', 'dv', 'kn', 'kv')
+local own_n, own_v = own_usage(totals)
+return {'ok', string.format('%.0f', own_n), string.format('%.0f', own_v), types, days}

@@ -1,0 +1,102 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// OtherTypes is what a session spends on action types beyond the first 64, and an agent in a day on those beyond its first 256.
+const OtherTypes = "other"
+
+// TypeUsage is what was used of one action type.
+type TypeUsage struct {
+	ActionType  string // "" for what was used without one
+	ActionCount int64
+	Value       money.MicroUSD
+}
+
+var getUsage = newScript("get_usage", reads)
+
+// SessionUsage returns what a session itself has used, by action type in their order, what has no type last. It does not contain
+// what its children used. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
+func (s *Store) SessionUsage(ctx context.Context, c Caller, session uuid.UUID) ([]TypeUsage, error) {
+	act, err := s.actOnSession(ctx, c, session, nil)
+	if err != nil {
+		return nil, err
+	}
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, session)}
+	r, err := s.client.Run(ctx, act.flow, getUsage, keys, act.organization, act.agent, act.family)
+	if err != nil {
+		return nil, act.errorFor(err)
+	}
+	used, err := typesOf(r)
+	return used, cmp.Or(r.Err, err)
+}
+
+// typesOf reads a reply of get_usage.lua.
+func typesOf(r *reply) ([]TypeUsage, error) {
+	untyped := TypeUsage{ActionCount: r.Number(0), Value: moneyAt(r, 1)}
+	types := r.List(2)
+	if types.Err != nil {
+		return nil, types.Err
+	}
+	byName := map[string]*TypeUsage{}
+	for i := 0; i+1 < len(types.Values); i += 2 {
+		t, err := readType(types.Text(i), types.Text(i+1))
+		if err != nil {
+			return nil, err
+		}
+		untyped.ActionCount -= t.ActionCount
+		untyped.Value -= t.Value
+		if same := byName[t.ActionType]; same != nil { // a client's own "other"
+			t.ActionCount += same.ActionCount
+			t.Value += same.Value
+		}
+		byName[t.ActionType] = &t
+	}
+	used := make([]TypeUsage, 0, len(byName)+1)
+	for _, t := range byName {
+		used = append(used, *t)
+	}
+	slices.SortFunc(used, func(a, b TypeUsage) int { return cmp.Compare(a.ActionType, b.ActionType) })
+	if untyped.ActionCount != 0 || untyped.Value != 0 {
+		used = append(used, untyped)
+	}
+	return used, types.Err
+}
+
+// readType reads a session's field t:<name>, see include/action_types.lua.
+func readType(name, text string) (TypeUsage, error) {
+	numbers, err := numbersOf(strings.Fields(text), 4)
+	if err != nil {
+		return TypeUsage{}, err
+	}
+	return TypeUsage{typeNamed(name), numbers[1], money.MicroUSD(numbers[2])}, nil
+}
+
+// typeNamed returns the action type that is stored by this name.
+func typeNamed(name string) string {
+	if name == "" {
+		return OtherTypes
+	}
+	return strings.ToValidUTF8(manyLines.Replace(name), "\uFFFD") // a gateway may send any bytes
+}
+
+// storedType is the inverse of typeNamed, as scripts take it.
+func storedType(actionType string) string { return inOneLine.Replace(actionType) }
+
+// inOneLine does what include/one_line.lua does.
+var inOneLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+
+// withType returns what a script takes as the scope of a charge: the scope, and behind a space the action type.
+func (c Charge) withType() string {
+	if c.ActionType == "" {
+		return c.Scope
+	}
+	return c.Scope + " " + storedType(c.ActionType)
+}

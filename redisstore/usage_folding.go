@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var foldUsage = newScript("fold_usage", bestEffort)
+
+const (
+	// foldEvery is how often the service folds the usage of all sessions, unless sessions are kept for less than four times as long.
+	foldEvery = time.Hour
+	// membersAtOnce is how many members of an index one command reads.
+	membersAtOnce = 1000
+)
+
+// FoldPause is how long the service waits between two calls of FoldUsage: a session is folded several times after its last change
+// before it is forgotten.
+func (s *Store) FoldPause() time.Duration {
+	return max(min(s.config.Retention/4, foldEvery), time.Minute)
+}
+
+// FoldUsage folds the usage of every session that is kept into its agent's days, unless another instance does so already. What it does not
+// reach, because it is broken off, the next call does.
+func (s *Store) FoldUsage(ctx context.Context) error {
+	pause := strconv.FormatInt(s.FoldPause().Milliseconds()*9/10, 10)
+	mine, err := s.client.Call(ctx, flow{}, bestEffort, "set", s.keys.folding(), "1", "nx", "px", pause)
+	if err != nil || mine == nil {
+		return err
+	}
+	organizations, err := s.membersOf(ctx, flow{}, s.keys.holdings(), members{})
+	if err != nil {
+		return err
+	}
+	for _, organization := range organizations {
+		if err := s.foldOrganization(ctx, organization); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foldOrganization folds the usage of an organization's sessions, agent by agent.
+func (s *Store) foldOrganization(ctx context.Context, organization uuid.UUID) error {
+	f := flow{Owner: organization}
+	agents, err := s.agentsWithUsage(ctx, f, organization, uuid.Nil)
+	if err != nil {
+		return err
+	}
+	for _, agent := range agents {
+		sessions, err := s.sessionsKept(ctx, f, agent)
+		if err != nil {
+			return err
+		}
+		if err := s.foldSessions(ctx, f, sessions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessionsKept returns the sessions in an agent's index: those that are kept, and some that are gone.
+func (s *Store) sessionsKept(ctx context.Context, f flow, agent uuid.UUID) ([]place, error) {
+	ids, err := s.membersOf(ctx, f, s.keys.agentSessions(agent), ofCell(agent))
+	found := make([]place, len(ids))
+	for i, id := range ids {
+		found[i] = place{id, agent}
+	}
+	return found, err
+}
+
+// membersOf returns the ids in an index.
+func (s *Store) membersOf(ctx context.Context, f flow, index string, m members) ([]uuid.UUID, error) {
+	var found []uuid.UUID
+	for from := 0; ; from += membersAtOnce {
+		answer, err := s.client.Call(ctx, f, reads, "zrange", index, strconv.Itoa(from), strconv.Itoa(from+membersAtOnce-1))
+		if err != nil {
+			return nil, err
+		}
+		entries, err := textsOf(answer)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, m.known(entries)...)
+		if len(entries) < membersAtOnce {
+			return found, nil
+		}
+	}
+}
+
+// rememberDeleted enters an agent that is to be deleted among those whose usage is kept, and forgets some that are no longer.
+func (s *Store) rememberDeleted(ctx context.Context, f flow, organization, agent uuid.UUID) error {
+	key, now, kept := s.keys.deletedAgents(organization), time.Now(), s.config.UsageKept+24*time.Hour
+	_, err := s.client.Call(ctx, f, writes, "zadd", key, strconv.FormatInt(now.UnixMilli(), 10), string(agent[:]))
+	if err != nil {
+		return nothingVisible(err)
+	}
+	if _, err := s.client.Call(ctx, f, writes, "pexpire", key, strconv.FormatInt(kept.Milliseconds(), 10)); err != nil {
+		return nothingVisible(err)
+	}
+	answer, err := s.client.Call(ctx, f, reads, "zrangebyscore", key, "-inf", strconv.FormatInt(now.Add(-kept).UnixMilli(), 10), "limit", "0", "100")
+	if err != nil {
+		return err
+	}
+	if old, err := textsOf(answer); err != nil || len(old) == 0 {
+		return err
+	} else if _, err := s.client.Call(ctx, f, writes, "zrem", key, old...); err != nil {
+		return nothingVisible(err)
+	}
+	return nil
+}
+
+// foldSessions folds the usage of sessions into their agents' days.
+func (s *Store) foldSessions(ctx context.Context, f flow, sessions []place) error {
+	return eachOf(ctx, len(sessions), func(ctx context.Context, i int) error {
+		p := sessions[i]
+		keys := []string{s.keys.session(p.agent, p.session), s.keys.usageDays(p.agent)}
+		_, err := s.client.Run(ctx, f, foldUsage, keys, p.agent, s.daysKept())
+		return nothingVisible(err)
+	})
+}
+
+// daysKept is how many days before this one an agent's usage is kept.
+func (s *Store) daysKept() int { return int(s.config.UsageKept / (24 * time.Hour)) }
+
+// textsOf reads an answer that is an array of texts.
+func textsOf(answer any) ([]string, error) {
+	values, ok := answer.([]any)
+	if !ok {
+		return nil, errReply
+	}
+	texts := make([]string, len(values))
+	for i, value := range values {
+		if texts[i], ok = value.(string); !ok {
+			return nil, errReply
+		}
+	}
+	return texts, nil
+}

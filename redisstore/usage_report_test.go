@@ -1,0 +1,233 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/money"
+)
+
+// everyDay selects all days, in these groups.
+func everyDay(groups ...UsageGroup) UsageQuery { return UsageQuery{To: 1 << 20, Groups: groups} }
+
+// wantReport fails unless the report has these lines.
+func (w tenant) wantReport(t *testing.T, s *Store, q UsageQuery, want ...UsageLine) {
+	t.Helper()
+	if got := must(s.UsageReport(t.Context(), w.key, q))(t); !slices.Equal(got, want) {
+		t.Errorf("by %v %+v, want %+v", q.Groups, got, want)
+	}
+}
+
+// total is a line of a report whose groups are all the same.
+func total(actions int64, value money.MicroUSD) UsageLine {
+	return UsageLine{ActionCount: actions, Value: value}
+}
+
+func TestAReportTellsGroupsApart(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		second := w.another(t, s, NewSession{MaxValue: 100})
+		w.chargeTyped(t, s, typed("a", 1, 2), typed("b", 1, 3), typed("", 1, 1))
+		second.chargeTyped(t, s, typed("b", 2, 4))
+		agent, first, other := w.agent.ID, w.session.ID, second.session.ID
+		for _, test := range []struct {
+			groups []UsageGroup
+			want   []UsageLine
+		}{
+			{nil, []UsageLine{total(5, 10)}},
+			{[]UsageGroup{ByAgent}, []UsageLine{{Agent: agent, ActionCount: 5, Value: 10}}},
+			{[]UsageGroup{BySession}, []UsageLine{{Session: first, ActionCount: 3, Value: 6}, {Session: other, ActionCount: 2, Value: 4}}},
+			{[]UsageGroup{ByActionType}, []UsageLine{{ActionCount: 1, Value: 1}, {ActionType: "a", ActionCount: 1, Value: 2},
+				{ActionType: "b", ActionCount: 3, Value: 7}}},
+			{[]UsageGroup{BySession, ByActionType}, []UsageLine{{Session: first, ActionCount: 1, Value: 1},
+				{Session: first, ActionType: "a", ActionCount: 1, Value: 2}, {Session: first, ActionType: "b", ActionCount: 1, Value: 3},
+				{Session: other, ActionType: "b", ActionCount: 2, Value: 4}}},
+		} {
+			w.wantReport(t, s, everyDay(test.groups...), test.want...)
+		}
+		w.wantReport(t, s, UsageQuery{From: 0, To: 1})
+		stranger := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
+		stranger.wantReport(t, s, everyDay())
+		_, err := s.UsageReport(t.Context(), stranger.key, UsageQuery{To: 1, Agent: agent})
+		wantError(t, "a stranger's agent", err, ErrUnknownAgent)
+		_, err = s.UsageReport(t.Context(), APIKey{Organization: w.key.Organization}, everyDay())
+		wantError(t, "a wrong key", err, ErrInvalidAPIKey)
+	})
+}
+
+func TestADayHasWhatHappenedOnIt(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Lifetime: 20 * day, MaxLease: time.Hour})
+		token := w.exchange(t, s).AccessToken
+		first := UsageDay(time.Now())
+		on := func(days int, actions int64, value money.MicroUSD) UsageLine {
+			return UsageLine{Day: first + days, ActionCount: actions, Value: value}
+		}
+		w.chargeTyped(t, s, typed("a", 1, 10))
+		hold := w.beginning(30)
+		hold.Lifetime = 10 * day
+		begun := must(s.Begin(t.Context(), token, hold))(t)
+		clock(day - time.Millisecond)
+		w.chargeTyped(t, s, typed("", 1, 1))
+		w.wantReport(t, s, everyDay(ByDay), on(0, 3, 11))
+
+		clock(day)
+		w.chargeTyped(t, s, typed("a", 1, 100))
+		must(s.Commit(t.Context(), token, begun.ID, Commit{}))(t)
+		w.wantReport(t, s, everyDay(ByDay), on(0, 3, 11), on(1, 1, 130))
+		clock(4 * day)
+		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
+		w.wantReport(t, s, everyDay(ByDay), on(0, 3, 11), on(1, 1, 130), on(4, 0, -30))
+		clock(5*day - 30*time.Second)
+		l := w.lease(t, s, 5, 50)
+		clock(5 * day)
+		must(s.SettleLease(t.Context(), w.byKey(), l.ID, NewSettlement{ActionCount: 2, ValueUsed: 7}))(t)
+		w.wantReport(t, s, everyDay(ByDay), on(0, 3, 11), on(1, 1, 130), on(4, 5, -30), on(5, -3, 7))
+		w.wantReport(t, s, UsageQuery{From: first + 1, To: first + 4, Groups: []UsageGroup{ByActionType}},
+			total(5, 0), UsageLine{ActionType: "a", ActionCount: 1, Value: 100})
+
+		clock(2 * day) // a clock that goes back stays on the later day
+		w.chargeTyped(t, s, typed("a", 1, 1))
+		w.wantReport(t, s, UsageQuery{From: first + 5, To: first + 5, Groups: []UsageGroup{ByDay}}, on(5, -2, 8))
+	})
+}
+
+// sessionsSum returns what the tenant's sessions show together.
+func sessionsSum(t *testing.T, s *Store, tenants ...tenant) (sum UsageLine) {
+	t.Helper()
+	for _, w := range tenants {
+		shown := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+		sum.ActionCount += shown.ActionCount
+		sum.Value += shown.ValueUsed
+	}
+	return sum
+}
+
+func TestFoldingAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+		second := w.another(t, s, NewSession{MaxValue: 1000})
+		places := []place{{w.session.ID, w.agent.ID}, {second.session.ID, w.agent.ID}}
+		for i := range 5 {
+			w.chargeTyped(t, s, typed(fmt.Sprint("type ", i%2), 1, 3), typed("", 2, 1))
+			second.chargeTyped(t, s, typed("type 1", 1, 5))
+			for range 2 {
+				if err := s.foldSessions(t.Context(), flow{}, places); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.wantReport(t, s, everyDay(), sessionsSum(t, s, w, second))
+		}
+	})
+}
+
+func TestUsageOutlastsItsSessionAndItsAgent(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		second := w.another(t, s, NewSession{MaxValue: 100})
+		w.chargeTyped(t, s, typed("a", 1, 2))
+		second.chargeTyped(t, s, typed("a", 1, 3))
+		if err := s.foldOrganization(t.Context(), w.key.Organization); err != nil {
+			t.Fatal(err)
+		}
+		must(peek(t, s).Del(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
+		w.wantReport(t, s, everyDay(BySession), UsageLine{ActionCount: 1, Value: 2},
+			UsageLine{Session: second.session.ID, ActionCount: 1, Value: 3})
+		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
+		s.drop(t.Context(), s.keys.organizationAgents(w.key.Organization), members{}, w.agent.ID)
+		w.wantReport(t, s, everyDay(ByAgent, ByActionType), UsageLine{Agent: w.agent.ID, ActionType: "a", ActionCount: 2, Value: 5})
+		w.wantReport(t, s, UsageQuery{To: 1 << 20, Agent: w.agent.ID}, total(2, 5))
+	})
+}
+
+func TestOneInstanceAtATimeFoldsAllSessions(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		w.chargeTyped(t, s, typed("a", 1, 2))
+		must(peek(t, s).ZAdd(t.Context(), s.keys.holdings(), redis.Z{Score: 1, Member: string(w.key.Organization[:])}).Result())(t)
+		usage := s.keys.usageDays(w.agent.ID)
+		must(peek(t, s).Set(t.Context(), s.keys.folding(), "1", time.Hour).Result())(t)
+		for _, folds := range []bool{false, true} {
+			if err := s.FoldUsage(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if found := must(peek(t, s).Exists(t.Context(), usage).Result())(t) == 1; found != folds {
+				t.Errorf("usage is folded: %t, want %t", found, folds)
+			}
+			must(peek(t, s).Del(t.Context(), s.keys.folding()).Result())(t)
+		}
+		if left := must(peek(t, s).TTL(t.Context(), usage).Result())(t); left < 400*day || left > 402*day {
+			t.Errorf("the usage of an agent is kept for %v", left)
+		}
+	})
+}
+
+func TestDaysAreForgottenOnceTheyAreNotKept(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		s.config.UsageKept = 3 * day
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Lifetime: 30 * day})
+		for i := range 10 {
+			clock(time.Duration(i) * day)
+			w.chargeTyped(t, s, typed("a", 1, 1))
+			if err := s.foldOrganization(t.Context(), w.key.Organization); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var days []string
+		for field := range must(peek(t, s).HGetAll(t.Context(), s.keys.usageDays(w.agent.ID)).Result())(t) {
+			if strings.HasPrefix(field, "d:") {
+				days = append(days, field)
+			}
+		}
+		slices.Sort(days)
+		today := UsageDay(time.Now()) + 9
+		want := []string{fmt.Sprint("d:", today-3), fmt.Sprint("d:", today-2), fmt.Sprint("d:", today-1), fmt.Sprint("d:", today)}
+		if !slices.Equal(days, want) {
+			t.Errorf("kept are %v, want %v", days, want)
+		}
+	})
+}
+
+func TestAnAgentTells256TypesApart(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+		for i := range 5 { // sessions of 60 types each
+			in := w.another(t, s, NewSession{MaxValue: 1000})
+			for j := range 60 {
+				in.chargeTyped(t, s, typed(fmt.Sprint("type ", 60*i+j), 1, 1))
+			}
+			if err := s.foldOrganization(t.Context(), w.key.Organization); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines := must(s.UsageReport(t.Context(), w.key, everyDay(ByActionType)))(t)
+		other := slices.IndexFunc(lines, func(l UsageLine) bool { return l.ActionType == OtherTypes })
+		if len(lines) != 257 || other < 0 || lines[other] != (UsageLine{ActionType: OtherTypes, ActionCount: 44, Value: 44}) {
+			t.Errorf("%d lines, the others at %d of %v", len(lines), other, lines)
+		}
+	})
+}
+
+func TestAReportHasABoundedNumberOfLines(t *testing.T) {
+	t.Parallel()
+	report := usageReport{query: everyDay(BySession), lines: map[UsageLine]usedAmounts{}}
+	record := usageRecord{days: map[int]dayUsage{1: {all: usedAmounts{1, 1}}}}
+	for i := range 2 * MaxUsageLines {
+		if err := report.add(record, uuid.Nil, uuid.New(), 1); err != nil {
+			t.Fatalf("line %d: %v", i, err)
+		}
+	}
+	wantError(t, "one more", report.add(record, uuid.Nil, uuid.New(), 1), ErrTooManyUsageLines)
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+const (
+	mostUsageDays    = 400
+	usualUsageDays   = 30
+	mostUsageGroups  = 2
+	usageDateLayout  = time.DateOnly
+	unknownGroup     = "must be one or two of day, agent, session and action_type, separated by a comma"
+	notADate         = "must be a date as 2026-11-22"
+	tooLongRange     = "must be at most 399 days after from"
+	rangeEndsFirst   = "must not be before from"
+	tooManyLines     = "gives more than 10000 lines; ask for fewer days or for one agent"
+	unknownUsageForm = "must be json or csv"
+)
+
+// usageQuery is what a report of usage is to contain, and its format.
+type usageQuery struct {
+	redisstore.UsageQuery
+	csv bool
+}
+
+func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error) {
+	var v validation
+	q := usageQuery{UsageQuery: redisstore.UsageQuery{
+		From: -1, To: redisstore.UsageDay(now), Groups: []redisstore.UsageGroup{redisstore.ByDay},
+	}}
+	seen := map[string]bool{}
+	for name, value := range ctx.QueryArgs().All() {
+		field, text := string(name), string(value)
+		v.require(!seen[field], shown(field), "is given twice")
+		seen[field] = true
+		switch field {
+		case "from":
+			q.From = v.date(field, text)
+		case "to":
+			q.To = v.date(field, text)
+		case "group_by":
+			q.Groups = v.usageGroups(text)
+		case "agent_id":
+			q.Agent = v.filterID(field, text)
+		case "format":
+			v.require(text == "json" || text == "csv", field, unknownUsageForm)
+			q.csv = text == "csv"
+		default:
+			v.add(shown(field), "is not a parameter of this list")
+		}
+	}
+	if q.From == -1 {
+		q.From = q.To - usualUsageDays + 1
+	}
+	if len(v.fields) == 0 {
+		v.require(q.To >= q.From, "to", rangeEndsFirst)
+		v.require(q.To-q.From < mostUsageDays, "to", tooLongRange)
+	}
+	return q, v.err()
+}
+
+// date reads a date as days since 1970.
+func (v *validation) date(field, text string) int {
+	day, err := time.Parse(usageDateLayout, text)
+	v.require(err == nil && day.Year() >= 1970, field, notADate)
+	return redisstore.UsageDay(day)
+}
+
+// usageGroups reads what the lines tell apart.
+func (v *validation) usageGroups(text string) []redisstore.UsageGroup {
+	known := []redisstore.UsageGroup{redisstore.ByDay, redisstore.ByAgent, redisstore.BySession, redisstore.ByActionType}
+	var groups []redisstore.UsageGroup
+	for name := range strings.SplitSeq(text, ",") {
+		group := redisstore.UsageGroup(name)
+		if !slices.Contains(known, group) || slices.Contains(groups, group) || len(groups) == mostUsageGroups {
+			v.add("group_by", unknownGroup)
+			return nil
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}

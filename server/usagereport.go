@@ -1,0 +1,138 @@
+package server
+
+import (
+	"encoding/csv"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+func (s *Server) usageRoutes(r *routes) {
+	r.get("/v1/usage", s.getUsage)
+	for _, prefix := range []string{"", "/v1"} {
+		r.get(prefix+"/sessions/{id}/usage", s.getSessionUsage)
+	}
+}
+
+// mostUsageBytes is about how large a report may be: 256 bytes a line, and as much for the action types of most.
+const mostUsageBytes = redisstore.MaxUsageLines * 512
+
+// getUsage returns what the organization used in some days, by one or two groups.
+func (s *Server) getUsage(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := readUsageQuery(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := s.reserveAnswer(ctx, mostUsageBytes); err != nil {
+		return err
+	}
+	lines, err := s.store.UsageReport(requestContext(ctx), key, q.UsageQuery)
+	if errors.Is(err, redisstore.ErrTooManyUsageLines) {
+		return invalid("group_by", tooManyLines)
+	}
+	if err != nil {
+		return err
+	}
+	if q.csv {
+		return answerUsageCSV(ctx, q, lines)
+	}
+	return answerList(ctx, lines, q.appendLine)
+}
+
+// appendLine writes a line of a report: its groups, and what they used.
+func (q usageQuery) appendLine(o object, line redisstore.UsageLine) (object, error) {
+	o = append(o, '{')
+	for _, group := range q.Groups {
+		var err error
+		switch group {
+		case redisstore.ByDay:
+			o = o.plain(`"day":`, dateOf(line.Day))
+		case redisstore.ByAgent:
+			o = o.id(`"agent_id":`, line.Agent)
+		case redisstore.BySession:
+			o = o.idOrNull(`"session_id":`, line.Session)
+		case redisstore.ByActionType:
+			o, err = o.textOrNull(`"action_type":`, line.ActionType)
+		}
+		if err != nil {
+			return o, err
+		}
+		o = append(o, ',')
+	}
+	o = o.number(`"action_count":`, line.ActionCount)
+	return append(o.amount(`,"value_usd":`, line.Value), '}'), nil
+}
+
+// idOrNull writes an id, and null for uuid.Nil.
+func (o object) idOrNull(name string, id uuid.UUID) object {
+	if id == uuid.Nil {
+		return append(append(o, name...), "null"...)
+	}
+	return o.id(name, id)
+}
+
+func dateOf(day int) string {
+	return time.Unix(int64(day)*24*60*60, 0).UTC().Format(usageDateLayout)
+}
+
+// usageColumns are the names of the groups in a report.
+var usageColumns = map[redisstore.UsageGroup]string{
+	redisstore.ByDay: "day", redisstore.ByAgent: "agent_id", redisstore.BySession: "session_id", redisstore.ByActionType: "action_type",
+}
+
+// answerUsageCSV writes a report as RFC 4180 has it.
+func answerUsageCSV(ctx *fasthttp.RequestCtx, q usageQuery, lines []redisstore.UsageLine) error {
+	ctx.Response.Header.SetContentType("text/csv; charset=utf-8; header=present")
+	table := csv.NewWriter(ctx.Response.BodyWriter())
+	table.UseCRLF = true
+	cells := make([]string, 0, mostUsageGroups+2)
+	for _, group := range q.Groups {
+		cells = append(cells, usageColumns[group])
+	}
+	_ = table.Write(append(cells, "action_count", "value_usd")) // the writer keeps its first error
+	for _, line := range lines {
+		_ = table.Write(q.cells(cells[:0], line))
+	}
+	table.Flush()
+	return table.Error()
+}
+
+func (q usageQuery) cells(cells []string, line redisstore.UsageLine) []string {
+	for _, group := range q.Groups {
+		switch group {
+		case redisstore.ByDay:
+			cells = append(cells, dateOf(line.Day))
+		case redisstore.ByAgent:
+			cells = append(cells, line.Agent.String())
+		case redisstore.BySession:
+			cells = append(cells, idOrEmpty(line.Session))
+		case redisstore.ByActionType:
+			cells = append(cells, harmless(line.ActionType))
+		}
+	}
+	return append(cells, strconv.FormatInt(line.ActionCount, 10), line.Value.String())
+}
+
+func idOrEmpty(id uuid.UUID) string {
+	if id == uuid.Nil {
+		return ""
+	}
+	return id.String()
+}
+
+// harmless returns a text that no spreadsheet takes for a formula: agents choose their action types.
+func harmless(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
