@@ -264,7 +264,7 @@ func TestAFeedIsForItsOrganizationsKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		_, err := s.OrganizationEvents(t.Context(), APIKey{w.key.Organization, [32]byte{9}}, 0, 10)
+		_, err := s.OrganizationEvents(t.Context(), APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}, 0, 10)
 		wantError(t, "a wrong key", err, ErrInvalidAPIKey)
 	})
 }

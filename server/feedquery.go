@@ -7,19 +7,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 )
-
-// eventTypes are the types of all events.
-var eventTypes = []string{
-	"agent.changed", "agent.created", "agent.families_revoked", "agent.limit_reached", "agent.resumed", "agent.revoked",
-	"agent.secret_rotated", "agent.suspended", redisstore.EventsLost, "lease.expired", "lease.granted", "lease.settled",
-	"session.child_closed", "session.created", "session.delegated", "session.ended", "session.expired", "session.limit_reached",
-	"session.limit_warning", "session.limits_changed", "session.more_requested", "session.request_approved",
-	"session.request_denied", "session.resumed", "session.suspended", "session.would_refuse", "token.issued", "token.refreshed",
-	"token.replayed", "token.reuse_detected", "token.revoked", "transaction.begun", "transaction.committed",
-	"transaction.expired", "transaction.hold_changed", "transaction.rolled_back",
-}
 
 // feedQuery selects events of an organization, oldest first.
 type feedQuery struct {
@@ -43,7 +31,7 @@ func readFeedQuery(ctx *fasthttp.RequestCtx) (feedQuery, error) {
 		case "after":
 			q.after = v.sequence(field, text)
 		case "types":
-			q.types = v.eventTypes(text)
+			q.types = v.typesFilter(text)
 		case "wait":
 			seconds, err := strconv.ParseUint(text, 10, 8)
 			v.require(err == nil && seconds <= maxWait, field, "must be from 0 to "+strconv.Itoa(maxWait))
@@ -65,8 +53,8 @@ func (v *validation) sequence(field, text string) int64 {
 	return int64(number) //nolint:gosec // below 2^53
 }
 
-// eventTypes reads the types of a filter, with commas between.
-func (v *validation) eventTypes(text string) []string {
+// typesFilter reads the types of a filter, with commas between.
+func (v *validation) typesFilter(text string) []string {
 	var types []string
 	for name := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(eventTypes, name) {
