@@ -1,17 +1,24 @@
--- Reads the deliveries of a webhook that are due, the longest due first.
+-- Reads the settings of a webhook, and its deliveries that are due, the longest due first.
 --
--- KEYS[1] = pending     zset wp:{cell}:<webhook>
--- KEYS[2] = deliveries  hash wd:{cell}:<webhook>
+-- KEYS[1] = webhooks    hash ow:{cell}:<organization>
+-- KEYS[2] = pending     zset wp:{cell}:<webhook>
+-- KEYS[3] = deliveries  hash wd:{cell}:<webhook>
 --
--- ARGV[1] = limit       how many at the most
+-- ARGV[1] = webhook_id  16 bytes
+-- ARGV[2] = limit       how many at the most
 --
--- Reply:  {'ok', now, waiting, next, due}  in ms since 1970; how many wait; when the next is due that is not due now, '' for none;
---                                          an array of ids and records
+-- Reply:  {'ok', now, waiting, next, due, settings}  in ms since 1970; how many wait; when the next is due that is not due now, '' for none;
+--                                          an array of ids and records; settings as Go writes them
+--         {'unknown_webhook'}
 -- Writes: nothing
-local pending, deliveries = KEYS[1], KEYS[2]
-local limit = ARGV[1]
+local webhooks, pending, deliveries = KEYS[1], KEYS[2], KEYS[3]
+local webhook_id, limit = ARGV[1], ARGV[2]
 
 --@block now
+local settings = redis.call('HGET', webhooks, webhook_id)
+if not settings then
+  return {'unknown_webhook'}
+end
 local at = string.format('%d', now)
 local due = {}
 local ids = redis.call('ZRANGEBYSCORE', pending, '-inf', at, 'LIMIT', 0, limit)
@@ -22,4 +29,4 @@ end
 local later = redis.call('ZRANGEBYSCORE', pending, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 local next = later[2] and string.format('%.0f', tonumber(later[2])) or ''
 local waiting = string.format('%d', redis.call('ZCARD', pending))
-return {'ok', at, waiting, next, due}
+return {'ok', at, waiting, next, due, settings}

@@ -79,6 +79,13 @@ func webhookSettingsText(s WebhookSettings) (string, error) {
 	return string(text), err
 }
 
+func parseWebhookSettings(text string) (s WebhookSettings, err error) {
+	if err = json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("%w: settings of a webhook: %v", errReply, err)
+	}
+	return s, nil
+}
+
 // webhooksAt reads the webhooks from the names and values of their settings, at i of a reply, and of their progress, behind it.
 // The oldest is the first.
 func webhooksAt(r *reply, i int) ([]Webhook, error) {
@@ -91,8 +98,9 @@ func webhooksAt(r *reply, i int) ([]Webhook, error) {
 	for j := 0; j+1 < len(stored.Values); j += 2 {
 		w := Webhook{ID: stored.ID(j), stored: stored.Text(j + 1)}
 		w.Progress = parseWebhookProgress(stored, progress[stored.Text(j)])
-		if err := json.Unmarshal([]byte(w.stored), &w.Settings); err != nil {
-			return nil, fmt.Errorf("%w: settings of a webhook: %v", errReply, err)
+		var err error
+		if w.Settings, err = parseWebhookSettings(w.stored); err != nil {
+			return nil, err
 		}
 		webhooks = append(webhooks, w)
 	}

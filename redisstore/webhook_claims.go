@@ -49,20 +49,24 @@ func (s *Store) ReleaseWebhooks(ctx context.Context, c WebhookClaim) error {
 
 // DueDeliveries are the deliveries of a webhook that are due.
 type DueDeliveries struct {
-	Now     time.Time // by Redis's clock
-	Waiting int       // all that wait, due or not
-	Later   time.Time // when the next is due that is not due now; zero for none
-	Due     []Delivery
+	Settings WebhookSettings // of the webhook, as they are now
+	Now      time.Time       // by Redis's clock
+	Waiting  int             // all that wait, due or not
+	Later    time.Time       // when the next is due that is not due now; zero for none
+	Due      []Delivery
 }
 
-// DueDeliveries returns at most limit deliveries of a webhook that are due, the longest due first.
+// DueDeliveries returns at most limit deliveries of a webhook that are due, the longest due first. Errors: ErrUnknownWebhook.
 func (s *Store) DueDeliveries(ctx context.Context, organization, webhook uuid.UUID, limit int) (DueDeliveries, error) {
-	keys := []string{s.keys.pendingDeliveries(organization, webhook), s.keys.deliveries(organization, webhook)}
-	r, err := s.client.Run(ctx, flow{Owner: organization}, listDueDeliveries, keys, limit)
+	keys := []string{s.keys.webhooks(organization), s.keys.pendingDeliveries(organization, webhook), s.keys.deliveries(organization, webhook)}
+	r, err := s.client.Run(ctx, flow{Owner: organization}, listDueDeliveries, keys, webhook, limit)
 	if err != nil {
 		return DueDeliveries{}, err
 	}
 	d := DueDeliveries{Now: r.Time(0), Waiting: int(r.Number(1)), Later: r.TimeOrZero(2)}
+	if d.Settings, err = parseWebhookSettings(r.Text(4)); err != nil {
+		return DueDeliveries{}, err
+	}
 	d.Due, err = readDeliveries(r.List(3))
 	if err == nil {
 		err = r.Err

@@ -28,12 +28,11 @@ func newLoop(c *claimed, w redisstore.Webhook, stop func()) *loop {
 	return &loop{Deliverer: c.Deliverer, organization: c.claim.Organization, claim: c.claim, stop: stop, webhook: w}
 }
 
-// update takes the settings as they are stored now, and the progress if it is not known. Between reports nobody else changes the
-// progress, and the store refuses a report that follows another.
+// update takes the progress as it is stored now, if it is not known. Between reports nobody else changes the progress, and the
+// store refuses a report that follows another.
 func (l *loop) update(w redisstore.Webhook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.webhook.Settings = w.Settings
 	if l.unsure {
 		l.webhook.Progress, l.unsure = w.Progress, false
 	}
@@ -78,6 +77,7 @@ func (l *loop) step(ctx context.Context) bool {
 	}
 	l.note(time.Time{}, p.later)
 	if err != nil {
+		l.endIfDeleted(err)
 		return false
 	}
 	reached, err := l.Store.NoteDeliveries(ctx, l.claim, p.report)
@@ -85,13 +85,17 @@ func (l *loop) step(ctx context.Context) bool {
 	defer l.mu.Unlock()
 	if err != nil {
 		l.unsure = true
-		if errors.Is(err, redisstore.ErrUnknownWebhook) {
-			l.stop()
-		}
+		l.endIfDeleted(err)
 		return false
 	}
 	l.webhook.Progress = reached
 	return true
+}
+
+func (l *loop) endIfDeleted(err error) {
+	if errors.Is(err, redisstore.ErrUnknownWebhook) {
+		l.stop()
+	}
 }
 
 func (l *loop) note(quiet, later time.Time) {

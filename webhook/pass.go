@@ -41,6 +41,7 @@ func (l *loop) pass(ctx context.Context, w redisstore.Webhook) (*pass, error) {
 		size = maxUnderWay // each may take requestTime
 	}
 	due, err := l.Store.DueDeliveries(ctx, l.organization, w.ID, size)
+	w.Settings = due.Settings
 	p := &pass{loop: l, webhook: w, now: due.Now, began: time.Now(), waiting: due.Waiting}
 	p.report = redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	if err != nil {

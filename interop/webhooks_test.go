@@ -1,0 +1,141 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// told is a request to a receiver.
+type told struct {
+	Secrets []string          `json:"secrets"` // that must verify it
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+}
+
+// receiver is a webhook's receiver, with the requests that it was sent.
+type receiver struct {
+	url  string
+	told chan told
+}
+
+func newReceiver(t *testing.T) receiver {
+	t.Helper()
+	r := receiver{told: make(chan told, 100)}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got := told{Headers: map[string]string{}, Body: string(body)}
+		for _, name := range []string{standardwebhooks.HeaderWebhookID, standardwebhooks.HeaderWebhookTimestamp, standardwebhooks.HeaderWebhookSignature} {
+			got.Headers[name] = request.Header.Get(name)
+		}
+		r.told <- got
+	}))
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	return r
+}
+
+// await returns the next request, which must tell of this type, and verifies it with each of the secrets.
+func (r receiver) await(t *testing.T, eventType string, secrets ...string) told {
+	t.Helper()
+	select {
+	case got := <-r.told:
+		var body struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal([]byte(got.Body), &body); err != nil || body.Type != eventType {
+			t.Fatalf("told %s, want %s", got.Body, eventType)
+		}
+		got.Secrets = secrets
+		got.verify(t)
+		return got
+	case <-time.After(30 * time.Second):
+		t.Fatalf("not told of %s", eventType)
+	}
+	return told{}
+}
+
+// verify checks the request with the library for Go.
+func (r told) verify(t *testing.T) {
+	t.Helper()
+	header := http.Header{}
+	for name, value := range r.Headers {
+		header.Set(name, value)
+	}
+	for _, secret := range r.Secrets {
+		receiver, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := receiver.Verify([]byte(r.Body), header); err != nil {
+			t.Errorf("%s: %v", r.Body, err)
+		}
+		if err := receiver.Verify([]byte(r.Body+" "), header); err == nil {
+			t.Errorf("verified, though changed: %s", r.Body)
+		}
+	}
+}
+
+// The libraries of Standard Webhooks for Go and JavaScript verify what a service sends of a test, a change, a rolled back
+// transaction, and while a replaced secret is still valid.
+func TestTheLibrariesOfStandardWebhooksVerifyWebhooks(t *testing.T) {
+	t.Parallel()
+	o, r := newOrganization(t, startService(t, "--webhook-allow-private")), newReceiver(t)
+	var hook struct{ ID, Secret string }
+	types := []string{"agent.created", "agent.revoked", "transaction.rolled_back"}
+	o.call(t, http.MethodPost, "/v1/webhooks", map[string]any{"url": r.url, "types": types}, &hook)
+	path := "/v1/webhooks/" + hook.ID
+	o.call(t, http.MethodPost, path+"/test", nil, &struct{}{})
+	got := []told{r.await(t, "webhook.test", hook.Secret)}
+	scout := o.newAgent(t, "read")
+	got = append(got, r.await(t, "agent.created", hook.Secret))
+	o.rollBack(t, o.begin(t, scout, `{"seats":[3,"4a"]}`))
+	back := r.await(t, "transaction.rolled_back", hook.Secret)
+	if !bytes.Contains([]byte(back.Body), []byte(`"pre_state":{"seats":[3,"4a"]}`)) {
+		t.Errorf("a receiver cannot compensate with %s", back.Body)
+	}
+	var rotated struct{ Secret string }
+	o.call(t, http.MethodPost, path+"/rotate", map[string]any{}, &rotated)
+	o.revoke(t, scout)
+	got = append(got, back, r.await(t, "agent.revoked", rotated.Secret, hook.Secret))
+	input, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runNode(t, nil, string(input), "--test-reporter=spec", "webhooks.test.mjs")
+}
+
+// begin begins a transaction and returns its id.
+func (o organization) begin(t *testing.T, a agent, preState string) string {
+	t.Helper()
+	body := bytes.NewReader([]byte(`{"action_type":"book","pre_state":` + preState + `}`))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.service.URL+"/v1/transactions", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+o.accessToken(t, a))
+	response, err := httpClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun struct{ ID string }
+	if text := readAll(t, response); json.Unmarshal(text, &begun) != nil || begun.ID == "" {
+		t.Fatalf("no transaction: %s %s", response.Status, text)
+	}
+	return begun.ID
+}
+
+func (o organization) rollBack(t *testing.T, transaction string) {
+	t.Helper()
+	o.call(t, http.MethodPost, "/v1/transactions/"+transaction+"/rollback", map[string]any{}, &struct{}{})
+}
