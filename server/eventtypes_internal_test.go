@@ -13,20 +13,16 @@ func TestWebhooksKnowTheTypesOfTheDescription(t *testing.T) {
 	var description struct {
 		Components struct {
 			Schemas struct {
-				Event struct {
-					Properties struct {
-						Type struct {
-							Enum []string `json:"enum"`
-						} `json:"type"`
-					} `json:"properties"`
-				} `json:"Event"`
+				EventType struct {
+					Enum []string `json:"enum"`
+				}
 			} `json:"schemas"`
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(openapi.JSON().Body, &description); err != nil {
 		t.Fatal(err)
 	}
-	if described := description.Components.Schemas.Event.Properties.Type.Enum; !slices.Equal(described, eventTypes) {
+	if described := description.Components.Schemas.EventType.Enum; !slices.Equal(described, eventTypes) {
 		t.Errorf("described are %q, known are %q", described, eventTypes)
 	}
 }
