@@ -37,6 +37,7 @@ type service struct {
 	redis    chosenRedis
 	store    *redisstore.Store
 	server   *server.Server
+	webhooks *webhook.Deliverer
 	keys     *keys.Source
 	settings *operatorSettings
 	creation server.OrganizationCreation
@@ -86,6 +87,10 @@ func (s *service) open(ctx context.Context) error {
 		return err
 	}
 	config.Store, config.Webhooks.Encryption = s.store, s.keys.Encryption()
+	s.webhooks = webhook.New(webhook.Config{
+		Store: s.store, Log: s.log, Encryption: s.keys.Encryption(), AllowPrivate: s.flags.WebhookAllowPrivate,
+	})
+	config.Collectors = append(config.Collectors, s.webhooks)
 	s.server = server.New(config)
 	s.creation = config.Organizations.Creation
 	s.settings = &operatorSettings{store: s.store, server: s.server, output: s.output,
@@ -137,11 +142,8 @@ func (s *service) run(ctx context.Context) error {
 // deliver delivers events to webhooks until ctx ends or the function that it returns is called, which waits until that is done.
 func (s *service) deliver(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	deliverer := webhook.New(webhook.Config{
-		Store: s.store, Log: s.log, Encryption: s.keys.Encryption(), AllowPrivate: s.flags.WebhookAllowPrivate,
-	})
 	var under sync.WaitGroup
-	under.Go(func() { deliverer.Run(ctx) })
+	under.Go(func() { s.webhooks.Run(ctx) })
 	return func() {
 		cancel()
 		under.Wait()

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"remit/money"
 	"remit/redisstore"
@@ -37,6 +38,8 @@ type Config struct {
 	RestartTraces bool
 	// AccessLog logs requests. The zero value logs none.
 	AccessLog AccessLog
+	// Collectors have metrics that are served with those of the server.
+	Collectors []prometheus.Collector
 	// Webhooks says what webhooks may be.
 	Webhooks Webhooks
 	// TLS makes the server speak TLS only; see TLSFiles. Nil means plain HTTP.

@@ -34,6 +34,7 @@ func New(cfg Config) *Server {
 		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
 	}
 	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.count)
+	s.metrics.registry.MustRegister(cfg.Collectors...)
 	s.http, s.metricsHTTP = s.newHTTP(s.Handler()), s.newHTTP(s.metricsHandler())
 	s.http.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
 	s.metricsHTTP.Concurrency = maxScrapers

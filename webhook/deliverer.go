@@ -33,16 +33,19 @@ type Config struct {
 // Deliverer delivers events to webhooks, together with those of other instances.
 type Deliverer struct {
 	Config
-	sender sender
-	holder uuid.UUID // this instance
-	mu     sync.Mutex
-	mine   map[uuid.UUID]bool // organizations that it delivers for
-	under  sync.WaitGroup
+	sender  sender
+	metrics deliveryMetrics
+	holder  uuid.UUID // this instance
+	mu      sync.Mutex
+	mine    map[uuid.UUID]bool // organizations that it delivers for
+	under   sync.WaitGroup
 }
 
 // New returns a deliverer that is ready to Run.
 func New(cfg Config) *Deliverer {
-	return &Deliverer{Config: cfg, sender: newSender(cfg.AllowPrivate, nil), holder: redisstore.NewRootID(), mine: map[uuid.UUID]bool{}}
+	d := &Deliverer{Config: cfg, sender: newSender(cfg.AllowPrivate, nil), holder: redisstore.NewRootID(), mine: map[uuid.UUID]bool{}}
+	d.metrics = newDeliveryMetrics(d.busy)
+	return d
 }
 
 // Run delivers until ctx ends. Then it gives up the requests that are under way, which another instance sends again, and
@@ -68,7 +71,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 
 // look starts delivering for organizations that are due. Instances try them in different orders.
 func (d *Deliverer) look(ctx context.Context) error {
-	room := d.room()
+	room := maxOrganizations - d.busy()
 	if room <= 0 {
 		return nil
 	}
@@ -88,10 +91,11 @@ func (d *Deliverer) look(ctx context.Context) error {
 	return nil
 }
 
-func (d *Deliverer) room() int {
+// busy returns for how many organizations it delivers.
+func (d *Deliverer) busy() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return maxOrganizations - len(d.mine)
+	return len(d.mine)
 }
 
 func (d *Deliverer) take(organization uuid.UUID) bool {

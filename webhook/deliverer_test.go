@@ -139,11 +139,11 @@ func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) 
 	o.hooks = append(o.hooks, w)
 }
 
-// deliver runs a deliverer and returns what ends it.
-func (o *organizationWithHooks) deliver(t *testing.T) (stop func()) {
+// deliver runs a deliverer, and returns it and what ends it.
+func (o *organizationWithHooks) deliver(t *testing.T) (d *Deliverer, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	d := New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
+	d = New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
 	var under sync.WaitGroup
 	under.Go(func() { d.Run(ctx) })
 	stop = func() {
@@ -151,7 +151,7 @@ func (o *organizationWithHooks) deliver(t *testing.T) (stop func()) {
 		under.Wait()
 	}
 	t.Cleanup(stop)
-	return stop
+	return d, stop
 }
 
 // happen adds events to the feed, as whoever numbers them does.
@@ -329,9 +329,10 @@ func TestEventsThatAreNoLongerKeptAreCounted(t *testing.T) {
 	o.grow(t, 7)
 	o.redis.Del(o.feedKey("oe"))
 	o.grow(t, 3)
-	o.deliver(t)
+	d, _ := o.deliver(t)
 	o.happen(t, 0)
 	eventually(t, "those that are kept arrive", func() bool { return r.has(8, 9, 10) })
+	o.wantMetric(t, "the others are metered", d.metrics.missed, 7)
 	eventually(t, "the others are counted", func() bool {
 		w, err := o.store.Webhook(t.Context(), o.key, o.hooks[0].ID)
 		return err == nil && w.Progress.Missed == 7
@@ -347,7 +348,7 @@ func TestAnotherInstanceTakesOver(t *testing.T) {
 	if _, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, dead, termLength); err != nil {
 		t.Fatal(err)
 	}
-	stop := o.deliver(t)
+	_, stop := o.deliver(t)
 	o.happen(t, 5)
 	eventually(t, "it takes over from one that is dead", func() bool { return r.has(numbers(1, 5)...) })
 	stop()

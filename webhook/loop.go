@@ -89,6 +89,7 @@ func (l *loop) step(ctx context.Context) bool {
 		return false
 	}
 	l.webhook.Progress = reached
+	l.metrics.note(p.report)
 	return true
 }
 

@@ -1,0 +1,73 @@
+package webhook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"remit/redisstore"
+)
+
+// deliveryMetrics count what this instance has reported of deliveries; docs/metrics.md defines each. No label has a value that an
+// organization or a receiver chose.
+type deliveryMetrics struct {
+	delivered, failed, dead prometheus.Counter
+	missed                  prometheus.Counter
+	duration                prometheus.Histogram
+	organizations           prometheus.GaugeFunc
+}
+
+// attemptDurations are the bounds in seconds of how long a receiver takes. A request ends after requestTime.
+var attemptDurations = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15}
+
+func newDeliveryMetrics(organizations func() int) deliveryMetrics {
+	attempts := func(outcome string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "remit_webhook_attempts_total", ConstLabels: prometheus.Labels{"outcome": outcome},
+			Help: "Attempts to deliver an event to a webhook: delivered; failed, to be tried again; dead, given up.",
+		})
+	}
+	return deliveryMetrics{
+		delivered: attempts("delivered"), failed: attempts("failed"), dead: attempts("dead"),
+		missed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "remit_webhook_missed_events_total", Help: "Events that were no longer kept when a webhook came to them.",
+		}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "remit_webhook_attempt_duration_seconds", Help: "How long attempts took, failed ones included.", Buckets: attemptDurations,
+		}),
+		organizations: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "remit_webhook_organizations", Help: "Organizations that this instance delivers for now.",
+		}, func() float64 { return float64(organizations()) }),
+	}
+}
+
+// note counts a report that was stored.
+func (m deliveryMetrics) note(report redisstore.DeliveryReport) {
+	for _, d := range report.Outcomes {
+		switch d.Status {
+		case redisstore.DeliveryDelivered:
+			m.delivered.Inc()
+		case redisstore.DeliveryDead:
+			m.dead.Inc()
+		default:
+			m.failed.Inc()
+		}
+		m.duration.Observe(d.Took.Seconds())
+	}
+	m.missed.Add(float64(report.Reached.Missed - report.Found.Missed))
+}
+
+func (m deliveryMetrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.delivered, m.failed, m.dead, m.missed, m.duration, m.organizations}
+}
+
+// Describe implements prometheus.Collector.
+func (d *Deliverer) Describe(to chan<- *prometheus.Desc) {
+	for _, metric := range d.metrics.all() {
+		metric.Describe(to)
+	}
+}
+
+// Collect implements prometheus.Collector. It sends nothing to Redis.
+func (d *Deliverer) Collect(to chan<- prometheus.Metric) {
+	for _, metric := range d.metrics.all() {
+		metric.Collect(to)
+	}
+}

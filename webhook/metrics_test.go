@@ -1,0 +1,42 @@
+package webhook
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"remit/redisstore"
+)
+
+// wantMetric fails unless the metric has this value in the end.
+func (o *organizationWithHooks) wantMetric(t *testing.T, what string, metric prometheus.Metric, want float64) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		var now dto.Metric
+		return metric.Write(&now) == nil && now.GetCounter().GetValue()+now.GetGauge().GetValue() == want
+	})
+}
+
+func TestWhatBecomesOfAttemptsIsCounted(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.refuses(func(n int64) bool { return n == 2 })
+	o := newOrganizationWithHooks(t, r.URL)
+	at := time.Now()
+	o.redis.SetTime(at)
+	d, _ := o.deliver(t)
+	o.happen(t, 3)
+	o.wantMetric(t, "two are delivered", d.metrics.delivered, 2)
+	o.wantMetric(t, "one failed", d.metrics.failed, 1)
+	o.redis.SetTime(at.Add(25 * time.Hour))
+	o.wantMetric(t, "one is given up", d.metrics.dead, 1)
+	o.wantMetric(t, "it rests", d.metrics.organizations, 0)
+	collected := make(chan prometheus.Metric, 10)
+	if d.Collect(collected); len(collected) != 6 {
+		t.Errorf("%d series", len(collected))
+	}
+	if dead := o.deliveries(t, 0, redisstore.DeliveryDead); len(dead) != 1 || dead[0].Event != 2 {
+		t.Errorf("given up are %+v", dead)
+	}
+}
