@@ -66,6 +66,6 @@ func batchMayRecord(r *reply, err error) bool {
 
 // readMayRecord is mayRecord for the read of a session, which notes an expiry.
 func readMayRecord(r *reply, err error) bool {
-	const now, expires, ended = 0, 19, 20
+	const now, expires, ended = 0, 20, 21
 	return err == nil && r.Optional(ended) == "" && r.Number(now) >= r.Number(expires)
 }
