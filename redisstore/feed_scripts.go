@@ -50,6 +50,11 @@ func nearLimit(r *reply, i int) bool {
 	return r.Number(i+usageActions)*5 >= r.Number(i+usageMaxActions)*4 || value*5 >= most*4 && (value > 0 || most > 0)
 }
 
+// toldOfBudget is mayRecord for an operation on an organization's budget, which says at i whether its trail tells of a threshold.
+func toldOfBudget(i int) func(*reply, error) bool {
+	return func(r *reply, err error) bool { return err == nil && r.Has(i) && r.Optional(i) != "" }
+}
+
 // batchMayRecord is mayRecord for several charges of a session.
 func batchMayRecord(r *reply, err error) bool {
 	if err != nil {

@@ -78,7 +78,7 @@ func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails [
 		if err != nil && t.failed == nil {
 			t.failed = d.client.Classify(err, reads)
 		}
-		if t.failed == nil && owner == string(organization[:]) {
+		if t.failed == nil && (owner == string(organization[:]) || t.agent == organization) {
 			t.take(page)
 		}
 	}

@@ -174,3 +174,62 @@ func TestADayOfAnAgentTellsOfItsThresholdsOnce(t *testing.T) {
 		w.wantTold(t, s, append(want, "80 max_value_usd_per_day")...)
 	})
 }
+
+// What is reserved and used of the budget is told in the organization's own trail, once in a period, and goes into its feed.
+func TestABudgetOfAnOrganizationTellsOfItsThresholdsOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 1})
+		told := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, entry := range must(peek(t, s).XRange(t.Context(), s.keys.events(w.key.Organization), "-", "+").Result())(t) {
+				e := trailEvent(entry)
+				got = append(got, fmt.Sprint(e.Type, " ", e.Budget, " ", e.Threshold, " ", e.Amounts["charged"], " of ", e.Amounts["max_value"]))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the trail has %q, want %q", got, want)
+			}
+		}
+		line := func(threshold, value, of int64) string {
+			return fmt.Sprint("budget.threshold organization ", threshold, " ", money.MicroUSD(value), " of ", money.MicroUSD(of))
+		}
+		open := func(value money.MicroUSD, idem *Idempotency) Session {
+			return must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: value, Lifetime: time.Hour, Idempotency: idem}))(t)
+		}
+		must(s.SetBudget(t.Context(), w.key, 1000, BudgetDay))(t)
+		open(799, nil)
+		told()
+		one := open(1, &Idempotency{Key: "one"})
+		want := []string{line(80, 800, 1000)}
+		told(want...)
+		must(s.ChangeLimits(t.Context(), w.key, one.ID, NewLimits{MaxValue: new(money.MicroUSD(201))}))(t)
+		want = append(want, line(100, 1000, 1000))
+		told(want...)
+		must(s.EndSession(t.Context(), w.byKey(), one.ID))(t)
+		two := open(201, nil)
+		told(want...)
+		must(s.SetBudget(t.Context(), w.key, 1100, BudgetDay))(t) // 91 %
+		told(want...)
+		open(100, nil)
+		want = append(want, line(100, 1100, 1100))
+		told(want...)
+		must(s.EndSession(t.Context(), w.byKey(), two.ID))(t)
+		must(s.SetBudget(t.Context(), w.key, 1123, BudgetDay))(t) // 80 %
+		must(s.SetBudget(t.Context(), w.key, 2000, BudgetDay))(t)
+		told(want...)
+		must(s.SetBudget(t.Context(), w.key, 1000, BudgetDay))(t)
+		want = append(want, line(80, 899, 1000))
+		told(want...)
+		eventually(t, "the feed has them", func() bool {
+			found := must(s.OrganizationEvents(t.Context(), w.key, 0, 1000))(t)
+			count := 0
+			for _, e := range found.Events {
+				if e.Type == budgetThreshold {
+					count++
+				}
+			}
+			return count == len(want)
+		})
+	})
+}

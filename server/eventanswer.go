@@ -11,7 +11,7 @@ type eventAnswer struct {
 	ID          string     `json:"id"`
 	Type        string     `json:"type"`
 	Time        timestamp  `json:"occurred_at"`
-	Agent       uuid.UUID  `json:"agent_id"`
+	Agent       uuid.UUID  `json:"agent_id,omitzero"` // absent for the organization itself
 	Actor       eventActor `json:"actor"`
 	Request     string     `json:"request_id,omitzero"`
 	Session     uuid.UUID  `json:"session_id,omitzero"`
