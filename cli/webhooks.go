@@ -99,10 +99,7 @@ func (c *updateWebhook) Validate() error {
 // Run changes the webhook and shows it.
 func (c *updateWebhook) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		if c.Types != nil && len(*c.Types) == 1 && (*c.Types)[0] == "" { // as --types= gives it
-			c.Types = &[]string{}
-		}
-		info, err := o.UpdateWebhook(ctx, c.ID, client.WebhookChanges{URL: c.URL, Types: c.Types, Description: c.Description})
+		info, err := o.UpdateWebhook(ctx, c.ID, client.WebhookChanges{URL: c.URL, Types: listOrNone(c.Types), Description: c.Description})
 		if err != nil {
 			return err
 		}

@@ -89,6 +89,9 @@ func (o *Organization) GetWebhook(ctx context.Context, id string) (WebhookInfo, 
 // UpdateWebhook changes a webhook.
 func (o *Organization) UpdateWebhook(ctx context.Context, id string, changes WebhookChanges) (WebhookInfo, error) {
 	var info WebhookInfo
+	if changes.Types != nil {
+		changes.Types = new(append([]string{}, *changes.Types...)) // null would be refused
+	}
 	err := o.caller.do(ctx, call{method: http.MethodPatch, path: webhookPath(id), body: changes, semantics: idempotent}, &info)
 	return info, err
 }
