@@ -4,7 +4,7 @@ import type { Call, Caller, CallOptions } from "./call.js";
 import { eventFrom, waitSeconds, type Event } from "./events.js";
 import { array, object, text, whole } from "./json.js";
 import { patiently } from "./more.js";
-import { known } from "./options.js";
+import { known, typesOf } from "./options.js";
 import { nextPage, perPage } from "./pages.js";
 import { withQuery } from "./paths.js";
 
@@ -22,7 +22,8 @@ export interface AllEventsOptions extends CallOptions {
 }
 
 export function allEvents(caller: Caller, options: AllEventsOptions): AsyncGenerator<OrganizationEvent, void, undefined> {
-  return follow(caller, known("the options of events", options, { signal: true, after: true, types: true, wait: true }));
+  const all = known("the options of events", options, { signal: true, after: true, types: true, wait: true });
+  return follow(caller, { ...all, types: typesOf(all.types) ?? [] });
 }
 
 async function* follow(caller: Caller, options: AllEventsOptions): AsyncGenerator<OrganizationEvent, void, undefined> {

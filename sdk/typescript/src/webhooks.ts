@@ -3,7 +3,7 @@
 import { keyed, type Call, type Caller, type WriteOptions } from "./call.js";
 import { Credential } from "./credential.js";
 import { array, maybe, object, text, texts, time, whole, write } from "./json.js";
-import { known } from "./options.js";
+import { known, typesOf } from "./options.js";
 import { list } from "./pages.js";
 import { deliveriesPath, deliveryPath, webhookPath, webhooksPath } from "./paths.js";
 import { seconds } from "./seconds.js";
@@ -118,13 +118,6 @@ export function listDeliveries(caller: Caller, webhook: string, filter: Delivery
 
 export function retryDelivery(webhook: string, id: string): Call<Delivery> {
   return { method: "POST", path: `${deliveryPath(webhook, id)}/retry`, semantics: "idempotent", read: deliveryFrom };
-}
-
-function typesOf(given: readonly string[] | undefined): readonly string[] | undefined {
-  if (given !== undefined && !Array.isArray(given)) {
-    throw new TypeError('remit: types must be a list, such as ["session.ended"]');
-  }
-  return given;
 }
 
 function webhookFrom(value: unknown): WebhookInfo {
