@@ -29,7 +29,8 @@ import (
 //	oe:{cell}:<organization>  stream  its feed: the events of all its agents (docs/events.md), capped; entry <number>-0 has
 //	                                y type, e the event in JSON
 //	oeh:{cell}:<organization> hash  n number and h hash (SHA-256, hex) of the last event of oe, t token and u end of the lease
-//	                                of the leader, s when all agents were looked at
+//	                                of the leader, s when all agents were looked at, f number of the oldest event of oe, b bytes
+//	                                of all (append_events.lua)
 //	oec:{cell}:<organization> hash  agent (id as text) to the id of its last event in oe
 //	oem:{cell}:<organization> zset  agents (id as text) whose trails may have events that oe has not, by when they were marked
 //	oet:{cell}:<organization> zset  of these, those that the leader reads now
