@@ -6,6 +6,7 @@
 -- KEYS[3] = cursors        hash oec:{cell}:<organization>
 -- KEYS[4] = marked         zset oem:{cell}:<organization>
 -- KEYS[5] = taken          zset oet:{cell}:<organization>
+-- KEYS[6] = webhooks       hash ow:{cell}:<organization>
 --
 -- ARGV[1] = token          of the leader
 -- ARGV[2] = lease          ms
@@ -19,10 +20,11 @@
 --
 -- Arguments: the leader's state, and what it appends; one command is all or nothing.
 --
--- Reply:  {'ok', n, now}   number of the last event; ms since 1970
+-- Reply:  {'ok', n, wakes, now}  number of the last event; wakes is '1' when the organization's webhooks are to be woken, else '';
+--                          ms since 1970
 --         {'feed_lost'}    another one leads, or the feed ends with another event
 -- Writes: XADD and XTRIM feed, HSET head and cursors, ZREM taken, ZADD marked
-local head, feed, cursors, marked, taken = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local head, feed, cursors, marked, taken, webhooks = unpack(KEYS)
 local token, lease, last, hash, entries, agents, kept, room = unpack(ARGV)
 
 --@block now
@@ -52,11 +54,15 @@ for i = 1, 20 do
   end
   redis.call('XTRIM', feed, 'MINID', string.format('%.0f-0', f))
 end
-local number = string.format('%.0f', n)
+local number, wakes = string.format('%.0f', n), ''
 if hash ~= '' then
-  redis.call('HSET', head, 'n', number, 'h', hash, 'f', string.format('%.0f', f), 'b', string.format('%.0f', b))
+  redis.call('HSET', head, 'n', number, 'h', hash)
+  if redis.call('EXISTS', webhooks) == 1 then
+    redis.call('HSET', head, 'w', number)
+    wakes = '1'
+  end
 end
-redis.call('HSET', head, 'u', string.format('%d', now + lease))
+redis.call('HSET', head, 'u', string.format('%d', now + lease), 'f', string.format('%.0f', f), 'b', string.format('%.0f', b))
 for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
   if cursor ~= '-' then
     redis.call('HSET', cursors, agent, cursor)
@@ -66,4 +72,4 @@ for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
     redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
   end
 end
-return {'ok', number, string.format('%d', now)}
+return {'ok', number, wakes, string.format('%d', now)}

@@ -194,7 +194,7 @@ func (p *appending) send(ctx context.Context) error {
 	}
 	d, o, l := p.feeds, p.feed.organization, &p.feed.leading
 	r, err := d.client.Run(ctx, flow{Owner: o}, appendEvents,
-		[]string{d.keys.feedHead(o), d.keys.feed(o), d.keys.feedCursors(o), d.keys.feedMarked(o), d.keys.feedTaken(o)},
+		[]string{d.keys.feedHead(o), d.keys.feed(o), d.keys.feedCursors(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.webhooks(o)},
 		l.token, leaseTime.Milliseconds(), l.last, p.hash, p.entries.String(), p.agents.String(),
 		d.config.EventsKept*feedFactor, d.config.EventsKept*feedFactor*eventRoom)
 	if err != nil {
@@ -203,7 +203,10 @@ func (p *appending) send(ctx context.Context) error {
 	if l.last = r.Number(0); p.count > 0 {
 		l.hash = p.hash
 	}
-	d.metrics.appended(p, r.Number(1))
+	if r.Text(1) != "" {
+		l.wake = strconv.FormatInt(l.last, 10)
+	}
+	d.metrics.appended(p, r.Number(2))
 	p.count, p.lost, p.times, p.hash = 0, 0, nil, ""
 	p.entries.Reset()
 	p.agents.Reset()
