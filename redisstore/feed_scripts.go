@@ -14,6 +14,7 @@ var (
 	takeAgents   = newScript("take_agents", bestEffort)
 	finishLook   = newScript("finish_look", bestEffort)
 	appendEvents = newScript("append_events", writes)
+	trimTrail    = newScript("trim_trail", bestEffort)
 	readFeed     = newScript("read_feed", reads)
 )
 

@@ -18,6 +18,7 @@ type feeds struct {
 	config   Config
 	instance string
 	now      func() time.Time
+	metrics  *feedMetrics
 
 	mu     sync.RWMutex
 	active map[uuid.UUID]*activeFeed
@@ -64,8 +65,8 @@ var doubtPauses = []time.Duration{0, time.Second, 10 * time.Second, arrivalTime}
 func newFeeds(cfg Config) *feeds {
 	owners, _ := lru.New[uuid.UUID, uuid.UUID](maxFeedOwners)
 	d := &feeds{
-		keys: keyspace{cfg.Prefix}, config: cfg, instance: uuid.NewString(), now: time.Now, active: map[uuid.UUID]*activeFeed{}, owners: owners,
-		doubts: make(chan struct{}, maxDoubts), turns: make(chan struct{}, feedTurns),
+		keys: keyspace{cfg.Prefix}, config: cfg, instance: uuid.NewString(), now: time.Now, metrics: newFeedMetrics(),
+		active: map[uuid.UUID]*activeFeed{}, owners: owners, doubts: make(chan struct{}, maxDoubts), turns: make(chan struct{}, feedTurns),
 	}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d
