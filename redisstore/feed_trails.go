@@ -106,7 +106,7 @@ func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails [
 		if err != nil && t.failed == nil {
 			t.failed = d.client.Classify(err, reads)
 		}
-		if t.failed == nil && owner == string(organization[:]) {
+		if t.failed == nil && (owner == string(organization[:]) || t.agent == organization) {
 			t.take(page)
 			t.length = lengths[i].Val() // 0 if it cannot be read: then the trail is trimmed another time
 		}
