@@ -351,3 +351,23 @@ func TestThePreStateOfATransactionIsReadForItsOwnAgentOnly(t *testing.T) {
 		}
 	})
 }
+
+// The leader of a feed that dies after it has appended an event, and before it has woken the webhooks, leaves that to the next.
+func TestWebhooksAreWokenForALeaderThatDied(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		o := w.key.Organization
+		must(s.CreateWebhook(t.Context(), w.key, NewID(o), WebhookSettings{URL: "https://example.com/hook"}, nil))(t)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		wantFed(t, s, w.key, w.agent.ID)
+		isWoken := func() bool {
+			return peek(t, s).ZScore(t.Context(), s.keys.webhookQueue(), string(o[:])).Err() == nil &&
+				!must(peek(t, s).HExists(t.Context(), s.keys.feedHead(o), "w").Result())(t)
+		}
+		eventually(t, "the leader wakes them", isWoken)
+		must(peek(t, s).ZRem(t.Context(), s.keys.webhookQueue(), string(o[:])).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.feedHead(o), "w", 1).Result())(t)
+		eventually(t, "another one wakes them", isWoken)
+	})
+}
