@@ -39,6 +39,7 @@ type Event struct {
 	OverageActions *int64                    // of a lease
 	MaxLease       *int64                    // seconds
 	Limits         *AgentLimits              // of the agent, after the change
+	PreState       string                    // JSON object, of a transaction, in the feed of its organization; else ""
 	Budget         string                    // whose threshold it is: session, agent_day or organization, else ""
 	Threshold      int64                     // percent, 0 for none
 	Thresholds     Thresholds                // of a session, when they are set

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,16 +18,20 @@ type taken struct {
 	name    string // the agent's id, as text
 	cursor  string // id of its last event in the feed, "" for none
 	agent   uuid.UUID
-	entries []redis.XMessage // after the cursor
-	lost    bool             // events between the cursor and these may be gone
-	more    bool             // the trail has more
-	length  int64            // of the trail, in events
-	failed  error            // the read; the trail is marked again
+	entries []redis.XMessage     // after the cursor
+	lost    bool                 // events between the cursor and these may be gone
+	more    bool                 // the trail has more
+	length  int64                // of the trail, in events
+	states  map[uuid.UUID]string // pre-states, by transaction
+	failed  error                // the read; the trail is marked again
 }
 
 // appendTrails reads the trails, appends their events to the feed, and trims those that are long.
 func (d *feeds) appendTrails(ctx context.Context, a *activeFeed, trails []*taken) error {
 	d.readTrails(ctx, a.organization, trails)
+	if err := d.readStates(ctx, trails); err != nil {
+		return err
+	}
 	var failed error
 	p := &appending{feeds: d, feed: a}
 	for _, t := range trails {
@@ -149,7 +154,11 @@ func (p *appending) add(t *taken) error {
 		}
 	}
 	for _, entry := range t.entries {
-		if err := p.addEvent(t.agent, trailEvent(entry)); err != nil {
+		e := trailEvent(entry)
+		if slices.Contains(withPreState, e.Type) {
+			e.PreState = t.states[e.Transaction]
+		}
+		if err := p.addEvent(t.agent, e); err != nil {
 			return err
 		}
 		cursor = entry.ID
@@ -169,9 +178,14 @@ func (p *appending) addEvent(agent uuid.UUID, e Event) error {
 	if p.count > 0 {
 		previous = p.hash
 	}
-	text, err := p.feeds.config.RenderEvent(OrganizationEvent{
+	rendered := OrganizationEvent{
 		Organization: p.feed.organization, Agent: agent, Event: e, Sequence: l.last + int64(p.count) + 1, Previous: previous,
-	})
+	}
+	text, err := p.feeds.config.RenderEvent(rendered)
+	if err != nil && e.PreState != "" { // it is what a client sent
+		rendered.Event.PreState = ""
+		text, err = p.feeds.config.RenderEvent(rendered)
+	}
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func answersOfEveryType() []namedAnswer {
 	event := eventAnswer{
 		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other,
 		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &most, &none, &most, true, at, at, at,
-			hostile, scopes, observes, &most, &agentLimits{nil, &count, nil}, "session", 80, []int{1, 100}},
+			hostile, scopes, observes, &most, &agentLimits{nil, &count, nil}, object, "session", 80, []int{1, 100}},
 	}
 	transaction := transactionAnswer{
 		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,

@@ -15,6 +15,7 @@ type chargeMetrics struct {
 	actions                   prometheus.Counter
 	byCharges, byTransactions prometheus.Counter // micro-USD
 	byLeases                  prometheus.Counter
+	inHolds, inLeases         prometheus.Counter // micro-USD reserved
 
 	observed limitCounters // by the limit that would have refused
 	byAgent  limitCounters // what limits of agents refused, charges or not

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"remit/money"
 	"remit/redisstore"
@@ -54,6 +55,7 @@ type eventData struct {
 	Enforcement     string          `json:"enforcement,omitzero"`
 	MaxPerAction    *money.MicroUSD `json:"max_value_usd_per_action,omitzero"`
 	Limits          *agentLimits    `json:"limits,omitzero"`
+	PreState        jsontext.Value  `json:"pre_state,omitzero"`
 	Budget          string          `json:"budget,omitzero"`
 	Threshold       int64           `json:"threshold,omitzero"`
 	Thresholds      []int           `json:"thresholds,omitzero"`
@@ -65,6 +67,10 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 			return &value
 		}
 		return nil
+	}
+	var preState jsontext.Value
+	if e.PreState != "" {
+		preState = jsontext.Value(e.PreState)
 	}
 	actor := eventActor{"agent", agent}
 	if e.ByKey {
@@ -82,7 +88,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
 			Spent: timestamp(e.Times["spent"]), Reason: e.Reason, Changed: e.Changed, Enforcement: e.Enforcement,
-			Budget: e.Budget, Threshold: e.Threshold, Thresholds: e.Thresholds,
+			PreState: preState, Budget: e.Budget, Threshold: e.Threshold, Thresholds: e.Thresholds,
 		},
 	}
 }

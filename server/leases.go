@@ -216,6 +216,7 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 	}
 	if !isReplay(wanted.Idempotency) {
 		s.metrics.leases.granted.Inc()
+		s.metrics.charges.inLeases.Add(float64(granted.MaxValue))
 	}
 	s.metrics.observed(granted.WouldRefuse, false, wanted.Idempotency)
 	return answerCreated(ctx, "/v1/leases/"+granted.ID.String(), leaseOf(granted))

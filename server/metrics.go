@@ -117,6 +117,8 @@ func (c *serviceMetrics) registerSessions() {
 	all.actions = c.counter("remit_actions_charged_total", "Actions charged: by charges, by transactions begun in sessions and by settled leases.", nil)
 	c.counters("remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
 		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions, "lease": &all.byLeases})
+	c.counters("remit_reserved_micro_usd_total", "Value reserved by begins in sessions and by leases, in millionths of a US dollar.", "by",
+		map[string]*prometheus.Counter{"transaction": &all.inHolds, "lease": &all.inLeases})
 	all.observed = c.byLimit("remit_observed_refusals_total",
 		"Charges, begins, changes of holds and grants of leases that a limit would have refused, in sessions that observe.", "limit", limitsOfAmount...)
 	all.byAgent = c.byLimit("remit_agent_limit_refusals_total",
@@ -177,6 +179,7 @@ func (c *serviceMetrics) settled(v redisstore.Settlement) {
 	c.charges.byLeases.Add(float64(v.ValueUsed - v.Overage))
 	if v.Renewed != nil {
 		c.leases.granted.Inc()
+		c.charges.inLeases.Add(float64(v.Renewed.MaxValue))
 	}
 	c.charges.byAgent.count(v.Limit)
 }
@@ -193,6 +196,7 @@ func (c *serviceMetrics) transaction(reached prometheus.Counter, t redisstore.Tr
 	switch t.Status {
 	case redisstore.Pending:
 		c.charges.actions.Inc()
+		c.charges.inHolds.Add(float64(t.Held))
 	case redisstore.Committed:
 		c.charges.byTransactions.Add(float64(t.Value))
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -143,5 +144,37 @@ func TestTheEventsOfAnOrganizationWantItsKeyAndGoodParameters(t *testing.T) {
 			w.get("/v1/events"+query, asKey(w.key)).invalid(field)
 		}
 		w.get("/v1/events", asKey(w.key), header("Accept", "text/event-stream"), header("Last-Event-ID", "x")).invalid("Last-Event-ID")
+	})
+}
+
+// An event has the pre-state of its transaction unless that is large.
+func TestTheEventsOfAnOrganizationHaveSmallPreStates(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, session := asAgent(w.exchange().access), w.newSession(nil)
+		settle := func(state fields, settings fields) string {
+			begin := fields{"action_type": "pay", "pre_state": state, "session_id": session}.with(settings)
+			return w.post("/v1/transactions", begin, access).is(201).text("id")
+		}
+		small := settle(fields{"seats": 3, "note": "a\n\u2028<b>"}, nil)
+		large := settle(fields{"text": strings.Repeat("x", 5000)}, nil)
+		brief := settle(fields{"seats": 4}, fields{"expires_in_seconds": 1})
+		for _, id := range []string{small, large} {
+			w.post("/v1/transactions/"+id+"/rollback", nil, asKey(w.key)).is(200)
+		}
+		told := map[string]map[string]any{}
+		redistest.Eventually(t, "an event of each", func() bool {
+			w.get("/sessions/"+session, asKey(w.key)).is(200)
+			for _, e := range w.get("/v1/events?types=transaction.rolled_back,transaction.expired", asKey(w.key)).is(200).array() {
+				told[e["transaction_id"].(string)], _ = e["data"].(map[string]any)
+			}
+			return len(told) == 3
+		})
+		for id, want := range map[string]any{small: map[string]any{"seats": num(3), "note": "a\n\u2028<b>"}, large: nil, brief: map[string]any{"seats": num(4)}} {
+			if got := told[id]["pre_state"]; !reflect.DeepEqual(got, want) {
+				t.Errorf("the pre-state is %v, want %v", got, want)
+			}
+		}
 	})
 }

@@ -23,6 +23,9 @@ type eventHead struct {
 	Time        string    `json:"occurred_at"`
 	Agent       uuid.UUID `json:"agent_id"`
 	Transaction uuid.UUID `json:"transaction_id"`
+	Data        struct {
+		PreState jsontext.Value `json:"pre_state"` // the feed has small ones
+	} `json:"data"`
 }
 
 // bodyOf returns the body of a request that tells of an event, with the members that Standard Webhooks recommends.
@@ -32,7 +35,7 @@ func (p *pass) bodyOf(ctx context.Context, e redisstore.FeedEvent) ([]byte, erro
 		return nil, err
 	}
 	data := e.JSON
-	if head.Transaction != uuid.Nil && (e.Type == "transaction.rolled_back" || e.Type == "transaction.expired") {
+	if head.Transaction != uuid.Nil && head.Data.PreState == nil && (e.Type == "transaction.rolled_back" || e.Type == "transaction.expired") {
 		state, err := p.Store.PreState(ctx, p.organization, head.Agent, head.Transaction)
 		if err != nil {
 			return nil, err
@@ -49,7 +52,7 @@ func (p *pass) bodyOf(ctx context.Context, e redisstore.FeedEvent) ([]byte, erro
 }
 
 // withPreState adds the state before a transaction to the data of its event, so that a receiver can compensate. The feed does not
-// have it: it may be large, and stays readable with the transaction. "" is for a transaction that is forgotten.
+// have one over 4 KiB, which stays readable with the transaction. "" is for a transaction that is forgotten.
 func withPreState(event []byte, state string) ([]byte, error) {
 	if state == "" {
 		return event, nil

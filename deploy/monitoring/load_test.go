@@ -189,11 +189,15 @@ func (s *service) observe() {
 	s.wants(http.StatusOK, "POST", "/v1/sessions/"+session+"/actions", `{"count":2}`, "X-API-Key", s.apiKey)
 }
 
-// limits lets a limit of an agent refuse a session, and an agent ask for more than its session allows.
+// limits lets a limit of an agent and the organization's budget refuse a session, and an agent ask for more than its session
+// allows.
 func (s *service) limits() {
 	s.Helper()
 	made := s.wants(http.StatusCreated, "POST", "/v1/agents", `{"name":"bound","scopes":[],"limits":{"max_open_sessions":0}}`, "X-API-Key", s.apiKey)
 	s.wants(http.StatusForbidden, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":%q}`, id.FindStringSubmatch(made)[1]), "X-API-Key", s.apiKey)
+	s.wants(http.StatusOK, "PUT", "/v1/budget", `{"max_value_usd":0.01,"period":"none"}`, "X-API-Key", s.apiKey)
+	s.wants(http.StatusForbidden, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":%q,"max_value_usd":1}`, s.agent.ID), "X-API-Key", s.apiKey)
+	s.wants(http.StatusNoContent, "DELETE", "/v1/budget", "", "X-API-Key", s.apiKey)
 	_, err := s.session(client.SessionParams{}).RequestMore(s.Context(), client.MoreParams{AddActions: 1, Reason: "one page is left"})
 	s.must(err)
 }
