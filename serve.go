@@ -8,11 +8,13 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"remit/keys"
 	"remit/redisstore"
 	"remit/server"
+	"remit/webhook"
 )
 
 const (
@@ -120,6 +122,7 @@ func (s *service) run(ctx context.Context) error {
 		return err
 	}
 	s.followRedis(ctx)
+	defer s.deliver(ctx)()
 	announce(ctx, s.output, s.store, s.url(), s.creation)
 	select {
 	case <-ctx.Done():
@@ -128,6 +131,20 @@ func (s *service) run(ctx context.Context) error {
 		return fmt.Errorf("cannot serve: %w", err)
 	case <-s.redis.ended:
 		return errRedisEnded
+	}
+}
+
+// deliver delivers events to webhooks until ctx ends or the function that it returns is called, which waits until that is done.
+func (s *service) deliver(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	deliverer := webhook.New(webhook.Config{
+		Store: s.store, Log: s.log, Encryption: s.keys.Encryption(), AllowPrivate: s.flags.WebhookAllowPrivate,
+	})
+	var under sync.WaitGroup
+	under.Go(func() { deliverer.Run(ctx) })
+	return func() {
+		cancel()
+		under.Wait()
 	}
 }
 

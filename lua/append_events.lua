@@ -6,6 +6,7 @@
 -- KEYS[3] = cursors        hash oec:{cell}:<organization>
 -- KEYS[4] = marked         zset oem:{cell}:<organization>
 -- KEYS[5] = taken          zset oet:{cell}:<organization>
+-- KEYS[6] = webhooks       hash ow:{cell}:<organization>
 --
 -- ARGV[1] = token          of the leader
 -- ARGV[2] = lease          ms
@@ -18,10 +19,10 @@
 --
 -- Arguments: the leader's state, and what it appends; one command is all or nothing.
 --
--- Reply:  {'ok', n}        number of the last event
+-- Reply:  {'ok', n, wakes}  number of the last event; wakes is '1' when the organization's webhooks are to be woken, else ''
 --         {'feed_lost'}    another one leads, or the feed ends with another event
 -- Writes: XADD feed, HSET head and cursors, ZREM taken, ZADD marked
-local head, feed, cursors, marked, taken = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local head, feed, cursors, marked, taken, webhooks = unpack(KEYS)
 local token, lease, last, hash, entries, agents, kept = unpack(ARGV)
 
 --@block now
@@ -34,9 +35,13 @@ for what, event in string.gmatch(entries, '(%S+) ([^\n]*)\n') do
   n = n + 1
   redis.call('XADD', feed, 'MAXLEN', '~', kept, string.format('%.0f-0', n), 'y', what, 'e', event)
 end
-local number = string.format('%.0f', n)
+local number, wakes = string.format('%.0f', n), ''
 if hash ~= '' then
   redis.call('HSET', head, 'n', number, 'h', hash)
+  if redis.call('EXISTS', webhooks) == 1 then
+    redis.call('HSET', head, 'w', number)
+    wakes = '1'
+  end
 end
 redis.call('HSET', head, 'u', string.format('%d', now + lease))
 for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
@@ -48,4 +53,4 @@ for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
     redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
   end
 end
-return {'ok', number}
+return {'ok', number, wakes}

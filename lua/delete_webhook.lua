@@ -8,15 +8,16 @@
 -- KEYS[6] = dead          zset wx:{cell}:<webhook>
 -- KEYS[7] = deliveries    hash wd:{cell}:<webhook>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = webhook_id    16 bytes
 --
 -- Reply:  {'ok'}
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'unknown_webhook'}
 -- Writes: HDEL webhooks and progress; UNLINK pending, finished, dead, deliveries
 local organization, webhooks, progress, pending, finished, dead, deliveries = unpack(KEYS)
-local key_hash, webhook_id = ARGV[1], ARGV[2]
+local credential, webhook_id = ARGV[1], ARGV[2]
 
 --@block now
 --@block api_key

@@ -8,8 +8,9 @@
 -- ARGV[1] = lease          ms
 -- ARGV[2] = settle         ms, see include/look_due.lua
 --
--- Reply:  {'ok', token, n, h, rest}  token is '' when there is nothing to do for the caller; number and hash of the last
---                          event; rest is '' when nothing is left to do for anybody and no instance may change agents
+-- Reply:  {'ok', token, n, h, w, rest}  token is '' when there is nothing to do for the caller; number and hash of the last
+--                          event; w as in include/lead.lua; rest is '' when nothing is left to do for anybody and no
+--                          instance may change agents
 -- Writes: HSET head, ZADD marked and DEL taken, of the leader
 --@include lead
 --@include look_due
@@ -17,10 +18,10 @@ local head, marked, taken, instances = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, settle = unpack(ARGV)
 
 --@block now
-local work = redis.call('ZCARD', marked) + redis.call('ZCARD', taken)
+local work = redis.call('ZCARD', marked) + redis.call('ZCARD', taken) + redis.call('HEXISTS', head, 'w')
 local entered = redis.call('ZCARD', instances)
 if work == 0 and (entered == 0 or not look_due(head, instances, now, settle)) then
-  return {'ok', '', '0', '', entered > 0 and '1' or ''}
+  return {'ok', '', '0', '', '', entered > 0 and '1' or ''}
 end
-local token, n, h = lead(head, marked, taken, now, lease, '')
-return {'ok', token, n, h, '1'}
+local token, n, h, w = lead(head, marked, taken, now, lease, '')
+return {'ok', token, n, h, w, '1'}

@@ -4,15 +4,16 @@
 -- KEYS[2] = webhooks      hash ow:{cell}:<organization>
 -- KEYS[3] = deliveries    hash wd:{cell}:<webhook>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = webhook_id    16 bytes
 --
 -- Reply:  {'ok', now, kept}  in ms since 1970; an array of names and values: delivery (id as text) to record
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'unknown_webhook'}
 -- Writes: nothing
 local organization, webhooks, deliveries = KEYS[1], KEYS[2], KEYS[3]
-local key_hash, webhook_id = ARGV[1], ARGV[2]
+local credential, webhook_id = ARGV[1], ARGV[2]
 
 --@block now
 --@block api_key

@@ -4,14 +4,15 @@
 -- KEYS[2] = webhooks      hash ow:{cell}:<organization>
 -- KEYS[3] = progress      hash owp:{cell}:<organization>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 --
 -- Reply:  {'ok', now, stored, reached}  in ms since 1970; both arrays of names and values: webhook (16 bytes) to settings or
 --                                       to progress
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 -- Writes: nothing
 local organization, webhooks, progress = KEYS[1], KEYS[2], KEYS[3]
-local key_hash = ARGV[1]
+local credential = ARGV[1]
 
 --@block now
 --@block api_key

@@ -12,7 +12,7 @@
 -- ARGV[4] = lease          ms
 -- ARGV[5] = own            token that the caller got last for this feed, '' for none
 --
--- Reply:  {'ok', token, n, h}  token is '' when another one leads; number and hash of the last event
+-- Reply:  {'ok', token, n, h, w}  token is '' when another one leads; number and hash of the last event; w as in include/lead.lua
 -- Writes: ZADD marked and instances; HSET head and DEL taken, of the leader
 --@include lead
 local head, marked, taken, instances = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -23,5 +23,5 @@ redis.call('ZADD', instances, string.format('%d', now + valid_for), instance)
 for agent in string.gmatch(agents, '(%S+)\n') do
   redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
 end
-local token, n, h = lead(head, marked, taken, now, lease, own)
-return {'ok', token, n, h}
+local token, n, h, w = lead(head, marked, taken, now, lease, own)
+return {'ok', token, n, h, w}

@@ -5,17 +5,18 @@
 -- KEYS[3] = progress      hash owp:{cell}:<organization>
 -- KEYS[4] = head          hash oeh:{cell}:<organization>, whose n is the number of that event
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = webhook_id    16 bytes
 -- ARGV[3] = settings      as Go writes them
 -- ARGV[4] = most          webhooks that an organization may have
 --
 -- Reply:  {'ok', webhook_id, position}  position the number of that event, 0 for none
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'over_quota', quota, used, max}
 -- Writes: HSET webhooks and progress
 local organization, webhooks, progress, head = unpack(KEYS)
-local key_hash, webhook_id, settings, most = unpack(ARGV)
+local credential, webhook_id, settings, most = unpack(ARGV)
 
 --@block now
 --@block api_key

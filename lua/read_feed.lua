@@ -4,16 +4,17 @@
 -- KEYS[2] = head           hash oeh:{cell}:<organization>
 -- KEYS[3] = feed           stream oe:{cell}:<organization>
 --
--- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential     the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = after          number of the event that the page starts after, 0 for the oldest
 -- ARGV[3] = limit          how many events at the most
 --
 -- Reply:  {'ok', n, h, page}  number and hash of the last event, 0 and '' for none; an array of events, each an array of its id and
 --                          an array of names and values: y its type, e itself in JSON
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 -- Writes: nothing
 local organization, head, feed = KEYS[1], KEYS[2], KEYS[3]
-local key_hash, after, limit = unpack(ARGV)
+local credential, after, limit = unpack(ARGV)
 
 --@block now
 --@block api_key

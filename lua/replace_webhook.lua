@@ -3,18 +3,19 @@
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 -- KEYS[2] = webhooks      hash ow:{cell}:<organization>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = webhook_id    16 bytes
 -- ARGV[3] = found         the settings that were read
 -- ARGV[4] = settings      the new ones
 --
 -- Reply:  {'ok'}
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'unknown_webhook'}
 --         {'changed_meanwhile'}       others were stored meanwhile
 -- Writes: HSET webhooks
 local organization, webhooks = KEYS[1], KEYS[2]
-local key_hash, webhook_id, found, settings = unpack(ARGV)
+local credential, webhook_id, found, settings = unpack(ARGV)
 
 --@block now
 --@block api_key

@@ -7,7 +7,7 @@
 -- KEYS[5] = dead          zset wx:{cell}:<webhook>
 -- KEYS[6] = deliveries    hash wd:{cell}:<webhook>
 --
--- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[1] = credential    the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = webhook_id    16 bytes
 -- ARGV[3] = delivery      id as text
 -- ARGV[4] = found         its record, '' for a new one
@@ -16,12 +16,13 @@
 --
 -- Reply:  {'ok', now}     in ms since 1970
 --         {'invalid_api_key'}
+--         {'insufficient_role', required_role}
 --         {'unknown_webhook'}
 --         {'changed_meanwhile'}       its record is another one by now
 --         {'over_quota', quota, used, max}
 -- Writes: HSET deliveries; ZREM finished and dead; ZADD pending
 local organization, webhooks, pending, finished, dead, deliveries = unpack(KEYS)
-local key_hash, webhook_id, delivery, found, kept, most = unpack(ARGV)
+local credential, webhook_id, delivery, found, kept, most = unpack(ARGV)
 
 --@block now
 --@block api_key

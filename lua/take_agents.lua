@@ -11,18 +11,22 @@
 -- ARGV[2] = lease          ms
 -- ARGV[3] = most           agents, at least 1
 -- ARGV[4] = settle         ms, see include/look_due.lua
+-- ARGV[5] = woken          number of the last event that the caller has woken the webhooks for, '' for none
 --
 -- Reply:  {'ok', now, agents, cursors, look}  in ms since 1970; ids as text, and for each the id of its last event in the
 --                          feed, nil for none; look is '1' when all agents must be looked at, else ''
 --         {'feed_lost'}    another one leads
--- Writes: HSET head; ZREM marked and ZADD taken
+-- Writes: HSET and HDEL head; ZREM marked and ZADD taken
 --@include look_due
 local head, marked, taken, cursors, instances = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local token, lease, most, settle = unpack(ARGV)
+local token, lease, most, settle, woken = unpack(ARGV)
 
 --@block now
 if redis.call('HGET', head, 't') ~= token then
   return {'feed_lost'}
+end
+if woken ~= '' and redis.call('HGET', head, 'w') == woken then
+  redis.call('HDEL', head, 'w')
 end
 local agents, look = redis.call('ZRANGE', marked, 0, most - 1), ''
 if #agents == 0 and look_due(head, instances, now, settle) then

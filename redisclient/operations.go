@@ -19,8 +19,9 @@ func registerOperation(name string) operationID {
 }
 
 var (
-	opHGet, opHMGet, opZAdd = registerOperation("hget"), registerOperation("hmget"), registerOperation("zadd")
-	opGet, opPTTL, opExists = registerOperation("get"), registerOperation("pttl"), registerOperation("exists")
+	opHGet, opHMGet, opZAdd    = registerOperation("hget"), registerOperation("hmget"), registerOperation("zadd")
+	opGet, opPTTL, opExists    = registerOperation("get"), registerOperation("pttl"), registerOperation("exists")
+	opSet, opHGetAll, opZRange = registerOperation("set"), registerOperation("hgetall"), registerOperation("zrange")
 )
 
 // operationOf returns the place of a command of Redis.
@@ -38,6 +39,12 @@ func operationOf(verb string) operationID {
 		return opPTTL
 	case "exists":
 		return opExists
+	case "set":
+		return opSet
+	case "hgetall":
+		return opHGetAll
+	case "zrange":
+		return opZRange
 	}
 	return 0
 }

@@ -25,7 +25,7 @@ const lookAgain = 2 * callTimeout
 // the last 256 that were given up. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook.
 func (s *Store) Deliveries(ctx context.Context, key APIKey, webhook uuid.UUID) ([]Delivery, error) {
 	keys := append(s.webhookKeys(key.Organization)[:2], s.keys.deliveries(key.Organization, webhook))
-	r, err := s.runByKey(ctx, key, s.proven.flow(key), listDeliveries, keys, key.Hash, webhook)
+	r, err := s.runByKey(ctx, key, s.proven.flow(key), listDeliveries, keys, key.credential(), webhook)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, foun
 		return err
 	}
 	keys := append(s.webhookKeys(key.Organization)[:2], s.deliveryKeys(key.Organization, webhook)...)
-	if _, err := s.runByKey(ctx, key, s.proven.flow(key), sendDelivery, keys, key.Hash, webhook, d.ID.String(), found, text, mostWaiting); err != nil {
+	if _, err := s.runByKey(ctx, key, s.proven.flow(key), sendDelivery, keys, key.credential(), webhook, d.ID.String(), found, text, mostWaiting); err != nil {
 		return err
 	}
 	return s.WakeWebhooks(ctx, key.Organization, 0)

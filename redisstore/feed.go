@@ -45,14 +45,14 @@ const (
 var noHash = strings.Repeat("0", 64)
 
 // OrganizationEvents returns at most limit events of the key's organization after the one with this number, from the oldest
-// kept on. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended.
+// kept on. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended.
 func (s *Store) OrganizationEvents(ctx context.Context, key APIKey, after int64, limit int) (FeedPage, error) {
 	if s.Suspended(key.Organization) { // a stream may outlive the check of its request
 		return FeedPage{}, ErrOrganizationSuspended
 	}
 	o := key.Organization
 	r, err := s.runByKey(ctx, key, s.proven.flow(key), readFeed,
-		[]string{s.keys.organization(o), s.keys.feedHead(o), s.keys.feed(o)}, key.Hash, after, limit)
+		[]string{s.keys.organization(o), s.keys.feedHead(o), s.keys.feed(o)}, key.credential(), after, limit)
 	if err != nil {
 		return FeedPage{}, err
 	}

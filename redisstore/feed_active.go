@@ -31,6 +31,8 @@ type leading struct {
 	token string // "" leads nothing
 	last  int64  // number of the last event
 	hash  string // of that event
+	wake  string // number of the event that the webhooks have yet to be woken for, "" for none
+	woken string // of the last one that they were woken for, "" for none
 }
 
 // all returns the active feeds.

@@ -72,7 +72,7 @@ func (d *feeds) flush(ctx context.Context, a *activeFeed) error {
 
 // leadingAt reads the reply of a script that may have made this instance the leader.
 func leadingAt(r *reply) (leading, error) {
-	l := leading{token: r.Text(0), last: r.Number(1), hash: r.Text(2)}
+	l := leading{token: r.Text(0), last: r.Number(1), hash: r.Text(2), wake: r.Text(3)}
 	if l.hash == "" {
 		l.hash = noHash
 	}
@@ -90,6 +90,7 @@ const (
 // drain appends the events of marked agents until there are none, which ends the leading, or servedAtOnce is over.
 func (d *feeds) drain(ctx context.Context, a *activeFeed) (done bool, err error) {
 	for began := d.now(); d.now().Sub(began) < servedAtOnce; {
+		asleep := d.wakeWebhooks(ctx, a) // which keeps no event out of the feed
 		batch, err := d.take(ctx, a)
 		if err != nil {
 			return false, err
@@ -97,6 +98,8 @@ func (d *feeds) drain(ctx context.Context, a *activeFeed) (done bool, err error)
 		switch {
 		case batch.look:
 			err = d.lookAtAll(ctx, a, batch.now)
+		case len(batch.trails) == 0 && asleep != nil:
+			return false, asleep
 		case len(batch.trails) == 0:
 			a.leading.token = ""
 			return true, nil
@@ -121,7 +124,7 @@ func (d *feeds) take(ctx context.Context, a *activeFeed) (takenBatch, error) {
 	o := a.organization
 	r, err := d.client.Run(ctx, flow{Owner: o}, takeAgents,
 		[]string{d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.feedCursors(o), d.keys.feedInstances(o)},
-		a.leading.token, leaseTime.Milliseconds(), takenAtOnce, arrivalTime.Milliseconds())
+		a.leading.token, leaseTime.Milliseconds(), takenAtOnce, arrivalTime.Milliseconds(), a.leading.woken)
 	if err != nil {
 		return takenBatch{}, err
 	}

@@ -88,7 +88,7 @@ func (d *feeds) leadIfNobodyDoes(ctx context.Context, entry redis.Z) {
 	case err != nil:
 	case l.token != "":
 		d.serveAs(organization, l)
-	case r.Text(3) == "":
+	case r.Text(4) == "":
 		_, _ = d.client.Run(ctx, flow{Owner: organization}, dropFeed, []string{d.keys.feeds()}, organization, int64(entry.Score))
 	}
 }

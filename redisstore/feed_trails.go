@@ -158,13 +158,16 @@ func (p *appending) send(ctx context.Context) error {
 	}
 	d, o, l := p.feeds, p.feed.organization, &p.feed.leading
 	r, err := d.client.Run(ctx, flow{Owner: o}, appendEvents,
-		[]string{d.keys.feedHead(o), d.keys.feed(o), d.keys.feedCursors(o), d.keys.feedMarked(o), d.keys.feedTaken(o)},
+		[]string{d.keys.feedHead(o), d.keys.feed(o), d.keys.feedCursors(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.webhooks(o)},
 		l.token, leaseTime.Milliseconds(), l.last, p.hash, p.entries.String(), p.agents.String(), d.config.EventsKept*feedFactor)
 	if err != nil {
 		return err
 	}
 	if l.last = r.Number(0); p.count > 0 {
 		l.hash = p.hash
+	}
+	if r.Text(1) != "" {
+		l.wake = strconv.FormatInt(l.last, 10)
 	}
 	p.count, p.hash = 0, ""
 	p.entries.Reset()

@@ -14,7 +14,8 @@ import (
 func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 	t.Parallel()
 	safe := []string{
-		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "Scan", "XRevRangeN", "ZCard", "ZRandMember", "ZRange", "ZRangeArgsWithScores", // read
+		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "Scan", "XRangeN", "XRevRangeN", "ZCard", "ZRandMember", // read
+		"ZRange", "ZRangeArgs", "ZRangeArgsWithScores", "ZRangeWithScores", // read
 		"Set",           // of what does not depend on what was there
 		"SetNX",         // of an issuer, which is read after it
 		"ZAdd",          // of a member that is new, with score 0; of what an organization holds, whatever was there

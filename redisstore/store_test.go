@@ -366,7 +366,7 @@ func TestOpenFillsInTheDefaultsOfItsConfig(t *testing.T) {
 	defer s.Close()
 	week := 7 * 24 * time.Hour
 	want := Config{URL: "redis://localhost", Prefix: "remit:", Retention: week, RefreshLifetime: week, AccessLifetime: time.Hour,
-		FamilyLifetime: 90 * 24 * time.Hour, Durability: Local, EventsKept: 1000, UsageEvery: 500 * time.Millisecond}
+		FamilyLifetime: 90 * 24 * time.Hour, Durability: Local, EventsKept: 1000, UsageKept: 400 * 24 * time.Hour, UsageEvery: 500 * time.Millisecond}
 	if !reflect.DeepEqual(s.config, want) {
 		t.Errorf("%+v, want %+v", s.config, want)
 	}

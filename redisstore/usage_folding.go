@@ -8,7 +8,10 @@ import (
 	"github.com/google/uuid"
 )
 
-var foldUsage = newScript("fold_usage", bestEffort)
+var (
+	foldUsage       = newScript("fold_usage", bestEffort)
+	rememberDeleted = newScript("remember_deleted", writes)
+)
 
 const (
 	// foldEvery is how often the service folds the usage of all sessions, unless sessions are kept for less than four times as long.
@@ -93,24 +96,9 @@ func (s *Store) membersOf(ctx context.Context, f flow, index string, m members) 
 
 // rememberDeleted enters an agent that is to be deleted among those whose usage is kept, and forgets some that are no longer.
 func (s *Store) rememberDeleted(ctx context.Context, f flow, organization, agent uuid.UUID) error {
-	key, now, kept := s.keys.deletedAgents(organization), time.Now(), s.config.UsageKept+24*time.Hour
-	_, err := s.client.Call(ctx, f, writes, "zadd", key, strconv.FormatInt(now.UnixMilli(), 10), string(agent[:]))
-	if err != nil {
-		return nothingVisible(err)
-	}
-	if _, err := s.client.Call(ctx, f, writes, "pexpire", key, strconv.FormatInt(kept.Milliseconds(), 10)); err != nil {
-		return nothingVisible(err)
-	}
-	answer, err := s.client.Call(ctx, f, reads, "zrangebyscore", key, "-inf", strconv.FormatInt(now.Add(-kept).UnixMilli(), 10), "limit", "0", "100")
-	if err != nil {
-		return err
-	}
-	if old, err := textsOf(answer); err != nil || len(old) == 0 {
-		return err
-	} else if _, err := s.client.Call(ctx, f, writes, "zrem", key, old...); err != nil {
-		return nothingVisible(err)
-	}
-	return nil
+	kept := s.config.UsageKept + 24*time.Hour
+	_, err := s.client.Run(ctx, f, rememberDeleted, []string{s.keys.deletedAgents(organization)}, agent, kept.Milliseconds())
+	return nothingVisible(err)
 }
 
 // foldSessions folds the usage of sessions into their agents' days.

@@ -14,12 +14,30 @@ var (
 	listDueWebhooks  = newScript("list_due_webhooks", reads)
 )
 
-// WakeWebhooks has an organization's webhooks looked at within so long. Whoever numbers events calls it with 0 after the
-// events are stored, and again until it succeeds, if the organization has webhooks. It may be called too often.
+// WakeWebhooks has an organization's webhooks looked at within so long. It may be called too often.
 func (s *Store) WakeWebhooks(ctx context.Context, organization uuid.UUID, within time.Duration) error {
 	_, err := s.client.Run(ctx, ownFlow, wakeWebhooks, []string{s.keys.webhookQueue()}, organization, within.Milliseconds())
 	return err
 }
+
+// wakeWebhooks wakes the webhooks for the events that the leader of their feed has appended. Redis keeps that they are to be
+// woken until take_agents.lua is told that they were, so that another leader does it if this one has ended.
+func (d *feeds) wakeWebhooks(ctx context.Context, a *activeFeed) error {
+	l := &a.leading
+	if l.wake == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wakeTime)
+	defer cancel()
+	if _, err := d.client.Run(ctx, ownFlow, wakeWebhooks, []string{d.keys.webhookQueue()}, a.organization, 0); err != nil {
+		return err
+	}
+	l.wake, l.woken = "", l.wake
+	return nil
+}
+
+// wakeTime bounds how long the queue of webhooks can keep the leader of a feed.
+const wakeTime = leaseTime / 6
 
 // PostponeWebhooks has an organization's webhooks looked at after so long, and returns the time that is set then. found is the
 // time that the caller set before, zero for any: if it is another by now, there is news, and nothing is changed.

@@ -16,15 +16,16 @@ var (
 	deleteWebhook  = newScript("delete_webhook", writes)
 )
 
-// CreateWebhook creates a webhook that is told of what is numbered from now on. Its id is in the cell of the organization. idem is nil for no idempotency key. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, *QuotaError beyond
-// MostWebhooks; with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
+// CreateWebhook creates a webhook that is told of what is numbered from now on. Its id is in the cell of the organization. idem
+// is nil for no idempotency key. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *QuotaError beyond MostWebhooks;
+// with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, settings WebhookSettings, idem *Idempotency) (Webhook, error) {
 	text, err := webhookSettingsText(settings)
 	if err != nil {
 		return Webhook{}, err
 	}
 	keys := append(s.webhookKeys(key.Organization), s.keys.feedHead(key.Organization))
-	r, err := s.runSealedByKey(ctx, key, putWebhook, idem, keys, key.Hash, id, text, MostWebhooks)
+	r, err := s.runSealedByKey(ctx, key, putWebhook, idem, keys, key.credential(), id, text, MostWebhooks)
 	if err != nil {
 		return Webhook{}, err
 	}
@@ -57,7 +58,7 @@ func (s *Store) runSealedByKey(ctx context.Context, key APIKey, sc keyedScript, 
 
 // Webhooks returns all webhooks of the key's organization, the oldest first. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended.
 func (s *Store) Webhooks(ctx context.Context, key APIKey) ([]Webhook, error) {
-	r, err := s.runByKey(ctx, key, s.proven.flow(key), listWebhooks, s.webhookKeys(key.Organization), key.Hash)
+	r, err := s.runByKey(ctx, key, s.proven.flow(key), listWebhooks, s.webhookKeys(key.Organization), key.credential())
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +110,10 @@ const maxSettingsAttempts = 5
 func (s *Store) replaceWebhook(ctx context.Context, key APIKey, id uuid.UUID, idem *Idempotency, found, text string) error {
 	keys := s.webhookKeys(key.Organization)[:2] // without the progress
 	if idem == nil {
-		_, err := s.runByKey(ctx, key, s.proven.flow(key), replaceWebhook, keys, key.Hash, id, found, text)
+		_, err := s.runByKey(ctx, key, s.proven.flow(key), replaceWebhook, keys, key.credential(), id, found, text)
 		return err
 	}
-	_, err := s.runSealedByKey(ctx, key, rotateWebhook, idem, keys, key.Hash, id, found, text)
+	_, err := s.runSealedByKey(ctx, key, rotateWebhook, idem, keys, key.credential(), id, found, text)
 	return err
 }
 
@@ -120,7 +121,7 @@ func (s *Store) replaceWebhook(ctx context.Context, key APIKey, id uuid.UUID, id
 // ErrUnknownWebhook.
 func (s *Store) DeleteWebhook(ctx context.Context, key APIKey, id uuid.UUID) error {
 	keys := append(s.webhookKeys(key.Organization), s.deliveryKeys(key.Organization, id)...)
-	_, err := s.runByKey(ctx, key, s.proven.urgent(key), deleteWebhook, keys, key.Hash, id)
+	_, err := s.runByKey(ctx, key, s.proven.urgent(key), deleteWebhook, keys, key.credential(), id)
 	return err
 }
 

@@ -196,7 +196,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"ChargeRefused":       {role, limit, agentLimit, notActive(redisstore.Completed), scope, quota, suspended, agentSuspended, sessionSuspended},
 		"BeginRefused":        {role, limit, agentLimit, notActive(redisstore.Completed), quota, suspended, agentSuspended, sessionSuspended},
 		"KeyRefused":          {role, suspended},
-		"AgentNotCreated":     {role, quota, suspended},
+		"QuotaExceeded":       {role, quota, suspended},
 		"ApiKeyNotCreated":    {role, &redisstore.QuotaError{Quota: "api_keys"}, redisstore.ErrSuccessorUsed, suspended},
 		"BatchRefused":        {role, quota, agentSuspended, suspended},
 		"LastAdminKey":        {redisstore.ErrLastAdminKey},

@@ -14,8 +14,8 @@ import (
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // testEvent returns the event of a test, which is in no feed.
-func testEvent(d redisstore.Delivery) *Event {
-	return &Event{Type: d.Type, Data: fmt.Appendf(nil, `{"type":%q,"occurred_at":%q}`, d.Type, d.Created.UTC().Format(timeFormat))}
+func testEvent(d redisstore.Delivery) *redisstore.FeedEvent {
+	return &redisstore.FeedEvent{Type: d.Type, JSON: fmt.Appendf(nil, `{"type":%q,"occurred_at":%q}`, d.Type, d.Created.UTC().Format(timeFormat))}
 }
 
 // eventHead is what a body needs to know of an event.
@@ -26,12 +26,12 @@ type eventHead struct {
 }
 
 // bodyOf returns the body of a request that tells of an event, with the members that Standard Webhooks recommends.
-func (p *pass) bodyOf(ctx context.Context, e Event) ([]byte, error) {
+func (p *pass) bodyOf(ctx context.Context, e redisstore.FeedEvent) ([]byte, error) {
 	var head eventHead
-	if err := json.Unmarshal(e.Data, &head); err != nil {
+	if err := json.Unmarshal(e.JSON, &head); err != nil {
 		return nil, err
 	}
-	data := e.Data
+	data := e.JSON
 	if head.Transaction != uuid.Nil && (e.Type == "transaction.rolled_back" || e.Type == "transaction.expired") {
 		state, err := p.Store.PreState(ctx, p.organization, head.Agent, head.Transaction)
 		if err != nil {

@@ -20,19 +20,10 @@ const (
 	pauseOnError     = 5 * time.Second // until an organization is looked at again
 )
 
-// Event is an event of an organization's feed, as a receiver gets it.
-type Event struct {
-	Number int64 // in the feed
-	Type   string
-	Data   []byte // JSON, as GET /v1/events has it
-}
-
 // Config configures a Deliverer. All but Encryption and AllowPrivate are required.
 type Config struct {
 	Store *redisstore.Store
 	Log   *slog.Logger
-	// Events returns at most limit events of an organization after the one with this number, in their order.
-	Events func(ctx context.Context, organization uuid.UUID, after int64, limit int) ([]Event, error)
 	// Encryption is the key that the secrets are sealed with. Nil means that they are not.
 	Encryption *token.KeyEncryptionKey
 	// AllowPrivate lets requests go to addresses that are not public.

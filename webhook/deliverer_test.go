@@ -16,42 +16,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/google/uuid"
 	"remit/redisstore"
 )
-
-// feed is an organization's feed of events, which grows.
-type feed struct {
-	mu     sync.Mutex
-	first  int64 // the oldest that is kept
-	newest int64
-}
-
-func (f *feed) grow(count int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.first, f.newest = max(f.first, 1), f.newest+count
-}
-
-func (f *feed) forgetTo(first int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.first = first
-}
-
-func (f *feed) after(_ context.Context, _ uuid.UUID, after int64, limit int) ([]Event, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var events []Event
-	for n := max(after+1, f.first); n <= f.newest && len(events) < limit; n++ {
-		eventType := "session.created"
-		if n%2 == 0 {
-			eventType = "session.ended"
-		}
-		events = append(events, Event{Number: n, Type: eventType, Data: fmt.Appendf(nil, `{"seq":%d,"occurred_at":"2026-11-21T08:20:00.120Z"}`, n)})
-	}
-	return events, nil
-}
 
 // receiver is what a webhook tells.
 type receiver struct {
@@ -115,11 +81,34 @@ func (r *receiver) attempts() int {
 
 // organizationWithHooks is an organization with a webhook for each receiver, and a feed.
 type organizationWithHooks struct {
-	redis *miniredis.Miniredis
-	store *redisstore.Store
-	feed  feed
-	key   redisstore.APIKey
-	hooks []redisstore.Webhook
+	redis  *miniredis.Miniredis
+	store  *redisstore.Store
+	key    redisstore.APIKey
+	hooks  []redisstore.Webhook
+	newest int64 // event of the feed
+}
+
+// feedKey returns the name of a key of the organization's feed.
+func (o *organizationWithHooks) feedKey(kind string) string {
+	organization := o.key.Organization.String()
+	return "remit:" + kind + ":{" + organization[len(organization)-4:] + "}:" + organization
+}
+
+// grow adds events to the feed without waking anybody.
+func (o *organizationWithHooks) grow(t *testing.T, count int64) {
+	t.Helper()
+	for range count {
+		o.newest++
+		eventType, number := "session.created", strconv.FormatInt(o.newest, 10)
+		if o.newest%2 == 0 {
+			eventType = "session.ended"
+		}
+		event := `{"seq":` + number + `,"occurred_at":"2026-11-21T08:20:00.120Z"}`
+		if _, err := o.redis.XAdd(o.feedKey("oe"), number+"-0", []string{"y", eventType, "e", event}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.redis.HSet(o.feedKey("oeh"), "n", strconv.FormatInt(o.newest, 10))
 }
 
 func newOrganizationWithHooks(t *testing.T, urls ...string) *organizationWithHooks {
@@ -141,8 +130,6 @@ func newOrganizationWithHooks(t *testing.T, urls ...string) *organizationWithHoo
 
 func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) {
 	t.Helper()
-	organization := o.key.Organization.String()
-	o.redis.HSet("remit:oeh:{"+organization[len(organization)-4:]+"}:"+organization, "n", strconv.FormatInt(o.feed.newest, 10))
 	id := redisstore.NewID(o.key.Organization)
 	settings := redisstore.WebhookSettings{URL: url, Types: types, Secrets: []redisstore.WebhookSecret{SealSecret(nil, id, []byte("secret"))}}
 	w, err := o.store.CreateWebhook(t.Context(), o.key, id, settings, nil)
@@ -156,7 +143,7 @@ func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) 
 func (o *organizationWithHooks) deliver(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	d := New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), Events: o.feed.after, AllowPrivate: true})
+	d := New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
 	var under sync.WaitGroup
 	under.Go(func() { d.Run(ctx) })
 	stop = func() {
@@ -170,7 +157,7 @@ func (o *organizationWithHooks) deliver(t *testing.T) (stop func()) {
 // happen adds events to the feed, as whoever numbers them does.
 func (o *organizationWithHooks) happen(t *testing.T, count int64) {
 	t.Helper()
-	o.feed.grow(count)
+	o.grow(t, count)
 	if err := o.store.WakeWebhooks(t.Context(), o.key.Organization, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +198,7 @@ func TestEveryWantedEventArrivesOnceAndThenNothingIsLookedAt(t *testing.T) {
 	t.Parallel()
 	all, some := newReceiver(t), newReceiver(t)
 	o := newOrganizationWithHooks(t, all.URL)
-	o.feed.grow(3) // before the second one
+	o.grow(t, 3) // before the second one
 	o.hook(t, some.URL, "session.ended")
 	o.deliver(t)
 	o.happen(t, 297)
@@ -339,8 +326,9 @@ func TestEventsThatAreNoLongerKeptAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	o := newOrganizationWithHooks(t, r.URL)
-	o.feed.grow(10)
-	o.feed.forgetTo(8)
+	o.grow(t, 7)
+	o.redis.Del(o.feedKey("oe"))
+	o.grow(t, 3)
 	o.deliver(t)
 	o.happen(t, 0)
 	eventually(t, "those that are kept arrive", func() bool { return r.has(8, 9, 10) })

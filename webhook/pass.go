@@ -31,7 +31,7 @@ type pass struct {
 // attempt is one delivery of a pass. Its event is nil if the feed has it no more.
 type attempt struct {
 	delivery redisstore.Delivery
-	event    *Event
+	event    *redisstore.FeedEvent
 }
 
 // pass attempts what is due and what is new. It reports nothing.
@@ -93,12 +93,12 @@ func (p *pass) takeDue(ctx context.Context, due []redisstore.Delivery) error {
 	return nil
 }
 
-func (p *pass) eventOf(ctx context.Context, d redisstore.Delivery) (*Event, error) {
+func (p *pass) eventOf(ctx context.Context, d redisstore.Delivery) (*redisstore.FeedEvent, error) {
 	if d.Event == 0 {
 		return testEvent(d), nil
 	}
-	found, err := p.Events(ctx, p.organization, d.Event-1, 1)
-	if err != nil || len(found) == 0 || found[0].Number != d.Event {
+	found, err := p.Store.EventsAfter(ctx, p.organization, d.Event-1, 1)
+	if err != nil || len(found) == 0 || found[0].Sequence != d.Event {
 		return nil, err
 	}
 	return &found[0], nil
@@ -109,18 +109,18 @@ func (p *pass) takeNew(ctx context.Context, room int) error {
 	if room <= 0 {
 		return nil
 	}
-	events, err := p.Events(ctx, p.organization, p.report.Found.Position, feedPage)
+	events, err := p.Store.EventsAfter(ctx, p.organization, p.report.Found.Position, feedPage)
 	for _, e := range events {
 		if room == 0 {
 			break
 		}
 		reached := &p.report.Reached
-		reached.Missed += e.Number - reached.Position - 1
-		reached.Position = e.Number
+		reached.Missed += e.Sequence - reached.Position - 1
+		reached.Position = e.Sequence
 		if p.webhook.Settings.Wants(e.Type) {
 			room--
-			id := redisstore.DeliveryID(p.webhook.ID, e.Number)
-			p.attempts = append(p.attempts, attempt{redisstore.Delivery{ID: id, Event: e.Number, Type: e.Type, Created: p.clock()}, &e})
+			id := redisstore.DeliveryID(p.webhook.ID, e.Sequence)
+			p.attempts = append(p.attempts, attempt{redisstore.Delivery{ID: id, Event: e.Sequence, Type: e.Type, Created: p.clock()}, &e})
 		}
 	}
 	return err

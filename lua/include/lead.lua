@@ -1,10 +1,10 @@
--- Makes the caller the leader of an organization's feed unless another one is: returns its token, and the number and the
--- hash of the last event. own is the caller's token, if it was the leader, else ''. Agents that the last leader had taken
--- come back first.
+-- Makes the caller the leader of an organization's feed unless another one is: returns its token, the number and the hash
+-- of the last event, and the number of the event that its webhooks have yet to be woken for, '' for none. own is the
+-- caller's token, if it was the leader, else ''. Agents that the last leader had taken come back first.
 local function lead(head, marked, taken, now, lease, own)
-  local n, h, t, u = unpack(redis.call('HMGET', head, 'n', 'h', 't', 'u'))
+  local n, h, t, u, w = unpack(redis.call('HMGET', head, 'n', 'h', 't', 'u', 'w'))
   if now < (u or 0) + 0 and t ~= own then
-    return '', '0', ''
+    return '', '0', '', ''
   end
   local token = string.format('%d', (t or 0) + 1)
   redis.call('HSET', head, 't', token, 'u', string.format('%d', now + lease))
@@ -12,5 +12,5 @@ local function lead(head, marked, taken, now, lease, own)
     redis.call('ZADD', marked, 0, agent)
   end
   redis.call('DEL', taken)
-  return token, n or '0', h or ''
+  return token, n or '0', h or '', w or ''
 end
