@@ -36,7 +36,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/bench":                {},
 		"remit/bench/bare":           {},
 		"remit/interop":              {},
-		"remit/faults":               {"remit/client", "remit/internal/serviceproc", "remit/money", "remit/redisproc"},
+		"remit/faults":               {"remit/auditlog", "remit/client", "remit/internal/serviceproc", "remit/money", "remit/redisproc"},
 		"remit/internal/hostile":     {},
 		"remit/sdk":                  {},
 		"remit/internal/redistest":   {"remit/redisproc"},

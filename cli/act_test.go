@@ -62,7 +62,9 @@ func TestEventsEndWithTheLastOrFollow(t *testing.T) {
 	if rest := document[[]map[string]any](organization.good("events", id, "--json", "--after", last)); len(rest) != 0 {
 		t.Errorf("after the last there is %v", rest)
 	}
-	for line, says := range map[string]string{"events": "name the agent", "events " + session: "not_found"} {
+	for line, says := range map[string]string{
+		"events " + session: "not_found", "events --after " + last: "--after is a seq", "events " + id + " --types session.ended": "name no agent",
+	} {
 		if r := organization.run(strings.Fields(line)...); r.exit != exitFailed || !strings.Contains(r.stderr, says) {
 			t.Errorf("%s: exit %d: %s", line, r.exit, r.stderr)
 		}

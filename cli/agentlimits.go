@@ -78,7 +78,7 @@ func (c *updateAgent) Validate() error {
 func (c *updateAgent) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		changes := client.AgentChanges{
-			Name: c.Name, Description: c.Description, Metadata: c.Metadata.sent(), Scopes: c.scopes(), Limits: c.sent(),
+			Name: c.Name, Description: c.Description, Metadata: c.Metadata.sent(), Scopes: listOrNone(c.Scopes), Limits: c.sent(),
 		}
 		changed, err := o.UpdateAgent(ctx, c.ID, changes)
 		if err != nil {
@@ -88,12 +88,12 @@ func (c *updateAgent) Run() error {
 	})
 }
 
-// scopes returns the new scopes; nil: they stay. The one empty scope that --scopes= gives means none.
-func (c *updateAgent) scopes() *[]string {
-	if c.Scopes != nil && len(*c.Scopes) == 1 && (*c.Scopes)[0] == "" {
+// listOrNone returns the values of a flag; nil: it is not given. The one empty value that --scopes= gives means none.
+func listOrNone(given *[]string) *[]string {
+	if given != nil && len(*given) == 1 && (*given)[0] == "" {
 		return new([]string)
 	}
-	return c.Scopes
+	return given
 }
 
 // factsOfLimits are the limits that an agent has, with what is used of them.

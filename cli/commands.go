@@ -1,5 +1,5 @@
-// Package cli is the commands that call a running service: organizations, agents, tokens, sessions, charges, transactions and
-// events. They call it only through the Go SDK.
+// Package cli is the commands that call a running service: organizations, API keys, agents, tokens, sessions, charges,
+// transactions, usage, events and webhooks. They call it only through the Go SDK.
 //
 //	remit org create acme
 //	remit agent create scout --scopes read,payments:write
@@ -13,6 +13,7 @@ package cli
 // Commands are the commands of this package, to be embedded in those of main.
 type Commands struct {
 	Org     orgCommands     `cmd:"" help:"Create organizations, show them and rotate their keys."`
+	Key     keyCommands     `cmd:"" help:"Create, list, rotate and revoke the organization's API keys."`
 	Agent   agentCommands   `cmd:"" help:"Create, list, show, update, suspend and revoke agents, and rotate their secrets."`
 	Token   tokenCommands   `cmd:"" help:"Exchange an agent's secret for tokens, and inspect tokens."`
 	Session sessionCommands `cmd:"" help:"Create, list, show, update, watch, suspend and end sessions, and decide requests for more."`
@@ -20,7 +21,9 @@ type Commands struct {
 
 	Charge      charge              `cmd:"" help:"Charge actions to a session."`
 	Transaction transactionCommands `cmd:"" help:"Begin, list, show, commit and roll back transactions."`
-	Events      events              `cmd:"" help:"Print or follow an agent's audit trail."`
+	Usage       usageCommand        `cmd:"" help:"Print what the organization used, by day, agent, session and action type."`
+	Events      events              `cmd:"" help:"Print or follow the organization's events, or an agent's audit trail."`
+	Webhook     webhookCommands     `cmd:"" help:"Create, list, change, test and delete webhooks, and look at their deliveries."`
 	Audit       auditCommands       `cmd:"" help:"Export the organization's events, and verify an export."`
 	SuspendAll  suspendAll          `cmd:"" help:"Suspend all agents of the organization at once."`
 	ResumeAll   resumeAll           `cmd:"" help:"Resume all agents of the organization."`

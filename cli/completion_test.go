@@ -13,9 +13,11 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for line, want := range map[string][]string{
-		"remit session ":             {"approve", "create", "deny", "end", "list", "requests", "resume", "show", "suspend", "tree", "update", "watch"},
+		"remit session ":             {"approve", "create", "deny", "end", "list", "requests", "resume", "show", "suspend", "tree", "update", "usage", "watch"},
 		"remit session w":            {"watch"},
-		"remit a":                    {"agent"},
+		"remit a":                    {"agent", "audit"},
+		"remit key ":                 {"create", "list", "revoke", "rotate"},
+		"remit usage --group-by ":    {"action_type", "agent", "day", "session"},
 		"remit agent list --sta":     {"--status"},
 		"remit agent list --status ": {"active", "all", "revoked"},
 		"remit completion ":          {"bash", "fish", "zsh"},

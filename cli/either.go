@@ -39,18 +39,21 @@ type sessions struct {
 	end  func(ctx context.Context, id string) error
 	tree func(ctx context.Context, id string) (client.SessionTree, error)
 
+	usage    func(ctx context.Context, id string) ([]client.UsageLine, error)
 	requests func(ctx context.Context, id string, f client.MoreFilter) ([]client.MoreRequest, error)
 
 	charge       func(ctx context.Context, id string, one client.Charge) (client.Usage, error)
 	transaction  func(id string) *client.Transaction
 	transactions func(ctx context.Context, f client.TransactionFilter) iter.Seq2[client.TransactionInfo, error]
+	// everything has the events of the whole organization; nil for an agent.
+	everything *client.Organization
 	// events returns those of an agent, which an agent itself need not name.
 	events func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error)
 }
 
 func sessionsOfOrganization(o *client.Organization) sessions {
 	return sessions{
-		get: o.GetSession, list: o.Sessions, end: o.EndSession, tree: o.SessionTree, requests: o.Requests,
+		get: o.GetSession, list: o.Sessions, end: o.EndSession, tree: o.SessionTree, usage: o.SessionUsage, requests: o.Requests,
 		charge: func(ctx context.Context, id string, one client.Charge) (client.Usage, error) {
 			results, err := o.ChargeMany(ctx, []client.SessionCharge{{SessionID: id, Charge: one}}, client.BatchOptions{IdempotencyKey: one.IdempotencyKey})
 			if err != nil {
@@ -58,12 +61,9 @@ func sessionsOfOrganization(o *client.Organization) sessions {
 			}
 			return results[0].Usage, results[0].Err
 		},
-		transaction: o.Transaction, transactions: o.Transactions,
+		transaction: o.Transaction, transactions: o.Transactions, everything: o,
 		events: func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error) {
-			switch {
-			case agent == "":
-				return nil, errNoAgent
-			case follow:
+			if follow {
 				return o.Events(ctx, agent, after), nil
 			}
 			return o.ListEvents(ctx, agent, after), nil
@@ -73,10 +73,11 @@ func sessionsOfOrganization(o *client.Organization) sessions {
 
 func sessionsOfAgent(a *client.Agent) sessions {
 	return sessions{
-		get:  func(ctx context.Context, id string) (client.SessionInfo, error) { return a.Session(id).Get(ctx) },
-		list: a.Sessions,
-		end:  func(ctx context.Context, id string) error { return a.Session(id).End(ctx) },
-		tree: func(ctx context.Context, id string) (client.SessionTree, error) { return a.Session(id).Tree(ctx) },
+		get:   func(ctx context.Context, id string) (client.SessionInfo, error) { return a.Session(id).Get(ctx) },
+		list:  a.Sessions,
+		end:   func(ctx context.Context, id string) error { return a.Session(id).End(ctx) },
+		tree:  func(ctx context.Context, id string) (client.SessionTree, error) { return a.Session(id).Tree(ctx) },
+		usage: func(ctx context.Context, id string) ([]client.UsageLine, error) { return a.Session(id).Usage(ctx) },
 		requests: func(ctx context.Context, id string, f client.MoreFilter) ([]client.MoreRequest, error) {
 			return a.Session(id).Requests(ctx, f)
 		},

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"remit/client"
@@ -12,34 +14,65 @@ import (
 
 type events struct {
 	asEither
-	Of     string `arg:"" optional:"" name:"agent-id" help:"The agent's id. Not needed with the agent's own credential."`
-	After  string `env:"-" placeholder:"ID" help:"Start after the event with this id. The default is the oldest event kept."`
-	Follow bool   `env:"-" short:"f" help:"Wait for new events until interrupted."`
+	Of     string   `arg:"" optional:"" name:"agent-id" help:"The agent's id. Without it, an API key prints the events of all agents."`
+	After  string   `env:"-" placeholder:"ID" help:"Start after the event with this id, or among the events of all agents after this seq. The default is the oldest event kept."`
+	Types  []string `env:"-" placeholder:"TYPE,…" help:"Only events of these types, of all agents; repeatable."`
+	Follow bool     `env:"-" short:"f" help:"Wait for new events until interrupted."`
 }
 
 // Help is appended to the command's help.
 func (c *events) Help() string {
-	return "Prints one line per event of the agent's audit trail, oldest first. With --json it prints one JSON array, or with " +
-		"--follow one JSON document per event."
+	return "Prints one line per event, oldest first. With --json it prints one JSON array, or with --follow one JSON document per " +
+		"event. --follow goes on after a break of the connection; after an interruption, go on with --after and the last ID or SEQ."
 }
 
 var (
-	errNoAgent    = errors.New("name the agent: an API key gives access to all agents of its organization")
 	errOtherAgent = errors.New("an agent can read only its own events")
+	errNotSeq     = errors.New("--after is a seq, a whole number, unless the agent is named")
+	errTypes      = errors.New("--types is for the events of all agents: name no agent")
 )
 
-// Run prints the agent's audit trail.
+// Run prints events.
 func (c *events) Run() error {
 	if c.Follow {
 		return c.follow()
 	}
 	return c.call(func(ctx context.Context, s sessions) error {
-		found, err := s.events(ctx, c.Of, c.After, false)
+		if c.isOfAll(s) {
+			after, err := c.sequence()
+			if err != nil {
+				return err
+			}
+			return list(c.output, asWritten(s.everything.ListAllEvents(ctx, after, c.Types...)), headOfAll, cellsOfAll)
+		}
+		found, err := c.ofAgent(ctx, s, false)
 		if err != nil {
 			return err
 		}
 		return list(c.output, found, "OCCURRED\tTYPE\tACTOR\tSESSION\tDATA", cellsOfEvent)
 	})
+}
+
+// isOfAll reports whether to print the events of all agents.
+func (c *events) isOfAll(s sessions) bool { return c.Of == "" && s.everything != nil }
+
+func (c *events) ofAgent(ctx context.Context, s sessions, follow bool) (iter.Seq2[client.Event, error], error) {
+	if len(c.Types) > 0 {
+		return nil, errTypes
+	}
+	return s.events(ctx, c.Of, c.After, follow)
+}
+
+// sequence returns the number of the event to start after.
+func (c *events) sequence() (int64, error) {
+	if c.After == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(c.After, 10, 64)
+	if err != nil || n < 0 {
+		return 0, errNotSeq
+	}
+	return n, nil
 }
 
 // follow prints events until a signal interrupts it, and so has no deadline.
@@ -54,29 +87,60 @@ func (c *events) follow() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	found, err := of(remit).events(ctx, c.Of, c.After, true)
+	if s := of(remit); c.isOfAll(s) {
+		err = c.followAll(ctx, s.everything)
+	} else {
+		var found iter.Seq2[client.Event, error]
+		if found, err = c.ofAgent(ctx, s, true); err == nil {
+			err = printEach(c.output, found, cellsOfEvent)
+		}
+	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return c.explain(err)
+}
+
+// followAll prints the events so far, or fails at once, and then waits for more as long as it takes.
+func (c *events) followAll(ctx context.Context, o *client.Organization) error {
+	after, err := c.sequence()
 	if err != nil {
 		return err
 	}
-	for event, err := range found {
-		if ctx.Err() != nil {
-			return errInterrupted
+	seen := func(found iter.Seq2[client.OrganizationEvent, error]) iter.Seq2[client.OrganizationEvent, error] {
+		return func(yield func(client.OrganizationEvent, error) bool) {
+			for e, err := range found {
+				if !yield(e, err) {
+					return
+				}
+				after = max(after, e.Sequence)
+			}
+		}
+	}
+	if err := printEach(c.output, asWritten(seen(o.ListAllEvents(ctx, after, c.Types...))), cellsOfAll); err != nil {
+		return err
+	}
+	return printEach(c.output, asWritten(o.AllEvents(ctx, after, c.Types...)), cellsOfAll)
+}
+
+// printEach prints each element when it comes.
+func printEach[T any](o output, elements iter.Seq2[T, error], row func(T) []string) error {
+	for element, err := range elements {
+		if err == nil {
+			err = printOne(o, element, row)
 		}
 		if err != nil {
-			return c.explain(err)
-		}
-		if err := c.print(event); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *events) print(event client.Event) error {
-	if c.JSON {
-		return writeJSON(os.Stdout, event)
+func printOne[T any](o output, element T, row func(T) []string) error {
+	if o.JSON {
+		return writeJSON(os.Stdout, element)
 	}
-	cells := cellsOfEvent(event)
+	cells := row(element)
 	for i := range cells {
 		cells[i] = printable(cells[i])
 	}
@@ -85,4 +149,28 @@ func (c *events) print(event client.Event) error {
 
 func cellsOfEvent(e client.Event) []string {
 	return []string{moment(e.OccurredAt), e.Type, e.Actor.Type, e.SessionID, string(e.Data)}
+}
+
+// writtenEvent is an event of the organization. As JSON it is what the service wrote, with members that the SDK does not know.
+type writtenEvent struct{ client.OrganizationEvent }
+
+// MarshalJSON implements json.Marshaler.
+func (e writtenEvent) MarshalJSON() ([]byte, error) { return e.JSON, nil }
+
+func asWritten(found iter.Seq2[client.OrganizationEvent, error]) iter.Seq2[writtenEvent, error] {
+	return func(yield func(writtenEvent, error) bool) {
+		for e, err := range found {
+			if !yield(writtenEvent{e}, err) {
+				return
+			}
+		}
+	}
+}
+
+const headOfAll = "SEQ\tOCCURRED\tTYPE\tAGENT\tACTOR\tSESSION\tDATA"
+
+func cellsOfAll(e writtenEvent) []string {
+	return []string{
+		strconv.FormatInt(e.Sequence, 10), moment(e.OccurredAt), e.Type, e.AgentID, e.Actor.Type, dashed(e.SessionID), string(e.Data),
+	}
 }

@@ -16,6 +16,8 @@ const (
 	fleetAgent  = `{"id":"a1","org_id":"o1","name":"scout","scopes":["read"],"status":"active","metadata":{},"created_at":` + when
 	fleetBudget = `{"max_value_usd":100,"period":"month","value_reserved_usd":10.5,"value_used_usd":2,"remaining_usd":87.5,"period_started_at":` +
 		when + `,"resets_at":` + when + `}`
+	fleetDelivery = `{"id":"d1","webhook_id":"w1","event_seq":42,"type":"session.ended","status":"dead","attempt_count":7,"response_status":503,` +
+		`"error":"no: \u001b[2J","duration_ms":1031,"created_at":` + when + `,"last_attempt_at":` + when + `}`
 	fleetRequest = `"session_id":"s1","agent_id":"a1","add_actions":2,"add_value_usd":0.5,"reason":"more pages","created_at":` + when
 )
 
@@ -45,6 +47,9 @@ var fleetAnswers = map[string]string{
 	"GET /v1/sessions/s1/tree": fleetSession("s1", `,"value_delegated_usd":4,"actions_delegated":5,"children":[`+
 		fleetSession("s2", `,"children":[`+fleetSession("s3", `,"children":[]`)+`]`)+`,`+
 		fleetSession("s4", `,"suspended_at":`+when+`,"children":[]`)+`]`),
+	"GET /v1/webhooks/w1/deliveries":           `[` + fleetDelivery + `]`,
+	"POST /v1/webhooks/w1/deliveries/d1/retry": fleetDelivery,
+
 	"PUT /v1/budget":    fleetBudget,
 	"GET /v1/budget":    fleetBudget,
 	"DELETE /v1/budget": ``,

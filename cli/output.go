@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -61,6 +62,17 @@ func list[T any](o output, elements iter.Seq2[T, error], head string, row func(T
 	return writeTable(os.Stdout, rows)
 }
 
+// each returns elements that are all there for list.
+func each[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, element := range all {
+			if !yield(element, nil) {
+				return
+			}
+		}
+	}
+}
+
 // writeJSON writes a document in one line. It does not escape <, > and &, but escapes control characters.
 func writeJSON(to io.Writer, document any) error {
 	var text bytes.Buffer
@@ -114,6 +126,25 @@ func moment(t time.Time) string {
 	}
 	return t.UTC().Format(time.RFC3339)
 }
+
+// momentOr is moment, with a word for none.
+func momentOr(t *time.Time, none string) string {
+	if t == nil || t.IsZero() {
+		return none
+	}
+	return moment(*t)
+}
+
+// unlessZero returns a number; 0 is empty.
+func unlessZero(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// dashed returns a cell of a table, which is never empty.
+func dashed(text string) string { return cmp.Or(text, "-") }
 
 func usd(amount money.MicroUSD) string { return amount.String() + " USD" }
 

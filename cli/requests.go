@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"remit/client"
 	"remit/money"
@@ -23,10 +22,7 @@ func (c *listRequests) Run() error {
 		if err != nil {
 			return err
 		}
-		all := func(yield func(client.MoreRequest, error) bool) {
-			slices.Values(found)(func(r client.MoreRequest) bool { return yield(r, nil) })
-		}
-		return list(c.output, all, "ID\tSTATUS\tACTIONS\tVALUE\tCREATED\tREASON", func(r client.MoreRequest) []string {
+		return list(c.output, each(found), "ID\tSTATUS\tACTIONS\tVALUE\tCREATED\tREASON", func(r client.MoreRequest) []string {
 			return []string{r.ID, r.Status, fmt.Sprintf("+%d", r.AddActions), "+" + usd(r.AddValue), moment(r.CreatedAt), r.Reason}
 		})
 	})

@@ -16,6 +16,7 @@ type sessionCommands struct {
 	List   listSessions  `cmd:"" help:"List sessions, newest first."`
 	Show   showSession   `cmd:"" help:"Show a session."`
 	Update updateSession `cmd:"" help:"Raise or lower a session's limits."`
+	Usage  sessionUsage  `cmd:"" help:"Show what a session was used for, by action type."`
 	Watch  watchSession  `cmd:"" help:"Show a session's budget live until it ends."`
 	End    endSession    `cmd:"" help:"End a session and roll back its pending transactions."`
 

@@ -73,7 +73,7 @@ func (a *asking) ask(ctx context.Context, missing amount, round int) (MoreReques
 		key = randomKey() // also on a Client without keys: a lost response must not make it ask twice
 	}
 	var r MoreRequest
-	err := patiently(ctx, func() (err error) {
+	err := patiently(ctx, waitingForDecision, func() (err error) {
 		r, err = a.session.RequestMore(ctx, MoreParams{missing.actions, missing.value, a.reason, key})
 		return err
 	})
@@ -100,20 +100,23 @@ func (c *caller) awaitRequest(ctx context.Context, session, id string) (MoreRequ
 	for {
 		begun := time.Now()
 		var r MoreRequest
-		err := patiently(ctx, func() error {
+		err := patiently(ctx, waitingForDecision, func() error {
 			return c.do(ctx, call{method: http.MethodGet, path: path, wait: requestWait}, &r)
 		})
 		if err != nil || r.Status != "pending" {
 			return r, err
 		}
 		if !sleep(ctx, pollPause-time.Since(begun)) {
-			return r, fmt.Errorf("remit: waiting for a request for more: %w", ctx.Err())
+			return r, fmt.Errorf("remit: %s: %w", waitingForDecision, ctx.Err())
 		}
 	}
 }
 
-// patiently repeats an idempotent operation until it succeeds, the service refuses it, or the ctx ends.
-func patiently(ctx context.Context, operation func() error) error {
+const waitingForDecision = "waiting for a request for more"
+
+// patiently repeats an idempotent operation until it succeeds, the service refuses it, or the ctx ends. Its error says what was
+// waited for.
+func patiently(ctx context.Context, what string, operation func() error) error {
 	for patience := shortestPatience; ; patience = min(2*patience, longestPatience) {
 		err := operation()
 		passes := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrRateLimited)
@@ -121,7 +124,7 @@ func patiently(ctx context.Context, operation func() error) error {
 			return err
 		}
 		if !sleep(ctx, patience) {
-			return fmt.Errorf("remit: waiting for a request for more: %w", ctx.Err())
+			return fmt.Errorf("remit: %s: %w", what, ctx.Err())
 		}
 	}
 }

@@ -227,6 +227,7 @@ var answerTypes = []reflect.Type{
 	reflect.TypeFor[AgentInfo](), reflect.TypeFor[SessionInfo](), reflect.TypeFor[[]SessionSummary](), reflect.TypeFor[TransactionInfo](),
 	reflect.TypeFor[OrganizationInfo](), reflect.TypeFor[[]Event](), reflect.TypeFor[[]Family](), reflect.TypeFor[[]batchResult](),
 	reflect.TypeFor[Usage](), reflect.TypeFor[TokenPair](), reflect.TypeFor[Introspection](), reflect.TypeFor[RotatedKey](),
+	reflect.TypeFor[[]usageLine](), reflect.TypeFor[[]APIKeyInfo](), reflect.TypeFor[[]WebhookInfo](), reflect.TypeFor[[]Delivery](),
 	reflect.TypeFor[struct{}](), reflect.TypeFor[LimitReached](),
 }
 

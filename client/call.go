@@ -39,6 +39,7 @@ type call struct {
 	wait      time.Duration // for which the service may hold the request back
 	most      int64         // bytes of the response; 0: maxResponse
 	empty     bool          // whether a success has no body (204)
+	gone      bool          // whether not_found after an attempt in doubt means that this call deleted the object
 
 	mayRetry func() bool // called before each attempt except the first; nil: always true
 }
@@ -84,7 +85,7 @@ func (c *caller) do(ctx context.Context, q call, into any) error {
 	return err
 }
 
-// doWithHeader is do and also returns the response's header. Pass a nil into for a response without a body.
+// doWithHeader is do and also returns the response's header, nil if there is none. Pass a nil into for a response without a body.
 func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Header, error) {
 	body, err := encode(q.body)
 	if err != nil {
@@ -101,6 +102,9 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 				return got.header, nil
 			}
 			err = &unreadable{err}
+		}
+		if q.gone && inDoubt && hasCode(err, codeNotFound) {
+			return nil, nil
 		}
 		inDoubt = q.semantics != safe && (mayHaveHappened(err) || inDoubt && !resolvesDoubt(err))
 		if attempt >= c.client.attempts || !q.isRetryable(err) || !pause(ctx, attempt, err) || !q.isAllowedToRetry() {

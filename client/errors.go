@@ -31,6 +31,8 @@ var (
 	ErrKeyReused = errors.New("idempotency key reused")
 	// ErrRequestDecided: the request for more was decided otherwise before (409).
 	ErrRequestDecided = errors.New("request decided")
+	// ErrLastAdminKey: the last admin key that never expires cannot be deleted (409).
+	ErrLastAdminKey = errors.New("last admin key")
 	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
 	// deferred Rollback may ignore it.
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
@@ -102,6 +104,8 @@ func (p *Problem) Is(target error) bool {
 		return p.Status == http.StatusForbidden && p.Code == codeOrganizationSuspended
 	case ErrRequestDecided:
 		return p.Status == http.StatusConflict && p.Code == codeRequestDecided
+	case ErrLastAdminKey:
+		return p.Status == http.StatusConflict && p.Code == codeLastAdminKey
 	case ErrKeyReused:
 		return p.Status == http.StatusUnprocessableEntity && p.Code == codeIdempotencyKeyReused
 	}
@@ -125,6 +129,7 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		SessionStatus     string       `json:"session_status"`
 		TransactionStatus string       `json:"transaction_status"`
 		RequiredScope     string       `json:"required_scope"`
+		RequiredRole      string       `json:"required_role"`
 		Quota             string       `json:"quota"`
 		Used              int64        `json:"used"`
 		Max               int64        `json:"max"`
@@ -160,6 +165,8 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		return &SessionNotActive{p, fields.SessionStatus}
 	case codeInsufficientScope:
 		return &InsufficientScope{p, fields.RequiredScope}
+	case codeInsufficientRole:
+		return &InsufficientRole{p, fields.RequiredRole}
 	case codeQuotaExceeded:
 		return &QuotaExceeded{p, fields.Quota, fields.Used, fields.Max}
 	case codeTransactionNotPending:

@@ -56,6 +56,8 @@ func TestProblemsHaveTypes(t *testing.T) {
 			&client.SessionNotActive{Problem: problem(403, "session_not_active"), SessionStatus: "expired"}},
 		{refusal(403, "insufficient_scope", `"required_scope":"pay"`), as[*client.InsufficientScope],
 			&client.InsufficientScope{Problem: problem(403, "insufficient_scope"), RequiredScope: "pay"}},
+		{refusal(403, "insufficient_role", `"required_role":"admin"`), as[*client.InsufficientRole],
+			&client.InsufficientRole{Problem: problem(403, "insufficient_role"), RequiredRole: "admin"}},
 		{refusal(403, "session_limit_reached", `"parent_session_id":"s0"`, limitMembers), as[*client.LimitReached],
 			&client.LimitReached{Problem: problem(403, "session_limit_reached"), Limit: "max_value_usd", ParentSessionID: "s0", Usage: usage}},
 		{refusal(403, "agent_limit_reached", `"limit":"max_value_usd_per_day","resets_at":"2026-11-22T00:00:00Z"`), as[*client.AgentLimitReached],

@@ -83,12 +83,7 @@ func (o *Organization) Info(ctx context.Context, id string) (OrganizationInfo, e
 // RotateKey replaces the API key of the organization with this id. This Organization continues to use its current key, which
 // stays valid for the grace time.
 func (o *Organization) RotateKey(ctx context.Context, id string, p RotateKeyParams) (RotatedKey, error) {
-	var rotated RotatedKey
-	body := struct {
-		Grace *int64 `json:"grace_seconds,omitzero"`
-	}{secondsOrNil(p.Grace)}
-	err := o.caller.do(ctx, o.caller.client.keyed(organizationPath(id)+"/api-key/rotate", p.IdempotencyKey, body), &rotated)
-	return rotated, err
+	return o.caller.rotateKey(ctx, organizationPath(id)+"/api-key/rotate", p)
 }
 
 // ChargeMany is Agent.ChargeMany for sessions of the whole organization.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,14 +21,18 @@ type OrganizationEvent struct {
 }
 
 // AllEvents yields the events of all agents after the one with this number, and then waits for new ones until ctx ends. 0
-// begins at the oldest that the service keeps. Remember the Sequence of the last event that you have processed, to go on after it.
-func (o *Organization) AllEvents(ctx context.Context, after int64) iter.Seq2[OrganizationEvent, error] {
-	return o.caller.organizationEvents(ctx, after, eventWait)
+// begins at the oldest that the service keeps. With types it yields only events of these types.
+//
+// It goes on after a break, also when the service is unavailable for long, and misses nothing that the service keeps. Remember the
+// Sequence of the last event that you have processed: after a crash, go on after it. You then get events again that you had
+// processed and not remembered.
+func (o *Organization) AllEvents(ctx context.Context, after int64, types ...string) iter.Seq2[OrganizationEvent, error] {
+	return o.caller.organizationEvents(ctx, &feed{after, types, eventWait})
 }
 
-// ListAllEvents is AllEvents, but ends with the last event.
-func (o *Organization) ListAllEvents(ctx context.Context, after int64) iter.Seq2[OrganizationEvent, error] {
-	return o.caller.organizationEvents(ctx, after, 0)
+// ListAllEvents is AllEvents, but ends with the last event or its first error.
+func (o *Organization) ListAllEvents(ctx context.Context, after int64, types ...string) iter.Seq2[OrganizationEvent, error] {
+	return o.caller.organizationEvents(ctx, &feed{after, types, 0})
 }
 
 // Checkpoint returns a statement of where the organization's events end, signed by the issuer: a JWS in its compact form.
@@ -37,17 +42,20 @@ func (o *Organization) Checkpoint(ctx context.Context) (string, error) {
 	return string(jws), err
 }
 
-func (c *caller) organizationEvents(ctx context.Context, after int64, wait time.Duration) iter.Seq2[OrganizationEvent, error] {
+// feed is where a reader of an organization's events is.
+type feed struct {
+	after int64
+	types []string      // empty: all
+	wait  time.Duration // 0: it ends with the last event
+}
+
+func (c *caller) organizationEvents(ctx context.Context, from *feed) iter.Seq2[OrganizationEvent, error] {
 	return func(yield func(OrganizationEvent, error) bool) {
-		seconds := strconv.Itoa(int(wait / time.Second))
+		f := *from // a second loop begins where the first began
 		for {
-			var page []json.RawMessage
-			path := withQuery("/v1/events", "after", strconv.FormatInt(after, 10), "limit", perPage, "wait", seconds)
-			if err := c.do(ctx, call{method: http.MethodGet, path: path, wait: wait}, &page); err != nil {
+			page, next, err := f.read(ctx, c)
+			if err != nil {
 				yield(OrganizationEvent{}, err)
-				return
-			}
-			if len(page) == 0 && wait == 0 {
 				return
 			}
 			for _, text := range page {
@@ -56,8 +64,33 @@ func (c *caller) organizationEvents(ctx context.Context, after int64, wait time.
 				if !yield(e, err) || err != nil {
 					return
 				}
-				after = e.Sequence
+				f.after = max(f.after, e.Sequence)
 			}
+			if len(page) == 0 && next <= f.after && f.wait == 0 {
+				return
+			}
+			f.after = max(f.after, next)
 		}
 	}
+}
+
+// read reads the next page. With types, next is the number of the last event that the service looked at, if there may be more; a
+// page may then be empty.
+func (f *feed) read(ctx context.Context, c *caller) (page []json.RawMessage, next int64, err error) {
+	path := withQuery("/v1/events", "after", strconv.FormatInt(f.after, 10), "limit", perPage,
+		"types", strings.Join(f.types, ","), "wait", strconv.Itoa(int(f.wait/time.Second)))
+	var header http.Header
+	once := func() (err error) {
+		header, err = c.doWithHeader(ctx, call{method: http.MethodGet, path: path, wait: f.wait}, &page)
+		return err
+	}
+	if f.wait == 0 {
+		err = once()
+	} else {
+		err = patiently(ctx, "waiting for events", once)
+	}
+	if text, more := nextPage(header, "after"); more {
+		next, _ = strconv.ParseInt(text, 10, 64) // 0 for what is no number
+	}
+	return page, next, err
 }

@@ -36,7 +36,7 @@ func list[T any](ctx context.Context, c *caller, path, limit string, parameters 
 				}
 			}
 			last := cursor
-			if cursor, more = nextCursor(header); more && cursor == last {
+			if cursor, more = nextPage(header, "cursor"); more && cursor == last {
 				var none T
 				yield(none, fmt.Errorf("remit: GET %s: %w", path, &unreadable{errors.New("the next page is the same page")}))
 				return
@@ -48,17 +48,17 @@ func list[T any](ctx context.Context, c *caller, path, limit string, parameters 
 // link matches one link of a Link header: its target and its parameters. A quoted parameter may hold any character.
 var link = regexp.MustCompile(`<([^<>]*)>((?:[^<"]|"[^"]*")*)`)
 
-// nextCursor returns the cursor of `Link: <…>; rel="next"`. Proxies may add other links, in the same line or in others. The
+// nextPage returns a parameter of `Link: <…>; rel="next"`. Proxies may add other links, in the same line or in others. The
 // link itself is not followed, because credentials must go to the base URL only.
-func nextCursor(header http.Header) (cursor string, more bool) {
+func nextPage(header http.Header, parameter string) (value string, more bool) {
 	for _, found := range link.FindAllStringSubmatch(strings.Join(header.Values("Link"), ", "), -1) {
 		if !strings.Contains(found[2], `rel="next"`) {
 			continue
 		}
 		if u, err := url.Parse(found[1]); err == nil {
-			cursor = u.Query().Get("cursor")
+			value = u.Query().Get(parameter)
 		}
 		break
 	}
-	return cursor, cursor != ""
+	return value, value != ""
 }

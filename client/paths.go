@@ -11,6 +11,14 @@ func organizationPath(id string) string  { return "/v1/organizations/" + url.Pat
 func agentPath(id string) string         { return "/v1/agents/" + url.PathEscape(id) }
 func familyPath(agent, id string) string { return agentPath(agent) + "/families/" + url.PathEscape(id) }
 func transactionPath(id string) string   { return "/v1/transactions/" + url.PathEscape(id) }
+func apiKeyPath(id string) string        { return apiKeysPath + "/" + url.PathEscape(id) }
+func webhookPath(id string) string       { return webhooksPath + "/" + url.PathEscape(id) }
+func deliveriesPath(hook string) string  { return webhookPath(hook) + "/deliveries" }
+
+const (
+	apiKeysPath  = "/v1/api-keys"
+	webhooksPath = "/v1/webhooks"
+)
 
 // withQuery adds the parameters that are not empty. They are name, value, name, value, …
 func withQuery(path string, parameters ...string) string {

@@ -79,6 +79,12 @@ type InsufficientScope struct {
 	RequiredScope string
 }
 
+// InsufficientRole refuses a call that the API key's role does not allow. Nothing was done.
+type InsufficientRole struct {
+	*Problem
+	RequiredRole string // operator or admin
+}
+
 // TransactionNotPending refuses to commit or roll back a transaction that is not pending.
 type TransactionNotPending struct {
 	*Problem
@@ -96,6 +102,7 @@ func (e *QuotaExceeded) Unwrap() error            { return e.Problem }
 func (e *LimitBelowUsage) Unwrap() error          { return e.Problem }
 func (e *SessionNotActive) Unwrap() error         { return e.Problem }
 func (e *InsufficientScope) Unwrap() error        { return e.Problem }
+func (e *InsufficientRole) Unwrap() error         { return e.Problem }
 func (e *TransactionNotPending) Unwrap() error    { return e.Problem }
 func (e *TransactionNotReversible) Unwrap() error { return e.Problem }
 func (e *AgentLimitReached) Unwrap() error        { return e.Problem }

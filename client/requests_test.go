@@ -153,6 +153,42 @@ func TestWhatIsSent(t *testing.T) {
 			_, err := c.Agent("a1", "s").Session("s1").DryRunBegin(ctx, client.TransactionParams{ActionType: "edit", Value: 1})
 			return err
 		}, `POST /v1/transactions {"action_type":"edit","pre_state":{},"session_id":"s1","value_usd":0.000001,"reversible":true,"dry_run":true}`, false, `{"dry_run":true}`},
+		{"create a key", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.CreateAPIKey(ctx, client.APIKeyParams{Name: "dashboard", Role: "viewer", ExpiresIn: time.Second + 1})
+			return err
+		}, `POST /v1/api-keys {"name":"dashboard","role":"viewer","expires_in_seconds":2}`, true, `{}`},
+		{"rotate any key", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.RotateAPIKey(ctx, "k/1", client.RotateKeyParams{Grace: new(time.Minute)})
+			return err
+		}, `POST /v1/api-keys/k/1/rotate {"grace_seconds":60}`, true, rotatedKey},
+		{"delete a key", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			return o.DeleteAPIKey(ctx, "k1")
+		},
+			`DELETE /v1/api-keys/k1 `, false, ``},
+		{"create a webhook", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.CreateWebhook(ctx, client.WebhookParams{URL: "https://example.com/?a&b", Types: []string{"session.ended"}})
+			return err
+		}, `POST /v1/webhooks {"url":"https://example.com/?a&b","types":["session.ended"]}`, true, `{}`},
+		{"change a webhook", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.UpdateWebhook(ctx, "w1", client.WebhookChanges{Types: new([]string), Description: new(string)})
+			return err
+		}, `PATCH /v1/webhooks/w1 {"types":[],"description":""}`, false, `{}`},
+		{"rotate a webhook's secret", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.RotateWebhookSecret(ctx, "w1", client.RotateWebhookParams{})
+			return err
+		}, `POST /v1/webhooks/w1/rotate {}`, true, rotatedSecret},
+		{"test a webhook", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.TestWebhook(ctx, "w1")
+			return err
+		}, `POST /v1/webhooks/w1/test {}`, true, `{}`},
+		{"retry a delivery", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.RetryDelivery(ctx, "w1", "d1")
+			return err
+		}, `POST /v1/webhooks/w1/deliveries/d1/retry `, false, `{}`},
+		{"delete a webhook", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			return o.DeleteWebhook(ctx, "w1")
+		},
+			`DELETE /v1/webhooks/w1 `, false, ``},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

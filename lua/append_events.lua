@@ -15,25 +15,44 @@
 -- ARGV[5] = entries        the events, in lines of type, a space and JSON
 -- ARGV[6] = agents         lines of '<agent> <cursor or -> <more>': the id of its last event in the feed, - for unchanged;
 --                          more is 1 when its trail has more events, else 0
--- ARGV[7] = kept           about how many events the feed keeps
+-- ARGV[7] = kept           how many events the feed keeps at the most
+-- ARGV[8] = room           bytes that they may take, as b counts them: 64 for each beside its JSON
 --
 -- Arguments: the leader's state, and what it appends; one command is all or nothing.
 --
--- Reply:  {'ok', n, wakes}  number of the last event; wakes is '1' when the organization's webhooks are to be woken, else ''
+-- Reply:  {'ok', n, wakes, now}  number of the last event; wakes is '1' when the organization's webhooks are to be woken, else '';
+--                          ms since 1970
 --         {'feed_lost'}    another one leads, or the feed ends with another event
--- Writes: XADD feed, HSET head and cursors, ZREM taken, ZADD marked
+-- Writes: XADD and XTRIM feed, HSET head and cursors, ZREM taken, ZADD marked
 local head, feed, cursors, marked, taken, webhooks = unpack(KEYS)
-local token, lease, last, hash, entries, agents, kept = unpack(ARGV)
+local token, lease, last, hash, entries, agents, kept, room = unpack(ARGV)
 
 --@block now
-local n, t = unpack(redis.call('HMGET', head, 'n', 't'))
+local n, t, f, b = unpack(redis.call('HMGET', head, 'n', 't', 'f', 'b'))
 if t ~= token or (n or '0') ~= last then
   return {'feed_lost'}
 end
-n = last + 0
+n, f, b = last + 0, (f or 1) + 0, (b or 0) + 0
 for what, event in string.gmatch(entries, '(%S+) ([^\n]*)\n') do
   n = n + 1
-  redis.call('XADD', feed, 'MAXLEN', '~', kept, string.format('%.0f-0', n), 'y', what, 'e', event)
+  redis.call('XADD', feed, string.format('%.0f-0', n), 'y', what, 'e', event)
+  b = b + #event + 64
+end
+-- The oldest go, many at once, so that few calls do this.
+local page = math.min(100, math.floor(kept / 10))
+for i = 1, 20 do
+  if n - f < kept + 0 and b <= room + 0 then
+    break
+  end
+  local oldest = redis.call('XRANGE', feed, '-', string.format('%.0f-0', n - 1), 'COUNT', page)
+  for _, entry in ipairs(oldest) do
+    b = b - #entry[2][4] - 64
+    f = string.match(entry[1], '%d+') + 1
+  end
+  if #oldest == 0 then
+    break
+  end
+  redis.call('XTRIM', feed, 'MINID', string.format('%.0f-0', f))
 end
 local number, wakes = string.format('%.0f', n), ''
 if hash ~= '' then
@@ -43,7 +62,7 @@ if hash ~= '' then
     wakes = '1'
   end
 end
-redis.call('HSET', head, 'u', string.format('%d', now + lease))
+redis.call('HSET', head, 'u', string.format('%d', now + lease), 'f', string.format('%.0f', f), 'b', string.format('%.0f', b))
 for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
   if cursor ~= '-' then
     redis.call('HSET', cursors, agent, cursor)
@@ -53,4 +72,4 @@ for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
     redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
   end
 end
-return {'ok', number, wakes}
+return {'ok', number, wakes, string.format('%d', now)}

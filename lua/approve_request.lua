@@ -71,6 +71,7 @@ end
 local changed = {'add_actions', add_actions, 'add_value', add_value}
 --@block write_limits
 redis.call('HSET', session, 'ma', ma, 'mv', mv, 'w', flags)
+watch_thresholds(session, flags)
 local decided_record = request_record('approved', created, asked_n, asked_v, decided_at, add_actions, add_value, reason, comment)
 local grown = keep_decided(requests, request_id, p, d, b, found, decided_record)
 record(events, audit, now, 'session.request_approved', 'session', string.sub(session, -36), 'session_request', request_id,

@@ -80,9 +80,9 @@ if over and not observes(r, used_n, used_v, max_n, max_v) then
   --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', over, n, ma, v, mv, h, x, gb}
 end
-local counted, limited, at, over_day, over_minute
+local counted, limited, at, over_day, over_minute, crossed
 if agent_restricted then
-  counted, limited, at, over_day, over_minute = within_limits(agent_restricted, now, 1, value, is_observing(r))
+  counted, limited, at, over_day, over_minute, crossed = within_limits(agent_restricted, now, 1, value, is_observing(r))
 end
 if limited and not counted then
   note_agent_limit(agent, events, audit, now, limited)
@@ -128,6 +128,9 @@ record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -
   'held', value)
 if limited then
   note_agent_limit(agent, events, audit, now, limited)
+end
+if counted and (crossed or limited) then
+  note_agent_day(agent, events, audit, now, counted)
 end
 flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v, max_v, limit)
 if over then

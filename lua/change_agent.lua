@@ -22,6 +22,7 @@
 --         {'agent_revoked'}
 -- Writes: HSET and HDEL agent, UNLINK agent_open and XADD events, if something changes
 --@include audit
+--@include agent_limit_notes
 --@include restrict_agent
 --@include set_agent_limits
 local agent, events, agent_open = KEYS[1], KEYS[2], KEYS[3]
@@ -75,6 +76,7 @@ limits = limits ~= '' and set_agent_limits(agent, agent_open, now, limits)
 if limits then
   changed[#changed + 1] = 'limits'
   record(events, audit, now, 'agent.changed', 'changed', table.concat(changed, ' '), 'limits', limits)
+  note_agent_day(agent, events, audit, now, redis.call('HGET', agent, 'restricted') or '')
 elseif what ~= '' then
   record(events, audit, now, 'agent.changed', 'changed', what)
 end

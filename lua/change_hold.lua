@@ -120,6 +120,7 @@ if s_a then
     if limited then
       note_agent_limit(agent, events, audit, now, limited)
     end
+    note_agent_day(agent, events, audit, now, restricted)
   end
   redis.call('HSET', session, 'h', string.format('%d', after),
     'hx', string.format('%d', math.min(tonumber(s_hx or math.huge), tonumber(expires))))

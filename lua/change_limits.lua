@@ -25,6 +25,7 @@
 -- ARGV[13] = granted              for a session whose books another keeps: '<actions> <micro-USD> <ms since 1970> <times narrowed>',
 --                                 the highest limits and expiry that the one above grants, and o behind it when that observes; '' for
 --                                 none; '-' to be told stale instead of making a change that nothing else refuses
+-- ARGV[14] = thresholds           '=' and percents, ascending, with single spaces between; '-' for 80 and 100, '' to leave them
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
 --
@@ -48,7 +49,7 @@
 local agent, session, agent_sessions, session_transactions, events, requests, agent_open = unpack(KEYS)
 local organization_id, agent_id, max_actions, max_value, lifetime, retention = unpack(ARGV)
 local audit, most_actions, most_value, max_lease, enforcement, max_per_action = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
-local granted = ARGV[13]
+local granted, thresholds = ARGV[13], ARGV[14]
 
 --@block now
 
@@ -121,6 +122,22 @@ if max_per_action ~= '' then
     r = unrestrict(session, r, 'p', hx, gb)
   end
 end
+if thresholds ~= '' then
+  flags = string.gsub(flags, 'T[%d ]*%.', '')
+  if r and string.find(r, 't', 1, true) then
+    r = unrestrict(session, r, 't%d+,%d+%.', hx, gb)
+    gb = redis.call('HGET', session, 'gb') or nil
+  end
+  if thresholds ~= '-' then
+    flags = flags .. 'T' .. string.sub(thresholds, 2) .. '.'
+    if tonumber(string.match(thresholds, '%d+') or 80) < 80 then
+      r = restrict(session, r, 't0,0.', h, gb, mv)
+      gb = redis.call('HGET', session, 'gb')
+    end
+  end
+  changed[#changed + 1] = 'thresholds'
+  changed[#changed + 1] = thresholds == '-' and '80 100' or string.sub(thresholds, 2)
+end
 if max_lease ~= '' then
   redis.call('HSET', session, 'ml', max_lease)
   changed[#changed + 1] = 'max_lease'
@@ -138,6 +155,7 @@ elseif enforcement == 'enforce' and observed then
   redis.call('HSET', session, 'r', (string.gsub(r, 'o', 'O')))
 end
 redis.call('HSET', session, 'ma', ma, 'mv', mv, 'x', x, 'w', flags)
+watch_thresholds(session, flags)
 record(events, audit, now, 'session.limits_changed', 'session', string.sub(session, -36), unpack(changed))
 note_usage(session, events, audit, now, flags, tonumber(n), tonumber(ma), v + h, tonumber(mv), value_limit(gb, mv))
 --@block session_state

@@ -60,9 +60,9 @@ local outcomes, observed, restricted, types = {}, 0, agent_restricted, {}
 for count, value, scope, kind in string.gmatch(charges, '(%d+) (%d+) (%S*) ?([^\n]*)\n') do
   local over_p = mp and value + 0 > mp + 0 and 'max_value_usd_per_action'
   local over_n, over_v = used_n + count > max_n and 'max_actions', used_v + value + held > max_v and limit
-  local over, outcome, counted, limited, at, over_day, over_minute = over_p or over_n or over_v, nil, nil, nil, nil, nil, nil
+  local over, outcome, counted, limited, at, over_day, over_minute, crossed = over_p or over_n or over_v, nil, nil, nil, nil, nil, nil, nil
   if restricted then
-    counted, limited, at, over_day, over_minute = within_limits(restricted, now, count, value, is_observing(r))
+    counted, limited, at, over_day, over_minute, crossed = within_limits(restricted, now, count, value, is_observing(r))
   end
   local wanted = ' ' .. scope .. ' '
   if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
@@ -82,6 +82,10 @@ for count, value, scope, kind in string.gmatch(charges, '(%d+) (%d+) (%S*) ?([^\
       note_agent_limit(agent, events, audit, now, limited)
     end
     outcome = {'ok', string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+    if crossed or limited then
+      note_agent_day(agent, events, audit, now, counted)
+      outcome[8], outcome[9], outcome[10] = gb or '', '', ''
+    end
     flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
     over = over or over_day or over_minute
     if over then

@@ -20,7 +20,8 @@
 --                                               for none
 --         {'ok', n, ma, v, mv, h, x, gb, scopes_left}  of an agent whose scopes were narrowed; see block/scopes_left.lua
 --         {'ok', n, ma, v, mv, h, x, gb, scopes_left, limit}  where the limit would have refused if the session did not
---                                               observe; '' for no scopes_left
+--                                               observe; '' for no scopes_left. '' for no limit, where a threshold of the agent's
+--                                               day was crossed
 --         {'ok', n, ma, v, mv, h, x, gb, scopes_left, limit, type_grown}  where the action type is new in the session: the bytes
 --                                               that it takes; '' for no limit
 --         {'unknown_agent'}
@@ -92,7 +93,7 @@ if active and scope ~= '' then
   end
 end
 
-local counted, limited, at, over_day, over_minute
+local counted, limited, at, over_day, over_minute, crossed
 if agent_restricted and active then
   local observing = r and string.find(r, 'o', 1, true)
   --@block count_by_limits restricted=agent_restricted
@@ -103,8 +104,13 @@ local over_p = r and active and string.find(r, 'p', 1, true) and value > redis.c
 local after_n, max_n = n + count, ma + 0
 local after_v, max_v = v + value, mv + 0
 local taken_v = after_v + held
+local near = r and string.find(r, 't', 1, true)
+if near then
+  local next_n, next_v = string.match(r, 't(%d+),(%d+)')
+  near = after_n * 100 >= max_n * next_n or taken_v > 0 and taken_v * 100 >= max_v * next_v
+end
 local used_n, used_v = string.format('%d', after_n), value == 0 and v or string.format('%d', after_v)
-if active and not (limited or over_minute or over_p) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
+if active and not (limited or over_minute or over_p or crossed or near) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
   if kind ~= '' then
     --@block count_charge
   elseif value == 0 then
@@ -167,6 +173,10 @@ end
 if limited then
   note_agent_limit(agent, events, audit, now, limited)
 end
+crossed = crossed or limited
+if crossed and counted then
+  note_agent_day(agent, events, audit, now, counted)
+end
 flags = note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
 --@block show_delegated n=used_n v=used_v gb=gb r=r
@@ -178,8 +188,8 @@ end
 if type_grown then
   return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', over or '', type_grown}
 end
-if over then
-  return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', over}
+if over or crossed then
+  return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', over or ''}
 end
 if scopes_left then
   return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}

@@ -102,7 +102,9 @@ if s_a then
     redis.call('HSET', transaction, 'dv', string.format('%d %d', day, counts)) -- what a rollback gives back to this day
   end
   if day and counts ~= counted then
-    redis.call('HSET', agent, 'restricted', book(agent_restricted, now, counts - counted))
+    local booked = book(agent_restricted, now, counts - counted)
+    redis.call('HSET', agent, 'restricted', booked)
+    note_agent_day(agent, events, audit, now, booked)
   end
   if day and counts > counted and counts - counted >= day_left then
     note_agent_limit(agent, events, audit, now, 'max_value_usd_per_day')

@@ -10,9 +10,9 @@ import (
 
 // The Redis commands that scripts may call, by whether they write. Add a new one here.
 var (
-	readCommands = set("TIME", "EXISTS", "GET", "HEXISTS", "HGETALL", "HGET", "HMGET", "HLEN", "HRANDFIELD", "PTTL", "XRANGE",
+	readCommands = set("TIME", "EXISTS", "GET", "HEXISTS", "HGETALL", "HGET", "HMGET", "HLEN", "HRANDFIELD", "PTTL", "XLEN", "XRANGE",
 		"ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE", "ZREVRANGEBYLEX", "XREVRANGE")
-	writeCommands = set("HSET", "HDEL", "DEL", "PEXPIRE", "SET", "UNLINK", "XADD", "ZADD", "ZREM")
+	writeCommands = set("HSET", "HDEL", "DEL", "PEXPIRE", "SET", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM")
 )
 
 // refusedAfterAWrite are the codes that may follow a write: a reuse is refused and its family revoked, in one step; and

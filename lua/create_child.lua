@@ -26,6 +26,7 @@
 -- ARGV[16] = max_per_action  micro-USD, '' for none
 -- ARGV[17] = enforcement     as create_session.lua
 -- ARGV[18] = parent_version  of the parent's suspension when the part was set aside; the session follows later ones only
+-- ARGV[19] = thresholds       '=' and percents, ascending, with single spaces between; '' for 80 and 100
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -44,11 +45,12 @@
 --@include budget
 --@include drawn_at
 --@include parts
+--@include thresholds
 local agent, session, agent_sessions, events, agent_open = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local expires, scopes, metadata, max_committed, max_lease = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local parent, depth, parent_scopes, deadline, audit = ARGV[11], ARGV[12], ARGV[13], ARGV[14], ARGV[15]
-local max_per_action, enforcement, parent_version = ARGV[16], ARGV[17], ARGV[18]
+local max_per_action, enforcement, parent_version, thresholds = ARGV[16], ARGV[17], ARGV[18], ARGV[19]
 local follows = ''
 if string.sub(max_committed, 1, 1) == '=' then
   max_committed, follows = string.sub(max_committed, 2), '1'
@@ -87,13 +89,15 @@ end
 local created = string.format('%.0f', now)
 local gb, mv = write_budget('0', max_committed ~= '' and max_committed or no_max_committed, max_value)
 local since_drawn = string.format('%.0f', now - drawn_at(session_id, 1))
+local flags, watched = own_thresholds(thresholds)
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires, 'sc', scopes,
-  'r', 'kb' .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or ''), 'h', 0, 'gb', gb, 'pa', string.sub(parent, 1, 36),
+  'r', 'kb' .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '') .. watched, 'h', 0, 'gb', gb, 'pa', string.sub(parent, 1, 36),
   'pg', string.sub(parent, 37), 'dp', depth, 'pv', parent_version, 'd', string.format('%d', (math.floor(now / 86400000) + 1) * 86400)}
 --@block optional_field field=md value=metadata
 --@block optional_field field=mf value=follows
 --@block optional_field field=ml value=max_lease
 --@block optional_field field=mp value=max_per_action
+--@block optional_field field=w value=flags
 if enforcement ~= '' then
   fields[#fields + 1] = 'oc'
   fields[#fields + 1] = 0
@@ -121,6 +125,10 @@ end
 if max_per_action ~= '' then
   limits[#limits + 1] = 'max_per_action'
   limits[#limits + 1] = max_per_action
+end
+if thresholds ~= '' then
+  limits[#limits + 1] = 'thresholds'
+  limits[#limits + 1] = string.sub(thresholds, 2)
 end
 record(events, audit, now, 'session.created', 'session', string.sub(session, -36), unpack(limits))
 return {'ok', session_id, created, expires, scopes, max_actions, max_value, ''}

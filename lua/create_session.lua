@@ -21,6 +21,7 @@
 -- ARGV[13] = enforcement     'observe' to go beyond the limits and count it, '' to enforce them
 -- ARGV[14] = max_per_action  micro-USD, '' for none
 -- ARGV[15] = deadline        ms since 1970 until which it may be created, when its value is reserved in a budget; else ''
+-- ARGV[16] = thresholds      '=' and percents, ascending, with single spaces between; '' for 80 and 100
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -38,11 +39,12 @@
 --@include budget
 --@include drawn_at
 --@include parts
+--@include thresholds
 local agent, session, agent_sessions, events, agent_open = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
 local max_committed, audit, max_lease, enforcement, max_per_action = ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]
-local deadline = ARGV[15]
+local deadline, thresholds = ARGV[15], ARGV[16]
 
 --@block now
 
@@ -62,10 +64,12 @@ local created, expires = string.format('%d', now), string.format('%d', now + lif
 -- The id has the time at which it was drawn. What is kept of the creation is only how long after that it was, by another
 -- clock: most often a byte or two instead of nine.
 local since_drawn = string.format('%d', now - drawn_at(session_id, 1))
+local flags, watched = own_thresholds(thresholds)
+local restrictions = (deadline ~= '' and 'k' or '') .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '') .. watched
 local gb, mv = nil, max_value
 if max_committed ~= '' then
   gb, mv = write_budget('0', max_committed, max_value)
-elseif deadline ~= '' or enforcement ~= '' or max_per_action ~= '' then
+elseif restrictions ~= '' then
   gb, mv = write_budget('0', no_max_committed, max_value) -- as include/restrict.lua
 end
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires,
@@ -74,13 +78,13 @@ local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c',
 --@block optional_field field=md value=metadata
 --@block optional_field field=ml value=max_lease
 --@block optional_field field=mp value=max_per_action
+--@block optional_field field=w value=flags
 if gb then
   fields[#fields + 1] = 'gb'
   fields[#fields + 1] = gb
   fields[#fields + 1] = 'h'
   fields[#fields + 1] = 0
 end
-local restrictions = (deadline ~= '' and 'k' or '') .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '')
 if restrictions ~= '' then
   fields[#fields + 1] = 'r'
   fields[#fields + 1] = restrictions
@@ -112,6 +116,10 @@ end
 if max_per_action ~= '' then
   limits[#limits + 1] = 'max_per_action'
   limits[#limits + 1] = max_per_action
+end
+if thresholds ~= '' then
+  limits[#limits + 1] = 'thresholds'
+  limits[#limits + 1] = string.sub(thresholds, 2)
 end
 record(events, audit, now, 'session.created', 'session', string.sub(session, -36), unpack(limits))
 if scopes == '' then

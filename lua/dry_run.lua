@@ -6,8 +6,8 @@
 -- Writes: nothing
 local call = redis.call
 local reads = {
-  TIME = 1, EXISTS = 1, GET = 1, HEXISTS = 1, HGETALL = 1, HGET = 1, HMGET = 1, HLEN = 1, HRANDFIELD = 1, PTTL = 1, XRANGE = 1,
-  XREVRANGE = 1, ZCARD = 1, ZCOUNT = 1, ZRANGE = 1, ZRANGEBYSCORE = 1, ZSCORE = 1, ZREVRANGEBYLEX = 1,
+  TIME = 1, EXISTS = 1, GET = 1, HEXISTS = 1, HGETALL = 1, HGET = 1, HMGET = 1, HLEN = 1, HRANDFIELD = 1, PTTL = 1, XLEN = 1,
+  XRANGE = 1, XREVRANGE = 1, ZCARD = 1, ZCOUNT = 1, ZRANGE = 1, ZRANGEBYSCORE = 1, ZSCORE = 1, ZREVRANGEBYLEX = 1,
 }
 
 local function read_only(command, ...)

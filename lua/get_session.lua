@@ -10,10 +10,10 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = audit            see include/audit.lua
 --
--- Reply:  {'ok', now, revoked, scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}  now and
+-- Reply:  {'ok', now, revoked, scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, w, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}  now and
 --                                                revoked in ms since
 --                                                1970 ('' when the agent is not revoked), scopes of the agent; then what
---                                                block/session_state.lua reads, with lv to pa before the rest, in its order,
+--                                                block/session_state.lua reads, with lv to w before the rest, in its order,
 --                                                but for a, which the caller knows; c in ms since the time that the
 --                                                session's id carries
 --         {'unknown_agent'}
@@ -29,8 +29,8 @@ local organization_id, agent_id, caller_family, audit = ARGV[1], ARGV[2], ARGV[3
 --@block now
 --@block either_caller_with_scopes
 
-local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md, lv, ml = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md', 'lv', 'ml'))
+local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md, lv, ml, w = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md', 'lv', 'ml', 'w'))
 --@block refuse_unknown_session
 if not agent_scopes then
   return {'damaged'}
@@ -46,10 +46,10 @@ end
 if not e and not agent_revoked and now >= (x or now + 1) + 0 then
   --@include audit
   --@include flags
-  note(session, events, audit, now, redis.call('HGET', session, 'w') or '', 'x', 'session.expired')
+  note(session, events, audit, now, w or '', 'x', 'session.expired')
 end
 if r then
   local su, sr, oc, mp, dn, dv, pa = unpack(redis.call('HMGET', session, 'su', 'sr', 'oc', 'mp', 'dn', 'dv', 'pa'))
-  return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
+  return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, w, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
 end
-return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, '', '', '', '', '', '', '', '', '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
+return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, '', '', '', '', '', '', '', '', w, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}

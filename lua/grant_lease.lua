@@ -99,6 +99,9 @@ end
 if limited then
   note_agent_limit(agent, events, audit, now, limited)
 end
+if counted then
+  note_agent_day(agent, events, audit, now, counted)
+end
 flags = note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
 note_observed_lease(session, events, audit, now, flags, over, over_day, over_minute)
 over = over or over_day or over_minute

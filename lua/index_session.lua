@@ -7,6 +7,7 @@
 -- KEYS[3] = budget         hash ob:{cell}:<organization>
 -- KEYS[4] = parts          hash op:{cell}:<organization>
 -- KEYS[5] = looks          zset ol:{cell}:<organization>
+-- KEYS[6] = events         stream ev:{cell}:<organization>, the organization's own trail
 --
 -- ARGV[1] = credential     the API key presented and the role it needs, see block/api_key.lua
 -- ARGV[2] = session_id     16 bytes
@@ -14,18 +15,25 @@
 -- ARGV[4] = value          micro-USD to reserve, '' for a session with a parent
 -- ARGV[5] = agent_id       16 bytes, of the session
 -- ARGV[6] = look_after     ms until the service may look whether the session exists
+-- ARGV[7] = audit          see include/audit.lua
 --
--- Reply:  {'ok', reserved}  when a budget reserved its value, in ms since 1970; '' when none did
+-- Arguments: the entry, what to reserve for it in the same step, and the audit.
+--
+-- Reply:  {'ok', reserved, told}  reserved when a budget reserved its value, in ms since 1970; '' when none did; told '1' when the
+--                          organization's trail tells of a threshold, else ''
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
 --         {'over_quota', name, used, quota}
 --         {'budget_exhausted', remaining, resets}  in micro-USD; ms since 1970, '' for never
--- Writes: ZADD open_sessions; HSET budget; HSET and PEXPIRE parts; ZADD and PEXPIRE looks
+-- Writes: ZADD open_sessions; HSET budget; HSET and PEXPIRE parts; ZADD and PEXPIRE looks; XADD
+-- events
+--@include audit
 --@include organization_budget_read
+--@include organization_thresholds
 --@include write_organization_budget
 --@include parts
-local organization, open_sessions, budget, parts, looks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local credential, session_id, quota, value, agent_id, look_after = unpack(ARGV)
+local organization, open_sessions, budget, parts, looks, events = unpack(KEYS)
+local credential, session_id, quota, value, agent_id, look_after, audit = unpack(ARGV)
 
 --@block now
 --@block api_key
@@ -33,4 +41,4 @@ local credential, session_id, quota, value, agent_id, look_after = unpack(ARGV)
 --@block refuse_beyond_budget
 redis.call('ZADD', open_sessions, 0, session_id)
 --@block reserve_value
-return {'ok', reserved}
+return {'ok', reserved, told}

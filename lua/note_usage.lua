@@ -7,6 +7,7 @@
 -- KEYS[2] = usage          hash oq:{cell}:<organization>
 -- KEYS[3] = agents         zset oa:{cell}:<organization>
 -- KEYS[4] = open_sessions  zset oo:{cell}:<organization>
+-- KEYS[5] = head           hash oeh:{cell}:<organization>, of its feed
 --
 -- ARGV[1] = agent_bytes    to add: the text of new agents
 -- ARGV[2] = event_bytes    to add: new events
@@ -16,11 +17,11 @@
 --                          the time of expiry, in ms since 1970, as Redis returned it, so that what is taken off
 --                          comes from the bucket to which it was added
 --
--- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes without the fixed size of an agent;
+-- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes with the feed's, without agents' fixed size;
 --                                   quotas an array of names and values, of those that the operator has set
 --         {'unknown_organization'}
 -- Writes: HSET and HDEL usage, if something changes
-local organization, usage, agents, open_sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local organization, usage, agents, open_sessions, head = unpack(KEYS)
 local agent_bytes, event_bytes, event_cap, changes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
 --@block now
@@ -69,7 +70,7 @@ for name, value in pairs({agents = count, texts = texts, events = events}) do
   end
 end
 
-local sums = {b = texts + events, f = 0, i = 0, t = 0}
+local sums = {b = texts + events + (redis.call('HGET', head, 'b') or 0), f = 0, i = 0, t = 0}
 for bucket, amount in pairs(buckets) do
   local class = string.sub(bucket, 1, 1)
   sums[class] = (sums[class] or 0) + amount

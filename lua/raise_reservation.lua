@@ -5,36 +5,42 @@
 -- KEYS[2] = parts          hash op:{cell}:<organization>
 -- KEYS[3] = looks          zset ol:{cell}:<organization>
 -- KEYS[4] = closed_sessions  zset os:{cell}:<organization>
+-- KEYS[5] = events         stream ev:{cell}:<organization>, the organization's own trail
 --
 -- ARGV[1] = session_id     16 bytes
 -- ARGV[2] = agent_id       16 bytes, of the session
 -- ARGV[3] = max_value      micro-USD
 -- ARGV[4] = look_after     ms until the service may look at the session
+-- ARGV[5] = audit          see include/audit.lua
 --
--- Reply:  {'ok', reserved}  '1' when a budget keeps its value, else ''
+-- Reply:  {'ok', reserved, told}  reserved '1' when a budget keeps its value, else ''; told as index_session.lua
 --         {'budget_exhausted', remaining, resets}  in micro-USD; ms since 1970, '' for never
--- Writes: HSET budget; HSET and PEXPIRE parts; ZADD and PEXPIRE looks
+-- Writes: HSET budget; HSET and PEXPIRE parts; ZADD and PEXPIRE looks; XADD events
+--@include audit
 --@include organization_budget_read
+--@include organization_thresholds
 --@include write_organization_budget
 --@include parts
-local budget, parts, looks, closed_sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local session_id, agent_id, max_value, look_after = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local budget, parts, looks, closed_sessions, events = unpack(KEYS)
+local session_id, agent_id, max_value, look_after, audit = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 --@block now
 
 local b, part = read_organization_budget(budget, now), redis.call('HGET', parts, session_id)
 local part_n, part_v = read_part(part)
 if not part_v and (part or not b.max or redis.call('ZSCORE', closed_sessions, session_id)) then
-  return {'ok', ''}
+  return {'ok', '', ''}
 end
 local more = math.max(max_value - (part_v or 0), 0)
 if b.max and more > 0 and b.used + b.reserved + more > b.max then
   local remaining, resets = remaining_of(b)
   return {'budget_exhausted', remaining, resets}
 end
+local told = ''
 if more > 0 or not part_v then
   b.reserved = b.reserved + more
   write_organization_budget(budget, b)
+  told = tell_budget(events, audit, now, budget, b)
   redis.call('HSET', parts, session_id, part_of(agent_id, 0, (part_v or 0) + more))
 end
 if not part_v then
@@ -42,4 +48,4 @@ if not part_v then
   redis.call('PEXPIRE', parts, as_long_as_parts)
   redis.call('PEXPIRE', looks, as_long_as_parts)
 end
-return {'ok', '1'}
+return {'ok', '1', told}

@@ -176,6 +176,7 @@ end
 redis.call('HSET', lease, unpack(fields))
 if restricted ~= agent_restricted then
   redis.call('HSET', agent, 'restricted', restricted)
+  note_agent_day(agent, events, audit, now, restricted)
 end
 if limited then
   note_agent_limit(agent, events, audit, now, limited)

@@ -16,7 +16,7 @@ var flags = map[string]string{
 // owned maps a collection in a path to the variable with the id that follows it.
 var owned = map[string]string{
 	"organizations": "$ORG", "agents": "$AGENT", "sessions": "$SESSION", "transactions": "$TRANSACTION", "leases": "$LEASE", "families": "$FAMILY",
-	"requests": "$REQUEST",
+	"requests": "$REQUEST", "api-keys": "$KEY_ID", "webhooks": "$WEBHOOK", "deliveries": "$DELIVERY",
 }
 
 // variables replace example values that readers of the page do not own, in parameters and in bodies.
@@ -41,6 +41,9 @@ RESPONSE=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\
 TRANSACTION=$(printf %s "$RESPONSE" | field id)
 REQUEST=$(post /v1/sessions/$SESSION/requests '{"add_actions":50,"add_value_usd":5,"reason":"12 of 40 are left"}' "Authorization: Bearer $TOKEN" | field id)
 curl -s -X PUT "$URL/v1/budget" -H 'Content-Type: application/json' -d '{"max_value_usd":500,"period":"month"}' -H "X-API-Key: $KEY" > /dev/null
+KEY_ID=$(post /v1/api-keys '{"name":"dashboard","role":"viewer"}' "X-API-Key: $KEY" | field id)
+WEBHOOK=$(post /v1/webhooks '{"url":"https://receiver.example/remit"}' "X-API-Key: $KEY" | field id)
+DELIVERY=$(post /v1/webhooks/$WEBHOOK/test '{}' "X-API-Key: $KEY" | field id)
 FAMILY=$(curl -s "$URL/v1/agents/$AGENT/families" -H "X-API-Key: $KEY" | field family_id)`
 
 // curl returns a command that calls the operation when it is pasted after the preparation. It includes the parameters

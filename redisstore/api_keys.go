@@ -152,6 +152,9 @@ func (s *Store) rotateAPIKey(ctx context.Context, key, fresh APIKey, id string, 
 	if err != nil {
 		return time.Time{}, err
 	}
+	if !isReplayed(idem) {
+		s.usedNow(ctx, key)
+	}
 	return r.Time(0), r.Err
 }
 

@@ -174,6 +174,22 @@ func TestTheUseOfAKeyIsNotedAtFirstAndThenOnceAMinute(t *testing.T) {
 	}
 }
 
+// An admin's key that does nothing but rotate keys is in use too.
+func TestARotationIsAUseOfTheKeyThatCalls(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 9})
+		admin, viewer := w.newKey(t, s, Admin, 10), w.newKey(t, s, Viewer, 11)
+		must(s.RotateAPIKeyOf(t.Context(), admin.key, viewer.id, APIKey{Hash: [32]byte{12}}, 0, nil))(t)
+		must(s.RotateAPIKey(t.Context(), admin.key, APIKey{Hash: [32]byte{13}}, 0, nil))(t)
+		for _, k := range must(s.APIKeys(t.Context(), w.key))(t) {
+			if used := !k.LastUsed.IsZero(); used != (k.ID != viewer.id) {
+				t.Errorf("the key of %s has the last use %v", k.Role, k.LastUsed)
+			}
+		}
+	})
+}
+
 func TestTwoAdminsCannotDeleteEachOthersKeysAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

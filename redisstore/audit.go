@@ -39,6 +39,9 @@ type Event struct {
 	OverageActions *int64                    // of a lease
 	MaxLease       *int64                    // seconds
 	Limits         *AgentLimits              // of the agent, after the change
+	Budget         string                    // whose threshold it is: session, agent_day or organization, else ""
+	Threshold      int64                     // percent, 0 for none
+	Thresholds     Thresholds                // of a session, when they are set
 	Amounts        map[string]money.MicroUSD // by name: max_value, add_value, max_committed, max_per_action, held, leased, delegated, released, charged, overage
 	Times          map[string]time.Time      // by name: expires, previous_until, spent
 }
@@ -163,6 +166,12 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Changed = strings.Fields(r.Text(i))
 	case "late":
 		e.Late = r.Text(i) != ""
+	case "budget":
+		e.Budget = r.Text(i)
+	case "threshold":
+		e.Threshold = r.Number(i)
+	case "thresholds":
+		e.Thresholds = percentsFrom(r, r.Text(i))
 	case "limits":
 		e.Limits = agentLimitsFrom(r, r.Text(i))
 	case "max_value", "add_value", "max_committed", "max_per_action", "held", "leased", "delegated", "released", "charged", "overage":

@@ -27,10 +27,17 @@ func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, ke
 	}
 	r, err := s.client.Run(ctx, f, sc, keys, args...)
 	s.proven.note(key, err)
-	if err == nil && s.proven.mayNoteUse(key, time.Now()) {
-		s.noteUse(ctx, key)
+	if err == nil {
+		s.usedNow(ctx, key)
 	}
 	return r, err
+}
+
+// usedNow notes the use of a valid key if that is due.
+func (s *Store) usedNow(ctx context.Context, key APIKey) {
+	if s.proven.mayNoteUse(key, time.Now()) {
+		s.noteUse(ctx, key)
+	}
 }
 
 // noteUse notes in Redis that a valid key is in use, before the response. Each instance does it at the key's first use, and

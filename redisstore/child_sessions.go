@@ -180,7 +180,7 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 	r, err := s.client.Run(ctx, act.flow, createChild, keys, act.organization, n.Agent, part.child, n.MaxActions, int64(n.MaxValue),
 		part.expires.UnixMilli(), n.scopesText(), n.Metadata, follows+orEmpty((*int64)(n.MaxCommitted)), n.maxLeaseText(), parent,
 		part.depth, part.scopes, part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)),
-		n.enforcementText(), part.version)
+		n.enforcementText(), part.version, n.Thresholds.text())
 	if err != nil {
 		return Session{}, s.withoutChild(ctx, act, n, part, err)
 	}
@@ -188,7 +188,7 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 		ID: r.ID(0), Agent: n.Agent, Parent: n.Parent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
-		MaxPerAction: n.MaxPerAction,
+		MaxPerAction: n.MaxPerAction, Thresholds: n.Thresholds,
 	}
 	if n.Observes {
 		session.Observes, session.ObservedRefusals = true, new(int64)

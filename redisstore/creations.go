@@ -41,15 +41,15 @@ func (s *Store) budgetKeys(c *creation) []string {
 		return nil
 	}
 	o := c.key.Organization
-	return []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o)}
+	return []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o), s.keys.events(o)}
 }
 
-// arguments are the further arguments of these scripts.
-func (r *rootSession) arguments() []any {
-	if r == nil {
+// rootArguments are the further arguments of these scripts.
+func (s *Store) rootArguments(ctx context.Context, c *creation) []any {
+	if c.root == nil {
 		return nil
 	}
-	return []any{r.value, r.agent, firstLook.Milliseconds()}
+	return []any{c.root.value, c.root.agent, firstLook.Milliseconds(), s.auditAs(ctx, actorKey)}
 }
 
 // take reads from their reply whether a budget reserved the value.
@@ -150,7 +150,7 @@ func (s *Store) claimWithEntry(ctx context.Context, c *creation, quota string) e
 	organization, idem := c.key.Organization, c.idempotency
 	keys := append([]string{s.keys.organization(organization), s.claimPlace(organization, idem), c.index}, s.budgetKeys(c)...)
 	args := append([]any{c.key.credential(), idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), c.id, quota},
-		c.root.arguments()...)
+		s.rootArguments(ctx, c)...)
 	if c.root != nil {
 		args = append(args, c.root.outcome)
 	}
@@ -164,7 +164,7 @@ func (s *Store) claimWithEntry(ctx context.Context, c *creation, quota string) e
 
 func (s *Store) enter(ctx context.Context, c *creation, quota string) error {
 	keys := append([]string{s.keys.organization(c.key.Organization), c.index}, s.budgetKeys(c)...)
-	args := append([]any{c.key.credential(), c.id, quota}, c.root.arguments()...)
+	args := append([]any{c.key.credential(), c.id, quota}, s.rootArguments(ctx, c)...)
 	r, err := s.runByKey(ctx, c.key, s.proven.flow(c.key), c.enter, keys, args...)
 	if c.entered = err == nil; c.entered {
 		err = c.root.take(r, 0)

@@ -37,8 +37,12 @@ const (
 	// EventsLost is the type of an event that stands for events of an agent which its trail had no longer when they were to be
 	// appended, or which no version could read.
 	EventsLost = "events.lost"
-	// feedFactor is how many events a feed keeps for each that the trail of an agent keeps.
+	// feedFactor is how many events a feed keeps for each that the trail of an agent keeps, and eventRoom how many bytes they may
+	// take on average: an event takes 64 beside its JSON.
 	feedFactor = 100
+	eventRoom  = 512
+	// unfedFactor is how many events a trail keeps while its feed does not have them, for each that it keeps else.
+	unfedFactor = 10
 )
 
 // noHash is what the first event names as the hash of the one before.
@@ -47,9 +51,6 @@ var noHash = strings.Repeat("0", 64)
 // OrganizationEvents returns at most limit events of the key's organization after the one with this number, from the oldest
 // kept on. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended.
 func (s *Store) OrganizationEvents(ctx context.Context, key APIKey, after int64, limit int) (FeedPage, error) {
-	if s.Suspended(key.Organization) { // a stream may outlive the check of its request
-		return FeedPage{}, ErrOrganizationSuspended
-	}
 	o := key.Organization
 	r, err := s.runByKey(ctx, key, s.proven.flow(key), readFeed,
 		[]string{s.keys.organization(o), s.keys.feedHead(o), s.keys.feed(o)}, key.credential(), after, limit)

@@ -16,6 +16,7 @@ type activeFeed struct {
 	used         atomic.Int64 // when a call last began, in ns since 1970
 	entered      atomic.Int64 // since when Redis knows that this instance may change it, in ns since 1970; 0: it does not
 	renewing     atomic.Bool
+	leads        atomic.Bool // this instance leads it, for the metrics
 
 	turn sync.Mutex // of entering and leaving
 

@@ -42,6 +42,8 @@ func (d *feeds) rest(a *activeFeed, always bool) bool {
 
 func (d *feeds) serveOnce(a *activeFeed) error {
 	err := d.flush(d.ctx, a)
+	a.leads.Store(a.leading.token != "")
+	defer func() { a.leads.Store(a.leading.token != "") }()
 	done := true
 	if err == nil && a.leading.token != "" {
 		done, err = d.drain(d.ctx, a)

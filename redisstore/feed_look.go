@@ -14,6 +14,11 @@ const lookedAtOnce = 500
 // time of Redis at which it was asked for.
 func (d *feeds) lookAtAll(ctx context.Context, a *activeFeed, began int64) error {
 	o, from := a.organization, "-"
+	own, err := d.behind(ctx, o, []uuid.UUID{o}) // the organization's own trail
+	if err != nil {
+		return err
+	}
+	a.giveBack(own)
 	for from != "" {
 		entries, err := d.client.Redis().ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: d.keys.organizationAgents(o), Start: from, Stop: "+", ByLex: true, Count: lookedAtOnce,
@@ -25,7 +30,7 @@ func (d *feeds) lookAtAll(ctx context.Context, a *activeFeed, began int64) error
 		if len(entries) == lookedAtOnce {
 			from = "(" + entries[lookedAtOnce-1]
 		}
-		behind, err := d.behind(ctx, o, entries)
+		behind, err := d.behind(ctx, o, indexedAgents(entries))
 		if err != nil {
 			return err
 		}
@@ -37,22 +42,30 @@ func (d *feeds) lookAtAll(ctx context.Context, a *activeFeed, began int64) error
 			return errFeedLost
 		}
 	}
-	_, err := d.client.Run(ctx, flow{Owner: o}, finishLook, []string{d.keys.feedHead(o), d.keys.feedInstances(o)},
+	_, err = d.client.Run(ctx, flow{Owner: o}, finishLook, []string{d.keys.feedHead(o), d.keys.feedInstances(o)},
 		a.leading.token, began, arrivalTime.Milliseconds())
 	return err
 }
 
+// indexedAgents reads entries of the index of agents.
+func indexedAgents(entries []string) []uuid.UUID {
+	agents := make([]uuid.UUID, len(entries))
+	for i, entry := range entries {
+		agents[i], _ = members{}.id(entry)
+	}
+	return agents
+}
+
 // behind returns those of the agents whose last event is not in the feed.
-func (d *feeds) behind(ctx context.Context, organization uuid.UUID, entries []string) ([]uuid.UUID, error) {
-	if len(entries) == 0 {
+func (d *feeds) behind(ctx context.Context, organization uuid.UUID, agents []uuid.UUID) ([]uuid.UUID, error) {
+	if len(agents) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	agents, names := make([]uuid.UUID, len(entries)), make([]string, len(entries))
-	for i, entry := range entries {
-		agents[i], _ = members{}.id(entry)
-		names[i] = agents[i].String()
+	names := make([]string, len(agents))
+	for i, agent := range agents {
+		names[i] = agent.String()
 	}
 	var cursors *redis.SliceCmd
 	newest := make([]*redis.XMessageSliceCmd, len(agents))

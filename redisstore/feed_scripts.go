@@ -14,6 +14,7 @@ var (
 	takeAgents   = newScript("take_agents", bestEffort)
 	finishLook   = newScript("finish_look", bestEffort)
 	appendEvents = newScript("append_events", writes)
+	trimTrail    = newScript("trim_trail", bestEffort)
 	readFeed     = newScript("read_feed", reads)
 )
 
@@ -50,6 +51,11 @@ func nearLimit(r *reply, i int) bool {
 	return r.Number(i+usageActions)*5 >= r.Number(i+usageMaxActions)*4 || value*5 >= most*4 && (value > 0 || most > 0)
 }
 
+// toldOfBudget is mayRecord for an operation on an organization's budget, which says at i whether its trail tells of a threshold.
+func toldOfBudget(i int) func(*reply, error) bool {
+	return func(r *reply, err error) bool { return err == nil && r.Has(i) && r.Optional(i) != "" }
+}
+
 // batchMayRecord is mayRecord for several charges of a session.
 func batchMayRecord(r *reply, err error) bool {
 	if err != nil {
@@ -66,6 +72,6 @@ func batchMayRecord(r *reply, err error) bool {
 
 // readMayRecord is mayRecord for the read of a session, which notes an expiry.
 func readMayRecord(r *reply, err error) bool {
-	const now, expires, ended = 0, 19, 20
+	const now, expires, ended = 0, 20, 21
 	return err == nil && r.Optional(ended) == "" && r.Number(now) >= r.Number(expires)
 }

@@ -247,12 +247,13 @@ func TestAFeedSaysWhereEventsAreLost(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 		wantFed(t, s, w.key, w.agent.ID)
 		had := len(feedOf(t, s, w.key))
-		before := withoutFeeds(t, s)
-		must(before.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		release := holdFeed(t, s, w.key.Organization)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 		if err := peek(t, s).XTrimMaxLen(t.Context(), s.keys.events(w.agent.ID), 1).Err(); err != nil {
 			t.Fatal(err)
 		}
 		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		release()
 		eventually(t, "the last event comes", func() bool { return len(feedOf(t, s, w.key)) == had+3 })
 		if got := feedOf(t, s, w.key)[had].Type; got != EventsLost {
 			t.Errorf("%s, want %s", got, EventsLost)

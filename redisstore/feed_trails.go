@@ -20,10 +20,11 @@ type taken struct {
 	entries []redis.XMessage // after the cursor
 	lost    bool             // events between the cursor and these may be gone
 	more    bool             // the trail has more
+	length  int64            // of the trail, in events
 	failed  error            // the read; the trail is marked again
 }
 
-// appendTrails reads the trails and appends their events to the feed.
+// appendTrails reads the trails, appends their events to the feed, and trims those that are long.
 func (d *feeds) appendTrails(ctx context.Context, a *activeFeed, trails []*taken) error {
 	d.readTrails(ctx, a.organization, trails)
 	var failed error
@@ -35,7 +36,7 @@ func (d *feeds) appendTrails(ctx context.Context, a *activeFeed, trails []*taken
 		if err := p.add(t); err != nil {
 			return err
 		}
-		if p.count >= appendedAtOnce {
+		if p.count >= appendedAtOnce || p.entries.Len() >= bytesAtOnce {
 			if err := p.send(ctx); err != nil {
 				return err
 			}
@@ -44,18 +45,44 @@ func (d *feeds) appendTrails(ctx context.Context, a *activeFeed, trails []*taken
 	if err := p.send(ctx); err != nil {
 		return err
 	}
+	for _, t := range trails {
+		if err := d.trim(ctx, a, t); err != nil {
+			failed = err
+		}
+	}
 	return failed
 }
 
-// appendedAtOnce is from how many events on they are sent: about 100 KiB.
-const appendedAtOnce = 200
+const (
+	// appendedAtOnce and bytesAtOnce are from how many events and bytes on they are sent.
+	appendedAtOnce = 200
+	bytesAtOnce    = 256 << 10
+	// spareEvents is how many events a trail has beyond those that are kept before it is trimmed.
+	spareEvents = 100
+)
+
+// trim trims a trail, of events that the feed has. If that fails or must go on, the agent is marked again.
+func (d *feeds) trim(ctx context.Context, a *activeFeed, t *taken) error {
+	fed := t.cursor
+	if n := len(t.entries); n > 0 {
+		fed = t.entries[n-1].ID
+	}
+	if fed == "" || t.length <= int64(d.config.EventsKept)+spareEvents {
+		return nil
+	}
+	r, err := d.client.Run(ctx, flow{Owner: a.organization}, trimTrail, []string{d.keys.events(t.agent)}, d.config.EventsKept, fed)
+	if err != nil || r.Number(0) > 0 {
+		a.giveBack([]uuid.UUID{t.agent})
+	}
+	return err
+}
 
 // readTrails reads the trails in one pipeline per server, each from its cursor on, which must still be there: else events after
 // it may be gone too. An agent of another organization has no events here.
 func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails []*taken) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	owners, pages := make([]*redis.StringCmd, len(trails)), make([]*redis.XMessageSliceCmd, len(trails))
+	owners, pages, lengths := make([]*redis.StringCmd, len(trails)), make([]*redis.XMessageSliceCmd, len(trails)), make([]*redis.IntCmd, len(trails))
 	_, err := d.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, t := range trails {
 			t.agent, _ = uuid.Parse(t.name)
@@ -65,6 +92,7 @@ func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails [
 			}
 			owners[i] = p.HGet(ctx, d.keys.agent(t.agent), "organization")
 			pages[i] = p.XRangeN(ctx, d.keys.events(t.agent), start, "+", trailPage+1)
+			lengths[i] = p.XLen(ctx, d.keys.events(t.agent))
 		}
 		return nil
 	})
@@ -78,8 +106,9 @@ func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails [
 		if err != nil && t.failed == nil {
 			t.failed = d.client.Classify(err, reads)
 		}
-		if t.failed == nil && owner == string(organization[:]) {
+		if t.failed == nil && (owner == string(organization[:]) || t.agent == organization) {
 			t.take(page)
+			t.length = lengths[i].Val() // 0 if it cannot be read: then the trail is trimmed another time
 		}
 	}
 }
@@ -103,7 +132,9 @@ func (t *taken) take(page []redis.XMessage) {
 type appending struct {
 	feeds   *feeds
 	feed    *activeFeed
-	count   int // of events
+	count   int      // of events
+	lost    int      // of those, how many are EventsLost
+	times   []uint64 // of the changes, in ms since 1970
 	hash    string
 	entries strings.Builder
 	agents  strings.Builder
@@ -122,6 +153,8 @@ func (p *appending) add(t *taken) error {
 			return err
 		}
 		cursor = entry.ID
+		id, _ := parseEventID(cursor)
+		p.times = append(p.times, id.ms)
 	}
 	if t.more || t.failed != nil {
 		again = "1"
@@ -148,6 +181,9 @@ func (p *appending) addEvent(agent uuid.UUID, e Event) error {
 	sum := sha256.Sum256(text)
 	p.hash = hex.EncodeToString(sum[:])
 	p.count++
+	if e.Type == EventsLost {
+		p.lost++
+	}
 	return nil
 }
 
@@ -159,7 +195,8 @@ func (p *appending) send(ctx context.Context) error {
 	d, o, l := p.feeds, p.feed.organization, &p.feed.leading
 	r, err := d.client.Run(ctx, flow{Owner: o}, appendEvents,
 		[]string{d.keys.feedHead(o), d.keys.feed(o), d.keys.feedCursors(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.webhooks(o)},
-		l.token, leaseTime.Milliseconds(), l.last, p.hash, p.entries.String(), p.agents.String(), d.config.EventsKept*feedFactor)
+		l.token, leaseTime.Milliseconds(), l.last, p.hash, p.entries.String(), p.agents.String(),
+		d.config.EventsKept*feedFactor, d.config.EventsKept*feedFactor*eventRoom)
 	if err != nil {
 		return err
 	}
@@ -169,7 +206,8 @@ func (p *appending) send(ctx context.Context) error {
 	if r.Text(1) != "" {
 		l.wake = strconv.FormatInt(l.last, 10)
 	}
-	p.count, p.hash = 0, ""
+	d.metrics.appended(p, r.Number(2))
+	p.count, p.lost, p.times, p.hash = 0, 0, nil, ""
 	p.entries.Reset()
 	p.agents.Reset()
 	return r.Err

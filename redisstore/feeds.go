@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ type feeds struct {
 	config   Config
 	instance string
 	now      func() time.Time
+	metrics  *feedMetrics
 
 	mu     sync.RWMutex
 	active map[uuid.UUID]*activeFeed
@@ -64,8 +66,8 @@ var doubtPauses = []time.Duration{0, time.Second, 10 * time.Second, arrivalTime}
 func newFeeds(cfg Config) *feeds {
 	owners, _ := lru.New[uuid.UUID, uuid.UUID](maxFeedOwners)
 	d := &feeds{
-		keys: keyspace{cfg.Prefix}, config: cfg, instance: uuid.NewString(), now: time.Now, active: map[uuid.UUID]*activeFeed{}, owners: owners,
-		doubts: make(chan struct{}, maxDoubts), turns: make(chan struct{}, feedTurns),
+		keys: keyspace{cfg.Prefix}, config: cfg, instance: uuid.NewString(), now: time.Now, metrics: newFeedMetrics(),
+		active: map[uuid.UUID]*activeFeed{}, owners: owners, doubts: make(chan struct{}, maxDoubts), turns: make(chan struct{}, feedTurns),
 	}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d
@@ -121,7 +123,7 @@ func (d *feeds) finishOne(ctx context.Context, a *activeFeed) error {
 func (d *feeds) before(_ context.Context, f flow, keys []string) {
 	organization := uuid.UUID(f.Owner)
 	if organization == uuid.Nil {
-		organization = d.ownerOf(d.agentIn(keys))
+		organization = d.ownerOf(d.agentIn(keys), keys)
 	}
 	if organization != uuid.Nil {
 		d.enter(organization)
@@ -139,7 +141,8 @@ func (d *feeds) after(f flow, keys []string, doubtful bool) {
 		organization, _ = d.owners.Get(agent)
 	}
 	if organization == uuid.Nil {
-		d.begin(func() { d.markUnknown(agent) })
+		named := slices.Clone(keys)
+		d.begin(func() { d.markUnknown(agent, named) })
 		return
 	}
 	d.mark(organization, agent)
@@ -149,8 +152,8 @@ func (d *feeds) after(f flow, keys []string, doubtful bool) {
 }
 
 // markUnknown marks an agent whose organization this instance has yet to learn.
-func (d *feeds) markUnknown(agent uuid.UUID) {
-	if organization := d.ownerOf(agent); organization != uuid.Nil {
+func (d *feeds) markUnknown(agent uuid.UUID, keys []string) {
+	if organization := d.ownerOf(agent, keys); organization != uuid.Nil {
 		d.mark(organization, agent)
 	}
 }
@@ -185,13 +188,22 @@ func (d *feeds) agentIn(keys []string) uuid.UUID {
 	return uuid.Nil
 }
 
-// ownerOf returns the agent's organization, uuid.Nil if it has none or Redis does not answer.
-func (d *feeds) ownerOf(agent uuid.UUID) uuid.UUID {
+// ownerOf returns the agent's organization, uuid.Nil if it has none or Redis does not answer. An organization with its record among the
+// keys is its own.
+func (d *feeds) ownerOf(agent uuid.UUID, keys []string) uuid.UUID {
 	if agent == uuid.Nil {
 		return uuid.Nil
 	}
 	if organization, known := d.owners.Get(agent); known {
 		return organization
+	}
+	if record := d.keys.organization(agent); slices.Contains(keys, record) {
+		found, err := d.client.Call(d.ctx, unprovenFlow, reads, "exists", record)
+		if err != nil || found != int64(1) {
+			return uuid.Nil
+		}
+		d.owners.Add(agent, agent)
+		return agent
 	}
 	member, err := d.client.Call(d.ctx, unprovenFlow, reads, "hget", d.keys.agent(agent), "organization")
 	text, _ := member.(string)

@@ -13,7 +13,7 @@ import (
 
 var (
 	raisePart        = newScript("raise_part", writes)
-	raiseReservation = newScript("raise_reservation", writes)
+	raiseReservation = newScript("raise_reservation", writes).Watched(toldOfBudget(1))
 )
 
 // maxGrants is how often a top-up asks for its grant again, because others changed the same limits meanwhile.
@@ -196,9 +196,9 @@ func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, acti
 func (s *Store) grantByBudget(ctx context.Context, act actor, at limitsNow, value money.MicroUSD) (string, error) {
 	o := act.organization
 	value = max(value, at.used)
-	keys := []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o), s.keys.organizationClosed(o)}
+	keys := []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o), s.keys.organizationClosed(o), s.keys.events(o)}
 	raise := func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, raiseReservation, keys, at.id, at.agent, int64(value), firstLook.Milliseconds())
+		return s.client.Run(ctx, act.flow, raiseReservation, keys, at.id, at.agent, int64(value), firstLook.Milliseconds(), s.audit(ctx, act))
 	}
 	r, err := raise()
 	if isBudgetExhausted(err) && s.settleBelow(ctx, o, place{}) {

@@ -14,7 +14,7 @@ import (
 func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 	t.Parallel()
 	safe := []string{
-		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "Scan", "XRangeN", "XRevRangeN", "ZCard", "ZRandMember", // read
+		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "Scan", "XLen", "XRangeN", "XRevRangeN", "ZCard", "ZRandMember", // read
 		"ZRange", "ZRangeArgs", "ZRangeArgsWithScores", "ZRangeWithScores", // read
 		"Set",           // of what does not depend on what was there
 		"SetNX",         // of an issuer, which is read after it

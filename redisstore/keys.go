@@ -28,9 +28,9 @@ import (
 //	ol:{cell}:<organization>  zset  these sessions (16 bytes) by when to look at them again; op and ol: TTL ten years
 //	oe:{cell}:<organization>  stream  its feed: the events of all its agents (docs/events.md), capped; entry <number>-0 has
 //	                                y type, e the event in JSON
-//	oeh:{cell}:<organization> hash  n number and h hash (SHA-256, hex) of the last event of oe, t token and u end of the lease,
-//	                                w number of the event that the webhooks have yet to be woken for
-//	                                of the leader, s when all agents were looked at
+//	oeh:{cell}:<organization> hash  n number and h hash (SHA-256, hex) of the last event of oe, f number of the oldest, b bytes of
+//	                                all (append_events.lua), t token and u end of the lease of the leader, s when all agents
+//	                                were looked at, w number of the event that the webhooks have yet to be woken for
 //	oec:{cell}:<organization> hash  agent (id as text) to the id of its last event in oe
 //	oem:{cell}:<organization> zset  agents (id as text) whose trails may have events that oe has not, by when they were marked
 //	oet:{cell}:<organization> zset  of these, those that the leader reads now

@@ -20,6 +20,7 @@ type NewLimits struct {
 	MaxLease    *time.Duration // in whole seconds; 0 for no leases
 	Observes    *bool          // whether it goes beyond its limits; see Session
 	PerAction   LimitChange    // of the value of one charge or hold
+	Thresholds  *Thresholds    // nil Thresholds for the default
 	Idempotency *Idempotency   // nil for no idempotency key
 }
 
@@ -118,7 +119,7 @@ func (s *Store) changeWithin(ctx context.Context, act actor, id uuid.UUID, n New
 		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
 			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
 			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
-			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)), enforcementText(n.Observes), n.PerAction.sessionText(), granted)
+			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)), enforcementText(n.Observes), n.PerAction.sessionText(), granted, thresholdsText(n.Thresholds))
 	})
 }
 

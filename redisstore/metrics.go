@@ -30,6 +30,9 @@ func (s *Store) Describe(to chan<- *prometheus.Desc) {
 	s.refusals.by.Describe(to)
 	s.expiredLeases.Describe(to)
 	s.expiredHolds.Describe(to)
+	if s.feeds != nil {
+		s.feeds.describe(to)
+	}
 	to <- memoryUsed
 }
 
@@ -42,5 +45,8 @@ func (s *Store) Collect(to chan<- prometheus.Metric) {
 	s.refusals.by.Collect(to)
 	s.expiredLeases.Collect(to)
 	s.expiredHolds.Collect(to)
+	if s.feeds != nil {
+		s.feeds.collect(to)
+	}
 	to <- prometheus.MustNewConstMetric(memoryUsed, prometheus.GaugeValue, s.usage.pressure.ratio())
 }

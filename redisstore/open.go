@@ -26,8 +26,10 @@ func Open(cfg Config) (*Store, error) {
 	cfg.UsageKept = orDefault(cfg.UsageKept, defaultUsageKept)
 	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
 	var own *feeds
+	eventsKept := cfg.EventsKept
 	if cfg.RenderEvent != nil {
 		own = newFeeds(cfg)
+		eventsKept *= unfedFactor // the leader of the feed trims what the feed has
 	}
 	client, err := redisclient.Open(redisclient.Config{
 		URL: cfg.URL, Prefix: cfg.Prefix, Durability: cfg.Durability, MarkWrite: markWrite, Refusals: refusals, Tracer: cfg.Tracer,
@@ -37,7 +39,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		client: client, keys: keyspace{cfg.Prefix}, config: cfg, eventsKept: strconv.Itoa(cfg.EventsKept), proven: newProvenKeys(), owners: newOwners(),
+		client: client, keys: keyspace{cfg.Prefix}, config: cfg, eventsKept: strconv.Itoa(eventsKept), proven: newProvenKeys(), owners: newOwners(),
 		usage: newUsage(cfg), refusals: newCreationRefusals(), expiredLeases: newExpiredLeases(), expiredHolds: newExpiredHolds(), closed: make(chan struct{}),
 	}
 	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)

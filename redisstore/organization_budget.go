@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	setBudget    = newScript("set_budget", writes)
+	setBudget    = newScript("set_budget", writes).Watched(toldOfBudget(6))
 	getBudget    = newScript("get_budget", reads)
 	deleteBudget = newScript("delete_budget", writes)
 )
@@ -38,7 +38,8 @@ func (b OrganizationBudget) Remaining() money.MicroUSD { return b.MaxValue - b.R
 
 // SetBudget sets the budget of the key's organization. Errors: ErrInvalidAPIKey, *BudgetBelowUsageError.
 func (s *Store) SetBudget(ctx context.Context, key APIKey, max money.MicroUSD, period BudgetPeriod) (OrganizationBudget, error) {
-	r, err := s.runOnBudget(ctx, key, setBudget, key.credential(), int64(max), string(period))
+	keys := []string{s.keys.organization(key.Organization), s.keys.organizationBudget(key.Organization), s.keys.events(key.Organization)}
+	r, err := s.runByKey(ctx, key, s.proven.flow(key), setBudget, keys, key.credential(), int64(max), string(period), s.auditAs(ctx, actorKey))
 	if err != nil {
 		return OrganizationBudget{}, err
 	}

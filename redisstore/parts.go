@@ -19,7 +19,7 @@ import (
 var (
 	closeBooks      = newScript("close_books", writes)
 	takePart        = newScript("take_part", writes)
-	takeReservation = newScript("take_reservation", writes)
+	takeReservation = newScript("take_reservation", writes).Watched(toldOfBudget(0))
 	releaseRecord   = newScript("release_record", writes)
 	dropPart        = newScript("drop_part", bestEffort)
 	dropReservation = newScript("drop_reservation", bestEffort)
@@ -154,8 +154,8 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p place, b closedBooks) error {
 	act := ownActor(organization, above.agent)
 	if above == (place{}) {
-		keys := []string{s.keys.organizationBudget(organization), s.keys.reservations(organization)}
-		_, err := s.client.Run(ctx, act.flow, takeReservation, keys, p.session, int64(b.value))
+		keys := []string{s.keys.organizationBudget(organization), s.keys.reservations(organization), s.keys.events(organization)}
+		_, err := s.client.Run(ctx, act.flow, takeReservation, keys, p.session, int64(b.value), s.auditAs(ctx, actorKey))
 		return err
 	}
 	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.agent, above.session), s.keys.events(above.agent),

@@ -72,6 +72,7 @@ type Session struct {
 	Created        time.Time
 	Ended          time.Time // zero unless completed
 	Parent         uuid.UUID // uuid.Nil for a root
+	Thresholds     Thresholds
 
 	Suspended        time.Time // since when; zero while it is not
 	SuspensionReason string    // "" for none
@@ -114,6 +115,7 @@ type NewSession struct {
 	Metadata     string       // JSON object, "" for none
 	Idempotency  *Idempotency // nil for no idempotency key
 	Observes     bool         // see Session
+	Thresholds   Thresholds
 }
 
 // enforcementText returns whether the session enforces its limits as create_session.lua takes it.

@@ -33,6 +33,7 @@ const (
 	sessionDelegatedActions
 	sessionDelegatedValue
 	sessionParent
+	sessionFlags
 )
 
 // sessionFields are the fields of a session's hash in this order.
@@ -43,6 +44,7 @@ var sessionFields = []string{
 	sessionSuspended: "su", sessionSuspensionReason: "sr",
 	sessionRestrictions: "r", sessionObservedRefusals: "oc", sessionPerAction: "mp",
 	sessionDelegatedActions: "dn", sessionDelegatedValue: "dv", sessionParent: "pa",
+	sessionFlags: "w",
 }
 
 // agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
@@ -58,6 +60,8 @@ type agentState struct {
 	observed  observedState
 	perAction *money.MicroUSD // max_value_usd_per_action, nil for none
 	tree      treeState
+
+	thresholds Thresholds
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
@@ -72,6 +76,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	a.observed = observedStateAt(fields, sessionRestrictions, sessionObservedRefusals)
 	a.perAction = perActionAt(fields, sessionPerAction)
 	a.tree = treeStateAt(fields, sessionDelegatedActions)
+	a.thresholds = thresholdsAt(fields, sessionFlags)
 	return readSession(id, fields, a)
 }
 
@@ -97,6 +102,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session.takeLeases(a.leases)
 	session.MaxPerAction = a.perAction
 	session.takeTree(a.tree)
+	session.Thresholds = a.thresholds
 	session.Suspended, session.SuspensionReason = a.suspended.since, a.suspended.reason
 	session.Observes, session.ObservedRefusals = a.observed.observes, a.observed.refusals
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	claimSession  = newScript("claim_and_index_session", writes)
+	claimSession  = newScript("claim_and_index_session", writes).Watched(toldOfBudget(3))
 	createSession = newMergedKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
 	getSession    = newMergedScript("get_session", reads).Watched(readMayRecord) // a read, although it may also write an audit event
@@ -70,7 +70,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
 			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText(), n.enforcementText(),
-			orEmpty((*int64)(n.MaxPerAction)), c.root.deadline())
+			orEmpty((*int64)(n.MaxPerAction)), c.root.deadline(), n.Thresholds.text())
 	})
 	if err != nil {
 		return Session{}, err
@@ -79,7 +79,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
-		MaxPerAction: n.MaxPerAction,
+		MaxPerAction: n.MaxPerAction, Thresholds: n.Thresholds,
 	}
 	if n.Observes {
 		session.Observes, session.ObservedRefusals = true, new(int64)
@@ -124,7 +124,8 @@ func (s *Store) readSession(ctx context.Context, act actor, id uuid.UUID) (Sessi
 	}
 	state.agent, state.leases, state.suspended = act.agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
 	state.observed, state.perAction, state.tree = observedStateAt(r, 7, 8), perActionAt(r, 9), treeStateAt(r, 10)
-	return readSession(id, r.From(13), state)
+	state.thresholds = thresholdsAt(r, 13)
+	return readSession(id, r.From(14), state)
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:

@@ -25,8 +25,8 @@ func TestStatesHaveTheOrderThatScriptsGiveThemIn(t *testing.T) {
 		want          []string
 	}{
 		{"peek_session", `local state = redis\.call\('HMGET', session, ([^)]*)\)`, sessionFields},
-		{"get_session", `unpack\(redis\.call\('HMGET', session,\s+([^)]*)\)\)`, sessionFields[:sessionSuspended]},
-		{"get_session", `\{'ok', string\.format\('%d', now\), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, '', ([^}]*)\}`, sessionFields[sessionActions:sessionLeased]},
+		{"get_session", `unpack\(redis\.call\('HMGET', session,\s+([^)]*)\)\)`, slices.Concat(sessionFields[:sessionSuspended], []string{sessionFields[sessionFlags]})},
+		{"get_session", `\{'ok', string\.format\('%d', now\), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, w, '', ([^}]*)\}`, sessionFields[sessionActions:sessionLeased]},
 		{"get_transaction", `local state = \{([^}]*)\}`, transactionState},
 		{"charge_session", `\{'limit', over, ([^}]*)\}`, usage},
 	} {

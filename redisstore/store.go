@@ -29,7 +29,8 @@ type Config struct {
 	AccessLifetime time.Duration
 	// Durability is when a write is acknowledged. "" means Local.
 	Durability Durability
-	// EventsKept is how many events an agent's audit trail stores, and at most 100 more. 0 means 1000.
+	// EventsKept is how many events an agent's audit trail stores, and at most 100 more. 0 means 1000. Events that are not in the
+	// feed of the agent's organization yet stay, up to ten times as many.
 	EventsKept int
 	// UsageKept is how long what an agent used on a day stays readable: whole days. 0 means 400 days.
 	UsageKept time.Duration
@@ -65,7 +66,7 @@ type Store struct {
 	client     *redisclient.Client
 	keys       keyspace
 	config     Config
-	eventsKept string // Config.EventsKept as scripts take it
+	eventsKept string // Config.EventsKept as scripts take it, or how many events of a trail stay unfed
 	proven     provenKeys
 	owners     owners
 	// suspended is nil until it is read.

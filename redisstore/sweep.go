@@ -69,7 +69,7 @@ func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
 // isMine says whether the key's name alone shows that it belongs to the organization or to one of its agents.
 func (d *deletion) isMine(name keyName) bool {
 	_, ofAgent := d.agents[name.id]
-	return ofAgent || name.id == d.organization && strings.HasPrefix(name.kind, "o")
+	return ofAgent || name.id == d.organization && (strings.HasPrefix(name.kind, "o") || name.kind == "ev")
 }
 
 // leave leaves a key to the next pass, unless another organization is known to share its cell.

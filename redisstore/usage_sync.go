@@ -91,7 +91,7 @@ func (s *Store) syncUsage(ctx context.Context, a *account) error {
 	a.mu.Unlock()
 
 	o := a.organization
-	keys := []string{s.keys.organization(o), s.keys.organizationUsage(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o)}
+	keys := []string{s.keys.organization(o), s.keys.organizationUsage(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o), s.keys.feedHead(o)}
 	r, err := s.client.Run(ctx, ownFlow, noteUsage, keys, sent.agentBytes, sent.eventBytes, s.eventCap(), sent.lines())
 	if again := s.usage.synced(a, sent, r, err); again {
 		s.usage.syncing.enqueue(a)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 )
 
 const moment = `"2026-11-21T09:19:32.859Z"`
@@ -41,6 +42,13 @@ var contractResponses = map[string]string{
 
 	"GET /v1/sessions/s1/tree": contractParent + `,"children":[` + contractParent + `,"parent_session_id":"s1","children":[` +
 		contractParent + `,"children":[],"children_truncated":true}]}]}`,
+	"GET /v1/usage": `[{"day":"2026-11-01","session_id":null,"action_count":-2,"value_usd":-0.000001},` +
+		`{"day":"2026-11-02","session_id":"s1","action_count":3,"value_usd":12000000000.5,"a_field_of_tomorrow":1}]`,
+	"GET /v1/api-keys": `[{"id":"k1","name":"old","role":"admin","hint":null,"created_at":` + moment + `,"expires_at":null,"last_used_at":` + moment + `}]`,
+	"GET /v1/webhooks/w1": `{"id":"w1","url":"https://example.com/","types":[],"description":"","missed_events":7,"failing_since":` + moment +
+		`,"created_at":` + moment + `}`,
+	"GET /v1/webhooks/w1/deliveries": `[{"id":"d1","webhook_id":"w1","event_seq":42,"type":"session.ended","status":"pending","attempt_count":2,` +
+		`"response_status":503,"error":"no","duration_ms":31,"created_at":` + moment + `,"next_attempt_at":` + moment + `}]`,
 	"PUT /v1/budget":                    contractBudget,
 	"GET /v1/budget":                    contractBudget,
 	"POST /v1/transactions/t1/commit":   contractTransaction,
@@ -84,6 +92,10 @@ func serveContract(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, answer)
 		return
 	}
+	if r.URL.Path == "/v1/events" || r.URL.Path == "/v1/webhooks/w2" {
+		serveTold(w, r)
+		return
+	}
 	if r.URL.Path == "/v1/sessions/s2/actions" || r.URL.Path == "/v1/budget" || r.URL.Path == "/v1/sessions/s2/requests" {
 		serveFleet(w, r)
 		return
@@ -118,5 +130,31 @@ func serveFleet(w http.ResponseWriter, r *http.Request) {
 	default: // the session has too little left
 		w.WriteHeader(http.StatusForbidden)
 		io.WriteString(w, `{"status":403,"code":"session_limit_reached","detail":"words","request_id":"r-1","limit":"max_value_usd",`+contractUsage[1:])
+	}
+}
+
+// deletions counts requests that delete the webhook w2. Each SDK sends two.
+var deletions atomic.Int64
+
+// serveTold plays a feed that is read to its end, and a webhook whose deletion is lost on the way back.
+func serveTold(w http.ResponseWriter, r *http.Request) {
+	event := func(seq int) string {
+		return fmt.Sprintf(`{"id":"a1:1-%d","type":"agent.changed","occurred_at":%s,"agent_id":"a1","actor":{"type":"api_key","id":"k1"},`+
+			`"request_id":"r","seq":%d,"previous_hash":"5f"}`, seq, moment, seq)
+	}
+	switch {
+	case r.Method == http.MethodDelete && deletions.Add(1)%2 == 1:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, `{"status":503,"code":"outcome_unknown","detail":"words","request_id":"r-1"}`)
+	case r.Method == http.MethodDelete:
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"status":404,"code":"not_found","detail":"words","request_id":"r-1"}`)
+	case r.URL.Query().Get("after") == "40": // nothing that was asked for, so far
+		w.Header().Set("Link", `</v1/events?after=41>; rel="next"`)
+		io.WriteString(w, "[]")
+	case r.URL.Query().Get("after") == "41":
+		io.WriteString(w, "["+event(42)+","+event(43)+"]")
+	default:
+		io.WriteString(w, "[]")
 	}
 }

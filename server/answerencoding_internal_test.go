@@ -45,7 +45,7 @@ func answersOfEveryType() []namedAnswer {
 	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}
 	session := sessionAnswer{
 		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
-		at, hostile, observes, &count, &most,
+		at, hostile, observes, &count, &most, []int{1, 100},
 		other, &count, &most,
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, at, hostile, "rms_secret",
@@ -53,7 +53,7 @@ func answersOfEveryType() []namedAnswer {
 	event := eventAnswer{
 		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other,
 		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &most, &none, &most, true, at, at, at,
-			hostile, scopes, observes, &most, &agentLimits{nil, &count, nil}},
+			hostile, scopes, observes, &most, &agentLimits{nil, &count, nil}, "session", 80, []int{1, 100}},
 	}
 	transaction := transactionAnswer{
 		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,

@@ -47,6 +47,8 @@ func TestTheEventsOfASessionNameMaxCommitted(t *testing.T) {
 			"expires_at": created.text("expires_at")}})
 		charged := w.post("/sessions/"+id+"/actions", fields{"value_usd": num("0.8")}, asKey(w.key)).is(200)
 		l.gains(charged, "api_key", fields{"type": "session.limit_warning", "session_id": id,
-			"data": map[string]any{"limit": "max_committed_usd"}})
+			"data": map[string]any{"limit": "max_committed_usd"}},
+			fields{"type": "budget.threshold", "session_id": id, "data": map[string]any{"budget": "session", "limit": "max_committed_usd",
+				"threshold": num(80), "value_usd": num("0.8"), "max_committed_usd": num(1)}})
 	})
 }

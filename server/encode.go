@@ -77,6 +77,17 @@ func (o object) plains(name string, texts []string) object {
 	return append(o, ']')
 }
 
+func (o object) percents(name string, percents []int) object {
+	o = append(append(o, name...), '[')
+	for i, percent := range percents {
+		if i > 0 {
+			o = append(o, ',')
+		}
+		o = strconv.AppendInt(o, int64(percent), 10)
+	}
+	return append(o, ']')
+}
+
 func (o object) number(name string, n int64) object {
 	return strconv.AppendInt(append(o, name...), n, 10)
 }

@@ -96,12 +96,14 @@ func TestEachChangeOfASessionLeavesItsEventOnce(t *testing.T) {
 		}
 		charge(7, "1.999999", asKey(w.key)).is(200)
 		l.gainsNothing("a charge")
-		l.gains(charge(1, "0", access).is(200), "agent", about("limit_warning", "max_actions"))
-		l.gains(charge(1, "0.000001", asKey(w.key)).is(200), "api_key", about("limit_warning", "max_value_usd"))
+		l.gains(charge(1, "0", access).is(200), "agent", about("limit_warning", "max_actions"), actionThreshold(id, 80, 8, 10))
+		l.gains(charge(1, "0.000001", asKey(w.key)).is(200), "api_key", about("limit_warning", "max_value_usd"),
+			valueThreshold(id, 80, "2", "2.5"))
 		l.gains(charge(1, "0.6", access).is(403), "agent", about("limit_reached", "max_value_usd"))
 		charge(1, "0.5", access).is(200)
 		l.gains(w.get("/sessions/"+id, access).is(200), "agent", about("limit_reached", "max_actions").
-			with(fields{"request_id": someText}))
+			with(fields{"request_id": someText}), actionThreshold(id, 100, 10, 10).with(fields{"request_id": someText}),
+			valueThreshold(id, 100, "2.5", "2.5").with(fields{"request_id": someText}))
 		charge(1, "0", asKey(w.key)).is(403)
 		l.gainsNothing("a limit that is reached again")
 
@@ -110,7 +112,7 @@ func TestEachChangeOfASessionLeavesItsEventOnce(t *testing.T) {
 		l.gains(changed, "api_key", fields{"type": "session.limits_changed", "session_id": id, "data": map[string]any{
 			"max_actions": num(12), "max_value_usd": num(100), "expires_at": changed.text("expires_at")}},
 			about("limit_warning", "max_actions"))
-		l.gains(charge(2, "0", access).is(200), "agent", about("limit_reached", "max_actions"))
+		l.gains(charge(2, "0", access).is(200), "agent", about("limit_reached", "max_actions"), actionThreshold(id, 100, 12, 12))
 
 		ended := w.post("/sessions/"+id+"/end", nil, access).is(200)
 		l.gains(ended, "agent", fields{"type": "session.ended", "session_id": id, "data": map[string]any{"value_released_usd": num(0)}})
@@ -152,7 +154,8 @@ func TestEachChangeOfATransactionLeavesItsEventOnce(t *testing.T) {
 			of(one, "rolled_back", map[string]any{"value_released_usd": num("0.25")}))
 
 		two := begin(fields{"session_id": session, "value_usd": 4})
-		l.gains(two, "agent", of(two, "begun", map[string]any{"value_held_usd": num(4)}), warned)
+		l.gains(two, "agent", of(two, "begun", map[string]any{"value_held_usd": num(4)}), warned,
+			valueThreshold(session, 80, "4", "5"))
 		l.gains(step(two, "rollback", nil, asKey(w.key)), "api_key",
 			of(two, "rolled_back", map[string]any{"value_released_usd": num(4)}))
 
@@ -205,8 +208,10 @@ func TestTheEventOfACommitBeyondTheLimitHasTheOverageAndTheLimit(t *testing.T) {
 			}
 		}
 		for _, want := range []string{`transaction.committed{"overage_usd":0.75,"value_usd":1}`,
-			`session.limit_warning{"limit":"max_value_usd"}`, `session.limit_reached{"limit":"max_value_usd"}`} {
-			if seen[want] != 1 || len(events) != 3 {
+			`session.limit_warning{"limit":"max_value_usd"}`, `session.limit_reached{"limit":"max_value_usd"}`,
+			`budget.threshold{"budget":"session","limit":"max_value_usd","max_value_usd":1,"threshold":80,"value_usd":1}`,
+			`budget.threshold{"budget":"session","limit":"max_value_usd","max_value_usd":1,"threshold":100,"value_usd":1}`} {
+			if seen[want] != 1 || len(events) != 5 {
 				t.Errorf("%s is there %d times among %v", want, seen[want], events)
 			}
 		}
@@ -272,7 +277,7 @@ func TestReachingALimitLeavesOneEventAcrossOperationsAndInstances(t *testing.T) 
 			t.Errorf("32 refusals by two limits leave %s", got)
 		}
 		w.post("/sessions/"+session+"/actions", nil, access).is(200)
-		if got := typesOf(l.unread()); got != "session.limit_warning" { // of actions, whose limit was told already
+		if got := typesOf(l.unread()); got != "session.limit_warning budget.threshold budget.threshold" { // of actions, whose limit was told already
 			t.Errorf("the last action leaves %s", got)
 		}
 	})
@@ -373,4 +378,15 @@ func TestTheTrailKeepsItsNewestEvents(t *testing.T) {
 		}
 		w.wantPages(path+"&after="+first, asKey(w.key), w.get(path, asKey(w.key)).ids()) // its own event is gone
 	})
+}
+
+// valueThreshold is the event of a threshold of max_value_usd, actionThreshold of max_actions.
+func valueThreshold(session string, percent int, value, of string) fields {
+	return fields{"type": "budget.threshold", "session_id": session, "data": map[string]any{"budget": "session", "limit": "max_value_usd",
+		"threshold": num(percent), "value_usd": num(value), "max_value_usd": num(of)}}
+}
+
+func actionThreshold(session string, percent, count, of int) fields {
+	return fields{"type": "budget.threshold", "session_id": session, "data": map[string]any{"budget": "session", "limit": "max_actions",
+		"threshold": num(percent), "action_count": num(count), "max_actions": num(of)}}
 }

@@ -11,7 +11,7 @@ type eventAnswer struct {
 	ID          string     `json:"id"`
 	Type        string     `json:"type"`
 	Time        timestamp  `json:"occurred_at"`
-	Agent       uuid.UUID  `json:"agent_id"`
+	Agent       uuid.UUID  `json:"agent_id,omitzero"` // absent for the organization itself
 	Actor       eventActor `json:"actor"`
 	Request     string     `json:"request_id,omitzero"`
 	Session     uuid.UUID  `json:"session_id,omitzero"`
@@ -54,6 +54,9 @@ type eventData struct {
 	Enforcement     string          `json:"enforcement,omitzero"`
 	MaxPerAction    *money.MicroUSD `json:"max_value_usd_per_action,omitzero"`
 	Limits          *agentLimits    `json:"limits,omitzero"`
+	Budget          string          `json:"budget,omitzero"`
+	Threshold       int64           `json:"threshold,omitzero"`
+	Thresholds      []int           `json:"thresholds,omitzero"`
 }
 
 func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
@@ -79,6 +82,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
 			Spent: timestamp(e.Times["spent"]), Reason: e.Reason, Changed: e.Changed, Enforcement: e.Enforcement,
+			Budget: e.Budget, Threshold: e.Threshold, Thresholds: e.Thresholds,
 		},
 	}
 }

@@ -28,6 +28,7 @@ func TestAnObservingSessionSaysWhatItsLimitsWouldRefuse(t *testing.T) {
 		l.gains(charged, "agent",
 			fields{"type": "session.limit_warning", "session_id": id, "data": map[string]any{"limit": "max_value_usd"}},
 			fields{"type": "session.limit_reached", "session_id": id, "data": map[string]any{"limit": "max_value_usd"}},
+			valueThreshold(id, 80, "2.5", "1"), valueThreshold(id, 100, "2.5", "1"),
 			fields{"type": "session.would_refuse", "session_id": id, "data": map[string]any{"limit": "max_value_usd"}})
 		w.beginAs(access, fields{"session_id": id, "value_usd": 1, "dry_run": true}).is(200)
 		begun := w.beginAs(access, fields{"session_id": id, "value_usd": 1}).is(201)

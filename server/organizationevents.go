@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/token"
@@ -138,6 +139,9 @@ const maxSequence = 1<<53 - 1
 // exactly these bytes.
 func RenderEvent(e redisstore.OrganizationEvent) ([]byte, error) {
 	plain := eventOf(e.Event, e.Agent, e.Organization)
+	if e.Agent == e.Organization {
+		plain.Agent = uuid.Nil // it is about the organization itself
+	}
 	plain.ID = e.Agent.String() + ":" + plain.ID // an agent's ids are its own
 	return encode(organizationEventAnswer{plain, e.Sequence, e.Previous})
 }

@@ -97,6 +97,7 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 			t.Errorf("there are %d keys now, not %d", n, keysBefore)
 		}
 		w.get("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).has(fields{"status": "active"})
+		w.get("/v1/webhooks", asKey(w.key)).is(200).isList(t)
 
 		for i := range byAnyKey(w, session, transaction) {
 			own := api.newTenant()

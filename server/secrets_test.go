@@ -73,6 +73,11 @@ func (c *client) useEachEndpoint() []string {
 			asked := w.askMore(session, fields{"add_actions": 1}, asAgent(tokens.access)).is(201).text("id")
 			e.path = before + "/requests/" + asked + after[len(asked):]
 		}
+		if _, after, ofAWebhook := strings.Cut(e.path, "/v1/webhooks/"); ofAWebhook {
+			webhook := w.post("/v1/webhooks", fields{"url": "https://example.com/hook"}, asKey(w.key)).is(201).text("id")
+			delivery := w.post("/v1/webhooks/"+webhook+"/test", nil, asKey(w.key)).text("id")
+			e.path = "/v1/webhooks/" + webhook + strings.ReplaceAll(after[len(webhook):], session, delivery)
+		}
 		if e.method == "DELETE" && e.path == "/v1/api-keys/"+w.org {
 			e.path = "/v1/api-keys/" + w.newKey("admin").id
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,6 +39,7 @@ type createSessionRequest struct {
 	Scopes       optional[[]string]       `json:"scopes"`
 	Metadata     optional[jsontext.Value] `json:"metadata"`
 	Enforcement  optional[string]         `json:"enforcement"`
+	Thresholds   nullable[[]int]          `json:"thresholds"`
 }
 
 func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.NewSession, error) {
@@ -62,6 +64,7 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	n.MaxLease = time.Duration(r.MaxLease.value) * time.Second
 	v.scopes(n.Scopes)
 	n.Observes = v.enforcement(r.Enforcement)
+	n.Thresholds = v.thresholds(r.Thresholds)
 	n.Lifetime = time.Duration(lifetime) * time.Second
 	return n, v.err()
 }
@@ -71,6 +74,25 @@ const (
 	enforces = "enforce"
 	observes = "observe" // it does it and counts it
 )
+
+// thresholds returns thresholds in ascending order, nil for the default.
+func (v *validation) thresholds(given nullable[[]int]) redisstore.Thresholds {
+	if given.value == nil {
+		return nil
+	}
+	t := redisstore.Thresholds(slices.Clone(*given.value))
+	slices.Sort(t)
+	v.require(len(t) <= redisstore.MostThresholds, "thresholds", "must be at most 8 percents")
+	v.require(len(t) == 0 || t[0] >= 1 && t[len(t)-1] <= 100, "thresholds", "must be percents from 1 to 100")
+	v.require(len(slices.Compact(slices.Clone(t))) == len(t), "thresholds", "must not have a percent twice")
+	switch {
+	case slices.Equal(t, redisstore.DefaultThresholds):
+		return nil
+	case len(t) == 0:
+		return redisstore.Thresholds{}
+	}
+	return t
+}
 
 // enforcement returns whether the session is to observe.
 func (v *validation) enforcement(given optional[string]) bool {
@@ -130,6 +152,7 @@ type sessionAnswer struct {
 	Enforcement      string            `json:"enforcement"`
 	Observed         *int64            `json:"observed_refusals,omitzero"` // of a session that observes or has observed
 	MaxPerAction     *money.MicroUSD   `json:"max_value_usd_per_action,omitzero"`
+	Thresholds       []int             `json:"thresholds,omitzero"` // absent for the default
 
 	Parent           uuid.UUID       `json:"parent_session_id,omitzero"`
 	DelegatedActions *int64          `json:"actions_delegated,omitzero"`
@@ -150,7 +173,8 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
 		Suspended: timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
 		Enforcement: enforcement, Observed: v.ObservedRefusals, MaxPerAction: v.MaxPerAction,
-		Parent: v.Parent,
+		Thresholds: v.Thresholds,
+		Parent:     v.Parent,
 	}
 	if d := v.Delegated; d != nil {
 		a.DelegatedActions, a.DelegatedValue = &d.Actions, &d.Value
@@ -273,6 +297,7 @@ type changeLimitsRequest struct {
 	PerAction  nullable[money.MicroUSD] `json:"max_value_usd_per_action"`
 
 	Enforcement optional[string] `json:"enforcement"`
+	Thresholds  nullable[[]int]  `json:"thresholds"`
 }
 
 func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
@@ -309,7 +334,10 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 		n.Observes = &observes
 	}
 	n.PerAction = redisstore.LimitChange{Given: r.PerAction.given, Value: (*int64)(r.PerAction.value)}
-	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds, max_lease_seconds, enforcement and max_value_usd_per_action")
+	if thresholds := v.thresholds(r.Thresholds); r.Thresholds.given {
+		n.Thresholds = &thresholds
+	}
+	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds, max_lease_seconds, enforcement, max_value_usd_per_action and thresholds")
 	return n, v.err()
 }
 
@@ -399,6 +427,9 @@ func (a sessionAnswer) append(o object) (object, error) {
 	}
 	if a.MaxPerAction != nil {
 		o = o.amount(`,"max_value_usd_per_action":`, *a.MaxPerAction)
+	}
+	if a.Thresholds != nil {
+		o = o.percents(`,"thresholds":`, a.Thresholds)
 	}
 	if a.Parent != uuid.Nil {
 		o = o.id(`,"parent_session_id":`, a.Parent)

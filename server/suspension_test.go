@@ -36,11 +36,13 @@ func TestEveryEndpointRefusesASuspendedOrganization(t *testing.T) {
 		session, tokens, transaction := w.newSession(nil), w.exchange(), w.begin(nil)
 		before := w.session(session)
 		w.suspend()
+		forged := newKeyOf(uuid.MustParse(w.org))
 		both := append(endpointsOfBoth(w, session, transaction), rollbackOf(transaction))
 		for _, e := range slices.Concat(endpointsOfOrganizations(w, session), both, []endpoint{
 			{"POST", "/v1/auth/introspect", fields{"token": tokens.access}},
 		}) {
 			w.ask(e.method, e.path, e.body, asKey(w.key)).refused(403, "organization_suspended")
+			w.ask(e.method, e.path, e.body, asKey(forged)).refused(401, "invalid_api_key") // a stranger is not told
 		}
 		authorize := "/v1/auth/authorize?session_id=" + session
 		for _, e := range slices.Concat(endpointsOfAgents(transaction), both, []endpoint{
@@ -51,7 +53,6 @@ func TestEveryEndpointRefusesASuspendedOrganization(t *testing.T) {
 		}
 		w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).refused(403, "organization_suspended")
 		w.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).refused(403, "organization_suspended")
-		w.get("/v1/agents", asKey(newKeyOf(uuid.MustParse(w.org)))).refused(401, "invalid_api_key")
 		other.get("/v1/agents", asKey(other.key)).is(200)
 		other.get("/v1/auth/verify", asAgent(other.exchange().access)).is(200)
 

@@ -41,10 +41,12 @@ func main() {
 		tokens(&done, remit, o, scout.ID)
 		refusals(&done, remit, o, session)
 		served(&done, remit, o)
+		told(&done, remit, o)
 		ends(&done, o, scout.ID, session)
 	case "contract":
 		contract(&done, remit)
 		fleet(&done, remit)
+		contractTold(&done, remit.Organization("rmk_1"))
 	}
 	must(json.NewEncoder(os.Stdout).Encode(done))
 }

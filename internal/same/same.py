@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Callable, Iterable, List, Optional, Tuple, Type, TypeVar
 
 import remit
@@ -424,6 +424,94 @@ def served_trees(o: remit.Organization, agent: remit.Agent) -> None:
     add("delete a budget", True)
 
 
+# A service refuses to connect to this URL, as it is not public: the calls cause no traffic.
+RECEIVER = "https://127.0.0.1/remit"
+
+
+def told(client: remit.Client, o: remit.Organization) -> None:
+    """Makes to the service the calls about what happened, who may know and who is told."""
+    made = o.create_agent("clerk")
+    assert made.secret
+    told_keys(client, o)
+    told_usage(o, client.agent(made.id, made.secret))
+    told_events(o)
+    told_webhooks(o)
+
+
+def told_keys(client: remit.Client, o: remit.Organization) -> None:
+    made = o.create_api_key("dashboard", "viewer", expires_in=3600)
+    assert made.api_key and made.expires_at
+    life = made.expires_at - made.created_at
+    add("create an API key", made.name, made.role, True, "1h0m0s" if life == timedelta(hours=1) else life)
+    viewer = client.organization(made.api_key)
+    add("a role is lacking", refused(remit.InsufficientRole, lambda: viewer.create_agent("scout")).required_role)
+    keys = viewer.api_keys()
+    own, first = keys
+    hinted = own.hint != "" and made.api_key.reveal().endswith(own.hint)
+    add("list API keys", len(keys), own.name, first.role, first.expires_at is None, hinted)
+    refused(remit.LastAdminKey, lambda: o.delete_api_key(first.id))
+    add("the last admin key is deleted", True)
+    add("rotate any API key", o.rotate_api_key(made.id, grace=60).api_key.reveal() != made.api_key.reveal())
+    o.delete_api_key(made.id)
+    refused(remit.Unauthorized, viewer.api_keys)
+    add("delete an API key", True)
+
+
+def told_usage(o: remit.Organization, agent: remit.Agent) -> None:
+    session = agent.session(o.create_session(agent.id).id)
+    session.charge("llm.call", "0.25", count=2)
+    session.charge(value=1)
+    session.usage()
+    calls, rest = o.session_usage(session.id)
+    add("usage of a session", calls.action_type, calls.action_count, f"{calls.value};", rest.action_type is None, rest.value)
+    lines = o.usage(group_by=["agent", "action_type"], agent_id=agent.id)
+    add("usage of the organization", len(lines), lines[0].agent_id == agent.id, lines[0].value + lines[1].value)
+    add("usage as a table", tuple(o.usage_csv(group_by=["action_type"], agent_id=agent.id).split("\r\n")))
+
+
+def told_events(o: remit.Organization) -> None:
+    for event in o.all_events(types=["session.suspended"]):
+        add("follow all events", event.type, event.sequence > 1, len(event.previous_hash))
+        break
+    add("read all events to the end", count(o.all_events(types=["session.suspended"], wait=False)))
+    add("a signed checkpoint", len(o.checkpoint().split(".")))
+
+
+def told_webhooks(o: remit.Organization) -> None:
+    made = o.create_webhook(RECEIVER, types=["agent.suspended"], description="on call")
+    assert made.secret
+    add("create a webhook", made.url, made.types, made.secret.reveal().startswith("whsec_"))
+    add("list webhooks", len(o.webhooks()), o.webhooks()[0].description)
+    add("read a webhook", o.get_webhook(made.id).missed_events, o.get_webhook(made.id).secret is None)
+    changed = o.update_webhook(made.id, types=["agent.revoked"], description="")
+    add("change a webhook", changed.types, f"{changed.description}.")
+    add("rotate a webhook's secret", o.rotate_webhook_secret(made.id, grace=60).secret.reveal() != made.secret.reveal())
+    sent = o.test_webhook(made.id)
+    add("test a webhook", sent.type, sent.event_sequence or 0)
+    add("list deliveries", count(o.deliveries(made.id)))
+    add("retry a delivery", o.retry_delivery(made.id, sent.id).id == sent.id, sent.status)
+    o.delete_webhook(made.id)
+    refused(remit.NotFound, lambda: o.get_webhook(made.id))
+    add("delete a webhook", True)
+
+
+def contract_told(o: remit.Organization) -> None:
+    """Makes those calls whose answers a test cannot bring about."""
+    back, large = o.usage(first_day=date(2026, 11, 1), last_day=date(2026, 11, 2), group_by=["day", "session"])
+    add("usage of the organization", back.day, back.session_id is None, f"{back.value};", large.value)
+    (key,) = o.api_keys()
+    add("list API keys", key.hint == "", seconds(key.last_used_at))
+    for sent in o.deliveries("w1", status="pending"):
+        add("list deliveries", sent.event_sequence, sent.status, sent.attempt_count, sent.response_status, sent.error, sent.duration_ms)
+        add("list deliveries", seconds(sent.next_attempt_at), sent.last_attempt_at is None)
+    failing = o.get_webhook("w1")
+    add("read a webhook", failing.missed_events, seconds(failing.failing_since))
+    for event in o.all_events(40, wait=False):
+        add("read all events to the end", event.sequence, event.actor.type, event.previous_hash)
+    o.delete_webhook("w2")
+    add("delete a webhook", True)
+
+
 def seconds(moment: Optional[datetime]) -> int:
     assert moment
     return int(moment.timestamp())
@@ -433,6 +521,7 @@ with remit.Client.from_env() as service:
     if sys.argv[1] == "contract":
         contract(service)
         fleet(service)
+        contract_told(service.organization("rmk_1"))
     else:
         organization, agent_id = organizations(service)
         budget = sessions(organization, agent_id)
@@ -441,5 +530,6 @@ with remit.Client.from_env() as service:
         tokens(service, organization, agent_id)
         refusals(service, organization, budget)
         served(service, organization)
+        told(service, organization)
         ends(organization, agent_id, budget)
 print(json.dumps(done))

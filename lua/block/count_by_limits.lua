@@ -1,10 +1,13 @@
 -- Counts actions, count of them with the value, by the limits of their agent, whose field restricted is $restricted: sets counted,
--- limited, at, over_day and over_minute to what within_limits returns (include/agent_limits.lua). They are nil before.
-local head, max_n, day, left, tat = string.match($restricted, '^(%a+ %d* (%d*) (%d+)) (%S*) (.*)')
+-- limited, at, over_day and over_minute to what within_limits returns (include/agent_limits.lua), and crossed when a day that was less
+-- than 80 % used is used by as much after it. They are nil before.
+local head, most_v, max_n, day, left, tat = string.match($restricted, '^(%a+ (%d*) (%d*) (%d+)) (%S*) (.*)')
 if head then
   --@block turn_day
   if left ~= '' and value > 0 then
+    local before = left * 5
     left = left - value
+    crossed = left * 5 <= most_v + 0 and before > most_v + 0
     if left <= 0 then
       limited, over_day = 'max_value_usd_per_day', left < 0 and 'max_value_usd_per_day' or nil
       left = math.max(left, -8000000000000000) -- a double counts what is used exactly

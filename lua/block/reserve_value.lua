@@ -1,9 +1,10 @@
 -- Reserves a root session's value in its organization's budget b, if it has one. reserved is now, as text, when it
--- did, else ''.
-local reserved = ''
+-- did, else ''; told whether a threshold was told, as text.
+local reserved, told = '', ''
 if b then
   b.reserved, reserved = b.reserved + value, string.format('%.0f', now)
   write_organization_budget(budget, b)
+  told = tell_budget(events, audit, now, budget, b)
   redis.call('HSET', parts, session_id, part_of(agent_id, 0, value + 0))
   redis.call('ZADD', looks, string.format('%.0f', now + look_after), session_id)
   redis.call('PEXPIRE', parts, as_long_as_parts)

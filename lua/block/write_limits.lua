@@ -2,6 +2,7 @@
 -- changed what the audit trail says. Writes gb.
 if max_actions ~= '' then
   ma, flags = max_actions, string.gsub(flags, '[nNa]', '')
+  flags = forget_thresholds(flags, 'A', n + 0, ma + 0)
   changed[#changed + 1] = 'max_actions'
   changed[#changed + 1] = max_actions
 end
@@ -16,6 +17,7 @@ if max_value ~= '' then
   else
     mv = max_value
   end
+  flags = forget_thresholds(flags, 'B', v + h, mv + 0)
   changed[#changed + 1] = 'max_value'
   changed[#changed + 1] = max_value
 end

@@ -7,9 +7,9 @@
 -- within_limits returns restricted after n actions with the value v; or nil, the limit that refuses them and, as text, when
 -- they fit: for a day when it ends, for a minute ms from now, '' for never. It returns a limit also when they use the rest of a day.
 -- While the session observes, it counts them beyond the limits as well, of a minute as much as it allows, and returns fourth and fifth
--- the limits that would have refused them, nil for none.
+-- the limits that would have refused them, nil for none. Sixth is whether they cross a threshold of the day (include/agent_limit_notes.lua).
 local function within_limits(restricted, now, n, v, observing)
-  local count, value, counted, limited, at, over_day, over_minute = n + 0, v + 0, nil, nil, nil, nil, nil
+  local count, value, counted, limited, at, over_day, over_minute, crossed = n + 0, v + 0, nil, nil, nil, nil, nil, nil
   --@block count_by_limits restricted=restricted
-  return counted, limited, at, over_day, over_minute
+  return counted, limited, at, over_day, over_minute, crossed
 end

@@ -1,6 +1,7 @@
 -- Writes a session's flags r, which few sessions have: s it is suspended, p it has a limit per action, o it observes, O it
 -- has observed and enforces again, c it has or had children, k another keeps its books, K it has
--- taken what this one used, b another keeps its actions too, as those of every child. A session with one always has h, so a charge reads r. What keeps h is max_committed in gb
+-- taken what this one used, b another keeps its actions too, as those of every child; t<percent>,<percent>. it has a threshold below 80 of its own
+-- (include/flags.lua), and these are the next of max_actions and of the limit of value, 101 for none. A session with one always has h, so a charge reads r. What keeps h is max_committed in gb
 -- (include/budget.lua), also in scripts of the version before: a session without one gets the highest there is.
 -- restrict adds a flag that r does not have, unrestrict takes one away that it has. Both return r after it, nil for none.
 local function restrict(session, r, flag, h, gb, mv)
@@ -13,7 +14,7 @@ local function restrict(session, r, flag, h, gb, mv)
 end
 
 local function unrestrict(session, r, flag, hx, gb)
-  r = string.gsub(r, flag, '')
+  r = string.gsub(r, flag, '') -- flag is a pattern
   if r ~= '' then
     redis.call('HSET', session, 'r', r)
     return r

@@ -44,6 +44,7 @@ local function set_agent_limits(agent, agent_open, now, wanted)
   if max_open then
     redis.call('HSET', agent, 'max_open_sessions', max_open)
   end
+  local noted = redis.call('HGET', agent, 'limits_noted') or ''
   redis.call('HDEL', agent, 'limits_noted', 'restricted')
   flags = flags .. ((max_v ~= '' or max_n ~= '') and 'l' or '') .. (max_open and 'o' or '')
   if max_v ~= '' or max_n ~= '' then
@@ -55,6 +56,13 @@ local function set_agent_limits(agent, agent_open, now, wanted)
     left = max_v ~= '' and max_v - used or ''
     tat = max_n ~= '' and (now - day * 86400000) * max_n + math.min(backlog, max_n * 60000) or ''
     --@block limits_text text=flags
+    local kept = string.format('%d', today) -- thresholds that were told and are reached still
+    for percent in string.gmatch(string.match(noted, '^' .. kept .. '( .*)') or '', ' (%d+)%%') do
+      kept = kept .. (max_v ~= '' and used * 100 >= max_v * percent and ' ' .. percent .. '%' or '')
+    end
+    if string.find(kept, '%', 1, true) then
+      redis.call('HSET', agent, 'limits_noted', kept)
+    end
   end
   if flags ~= '' then
     redis.call('HSET', agent, 'restricted', flags)

@@ -9,7 +9,7 @@ from typing import Any, Callable, List
 
 import remit
 from network import DROP, PASS, Answer, Reaction, Request, ServiceTest, refusal
-from remit.calls import next_cursor
+from remit.calls import next_page
 
 KEY, SECRET = remit.Credential("rmk_hush-hush-key"), remit.Credential("rms_hush-hush-secret")
 PAIR = '{"access_token":"hush-hush-access","refresh_token":"hush-hush-refresh","expires_in":3600}'
@@ -158,12 +158,12 @@ class Errors(ServiceTest):
             for link in links:
                 headers["Link"] = link
             with self.subTest(links):
-                self.assertEqual(next_cursor(headers), "c+1")
+                self.assertEqual(next_page(headers, "cursor"), "c+1")
         for link in (other, "", "<", '<>; rel="next"', '<http://[?cursor=c>; rel="next"', "<" * 60_000, '<>"' * 20_001):
             headers = Message()
             headers["Link"] = link
             with self.subTest(link[:40]):
-                self.assertEqual(next_cursor(headers), "")
+                self.assertEqual(next_page(headers, "cursor"), "")
 
     def test_a_next_link_to_the_same_page_ends_the_list(self) -> None:
         link = '<http://elsewhere/?cursor=c&limit=1>; rel="next"'

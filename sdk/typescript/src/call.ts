@@ -1,7 +1,7 @@
 import { bounded, TimeIsUp } from "./abort.js";
 import { codes } from "./codes.js";
 import { forHeader, type Credential } from "./credential.js";
-import { errorFrom, retryAfterFrom, Unauthorized } from "./errors.js";
+import { errorFrom, NotFound, retryAfterFrom, Unauthorized } from "./errors.js";
 import { parse, Unreadable } from "./json.js";
 import { known } from "./options.js";
 import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, resolves, type Semantics } from "./retry.js";
@@ -49,6 +49,8 @@ export interface Call<T> {
   readonly most?: number; // bytes of the response; by default 1 MiB
   readonly wait?: number; // milliseconds that the service may hold the request back (long polling)
   readonly inTime?: () => boolean; // runs before each attempt and returns whether to send it
+  readonly gone?: boolean; // not_found after an attempt in doubt means that this call deleted the object
+  readonly verbatim?: boolean; // the response is a text and no JSON
   readonly read: (answer: unknown, headers: Headers) => T; // throws Unreadable
 }
 
@@ -111,6 +113,9 @@ export class Caller {
         return result.value;
       }
       const { failure } = result;
+      if (call.gone === true && inDoubt && failure instanceof NotFound && failure.code === codes.notFound) {
+        return call.read(undefined, new Headers());
+      }
       inDoubt = call.semantics !== "safe" && (mayHaveHappened(failure) || (inDoubt && !resolves(failure)));
       const again = attempt < this.service.attempts && mayRepeat(call.semantics, failure);
       if (!again || !(await pause(attempt, failure, signal))) {
@@ -189,7 +194,8 @@ function readAnswer<T>(call: Call<T>, response: Response, body: string): Result<
     return { failure: errorFrom(placeOf(call), response.status, body, retryAfterFrom(response.headers)) };
   }
   try {
-    return { value: call.read(body === "" ? undefined : parse(body), response.headers) };
+    const answer = call.verbatim === true ? body : body === "" ? undefined : parse(body);
+    return { value: call.read(answer, response.headers) };
   } catch (error) {
     if (error instanceof SyntaxError) {
       return { failure: new Unreadable("it is not JSON") }; // the error would quote it

@@ -224,6 +224,22 @@ export class InsufficientScope extends RemitError {
   }
 }
 
+/** The API key's role does not allow the call. Nothing was done. */
+export class InsufficientRole extends RemitError {
+  override name = "InsufficientRole";
+  /** operator or admin */
+  readonly requiredRole: string;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.requiredRole = text(answer, "required_role");
+  }
+}
+
+/** The last admin key that never expires cannot be deleted. */
+export class LastAdminKey extends RemitError {
+  override name = "LastAdminKey";
+}
+
 /** The transaction is committed or rolled back, or has expired. */
 export class TransactionNotPending extends RemitError {
   override name = "TransactionNotPending";
@@ -299,6 +315,8 @@ const byCode: ReadonlyMap<string, ErrorType> = new Map<Code, ErrorType>([
   [codes.organizationSuspended, OrganizationSuspended],
   [codes.sessionNotActive, SessionNotActive],
   [codes.insufficientScope, InsufficientScope],
+  [codes.insufficientRole, InsufficientRole],
+  [codes.lastAdminKey, LastAdminKey],
   [codes.transactionNotPending, TransactionNotPending],
   [codes.transactionNotReversible, TransactionNotReversible],
   [codes.idempotencyKeyReused, IdempotencyKeyReused],

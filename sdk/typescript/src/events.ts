@@ -4,7 +4,7 @@ import { known } from "./options.js";
 import { perPage } from "./pages.js";
 import { agentPath, withQuery } from "./paths.js";
 
-const waitSeconds = 30; // how long the service waits for an event at most
+export const waitSeconds = 30; // how long the service waits for an event at most
 
 /** One entry of an agent's audit trail. */
 export interface Event {
@@ -47,7 +47,7 @@ async function* follow(caller: Caller, agent: string, options: EventOptions): As
   }
 }
 
-function eventFrom(value: unknown): Event {
+export function eventFrom(value: unknown): Event {
   const answer = object(value);
   const actor = object(answer["actor"]);
   return {

@@ -16,6 +16,8 @@ export type { Budget, BudgetParams, Period } from "./budget.js";
 export type { CallOptions, WriteOptions } from "./call.js";
 export type { AskingCharge, Charge, Result, SessionCharge } from "./charges.js";
 export { Client, type OrganizationParams, type TokenPair, type Verified } from "./client.js";
+export type { AllEventsOptions, OrganizationEvent } from "./allevents.js";
+export type { ApiKeyInfo, ApiKeyParams, CreatedApiKey, Role, RotatedKey, RotateKeyParams } from "./apikeys.js";
 export type { ClientOptions } from "./connect.js";
 export { Credential } from "./credential.js";
 export type { Environment } from "./environment.js";
@@ -24,7 +26,9 @@ export {
   AgentSuspended,
   BudgetExhausted,
   IdempotencyKeyReused,
+  InsufficientRole,
   InsufficientScope,
+  LastAdminKey,
   LeaseClosed,
   LimitBelowUsage,
   LimitReached,
@@ -51,9 +55,7 @@ export { Lease } from "./lease.js";
 export type { LeaseOptions } from "./leases.js";
 export type { ApprovalParams, MoreFilter, MoreParams, MoreRequest } from "./more.js";
 export { formatUSD, usd, USD, type MicroUSD } from "./money.js";
-export {
-  Organization, type Introspection, type OrganizationInfo, type Quantities, type RotatedKey, type RotateKeyParams,
-} from "./organization.js";
+export { Organization, type Introspection, type OrganizationInfo, type Quantities } from "./organization.js";
 export { Session } from "./session.js";
 export type {
   ChildParams, SessionChanges, SessionFilter, SessionInfo, SessionLimits, SessionParams, SessionSummary, SessionTree,
@@ -61,3 +63,7 @@ export type {
 export { Transaction, type DryRun, type Work } from "./transaction.js";
 export type { CommitParams, TransactionChanges, TransactionFilter, TransactionInfo, TransactionParams } from "./transactions.js";
 export type { Usage } from "./usage.js";
+export type { UsageGroup, UsageLine, UsageParams } from "./usagereport.js";
+export type {
+  CreatedWebhook, Delivery, DeliveryFilter, RotatedWebhookSecret, RotateWebhookParams, WebhookChanges, WebhookInfo, WebhookParams,
+} from "./webhooks.js";

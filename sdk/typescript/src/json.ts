@@ -131,6 +131,16 @@ export function amount(from: Answer, name: string): MicroUSD {
   }
 }
 
+/** Reads an amount that may be below 0. */
+export function change(from: Answer, name: string): MicroUSD {
+  const said = /^(-?)(\d+)(?:\.(\d{1,6}))?$/.exec(text(from, name));
+  if (said === null) {
+    return missing(name);
+  }
+  const micro = BigInt(said[2]! + (said[3] ?? "").padEnd(6, "0"));
+  return said[1] === "" ? micro : -micro;
+}
+
 export function time(from: Answer, name: string): Date {
   const moment = new Date(text(from, name));
   return Number.isNaN(moment.getTime()) ? missing(name) : moment;

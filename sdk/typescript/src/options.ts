@@ -25,3 +25,11 @@ export function scopesOf(given: readonly string[] | undefined): readonly string[
   }
   return given;
 }
+
+/** Returns the types of events. Throws TypeError unless they are a list. */
+export function typesOf(given: readonly string[] | undefined): readonly string[] | undefined {
+  if (given !== undefined && !Array.isArray(given)) {
+    throw new TypeError('remit: types must be a list, such as ["session.ended"]');
+  }
+  return given;
+}

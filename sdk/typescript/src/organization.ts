@@ -2,9 +2,14 @@ import {
   createAgent, getAgent, listAgents, listFamilies, revokeAgent, revokeFamily, rotateAgentSecret,
   type AgentFilter, type AgentInfo, type AgentParams, type CreatedAgent, type Family, type RotatedSecret, type RotateSecretParams,
 } from "./agents.js";
+import { allEvents, checkpoint, type AllEventsOptions, type OrganizationEvent } from "./allevents.js";
+import {
+  createApiKey, deleteApiKey, listApiKeys, rotateKey,
+  type ApiKeyInfo, type ApiKeyParams, type CreatedApiKey, type RotatedKey, type RotateKeyParams,
+} from "./apikeys.js";
 import { updateAgent, type AgentChanges } from "./agentlimits.js";
 import { deleteBudget, getBudget, setBudget, type Budget, type BudgetParams } from "./budget.js";
-import { keyed, signalOf, type Caller, type CallOptions, type WriteOptions } from "./call.js";
+import { signalOf, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { chargeMany, type Result, type SessionCharge } from "./charges.js";
 import { organizationCaller, serviceFromEnv } from "./connect.js";
 import { Credential } from "./credential.js";
@@ -14,9 +19,7 @@ import { flag, maybe, object, own, text, time, whole, write, type Answer, type J
 import {
   approveRequest, denyRequest, getRequest, listRequests, type ApprovalParams, type MoreFilter, type MoreRequest,
 } from "./more.js";
-import { known } from "./options.js";
-import { organizationPath } from "./paths.js";
-import { seconds } from "./seconds.js";
+import { apiKeyPath, organizationPath } from "./paths.js";
 import {
   createSession, endSession, getSession, listSessions, sessionTree, updateSession,
   type SessionChanges, type SessionFilter, type SessionInfo, type SessionParams, type SessionSummary, type SessionTree,
@@ -24,6 +27,12 @@ import {
 import { changeAgent, changeAllAgents, changeSession } from "./suspension.js";
 import { Transaction } from "./transaction.js";
 import { listTransactions, type TransactionFilter, type TransactionInfo } from "./transactions.js";
+import { sessionUsage, usage, usageCsv, type UsageLine, type UsageParams } from "./usagereport.js";
+import {
+  createWebhook, deleteWebhook, getWebhook, listDeliveries, listWebhooks, retryDelivery, rotateWebhookSecret, testWebhook, updateWebhook,
+  type CreatedWebhook, type Delivery, type DeliveryFilter, type RotatedWebhookSecret, type RotateWebhookParams, type WebhookChanges,
+  type WebhookInfo, type WebhookParams,
+} from "./webhooks.js";
 
 /** An organization as the service shows it. */
 export interface OrganizationInfo {
@@ -39,12 +48,6 @@ export interface OrganizationInfo {
 /** Numbers by resource name, such as agents. The service may add names. */
 export type Quantities = { readonly [name: string]: number };
 
-/** A new API key. The previous one ends at previousExpiresAt, or has ended. */
-export interface RotatedKey {
-  readonly apiKey: Credential;
-  readonly previousExpiresAt: Date;
-}
-
 /** The current state of a token (RFC 7662). For an inactive token only active is set. */
 export type Introspection =
   | { readonly active: false }
@@ -58,15 +61,6 @@ export type Introspection =
       readonly issuedAt: Date | undefined;
       readonly expiresAt: Date;
     };
-
-/** Options of an API key rotation. */
-export interface RotateKeyParams {
-  /**
-   * How long the old key stays valid; the service's default is 5 minutes. 0 ends it at once: if the response is then lost for
-   * good, the organization is locked out.
-   */
-  readonly graceSeconds?: number;
-}
 
 /** Calls the service with an API key. */
 export class Organization {
@@ -94,10 +88,37 @@ export class Organization {
    * for the grace period.
    */
   async rotateKey(id: string, params: RotateKeyParams = {}, options: WriteOptions = {}): Promise<RotatedKey> {
-    const { graceSeconds } = known("a rotation of a key", params, { graceSeconds: true });
-    const path = `${organizationPath(id)}/api-key/rotate`;
-    const body = write({ grace_seconds: seconds(graceSeconds) });
-    return this.#caller.do(keyed(this.#caller.service, path, body, options, rotatedKeyFrom), options.signal);
+    return rotateKey(this.#caller, `${organizationPath(id)}/api-key/rotate`, params, options);
+  }
+
+  /** Creates an API key with a role. Only this response has it. Throws QuotaExceeded beyond 64 keys. */
+  async createApiKey(params: ApiKeyParams, options: WriteOptions = {}): Promise<CreatedApiKey> {
+    return createApiKey(this.#caller, params, options);
+  }
+
+  /** Lists the organization's API keys, newest first. */
+  async apiKeys(options: CallOptions = {}): Promise<ApiKeyInfo[]> {
+    return this.#caller.do(listApiKeys(), signalOf(options));
+  }
+
+  /** Rotates one of the API keys. Its id, name, role and expiry stay. The old key stays valid for the grace period. */
+  async rotateApiKey(id: string, params: RotateKeyParams = {}, options: WriteOptions = {}): Promise<RotatedKey> {
+    return rotateKey(this.#caller, `${apiKeyPath(id)}/rotate`, params, options);
+  }
+
+  /** Deletes an API key: it ends at once. Throws LastAdminKey for the last admin key that never expires. */
+  async deleteApiKey(id: string, options: CallOptions = {}): Promise<void> {
+    await this.#caller.do(deleteApiKey(id), signalOf(options));
+  }
+
+  /** Reports what the organization used. The service refuses a report of more than 10,000 lines: ask for fewer days or one agent. */
+  async usage(params: UsageParams = {}, options: CallOptions = {}): Promise<UsageLine[]> {
+    return this.#caller.do(usage(params), signalOf(options));
+  }
+
+  /** Like `usage`, as a table with a header (RFC 4180), in which no action type is a formula to a spreadsheet. */
+  async usageCsv(params: UsageParams = {}, options: CallOptions = {}): Promise<string> {
+    return this.#caller.do(usageCsv(params), signalOf(options));
   }
 
   /** Creates an agent. Only this response has its secret. */
@@ -179,6 +200,11 @@ export class Organization {
     return this.#caller.do(getSession(id), signalOf(options));
   }
 
+  /** Reports what a session was used for, as `Session.usage` does. */
+  async sessionUsage(id: string, options: CallOptions = {}): Promise<UsageLine[]> {
+    return this.#caller.do(sessionUsage(id), signalOf(options));
+  }
+
   /** Gets a session with its descendants. */
   async sessionTree(id: string, options: CallOptions = {}): Promise<SessionTree> {
     return this.#caller.do(sessionTree(id), signalOf(options));
@@ -257,6 +283,66 @@ export class Organization {
     return events(this.#caller, agentId, options);
   }
 
+  /**
+   * Yields the events of all agents, numbered without gaps and in order for each agent, and then waits for new ones. It goes on
+   * after a break, also when the service is unavailable for long, and misses nothing that the service keeps. Remember the sequence
+   * of the last event that you have processed: after a crash, go on after it. You then get those again that you had processed and
+   * not remembered.
+   */
+  allEvents(options: AllEventsOptions = {}): AsyncGenerator<OrganizationEvent, void, undefined> {
+    return allEvents(this.#caller, options);
+  }
+
+  /** Returns a statement of where the organization's events end, signed by the issuer: a JWS in its compact form. */
+  async checkpoint(options: CallOptions = {}): Promise<string> {
+    return this.#caller.do(checkpoint(), signalOf(options));
+  }
+
+  /** Creates a webhook. Only this response has its secret. Throws QuotaExceeded beyond 32 webhooks. */
+  async createWebhook(params: WebhookParams, options: WriteOptions = {}): Promise<CreatedWebhook> {
+    return createWebhook(this.#caller, params, options);
+  }
+
+  /** Lists the organization's webhooks, newest first. */
+  async webhooks(options: CallOptions = {}): Promise<WebhookInfo[]> {
+    return this.#caller.do(listWebhooks(), signalOf(options));
+  }
+
+  /** Gets a webhook. */
+  async getWebhook(id: string, options: CallOptions = {}): Promise<WebhookInfo> {
+    return this.#caller.do(getWebhook(id), signalOf(options));
+  }
+
+  /** Changes a webhook. */
+  async updateWebhook(id: string, changes: WebhookChanges, options: CallOptions = {}): Promise<WebhookInfo> {
+    return this.#caller.do(updateWebhook(id, changes), signalOf(options));
+  }
+
+  /** Deletes a webhook with its deliveries. A request that is under way may still arrive. */
+  async deleteWebhook(id: string, options: CallOptions = {}): Promise<void> {
+    await this.#caller.do(deleteWebhook(id), signalOf(options));
+  }
+
+  /** Rotates a webhook's secret. Until previousExpiresAt requests carry signatures by both. */
+  async rotateWebhookSecret(id: string, params: RotateWebhookParams = {}, options: WriteOptions = {}): Promise<RotatedWebhookSecret> {
+    return rotateWebhookSecret(this.#caller, id, params, options);
+  }
+
+  /** Sends an event of the type webhook.test to a webhook. Returns the delivery before its first attempt. */
+  async testWebhook(id: string, options: WriteOptions = {}): Promise<Delivery> {
+    return testWebhook(this.#caller, id, options);
+  }
+
+  /** Yields a webhook's deliveries, newest first: those that wait, and those last delivered and last given up. */
+  deliveries(webhookId: string, filter: DeliveryFilter = {}, options: CallOptions = {}): AsyncGenerator<Delivery, void, undefined> {
+    return listDeliveries(this.#caller, webhookId, filter, signalOf(options));
+  }
+
+  /** Sends a delivery again at once, under the same id, and with the service's retries before it. */
+  async retryDelivery(webhookId: string, id: string, options: CallOptions = {}): Promise<Delivery> {
+    return this.#caller.do(retryDelivery(webhookId, id), signalOf(options));
+  }
+
   /** Returns the transaction with this id. Sends nothing. An organization can read it and roll it back, but not commit it. */
   transaction(id: string): Transaction {
     return new Transaction(this.#caller, id);
@@ -288,11 +374,6 @@ function quantities(answer: Answer, name: string): Quantities {
   const said = answer[name];
   const members = typeof said === "object" && said !== null ? Object.entries(said) : [];
   return Object.fromEntries(members.filter(([, value]) => Number.isSafeInteger(value)));
-}
-
-function rotatedKeyFrom(value: unknown): RotatedKey {
-  const answer = object(value);
-  return { apiKey: credential(answer, "api_key"), previousExpiresAt: time(answer, "previous_expires_at") };
 }
 
 function credential(answer: Answer, name: string): Credential {

@@ -36,17 +36,19 @@ interface Page<T> {
 }
 
 function pageFrom<T>(answer: unknown, headers: Headers, element: (value: unknown) => T, present: string): Page<T> {
-  const next = nextCursor(headers.get("Link") ?? "");
+  const next = nextPage(headers, "cursor");
   if (next !== undefined && next === present) {
     throw new Unreadable("the next page is the same page");
   }
   return { elements: array(answer, element), next };
 }
 
-// nextCursor returns the cursor of `<…>; rel="next"`. The SDK does not follow the link itself, because a credential must go
-// only to the base URL.
-function nextCursor(link: string): string | undefined {
-  const target = /<([^>]*)>[^<]*\brel="next"/.exec(link)?.[1];
+/**
+ * Returns a parameter of the link `<…>; rel="next"`. The SDK does not follow the link itself, because a credential must go only to
+ * the base URL.
+ */
+export function nextPage(headers: Headers, parameter: string): string | undefined {
+  const target = /<([^>]*)>[^<]*\brel="next"/.exec(headers.get("Link") ?? "")?.[1];
   const query = target?.split("?", 2)[1] ?? "";
-  return new URLSearchParams(query).get("cursor") || undefined;
+  return new URLSearchParams(query).get(parameter) || undefined;
 }

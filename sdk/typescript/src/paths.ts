@@ -6,6 +6,12 @@ export const leasePath = (id: string) => `/v1/leases/${segment(id)}`;
 export const organizationPath = (id: string) => `/v1/organizations/${segment(id)}`;
 export const agentPath = (id: string) => `/v1/agents/${segment(id)}`;
 export const familyPath = (agent: string, id: string) => `${agentPath(agent)}/families/${segment(id)}`;
+export const apiKeysPath = "/v1/api-keys";
+export const apiKeyPath = (id: string) => `${apiKeysPath}/${segment(id)}`;
+export const webhooksPath = "/v1/webhooks";
+export const webhookPath = (id: string) => `${webhooksPath}/${segment(id)}`;
+export const deliveriesPath = (webhook: string) => `${webhookPath(webhook)}/deliveries`;
+export const deliveryPath = (webhook: string, id: string) => `${deliveriesPath(webhook)}/${segment(id)}`;
 export const transactionPath = (id: string) => `/v1/transactions/${segment(id)}`;
 
 // URL parsers resolve "." and ".." even if they are encoded, so segment refuses them.

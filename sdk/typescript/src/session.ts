@@ -16,6 +16,7 @@ import {
 import { beginOrWork, dryRunBegin, type DryRun, type Transaction, type Work } from "./transaction.js";
 import type { TransactionParams } from "./transactions.js";
 import { usageFrom, type Usage } from "./usage.js";
+import { sessionUsage, type UsageLine } from "./usagereport.js";
 
 /** An agent's session, which is its budget. `Agent.session` makes one. */
 export class Session {
@@ -135,6 +136,14 @@ export class Session {
   async begin(params: TransactionParams, options?: WriteOptions): Promise<Transaction>;
   async begin<T>(params: TransactionParams, first?: WriteOptions | Work<T>, second?: WriteOptions): Promise<Transaction | T> {
     return beginOrWork(this.#caller, this.id, params, first, second);
+  }
+
+  /**
+   * Reports what the session was used for, by action type, without what its children used. The first 64 types are told apart; the
+   * others are together in other. The lines add up to what the session shows.
+   */
+  async usage(options: CallOptions = {}): Promise<UsageLine[]> {
+    return this.#caller.do(sessionUsage(this.id), signalOf(options));
   }
 
   /** Gets the session. */

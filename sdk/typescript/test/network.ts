@@ -8,6 +8,7 @@ import { serviceURL } from "./service.js";
 /** A request that the proxy received. */
 export interface Seen {
   readonly place: string; // method and path
+  readonly query: string; // decoded, without the question mark
   readonly key: string | undefined; // Idempotency-Key
   readonly token: string | undefined;
   readonly body: string;
@@ -51,7 +52,9 @@ export class Network {
     const body = Buffer.concat(parts).toString();
     const place = `${request.method} ${request.url!.replace(/\?.*/, "")}`;
     const key = request.headers["idempotency-key"] as string | undefined;
-    const seen = { place, key, token: request.headers.authorization, body, nth: this.count(place) + 1 };
+    const query = new URL(request.url!, "http://h").searchParams;
+    const said = [...query].map(([name, value]) => `${name}=${value}`).join("&");
+    const seen = { place, query: said, key, token: request.headers.authorization, body, nth: this.count(place) + 1 };
     this.seen.push(seen);
     const fate = this.fate(seen);
     if (fate === "hang") {

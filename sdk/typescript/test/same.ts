@@ -1,5 +1,6 @@
 // The calls of docs/sdks.md with the TypeScript SDK; see internal/same/main.go.
 import {
+  InsufficientRole, LastAdminKey,
   Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
   Organization, OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,
   TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type SessionParams,
@@ -421,12 +422,100 @@ async function servedTrees(o: Organization, agent: Agent): Promise<void> {
   add("delete a budget", true);
 }
 
+// A service refuses to connect to this URL, as it is not public: the calls cause no traffic.
+const receiver = "https://127.0.0.1/remit";
+
+// told makes to the service the calls about what happened, who may know and who is told.
+async function told(client: Client, o: Organization): Promise<void> {
+  const made = await o.createAgent({ name: "clerk" });
+  await toldKeys(client, o);
+  await toldUsage(o, client.agent(made.id, made.secret));
+  await toldEvents(o);
+  await toldWebhooks(o);
+}
+
+async function toldKeys(client: Client, o: Organization): Promise<void> {
+  const made = await o.createApiKey({ name: "dashboard", role: "viewer", expiresInSeconds: 3600 });
+  const life = made.expiresAt!.getTime() - made.createdAt.getTime();
+  add("create an API key", made.name, made.role, made.apiKey.reveal() !== "", life === 3_600_000 ? "1h0m0s" : life);
+  const viewer = client.organization(made.apiKey);
+  add("a role is lacking", (await refused(InsufficientRole, () => viewer.createAgent({ name: "scout" }))).requiredRole);
+  const keys = await viewer.apiKeys();
+  const [own, first] = [keys[0]!, keys[1]!];
+  add("list API keys", keys.length, own.name, first.role, first.expiresAt === undefined, made.apiKey.reveal().endsWith(own.hint!));
+  await refused(LastAdminKey, () => o.deleteApiKey(first.id));
+  add("the last admin key is deleted", true);
+  add("rotate any API key", (await o.rotateApiKey(made.id, { graceSeconds: 60 })).apiKey.reveal() !== made.apiKey.reveal());
+  await o.deleteApiKey(made.id);
+  await refused(Unauthorized, () => viewer.apiKeys());
+  add("delete an API key", true);
+}
+
+async function toldUsage(o: Organization, agent: Agent): Promise<void> {
+  const session = await sessionFor(o, agent, {});
+  await session.charge({ actionType: "llm.call", value: USD / 4n, count: 2 });
+  await session.charge({ value: USD });
+  await session.usage();
+  const [calls, rest] = await o.sessionUsage(session.id);
+  add("usage of a session", calls?.actionType, calls?.actionCount, `${formatUSD(calls!.value)};`, rest?.actionType === undefined, rest?.value);
+  const lines = await o.usage({ groupBy: ["agent", "action_type"], agentId: agent.id });
+  add("usage of the organization", lines.length, lines[0]?.agentId === agent.id, lines[0]!.value + lines[1]!.value);
+  add("usage as a table", (await o.usageCsv({ groupBy: ["action_type"], agentId: agent.id })).split("\r\n"));
+}
+
+async function toldEvents(o: Organization): Promise<void> {
+  for await (const event of o.allEvents({ types: ["session.suspended"] })) {
+    add("follow all events", event.type, event.sequence > 1, event.previousHash.length);
+    break;
+  }
+  add("read all events to the end", await count(o.allEvents({ types: ["session.suspended"], wait: false })));
+  add("a signed checkpoint", (await o.checkpoint()).split(".").length);
+}
+
+async function toldWebhooks(o: Organization): Promise<void> {
+  const made = await o.createWebhook({ url: receiver, types: ["agent.suspended"], description: "on call" });
+  add("create a webhook", made.url, made.types, made.secret.reveal().startsWith("whsec_"));
+  add("list webhooks", (await o.webhooks()).length, (await o.webhooks())[0]?.description);
+  add("read a webhook", (await o.getWebhook(made.id)).missedEvents, !("secret" in (await o.getWebhook(made.id))));
+  const changed = await o.updateWebhook(made.id, { types: ["agent.revoked"], description: "" });
+  add("change a webhook", changed.types, `${changed.description}.`);
+  const rotated = await o.rotateWebhookSecret(made.id, { graceSeconds: 60 });
+  add("rotate a webhook's secret", rotated.secret.reveal() !== made.secret.reveal());
+  const sent = await o.testWebhook(made.id);
+  add("test a webhook", sent.type, sent.eventSequence ?? 0);
+  add("list deliveries", await count(o.deliveries(made.id)));
+  add("retry a delivery", (await o.retryDelivery(made.id, sent.id)).id === sent.id, sent.status);
+  await o.deleteWebhook(made.id);
+  await refused(NotFound, () => o.getWebhook(made.id));
+  add("delete a webhook", true);
+}
+
+// contractTold makes those calls whose answers a test cannot bring about.
+async function contractTold(o: Organization): Promise<void> {
+  const [back, large] = await o.usage({ firstDay: "2026-11-01", lastDay: "2026-11-02", groupBy: ["day", "session"] });
+  add("usage of the organization", back?.day, back?.sessionId === undefined, `${formatUSD(back!.value)};`, large?.value);
+  const [key] = await o.apiKeys();
+  add("list API keys", key?.hint === undefined, seconds(key?.lastUsedAt));
+  for await (const sent of o.deliveries("w1", { status: "pending" })) {
+    add("list deliveries", sent.eventSequence, sent.status, sent.attemptCount, sent.responseStatus, sent.error, sent.durationMs);
+    add("list deliveries", seconds(sent.nextAttemptAt), sent.lastAttemptAt === undefined);
+  }
+  const failing = await o.getWebhook("w1");
+  add("read a webhook", failing.missedEvents, seconds(failing.failingSince));
+  for await (const event of o.allEvents({ after: 40, wait: false })) {
+    add("read all events to the end", event.sequence, event.actor.type, event.previousHash);
+  }
+  await o.deleteWebhook("w2");
+  add("delete a webhook", true);
+}
+
 const seconds = (moment: Date | undefined) => Math.floor(moment!.getTime() / 1000);
 
 const service = Client.fromEnv();
 if (process.argv[2] === "contract") {
   await contract(service);
   await fleet(service);
+  await contractTold(service.organization("rmk_1"));
 } else {
   const [organization, scout] = await organizations(service);
   const budget = await sessions(organization, scout);
@@ -435,6 +524,7 @@ if (process.argv[2] === "contract") {
   await tokens(service, organization, scout);
   await refusals(service, organization, budget);
   await served(service, organization);
+  await told(service, organization);
   await ends(organization, scout, budget);
 }
 console.log(JSON.stringify(done));

@@ -8,6 +8,8 @@ are Decimals, never floats. No error and no repr contains a credential. All clas
 """
 
 from .agent import Agent
+from .allevents import OrganizationEvent
+from .apikeys import ApiKeyInfo, RotatedKey
 from .batch import Charge, Result
 from .budget import Budget
 from .client import Client, Verified
@@ -18,7 +20,9 @@ from .errors import (
     BudgetExhausted,
     FieldError,
     IdempotencyKeyReused,
+    InsufficientRole,
     InsufficientScope,
+    LastAdminKey,
     LeaseClosed,
     LimitBelowUsage,
     LimitReached,
@@ -42,19 +46,22 @@ from .events import Actor, Event
 from .lease import Lease
 from .limits import NO_LIMIT, AgentLimits, AgentUsage, NoLimit
 from .more import MoreRequest
-from .organization import AgentInfo, Family, Introspection, Organization, OrganizationInfo, RotatedKey, RotatedSecret
+from .organization import AgentInfo, Family, Introspection, Organization, OrganizationInfo, RotatedSecret
 from .sessions import Session, SessionInfo, SessionSummary, SessionTree
 from .tokens import TokenPair
 from .transactions import DryRun, Transaction, TransactionInfo
 from .usage import Usage
+from .usagereport import UsageLine
+from .webhooks import Delivery, RotatedWebhookSecret, WebhookInfo
 
 __all__ = [
-    "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "Budget",
-    "BudgetExhausted", "Charge", "Client", "Credential", "DryRun", "Event", "Family", "FieldError", "IdempotencyKeyReused",
-    "InsufficientScope", "Introspection", "Lease", "LeaseClosed", "LimitBelowUsage", "LimitReached", "MoreRequest",
-    "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown",
-    "QuotaExceeded", "RateLimited", "RemitError", "RequestDecided", "RequestNotApproved", "Result", "RotatedKey",
-    "RotatedSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary", "SessionSuspended", "SessionTree",
-    "TokenPair", "Transaction", "TransactionDone", "TransactionInfo", "TransactionNotPending", "TransactionNotReversible",
-    "Unauthorized", "Unavailable", "Usage", "Verified",
+    "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "ApiKeyInfo", "Budget",
+    "BudgetExhausted", "Charge", "Client", "Credential", "Delivery", "DryRun", "Event", "Family", "FieldError",
+    "IdempotencyKeyReused", "InsufficientRole", "InsufficientScope", "Introspection", "LastAdminKey", "Lease", "LeaseClosed",
+    "LimitBelowUsage", "LimitReached", "MoreRequest", "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationEvent",
+    "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "QuotaExceeded", "RateLimited", "RemitError",
+    "RequestDecided", "RequestNotApproved", "Result", "RotatedKey", "RotatedSecret", "RotatedWebhookSecret", "Session",
+    "SessionInfo", "SessionNotActive", "SessionSummary", "SessionSuspended", "SessionTree", "TokenPair", "Transaction",
+    "TransactionDone", "TransactionInfo", "TransactionNotPending", "TransactionNotReversible", "Unauthorized", "Unavailable",
+    "Usage", "UsageLine", "Verified", "WebhookInfo",
 ]

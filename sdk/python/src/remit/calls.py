@@ -42,6 +42,7 @@ class Call:
     key: str = ""  # Idempotency-Key
     most: int = LONGEST_ANSWER  # bytes of the response
     wait: float = 0.0  # seconds that the service may hold the request back (long polling)
+    gone: bool = False  # whether not_found after an attempt in doubt means that this call deleted the object
     may_go_on: Callable[[], bool] = lambda: True  # runs before each retry and returns whether to make it
 
     @property
@@ -107,6 +108,8 @@ class Caller:
                 failure = Failure(Kind.UNREADABLE, RemitError(f"unreadable answer: {said}"))
             else:
                 failure = got
+            if call.gone and in_doubt and failure.error.code == codes.NOT_FOUND:
+                return read(Answer(Message(), Sealed(b"")))
             in_doubt = call.semantics is not Semantics.SAFE and (
                 retry.may_have_happened(failure) or in_doubt and not retry.resolves(failure)
             )
@@ -127,7 +130,7 @@ class Caller:
 
         def page(answer: Answer) -> Tuple[List[T], str]:
             elements = wire.each(wire.decode(answer.body), read)
-            following = next_cursor(answer.headers)
+            following = next_page(answer.headers, "cursor")
             if following and following == cursor:
                 raise wire.Malformed("the next page is the same page")
             return elements, following
@@ -197,13 +200,13 @@ def timeout_of(end: float) -> Optional[float]:
     return None if math.isinf(left) else left
 
 
-def next_cursor(headers: Message) -> str:
-    """Returns the cursor of `Link: <…>; rel="next"`. Proxies may add links of their own, in the same header line or in
+def next_page(headers: Message, parameter: str) -> str:
+    """Returns a parameter of `Link: <…>; rel="next"`. Proxies may add links of their own, in the same header line or in
     others. The SDK does not follow the link itself, because a credential must go only to the base URL."""
     for link in _LINK.finditer(", ".join(headers.get_all("Link") or ())):
         if 'rel="next"' in link["parameters"]:
             try:
-                return parse_qs(urlsplit(link["target"]).query).get("cursor", [""])[0]
+                return parse_qs(urlsplit(link["target"]).query).get(parameter, [""])[0]
             except ValueError:
                 return ""
     return ""

@@ -171,6 +171,16 @@ class InsufficientScope(RemitError):
     required_scope: str
 
 
+class InsufficientRole(RemitError):
+    """The API key's role does not allow the call. Nothing was done."""
+
+    required_role: str  # operator or admin
+
+
+class LastAdminKey(RemitError):
+    """The last admin key that never expires cannot be deleted."""
+
+
 class TransactionNotPending(RemitError):
     """The transaction is committed or rolled back, or has expired."""
 
@@ -296,6 +306,12 @@ def _insufficient_scope(said: Fields) -> RemitError:
     return error
 
 
+def _insufficient_role(said: Fields) -> RemitError:
+    error = InsufficientRole()
+    error.required_role = said.text("required_role", "")
+    return error
+
+
 def _transaction_not_pending(said: Fields) -> RemitError:
     error = TransactionNotPending()
     error.transaction_status = said.text("transaction_status", "")
@@ -320,6 +336,8 @@ _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
     codes.ORGANIZATION_SUSPENDED: lambda _: OrganizationSuspended(),
     codes.SESSION_NOT_ACTIVE: _session_not_active,
     codes.INSUFFICIENT_SCOPE: _insufficient_scope,
+    codes.INSUFFICIENT_ROLE: _insufficient_role,
+    codes.LAST_ADMIN_KEY: lambda _: LastAdminKey(),
     codes.TRANSACTION_NOT_PENDING: _transaction_not_pending,
     codes.TRANSACTION_NOT_REVERSIBLE: _transaction_not_reversible,
 }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, Optional, Type, TypeVar
 
 from .calls import PER_PAGE, Call, Caller
 from .url import path, with_query
 from .wire import Fields, each
 
-_WAIT = 30  # seconds that the service waits for an event at most
+WAIT = 30  # seconds that the service waits for an event at most
+
+E = TypeVar("E", bound="Event")
 
 
 @dataclass(frozen=True)
@@ -40,27 +42,31 @@ class Event:
     data: Optional[Dict[str, Any]]
 
     @classmethod
-    def _read(cls, said: Fields) -> Event:
+    def _read(cls: Type[E], said: Fields) -> E:
+        return cls(**cls._members(said))
+
+    @classmethod
+    def _members(cls, said: Fields) -> Dict[str, Any]:
         actor = Fields(said.mapping("actor") or {})
-        return cls(
-            id=said.text("id"),
-            type=said.text("type"),
-            occurred_at=said.moment("occurred_at"),
-            agent_id=said.text("agent_id"),
-            actor=Actor(actor.text("type", ""), actor.text("id", "")),
-            request_id=said.text("request_id", ""),
-            session_id=said.text("session_id", ""),
-            transaction_id=said.text("transaction_id", ""),
-            family_id=said.text("family_id", ""),
-            lease_id=said.text("lease_id", ""),
-            session_request_id=said.text("session_request_id", ""),
-            child_session_id=said.text("child_session_id", ""),
-            data=said.mapping("data"),
-        )
+        return {
+            "id": said.text("id"),
+            "type": said.text("type"),
+            "occurred_at": said.moment("occurred_at"),
+            "agent_id": said.text("agent_id"),
+            "actor": Actor(actor.text("type", ""), actor.text("id", "")),
+            "request_id": said.text("request_id", ""),
+            "session_id": said.text("session_id", ""),
+            "transaction_id": said.text("transaction_id", ""),
+            "family_id": said.text("family_id", ""),
+            "lease_id": said.text("lease_id", ""),
+            "session_request_id": said.text("session_request_id", ""),
+            "child_session_id": said.text("child_session_id", ""),
+            "data": said.mapping("data"),
+        }
 
 
 def follow(caller: Caller, agent_id: str, after: str, wait: bool) -> Iterator[Event]:
-    patience = _WAIT if wait else 0
+    patience = WAIT if wait else 0
     while True:
         query = with_query(path("agents", agent_id, "events"), after=after, limit=PER_PAGE, wait=str(patience))
         page = caller.ask(Call("GET", query, wait=patience), lambda said: each(said, Event._read))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from datetime import date, datetime, timezone
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import batch, budget, connect, environment, events, more, sessions, transactions
+from . import (
+    allevents, apikeys, batch, budget, connect, environment, events, more, sessions, transactions, usagereport, webhooks,
+)
+from .allevents import OrganizationEvent
+from .apikeys import ApiKeyInfo, RotatedKey, rotated
 from .batch import Charge, Result
 from .budget import Budget
 from .calls import AGENTS_PER_PAGE, PER_PAGE, Call, Caller
@@ -19,6 +23,8 @@ from .retry import Semantics
 from .sessions import SessionInfo, SessionSummary, SessionTree
 from .transactions import Transaction, TransactionInfo
 from .url import path
+from .usagereport import UsageLine
+from .webhooks import Delivery, RotatedWebhookSecret, WebhookInfo
 from .wire import Fields, Malformed, Seconds, names, present, seconds, usd_or_none
 
 
@@ -85,14 +91,6 @@ class AgentInfo:
             usage=None if usage is None else AgentUsage._read(Fields(usage)),
             secret=said.credential("secret"),
         )
-
-
-@dataclass(frozen=True)
-class RotatedKey:
-    """A new API key. The previous one ends at previous_expires_at, or has ended."""
-
-    api_key: Credential
-    previous_expires_at: datetime
 
 
 @dataclass(frozen=True)
@@ -176,9 +174,72 @@ class Organization:
         """Rotates the API key of the organization with this id. This Organization object keeps using the old key, which stays
         valid for the grace period: 5 minutes, the service's default, unless grace is given. 0 ends the old key at once: if
         the response is then lost for good, the organization is locked out."""
-        of = path("organizations", id) + "/api-key/rotate"
-        call = self._caller.service.keyed(of, idempotency_key, present(grace_seconds=seconds(grace)))
-        return RotatedKey(*self._caller.ask(call, lambda said: _rotated(Fields(said), "api_key"), timeout))
+        return apikeys.rotate(self._caller, path("organizations", id, "api-key", "rotate"), grace, idempotency_key, timeout)
+
+    def create_api_key(
+        self,
+        name: str,
+        role: str,
+        *,
+        expires_in: Optional[Seconds] = None,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> ApiKeyInfo:
+        """Creates an API key. Only this response has it. A viewer reads everything that contains no credential. An operator also
+        creates, changes and ends sessions, suspends, resumes, revokes and rolls back. An admin may do everything. By default the
+        key never expires. Raises QuotaExceeded beyond 64 keys."""
+        return apikeys.create(self._caller, name, role, expires_in, idempotency_key, timeout)
+
+    def api_keys(self, *, timeout: Optional[float] = None) -> List[ApiKeyInfo]:
+        """Lists the organization's API keys, newest first."""
+        return apikeys.every(self._caller, timeout)
+
+    def rotate_api_key(
+        self,
+        id: str,
+        *,
+        grace: Optional[Seconds] = None,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> RotatedKey:
+        """Rotates one of the API keys. Its id, name, role and expiry stay. The old key stays valid for the grace period."""
+        return apikeys.rotate(self._caller, path("api-keys", id, "rotate"), grace, idempotency_key, timeout)
+
+    def delete_api_key(self, id: str, *, timeout: Optional[float] = None) -> None:
+        """Deletes an API key: it ends at once. Raises LastAdminKey for the last admin key that never expires."""
+        apikeys.delete(self._caller, id, timeout)
+
+    def usage(
+        self,
+        *,
+        first_day: Optional[date] = None,
+        last_day: Optional[date] = None,
+        group_by: Iterable[str] = (),
+        agent_id: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> List[UsageLine]:
+        """Reports what the organization used: by default in the last 30 days, by day. Days are in UTC. group_by is one or two of
+        day, agent, session and action_type. The service refuses a report of more than 10,000 lines: ask for fewer days or for one
+        agent."""
+        of = usagereport.address(first_day, last_day, group_by, agent_id, "json")
+        return usagereport.report(self._caller, of, timeout)
+
+    def usage_csv(
+        self,
+        *,
+        first_day: Optional[date] = None,
+        last_day: Optional[date] = None,
+        group_by: Iterable[str] = (),
+        agent_id: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> str:
+        """Like usage, as a table with a header (RFC 4180), in which no action type is a formula to a spreadsheet."""
+        of = usagereport.address(first_day, last_day, group_by, agent_id, "csv")
+        return usagereport.table(self._caller, of, timeout)
+
+    def session_usage(self, id: str, *, timeout: Optional[float] = None) -> List[UsageLine]:
+        """Reports what a session was used for, as Session.usage does."""
+        return usagereport.of_session(self._caller, id, timeout)
 
     def create_agent(
         self,
@@ -268,7 +329,7 @@ class Organization:
         of = path("agents", id) + "/secret/rotate"
         body = present(grace_seconds=seconds(grace), revoke_families=revoke_families or None)
         call = self._caller.service.keyed(of, idempotency_key, body)
-        return RotatedSecret(*self._caller.ask(call, lambda said: _rotated(Fields(said), "secret"), timeout))
+        return RotatedSecret(*self._caller.ask(call, lambda said: rotated(Fields(said), "secret"), timeout))
 
     def families(self, agent_id: str, *, timeout: Optional[float] = None) -> Iterator[Family]:
         """Yields the agent's refresh-token families that are still valid, newest first. A family that you do not recognize
@@ -428,15 +489,85 @@ class Organization:
         """Yields an agent's audit trail, like Agent.events."""
         return events.follow(self._caller, agent_id, after, wait)
 
+    def all_events(self, after: int = 0, *, types: Sequence[str] = (), wait: bool = True) -> Iterator[OrganizationEvent]:
+        """Yields the events of all agents after the one with this number, in order for each agent, and then waits for new ones. 0
+        begins at the oldest that the service keeps. With types it yields only events of these types.
+
+        It goes on after a break, also when the service is unavailable for long, and misses nothing that the service keeps.
+        Remember the sequence of the last event that you have processed: after a crash, go on after it. You then get those again
+        that you had processed and not remembered. With wait=False it ends with the last event or its first error."""
+        return allevents.follow(self._caller, after, types, wait)
+
+    def checkpoint(self, *, timeout: Optional[float] = None) -> str:
+        """Returns a statement of where the organization's events end, signed by the issuer: a JWS in its compact form."""
+        return allevents.checkpoint(self._caller, timeout)
+
+    def create_webhook(
+        self,
+        url: str,
+        *,
+        types: Optional[Iterable[str]] = None,
+        description: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> WebhookInfo:
+        """Creates a webhook, which is sent all events, or those of these types. Only this response has its secret. Raises
+        QuotaExceeded beyond 32 webhooks."""
+        return webhooks.create(self._caller, webhooks.settings(url, types, description), idempotency_key, timeout)
+
+    def webhooks(self, *, timeout: Optional[float] = None) -> List[WebhookInfo]:
+        """Lists the organization's webhooks, newest first."""
+        return webhooks.every(self._caller, timeout)
+
+    def get_webhook(self, id: str, *, timeout: Optional[float] = None) -> WebhookInfo:
+        """Gets a webhook."""
+        return webhooks.get(self._caller, id, timeout)
+
+    def update_webhook(
+        self,
+        id: str,
+        *,
+        url: Optional[str] = None,
+        types: Optional[Iterable[str]] = None,
+        description: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> WebhookInfo:
+        """Changes a webhook. What is omitted stays; empty types are all types."""
+        return webhooks.update(self._caller, id, webhooks.settings(url, types, description), timeout)
+
+    def delete_webhook(self, id: str, *, timeout: Optional[float] = None) -> None:
+        """Deletes a webhook with its deliveries. A request that is under way may still arrive."""
+        webhooks.delete(self._caller, id, timeout)
+
+    def rotate_webhook_secret(
+        self,
+        id: str,
+        *,
+        grace: Optional[Seconds] = None,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> RotatedWebhookSecret:
+        """Rotates a webhook's secret. For the grace period, by default a day, requests carry signatures by both."""
+        return webhooks.rotate(self._caller, id, grace, idempotency_key, timeout)
+
+    def test_webhook(self, id: str, *, idempotency_key: Optional[str] = None, timeout: Optional[float] = None) -> Delivery:
+        """Sends an event of the type webhook.test to a webhook. Returns the delivery before its first attempt."""
+        return webhooks.test(self._caller, id, idempotency_key, timeout)
+
+    def deliveries(
+        self, webhook_id: str, *, status: Optional[str] = None, timeout: Optional[float] = None
+    ) -> Iterator[Delivery]:
+        """Yields a webhook's deliveries, newest first: those that wait, and those last delivered and last given up. status, if
+        given, is pending, delivered or dead."""
+        return webhooks.deliveries(self._caller, webhook_id, status, timeout)
+
+    def retry_delivery(self, webhook_id: str, id: str, *, timeout: Optional[float] = None) -> Delivery:
+        """Sends a delivery again at once, under the same id, and with the service's retries before it."""
+        return webhooks.retry(self._caller, webhook_id, id, timeout)
+
     def introspect(self, token: Union[str, Credential], *, timeout: Optional[float] = None) -> Introspection:
         """Returns the current state of an access or refresh token of this organization's agents."""
         token = credential(token)
         call = Call("POST", path("auth", "introspect"), {"token": valid(token)})
         return self._caller.ask(call, lambda said: Introspection._read(Fields(said)), timeout)
 
-
-def _rotated(said: Fields, member: str) -> Tuple[Credential, datetime]:
-    renewed = said.credential(member)
-    if renewed is None:
-        raise Malformed(f"{member} is missing")
-    return renewed, said.moment("previous_expires_at")

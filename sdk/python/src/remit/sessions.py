@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
-from . import connect, environment, more, transactions
+from . import connect, environment, more, transactions, usagereport
 from .ask import Asking, asks
 from .batch import Charge, Result, charge_many
 from .calls import PER_PAGE, Call, Caller, end_of
@@ -19,6 +19,7 @@ from .retry import Semantics
 from .transactions import DryRun, Transaction
 from .url import path
 from .usage import Usage
+from .usagereport import UsageLine
 from .wire import Fields, Seconds, each, names, present, seconds, usd, usd_or_none
 
 _LONGEST_TREE = 16 << 20  # bytes
@@ -304,6 +305,11 @@ class Session:
         """Waits until a request for more is decided or its session has ended, also while the service is unavailable. Raises
         Unavailable when the timeout ends first."""
         return more.await_decision(self._caller, self.id, id, end_of(timeout))
+
+    def usage(self, *, timeout: Optional[float] = None) -> List[UsageLine]:
+        """Reports what the session was used for, by action type, without what its children used. The first 64 types are told
+        apart; the others are together in other. The lines add up to what the session shows."""
+        return usagereport.of_session(self._caller, self.id, timeout)
 
     def get(self, *, timeout: Optional[float] = None) -> SessionInfo:
         """Gets the session."""

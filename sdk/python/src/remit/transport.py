@@ -18,6 +18,7 @@ from typing import Any, Deque, Mapping, Optional, Tuple, Union
 from .credential import Credential, Sealed
 from .errors import RemitError, Unavailable, problem
 from .url import BaseURL
+from .wire import Malformed
 
 _DIAL_LIMIT = 5.0  # seconds, for one address of the host
 # Seconds that a connection may be idle. It is shorter than the service's idle timeout, so that the service does not close a
@@ -55,6 +56,13 @@ class Answer:
 
     headers: Message
     body: Sealed
+
+    def text(self) -> str:
+        """Returns a response that is no JSON. Raises Malformed unless it is UTF-8."""
+        try:
+            return self.body.open().decode()
+        except UnicodeDecodeError:
+            raise Malformed("it is not UTF-8") from None
 
 
 class Transport:

@@ -137,6 +137,9 @@ class Fields:
     def text(self, name: str, default: Optional[str] = None) -> str:
         return self._typed(name, str, default)
 
+    def text_or_none(self, name: str) -> Optional[str]:
+        return None if self._get(name) is None else self.text(name)
+
     def integer(self, name: str, default: Optional[int] = None) -> int:
         return self._typed(name, int, default)
 

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"remit/client"
+)
+
+type webhookCommands struct {
+	Create     createWebhook  `cmd:"" help:"Create a webhook and print its secret."`
+	List       listWebhooks   `cmd:"" help:"List the organization's webhooks, newest first."`
+	Show       showWebhook    `cmd:"" help:"Show a webhook."`
+	Update     updateWebhook  `cmd:"" help:"Change a webhook's URL, types of events and description."`
+	Test       testWebhook    `cmd:"" help:"Send a test event to a webhook."`
+	Rotate     rotateWebhook  `cmd:"" help:"Rotate a webhook's secret and print the new one."`
+	Delete     deleteWebhook  `cmd:"" help:"Delete a webhook with its deliveries."`
+	Deliveries listDeliveries `cmd:"" help:"List a webhook's deliveries, newest first."`
+	Retry      retryDelivery  `cmd:"" help:"Send a delivery again at once."`
+}
+
+type createWebhook struct {
+	asOrganization
+	URL         string   `arg:"" help:"Where to send events: https, with a public address."`
+	Types       []string `env:"-" placeholder:"TYPE,…" help:"Types of events to send; repeatable. The default is all."`
+	Description string   `env:"-" help:"A description for people."`
+}
+
+// Run creates the webhook.
+func (c *createWebhook) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		made, err := o.CreateWebhook(ctx, client.WebhookParams{URL: c.URL, Types: c.Types, Description: c.Description})
+		if err != nil {
+			return err
+		}
+		shownOnce("webhook's secret")
+		secret := string(made.Secret)
+		return c.show(struct {
+			client.WebhookInfo
+			Secret string `json:"secret"`
+		}{made, secret}, append(factsOfWebhook(made), fact{"SECRET", secret}))
+	})
+}
+
+type listWebhooks struct{ asOrganization }
+
+// Run lists the webhooks.
+func (c *listWebhooks) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		found, err := o.Webhooks(ctx)
+		if err != nil {
+			return err
+		}
+		return list(c.output, each(found), "ID\tURL\tTYPES\tFAILING SINCE\tCREATED", func(w client.WebhookInfo) []string {
+			return []string{w.ID, w.URL, typesOf(w), momentOr(&w.FailingSince, "-"), moment(w.CreatedAt)}
+		})
+	})
+}
+
+// webhookID is the argument of commands for one webhook.
+type webhookID struct {
+	ID string `arg:"" help:"The webhook's id."`
+}
+
+type showWebhook struct {
+	asOrganization
+	webhookID
+}
+
+// Run shows the webhook.
+func (c *showWebhook) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		info, err := o.GetWebhook(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return c.show(info, factsOfWebhook(info))
+	})
+}
+
+type updateWebhook struct {
+	asOrganization
+	webhookID
+	URL         string    `env:"-" help:"Where to send events."`
+	Types       *[]string `env:"-" placeholder:"TYPE,…" help:"Types of events to send; repeatable; an empty one sends all."`
+	Description *string   `env:"-" help:"A description for people."`
+}
+
+// Validate is called by the flag parser.
+func (c *updateWebhook) Validate() error {
+	if c.URL == "" && c.Types == nil && c.Description == nil {
+		return errors.New("set at least one of --url, --types and --description")
+	}
+	return nil
+}
+
+// Run changes the webhook and shows it.
+func (c *updateWebhook) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		info, err := o.UpdateWebhook(ctx, c.ID, client.WebhookChanges{URL: c.URL, Types: listOrNone(c.Types), Description: c.Description})
+		if err != nil {
+			return err
+		}
+		return c.show(info, factsOfWebhook(info))
+	})
+}
+
+type testWebhook struct{ showWebhook }
+
+// Run sends the test event and shows its delivery.
+func (c *testWebhook) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		sent, err := o.TestWebhook(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return c.show(sent, factsOfDelivery(sent))
+	})
+}
+
+type rotateWebhook struct {
+	asOrganization
+	webhookID
+	Grace duration `default:"1d" env:"-" placeholder:"DURATION" help:"How long requests are signed by the current secret too, up to 7d. Use 0s if it has leaked. The default is 1d."`
+}
+
+// Run rotates the secret.
+func (c *rotateWebhook) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		grace := time.Duration(c.Grace)
+		rotated, err := o.RotateWebhookSecret(ctx, c.ID, client.RotateWebhookParams{Grace: &grace})
+		if err != nil {
+			return err
+		}
+		shownOnce("webhook's secret")
+		secret := string(rotated.Secret)
+		return c.show(struct {
+			ID string `json:"id"`
+			client.RotatedSecret
+			Secret string `json:"secret"`
+		}{c.ID, rotated, secret}, []fact{{"SECRET", secret}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	})
+}
+
+type deleteWebhook struct{ showWebhook }
+
+// Run deletes the webhook.
+func (c *deleteWebhook) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		if err := o.DeleteWebhook(ctx, c.ID); err != nil {
+			return err
+		}
+		return c.show(struct {
+			ID      string `json:"id"`
+			Deleted bool   `json:"deleted"`
+		}{c.ID, true}, []fact{{"WEBHOOK", c.ID}, {"STATUS", "deleted"}})
+	})
+}
+
+func factsOfWebhook(w client.WebhookInfo) []fact {
+	return []fact{
+		{"ID", w.ID}, {"URL", w.URL}, {"TYPES", typesOf(w)}, {"DESCRIPTION", w.Description}, {"MISSED EVENTS", unlessZero(w.MissedEvents)},
+		{"FAILING SINCE", moment(w.FailingSince)}, {"CREATED", moment(w.CreatedAt)},
+	}
+}
+
+func typesOf(w client.WebhookInfo) string {
+	if len(w.Types) == 0 {
+		return "all"
+	}
+	return strings.Join(w.Types, ",")
+}

@@ -1,0 +1,176 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remit/client"
+)
+
+const feedPath = "/v1/events"
+
+// feedEvent is an event of an organization as the service writes it.
+func feedEvent(seq int) string {
+	return fmt.Sprintf(`{"id":"a1:1-%d","type":"agent.changed","occurred_at":"2026-11-21T09:19:32Z","agent_id":"a1",`+
+		`"actor":{"type":"api_key","id":"k1"},"request_id":"r","seq":%d,"previous_hash":"5f","of_tomorrow":[1, 2]}`, seq, seq)
+}
+
+// asksFor returns what a request for events asks for.
+func asksFor(r seen) string {
+	q, _ := url.ParseQuery(r.query)
+	return q.Get("after") + " " + q.Get("types") + " " + q.Get("wait")
+}
+
+func withNext(r reaction, after string) reaction {
+	r.header = http.Header{"Link": {`<http://elsewhere.test/v1/events?limit=100&after=` + after + `>; rel="next"`}}
+	return r
+}
+
+// A reader of all events goes on after the last one that it has yielded, however long the service is away.
+func TestAllEventsGoOnAfterABreak(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		began := time.Now()
+		f := &fake{react: func(n int, r seen) reaction {
+			asked = append(asked, asksFor(r))
+			switch {
+			case n == 1:
+				return ok("[" + feedEvent(41) + "," + feedEvent(42) + "]")
+			case time.Since(began) < time.Hour: // 20 minutes each: nobody there, connections that break, no Redis
+				return []reaction{fails(errRefused), fails(errReset), refusal(503, "unavailable")}[time.Since(began)/(20*time.Minute)]
+			case asked[len(asked)-2] != "43  30": // nothing for as long as the service waits
+				quiet := ok("[]")
+				quiet.delay = 30 * time.Second
+				return withNext(quiet, "43")
+			}
+			return ok("[" + feedEvent(44) + "]")
+		}}
+		var got []string
+		for e, err := range newClient(t, f, client.Options{}).Organization("k").AllEvents(t.Context(), 40) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(e.JSON) != feedEvent(int(e.Sequence)) || e.PreviousHash != "5f" || e.Actor.ID != "k1" {
+				t.Errorf("%+v", e)
+			}
+			if got = append(got, e.ID); len(got) == 3 {
+				break
+			}
+		}
+		if text := strings.Join(got, " "); text != "a1:1-41 a1:1-42 a1:1-44" {
+			t.Errorf("got %s", text)
+		}
+		for i, a := range asked {
+			if i > 0 && a != "42  30" && a != "43  30" || i == 0 && a != "40  30" {
+				t.Errorf("request %d asks for %s", i, a)
+			}
+		}
+		if took := time.Since(began); took < time.Hour || took > time.Hour+5*time.Minute {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// A page with types may have none, and there may be more after it.
+func TestAllEventsOfSomeTypesGoOverEmptyPages(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: func(n int, r seen) reaction {
+		switch asksFor(r) {
+		case "0 agent.changed,agent.created 0":
+			return withNext(ok("[]"), "1000")
+		case "1000 agent.changed,agent.created 0":
+			return withNext(ok("["+feedEvent(1007)+"]"), "1900")
+		case "1900 agent.changed,agent.created 0":
+			return ok("[]")
+		}
+		t.Errorf("asks for %s", r.query)
+		return ok("[]")
+	}}
+	events := newClient(t, f, client.Options{}).Organization("k").ListAllEvents(t.Context(), 0, "agent.changed", "agent.created")
+	for range 2 { // each loop begins at the beginning
+		if got := collect(t, events, func(e client.OrganizationEvent) string { return e.ID }); len(got) != 1 || got[0] != "a1:1-1007" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+func TestAllEventsEndWithARefusalAndWithTheContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			answer reaction
+			want   error
+			took   time.Duration
+		}{
+			{refusal(401, "invalid_api_key"), client.ErrUnauthorized, 0},
+			{fails(errRefused), context.DeadlineExceeded, 100 * time.Second},
+		} {
+			f := &fake{react: inTurn(test.answer)}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+			began, turns := time.Now(), 0
+			for _, err := range newClient(t, f, client.Options{}).Organization("k").AllEvents(ctx, 0) {
+				if turns++; !errors.Is(err, test.want) {
+					t.Error(err)
+				}
+			}
+			cancel()
+			if turns != 1 || time.Since(began) != test.took {
+				t.Errorf("%v: %d turns in %s", test.want, turns, time.Since(began))
+			}
+		}
+		f := &fake{react: inTurn(fails(errRefused))}
+		for _, err := range newClient(t, f, client.Options{}).Organization("k").ListAllEvents(t.Context(), 0) {
+			if !errors.Is(err, client.ErrUnavailable) {
+				t.Error(err)
+			}
+		}
+		if n := f.count(feedPath); n != 4 {
+			t.Errorf("a list asks %d times", n)
+		}
+	})
+}
+
+// Every event of the service is yielded, in order.
+func TestAllEventsOfTheServiceAreYieldedInOrder(t *testing.T) {
+	t.Parallel()
+	o := organization()
+	agent := agentOf(o)
+	for range 3 {
+		sessionOf(o, agent, client.SessionParams{})
+	}
+	last := sessionOf(o, agent, client.SessionParams{})
+	if err := last.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var types []string
+	var previous int64
+	for e, err := range o.AllEvents(ctx, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Sequence != previous+1 || e.AgentID != agent.ID() {
+			t.Errorf("%+v after %d", e, previous)
+		}
+		previous = e.Sequence
+		if types = append(types, e.Type); e.Type == "session.ended" {
+			break
+		}
+	}
+	if got := strings.Join(types, " "); got != "agent.created session.created session.created session.created session.created token.issued session.ended" {
+		t.Errorf("got %s", got)
+	}
+	rest := collect(t, o.ListAllEvents(t.Context(), 1, "session.created"), func(e client.OrganizationEvent) string { return e.SessionID })
+	if len(rest) != 4 || rest[3] != last.ID() {
+		t.Errorf("got %q", rest)
+	}
+}

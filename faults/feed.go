@@ -1,0 +1,242 @@
+package faults
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// FeedSetup says what the agents of an organization whose feed is tested run on, and how fast they change.
+type FeedSetup struct {
+	URL    string // of Redis, as the instances take it
+	Agents int
+	Rate   int // changes in a second
+}
+
+// Feed is an organization whose agents are changed, steadily, by changers that have agents of their own each, through two
+// instances. A follower reads its feed meanwhile.
+type Feed struct {
+	Organization string // id
+	Instances    []*Instance
+
+	urls    []string // of the instances, which stay when one is replaced
+	t       testing.TB
+	setup   FeedSetup
+	key     string
+	agents  []string // ids
+	client  *http.Client
+	stop    chan struct{} // closed when the changers are to end
+	ending  sync.Once
+	working sync.WaitGroup
+	reading chan struct{} // closed when the follower has ended
+	quit    chan struct{} // closed when it is to end
+
+	mu      sync.Mutex
+	changes []Change
+	refused map[string]int // calls that were not acknowledged, by why
+	events  []FedEvent
+	faults  []string // of what the follower read
+}
+
+// Change is a call that was acknowledged, and of which there must be one event.
+type Change struct {
+	Request string // its id
+	Agent   string
+	Type    string // of the event
+	Ended   time.Time
+}
+
+// FedEvent is an event as the follower read it.
+type FedEvent struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Agent    string `json:"agent_id"`
+	Request  string `json:"request_id"`
+	Sequence int64  `json:"seq"`
+
+	Line string    `json:"-"` // its bytes
+	Came time.Time `json:"-"`
+}
+
+const (
+	feedChangers = 32
+	// feedKept is more events than an agent of a scenario has, so that its trail has all to compare.
+	feedKept = "--events-kept=20000"
+	// feedPatience is how long the feed may take for the last events of instances that were killed: ten seconds until their
+	// entries run out, a minute until calls that they had sent must have come, and the rest for a busy machine.
+	feedPatience = 2 * time.Minute
+)
+
+// StartFeed starts two instances, creates the organization, and starts its changers and its follower.
+func StartFeed(t testing.TB, setup FeedSetup) *Feed {
+	t.Helper()
+	f := &Feed{
+		t: t, setup: setup, stop: make(chan struct{}), reading: make(chan struct{}), quit: make(chan struct{}), refused: map[string]int{},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * feedChangers, DisableCompression: true}, Timeout: callLimit},
+	}
+	for range 2 {
+		i := StartInstance(t, setup.URL, feedKept)
+		f.Instances, f.urls = append(f.Instances, i), append(f.urls, i.URL)
+	}
+	var organization struct {
+		ID     string
+		APIKey string `json:"api_key"`
+	}
+	f.must(http.MethodPost, "/v1/organizations", object{"name": "feed"}, &organization)
+	f.Organization, f.key = organization.ID, organization.APIKey
+	for range setup.Agents {
+		var agent struct{ ID string }
+		f.must(http.MethodPost, "/v1/agents", object{"name": "agent", "scopes": []string{"read"}}, &agent)
+		f.agents = append(f.agents, agent.ID)
+	}
+	t.Cleanup(func() {
+		f.StopChanges()
+		f.stopReading()
+		f.client.CloseIdleConnections()
+	})
+	go f.follow()
+	for n := range min(feedChangers, setup.Agents) {
+		f.working.Go(func() { f.change(n) })
+	}
+	return f
+}
+
+func (f *Feed) must(method, path string, body, into any) {
+	f.t.Helper()
+	status, answer, err := f.do(f.urls[0], method, path, "", body)
+	if err != nil || status >= 300 {
+		f.t.Fatalf("%s %s: %d %s %v", method, path, status, answer, err)
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *Feed) do(instance, method, path, request string, body any) (status int, answer []byte, err error) {
+	var text io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		text = bytes.NewReader(encoded)
+	}
+	r, err := http.NewRequest(method, instance+path, text)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.GetBody = nil // see Caller.send
+	for name, value := range map[string]string{"X-API-Key": f.key, "X-Request-Id": request} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answered, err := f.client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answered.Body.Close()
+	answer, err = io.ReadAll(answered.Body)
+	return answered.StatusCode, answer, err
+}
+
+// change changes the nth changer's agents in turn, through the instances in turn.
+func (f *Feed) change(n int) {
+	changers := min(feedChangers, len(f.agents))
+	var own []string
+	for i := n; i < len(f.agents); i += changers {
+		own = append(own, f.agents[i])
+	}
+	pace := time.Duration(changers) * time.Second / time.Duration(f.setup.Rate)
+	next := time.Now().Add(pace * time.Duration(n) / time.Duration(changers))
+	for i := 0; ; i++ {
+		select {
+		case <-f.stop:
+			return
+		case <-time.After(time.Until(next)):
+		}
+		f.changeOnce(f.urls[(n+i)%2], own[i%len(own)], fmt.Sprintf("%d-%d", n, i), i%8 == 7)
+		if next = next.Add(pace); time.Since(next) > 0 { // what a fault delayed is not made up for
+			next = time.Now()
+		}
+	}
+}
+
+// changeOnce changes an agent, or creates a session of it, and notes that if it is acknowledged. Either leaves an event.
+func (f *Feed) changeOnce(instance, agent, request string, session bool) bool {
+	method, path, body, what := http.MethodPatch, "/v1/agents/"+agent, object{"description": request}, "agent.changed"
+	if session {
+		method, path, what = http.MethodPost, "/sessions", "session.created"
+		body = object{"agent_id": agent, "max_actions": 10, "max_value_usd": 1, "expires_in_seconds": 3600}
+	}
+	status, answer, err := f.do(instance, method, path, request, body)
+	ended := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err != nil:
+		f.refused["no answer"]++
+	case status >= 300:
+		f.refused[fmt.Sprintf("%d %s", status, problemCode(status, answer))]++
+	default:
+		f.changes = append(f.changes, Change{request, agent, what, ended})
+		return true
+	}
+	return false
+}
+
+// ChangeEach changes each agent once more, when the changers have ended, so that nobody waits for what a killed instance left.
+func (f *Feed) ChangeEach() {
+	f.t.Helper()
+	for i, agent := range f.agents {
+		deadline := time.Now().Add(workPatience)
+		for n := 0; !f.changeOnce(f.urls[i%2], agent, fmt.Sprintf("last-%d-%d", i, n), false); n++ {
+			if time.Now().After(deadline) {
+				f.t.Fatalf("agent %d could not be changed in %v", i, workPatience)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// StopChanges returns when the changers have ended.
+func (f *Feed) StopChanges() {
+	f.ending.Do(func() { close(f.stop) })
+	f.working.Wait()
+}
+
+// Acknowledged returns how many changes were acknowledged.
+func (f *Feed) Acknowledged() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.changes)
+}
+
+// KillLeader kills the instance that leads the feed, or the nth if none is seen to lead, and starts another at its address. It
+// says whether a leader was killed.
+func (f *Feed) KillLeader(n int) bool {
+	f.t.Helper()
+	victim, leads := n%2, false
+	for deadline := time.Now().Add(time.Second); !leads && time.Now().Before(deadline); {
+		for i, url := range f.urls {
+			_, metrics, err := f.do(url, http.MethodGet, "/metrics", "", nil)
+			if err == nil && strings.Contains(string(metrics), "\nremit_feeds_led 1\n") {
+				victim, leads = i, true
+				break
+			}
+		}
+	}
+	killed := f.Instances[victim]
+	killed.Kill()
+	f.Instances[victim] = StartInstance(f.t, f.setup.URL, feedKept, "--listen", killed.Listen())
+	return leads
+}

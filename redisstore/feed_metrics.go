@@ -1,0 +1,55 @@
+package redisstore
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// feedMetrics are those of the feeds that this instance has led.
+type feedMetrics struct {
+	events, lost prometheus.Counter
+	delay        prometheus.Histogram
+}
+
+var feedsLed = prometheus.NewDesc("remit_feeds_led", "Feeds of organizations that this instance leads now.", nil, nil)
+
+func newFeedMetrics() *feedMetrics {
+	return &feedMetrics{
+		events: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "remit_feed_events_total", Help: "Events that this instance appended to feeds of organizations.",
+		}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "remit_feed_events_lost_total", Help: "Events of type events.lost among them: audit trails had lost events before feeds had them.",
+		}),
+		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "remit_feed_delay_seconds", Help: "From a change until its event was in the feed, by the clocks of Redis.",
+			Buckets: []float64{0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60, 600, 3600},
+		}),
+	}
+}
+
+// appended counts what was appended at a time of Redis, in ms since 1970.
+func (m *feedMetrics) appended(p *appending, now int64) {
+	m.events.Add(float64(p.count))
+	m.lost.Add(float64(p.lost))
+	for _, at := range p.times {
+		m.delay.Observe(max(0, float64(now-int64(at))/1000)) //nolint:gosec // ms since 1970
+	}
+}
+
+func (d *feeds) describe(to chan<- *prometheus.Desc) {
+	d.metrics.events.Describe(to)
+	d.metrics.lost.Describe(to)
+	d.metrics.delay.Describe(to)
+	to <- feedsLed
+}
+
+func (d *feeds) collect(to chan<- prometheus.Metric) {
+	d.metrics.events.Collect(to)
+	d.metrics.lost.Collect(to)
+	d.metrics.delay.Collect(to)
+	led := 0
+	for _, a := range d.all() {
+		if a.leads.Load() {
+			led++
+		}
+	}
+	to <- prometheus.MustNewConstMetric(feedsLed, prometheus.GaugeValue, float64(led))
+}

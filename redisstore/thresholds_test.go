@@ -1,0 +1,235 @@
+package redisstore
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+const budgetThreshold = "budget.threshold"
+
+// wantTold checks which thresholds the agent's trail tells of: of its sessions, and of its days.
+func (w tenant) wantTold(t *testing.T, s *Store, want ...string) {
+	t.Helper()
+	var told []string
+	for _, e := range w.follow(s)(t) {
+		if e.Type != budgetThreshold {
+			continue
+		}
+		told = append(told, fmt.Sprint(e.Threshold, " ", e.Limit))
+		if ofDay := e.Budget == "agent_day" && e.Session == uuid.Nil; !ofDay && (e.Budget != "session" || e.Session == uuid.Nil) {
+			t.Errorf("a threshold of nothing: %+v", e)
+		}
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("the trail tells of %q, want %q", told, want)
+	}
+}
+
+// Whatever counts in a session crosses its thresholds, each once, also in a fast charge far below 80 %.
+func TestASessionTellsOfItsOwnThresholdsOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Thresholds: Thresholds{10, 25, 50, 75, 90, 100}, MaxLease: time.Minute})
+		token := w.exchange(t, s).AccessToken
+		told := func(want ...string) {
+			t.Helper()
+			w.wantTold(t, s, want...)
+		}
+		w.charge(t, s, 1, 99)
+		told()
+		w.charge(t, s, 1, 1)
+		told("10 max_value_usd")
+		for range 3 {
+			w.charge(t, s, 1, 1)
+		}
+		told("10 max_value_usd")
+		begun := w.begin(t, s, token, 150)
+		want := []string{"10 max_value_usd", "25 max_value_usd"}
+		told(want...)
+		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
+		w.begin(t, s, token, 150) // again over what was told
+		told(want...)
+		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1, Value: 1}}, {w.session.ID, Charge{Count: 99, Value: 300}}}, nil))(t)
+		want = append(want, "10 max_actions", "50 max_value_usd")
+		told(want...)
+		must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxActions: 150, MaxValue: 200, Lifetime: time.Second}))(t)
+		want = append(want, "25 max_actions", "75 max_value_usd")
+		told(want...)
+		w.charge(t, s, 1000, 0) // refused
+		w.charge(t, s, 740, 246)
+		want = append(want, "50 max_actions", "75 max_actions", "90 max_actions", "90 max_value_usd", "100 max_value_usd")
+		told(want...)
+		w.charge(t, s, 1, 1) // refused
+		told(want...)
+		if got := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Thresholds; !slices.Equal(got, w.session.Thresholds) {
+			t.Errorf("the session has %v", got)
+		}
+	})
+}
+
+func TestAThresholdSaysHowMuchCounts(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 1000, MaxCommitted: new(money.MicroUSD(500)), Thresholds: Thresholds{70}})
+		w.charge(t, s, 7, 400)
+		var told []Event
+		for _, e := range w.follow(s)(t) {
+			if e.Type == budgetThreshold {
+				e.Request = ""
+				told = append(told, e)
+			}
+		}
+		want := []Event{
+			{Type: budgetThreshold, ByKey: true, Session: w.session.ID, Budget: "session", Limit: "max_actions", Threshold: 70,
+				Actions: new(int64(7)), MaxActions: new(int64(10))},
+			{Type: budgetThreshold, ByKey: true, Session: w.session.ID, Budget: "session", Limit: "max_committed_usd", Threshold: 70,
+				Amounts: amounts{"charged": 400, "max_committed": 500}},
+		}
+		if !reflect.DeepEqual(told, want) {
+			t.Errorf("%+v, want %+v", told, want)
+		}
+	})
+}
+
+// A new limit keeps what was told as far as it is still reached.
+func TestThresholdsFollowALimitThatChanges(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		change := func(to NewLimits) Session { return must(s.ChangeLimits(t.Context(), w.key, w.session.ID, to))(t) }
+		w.charge(t, s, 1, 90)
+		want := []string{"80 max_value_usd"}
+		w.wantTold(t, s, want...)
+		change(NewLimits{MaxValue: new(money.MicroUSD(110))}) // 82 %
+		w.wantTold(t, s, want...)
+		change(NewLimits{MaxValue: new(money.MicroUSD(200))}) // 45 %
+		w.wantTold(t, s, want...)
+		w.charge(t, s, 1, 70)
+		want = append(want, "80 max_value_usd")
+		w.wantTold(t, s, want...)
+		change(NewLimits{MaxValue: new(money.MicroUSD(160))})
+		want = append(want, "100 max_value_usd")
+		w.wantTold(t, s, want...)
+		if got := change(NewLimits{Thresholds: &Thresholds{30, 60}, AddValue: new(money.MicroUSD(640))}).Thresholds; !slices.Equal(got, Thresholds{30, 60}) {
+			t.Errorf("thresholds are %v", got)
+		}
+		w.wantTold(t, s, want...) // 20 %
+		w.charge(t, s, 28, 80)
+		want = append(want, "30 max_actions", "30 max_value_usd")
+		w.wantTold(t, s, want...)
+		w.charge(t, s, 29, 240)
+		want = append(want, "60 max_value_usd")
+		w.wantTold(t, s, want...)
+		if got := change(NewLimits{Thresholds: new(Thresholds)}).Thresholds; got != nil {
+			t.Errorf("thresholds are %v", got)
+		}
+		if fields := must(s.client.Redis().HGetAll(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t); fields["r"]+fields["gb"]+fields["h"] != "" {
+			t.Errorf("a session with the default costs more than before: %v", fields)
+		}
+		w.charge(t, s, 1, 160)
+		w.wantTold(t, s, append(want, "80 max_value_usd")...)
+		change(NewLimits{Thresholds: &Thresholds{}})
+		w.charge(t, s, 40, 160)
+		w.wantTold(t, s, append(want, "80 max_value_usd")...)
+	})
+}
+
+func TestADayOfAnAgentTellsOfItsThresholdsOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 100_000, MaxLease: time.Minute})
+		token := w.exchange(t, s).AccessToken
+		limit := func(value int64) {
+			t.Helper()
+			must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Limits: NewAgentLimits{ValuePerDay: LimitChange{Given: true, Value: &value}}}))(t)
+		}
+		limit(1000)
+		w.charge(t, s, 1, 799)
+		w.wantTold(t, s)
+		w.charge(t, s, 1, 1)
+		want := []string{"80 max_value_usd_per_day"}
+		w.wantTold(t, s, want...)
+		w.charge(t, s, 1, 1)
+		begun := w.begin(t, s, token, 199)
+		want = append(want, "100 max_value_usd_per_day")
+		w.wantTold(t, s, want...)
+		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
+		w.begin(t, s, token, 199)
+		w.wantTold(t, s, want...)
+		limit(2000) // half of it is used
+		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1, Value: 600}}, {w.session.ID, Charge{Count: 1, Value: 1}}}, nil))(t)
+		want = append(want, "80 max_value_usd_per_day")
+		w.wantTold(t, s, want...)
+		limit(1601)
+		want = append(want, "100 max_value_usd_per_day")
+		w.wantTold(t, s, want...)
+		limit(3000)
+		must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxActions: 1, MaxValue: 800, Lifetime: time.Second}))(t)
+		w.wantTold(t, s, append(want, "80 max_value_usd_per_day")...)
+	})
+}
+
+// What is reserved and used of the budget is told in the organization's own trail, once in a period, and goes into its feed.
+func TestABudgetOfAnOrganizationTellsOfItsThresholdsOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 1})
+		told := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, entry := range must(peek(t, s).XRange(t.Context(), s.keys.events(w.key.Organization), "-", "+").Result())(t) {
+				e := trailEvent(entry)
+				got = append(got, fmt.Sprint(e.Type, " ", e.Budget, " ", e.Threshold, " ", e.Amounts["charged"], " of ", e.Amounts["max_value"]))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the trail has %q, want %q", got, want)
+			}
+		}
+		line := func(threshold, value, of int64) string {
+			return fmt.Sprint("budget.threshold organization ", threshold, " ", money.MicroUSD(value), " of ", money.MicroUSD(of))
+		}
+		open := func(value money.MicroUSD, idem *Idempotency) Session {
+			return must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: value, Lifetime: time.Hour, Idempotency: idem}))(t)
+		}
+		must(s.SetBudget(t.Context(), w.key, 1000, BudgetDay))(t)
+		open(799, nil)
+		told()
+		one := open(1, &Idempotency{Key: "one"})
+		want := []string{line(80, 800, 1000)}
+		told(want...)
+		must(s.ChangeLimits(t.Context(), w.key, one.ID, NewLimits{MaxValue: new(money.MicroUSD(201))}))(t)
+		want = append(want, line(100, 1000, 1000))
+		told(want...)
+		must(s.EndSession(t.Context(), w.byKey(), one.ID))(t)
+		two := open(201, nil)
+		told(want...)
+		must(s.SetBudget(t.Context(), w.key, 1100, BudgetDay))(t) // 91 %
+		told(want...)
+		open(100, nil)
+		want = append(want, line(100, 1100, 1100))
+		told(want...)
+		must(s.EndSession(t.Context(), w.byKey(), two.ID))(t)
+		must(s.SetBudget(t.Context(), w.key, 1123, BudgetDay))(t) // 80 %
+		must(s.SetBudget(t.Context(), w.key, 2000, BudgetDay))(t)
+		told(want...)
+		must(s.SetBudget(t.Context(), w.key, 1000, BudgetDay))(t)
+		want = append(want, line(80, 899, 1000))
+		told(want...)
+		eventually(t, "the feed has them", func() bool {
+			found := must(s.OrganizationEvents(t.Context(), w.key, 0, 1000))(t)
+			count := 0
+			for _, e := range found.Events {
+				if e.Type == budgetThreshold {
+					count++
+				}
+			}
+			return count == len(want)
+		})
+	})
+}
