@@ -171,6 +171,6 @@ const headOfAll = "SEQ\tOCCURRED\tTYPE\tAGENT\tACTOR\tSESSION\tDATA"
 
 func cellsOfAll(e writtenEvent) []string {
 	return []string{
-		strconv.FormatInt(e.Sequence, 10), moment(e.OccurredAt), e.Type, e.AgentID, e.Actor.Type, dashed(e.SessionID), string(e.Data),
+		strconv.FormatInt(e.Sequence, 10), moment(e.OccurredAt), e.Type, dashed(e.AgentID), e.Actor.Type, dashed(e.SessionID), string(e.Data),
 	}
 }

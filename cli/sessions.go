@@ -36,6 +36,7 @@ type limits struct {
 	MaxLease   *duration       `env:"-" placeholder:"DURATION" help:"Longest time for which the agent may lease a part of the session and spend it without asking, up to 1h. 0s forbids leases, and is the default of a new session."`
 
 	MaxValuePerAction *valueLimit `name:"max-value-usd-per-action" env:"-" placeholder:"USD" help:"Maximum value in USD of one charge or hold, or none, which is the default of a new session."`
+	Thresholds        *percents   `env:"-" placeholder:"PERCENT,…" help:"Percents of the limits that the event budget.threshold tells, or none. A new session defaults to 80,100."`
 	Enforcement       string      `env:"-" enum:",enforce,observe" default:"" help:"enforce, or observe: do what limits would refuse, and count it. A new session enforces."`
 }
 
@@ -64,6 +65,9 @@ func (l limits) sent() client.SessionLimits {
 		sent.MaxLease = (*time.Duration)(l.MaxLease)
 	}
 	sent.MaxValue, sent.MaxValuePerAction, sent.Enforcement = l.MaxValue, (*money.MicroUSD)(l.MaxValuePerAction), l.Enforcement
+	if l.Thresholds != nil {
+		sent.Thresholds = *l.Thresholds
+	}
 	return sent
 }
 
@@ -104,7 +108,7 @@ func (c *createSession) Run() error {
 		made, err := o.CreateSession(ctx, client.SessionParams{
 			AgentID: c.Agent, MaxActions: l.MaxActions, MaxValue: l.MaxValue, ExpiresIn: l.ExpiresIn, Scopes: c.Scopes,
 			Metadata: c.Metadata.sent(), MaxCommitted: c.MaxCommitted, MaxLease: c.longestLease(), MaxValuePerAction: c.perAction(),
-			Enforcement: l.Enforcement, ParentSessionID: c.Parent,
+			Enforcement: l.Enforcement, Thresholds: l.Thresholds, ParentSessionID: c.Parent,
 		})
 		if err != nil {
 			return err
@@ -124,7 +128,7 @@ type updateSession struct {
 // Validate is called by the flag parser.
 func (c *updateSession) Validate() error {
 	if c.limits == (limits{}) && c.AddActions == 0 && c.AddValue == 0 {
-		return errors.New("set at least one of --max-actions, --max-value-usd, --expires-in, --max-lease, --max-value-usd-per-action, --enforcement, --add-actions and --add-value-usd")
+		return errors.New("set at least one of --max-actions, --max-value-usd, --expires-in, --max-lease, --max-value-usd-per-action, --thresholds, --enforcement, --add-actions and --add-value-usd")
 	}
 	if c.AddActions < 0 || c.AddValue < 0 {
 		return errors.New("--add-actions and --add-value-usd cannot be negative")
@@ -219,6 +223,7 @@ func factsOfSession(s client.SessionInfo) []fact {
 		{"SUSPENDED", moment(s.SuspendedAt)}, {"REASON", s.SuspensionReason},
 		{"ACTIONS", fmt.Sprintf("%d of %d", s.ActionCount, s.MaxActions)},
 		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", held}, {"OVERAGE", overage}, {"COMMITTED", committed}, {"LEASES", leases},
+		{"THRESHOLDS", shownPercents(s.Thresholds)},
 		{"SCOPES", strings.Join(s.Scopes, ",")}, {"METADATA", shownMetadata(s.Metadata)},
 		{"CREATED", moment(s.CreatedAt)}, {"EXPIRES", moment(s.ExpiresAt)}, {"ENDED", moment(s.EndedAt)},
 	}

@@ -49,6 +49,23 @@ func TestAKeyIsCreatedWithARoleRotatedAndRevoked(t *testing.T) {
 	}
 }
 
+func TestThresholdsAreSetShownAndTold(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	session := s.newSession("--max-actions", "4", "--thresholds", "75,50")
+	has(t, s.good("session", "show", session).stdout, `^THRESHOLDS +50%, 75%$`)
+	s.charge(session, client.Charge{Count: 2})
+	w := s.open(200, "events", "--follow", "--types", "budget.threshold")
+	w.shows(`"threshold":50`)
+	has(t, s.good("session", "update", session, "--thresholds", "none").stdout, `^THRESHOLDS +-$`)
+	if shown := s.good("session", "update", session, "--thresholds", "80,100").stdout; strings.Contains(shown, "THRESHOLDS") {
+		t.Errorf("the default is shown: %s", shown)
+	}
+	if r := s.run("session", "update", session, "--thresholds", "101"); r.exit != exitUsage || !strings.Contains(r.stderr, "must be percents from 1 to 100") {
+		t.Errorf("exit %d: %s", r.exit, r.stderr)
+	}
+}
+
 func TestUsageIsATableADocumentOrCSV(t *testing.T) {
 	t.Parallel()
 	organization, agent, session := actor(t)

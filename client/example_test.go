@@ -240,3 +240,66 @@ func ExampleOrganization_Introspect() {
 	// true read pay true <nil>
 	// false  <nil>
 }
+
+// A key with a role may do what the role allows, and nothing else.
+func ExampleOrganization_CreateAPIKey() {
+	o := organization()
+	made, err := o.CreateAPIKey(ctx, client.APIKeyParams{Name: "dashboard", Role: "viewer"})
+	if err != nil {
+		panic(err)
+	}
+	viewer := remit().Organization(string(made.APIKey))
+
+	keys, err := viewer.APIKeys(ctx)
+	fmt.Println(len(keys), err)
+	_, err = viewer.CreateAgent(ctx, client.AgentParams{Name: "scout"})
+	var lacks *client.InsufficientRole
+	fmt.Println(errors.As(err, &lacks), lacks.RequiredRole)
+	// Output:
+	// 2 <nil>
+	// true admin
+}
+
+// Action types say what was paid for.
+func ExampleOrganization_Usage() {
+	o := organization()
+	session := sessionOf(o, agentOf(o), client.SessionParams{})
+	session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 37 * money.USD / 100})
+	session.Charge(ctx, client.Charge{ActionType: "search", Value: money.USD / 10, Count: 5})
+
+	lines, err := o.Usage(ctx, client.UsageParams{GroupBy: []string{"action_type"}})
+	if err != nil {
+		panic(err)
+	}
+	for _, line := range lines {
+		fmt.Println(*line.ActionType, line.ActionCount, line.Value)
+	}
+	// Output:
+	// llm.call 1 0.37
+	// search 5 0.1
+}
+
+// The events of all agents are followed from where they were left. After a crash, this loop would begin after the last number that
+// it has stored.
+func ExampleOrganization_AllEvents() {
+	o := organization()
+	agent := agentOf(o)
+	session := sessionOf(o, agent, client.SessionParams{})
+	o.SuspendAgent(ctx, agent.ID(), "leak")
+
+	var stored int64
+	for event, err := range o.AllEvents(ctx, stored) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(event.Sequence, event.Type, event.SessionID == session.ID())
+		stored = event.Sequence
+		if event.Type == "agent.suspended" {
+			break
+		}
+	}
+	// Output:
+	// 1 agent.created false
+	// 2 session.created true
+	// 3 agent.suspended false
+}

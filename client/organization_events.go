@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// OrganizationEvent is one event of an organization: an event of one of its agents, with its place among all of them.
+// OrganizationEvent is one event of an organization: an event of one of its agents, with its place among all of them. Without an
+// AgentID it is of the organization itself, such as budget.threshold of its budget.
 type OrganizationEvent struct {
 	Event
 

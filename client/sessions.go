@@ -27,6 +27,7 @@ type SessionParams struct {
 
 	MaxValuePerAction *money.MicroUSD // limit of one charge or hold; nil: none
 	Enforcement       string          // enforce or observe: do and count what limits would refuse; empty: enforce
+	Thresholds        []int           // percents, 1 to 100, that the event budget.threshold tells; nil: 80 and 100; empty: none
 	ParentSessionID   string          // the session of which this one is a part; empty: none. Session.CreateChild sets it
 
 	IdempotencyKey string // empty: a random one
@@ -47,6 +48,7 @@ type SessionLimits struct {
 
 	MaxValuePerAction *money.MicroUSD // as in SessionParams; nil: omitted; NoLimit: removed
 	Enforcement       string          // enforce or observe; empty: omitted
+	Thresholds        []int           // as in SessionParams; nil: omitted
 
 	IdempotencyKey string // for AddActions and AddValue; empty: a random one
 }
@@ -80,6 +82,9 @@ type SessionInfo struct {
 	MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"` // nil: none
 	Enforcement       string          `json:"enforcement,omitzero"`              // enforce or observe
 	ObservedRefusals  int64           `json:"observed_refusals,omitzero"`        // what limits would have refused
+
+	// Thresholds are the percents of its limits that the event budget.threshold tells; nil: 80 and 100.
+	Thresholds []int `json:"thresholds,omitzero"`
 
 	// What the session's open children hold of it. ActionCount, ValueUsed and ValueHeld do not contain it.
 	ActionsDelegated int64          `json:"actions_delegated,omitzero"`
@@ -129,10 +134,11 @@ func (c *caller) createSession(ctx context.Context, p SessionParams) (SessionInf
 
 		MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"`
 		Enforcement       string          `json:"enforcement,omitzero"`
+		Thresholds        []int           `json:"thresholds,omitzero"`
 		ParentSessionID   string          `json:"parent_session_id,omitzero"`
 	}{
 		p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted,
-		seconds(p.MaxLease), p.MaxValuePerAction, p.Enforcement, p.ParentSessionID,
+		seconds(p.MaxLease), p.MaxValuePerAction, p.Enforcement, p.Thresholds, p.ParentSessionID,
 	}
 	var made SessionInfo
 	err := c.do(ctx, c.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
@@ -149,8 +155,10 @@ func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLi
 
 		MaxValuePerAction any    `json:"max_value_usd_per_action,omitzero"`
 		Enforcement       string `json:"enforcement,omitzero"`
+		Thresholds        []int  `json:"thresholds,omitzero"`
 	}{
 		limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue, secondsOrNil(l.MaxLease), nil, l.Enforcement,
+		l.Thresholds,
 	}
 	if l.MaxValuePerAction != nil {
 		body.MaxValuePerAction = limitOrNull(*l.MaxValuePerAction)

@@ -153,7 +153,7 @@ func serveTold(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", `</v1/events?after=41>; rel="next"`)
 		io.WriteString(w, "[]")
 	case r.URL.Query().Get("after") == "41":
-		io.WriteString(w, "["+event(42)+","+event(43)+"]")
+		io.WriteString(w, "["+event(42)+","+strings.Replace(event(43), `"agent_id":"a1",`, "", 1)+"]")
 	default:
 		io.WriteString(w, "[]")
 	}

@@ -458,7 +458,10 @@ def told_keys(client: remit.Client, o: remit.Organization) -> None:
 
 
 def told_usage(o: remit.Organization, agent: remit.Agent) -> None:
-    session = agent.session(o.create_session(agent.id).id)
+    session = agent.session(o.create_session(agent.id, thresholds=[50]).id)
+    told_of = o.update_session(session.id, thresholds=(25, 75)).thresholds
+    assert told_of
+    add("be told of thresholds", len(told_of), *told_of)
     session.charge("llm.call", "0.25", count=2)
     session.charge(value=1)
     session.usage()
@@ -507,7 +510,7 @@ def contract_told(o: remit.Organization) -> None:
     failing = o.get_webhook("w1")
     add("read a webhook", failing.missed_events, seconds(failing.failing_since))
     for event in o.all_events(40, wait=False):
-        add("read all events to the end", event.sequence, event.actor.type, event.previous_hash)
+        add("read all events to the end", event.sequence, f"{event.agent_id}.", event.actor.type, event.previous_hash)
     o.delete_webhook("w2")
     add("delete a webhook", True)
 

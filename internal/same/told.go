@@ -39,7 +39,9 @@ func toldKeys(done *steps, remit *client.Client, o *client.Organization) {
 }
 
 func toldUsage(done *steps, o *client.Organization, agent *client.Agent) {
-	session := sessionFor(o, agent, client.SessionParams{})
+	session := sessionFor(o, agent, client.SessionParams{Thresholds: []int{50}})
+	told := get(o.UpdateSession(ctx, session.ID(), client.SessionLimits{Thresholds: []int{25, 75}})).Thresholds
+	done.add("be told of thresholds", "%d %d %d", len(told), told[0], told[1])
 	get(session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: money.USD / 4, Count: 2}))
 	get(session.Charge(ctx, client.Charge{Value: money.USD}))
 	get(session.Usage(ctx))
@@ -94,7 +96,7 @@ func contractTold(done *steps, o *client.Organization) {
 	done.add("read a webhook", "%d %d", failing.MissedEvents, failing.FailingSince.Unix())
 	for event, err := range o.ListAllEvents(ctx, 40) {
 		must(err)
-		done.add("read all events to the end", "%d %s %s", event.Sequence, event.Actor.Type, event.PreviousHash)
+		done.add("read all events to the end", "%d %s. %s %s", event.Sequence, event.AgentID, event.Actor.Type, event.PreviousHash)
 	}
 	must(o.DeleteWebhook(ctx, "w2"))
 	done.add("delete a webhook", "true")

@@ -11,7 +11,7 @@ export interface Event {
   readonly id: string;
   readonly type: string; // such as session.limit_reached
   readonly occurredAt: Date;
-  readonly agentId: string;
+  readonly agentId: string; // empty: of the organization itself
   readonly actor: { readonly type: string; readonly id: string }; // api_key or agent
   readonly requestId: string | undefined;
   readonly sessionId: string | undefined;
@@ -54,7 +54,7 @@ export function eventFrom(value: unknown): Event {
     id: text(answer, "id"),
     type: text(answer, "type"),
     occurredAt: time(answer, "occurred_at"),
-    agentId: text(answer, "agent_id"),
+    agentId: maybe(answer, "agent_id", text) ?? "",
     actor: { type: text(actor, "type"), id: text(actor, "id") },
     requestId: maybe(answer, "request_id", text),
     sessionId: maybe(answer, "session_id", text),

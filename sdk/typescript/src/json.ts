@@ -150,6 +150,10 @@ export function texts(from: Answer, name: string): string[] {
   return array(from[name], (value) => (typeof value === "string" ? value : missing(name)));
 }
 
+export function wholes(from: Answer, name: string): number[] {
+  return array(from[name], (value) => (Number.isSafeInteger(value) ? (value as number) : missing(name)));
+}
+
 export function own(from: Answer, name: string): JSONObject {
   return object(from[name]);
 }

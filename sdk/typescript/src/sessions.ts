@@ -1,5 +1,5 @@
 import { keyed, signalOfWrite, type Call, type Caller, type WriteOptions } from "./call.js";
-import { amount, array, flag, maybe, object, own, text, texts, time, whole, write, type JSONObject } from "./json.js";
+import { amount, array, flag, maybe, object, own, text, texts, time, whole, wholes, write, type JSONObject } from "./json.js";
 import type { MicroUSD } from "./money.js";
 import { known, scopesOf, type Names } from "./options.js";
 import { list } from "./pages.js";
@@ -13,6 +13,7 @@ export interface SessionLimits {
   readonly expiresInSeconds?: number; // from now, up to 30 days
   readonly maxLeaseSeconds?: number; // how long a lease of its budget may last, up to 3600; 0, the default, allows none
   readonly maxValuePerAction?: MicroUSD | null; // of one charge or hold; null, the default, is no limit
+  readonly thresholds?: readonly number[]; // percents, 1 to 100, that the event budget.threshold tells; the default is 80 and 100
   readonly enforcement?: "enforce" | "observe"; // observe does and counts what limits would refuse; the default is enforce
 }
 
@@ -48,6 +49,7 @@ export interface SessionInfo {
   readonly maxLeaseSeconds: number; // 0: no leases
   readonly maxValuePerAction: MicroUSD | undefined; // of one charge or hold
   readonly enforcement: string; // enforce or observe
+  readonly thresholds: readonly number[] | undefined; // percents that the event budget.threshold tells; undefined: 80 and 100
   readonly observedRefusals: number; // what limits would have refused
   readonly suspendedAt: Date | undefined;
   readonly suspensionReason: string; // empty: none
@@ -137,6 +139,7 @@ const longestTree = 16 << 20; // bytes
 
 const limitNames: Names<SessionLimits> = {
   maxActions: true, maxValue: true, expiresInSeconds: true, maxLeaseSeconds: true, maxValuePerAction: true, enforcement: true,
+  thresholds: true,
 };
 
 function limits(given: SessionLimits) {
@@ -147,6 +150,7 @@ function limits(given: SessionLimits) {
     max_lease_seconds: seconds(given.maxLeaseSeconds),
     max_value_usd_per_action: given.maxValuePerAction,
     enforcement: given.enforcement,
+    thresholds: given.thresholds,
   };
 }
 
@@ -169,6 +173,7 @@ export function sessionFrom(value: unknown): SessionInfo {
     maxLeaseSeconds: maybe(answer, "max_lease_seconds", whole) ?? 0,
     maxValuePerAction: maybe(answer, "max_value_usd_per_action", amount),
     enforcement: maybe(answer, "enforcement", text) ?? "enforce",
+    thresholds: maybe(answer, "thresholds", wholes),
     observedRefusals: maybe(answer, "observed_refusals", whole) ?? 0,
     suspendedAt: maybe(answer, "suspended_at", time),
     suspensionReason: maybe(answer, "suspension_reason", text) ?? "",

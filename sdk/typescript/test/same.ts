@@ -452,7 +452,9 @@ async function toldKeys(client: Client, o: Organization): Promise<void> {
 }
 
 async function toldUsage(o: Organization, agent: Agent): Promise<void> {
-  const session = await sessionFor(o, agent, {});
+  const session = await sessionFor(o, agent, { thresholds: [50] });
+  const { thresholds } = await o.updateSession(session.id, { thresholds: [25, 75] });
+  add("be told of thresholds", thresholds?.length, thresholds?.[0], thresholds?.[1]);
   await session.charge({ actionType: "llm.call", value: USD / 4n, count: 2 });
   await session.charge({ value: USD });
   await session.usage();
@@ -503,7 +505,7 @@ async function contractTold(o: Organization): Promise<void> {
   const failing = await o.getWebhook("w1");
   add("read a webhook", failing.missedEvents, seconds(failing.failingSince));
   for await (const event of o.allEvents({ after: 40, wait: false })) {
-    add("read all events to the end", event.sequence, event.actor.type, event.previousHash);
+    add("read all events to the end", event.sequence, `${event.agentId}.`, event.actor.type, event.previousHash);
   }
   await o.deleteWebhook("w2");
   add("delete a webhook", true);

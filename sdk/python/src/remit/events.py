@@ -30,7 +30,7 @@ class Event:
     id: str
     type: str  # such as session.limit_reached
     occurred_at: datetime
-    agent_id: str
+    agent_id: str  # empty: of the organization itself
     actor: Actor
     request_id: str
     session_id: str  # empty: none
@@ -52,7 +52,7 @@ class Event:
             "id": said.text("id"),
             "type": said.text("type"),
             "occurred_at": said.moment("occurred_at"),
-            "agent_id": said.text("agent_id"),
+            "agent_id": said.text("agent_id", ""),
             "actor": Actor(actor.text("type", ""), actor.text("id", "")),
             "request_id": said.text("request_id", ""),
             "session_id": said.text("session_id", ""),

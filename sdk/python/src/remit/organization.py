@@ -354,6 +354,7 @@ class Organization:
         max_lease: Optional[Seconds] = None,
         max_value_per_action: Optional[Amount] = None,
         enforcement: Optional[str] = None,
+        thresholds: Optional[Iterable[int]] = None,
         parent_session_id: Optional[str] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
@@ -362,10 +363,11 @@ class Organization:
         are all scopes of the agent. max_committed limits value_committed, which rollbacks do not lower; the default is no
         limit. max_lease is how long a lease of its budget may last, up to 1 hour; the default, 0, allows none.
         max_value_per_action limits one charge or hold. With the enforcement "observe", what limits would refuse is done and
-        counted; the default is "enforce". parent_session_id is the session of which this one is a part, as Session.create_child
+        counted; the default is "enforce". thresholds are percents of the limits that the event budget.threshold tells; the default
+        is 80 and 100. parent_session_id is the session of which this one is a part, as Session.create_child
         sets it."""
         limits = {
-            **sessions.limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement),
+            **sessions.limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement, thresholds),
             **present(max_committed_usd=usd_or_none(max_committed), parent_session_id=parent_session_id),
         }
         return sessions.create(self._caller, agent_id, idempotency_key, timeout, scopes, metadata, limits)
@@ -382,6 +384,7 @@ class Organization:
         max_lease: Optional[Seconds] = None,
         max_value_per_action: Union[Amount, NoLimit, None] = None,
         enforcement: Optional[str] = None,
+        thresholds: Optional[Iterable[int]] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
@@ -389,7 +392,7 @@ class Organization:
         limits stay; expires_in counts from now. add_actions and add_value are relative, so concurrent top-ups all count, and
         their idempotency key makes each count once. The service refuses add_actions with max_actions, and add_value with
         max_value. NO_LIMIT removes max_value_per_action."""
-        limits = sessions.limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement)
+        limits = sessions.limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement, thresholds)
         added = present(add_actions=add_actions, add_value_usd=usd_or_none(add_value))
         return sessions.update(self._caller, id, idempotency_key, timeout, limits, added)
 

@@ -43,6 +43,7 @@ class SessionInfo:
     max_lease_seconds: int  # 0: no leases
     max_value_per_action: Optional[Decimal]  # of one charge or hold
     enforcement: str  # enforce or observe
+    thresholds: Optional[Tuple[int, ...]]  # percents that the event budget.threshold tells; None: 80 and 100
     observed_refusals: int  # what limits would have refused
     suspended_at: Optional[datetime]
     suspension_reason: str  # empty: none
@@ -77,6 +78,7 @@ class SessionInfo:
             max_lease_seconds=said.integer("max_lease_seconds", 0),
             max_value_per_action=said.usd_or_none("max_value_usd_per_action"),
             enforcement=said.text("enforcement", "enforce"),
+            thresholds=said.integers_or_none("thresholds"),
             observed_refusals=said.integer("observed_refusals", 0),
             suspended_at=said.moment_or_none("suspended_at"),
             suspension_reason=said.text("suspension_reason", ""),
@@ -262,6 +264,7 @@ class Session:
         max_lease: Optional[Seconds] = None,
         max_value_per_action: Optional[Amount] = None,
         enforcement: Optional[str] = None,
+        thresholds: Optional[Iterable[int]] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
@@ -270,7 +273,7 @@ class Session:
         The agent needs the scope sessions:delegate. Raises LimitReached for a child beyond this session, and InsufficientScope
         for scopes beyond it."""
         own = {
-            **limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement),
+            **limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement, thresholds),
             **present(max_committed_usd=usd_or_none(max_committed), parent_session_id=self.id),
         }
         of = self._agent_id if agent_id is None else agent_id
@@ -376,6 +379,7 @@ def limits(
     max_lease: Optional[Seconds],
     max_value_per_action: Union[Amount, NoLimit, None],
     enforcement: Optional[str],
+    thresholds: Optional[Iterable[int]],
 ) -> Mapping[str, Any]:
     """Returns the limits that a new session and a changed session have in common."""
     given = present(
@@ -384,6 +388,7 @@ def limits(
         expires_in_seconds=seconds(expires_in),
         max_lease_seconds=seconds(max_lease),
         enforcement=enforcement,
+        thresholds=None if thresholds is None else list(thresholds),
     )
     return {**given, **usd_or_null("max_value_usd_per_action", max_value_per_action)}
 

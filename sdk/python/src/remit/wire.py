@@ -161,6 +161,14 @@ class Fields:
             raise Malformed(f"{name} is not a list of texts")
         return tuple(values)
 
+    def integers_or_none(self, name: str) -> Optional[Tuple[int, ...]]:
+        if self._get(name) is None:
+            return None
+        values: List[Any] = self._typed(name, list, None)
+        if not all(type(v) is int for v in values):
+            raise Malformed(f"{name} is not a list of integers")
+        return tuple(values)
+
     def members(self, name: str) -> List[Any]:
         return self._typed(name, list, [])
 
