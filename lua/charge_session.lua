@@ -9,7 +9,8 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = count            actions
 -- ARGV[5] = value            micro-USD
--- ARGV[6] = scope            that the session must hold, '' for none; with an action type a space and the type follow
+-- ARGV[6] = kind             '' for none, or the field that counts the action type (include/action_types.lua); with a scope that the
+--                            session must hold, a line break and the scope follow
 -- ARGV[7] = audit            see include/audit.lua
 --
 -- Arguments: all of them bear on every charge; taking a packed one apart would cost more than sending them.
@@ -43,14 +44,12 @@
 --@joined
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
-local count, value, scope, audit = ARGV[4] + 0, ARGV[5] + 0, ARGV[6], ARGV[7]
-local kind = 'd' -- the one field more that is read: see include/action_types.lua
-if scope ~= '' then
-  local space = string.find(scope, ' ', 1, true)
-  if space then
-    kind = 't:' .. string.sub(scope, space + 1)
-    scope = string.sub(scope, 1, space - 1)
-  end
+local count, value, kind, audit = ARGV[4] + 0, ARGV[5] + 0, ARGV[6], ARGV[7]
+local scope = ''
+local line = kind ~= '' and string.find(kind, '\n', 1, true)
+if line then
+  scope = string.sub(kind, line + 1)
+  kind = string.sub(kind, 1, line - 1)
 end
 
 --@block now
@@ -61,16 +60,15 @@ if agent_restricted and string.find(agent_restricted, '^[sn]') then
   --@block scopes_left
 end
 
-local fields = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', kind)
+local fields
+if kind == '' then
+  fields = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'd')
+else
+  fields = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'd', kind)
+end
 local a, n, ma, v, mv, h, x, e = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
 --@block refuse_unknown_session
-local d, type_index, type_n, type_v, type_grown = fields[9], nil, nil, nil, nil
-if kind ~= 'd' then
-  type_index, type_n, type_v, d = string.match(d or '', '^(%d+) (%-?%d+) (%-?%d+) (%d+)$')
-  if now >= (d or 0) * 86400000 then
-    d = redis.call('HGET', session, 'd')
-  end
-end
+local d, type_number, type_grown = fields[9], fields[10], nil
 --@block refuse_day_over a=a d=d
 local held, gb, lv, r = 0, nil, nil, nil
 if h then
@@ -113,9 +111,8 @@ if near then
 end
 local used_n, used_v = string.format('%d', after_n), value == 0 and v or string.format('%d', after_v)
 if active and not (limited or over_minute or over_p or crossed or near) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
-  if kind ~= 'd' then
-    --@block count_type
-    redis.call('HSET', session, 'n', used_n, 'v', used_v, kind, type_text)
+  if kind ~= '' then
+    --@block count_charge
   elseif value == 0 then
     redis.call('HSET', session, 'n', used_n)
   else
@@ -165,10 +162,10 @@ if limited and not counted then
   note_agent_limit(agent, events, audit, now, limited)
   return {'agent_limit', limited, at}
 end
-redis.call('HSET', session, 'n', used_n, 'v', used_v)
-if kind ~= 'd' then
-  --@block count_type
-  redis.call('HSET', session, kind, type_text)
+if kind ~= '' then
+  --@block count_charge
+else
+  redis.call('HSET', session, 'n', used_n, 'v', used_v)
 end
 if counted and counted ~= agent_restricted then
   redis.call('HSET', agent, 'restricted', counted)

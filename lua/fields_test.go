@@ -14,7 +14,7 @@ var usageReplies = set("limit", "below_usage")
 var (
 	locals       = regexp.MustCompile(`(?m)^ *local ([\w, ]+) = (.*)$`)
 	unpackedHash = regexp.MustCompile(`local ([\w, ]+) =\s+unpack\(redis\.call\(\s*'HMGET', \w+,([^)]*)\)\)`)
-	keptHash     = regexp.MustCompile(`local (\w+) = redis\.call\('HMGET', \w+,([^)]*)\)`)
+	keptHash     = regexp.MustCompile(`(?m)^ *(?:local )?(\w+) = redis\.call\('HMGET', \w+,([^)]*)\)`)
 )
 
 // fields holds the locals that take the fields of a hash against the fields' names: a local is called as its field, with a
@@ -32,8 +32,19 @@ func (s script) fields() []string {
 		}
 	}
 	arrays := keptHash.FindAllStringSubmatch(s.body, -1)
+	longest := map[string][]string{}
 	for _, match := range arrays {
-		found = append(found, s.positions(match[1], split(match[2]))...)
+		name, fields := match[1], split(match[2])
+		longer := longest[name]
+		if shared := min(len(longer), len(fields)); !slices.Equal(longer[:shared], fields[:shared]) {
+			found = append(found, "fields: an array takes different fields at one position: "+name)
+		}
+		if len(fields) > len(longer) {
+			longest[name] = fields
+		}
+	}
+	for name, fields := range longest {
+		found = append(found, s.positions(name, fields)...)
 	}
 	if read := len(unpackedHash.FindAllString(s.body, -1)) + len(arrays); read != strings.Count(s.body, "'HMGET'") {
 		found = append(found, "fields: an HMGET is taken neither into locals nor into one array")

@@ -21,16 +21,19 @@ local organization_id, agent_id, caller_family = unpack(ARGV)
 
 local fields, types, days, a = redis.call('HGETALL', session), {}, {}, nil
 for i = 1, #fields, 2 do
-  local kind, name = string.match(fields[i], '^([tu]):(.*)$')
+  local day = string.match(fields[i], '^u:(.*)$')
   if fields[i] == 'a' then
     a = fields[i + 1]
-  elseif kind then
-    local list = kind == 't' and types or days
-    list[#list + 1] = name
-    list[#list + 1] = fields[i + 1]
+  elseif day then
+    days[#days + 1] = day
+    days[#days + 1] = fields[i + 1]
   end
 end
 --@block refuse_unknown_session
+for name, typed in pairs(used_by_type(fields)) do
+  types[#types + 1] = name
+  types[#types + 1] = string.format('%d %.0f %.0f', typed.index, typed.n, typed.v)
+end
 local totals = redis.call('HMGET', session, 'n', 'v', 'lv', 'dn', 'dv', 'kn', 'kv')
 local own_n, own_v = own_usage(totals)
 return {'ok', string.format('%.0f', own_n), string.format('%.0f', own_v), types, days}

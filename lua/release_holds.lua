@@ -81,7 +81,7 @@ if next_hold or next_lease then
 else
   hold_nothing(session, gb)
 end
-if a and now >= (d or 0) * 86400000 then
+if a and (not d or time[1] >= d) then
   fold_usage(session, usage, now, kept)
 end
 return {'ok', string.format('%d', expired), string.format('%d', released)}

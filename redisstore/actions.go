@@ -59,10 +59,10 @@ func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	r, err := s.givingBack(ctx, act, session, charge.Idempotency, func() (*reply, error) {
 		if charge.DryRun {
 			return s.dryRun(ctx, dryCharge, act, keys[:], act.organization, act.agent, act.family,
-				charge.Count, int64(charge.Value), charge.withType(), s.audit(ctx, act))
+				charge.Count, int64(charge.Value), charge.kind(), s.audit(ctx, act))
 		}
 		return s.perform(ctx, chargeSession, act, charge.Idempotency, keys[:], act.organization, act.agent, act.family,
-			charge.Count, int64(charge.Value), charge.withType(), s.audit(ctx, act))
+			charge.Count, int64(charge.Value), charge.kind(), s.audit(ctx, act))
 	})
 	if err != nil {
 		return nil, s.released(ctx, c, charge.Idempotency, act.errorFor(err))

@@ -87,7 +87,8 @@ func (p *player) charge(t *rapid.T) step {
 func (p *player) newCharge(t *rapid.T) Charge {
 	return Charge{
 		Count: rapid.Int64Range(1, 4).Draw(t, "count"), Value: p.amount(t, 12),
-		Scope: rapid.SampledFrom([]string{"", "", "", "", "read", "", "read", "admin"}).Draw(t, "scope"),
+		Scope:      rapid.SampledFrom([]string{"", "", "", "", "read", "", "read", "admin"}).Draw(t, "scope"),
+		ActionType: rapid.SampledFrom(actionTypes).Draw(t, "action type"),
 	}
 }
 
@@ -141,7 +142,7 @@ func (p *player) end(t *rapid.T) step {
 
 func (p *player) begin(t *rapid.T) step {
 	n := NewTransaction{
-		ActionType: "transfer", PreState: `{"balance":1}`, Value: p.amount(t, 20), Lifetime: lifetime(t, 3, 10_000, 1, 0, 10),
+		ActionType: rapid.SampledFrom(actionTypes[1:]).Draw(t, "action type"), PreState: `{"balance":1}`, Value: p.amount(t, 20), Lifetime: lifetime(t, 3, 10_000, 1, 0, 10),
 		Irreversible: rapid.IntRange(0, 3).Draw(t, "irreversible") == 3,
 	}
 	if rapid.IntRange(0, 7).Draw(t, "without session") < 7 {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
+	"remit/money"
 )
 
 // fixture is an organization with one agent in a real store. A model makes the same steps.
@@ -146,6 +147,7 @@ func (w *fixture) pass(ctx context.Context, d time.Duration) error {
 // indexes.
 func (w *fixture) wantStored(t rapid.TB, m *model) {
 	t.Helper()
+	w.foldAll(t, m)
 	ctx, agent, keys := context.Background(), w.token.Agent, w.store.keys
 	p := w.peek.Pipeline()
 	var sessions, transactions []*redis.MapStringStringCmd
@@ -168,6 +170,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 	if _, err := p.Exec(ctx); err != nil {
 		t.Fatal(err)
 	}
+	var sum usedAmounts
 	for i, s := range m.sessions {
 		wantHolds(t, m, s, holds[i].Val(), leases[i].Val(), sessions[i].Val())
 		wantLeases(t, m, s, leases[i].Val(), sessions[i].Val())
@@ -175,8 +178,13 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 		if sinceDrawn, err := strconv.ParseInt(stored["c"], 10, 64); err == nil {
 			stored["c"] = strconv.FormatInt(madeAt(s.ID).UnixMilli()+sinceDrawn, 10)
 		}
+		wantUsage(t, m, s, stored)
+		leased, _ := m.leased(s.ID)
+		held := mustNumbers(t, []string{orZero(stored["lv"])}, 1)[0]
+		sum = sum.plus(usedAmounts{s.ActionCount, s.ValueUsed + leased - money.MicroUSD(held)})
 		wantHash(t, m, "session", stored, m.sessionHash(s, holds[i].Val()), "x", "e", "c", "su")
 	}
+	w.wantDays(t, sum)
 	for i, tx := range m.transactions {
 		stored := transactions[i].Val()
 		wantHash(t, m, "transaction", stored, m.transactionHash(*tx, stored["st"] == string(Pending)), "x", "b", "cm", "rb")
@@ -201,8 +209,7 @@ func wantHash(t rapid.TB, m *model, what string, stored, want map[string]string,
 	}
 	for _, h := range []map[string]string{stored, want} {
 		maps.DeleteFunc(h, func(field, value string) bool {
-			return value == "0" || value == "" || slices.Contains([]string{"hx", "w", "lv", "d", "tc", "ut"}, field) ||
-				strings.HasPrefix(field, "t:") || strings.HasPrefix(field, "u:")
+			return value == "0" || value == "" || slices.Contains([]string{"hx", "w", "lv"}, field)
 		})
 	}
 	if !maps.Equal(stored, want) {
@@ -261,7 +268,10 @@ func (m *model) transactionHash(t Transaction, pending bool) map[string]string {
 		"re": t.Reason, "md": t.Metadata, "ps": t.PreState, "po": t.PostState,
 	}
 	if t.Session != uuid.Nil {
-		hash["s"] = string(t.Session[:])
+		hash["s"], hash["ut"] = string(t.Session[:]), "1"
+		if !t.Committed.IsZero() {
+			hash["ut"] = "1c" // its value counts under its type
+		}
 	}
 	if !t.Reversible {
 		hash["ir"] = "1"

@@ -105,6 +105,7 @@ func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
 	actions, value := min(n.ActionCount, mostActions), min(n.ValueUsed, mostValue)
 	s.ActionCount += actions
 	chargeValue(s, value)
+	m.countTypes(l.Session, n.Types, actions, value)
 	s.ValueOverage += n.ValueUsed - value
 	l = m.changeLease(l)
 	l.Status = LeaseSettled
@@ -166,7 +167,7 @@ func (p *player) settleLease(t *rapid.T) step {
 	if len(p.m.leases) == 0 {
 		return p.grantLease(t)
 	}
-	n := NewSettlement{ActionCount: rapid.Int64Range(0, 10).Draw(t, "actions"), ValueUsed: p.amount(t, 40)}
+	n := NewSettlement{ActionCount: rapid.Int64Range(0, 10).Draw(t, "actions"), ValueUsed: p.amount(t, 40), Types: p.typesOfLease(t)}
 	if rapid.Bool().Draw(t, "renew") {
 		renew := p.newLease(t)
 		n.Renew = &renew

@@ -21,6 +21,7 @@ type model struct {
 	transactions []*Transaction // in the order of their begins
 	leases       []*Lease       // in the order of their grants
 	outcomes     map[idempotencyKey]*firstOutcome
+	typed        map[typeOf]usedAmounts
 }
 
 func (m *model) session(id uuid.UUID) *Session {
@@ -192,6 +193,7 @@ func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
 	}
 	s.ActionCount += c.Count
 	chargeValue(s, c.Value)
+	m.countType(id, c.ActionType, c.Count, c.Value)
 	return s.Usage, nil
 }
 
@@ -276,6 +278,7 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 			return Transaction{}, err
 		}
 		s.ActionCount++
+		m.countType(n.Session, n.ActionType, 1, 0)
 		s.ValueHeld += n.Value
 		t.Held, t.Sequence = n.Value, m.begun(n.Session)+1
 	}
@@ -350,6 +353,7 @@ func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 		}
 		t.Overage = cost - t.Value
 		chargeValue(s, t.Value)
+		m.countType(t.Session, t.ActionType, 0, t.Value)
 		s.ValueOverage += t.Overage
 	}
 	return *t, nil
@@ -371,6 +375,7 @@ func (m *model) rollback(id uuid.UUID, b Rollback, byAPIKey bool) (Transaction, 
 	case t.Status == Committed:
 		if s := m.session(t.Session); s != nil {
 			s.ValueUsed -= t.Value
+			m.countType(t.Session, t.ActionType, 0, -t.Value)
 			s.ValueOverage -= t.Overage
 			withhold(s)
 		}

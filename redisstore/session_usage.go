@@ -72,7 +72,7 @@ func typesOf(r *reply) ([]TypeUsage, error) {
 
 // readType reads a session's field t:<name>, see include/action_types.lua.
 func readType(name, text string) (TypeUsage, error) {
-	numbers, err := numbersOf(strings.Fields(text), 4)
+	numbers, err := numbersOf(strings.Fields(text), 3)
 	if err != nil {
 		return TypeUsage{}, err
 	}
@@ -93,7 +93,19 @@ func storedType(actionType string) string { return inOneLine.Replace(actionType)
 // inOneLine does what include/one_line.lua does.
 var inOneLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 
-// withType returns what a script takes as the scope of a charge: the scope, and behind a space the action type.
+// kind returns what charge_session.lua takes: the field of the action type, and behind a line break the scope.
+func (c Charge) kind() string {
+	var kind string
+	if c.ActionType != "" {
+		kind = "p:" + storedType(c.ActionType)
+	}
+	if c.Scope != "" {
+		kind += "\n" + c.Scope
+	}
+	return kind
+}
+
+// withType returns what a batch has as the scope of a charge: the scope, and behind a space the action type.
 func (c Charge) withType() string {
 	if c.ActionType == "" {
 		return c.Scope

@@ -109,6 +109,24 @@ func TestASettlementTellsALeaseApart(t *testing.T) {
 	})
 }
 
+// What the number of a type has no room for is counted beside it; see include/action_types.lua.
+func TestAChargeCountsUnderItsTypeWhateverItsNumberHolds(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10_000_000, MaxValue: 1_000_000 * money.USD})
+		want := TypeUsage{ActionType: "a"}
+		for _, c := range []Charge{typed("a", 1, 1), typed("a", 999_998, 1), typed("a", 1, 1), typed("a", 999_999, 0), typed("a", 1_000_000, 5),
+			typed("a", 1, 8_999_999_999), typed("a", 1, 1), typed("a", 1, 8_999_999_998), typed("a", 1, 9_000_000_000), typed("a", 1, 700_000*money.USD),
+			typed("a", 1, 1), typed("a", 1, 0)} {
+			w.chargeTyped(t, s, c)
+			want.ActionCount += c.Count
+			want.Value += c.Value
+			w.wantTypes(t, s, want)
+			w.wantReport(t, s, everyDay(ByActionType), UsageLine{ActionType: "a", ActionCount: want.ActionCount, Value: want.Value})
+		}
+	})
+}
+
 func TestASessionTells64TypesApart(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

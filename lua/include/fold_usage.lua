@@ -1,8 +1,8 @@
 -- Folds what a session has used since it was folded last into the day on which it counts: in the session, as long as that is
 -- kept, and in its agent's usage, which outlasts it. So the sum of an agent's days is the sum of its sessions, and folding again
 -- changes nothing.
--- A session's d is the day, in days since 1970, before which its usage counts on the day before; a session of the version
--- before has none. Its u:<day> is '<index> <actions> <micro-USD>' for each type that changed on that day, one behind the
+-- A session's d is the end of the day on which its usage counts, in seconds since 1970; a session of the version before has
+-- none. Its u:<day> is '<index> <actions> <micro-USD>' for each type that changed on that day, one behind the
 -- other; the index t stands for all of them together. An agent's usage has the same under d:<day>, with indexes of its own:
 -- n:<type> is the index of a type, from 1 to 256 in the order in which it met them, c how many they are, and those beyond
 -- count as 0. o is the first of its days.
@@ -35,11 +35,8 @@ local function unfolded(session)
   local own_n, own_v = own_usage(totals)
   used.t = {index = 't', n = own_n, v = own_v}
   local fields = redis.call('HGETALL', session)
-  for i = 1, #fields, 2 do
-    local index, type_n, type_v = string.match(fields[i + 1], '^(%d+) (%-?%d+) (%-?%d+) %d+$')
-    if index and string.sub(fields[i], 1, 2) == 't:' then
-      used[index] = {index = index, n = type_n + 0, v = type_v + 0, name = string.sub(fields[i], 3)}
-    end
+  for _, typed in pairs(used_by_type(fields)) do
+    used[typed.index] = typed
   end
   for i = 1, #fields, 2 do
     if string.find(fields[i], '^u:%d+$') then
@@ -96,7 +93,7 @@ end
 -- kept is how many days before this one are kept.
 local function fold_usage(session, usage, now, kept)
   local today, d = math.floor(now / 86400000), redis.call('HGET', session, 'd')
-  local day, changes = d and d - 1 or today, unfolded(session)
+  local day, changes = d and d / 86400 - 1 or today, unfolded(session)
   if #changes > 0 then
     local field = string.format('u:%d', day)
     redis.call('HSET', session, field, add_usage(redis.call('HGET', session, field) or '', changes))
@@ -104,6 +101,6 @@ local function fold_usage(session, usage, now, kept)
     redis.call('PEXPIRE', usage, string.format('%d', (kept + 1) * 86400000))
   end
   if not d or day < today then
-    redis.call('HSET', session, 'd', string.format('%d', today + 1))
+    redis.call('HSET', session, 'd', string.format('%d', (today + 1) * 86400))
   end
 end

@@ -4,3 +4,22 @@ local function own_usage(fields)
   local n, v, lv, dn, dv, kn, kv = unpack(fields, 1, 7)
   return n - (dn or 0) - (kn or 0), v - (lv or 0) - (dv or 0) - (kv or 0)
 end
+
+-- Returns what a session has used of each action type, of all its fields: name, index, n and v (include/action_types.lua).
+local function used_by_type(fields)
+  local types = {}
+  local function add(name, index, n, v)
+    local typed = types[name] or {name = name, n = 0, v = 0}
+    types[name] = {name = name, index = index or typed.index, n = typed.n + n, v = typed.v + v}
+  end
+  for i = 1, #fields, 2 do
+    local kind, name = string.match(fields[i], '^([tp]):(.*)$')
+    if kind == 't' then
+      add(name, string.match(fields[i + 1], '^(%d+) (%-?%d+) (%-?%d+)$'))
+    elseif kind then
+      local n = fields[i + 1] % 1000000
+      add(name, nil, n, (fields[i + 1] - n) / 1000000)
+    end
+  end
+  return types
+end

@@ -1,0 +1,176 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+	"remit/money"
+)
+
+// actionTypes are those of the model's steps; the first is none.
+var actionTypes = []string{"", "transfer", "llm.call", "with space", "two\nlines", `two\nlines`, "1 2 3"}
+
+// typeOf is an action type of a session.
+type typeOf struct {
+	session    uuid.UUID
+	actionType string
+}
+
+// countType counts what a session used under an action type. Copies of a model share the counts.
+func (m *model) countType(session uuid.UUID, actionType string, actions int64, value money.MicroUSD) {
+	if actionType == "" {
+		return
+	}
+	counts := maps.Clone(m.typed)
+	if counts == nil {
+		counts = map[typeOf]usedAmounts{}
+	}
+	of := typeOf{session, actionType}
+	counts[of] = counts[of].plus(usedAmounts{actions, value})
+	m.typed = counts
+}
+
+// countTypes counts what a lease was spent on, as far as it was charged.
+func (m *model) countTypes(session uuid.UUID, types []TypeUsage, actions int64, value money.MicroUSD) {
+	for _, used := range types {
+		n, v := min(used.ActionCount, actions), min(used.Value, value)
+		m.countType(session, used.ActionType, n, v)
+		actions, value = actions-n, value-v
+	}
+}
+
+func (p *player) typesOfLease(t *rapid.T) []TypeUsage {
+	var types []TypeUsage
+	for _, actionType := range actionTypes[1:rapid.IntRange(1, 4).Draw(t, "types")] {
+		types = append(types, TypeUsage{actionType, rapid.Int64Range(0, 6).Draw(t, "actions"), p.amount(t, 20)})
+	}
+	return types
+}
+
+// wantUsage compares what a session stores by action type and by day with the model. It takes these fields out of stored.
+func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
+	t.Helper()
+	found, indexes, folded := map[string]usedAmounts{}, map[string]string{}, dayUsage{byIndex: map[string]usedAmounts{}}
+	for field, text := range maps.Clone(stored) {
+		kind, name, _ := strings.Cut(field, ":")
+		switch {
+		case field == "d" || field == "tc":
+		case kind == "t":
+			numbers := mustNumbers(t, strings.Fields(text), 3)
+			found[typeNamed(name)] = found[typeNamed(name)].plus(usedAmounts{numbers[1], money.MicroUSD(numbers[2])})
+			indexes[fmt.Sprint(numbers[0])] = typeNamed(name)
+		case kind == "p":
+			number := mustNumbers(t, []string{text}, 1)[0]
+			found[typeNamed(name)] = found[typeNamed(name)].plus(usedAmounts{number % 1_000_000, money.MicroUSD(number / 1_000_000)})
+		case kind == "u":
+			day, err := readDay(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folded.all = folded.all.plus(day.all)
+			for index, used := range day.byIndex {
+				folded.byIndex[index] = folded.byIndex[index].plus(used)
+			}
+		default:
+			continue
+		}
+		if field != "d" && field != "tc" {
+			delete(stored, field)
+		}
+	}
+	want := map[string]usedAmounts{}
+	for of, used := range m.typed {
+		if of.session == s.ID {
+			want[of.actionType] = used
+		}
+	}
+	if !maps.Equal(found, want) || len(indexes) != len(want) || orZero(stored["tc"]) != fmt.Sprint(len(want)) {
+		t.Errorf("by action type %v with indexes %v of %q, want %v", found, indexes, stored["tc"], want)
+	}
+	wantFolded(t, m, s, stored["lv"], folded, indexes, want)
+	wantDayEnd(t, m, stored["d"])
+	delete(stored, "d")
+	delete(stored, "tc")
+}
+
+// wantFolded checks that the days of a session, which was folded just now, add up to what it used. Leases that have expired may still
+// be held.
+func wantFolded(t rapid.TB, m *model, s Session, held string, folded dayUsage, indexes map[string]string, want map[string]usedAmounts) {
+	t.Helper()
+	leased, _ := m.leased(s.ID)
+	lv := mustNumbers(t, []string{orZero(held)}, 1)[0]
+	if all := (usedAmounts{s.ActionCount, s.ValueUsed + leased - money.MicroUSD(lv)}); folded.all != all {
+		t.Errorf("the days add up to %v, want %v", folded.all, all)
+	}
+	for index, name := range indexes {
+		if folded.byIndex[index] != want[name] {
+			t.Errorf("the days of %q add up to %v, want %v", name, folded.byIndex[index], want[name])
+		}
+		delete(folded.byIndex, index)
+	}
+	if len(folded.byIndex) > 0 {
+		t.Errorf("the days have %v of no type", folded.byIndex)
+	}
+}
+
+// wantDayEnd checks the end of the day on which a session's usage counts. The test may play at midnight.
+func wantDayEnd(t rapid.TB, m *model, stored string) {
+	t.Helper()
+	end := func(day int) string { return strconv.Itoa((day + 1) * 24 * 60 * 60) }
+	if stored < end(UsageDay(m.start)) || stored > end(UsageDay(time.Now())) {
+		t.Errorf("the day of a session ends at %q, want %s", stored, end(UsageDay(time.Now())))
+	}
+}
+
+// wantDays checks that the days of the agent add up to what its sessions used.
+func (w *fixture) wantDays(t rapid.TB, sum usedAmounts) {
+	t.Helper()
+	fields := w.peek.HGetAll(context.Background(), w.store.keys.usageDays(w.token.Agent)).Val()
+	var found usedAmounts
+	for field, text := range fields {
+		if strings.HasPrefix(field, "d:") {
+			day, err := readDay(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found.plus(day.all)
+		}
+	}
+	if found != sum {
+		t.Errorf("the days of the agent add up to %v, want %v", found, sum)
+	}
+}
+
+// foldAll folds the sessions of the model.
+func (w *fixture) foldAll(t rapid.TB, m *model) {
+	t.Helper()
+	places := make([]place, len(m.sessions))
+	for i, s := range m.sessions {
+		places[i] = place{s.ID, w.token.Agent}
+	}
+	if err := w.store.foldSessions(context.Background(), flow{}, places); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustNumbers(t rapid.TB, words []string, count int) []int64 {
+	t.Helper()
+	numbers, err := numbersOf(words, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return numbers
+}
+
+func orZero(number string) string {
+	if number == "" {
+		return "0"
+	}
+	return number
+}
