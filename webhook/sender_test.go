@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -108,10 +110,11 @@ func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 	resolver := loopbackNames(t)
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "127.1", "2130706433", "0x7f000001",
-		"017700000001", "0177.0.0.1", "127.000.000.001", "[64:ff9b::7f00:1]", "rebound.example", "169.254.169.254",
+		"017700000001", "0177.0.0.1", "127.000.000.001", "[64:ff9b::7f00:1]", "[2002:7f00:1::1]", "[::1%25lo]", "[fe80::1%25lo]",
+		"[2606:4700::1111%25lo]", "[::7f00:1]", "[::ffff:0:7f00:1]", "１２７.０.０.１", "127。0。0。1", "localhost.", "rebound.example", "169.254.169.254",
 	} {
 		got := newSender(false, resolver).send(t.Context(), request{url: "http://" + host + ":" + port + "/", body: []byte("{}")})
-		if got.failed != errPrivateAddress.Error() && got.failed != "the host cannot be resolved" {
+		if got.failed != errPrivateAddress.Error() {
 			t.Errorf("%s: %d %q", host, got.status, got.failed)
 		}
 	}
@@ -144,5 +147,77 @@ func TestTheTimeOfARequestIsBounded(t *testing.T) {
 	got := s.send(t.Context(), request{url: receiver.URL, body: []byte("{}")})
 	if got.failed != "the receiver did not answer in time" || got.took > 5*time.Second {
 		t.Errorf("%q after %s", got.failed, got.took)
+	}
+}
+
+// After 101 the connection is the receiver's own: no deadline of net/http ends what is read from it.
+func TestAReceiverThatSwitchesProtocolsIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() {
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: anything\r\n\r\n"))
+		_, err = io.Copy(io.Discard, c) // until the sender closes it
+		closed <- err
+		_ = c.Close()
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	answered := make(chan result, 1)
+	s := newSender(true, nil)
+	s.most = time.Second
+	go func() {
+		answered <- s.send(context.Background(), request{url: "http://" + listener.Addr().String(), body: []byte("{}")})
+	}()
+	select {
+	case got := <-answered:
+		if got.status != http.StatusSwitchingProtocols || got.failed != "the receiver did not answer 2xx" {
+			t.Errorf("%d %q", got.status, got.failed)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for the receiver")
+	}
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection stays open")
+	}
+}
+
+// A sender reads no more than it must of a receiver that says that it is not ready, again and again.
+func TestEndlessInterimResponsesEnd(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		c, err := listener.Accept()
+		for err == nil {
+			_, err = c.Write([]byte("HTTP/1.1 103 Early Hints\r\n\r\n"))
+		}
+	}()
+	got := newSender(true, nil).send(t.Context(), request{url: "http://" + listener.Addr().String(), body: []byte("{}")})
+	if got.failed != "the connection failed" || got.took > 10*time.Second {
+		t.Errorf("%q after %s", got.failed, got.took)
+	}
+}
+
+// Who has a webhook must not learn which names exist in the network of the service.
+func TestANameThatDoesNotExistFailsAsAPrivateOne(t *testing.T) {
+	t.Parallel()
+	nothing := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no server") }}
+	for _, resolver := range []*net.Resolver{nothing, loopbackNames(t)} {
+		got := newSender(false, resolver).send(t.Context(), request{url: "https://redis.internal/", body: []byte("{}")})
+		if got.failed != "the host has no public address" {
+			t.Errorf("%q", got.failed)
+		}
 	}
 }
