@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// errPrivateAddress refuses to connect to an address that is not public. A host that cannot be resolved fails with the same words.
+// errPrivateAddress refuses to connect to an address that is not public. A host that does not exist fails with the same words.
 var errPrivateAddress = errors.New("the host has no public address")
 
 // notPublic are the networks in which no public receiver can be, by the special-purpose registries of IANA (RFC 6890). Networks that

@@ -24,6 +24,7 @@ type claimed struct {
 	began   time.Time
 	ending  atomic.Bool  // its loops end after their pass, to give its place to another organization
 	running atomic.Int32 // loops
+	over    bool         // its turn is, and its loops have ended
 	quick   atomic.Bool  // an attempt was not slow
 	slow    atomic.Bool  // one was
 }
@@ -42,9 +43,9 @@ func (c *claimed) run(ctx context.Context) {
 	defer c.under.Wait()
 	defer stop()
 	for renewed := time.Now(); !c.Store.Suspended(c.claim.Organization); {
-		over := c.ending.Load() && c.running.Load() == 0
-		settled, err := c.settle(ctx, over)
-		if settled || over || err == nil && c.follow(ctx) {
+		c.over = c.ending.Load() && c.running.Load() == 0
+		settled, err := c.settle(ctx)
+		if settled || c.over || err == nil && c.follow(ctx) {
 			return
 		}
 		select {
@@ -79,12 +80,12 @@ func isLost(err error) bool {
 // settle takes the organization out of the queue, or sets when it is due next, if every loop has found nothing since its entry was
 // set. Otherwise it sets the entry to the end of the term: what is numbered before that is seen by the loops, and what is numbered
 // later makes it due again. When its turn is over, what is left is due at once.
-func (c *claimed) settle(ctx context.Context, over bool) (settled bool, err error) {
+func (c *claimed) settle(ctx context.Context) (settled bool, err error) {
 	if next, quiet := c.quiet(); quiet {
 		return true, c.leaveQueue(ctx, next)
 	}
 	until := termLength
-	if over {
+	if c.over {
 		until = 0
 	}
 	entry, err := c.Store.PostponeWebhooks(ctx, c.claim.Organization, time.Time{}, until)
@@ -107,6 +108,11 @@ func (c *claimed) leaveQueue(ctx context.Context, next time.Duration) error {
 func (c *claimed) quiet() (next time.Duration, quiet bool) {
 	if c.set.IsZero() {
 		return 0, false
+	}
+	for _, w := range c.claim.Webhooks {
+		if c.loops[w.ID] == nil { // it was created meanwhile, and has yet to be told of what woke it
+			return 0, false
+		}
 	}
 	for _, l := range c.loops {
 		since, later := l.idle()

@@ -13,8 +13,10 @@ const (
 	perTurn     = 4   // attempts in a pass for each that it makes at once
 	feedPage    = 100 // events that are read at once
 	maxUnderWay = 8   // requests to one webhook
-	notKept     = "the event is no longer kept"
-	cannotOpen  = "the secret cannot be decrypted with this key encryption key"
+	// settingsHold is how long after they were read settings are those of a request.
+	settingsHold = 100 * time.Millisecond
+	notKept      = "the event is no longer kept"
+	cannotOpen   = "the secret cannot be decrypted with this key encryption key"
 )
 
 // pass is what a loop does between two reports.
@@ -132,7 +134,6 @@ func (p *pass) takeNew(ctx context.Context, room int) error {
 
 // attemptAll makes the attempts, a few at once, and begins none after a slow one. If ctx ends meanwhile, none counts.
 func (p *pass) attemptAll(ctx context.Context) error {
-	secrets, err := open(p.Encryption, p.webhook, p.clock())
 	most := p.atOnce
 	if p.isFailing() {
 		most = 1
@@ -155,10 +156,7 @@ func (p *pass) attemptAll(ctx context.Context) error {
 			defer func() { <-turns }()
 			defer leave()
 			defer p.recover(p.organization)
-			r := result{failed: cannotOpen}
-			if err == nil {
-				r = p.attempt(ctx, a, secrets)
-			}
+			r := p.attempt(ctx, a)
 			if p.report.Outcomes[i] = p.outcome(a, r); r.took >= p.places.soon {
 				slow.Store(true)
 			}
@@ -203,15 +201,38 @@ func (p *pass) adapt(slow bool) {
 // clock returns the time by Redis's clock.
 func (p *pass) clock() time.Time { return p.now.Add(time.Since(p.began)) }
 
-func (p *pass) attempt(ctx context.Context, a attempt, secrets [][]byte) result {
+func (p *pass) attempt(ctx context.Context, a attempt) result {
 	if a.event == nil {
 		return result{failed: notKept}
+	}
+	w, err := p.webhookNow(ctx)
+	if err != nil {
+		p.endIfDeleted(err) // which ends the pass, so nothing of it counts
+		return result{failed: "the service failed"}
+	}
+	secrets, err := open(p.Encryption, w, p.clock())
+	if err != nil {
+		return result{failed: cannotOpen}
 	}
 	body, err := p.bodyOf(ctx, *a.event)
 	if err != nil {
 		return result{failed: "the event cannot be written"}
 	}
-	return p.sender.send(ctx, request{p.webhook.Settings.URL, a.delivery.ID.String(), body, secrets})
+	return p.sender.send(ctx, request{w.Settings.URL, a.delivery.ID.String(), body, secrets})
+}
+
+// webhookNow returns the webhook with the settings that hold for a request which begins now: earlier requests of the pass may have
+// taken long.
+func (p *pass) webhookNow(ctx context.Context) (redisstore.Webhook, error) {
+	w := p.webhook
+	if time.Since(p.began) < settingsHold {
+		return w, nil
+	}
+	settings, err := p.Store.WebhookSettings(ctx, p.organization, w.ID)
+	if err == nil {
+		w.Settings = settings
+	}
+	return w, err
 }
 
 // outcome returns a delivery after an attempt.

@@ -104,8 +104,10 @@ func whyFailed(status int, err error) string {
 		return "the receiver redirects, which is not followed"
 	case err == nil:
 		return "the receiver did not answer 2xx"
-	case errors.Is(err, errPrivateAddress), errors.As(err, &name): // not which: names of the network behind would show
+	case errors.Is(err, errPrivateAddress), errors.As(err, &name) && name.IsNotFound: // not which: names of the network behind would show
 		return errPrivateAddress.Error()
+	case errors.As(err, &name):
+		return "the host cannot be resolved"
 	case errors.As(err, &certificate):
 		return "the receiver's certificate is not valid"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():

@@ -94,8 +94,38 @@ func loopbackAnswer(query []byte) []byte {
 	return answer
 }
 
-// Every spelling of this machine's own address, and every name that has it, is refused where the socket connects, before a byte is
-// sent.
+// spellings are of private addresses, and why no request goes there. Go's resolver takes an IPv4 address in no other form than four
+// decimal numbers; the others are names that nobody has, and are asked of no server. Where the resolver of libc is used, which
+// reads them as addresses, they are refused as such: TestTheServiceConnectsToNoPrivateAddress, in the program's own tests.
+var spellings = map[string]string{
+	"127.0.0.1": notPublicCause, "localhost": notPublicCause, "0.0.0.0": notPublicCause, "169.254.169.254": notPublicCause,
+	"[::1]": notPublicCause, "[::]": notPublicCause, "[::ffff:127.0.0.1]": notPublicCause, "[::ffff:7f00:1]": notPublicCause,
+	"[64:ff9b::7f00:1]": notPublicCause, "[2002:7f00:1::1]": notPublicCause, "[::1%25lo]": notPublicCause, "[fe80::1%25lo]": notPublicCause,
+	"[2606:4700::1111%25lo]": notPublicCause, "[::7f00:1]": notPublicCause, "[::ffff:0:7f00:1]": notPublicCause,
+	"１２７.０.０.１": notPublicCause, "127。0。0。1": notPublicCause, "localhost.": notPublicCause,
+	"rebound.example": notPublicCause, "0x7f000001": notPublicCause, "0x7f.0.0.1": notPublicCause, // names that are this machine
+	"127.1": unresolvedCause, "127.0.1": unresolvedCause, "2130706433": unresolvedCause, "017700000001": unresolvedCause,
+	"0177.0.0.1": unresolvedCause, "127.000.000.001": unresolvedCause,
+}
+
+const (
+	notPublicCause  = "the address is not public"
+	unresolvedCause = "the host cannot be resolved"
+)
+
+func causeOf(err error) string {
+	var name *net.DNSError
+	switch {
+	case errors.Is(err, errPrivateAddress):
+		return notPublicCause
+	case errors.As(err, &name):
+		return unresolvedCause
+	}
+	return ""
+}
+
+// No spelling of this machine's own address, and no name that has it, is connected to: it is refused before a byte is sent, for the
+// reason that is true of it.
 func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int64
@@ -108,14 +138,13 @@ func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	resolver := loopbackNames(t)
-	for _, host := range []string{
-		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "127.1", "2130706433", "0x7f000001",
-		"017700000001", "0177.0.0.1", "127.000.000.001", "[64:ff9b::7f00:1]", "[2002:7f00:1::1]", "[::1%25lo]", "[fe80::1%25lo]",
-		"[2606:4700::1111%25lo]", "[::7f00:1]", "[::ffff:0:7f00:1]", "１２７.０.０.１", "127。0。0。1", "localhost.", "rebound.example", "169.254.169.254",
-	} {
-		got := newSender(false, resolver).send(t.Context(), request{url: "http://" + host + ":" + port + "/", body: []byte("{}")})
-		if got.failed != errPrivateAddress.Error() {
-			t.Errorf("%s: %d %q", host, got.status, got.failed)
+	for host, cause := range spellings {
+		r := request{url: "http://" + host + ":" + port + "/", body: []byte("{}")}
+		if _, err := newSender(false, resolver).post(t.Context(), r, time.Now()); causeOf(err) != cause {
+			t.Errorf("%s: %v, want %s", host, err, cause)
+		}
+		if got := newSender(false, resolver).send(t.Context(), r); got.failed != errPrivateAddress.Error() || got.status != 0 {
+			t.Errorf("%s: %d %q", host, got.status, got.failed) // whoever has the webhook does not learn which
 		}
 	}
 	if count := connections.Load(); count != 0 {
@@ -213,11 +242,14 @@ func TestEndlessInterimResponsesEnd(t *testing.T) {
 // Who has a webhook must not learn which names exist in the network of the service.
 func TestANameThatDoesNotExistFailsAsAPrivateOne(t *testing.T) {
 	t.Parallel()
-	nothing := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no server") }}
-	for _, resolver := range []*net.Resolver{nothing, loopbackNames(t)} {
-		got := newSender(false, resolver).send(t.Context(), request{url: "https://redis.internal/", body: []byte("{}")})
+	for _, host := range []string{"redis.internal", "0177.0.0.1"} { // Go's resolver knows that nobody has the second one
+		got := newSender(false, loopbackNames(t)).send(t.Context(), request{url: "https://" + host + "/", body: []byte("{}")})
 		if got.failed != "the host has no public address" {
-			t.Errorf("%q", got.failed)
+			t.Errorf("%s: %q", host, got.failed)
 		}
+	}
+	away := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no server") }}
+	if got := newSender(false, away).send(t.Context(), request{url: "https://redis.internal/"}); got.failed != "the host cannot be resolved" {
+		t.Errorf("without a server of names: %q", got.failed)
 	}
 }
