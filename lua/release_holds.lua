@@ -33,7 +33,8 @@ if redis.call('EXISTS', agent, session) < 2 then
   redis.call('ZREM', agent_holds, string.sub(session, -36))
   return {'ok', '0', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
 end
-local h, gb, lv, hd, e, a, d = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd', 'e', 'a', 'd'))
+local h, gb, lv, hd, e, a = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd', 'e', 'a'))
+local d = a and redis.call('HGET', session, a)
 local agent_restricted = hd and redis.call('HGET', agent, 'restricted')
 local day, given_back, counted = this_day(agent_restricted or '', now), 0, 0
 local held, released = tonumber(h or 0), 0
@@ -82,6 +83,6 @@ else
   hold_nothing(session, gb)
 end
 if a and (not d or time[1] >= d) then
-  fold_usage(session, usage, now, kept)
+  fold_usage(session, usage, now, a, kept)
 end
 return {'ok', string.format('%d', expired), string.format('%d', released)}
