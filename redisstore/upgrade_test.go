@@ -292,8 +292,14 @@ func (u *upgrade) exhaust(t *testing.T, v version, session uuid.UUID) (granted i
 func (u *upgrade) wantEachNoteOnce(t *testing.T, s *Store, session uuid.UUID) {
 	t.Helper()
 	var notes []string
+	told := map[string]int{}
 	for _, e := range u.tenant.follow(s)(t) {
-		if e.Session == session && e.Limit != "" {
+		if e.Session == session && e.Type == budgetThreshold {
+			threshold := fmt.Sprint(e.Limit, " ", e.Threshold)
+			if told[threshold]++; told[threshold] > 1 {
+				t.Errorf("told again: %+v", e)
+			}
+		} else if e.Session == session && e.Limit != "" {
 			notes = append(notes, fmt.Sprint(strings.TrimPrefix(e.Type, "session."), " ", e.Limit))
 		}
 	}
