@@ -73,10 +73,7 @@ func TestAccessLogFollowsItsFlags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listen := freePort(t)
-			p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_LISTEN=127.0.0.1:" + listen}, append(test.args, "--log-format=json")...)
-			p.url = "http://127.0.0.1:" + listen
-			waitFor(t, func() bool { return strings.Contains(p.Stderr(), `"msg":"listening"`) })
+			p := start(t, []string{"PATH=" + t.TempDir()}, append(test.args, "--log-format=json")...).ready(t)
 			for range 5 {
 				p.get(t, "/healthz")
 			}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -462,12 +461,11 @@ func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := redisproc.FreePort() // outside the ephemeral range, so that no connection of another test takes it
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
+	return strconv.Itoa(port)
 }
 
 func waitFor(t *testing.T, condition func() bool) {

@@ -75,16 +75,23 @@ var continued = map[string][]string{
 		`"value_delegated_usd":12`, `"children":[{`, `"limit":"max_value_usd"`, `"status":"completed"`, `"value_used_usd":1.5`,
 		`"period":"month","value_reserved_usd":0,"value_used_usd":0,"remaining_usd":500`, `"code":"budget_exhausted"`,
 	},
+	"docs/events.md": {
+		`"seq":1,`, `"type":"agent.created"`, "FIRST   1\n", "SIGNED  true\n",
+	},
+	"docs/webhooks.md": {
+		`"url":"https://receiver.example/remit"`, `"types":["session.limit_reached","session.ended"]`, `"secret":"whsec_`,
+	},
 }
 
 func TestTheCommandsOfThePagesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil).ready(t)
+	remit := remitInPath(t)
 	for _, page := range slices.Sorted(maps.Keys(continued)) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			inEachShell(t, func(t *testing.T, shell string) {
-				output := paste(t, shell, calls(t, p.url)+blocksOf(t, page))
+				output := paste(t, shell, "cd $TMPDIR\n"+calls(t, p.url)+blocksOf(t, page), remit...)
 				for _, answer := range continued[page] {
 					if !strings.Contains(output, answer) {
 						t.Errorf("the commands print %s, not %s", output, answer)
@@ -93,6 +100,20 @@ func TestTheCommandsOfThePagesWorkWhenPasted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// remitInPath returns the environment of a shell that finds remit in its PATH. This test binary takes its place.
+func remitInPath(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(dir, "remit")); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"RUN_REMIT=1", "PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")}
 }
 
 // The program that the first command builds is there already: each shell has a copy, which is up to date.

@@ -121,7 +121,7 @@ func (s *service) run(ctx context.Context) error {
 	serveMetrics(s.log, s.server, s.metrics)
 	err := s.load(endedWith(ctx, s.redis.ended))
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // a stop before the service was ready is no failure
+		return nil // a stop before the service was ready is no failure
 	}
 	if err != nil {
 		return err

@@ -17,13 +17,13 @@ import (
 const readyPatience = 30 * time.Second
 
 // startProgram runs the built program, as a process of its own on a Redis of its own, until the test or benchmark ends. It has
-// no limits per client address, because all load comes from one.
-func startProgram(tb testing.TB) *service {
+// no limits per client address, because all load comes from one. The settings (NAME=value) are further ones.
+func startProgram(tb testing.TB, settings ...string) *service {
 	tb.Helper()
 	client, redisURL := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
-	program, err := serviceproc.LaunchWith(tb.TempDir(), []string{
+	program, err := serviceproc.LaunchWith(tb.TempDir(), append([]string{
 		"REMIT_REDIS_URL=" + redisURL, "REMIT_LISTEN=127.0.0.1:0", "REMIT_RATE_LIMITS=off",
-	})
+	}, settings...))
 	if err != nil {
 		tb.Fatal(err)
 	}

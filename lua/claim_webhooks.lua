@@ -1,4 +1,5 @@
--- Claims an organization's webhooks for an instance to deliver, or renews its claim. A new term gets the next number.
+-- Claims an organization's webhooks for an instance to deliver, or renews its claim. A new term gets the next number. A
+-- claim that would end later than one of now was made before the clock went back, and keeps nobody away.
 --
 -- KEYS[1] = webhooks  hash ow:{cell}:<organization>
 -- KEYS[2] = progress  hash owp:{cell}:<organization>
@@ -19,7 +20,7 @@ if redis.call('HLEN', webhooks) == 0 then
   return {'unknown_webhook'}
 end
 local h, t, u = unpack(redis.call('HMGET', progress, 'h', 't', 'u'))
-if h and h ~= holder and now < tonumber(u) then
+if h and h ~= holder and now < tonumber(u) and tonumber(u) <= now + term then
   return {'claimed', u}
 end
 if h ~= holder or now >= tonumber(u) then

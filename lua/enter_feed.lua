@@ -1,15 +1,21 @@
 -- Notes that an instance may change agents of an organization: until then the feed's leader does not take it for gone.
 --
--- KEYS[1] = instances      zset oei:{cell}:<organization>
+-- KEYS[1] = organization   hash o:{cell}:<organization>
+-- KEYS[2] = head           hash oeh:{cell}:<organization>
+-- KEYS[3] = instances      zset oei:{cell}:<organization>
 --
 -- ARGV[1] = instance       its id
 -- ARGV[2] = valid_for      ms
+-- ARGV[3] = told           what it was told last, see include/enter.lua
 --
--- Reply:  {'ok'}
--- Writes: ZADD instances
-local instances = KEYS[1]
-local instance, valid_for = unpack(ARGV)
+-- Reply:  {'ok', until}    in ms since 1970; '' for an organization that is deleted
+-- Writes: ZADD instances; HDEL head, of s
+--@include enter
+local organization, head, instances = KEYS[1], KEYS[2], KEYS[3]
+local instance, valid_for, told = unpack(ARGV)
 
 --@block now
-redis.call('ZADD', instances, string.format('%d', now + valid_for), instance)
-return {'ok'}
+if redis.call('EXISTS', organization) == 0 then
+  return {'ok', ''}
+end
+return {'ok', enter(head, instances, instance, now, valid_for, told)}

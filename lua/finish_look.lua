@@ -1,5 +1,5 @@
 -- Notes that the leader of an organization's feed has looked at all agents and marked those that it must read. Instances
--- that were gone settle ms before it began need no further look.
+-- that were gone settle ms before it began need no further look, nor those that entered before the clock went back.
 --
 -- KEYS[1] = head           hash oeh:{cell}:<organization>
 -- KEYS[2] = instances      zset oei:{cell}:<organization>
@@ -18,8 +18,11 @@ if redis.call('HGET', head, 't') ~= token then
   return {'feed_lost'}
 end
 redis.call('HSET', head, 's', began)
-local settled = string.format('%d', began - settle)
-for _, instance in ipairs(redis.call('ZRANGEBYSCORE', instances, '-inf', settled)) do
-  redis.call('ZREM', instances, instance)
+local function forget(from, to)
+  for _, instance in ipairs(redis.call('ZRANGEBYSCORE', instances, from, to)) do
+    redis.call('ZREM', instances, instance)
+  end
 end
+forget('-inf', string.format('%d', began - settle))
+forget(string.format('(%d', began + settle), '+inf')
 return {'ok'}

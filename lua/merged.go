@@ -49,7 +49,7 @@ func MergedIdempotentSource(name string) (source string, keys, arguments int) {
 func merge(text string, keys, arguments int) string {
 	body := commentLines.ReplaceAllString(joined(expand(strings.ReplaceAll(text, clock, ""))), "")
 	var shared []string
-	for _, line := range append(includes.FindAllString(text, -1), "--@include run_each\n") {
+	for _, line := range append(includes.FindAllString(expand(text), -1), "--@include run_each\n") {
 		line = strings.TrimLeft(line, " ")
 		if !slices.Contains(shared, line) { // an operation may include what its wrapper does
 			shared = append(shared, line)

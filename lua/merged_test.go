@@ -108,3 +108,18 @@ func TestAScriptOfManyArgumentsCannotBeMerged(t *testing.T) {
 	}()
 	MergedSource("close_sessions")
 }
+
+var definition = regexp.MustCompile(`(?m)^ *local function (\w+)\(`)
+
+// What an operation calls is in its merged text too, wherever the operation includes it: else the call fails after a write.
+func TestAMergedScriptHasTheFunctionsOfItsOperation(t *testing.T) {
+	t.Parallel()
+	for name, text := range variants(t) {
+		operation, _, _ := strings.Cut(name, ", ")
+		for _, defined := range definition.FindAllStringSubmatch(Source(operation), -1) {
+			if !strings.Contains(text, "local function "+defined[1]+"(") {
+				t.Errorf("%s has no %s", name, defined[1])
+			}
+		}
+	}
+}

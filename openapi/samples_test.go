@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,7 +76,7 @@ func TestTheSamplesRun(t *testing.T) {
 			words := programs[language](t)
 			ctx, cancel := context.WithTimeout(t.Context(), sampleTimeout)
 			defer cancel()
-			run := exec.CommandContext(ctx, words[0], words[1:]...)
+			run := tool.Command(ctx, ".", words[0], words[1:]...) // go run starts the program, which must not outlive it
 			run.Env = append(os.Environ(), "REMIT_ADDR="+url, "PYTHONPATH=../sdk/python/src", "PYTHONDONTWRITEBYTECODE=1")
 			output, err := run.CombinedOutput()
 			if err != nil || !strings.HasSuffix(string(output), "\ndone\n") {
@@ -109,8 +108,7 @@ func compiled(t *testing.T, sdk string) string {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), sampleTimeout)
 		defer cancel()
-		compile := exec.CommandContext(ctx, "npx", append([]string{"--no-install", "tsc"}, args...)...)
-		compile.Dir = dir
+		compile := tool.Command(ctx, dir, "npx", append([]string{"--no-install", "tsc"}, args...)...)
 		if output, err := compile.CombinedOutput(); err != nil {
 			t.Fatalf("%v:\n%s", err, output)
 		}

@@ -2,6 +2,7 @@ package redisclient
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -54,6 +55,7 @@ type Client struct {
 	lists      semaphore // of pipelines that read many objects; see ReadAll
 	turns      semaphore // of operations that read with many calls; see Turn
 	metrics    *callMetrics
+	underWay   atomic.Int64 // calls of watched scripts
 }
 
 // Redis returns the underlying client, for commands that need neither a fair share, nor metrics, nor confirmation. Its errors

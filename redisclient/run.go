@@ -37,6 +37,8 @@ func (c *Client) Run(ctx context.Context, f Flow, sc *Script, keys []string, arg
 // reply and ErrOutcomeUnknown.
 func (c *Client) RunCommand(ctx context.Context, sc *Script, cmd *Command) (*Reply, error) {
 	if c.watches(sc) {
+		c.underWay.Add(1)
+		defer c.underWay.Add(-1)
 		c.config.Watch.Before(ctx, cmd.flow, cmd.keysOfScript())
 	}
 	began := time.Now()

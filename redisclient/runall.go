@@ -27,6 +27,8 @@ type BatchCall struct {
 // counted as one call of its first script, which ended as the worst of its calls. Then again is called with the place of each
 // call that is to be run by itself. read and again are called for several servers at once.
 func (c *Client) RunAll(ctx context.Context, calls []*BatchCall, read func(int), again func(context.Context, int)) {
+	c.underWay.Add(int64(len(calls))) // those of scripts that are not watched too: they are few
+	defer c.underWay.Add(-int64(len(calls)))
 	for _, call := range calls {
 		if c.watches(call.Script) {
 			c.config.Watch.Before(ctx, call.Command.flow, call.Command.keysOfScript())

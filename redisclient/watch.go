@@ -24,6 +24,9 @@ func (s *Script) Watched(changes func(r *Reply, err error) bool) *Script {
 // IsWatched says whether calls of the script are known to Config.Watch.
 func (s *Script) IsWatched() bool { return s.changes != nil }
 
+// UnderWay returns how many calls of watched scripts are under way.
+func (c *Client) UnderWay() int64 { return c.underWay.Load() }
+
 func (c *Client) watches(sc *Script) bool { return sc.changes != nil && c.config.Watch.Before != nil }
 
 // watched tells how a call of a watched script ended.

@@ -44,13 +44,8 @@ func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
 		}
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		ids := append(w.createAgents(t, s, count-1), w.agent.ID)
-		began := time.Now()
-		if got := must(s.SuspendAgents(t.Context(), w.key, "drill"))(t); got != int64(count) {
+		if got := must(s.SuspendAgents(t.Context(), w.key, "drill"))(t); got != int64(count) { // how long it takes: bench/
 			t.Errorf("%d are suspended, want %d", got, count)
-		}
-		took := time.Since(began)
-		if t.Logf("%d agents in %v", count, took); took > 5*time.Second && !strings.Contains(t.Name(), "miniredis") {
-			t.Errorf("%d agents take %v", count, took)
 		}
 		for i := 0; i < count; i += 1 + count/97 {
 			agent := must(s.Agent(t.Context(), w.key, ids[i]))(t)

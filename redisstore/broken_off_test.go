@@ -70,7 +70,7 @@ func TestARefusedCreationLeavesWhatARepetitionCreated(t *testing.T) {
 		if third := w.asideByKey(t, s, n); third.child != made.ID {
 			t.Errorf("the key has another child, %s", third.child)
 		}
-		must(s.EndSession(t.Context(), w.byKey(), made.ID))(t)
+		w.end(t, s, made.ID)
 		w.wantBooks(t, s, w.session.ID, 1, 60, Delegated{})
 	})
 }

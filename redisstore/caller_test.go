@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -56,11 +57,11 @@ func askedByKey(key APIKey) []asked {
 			_, err := s.ChangeLimits(t.Context(), key, session, NewLimits{MaxActions: new(int64(99))})
 			return err
 		}},
-	}, askedByEither(Caller{Key: &key})...)
+	}, slices.Concat(askedAboveByKey(key), askedByEither(Caller{Key: &key}))...)
 }
 
 func askedByEither(caller Caller) []asked {
-	return []asked{
+	return append([]asked{
 		{"Session", func(s *Store, t *testing.T, _, session uuid.UUID) error {
 			_, err := s.Session(t.Context(), caller, session)
 			return err
@@ -96,12 +97,12 @@ func askedByEither(caller Caller) []asked {
 			_, err := s.Sessions(t.Context(), caller, Query{Limit: 1, Agent: agent})
 			return err
 		}},
-	}
+	}, askedBelowByEither(caller)...)
 }
 
 func TestAWrongKeyIsRefusedEverywhereAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		before := w.contents(t, s)
 		for name, key := range map[string]APIKey{
@@ -121,7 +122,7 @@ func TestAWrongKeyIsRefusedEverywhereAndChangesNothing(t *testing.T) {
 
 func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		foreign := newOrganization(t, s)
 		before := w.contents(t, s)
@@ -131,7 +132,10 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 			"CreateSession":     ErrUnknownAgent, "Sessions of one agent": ErrUnknownAgent,
 			"Session": ErrUnknownSession, "EndSession": ErrUnknownSession, "Charge": ErrUnknownSession,
 			"ChargeBatch": ErrUnknownSession, "ChangeLimits": ErrUnknownSession, "Transactions of a session": ErrUnknownSession,
-			"Events": ErrUnknownAgent,
+			"Events": ErrUnknownAgent, "ChangeAgent": ErrUnknownAgent, "SuspendAgent": ErrUnknownAgent, "ResumeAgent": ErrUnknownAgent,
+			"SuspendSession": ErrUnknownSession, "ResumeSession": ErrUnknownSession, "ApproveRequest": ErrUnknownSession,
+			"DenyRequest": ErrUnknownSession, "CreateChildSession": ErrUnknownSession, "Tree": ErrUnknownSession,
+			"SessionRequests": ErrUnknownSession, "GrantLease": ErrUnknownSession, "SettleLease": ErrUnknownLease,
 		}
 		for _, operation := range askedByKey(foreign) {
 			if want[operation.name] == nil {
@@ -151,7 +155,7 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 // An agent that shares the caller's cell, and so its slot, is as far away as any other.
 func TestATokenReachesNoOtherAgent(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		before := w.contents(t, s)
 		for name, id := range map[string]uuid.UUID{"the same cell": NewID(w.agent.ID), "another cell": otherCell(w.agent.ID)} {
@@ -161,6 +165,8 @@ func TestATokenReachesNoOtherAgent(t *testing.T) {
 					"Session": ErrUnknownSession, "EndSession": ErrUnknownSession, "Charge": ErrUnknownSession,
 					"Sessions": nil, "Sessions of one agent": ErrUnknownAgent, "Events": ErrUnknownAgent,
 					"ChargeBatch": ErrUnknownSession, "Transactions": nil, "Transactions of a session": ErrUnknownSession,
+					"CreateChildSession": ErrUnknownSession, "Tree": ErrUnknownSession, "SessionRequests": ErrUnknownSession,
+					"GrantLease": ErrUnknownSession, "SettleLease": ErrUnknownLease,
 				}[operation.name]
 				err := operation.ask(s, t, w.agent.ID, w.session.ID)
 				wantError(t, operation.name+" from "+name, err, want)

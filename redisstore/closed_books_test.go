@@ -95,9 +95,9 @@ func TestBooksCloseThoughRedisIsFull(t *testing.T) {
 	if !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a charge of a full Redis: %v", err)
 	}
-	must(s.EndSession(t.Context(), w.byKey(), early.ID))(t)
+	w.end(t, s, early.ID)
 	w.wantBooks(t, s, root.ID, 2, 6, Delegated{10, 40})
-	must(s.EndSession(t.Context(), w.byKey(), root.ID))(t)
+	w.end(t, s, root.ID)
 	w.wantBooks(t, s, late.ID, 2, 6, Delegated{})
 	w.wantBooks(t, s, root.ID, 4, 12, Delegated{})
 	if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 || is.Used != 12 {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +16,9 @@ type activeFeed struct {
 	organization uuid.UUID
 	used         atomic.Int64 // when a call last began, in ns since 1970
 	entered      atomic.Int64 // since when Redis knows that this instance may change it, in ns since 1970; 0: it does not
+	told         atomic.Int64 // until when it knows that, in ms since 1970 by its own clock; 0: it does not
 	renewing     atomic.Bool
+	unsettled    atomic.Bool // calls may still run that this instance will not see the end of
 	leads        atomic.Bool // this instance leads it, for the metrics
 
 	turn sync.Mutex // of entering and leaving
@@ -75,37 +78,47 @@ func (d *feeds) enter(organization uuid.UUID) {
 		if a.renewing.CompareAndSwap(false, true) {
 			began := d.begin(func() {
 				defer a.renewing.Store(false)
-				d.tellEntered(a)
+				d.tellEntered(d.ctx, a)
 			})
 			if !began {
 				a.renewing.Store(false)
 			}
 		}
 	default:
-		d.tellEntered(a)
+		d.tellEntered(d.ctx, a)
 	}
 }
 
 // tellEntered tells Redis: first the organization's server, then the list of feeds that may have work. An instance that finds
 // the organization in no list can then be sure that no other one is about to change it.
-func (d *feeds) tellEntered(a *activeFeed) {
+func (d *feeds) tellEntered(ctx context.Context, a *activeFeed) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
 	began := d.now()
 	if time.Duration(began.UnixNano()-a.entered.Load()) < renewAfter { // another call has told it
 		return
 	}
-	ctx, cancel := context.WithTimeout(d.ctx, failedFor)
+	ctx, cancel := context.WithTimeout(ctx, failedFor)
 	defer cancel()
-	f := flow{Owner: a.organization}
-	_, err := d.client.Run(ctx, f, enterFeed, []string{d.keys.feedInstances(a.organization)}, d.instance, enteredFor.Milliseconds())
+	f, o := flow{Owner: a.organization}, a.organization
+	r, err := d.client.Run(ctx, f, enterFeed, []string{d.keys.organization(o), d.keys.feedHead(o), d.keys.feedInstances(o)},
+		d.instance, enteredFor.Milliseconds(), a.toldUntil())
 	if err == nil {
+		a.told.Store(r.NumberOr0(0))
 		_, err = d.client.Run(ctx, f, noteFeed, []string{d.keys.feeds()}, a.organization)
 	}
 	if err != nil {
 		began = d.now().Add(failedFor - sureFor)
 	}
 	a.entered.Store(began.UnixNano())
+}
+
+// toldUntil returns until when Redis knows of this instance, as scripts take it.
+func (a *activeFeed) toldUntil() string {
+	if told := a.told.Load(); told != 0 {
+		return strconv.FormatInt(told, 10)
+	}
+	return ""
 }
 
 // leave tells Redis that this instance changes the organization no more, unless a call has begun since.
@@ -122,6 +135,7 @@ func (d *feeds) leave(ctx context.Context, a *activeFeed) error {
 	if err := d.client.Redis().ZRem(ctx, key, d.instance).Err(); err != nil {
 		return d.client.Classify(err, bestEffort)
 	}
+	a.told.Store(0)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.mu.Lock()
@@ -147,6 +161,15 @@ func (d *feeds) serveLocked(a *activeFeed) {
 		a.serving = d.begin(func() { d.serve(a) })
 	}
 }
+
+// isUnfinished says whether there is something left to do for the feed.
+func (a *activeFeed) isUnfinished() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.isUnfinishedLocked()
+}
+
+func (a *activeFeed) isUnfinishedLocked() bool { return len(a.marked) > 0 || a.unserved }
 
 // takeMarks returns the agents to mark, each in a line.
 func (a *activeFeed) takeMarks() ([]uuid.UUID, string) {

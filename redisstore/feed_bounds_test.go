@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,14 +15,32 @@ import (
 // holdFeed makes another instance, which does nothing, the leader of a feed until the function that it returns is called.
 func holdFeed(t *testing.T, s *Store, organization uuid.UUID) (release func()) {
 	t.Helper()
-	set := func(until time.Time) {
-		t.Helper()
-		if err := peek(t, s).HSet(t.Context(), s.keys.feedHead(organization), "t", 1_000_000, "u", until.UnixMilli()).Err(); err != nil {
-			t.Fatal(err)
+	client, key := peek(t, s), s.keys.feedHead(organization)
+	set := func(after time.Duration) {
+		if err := client.HSet(context.Background(), key, "t", 1_000_000, "u", time.Now().Add(after).UnixMilli()).Err(); err != nil {
+			t.Error(err)
 		}
 	}
-	set(time.Now().Add(time.Hour))
-	return func() { set(time.Now().Add(-time.Second)) }
+	set(leaseTime / 2)
+	ended := make(chan struct{})
+	var holding sync.WaitGroup
+	holding.Go(func() {
+		for {
+			select {
+			case <-ended:
+				set(-time.Second)
+				return
+			case <-time.After(leaseTime / 20):
+				set(leaseTime / 2)
+			}
+		}
+	})
+	release = sync.OnceFunc(func() {
+		close(ended)
+		holding.Wait()
+	})
+	t.Cleanup(release)
+	return release
 }
 
 // A trail keeps what the feed does not have, up to ten times as many events as else. Then it shrinks.

@@ -17,8 +17,7 @@ func (d *feeds) serve(a *activeFeed) {
 		case <-d.ctx.Done():
 			return
 		}
-		err := d.serveOnce(a)
-		<-d.turns
+		err := d.serveInTurn(a)
 		if d.rest(a, false) {
 			return
 		}
@@ -33,20 +32,26 @@ func (d *feeds) serve(a *activeFeed) {
 func (d *feeds) rest(a *activeFeed, always bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if always || len(a.marked) == 0 && !a.unserved {
+	if always || !a.isUnfinishedLocked() {
 		a.serving = false
 		return true
 	}
 	return false
 }
 
-func (d *feeds) serveOnce(a *activeFeed) error {
-	err := d.flush(d.ctx, a)
+// serveInTurn is serveOnce for who has a place among the turns, which it gives back.
+func (d *feeds) serveInTurn(a *activeFeed) error {
+	defer func() { <-d.turns }()
+	return d.serveOnce(d.ctx, a)
+}
+
+func (d *feeds) serveOnce(ctx context.Context, a *activeFeed) error {
+	err := d.flush(ctx, a)
 	a.leads.Store(a.leading.token != "")
 	defer func() { a.leads.Store(a.leading.token != "") }()
 	done := true
 	if err == nil && a.leading.token != "" {
-		done, err = d.drain(d.ctx, a)
+		done, err = d.drain(ctx, a)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,17 +62,18 @@ func (d *feeds) serveOnce(a *activeFeed) error {
 // flush tells Redis which agents to mark, and leads the feed if nobody else does.
 func (d *feeds) flush(ctx context.Context, a *activeFeed) error {
 	if time.Duration(d.now().UnixNano()-a.entered.Load()) >= renewAfter {
-		d.tellEntered(a) // so that what is marked here is found, should this instance end
+		d.tellEntered(ctx, a) // so that what is marked here is found, should this instance end
 	}
 	agents, lines := a.takeMarks()
 	o := a.organization
 	r, err := d.client.Run(ctx, flow{Owner: o}, markAgents,
-		[]string{d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.feedInstances(o)},
-		lines, d.instance, enteredFor.Milliseconds(), leaseTime.Milliseconds(), a.leading.token)
+		[]string{d.keys.organization(o), d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.feedInstances(o)},
+		lines, d.instance, enteredFor.Milliseconds(), leaseTime.Milliseconds(), a.leading.token, a.toldUntil())
 	if err != nil {
 		a.giveBack(agents)
 		return err
 	}
+	a.told.Store(r.NumberOr0(4))
 	a.leading, err = leadingAt(r)
 	return err
 }
@@ -87,6 +93,9 @@ const (
 	// takenAtOnce is how many agents' trails are read in a pipeline, and trailPage how many events of each.
 	takenAtOnce = 64
 	trailPage   = 50
+	// readTime is how long the leader waits for trails. A server that does not answer must not cost it the lease, which it
+	// needs to append what it has read from others.
+	readTime = leaseTime / 2
 )
 
 // drain appends the events of marked agents until there are none, which ends the leading, or servedAtOnce is over.

@@ -42,6 +42,9 @@ func (d *feeds) lookAtAll(ctx context.Context, a *activeFeed, began int64) error
 			return errFeedLost
 		}
 	}
+	if err := d.dropCursors(ctx, o); err != nil {
+		return err
+	}
 	_, err = d.client.Run(ctx, flow{Owner: o}, finishLook, []string{d.keys.feedHead(o), d.keys.feedInstances(o)},
 		a.leading.token, began, arrivalTime.Milliseconds())
 	return err
@@ -61,7 +64,7 @@ func (d *feeds) behind(ctx context.Context, organization uuid.UUID, agents []uui
 	if len(agents) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	names := make([]string, len(agents))
 	for i, agent := range agents {
@@ -87,4 +90,58 @@ func (d *feeds) behind(ctx context.Context, organization uuid.UUID, agents []uui
 		}
 	}
 	return behind, nil
+}
+
+// mostSamples is how many times a look draws cursors, to find those to forget.
+const mostSamples = 100
+
+// dropCursors forgets cursors of agents whose records are gone, while there are more cursors than agents.
+func (d *feeds) dropCursors(ctx context.Context, organization uuid.UUID) error {
+	cursors := d.keys.feedCursors(organization)
+	for range mostSamples {
+		known, err := d.client.Redis().HLen(ctx, cursors).Result()
+		if err != nil {
+			return d.client.Classify(err, reads)
+		}
+		agents, err := d.client.Redis().ZCard(ctx, d.keys.organizationAgents(organization)).Result()
+		if err != nil || known <= agents+1 { // the organization has a trail of its own
+			return d.client.Classify(err, reads)
+		}
+		drawn, err := d.client.Redis().HRandField(ctx, cursors, lookedAtOnce).Result()
+		if err != nil {
+			return d.client.Classify(err, reads)
+		}
+		gone, err := d.gone(ctx, organization, drawn)
+		if err != nil || len(gone) == 0 {
+			return d.client.Classify(err, reads)
+		}
+		if err := d.client.Redis().HDel(ctx, cursors, gone...).Err(); err != nil {
+			return d.client.Classify(err, bestEffort)
+		}
+	}
+	return nil
+}
+
+// gone returns those of the agents that have no record. No event of theirs can come any more.
+func (d *feeds) gone(ctx context.Context, organization uuid.UUID, agents []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	exist := make([]*redis.IntCmd, len(agents))
+	_, err := d.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, agent := range agents {
+			id, _ := uuid.Parse(agent)
+			exist[i] = p.Exists(ctx, d.keys.agent(id))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var gone []string
+	for i, agent := range agents {
+		if exist[i].Val() == 0 && agent != organization.String() {
+			gone = append(gone, agent)
+		}
+	}
+	return gone, nil
 }

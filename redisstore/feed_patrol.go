@@ -28,7 +28,7 @@ func (d *feeds) patrol() {
 			case d.isIdle(a):
 				_ = d.leave(d.ctx, a) // a later patrol repeats it
 			case time.Duration(d.now().UnixNano()-a.entered.Load()) >= renewAfter:
-				d.tellEntered(a)
+				d.tellEntered(d.ctx, a)
 			}
 		}
 	}
@@ -78,7 +78,8 @@ func (d *feeds) leadIfNobodyDoes(ctx context.Context, entry redis.Z) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	r, err := d.client.Run(ctx, flow{Owner: organization}, leadFeed,
-		[]string{d.keys.feedHead(organization), d.keys.feedMarked(organization), d.keys.feedTaken(organization), d.keys.feedInstances(organization)},
+		[]string{d.keys.organization(organization), d.keys.feedHead(organization), d.keys.feedMarked(organization),
+			d.keys.feedTaken(organization), d.keys.feedInstances(organization)},
 		leaseTime.Milliseconds(), arrivalTime.Milliseconds())
 	if err != nil {
 		return

@@ -44,7 +44,7 @@ func (d *feeds) readStates(ctx context.Context, trails []*taken) error {
 }
 
 func (d *feeds) readSomeStates(ctx context.Context, wanted []wantedState) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	found := make([]*redis.StringCmd, len(wanted))
 	_, err := d.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {

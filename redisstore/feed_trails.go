@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -85,7 +84,7 @@ func (d *feeds) trim(ctx context.Context, a *activeFeed, t *taken) error {
 // readTrails reads the trails in one pipeline per server, each from its cursor on, which must still be there: else events after
 // it may be gone too. An agent of another organization has no events here.
 func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails []*taken) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	owners, pages, lengths := make([]*redis.StringCmd, len(trails)), make([]*redis.XMessageSliceCmd, len(trails)), make([]*redis.IntCmd, len(trails))
 	_, err := d.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -121,9 +120,11 @@ func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails [
 // take takes a page of the trail that begins at the cursor.
 func (t *taken) take(page []redis.XMessage) {
 	if t.cursor != "" && len(page) > 0 {
-		if page[0].ID == t.cursor {
+		switch page[0].ID {
+		case t.cursor:
 			page = page[1:]
-		} else {
+		case nextEventID(t.cursor): // the cursor alone is gone
+		default:
 			t.lost = true
 		}
 	}
@@ -158,7 +159,11 @@ func (p *appending) add(t *taken) error {
 		if slices.Contains(withPreState, e.Type) {
 			e.PreState = t.states[e.Transaction]
 		}
-		if err := p.addEvent(t.agent, e); err != nil {
+		err := p.addEvent(t.agent, e)
+		if err != nil { // no version can write it: it must not keep back those after it
+			err = p.addEvent(t.agent, lostEvent(entry.ID))
+		}
+		if err != nil {
 			return err
 		}
 		cursor = entry.ID
@@ -225,29 +230,4 @@ func (p *appending) send(ctx context.Context) error {
 	p.entries.Reset()
 	p.agents.Reset()
 	return r.Err
-}
-
-// trailEvent reads an entry of a trail. One that cannot be read is told as lost: it must not keep back those after it.
-func trailEvent(entry redis.XMessage) Event {
-	fields := make([]any, 0, 2*len(entry.Values))
-	for name, value := range entry.Values {
-		fields = append(fields, name, value)
-	}
-	e, err := readEvent(&reply{Values: []any{entry.ID, fields}})
-	if err != nil || e.Type == "" || strings.ContainsAny(e.Type, " \n") {
-		return Event{ID: entry.ID, Type: EventsLost, Time: timeOfEvent(entry.ID), ByKey: true}
-	}
-	return e
-}
-
-// nextEventID returns the id that follows an event's directly.
-func nextEventID(id string) string {
-	parsed, _ := parseEventID(id)
-	return strconv.FormatUint(parsed.ms, 10) + "-" + strconv.FormatUint(parsed.sequence+1, 10)
-}
-
-// timeOfEvent returns the time in an event's id.
-func timeOfEvent(id string) time.Time {
-	parsed, _ := parseEventID(id)
-	return time.UnixMilli(int64(parsed.ms)) //nolint:gosec // ms since 1970, of Redis's clock
 }

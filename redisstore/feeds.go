@@ -65,9 +65,11 @@ var doubtPauses = []time.Duration{0, time.Second, 10 * time.Second, arrivalTime}
 
 func newFeeds(cfg Config) *feeds {
 	owners, _ := lru.New[uuid.UUID, uuid.UUID](maxFeedOwners)
+	started := time.Now()
 	d := &feeds{
-		keys: keyspace{cfg.Prefix}, config: cfg, instance: uuid.NewString(), now: time.Now, metrics: newFeedMetrics(),
+		keys: keyspace{cfg.Prefix}, config: cfg, instance: uuid.NewString(), metrics: newFeedMetrics(),
 		active: map[uuid.UUID]*activeFeed{}, owners: owners, doubts: make(chan struct{}, maxDoubts), turns: make(chan struct{}, feedTurns),
+		now: func() time.Time { return started.Add(time.Since(started)) }, // which never goes back
 	}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	return d
@@ -89,7 +91,8 @@ func (d *feeds) begin(work func()) bool {
 	return true
 }
 
-// finish marks what is to be marked, leaves the feeds, and returns after at most finishTime.
+// finish marks what is to be marked, leaves the feeds, and returns after at most finishTime. A feed that it cannot finish, or in
+// which calls may still run, it does not leave: another instance finds that this one has gone.
 func (d *feeds) finish() {
 	d.work.Lock()
 	d.stop()
@@ -101,7 +104,10 @@ func (d *feeds) finish() {
 		if ctx.Err() != nil {
 			return
 		}
-		if d.finishOne(ctx, a) == nil { // else another instance finds that this one has gone
+		switch err := d.finishOne(ctx, a); {
+		case a.unsettled.Load():
+			d.tellEntered(ctx, a)
+		case err == nil && d.client.UnderWay() == 0:
 			_ = d.leave(ctx, a)
 		}
 	}
@@ -109,21 +115,19 @@ func (d *feeds) finish() {
 
 // finishOne does what is left to do for a feed.
 func (d *feeds) finishOne(ctx context.Context, a *activeFeed) error {
-	if len(a.marked) == 0 && !a.unserved {
-		return nil
+	for a.isUnfinished() {
+		if err := d.serveOnce(ctx, a); err != nil && err != errFeedLost {
+			return err
+		}
 	}
-	err := d.flush(ctx, a)
-	if err == nil && a.leading.token != "" {
-		_, err = d.drain(ctx, a)
-	}
-	return err
+	return nil
 }
 
 // before notes that this instance may change an agent, before it does. See redisclient.Watch.
 func (d *feeds) before(_ context.Context, f flow, keys []string) {
 	organization := uuid.UUID(f.Owner)
 	if organization == uuid.Nil {
-		organization = d.ownerOf(d.agentIn(keys), keys)
+		organization, _ = d.ownerOf(d.agentIn(keys), keys)
 	}
 	if organization != uuid.Nil {
 		d.enter(organization)
@@ -142,7 +146,7 @@ func (d *feeds) after(f flow, keys []string, doubtful bool) {
 	}
 	if organization == uuid.Nil {
 		named := slices.Clone(keys)
-		d.begin(func() { d.markUnknown(agent, named) })
+		d.begin(func() { d.markUnknown(agent, named, doubtful) })
 		return
 	}
 	d.mark(organization, agent)
@@ -151,10 +155,27 @@ func (d *feeds) after(f flow, keys []string, doubtful bool) {
 	}
 }
 
-// markUnknown marks an agent whose organization this instance has yet to learn.
-func (d *feeds) markUnknown(agent uuid.UUID, keys []string) {
-	if organization := d.ownerOf(agent, keys); organization != uuid.Nil {
-		d.mark(organization, agent)
+// markUnknown marks an agent whose organization this instance has yet to learn, for which it asks until Redis answers. Beyond
+// maxDoubts it asks once.
+func (d *feeds) markUnknown(agent uuid.UUID, keys []string, doubtful bool) {
+	patience := arrivalTime
+	select {
+	case d.doubts <- struct{}{}:
+		defer func() { <-d.doubts }()
+	default:
+		patience = 0
+	}
+	for began := d.now(); ; {
+		organization, err := d.ownerOf(agent, keys)
+		if organization != uuid.Nil {
+			d.mark(organization, agent)
+			if doubtful {
+				d.markAgain(organization, agent)
+			}
+		}
+		if err == nil || d.now().Sub(began) >= patience || !d.sleep(retryAfter) {
+			return
+		}
 	}
 }
 
@@ -171,6 +192,7 @@ func (d *feeds) markAgain(organization, agent uuid.UUID) {
 		began := d.now()
 		for _, pause := range doubtPauses {
 			if !d.sleep(pause - d.now().Sub(began)) {
+				d.of(organization).unsettled.Store(true)
 				return
 			}
 			d.mark(organization, agent)
@@ -188,31 +210,30 @@ func (d *feeds) agentIn(keys []string) uuid.UUID {
 	return uuid.Nil
 }
 
-// ownerOf returns the agent's organization, uuid.Nil if it has none or Redis does not answer. An organization with its record among the
-// keys is its own.
-func (d *feeds) ownerOf(agent uuid.UUID, keys []string) uuid.UUID {
+// ownerOf returns the agent's organization, uuid.Nil if it has none. An organization with its record among the keys is its own.
+func (d *feeds) ownerOf(agent uuid.UUID, keys []string) (uuid.UUID, error) {
 	if agent == uuid.Nil {
-		return uuid.Nil
+		return uuid.Nil, nil
 	}
 	if organization, known := d.owners.Get(agent); known {
-		return organization
+		return organization, nil
 	}
 	if record := d.keys.organization(agent); slices.Contains(keys, record) {
 		found, err := d.client.Call(d.ctx, unprovenFlow, reads, "exists", record)
 		if err != nil || found != int64(1) {
-			return uuid.Nil
+			return uuid.Nil, err
 		}
 		d.owners.Add(agent, agent)
-		return agent
+		return agent, nil
 	}
 	member, err := d.client.Call(d.ctx, unprovenFlow, reads, "hget", d.keys.agent(agent), "organization")
 	text, _ := member.(string)
 	organization, wrong := uuid.FromBytes([]byte(text))
 	if err != nil || wrong != nil {
-		return uuid.Nil
+		return uuid.Nil, err
 	}
 	d.owners.Add(agent, organization)
-	return organization
+	return organization, nil
 }
 
 // sleep returns false when the store is being closed.

@@ -123,7 +123,7 @@ func TestAChildIsBoundByTheLimitsOfItsAgent(t *testing.T) {
 		own.begin(t, s, own.exchange(t, s).AccessToken, 25)
 		_, err = s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 1})
 		wantAgentLimit(t, "the day is used", err, LimitValuePerDay)
-		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		w.end(t, s, w.session.ID)
 		own.wantToday(t, s, "its parent has ended", 15)
 		w.wantBooks(t, s, w.session.ID, 2, 15, Delegated{})
 		root := NewSession{Agent: limited.ID, MaxActions: 1, MaxValue: 1, Lifetime: time.Minute}

@@ -15,12 +15,12 @@ func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 	t.Parallel()
 	safe := []string{
 		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "Scan", "XLen", "XRangeN", "XRevRangeN", "ZCard", "ZRandMember", // read
-		"ZRange", "ZRangeArgs", "ZRangeArgsWithScores", "ZRangeWithScores", // read
-		"Set",           // of what does not depend on what was there
-		"SetNX",         // of an issuer, which is read after it
-		"ZAdd",          // of a member that is new, with score 0; of what an organization holds, whatever was there
-		"ZRem",          // of a member that is gone for good
-		"Unlink",        // of what is gone for good
+		"ZRange", "ZRangeArgs", "ZRangeArgsWithScores", "ZRangeWithScores", "Exists", "HLen", "HRandField", // read
+		"Set",            // of what does not depend on what was there
+		"SetNX",          // of an issuer, which is read after it
+		"ZAdd",           // of a member that is new, with score 0; of what an organization holds, whatever was there
+		"ZRem",           // of a member that is gone for good
+		"Unlink", "HDel", // of what is gone for good
 		"PExpire", "Do", // of a mark that means nothing; ASKING, and reads
 		"Close", "Pipelined", "Process", "Pipeline", "Exec", "Options", "Len", "PoolStats", // no commands; what is processed is run once
 	}

@@ -587,7 +587,7 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 
 func TestOutcomesAreReplayedAfterRedisForgotTheScripts(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onEachForgetful(t, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			forgetScripts(t, s)

@@ -36,13 +36,13 @@ func TestWhatWasObservedBeforeThereWasABudgetIsReservedWithTheNextTopUp(t *testi
 			t.Errorf("a top-up of a session that has used more than the budget has: %v", err)
 		}
 		w.wantBudget(t, s, 30, 0, 70)
-		must(s.EndSession(t.Context(), w.byKey(), other.ID))(t)
+		w.end(t, s, other.ID)
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, topUp))(t)
 		w.wantBudget(t, s, 80, 0, 20)
 		if _, err := charge(1); err == nil {
 			t.Error("it goes on beyond its limit although a budget counts it")
 		}
-		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		w.end(t, s, w.session.ID)
 		w.wantBudget(t, s, 0, 80, 20)
 	})
 }
@@ -63,7 +63,7 @@ func TestASessionIsTiedToTheBudgetWithAllThatItHasUsed(t *testing.T) {
 		w.wantBudget(t, s, 15, 0, 85)
 		must(s.changeLimits(t.Context(), act, at, topUp))(t) // asks for a grant again
 		w.wantBudget(t, s, 40, 0, 60)
-		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		w.end(t, s, w.session.ID)
 		w.wantBudget(t, s, 0, 40, 60)
 	})
 }

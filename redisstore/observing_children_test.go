@@ -53,7 +53,7 @@ func TestAChildOfASessionThatObservesObservesWithinItsPart(t *testing.T) {
 			t.Errorf("a begin beyond its part: %v", err)
 		}
 		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{5, 50})
-		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		w.end(t, s, w.session.ID)
 		w.wantBooks(t, s, w.session.ID, 5, 36, Delegated{})
 	})
 }
@@ -123,7 +123,7 @@ func TestASessionThatObservesDelegatesWhatItsLimitsWouldRefuse(t *testing.T) {
 		if !errors.As(err, &refused) || refused.Limit != "max_value_usd" {
 			t.Errorf("a top-up of a child after the parent enforces again: %v", err)
 		}
-		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		w.end(t, s, w.session.ID)
 		w.wantBooks(t, s, w.session.ID, 4, 13, Delegated{})
 	})
 }

@@ -75,7 +75,7 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 func TestAScriptThatRedisForgotStillRunsOnce(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
-		onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		onEachForgetful(t, func(t *testing.T, s *Store) {
 			crowd(t, s)
 			wantForgottenScriptsToRunOnce(t, s)
 		})
@@ -102,6 +102,22 @@ func wantForgottenScriptsToRunOnce(t *testing.T, s *Store) {
 	}
 }
 
+// onEachForgetful is onEachRedisAndCluster for tests that call forgetScripts.
+func onEachForgetful(t *testing.T, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	onMiniredis(t, Config{}, test)
+	if testing.Short() {
+		return
+	}
+	for name, server := range map[string]func() (string, error){"redis": forgetfulRedis, "cluster": forgetfulCluster} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, openLeastPrivileged(t, Config{}, server))
+		})
+	}
+}
+
+// forgetScripts makes every server of the store forget all scripts. No other test may share the servers: see onEachForgetful.
 func forgetScripts(t *testing.T, s *Store) {
 	t.Helper()
 	forget := func(ctx context.Context, server *redis.Client) error { return server.ScriptFlush(ctx).Err() }

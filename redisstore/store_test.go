@@ -59,25 +59,30 @@ func stopAtTheEnd(stop func()) {
 	stops = append(stops, stop)
 }
 
-// realRedis and realCluster are started once, by the first test that asks.
+// Servers that many tests share. Each is started once, by the first test that asks. Those of tests that make Redis forget its
+// scripts are their own, because other tests see whether a script was sent once.
 var (
-	realRedis = sync.OnceValues(func() (string, error) {
-		server, err := redisproc.Start(context.Background(), redisproc.Config{})
-		if err != nil {
-			return "", err
-		}
-		stopAtTheEnd(func() { _ = server.Stop() })
-		return server.URL(), nil
-	})
-	realCluster = sync.OnceValues(func() (string, error) {
-		cluster, err := redisproc.StartCluster(context.Background(), 3)
-		if err != nil {
-			return "", err
-		}
-		stopAtTheEnd(func() { _ = cluster.Stop() })
-		return cluster.URL(), nil
-	})
+	realRedis, realCluster           = sync.OnceValues(startRealRedis), sync.OnceValues(startRealCluster)
+	forgetfulRedis, forgetfulCluster = sync.OnceValues(startRealRedis), sync.OnceValues(startRealCluster)
 )
+
+func startRealRedis() (string, error) {
+	server, err := redisproc.Start(context.Background(), redisproc.Config{})
+	if err != nil {
+		return "", err
+	}
+	stopAtTheEnd(func() { _ = server.Stop() })
+	return server.URL(), nil
+}
+
+func startRealCluster() (string, error) {
+	cluster, err := redisproc.StartCluster(context.Background(), 3)
+	if err != nil {
+		return "", err
+	}
+	stopAtTheEnd(func() { _ = cluster.Stop() })
+	return cluster.URL(), nil
+}
 
 var prefixes atomic.Int64
 

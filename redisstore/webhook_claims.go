@@ -74,6 +74,19 @@ func (s *Store) DueDeliveries(ctx context.Context, organization, webhook uuid.UU
 	return d, err
 }
 
+// WebhookSettings returns the settings of a webhook as they are now. Errors: ErrUnknownWebhook.
+func (s *Store) WebhookSettings(ctx context.Context, organization, webhook uuid.UUID) (WebhookSettings, error) {
+	stored, err := s.client.Call(ctx, flow{Owner: organization}, reads, "hget", s.keys.webhooks(organization), string(webhook[:]))
+	if err != nil {
+		return WebhookSettings{}, err
+	}
+	text, found := stored.(string)
+	if !found {
+		return WebhookSettings{}, ErrUnknownWebhook
+	}
+	return parseWebhookSettings(text)
+}
+
 // DeliveryReport is what an instance has done for a webhook since it read its progress.
 type DeliveryReport struct {
 	Webhook  uuid.UUID

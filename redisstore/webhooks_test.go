@@ -307,6 +307,13 @@ func TestNewsThatComesMeanwhileStaysInTheQueue(t *testing.T) {
 		if !due() {
 			t.Error("it is not due after it was forgotten and woken")
 		}
+		mine = postpone(time.Time{}, time.Millisecond)
+		eventually(t, "its time comes", due)
+		wake(0)
+		forget(mine)
+		if !due() {
+			t.Error("news that came late was forgotten")
+		}
 	})
 }
 

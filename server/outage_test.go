@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -84,17 +83,10 @@ func made(t *testing.T, api *client) (tenant, pair) {
 	return w, pair{access, api.on.keyring.FormatRefresh(token.RefreshToken{Agent: id, Family: family, Generation: 1})}
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 func TestWithoutARedisEachEndpointIsUnavailablePromptly(t *testing.T) {
 	t.Parallel()
 	log := &syncBuffer{}
-	api := start(t, setup{redis: fmt.Sprintf("redis://127.0.0.1:%d", freePort(t)), log: log})
+	api := start(t, setup{redis: fmt.Sprintf("redis://127.0.0.1:%d", must(redisproc.FreePort())(t)), log: log})
 	w, tokens := made(t, api)
 	for _, e := range everyEndpoint(w, tokens, uuid.NewString(), uuid.NewString(), uuid.NewString()) {
 		began := time.Now()
@@ -115,7 +107,7 @@ func TestARedisThatStopsAndComesBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a real Redis")
 	}
-	port := freePort(t)
+	port := must(redisproc.FreePort())(t)
 	config := redisproc.Config{Dir: t.TempDir(), Args: []string{"--port", fmt.Sprint(port), "--bind", "127.0.0.1"}}
 	redis := must(redisproc.Start(t.Context(), config))(t)
 	t.Cleanup(func() { _ = redis.Stop() })

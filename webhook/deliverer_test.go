@@ -142,8 +142,14 @@ func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) 
 // deliver runs a deliverer, and returns it and what ends it.
 func (o *organizationWithHooks) deliver(t *testing.T) (d *Deliverer, stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
 	d = New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
+	return d, run(t, d)
+}
+
+// run runs a deliverer until the test ends, or what it returns is called.
+func run(t *testing.T, d *Deliverer) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
 	var under sync.WaitGroup
 	under.Go(func() { d.Run(ctx) })
 	stop = func() {
@@ -151,7 +157,7 @@ func (o *organizationWithHooks) deliver(t *testing.T) (d *Deliverer, stop func()
 		under.Wait()
 	}
 	t.Cleanup(stop)
-	return d, stop
+	return stop
 }
 
 // happen adds events to the feed, as whoever numbers them does.
@@ -251,26 +257,6 @@ func TestAnEventThatIsRefusedDoesNotHoldUpTheOthers(t *testing.T) {
 	r.refuses(func(int64) bool { return false })
 	o.redis.SetTime(at.Add(time.Hour))
 	eventually(t, "the first arrives", func() bool { return r.has(1) })
-}
-
-// A receiver that hangs has a webhook beside it that is told at once.
-func TestAReceiverThatHangsDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	done := make(chan struct{})
-	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
-	t.Cleanup(hanging.Close)
-	t.Cleanup(func() { close(done) })
-	healthy := newReceiver(t)
-	o := newOrganizationWithHooks(t, hanging.URL, healthy.URL)
-	o.deliver(t)
-	for n := range int64(5) {
-		o.happen(t, 1)
-		began := time.Now()
-		eventually(t, "the healthy one is told", func() bool { return healthy.has(n + 1) })
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("event %d took %s", n+1, took)
-		}
-	}
 }
 
 func TestAReceiverThatWasDownForADayGetsAllThatIsKept(t *testing.T) {

@@ -83,6 +83,11 @@ func (c *claimed) quiet() (next time.Duration, quiet bool) {
 	if c.set.IsZero() {
 		return 0, false
 	}
+	for _, w := range c.claim.Webhooks {
+		if c.loops[w.ID] == nil { // it was created meanwhile, and has yet to be told of what woke it
+			return 0, false
+		}
+	}
 	for _, l := range c.loops {
 		since, later := l.idle()
 		if since.IsZero() || !since.After(c.set) {

@@ -12,8 +12,10 @@ const (
 	passSize    = 32  // attempts in a pass
 	feedPage    = 100 // events that are read at once
 	maxUnderWay = 8   // requests to one webhook
-	notKept     = "the event is no longer kept"
-	cannotOpen  = "the secret cannot be decrypted with this key encryption key"
+	// settingsHold is how long after they were read settings are those of a request.
+	settingsHold = 100 * time.Millisecond
+	notKept      = "the event is no longer kept"
+	cannotOpen   = "the secret cannot be decrypted with this key encryption key"
 )
 
 // pass is what a loop does between two reports.
@@ -129,7 +131,6 @@ func (p *pass) takeNew(ctx context.Context, room int) error {
 
 // attemptAll makes the attempts, a few at once. If ctx ends meanwhile, none counts.
 func (p *pass) attemptAll(ctx context.Context) error {
-	secrets, err := open(p.Encryption, p.webhook, p.clock())
 	most := maxUnderWay
 	if p.isFailing() {
 		most = 1
@@ -143,11 +144,7 @@ func (p *pass) attemptAll(ctx context.Context) error {
 		under.Go(func() {
 			defer func() { <-turns }()
 			defer p.recover(p.organization)
-			if err != nil {
-				p.report.Outcomes[i] = p.outcome(a, result{failed: cannotOpen})
-				return
-			}
-			p.report.Outcomes[i] = p.outcome(a, p.attempt(ctx, a, secrets))
+			p.report.Outcomes[i] = p.outcome(a, p.attempt(ctx, a))
 		})
 	}
 	under.Wait()
@@ -157,15 +154,38 @@ func (p *pass) attemptAll(ctx context.Context) error {
 // clock returns the time by Redis's clock.
 func (p *pass) clock() time.Time { return p.now.Add(time.Since(p.began)) }
 
-func (p *pass) attempt(ctx context.Context, a attempt, secrets [][]byte) result {
+func (p *pass) attempt(ctx context.Context, a attempt) result {
 	if a.event == nil {
 		return result{failed: notKept}
+	}
+	w, err := p.webhookNow(ctx)
+	if err != nil {
+		p.endIfDeleted(err) // which ends the pass, so nothing of it counts
+		return result{failed: "the service failed"}
+	}
+	secrets, err := open(p.Encryption, w, p.clock())
+	if err != nil {
+		return result{failed: cannotOpen}
 	}
 	body, err := p.bodyOf(ctx, *a.event)
 	if err != nil {
 		return result{failed: "the event cannot be written"}
 	}
-	return p.sender.send(ctx, request{p.webhook.Settings.URL, a.delivery.ID.String(), body, secrets})
+	return p.sender.send(ctx, request{w.Settings.URL, a.delivery.ID.String(), body, secrets})
+}
+
+// webhookNow returns the webhook with the settings that hold for a request which begins now: earlier requests of the pass may have
+// taken long.
+func (p *pass) webhookNow(ctx context.Context) (redisstore.Webhook, error) {
+	w := p.webhook
+	if time.Since(p.began) < settingsHold {
+		return w, nil
+	}
+	settings, err := p.Store.WebhookSettings(ctx, p.organization, w.ID)
+	if err == nil {
+		w.Settings = settings
+	}
+	return w, err
 }
 
 // outcome returns a delivery after an attempt.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -42,7 +43,7 @@ func startService(t *testing.T) *service {
 	s.redis, err = redisproc.Start(t.Context(), redisproc.Config{Dir: filepath.Join(dir, "redis")})
 	s.must(err)
 	t.Cleanup(func() { _ = s.redis.Stop() })
-	running := serviceproc.Run(t, "--redis-url", s.redis.URL(), "--metrics-listen", "127.0.0.1:0", "--refresh-grace", "0s")
+	running := serviceproc.Run(t, "--redis-url", s.redis.URL(), "--metrics-listen", "127.0.0.1:0", "--refresh-grace", "0s", "--webhook-allow-private")
 	s.url = running.URL
 	s.metrics = metricsAt.FindStringSubmatch(running.Output())[1]
 	s.client, err = client.New(s.url, client.Options{MaxAttempts: 1})
@@ -54,6 +55,10 @@ func startService(t *testing.T) *service {
 	s.agent, err = s.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout", Scopes: []string{"read", "transactions:rollback"}})
 	s.must(err)
 	s.acts = s.client.Agent(s.agent.ID, string(s.agent.Secret))
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(receiver.Close)
+	_, err = s.organization.CreateWebhook(t.Context(), client.WebhookParams{URL: receiver.URL})
+	s.must(err)
 	return s
 }
 

@@ -110,7 +110,7 @@ func read(t *testing.T, file string) string {
 var filled = strings.NewReplacer("$__rate_interval", "2m", "$instance", ".*", "$job", ".*")
 
 // mayBe0 are the series that the test does not produce, or only for a moment.
-var mayBe0 = []string{"panics", "stale", "timeout", "stalled", "{{queue}} waiting", "{{queue}} in flight"}
+var mayBe0 = []string{"panics", "lost", "missed", "stale", "timeout", "stalled", "{{queue}} waiting", "{{queue}} in flight"}
 
 // query is a query of the dashboard.
 type query struct{ panel, expr, legend string }

@@ -79,7 +79,7 @@ type Service struct {
 	*Process
 }
 
-var listening = regexp.MustCompile(`listening url=(https?://\S+)`)
+var listening = regexp.MustCompile(`listening(?: url=|","url":")(https?://[^\s"]+)`)
 
 // Launch starts a service that keeps its data in dir and listens on a free port. The arguments are further flags. Stop it
 // after use.

@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// hookLoad is the size of BenchmarkDeadReceivers.
+type hookLoad struct {
+	organizations, healthy, others int // receivers of each organization: those that are measured, and those that are dead or not
+	perSecond                      int // events, over all organizations
+	settle, span                   time.Duration
+	rounds                         int
+}
+
+// A hundred receivers, of which ten are dead in every second round.
+var fullHookLoad = hookLoad{
+	organizations: 5, healthy: 18, others: 2, perSecond: 20,
+	settle: 2 * time.Second, span: 10 * time.Second, rounds: 5,
+}
+
+// BenchmarkDeadReceivers measures how long events take to the healthy of a hundred receivers, while ten are dead and while none is.
+func BenchmarkDeadReceivers(b *testing.B) {
+	onlyLong(b)
+	reportAll(b, besideDeadReceivers(b, fullHookLoad))
+}
+
+// besideDeadReceivers alternates rounds in which the others hang with rounds in which they answer.
+func besideDeadReceivers(tb testing.TB, load hookLoad) map[string]float64 {
+	tb.Helper()
+	h := newHooks(tb, load)
+	h.round(tb, false) // warms up
+	var all, dead, ratios []float64
+	for range load.rounds {
+		without, with := h.round(tb, false), h.round(tb, true)
+		ratios = append(ratios, quantile(0.99, with)/quantile(0.99, without))
+		all, dead = append(all, without...), append(dead, with...)
+		if testing.Verbose() {
+			tb.Logf("p99 %.0f ms with dead receivers, %.0f ms without", quantile(0.99, with), quantile(0.99, without))
+		}
+	}
+	return map[string]float64{
+		"p99-x-none-dead": quantile(0.99, dead) / quantile(0.99, all), "median-p99-x-none-dead": median(ratios),
+		"p50-x-none-dead": median(dead) / median(all), "p99-ms": quantile(0.99, dead), "none-dead-p99-ms": quantile(0.99, all),
+		"deliveries/round": float64(len(dead)) / float64(load.rounds),
+	}
+}
+
+// hooks are organizations of a program with their receivers, which are in this process.
+type hooks struct {
+	hookLoad
+	service   *service
+	keys      []string
+	receiver  *httptest.Server
+	mu        sync.Mutex
+	latencies []float64 // in ms, of the healthy receivers in this round
+	otherGot  atomic.Int64
+}
+
+func newHooks(tb testing.TB, load hookLoad) *hooks {
+	tb.Helper()
+	h := &hooks{hookLoad: load, service: startProgram(tb, "REMIT_WEBHOOK_ALLOW_PRIVATE=true")}
+	h.receiver = httptest.NewServer(http.HandlerFunc(h.receive))
+	tb.Cleanup(h.receiver.Close)
+	for range load.organizations {
+		key := h.service.askAs(tb, "", "/v1/organizations", `{"name":"hooks"}`).Key
+		h.keys = append(h.keys, key)
+		for range load.healthy {
+			h.hook(tb, key, "/healthy")
+		}
+	}
+	return h
+}
+
+// hook creates a webhook for new agents.
+func (h *hooks) hook(tb testing.TB, key, path string) uuid.UUID {
+	tb.Helper()
+	return h.service.askAs(tb, key, "/v1/webhooks", fmt.Sprintf(`{"url":%q,"types":["agent.created"]}`, h.receiver.URL+path)).ID
+}
+
+// receive notes how long after its change an event came to a healthy receiver. A dead one answers nothing.
+func (h *hooks) receive(_ http.ResponseWriter, r *http.Request) {
+	var event struct {
+		At time.Time `json:"timestamp"` // by the clock of Redis, which is this machine's, to the millisecond
+	}
+	err := json.NewDecoder(r.Body).Decode(&event)
+	switch {
+	case r.URL.Path == "/dead":
+		h.otherGot.Add(1)
+		<-r.Context().Done()
+	case r.URL.Path == "/alive":
+		h.otherGot.Add(1)
+	case err == nil:
+		took := float64(time.Since(event.At)) / float64(time.Millisecond)
+		h.mu.Lock()
+		h.latencies = append(h.latencies, took)
+		h.mu.Unlock()
+	}
+}
+
+// round makes changes for the span, and returns the latencies in ms when every healthy receiver has been told of all.
+func (h *hooks) round(tb testing.TB, dead bool) []float64 {
+	tb.Helper()
+	path := "/alive"
+	if dead {
+		path = "/dead"
+	}
+	h.otherGot.Store(0)
+	remove := h.addOthers(tb, path)
+	defer remove()
+	time.Sleep(h.settle) // until all organizations rest, and then know of the others
+	h.taken()
+	changes := int(float64(h.perSecond) * h.span.Seconds())
+	for began, n := time.Now(), 0; n < changes; n++ {
+		time.Sleep(time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(h.perSecond))))
+		h.service.askAs(tb, h.keys[n%len(h.keys)], "/v1/agents", `{"name":"bench","scopes":[]}`)
+	}
+	var latencies []float64
+	for deadline := time.Now().Add(time.Minute); len(latencies) < changes*h.healthy; latencies = append(latencies, h.taken()...) {
+		if time.Now().After(deadline) {
+			tb.Fatalf("%d of %d deliveries came", len(latencies), changes*h.healthy)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if h.otherGot.Load() == 0 {
+		tb.Fatal("the other receivers were asked for nothing")
+	}
+	return latencies
+}
+
+// taken returns the latencies since it was called last.
+func (h *hooks) taken() []float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	taken := h.latencies
+	h.latencies = nil
+	return taken
+}
+
+// addOthers creates the other webhooks, and returns what deletes them.
+func (h *hooks) addOthers(tb testing.TB, path string) (remove func()) {
+	tb.Helper()
+	created := map[uuid.UUID]string{}
+	for _, key := range h.keys {
+		for range h.others {
+			created[h.hook(tb, key, path)] = key
+		}
+	}
+	return func() {
+		for id, key := range created {
+			request, _ := http.NewRequest(http.MethodDelete, "http://"+h.service.addr+"/v1/webhooks/"+id.String(), http.NoBody)
+			request.Header.Set("X-API-Key", key)
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			if response.Body.Close(); response.StatusCode != http.StatusNoContent {
+				tb.Errorf("a webhook is deleted with %d", response.StatusCode)
+			}
+		}
+	}
+}
+
+// TestDeadReceiversAreMeasured keeps the benchmark working. Durations mean nothing here.
+func TestDeadReceiversAreMeasured(t *testing.T) {
+	t.Parallel()
+	got := besideDeadReceivers(t, hookLoad{organizations: 2, healthy: 3, others: 1, perSecond: 40, span: 250 * time.Millisecond, rounds: 1})
+	if got["deliveries/round"] != 30 || got["p99-ms"] <= 0 || got["p99-x-none-dead"] <= 0 {
+		t.Errorf("measured %v", got)
+	}
+}

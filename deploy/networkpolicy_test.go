@@ -1,0 +1,104 @@
+package deploy
+
+import (
+	"net/netip"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// egress is what the tests read of a rule.
+type egress struct {
+	To []struct {
+		IPBlock *struct {
+			CIDR   netip.Prefix
+			Except []netip.Prefix
+		} `json:"ipBlock"`
+	}
+	Ports []struct{ Port any }
+}
+
+// allows says whether the rule lets an address be reached.
+func (e egress) allows(address netip.Addr) bool {
+	for _, to := range e.To {
+		if to.IPBlock == nil || !to.IPBlock.CIDR.Contains(address) {
+			continue
+		}
+		excepted := false
+		for _, network := range to.IPBlock.Except {
+			excepted = excepted || network.Contains(address)
+		}
+		if !excepted {
+			return true
+		}
+	}
+	return false
+}
+
+// egressOf returns the egress of the policy, after what begins with the comment is uncommented; "" for nothing.
+func egressOf(t *testing.T, comment string) []egress {
+	t.Helper()
+	file, err := os.ReadFile("kubernetes/networkpolicy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(file)
+	if comment != "" {
+		before, after, found := strings.Cut(text, "    # "+comment)
+		rule := regexp.MustCompile(`(?m)^    # (- to:\n(?:    #   .*\n)+)`).FindStringSubmatchIndex(after)
+		if !found || rule == nil {
+			t.Fatalf("the policy has no rule %q", comment)
+		}
+		text = before + "    # " + comment + after[:rule[0]] + strings.ReplaceAll(after[rule[0]:rule[1]], "    # ", "    ") + after[rule[1]:]
+	}
+	var policy struct{ Spec struct{ Egress []egress } }
+	if err := yaml.Unmarshal([]byte(text), &policy); err != nil {
+		t.Fatal(err)
+	}
+	return policy.Spec.Egress
+}
+
+// Pods reach no receiver of webhooks as the policy stands. The rule for receivers lets them reach public addresses by https, and
+// neither private networks nor the metadata of a cloud.
+func TestReceiversAreReachedOnlyWhereThatIsAllowed(t *testing.T) {
+	t.Parallel()
+	public := []string{"1.1.1.1", "8.8.8.8", "198.20.0.1", "2606:4700::1111", "2a00:1450::1"}
+	private := []string{
+		"10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.168.1.1", "198.18.0.1", "224.0.0.1",
+		"255.255.255.255", "0.0.0.0", "::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "fd00:ec2::254", "fe80::1", "ff02::1",
+	}
+	standing := egressOf(t, "")
+	for _, rule := range standing {
+		for _, address := range append(public, private...) {
+			if rule.allows(netip.MustParseAddr(address)) {
+				t.Errorf("without the rule for webhooks, %s can be reached", address)
+			}
+		}
+		for _, port := range rule.Ports {
+			if port.Port == 443.0 || len(rule.Ports) == 0 {
+				t.Error("without the rule for webhooks, https can be reached")
+			}
+		}
+	}
+	opened := egressOf(t, "For webhooks:")
+	if len(opened) != len(standing)+1 {
+		t.Fatalf("%d rules, want one more than %d", len(opened), len(standing))
+	}
+	rule := opened[len(opened)-1]
+	if len(rule.Ports) != 1 || rule.Ports[0].Port != 443.0 {
+		t.Errorf("the rule for webhooks has the ports %v", rule.Ports)
+	}
+	for _, address := range public {
+		if !rule.allows(netip.MustParseAddr(address)) {
+			t.Errorf("with the rule for webhooks, %s cannot be reached", address)
+		}
+	}
+	for _, address := range private {
+		if rule.allows(netip.MustParseAddr(address)) {
+			t.Errorf("with the rule for webhooks, %s can be reached", address)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// rested waits until the feed has all events, and its leader has looked at all agents and rests.
+func (w tenant) rested(t *testing.T, s *Store) {
+	t.Helper()
+	wantFed(t, s, w.key, w.agent.ID)
+	eventually(t, "the leader rests", func() bool {
+		head := must(peek(t, s).HGetAll(t.Context(), s.keys.feedHead(w.key.Organization)).Result())(t)
+		return head["s"] != "" && head["u"] == "0"
+	})
+}
+
+// What an instance had marked is lost by a failover, and the event is not: the instance finds that Redis knows less of it.
+func TestAnInstanceFindsThatAFailoverLostItsMarks(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		w.rested(t, s)
+		must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // the mark is lost
+		instances := s.keys.feedInstances(w.key.Organization)
+		for _, entry := range must(peek(t, s).ZRangeWithScores(t.Context(), instances, 0, -1).Result())(t) {
+			entry.Score -= 1000 // and what the instance told since
+			if err := peek(t, s).ZAdd(t.Context(), instances, entry).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantFed(t, s, w.key, w.agent.ID)
+	})
+}
+
+func TestAFeedGoesOnThoughRedissClockWentBack(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time){
+		"a leader that is dead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
+			p.HSet(ctx, s.keys.feedHead(o), "t", 1_000_000, "u", ahead.UnixMilli(), "s", 0)
+		},
+		"an instance that is dead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
+			p.ZAdd(ctx, s.keys.feedInstances(o), redis.Z{Score: float64(ahead.UnixMilli()), Member: "dead"})
+		},
+		"a look": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
+			p.HSet(ctx, s.keys.feedHead(o), "s", ahead.UnixMilli())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 1})
+				w.rested(t, s)
+				must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // unmarked
+				if _, err := peek(t, s).Pipelined(t.Context(), func(p redis.Pipeliner) error {
+					leave(t.Context(), p, s, w.key.Organization, time.Now().Add(time.Hour))
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				wantFed(t, s, w.key, w.agent.ID)
+				eventually(t, "the dead instance is forgotten", func() bool {
+					return errors.Is(peek(t, s).ZScore(t.Context(), s.keys.feedInstances(w.key.Organization), "dead").Err(), redis.Nil)
+				})
+			})
+		})
+	}
+}
+
+// stopping opens another instance, which may change the tenant's agents, has it do something, and closes it. It returns whether the
+// instance has left the feed.
+func (w tenant) stopping(t *testing.T, s *Store, do func(second *Store)) (left bool) {
+	t.Helper()
+	second := must(Open(s.config))(t)
+	second.feeds.enter(w.key.Organization)
+	do(second)
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return errors.Is(peek(t, s).ZScore(t.Context(), s.keys.feedInstances(w.key.Organization), second.feeds.instance).Err(), redis.Nil)
+}
+
+func TestAnInstanceThatStopsMarksAllThatItHasChanged(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		wantFed(t, s, w.key, w.agent.ID)
+		release := holdFeed(t, s, w.key.Organization)
+		defer release()
+		const changed = maxMarks + 10
+		left := w.stopping(t, s, func(second *Store) {
+			a := second.feeds.of(w.key.Organization)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			for range changed {
+				a.marked[NewRootID()] = struct{}{}
+			}
+		})
+		marked := must(peek(t, s).ZCard(t.Context(), s.keys.feedMarked(w.key.Organization)).Result())(t)
+		if left && marked < changed {
+			t.Errorf("it has left, and marked %d agents of %d", marked, changed)
+		}
+	})
+}
+
+func TestAnInstanceThatStopsDoesNotLeaveWhereCallsMayStillRun(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		f, keys := flow{Owner: w.key.Organization}, []string{s.keys.events(w.agent.ID)}
+		for name, test := range map[string]struct {
+			do   func(second *Store)
+			left bool
+		}{
+			"none":             {func(*Store) {}, true},
+			"one that ended":   {func(second *Store) { second.feeds.after(f, keys, false) }, true},
+			"one that is lost": {func(second *Store) { second.feeds.after(f, keys, true) }, false},
+		} {
+			if left := w.stopping(t, s, test.do); left != test.left {
+				t.Errorf("%s: left %t", name, left)
+			}
+		}
+	})
+}
+
+// An agent whose organization cannot be asked for at once is marked once it can.
+func TestAnAgentIsMarkedWhenItsOrganizationIsKnown(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		w.rested(t, s)
+		before := withoutFeeds(t, s)
+		must(before.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		s.feeds.owners.Purge()
+		record := s.keys.agent(w.agent.ID)
+		if err := peek(t, s).Rename(t.Context(), record, "elsewhere").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := peek(t, s).Set(t.Context(), record, "no hash", 0).Err(); err != nil { // HGET fails
+			t.Fatal(err)
+		}
+		s.feeds.after(flow{}, []string{s.keys.events(w.agent.ID)}, false)
+		time.Sleep(2 * retryAfter)
+		if err := peek(t, s).Rename(t.Context(), "elsewhere", record).Err(); err != nil {
+			t.Fatal(err)
+		}
+		wantFed(t, s, w.key, w.agent.ID)
+	})
+}
+
+// slow holds every pipeline back until its caller gives up.
+type slow struct{ waited chan time.Duration }
+
+func (h slow) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (h slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (h slow) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		began := time.Now()
+		<-ctx.Done()
+		h.waited <- time.Since(began)
+		for _, c := range commands {
+			c.SetErr(ctx.Err())
+		}
+		return ctx.Err()
+	}
+}
+
+// A server that does not answer must leave the leader the time to append what others did.
+func TestReadingTrailsCostsNoLease(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		second := must(Open(s.config))(t)
+		t.Cleanup(func() { _ = second.Close() })
+		h := slow{make(chan time.Duration, 1)}
+		second.client.Redis().AddHook(h)
+		trail := &taken{name: w.agent.ID.String()}
+		second.feeds.readTrails(t.Context(), w.key.Organization, []*taken{trail})
+		if waited := <-h.waited; waited > leaseTime*2/3 || trail.failed == nil {
+			t.Errorf("it waited %s, and failed with %v", waited, trail.failed)
+		}
+	})
+}
+
+func TestADeletedOrganizationHasNoFeedAgain(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		wantFed(t, s, w.key, w.agent.ID)
+		if err := remove(t, s, w.key.Organization); err != nil {
+			t.Fatal(err)
+		}
+		o := w.key.Organization
+		a := s.feeds.of(o)
+		a.entered.Store(0)
+		s.feeds.enter(o)
+		s.feeds.mark(o, w.agent.ID)
+		a.used.Store(s.feeds.now().Add(-idleFor).UnixNano())
+		eventually(t, "the instance has left", func() bool {
+			return len(s.feeds.all()) == 0 && peek(t, s).ZCard(t.Context(), s.keys.feeds()).Val() == 0
+		})
+		if kept := keysKept(t, s); len(kept) != 0 {
+			t.Errorf("left are %q", kept)
+		}
+	})
+}
+
+func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		gone := []uuid.UUID{putAgentOf(t, s, w.key), putAgentOf(t, s, w.key)}
+		wantFed(t, s, w.key, w.agent.ID, gone[0], gone[1])
+		o, ctx := w.key.Organization, t.Context()
+		for _, agent := range gone { // its time is over
+			for _, key := range []string{s.keys.agent(agent), s.keys.events(agent)} {
+				must(peek(t, s).Del(ctx, key).Result())(t)
+			}
+			must(peek(t, s).ZRem(ctx, s.keys.organizationAgents(o), members{}.of(agent)).Result())(t)
+		}
+		must(peek(t, s).HDel(ctx, s.keys.feedHead(o), "s").Result())(t) // the next leader looks at all agents
+		must(s.SuspendAgent(ctx, w.key, w.agent.ID, "checking"))(t)
+		eventually(t, "their cursors are gone", func() bool {
+			left := must(peek(t, s).HKeys(ctx, s.keys.feedCursors(o)).Result())(t)
+			return slices.Equal(left, []string{w.agent.ID.String()})
+		})
+	})
+}
+
+// An event that cannot be written keeps back none of those after it.
+func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
+	t.Parallel()
+	failing := withFeeds
+	failing.RenderEvent = func(e OrganizationEvent) ([]byte, error) {
+		if e.Event.Type == "agent.suspended" {
+			return nil, errors.New("no JSON")
+		}
+		return renderEvent(e)
+	}
+	onEachRedis(t, failing, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		wantFed(t, s, w.key, w.agent.ID)
+		var types []string
+		for _, e := range feedOf(t, s, w.key) {
+			types = append(types, e.Type)
+		}
+		if !slices.Contains(types, EventsLost) || slices.Contains(types, "agent.suspended") || types[len(types)-1] != "agent.resumed" {
+			t.Error(types)
+		}
+	})
+}
+
+// A leader that panics gives its turn back.
+func TestAPanicCostsNoOtherFeedItsTurn(t *testing.T) {
+	t.Parallel()
+	panicking := withFeeds
+	panicking.RenderEvent = func(OrganizationEvent) ([]byte, error) { panic("a fault of the program") }
+	onMiniredis(t, panicking, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		marked := func() bool {
+			return must(peek(t, s).ZCard(t.Context(), s.keys.feedTaken(w.key.Organization)).Result())(t) > 0
+		}
+		eventually(t, "the leader has panicked", func() bool { return marked() && !s.feeds.isServing(w.key.Organization) })
+		if n := len(s.feeds.turns); n != 0 {
+			t.Errorf("%d turns are gone", n)
+		}
+	})
+}
+
+func TestEventsAreLostOnlyBetweenTheCursorAndTheRest(t *testing.T) {
+	t.Parallel()
+	for next, lost := range map[string]bool{"5-2": false, "5-3": false, "5-4": true, "6-0": true} {
+		trail := &taken{cursor: "5-2"}
+		trail.take([]redis.XMessage{{ID: next}, {ID: "7-0"}})
+		if trail.lost != lost {
+			t.Error(fmt.Sprint("when the trail begins at ", next, ": lost ", trail.lost))
+		}
+	}
+}

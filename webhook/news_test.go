@@ -1,0 +1,86 @@
+package webhook
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remit/redisstore"
+)
+
+// A webhook that was created after its siblings began is told of what happened before the organization leaves the queue.
+func TestAWebhookThatHasYetToBeginKeepsTheQueue(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	o := newOrganizationWithHooks(t, r.URL)
+	d := New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
+	claim, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, d.holder, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClaimed(d, claim)
+	o.hook(t, r.URL) // and then the event, whose waking the claim's next entry covers
+	o.happen(t, 1)
+	if settled, err := c.settle(t.Context()); settled || err != nil {
+		t.Fatalf("settled %t: %v", settled, err)
+	}
+	c.follow(t.Context())
+	eventually(t, "the first webhook rests", func() bool {
+		_, quiet := c.quiet()
+		return quiet
+	})
+	if c.claim, err = o.store.ClaimWebhooks(t.Context(), o.key.Organization, d.holder, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if settled, err := c.settle(t.Context()); settled || err != nil {
+		t.Errorf("the organization leaves the queue: %v", err)
+	}
+}
+
+// What an organization decides about a webhook counts for every request that begins later, also of those that are under way.
+func TestRequestsThatBeginAfterAChangeFollowIt(t *testing.T) {
+	t.Parallel()
+	later := newReceiver(t)
+	for name, change := range map[string]func(t *testing.T, o *organizationWithHooks) error{
+		"another URL": func(t *testing.T, o *organizationWithHooks) error {
+			_, err := o.store.ChangeWebhook(t.Context(), o.key, o.hooks[0].ID, nil, func(settings *redisstore.WebhookSettings) error {
+				settings.URL = later.URL
+				return nil
+			})
+			return err
+		},
+		"a deletion": func(t *testing.T, o *organizationWithHooks) error {
+			return o.store.DeleteWebhook(t.Context(), o.key, o.hooks[0].ID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			goOn := make(chan struct{})
+			first := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				asked.Add(1)
+				<-goOn
+			}))
+			t.Cleanup(first.Close)
+			o := newOrganizationWithHooks(t, first.URL)
+			o.grow(t, passSize)
+			o.deliver(t)
+			o.happen(t, 0)
+			eventually(t, "requests are under way", func() bool { return asked.Load() == maxUnderWay })
+			time.Sleep(settingsHold)
+			if err := change(t, o); err != nil {
+				t.Fatal(err)
+			}
+			close(goOn)
+			eventually(t, "nothing is left to do", func() bool { return o.isQueueEmpty(t) })
+			if n := asked.Load(); n > maxUnderWay {
+				t.Errorf("%d requests went to the first URL, of which %d had begun before", n, maxUnderWay)
+			}
+		})
+	}
+}
