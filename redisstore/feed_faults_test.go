@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 )
 
 // rested waits until the feed has all events, and its leader has looked at all agents and rests.
@@ -285,4 +286,21 @@ func TestEventsAreLostOnlyBetweenTheCursorAndTheRest(t *testing.T) {
 			t.Error(fmt.Sprint("when the trail begins at ", next, ": lost ", trail.lost))
 		}
 	}
+}
+
+// A leader forgets that webhooks are to be woken once a replica has it, where writes are confirmed so.
+func TestALeaderWakesWebhooksSoThatNoFailoverLosesIt(t *testing.T) {
+	t.Parallel()
+	onEachPair(t, func(t *testing.T, p *redistest.Pair, _ func(*testing.T, *Store)) {
+		s := pairStore(t, p, Replicated)
+		d := newFeeds(s.config)
+		d.client = s.client
+		a := &activeFeed{organization: NewRootID(), leading: leading{wake: "5"}}
+		resume := p.SuspendReplica(t)
+		if err := d.wakeWebhooks(t.Context(), a); err == nil || a.leading.wake != "5" {
+			t.Errorf("without a replica it has woken them: %v", err)
+		}
+		resume()
+		eventually(t, "it has woken them", func() bool { return d.wakeWebhooks(t.Context(), a) == nil && a.leading.woken == "5" })
+	})
 }

@@ -12,6 +12,9 @@ var (
 	wakeWebhooks     = newScript("wake_webhooks", bestEffort)
 	postponeWebhooks = newScript("postpone_webhooks", bestEffort)
 	listDueWebhooks  = newScript("list_due_webhooks", reads)
+	// wakeForGood is what the leader of a feed runs before it has Redis forget that the webhooks are to be woken. The queue may be on
+	// another server, whose failover must not lose it.
+	wakeForGood = newScript("wake_webhooks", writes)
 )
 
 // WakeWebhooks has an organization's webhooks looked at within so long. It may be called too often.
@@ -29,7 +32,7 @@ func (d *feeds) wakeWebhooks(ctx context.Context, a *activeFeed) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wakeTime)
 	defer cancel()
-	if _, err := d.client.Run(ctx, ownFlow, wakeWebhooks, []string{d.keys.webhookQueue()}, a.organization, 0); err != nil {
+	if _, err := d.client.Run(ctx, ownFlow, wakeForGood, []string{d.keys.webhookQueue()}, a.organization, 0); err != nil {
 		return err
 	}
 	l.wake, l.woken = "", l.wake

@@ -36,10 +36,8 @@ func (s *Server) listOrganizationEvents(ctx *fasthttp.RequestCtx) error {
 	}
 	page, err := s.scanFeed(requestContext(ctx), key, query)
 	if err == nil && len(page.events) == 0 && !page.more && query.wait > 0 && !ctx.IsHead() {
-		if err = s.awaitFeed(ctx, key, page.after, query.wait); err == nil {
-			query.after = page.after
-			page, err = s.scanFeed(requestContext(ctx), key, query)
-		}
+		query.after = page.after
+		page, err = s.awaitFeed(ctx, key, query)
 	}
 	if err != nil {
 		return err
@@ -87,16 +85,28 @@ func (s *Server) scanFeed(ctx context.Context, key redisstore.APIKey, q feedQuer
 	return page, nil
 }
 
-func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, after int64, patience time.Duration) error {
+// awaitFeed waits for events that the query wants, and returns a page of them, or after query.wait an empty one.
+func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) (feedPage, error) {
 	slot, err := s.waiters.acquire(key.Organization, s.waiterAddress(ctx))
 	if err != nil {
-		return err
+		return feedPage{}, err
 	}
 	defer slot.release()
-	return s.awaitFeedFor(slot.ctx, key, after, patience)
+	wanted, cancel := context.WithTimeout(slot.ctx, q.wait)
+	defer cancel()
+	for {
+		if err := s.awaitFeedFor(wanted, key, q.after, q.wait); err != nil && wanted.Err() == nil {
+			return feedPage{}, err
+		}
+		page, err := s.scanFeed(requestContext(ctx), key, q)
+		if err != nil || len(page.events) > 0 || page.more || wanted.Err() != nil {
+			return page, err
+		}
+		q.after = page.after
+	}
 }
 
-// awaitFeedFor is awaitFeed for a request that holds a slot already. It ends with ctx.
+// awaitFeedFor waits for any event, of a request that holds a slot. It ends with ctx.
 func (s *Server) awaitFeedFor(ctx context.Context, key redisstore.APIKey, after int64, patience time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"remit/internal/redistest"
@@ -123,6 +124,27 @@ func TestAStreamOfAnOrganizationGoesOnAfterItsLastEvent(t *testing.T) {
 		w.post("/v1/agents/"+w.agent.id+"/suspend", nil, asKey(w.key)).is(200)
 		if f := must(s.next())(t); f.id != "2" || f.event != "agent.suspended" {
 			t.Errorf("%+v", f)
+		}
+	})
+}
+
+// A wait for some types goes on when others come.
+func TestAWaitIsForTheTypesThatAreWanted(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		w.awaitOrganizationEvents(1)
+		came := make(chan []orgEvent, 1)
+		go func() {
+			defer close(came)
+			came <- w.organizationEvents("?after=1&wait=20&types=agent.resumed")
+		}()
+		w.post("/v1/agents/"+w.agent.id+"/suspend", nil, asKey(w.key)).is(200)
+		w.awaitOrganizationEvents(2)
+		time.Sleep(time.Second) // longer than the wait takes to see it
+		w.post("/v1/agents/"+w.agent.id+"/resume", nil, asKey(w.key)).is(200)
+		if events := <-came; len(events) != 1 || events[0].Type != "agent.resumed" {
+			t.Errorf("%+v", events)
 		}
 	})
 }
