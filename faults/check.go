@@ -43,6 +43,7 @@ func Check(calls []Call, stored Stored) []Violation {
 		checkRefreshes(calls),
 		checkLive(stored.Live),
 		checkAnswers(calls),
+		checkUsage(stored),
 	)
 }
 

@@ -153,13 +153,23 @@ func TestCheckFindsEachViolation(t *testing.T) {
 		{"no answer", []Call{{Kind: End, Outcome: Unknown}}, Stored{}, nil},
 	} {
 		var got []Rule
-		for _, v := range Check(tc.calls, tc.stored) {
+		for _, v := range Check(tc.calls, withUsage(tc.stored)) {
 			got = append(got, v.Rule)
 		}
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
+}
+
+// withUsage gives each session the usage that it shows.
+func withUsage(s Stored) Stored {
+	s.Usage = map[string]Used{}
+	for id, session := range s.Sessions {
+		s.Usage[id] = Used{Actions: session.Actions, Value: session.Used}
+	}
+	s.ByType = s.Usage
+	return s
 }
 
 func withSession(s Stored, change func(*Session)) Stored {

@@ -19,7 +19,7 @@ func TestAViolationOfASessionShowsItsCalls(t *testing.T) {
 	}
 	all := stored(9)
 	all.Sessions["another"] = stored(1).Sessions["s"]
-	found := Check(calls, all)
+	found := Check(calls, withUsage(all))
 	if len(found) != 2 || !strings.HasPrefix(found[0].Detail, "9 actions are stored, at most 2 ") {
 		t.Fatalf("violations %v", found)
 	}

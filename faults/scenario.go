@@ -188,7 +188,7 @@ func (s *Scenario) Violations() []Violation {
 	if err != nil {
 		out = append(out, violationOf(RuleUnread, "what is stored", "%v", err))
 	} else {
-		out = append(append(out, Check(s.History.Calls(), stored)...), checkUsage(stored)...)
+		out = append(out, Check(s.History.Calls(), stored)...)
 	}
 	for _, took := range s.recovery {
 		if took > RecoveryLimit {

@@ -68,3 +68,29 @@ func (s *fakeService) actMany(w http.ResponseWriter, r *http.Request) {
 	}
 	answer(w, http.StatusOK, "[%s]", strings.Join(answers, ","))
 }
+
+func (s *fakeService) usageOfSession(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.sessions[r.PathValue("id")]
+	used := it.used.plus(it.lies)
+	s.reads++
+	if s.fault == typesLose && s.reads%faultEvery == 0 {
+		used.value--
+	}
+	answer(w, http.StatusOK, `[{"action_type":"some","action_count":%d,"value_usd":0},{"action_type":null,"action_count":0,"value_usd":%s}]`,
+		used.count, used.value)
+}
+
+func (s *fakeService) usageOfAll(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var used charge
+	for _, it := range s.sessions {
+		used = used.plus(it.used).plus(it.lies)
+	}
+	if s.fault == reportsLose {
+		used.count--
+	}
+	answer(w, http.StatusOK, `[{"day":"2026-01-02","action_type":null,"action_count":%d,"value_usd":%s}]`, used.count, used.value)
+}

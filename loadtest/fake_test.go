@@ -59,6 +59,8 @@ const (
 	budgetTakesTwice           // a root's usage is added to the budget twice, occasionally
 	suspendsAlone              // a suspension does not reach descendants
 	staysSuspended             // a resumption is forgotten, occasionally
+	typesLose                  // a session's usage lacks a micro-dollar, occasionally
+	reportsLose                // the organization's usage lacks an action
 
 	// The remaining faults break no rule: they only make outcomes unknown, and totals must still reconcile.
 	failsAfterCharge // charges, then answers 503, occasionally
@@ -84,6 +86,7 @@ type fakeService struct {
 	closes    int // of sessions
 	turns     int // suspensions and resumptions
 	changes   int // by agents
+	reads     int // of usage
 
 	keys     sync.Mutex
 	outcomes map[string]*httptest.ResponseRecorder // by idempotency key
@@ -124,6 +127,8 @@ func startFake(t *testing.T, f fault) string {
 	mux.HandleFunc("GET /v1/sessions/{id}", s.read)
 	mux.HandleFunc("PATCH /v1/sessions/{id}", s.topUp)
 	mux.HandleFunc("GET /v1/sessions/{id}/tree", s.tree)
+	mux.HandleFunc("GET /v1/sessions/{id}/usage", s.usageOfSession)
+	mux.HandleFunc("GET /v1/usage", s.usageOfAll)
 	mux.HandleFunc("PUT /v1/budget", s.putBudget)
 	mux.HandleFunc("GET /v1/budget", s.getBudget)
 	mux.HandleFunc("POST /v1/sessions/{id}/end", s.end)

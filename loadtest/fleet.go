@@ -22,6 +22,7 @@ type fleet struct {
 	agents   []*agent
 	sessions []*session
 	started  startedSessions
+	shown    shown
 	unsent   int64        // actions that were due, but never sent
 	local    atomic.Int64 // actions that a lease decided without a request
 

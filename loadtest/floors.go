@@ -127,7 +127,8 @@ func (s *script) populate(ctx context.Context, remit *client.Client) error {
 	if err := s.redis.HSet(ctx, s.keys[0], "organization", s.args[0]).Err(); err != nil {
 		return err
 	}
-	return s.redis.HSet(ctx, s.keys[1], "a", s.args[1]).Err()
+	const untilLong = "9999999999" // the end of the day on which its usage counts, see lua/include/fold_usage.lua
+	return s.redis.HSet(ctx, s.keys[1], "a", s.args[1], s.args[1], untilLong).Err()
 }
 
 // placeholderID returns 16 bytes without a zero, to replace an id both in the script's arguments and in the stored record:

@@ -46,6 +46,7 @@ func (f *fleet) end(ctx context.Context, s *session, due time.Time) *recorder {
 		late:  f.persist(ctx, opLate, time.Now(), it.does(lateAction)).reply(),
 	}
 	f.audit.add(checkEnded(fact))
+	f.shown.add(fact.after)
 	f.started.enter(it.ledger.sums())
 	return t
 }

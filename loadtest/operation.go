@@ -7,7 +7,7 @@ func (o operation) String() string {
 	return [operations]string{
 		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
 		"late action", "list", "verify", "batch", "session list", "lease", "leased action", "settle", "child", "top-up", "tree", "budget",
-		"suspend",
+		"suspend", "usage",
 	}[o]
 }
 
@@ -42,6 +42,7 @@ const (
 	opTree     // reads one
 	opBudget   // of the organization, set or read
 	opSuspend  // suspends or resumes a session of a tree
+	opUsage    // of a session or the organization, after the end of all sessions
 	operations
 
 	onlySome = opVerify // and all that follow: only in some scenarios

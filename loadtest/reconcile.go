@@ -9,7 +9,7 @@ import (
 
 // reconcile ends every session, and compares it and its transactions with its ledger. Before that each agent refreshes once
 // more, with the successor of a token spent during the run, and uses the new tokens from then on. An agent that could not
-// refresh during the run refreshes twice here. Leases are closed first.
+// refresh during the run refreshes twice here. Leases are closed first. The usage reports come last.
 func (f *fleet) reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reconcilePatience)
 	defer cancel()
@@ -31,12 +31,17 @@ func (f *fleet) reconcile(ctx context.Context) error {
 		return err
 	}
 	f.sessions = append(f.sessions, f.started.take()...)
-	return each(ctx, len(f.sessions), func(ctx context.Context, i int) error {
+	err = each(ctx, len(f.sessions), func(ctx context.Context, i int) error {
 		closed := f.close(ctx, f.sessions[i])
 		f.audit.add(checkSession(closed))
 		f.audit.add(checkTransactions(f.list(ctx, f.sessions[i], closed)))
+		f.reconcileUsage(ctx, f.sessions[i], closed)
 		return ctx.Err()
 	})
+	if err == nil {
+		f.reconcileReport(ctx)
+	}
+	return err
 }
 
 // close reads a session, ends it, reads it again and tries to act on it. All of these may be repeated: ending a session is

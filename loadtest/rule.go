@@ -28,6 +28,7 @@ const (
 	rulePart         rule = "what was set aside for a child or a session did not come back"
 	ruleSuspended    rule = "a suspension or its end was acknowledged and not obeyed"
 	ruleBudget       rule = "the budget and its sessions do not add up"
+	ruleUsage        rule = "the lines of usage do not add up to what the sessions show"
 	ruleClient       rule = "the SDK reports another outcome than the service sent"
 
 	// ruleUnchecked is not a violation: there was no answer to check.

@@ -168,6 +168,8 @@ func TestScenariosDetectFaults(t *testing.T) {
 		{"reads show twice", mixed, chargesTwiceLie, ruleSurplus},
 		{"charges are lost", mixed, losesCharges, ruleLost},
 		{"sessions do not end", mixed, neverEnds, ruleEnd},
+		{"a session's usage is a micro-dollar less", mixed, typesLose, ruleUsage},
+		{"the organization's usage is an action less", mixed, reportsLose, ruleUsage},
 		{"what leases spent is lost", leased, losesSettlements, ruleLost},
 		{"what leases did not spend is kept", leased, keepsLeases, ruleSurplus},
 		{"charges near the end of a leased session count twice", leased, chargesTwice, ruleSurplus},

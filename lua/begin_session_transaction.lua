@@ -59,7 +59,7 @@ local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]
 --@block refuse_suspended
 
 local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv, r, mp, hd, d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv', 'r', 'mp', 'hd', 'd'))
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv', 'r', 'mp', 'hd', agent_id))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 --@block refuse_day_over a=a d=d

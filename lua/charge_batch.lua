@@ -37,7 +37,7 @@ local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 --@block refuse_suspended
 
 local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r, mp, d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r', 'mp', 'd'))
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r', 'mp', agent_id))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 --@block refuse_day_over a=a d=d

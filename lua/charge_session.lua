@@ -62,14 +62,16 @@ end
 
 local fields
 if kind == '' then
-  fields = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'd')
+  fields = redis.call('HMGET', session, agent_id, 'n', 'ma', 'v', 'mv', 'h', 'x', 'e')
 else
-  fields = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'd', kind)
+  fields = redis.call('HMGET', session, agent_id, 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', kind)
 end
-local a, n, ma, v, mv, h, x, e = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
---@block refuse_unknown_session
-local d, type_number, type_grown = fields[9], fields[10], nil
---@block refuse_day_over a=a d=d
+local d, n, ma, v, mv, h, x, e, type_number = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8], fields[9]
+if not d or time[1] >= d then -- as block/refuse_day_over; with d it is the agent's session
+  local a = redis.call('HGET', session, 'a')
+  --@block refuse_unknown_session
+  return {'holds_due'}
+end
 local held, gb, lv, r = 0, nil, nil, nil
 if h then
   local s_hx, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv', 'r'))
@@ -110,9 +112,13 @@ if near then
   near = after_n * 100 >= max_n * next_n or taken_v > 0 and taken_v * 100 >= max_v * next_v
 end
 local used_n, used_v = string.format('%d', after_n), value == 0 and v or string.format('%d', after_v)
-if active and not (limited or over_minute or over_p or crossed or near) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
-  if kind ~= '' then
-    --@block count_charge
+local counts = type_number and type_number + value * 1000000 + count -- as include/action_types.lua; nil where it has no room
+if counts and (counts >= 9000000000000000 or after_n >= 1000000 and type_number % 1000000 + count >= 1000000) then
+  counts = nil
+end
+if active and (counts or kind == '') and not (limited or over_minute or over_p or crossed or near) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
+  if counts then
+    redis.call('HSET', session, 'n', used_n, 'v', used_v, kind, string.format('%d', counts))
   elseif value == 0 then
     redis.call('HSET', session, 'n', used_n)
   else
@@ -123,16 +129,14 @@ if active and not (limited or over_minute or over_p or crossed or near) and afte
   end
   --@block show_leased v=used_v h=h lv=lv
   --@block show_delegated n=used_n v=used_v gb=gb r=r
-  if type_grown then
-    return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', '', type_grown}
-  end
   if scopes_left then
     return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
   end
   return {'ok', used_n, ma, used_v, mv, h, x, gb}
 end
 
--- What follows refuses, or comes near a limit.
+-- What follows refuses, comes near a limit, or counts an action type for the first time.
+--@include action_types
 --@include audit
 --@include agent_limit_notes
 --@include flags
@@ -162,10 +166,14 @@ if limited and not counted then
   note_agent_limit(agent, events, audit, now, limited)
   return {'agent_limit', limited, at}
 end
-if kind ~= '' then
-  --@block count_charge
+local type_grown
+if counts then
+  redis.call('HSET', session, 'n', used_n, 'v', used_v, kind, string.format('%d', counts))
 else
   redis.call('HSET', session, 'n', used_n, 'v', used_v)
+  if kind ~= '' then
+    type_grown = count_anew(session, kind, type_number or 0, count, value)
+  end
 end
 if counted and counted ~= agent_restricted then
   redis.call('HSET', agent, 'restricted', counted)

@@ -52,7 +52,7 @@ if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
 local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r, s_hd, s_cl, s_d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r', 'hd', 'cl', 'd'))
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r', 'hd', 'cl', agent_id))
 --@block refuse_holds_due hx=s_hx
 --@block refuse_day_over a=s_a d=s_d
 --@block refuse_agent_holds_due

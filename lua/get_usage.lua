@@ -7,29 +7,38 @@
 -- ARGV[2] = agent_id         16 bytes
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 --
+-- ARGV[4] = anyway           '1' to read it even while holds are due, else ''
+--
 -- Reply:  {'ok', own_n, own_v, types, days}  actions and micro-USD; types an array of each type and its text, days of each day and
 --                          its text, as include/action_types.lua and include/fold_usage.lua write them
 --         {'unknown_agent'}
 --         {'invalid_token'}   the access token's agent or family is revoked
 --         {'unknown_session'}
+--         {'holds_due'}    release_holds.lua goes first, so that a lease whose time is up counts as spent
 -- Writes: nothing
 --@include session_usage
 local agent, session = KEYS[1], KEYS[2]
-local organization_id, agent_id, caller_family = unpack(ARGV)
+local organization_id, agent_id, caller_family, anyway = unpack(ARGV)
 
+--@block now
 --@block either_caller
 
-local fields, types, days, a = redis.call('HGETALL', session), {}, {}, nil
+local fields, types, days, a, hx = redis.call('HGETALL', session), {}, {}, nil, nil
 for i = 1, #fields, 2 do
   local day = string.match(fields[i], '^u:(.*)$')
   if fields[i] == 'a' then
     a = fields[i + 1]
+  elseif fields[i] == 'hx' then
+    hx = fields[i + 1]
   elseif day then
     days[#days + 1] = day
     days[#days + 1] = fields[i + 1]
   end
 end
 --@block refuse_unknown_session
+if anyway == '' then
+  --@block refuse_holds_due hx=hx
+end
 for name, typed in pairs(used_by_type(fields)) do
   types[#types + 1] = name
   types[#types + 1] = string.format('%d %.0f %.0f', typed.index, typed.n, typed.v)

@@ -54,7 +54,7 @@ local partial, retention, audit = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 --@block refuse_suspended
 
 local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, ml, r, d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'r', 'd'))
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'r', agent_id))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 --@block refuse_day_over a=a d=d

@@ -14,6 +14,7 @@
 --
 -- ARGV[1] = audit            see include/audit.lua
 -- ARGV[2] = kept             days before this one of which an agent's usage is kept
+-- ARGV[3] = agent_id         16 bytes
 --
 -- Reply:  {'ok', expired, released}  how many leases expired, and how many holds were released
 -- Writes: ZREM holds and leases, ZADD and ZREM agent_holds, HSET and HDEL session, HSET agent, XADD events; HSET, HDEL and
@@ -25,7 +26,7 @@
 --@include session_usage
 --@include fold_usage
 local session, holds, events, agent, leases, agent_holds, usage = unpack(KEYS)
-local audit, kept = ARGV[1], ARGV[2]
+local audit, kept, agent_id = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 
@@ -33,7 +34,7 @@ if redis.call('EXISTS', agent, session) < 2 then
   redis.call('ZREM', agent_holds, string.sub(session, -36))
   return {'ok', '0', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
 end
-local h, gb, lv, hd, e, a, d = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd', 'e', 'a', 'd'))
+local h, gb, lv, hd, e, a, d = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd', 'e', 'a', agent_id))
 local agent_restricted = hd and redis.call('HGET', agent, 'restricted')
 local day, given_back, counted = this_day(agent_restricted or '', now), 0, 0
 local held, released = tonumber(h or 0), 0
@@ -82,6 +83,6 @@ else
   hold_nothing(session, gb)
 end
 if a and (not d or time[1] >= d) then
-  fold_usage(session, usage, now, kept)
+  fold_usage(session, usage, now, agent_id, kept)
 end
 return {'ok', string.format('%d', expired), string.format('%d', released)}

@@ -53,7 +53,7 @@ if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
 local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv, s_hd, s_cl, s_d = unpack(redis.call('HMGET', session,
-  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv', 'hd', 'cl', 'd'))
+  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv', 'hd', 'cl', agent_id))
 --@block refuse_holds_due hx=s_hx
 --@block refuse_day_over a=s_a d=s_d
 local rolled_back, ended = string.format('%d', now), session_end(t_s, s_a, s_e)

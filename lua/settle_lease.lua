@@ -68,7 +68,7 @@ if l_at then
   return {'ok', '1', state, '0'}
 end
 local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r, s_cl, s_d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r', 'cl', 'd'))
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r', 'cl', agent_id))
 --@block refuse_holds_due hx=s_hx
 --@block refuse_day_over a=s_a d=s_d
 --@block refuse_agent_holds_due

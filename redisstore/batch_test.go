@@ -82,7 +82,8 @@ func TestABatchHasTheOutcomesOfItsSingleCharges(t *testing.T) {
 			}
 			fields := func(w tenant, session uuid.UUID) map[string]string {
 				stored := must(peek(t, s).HGetAll(t.Context(), s.keys.session(w.agent.ID, session)).Result())(t)
-				for _, field := range []string{"a", "c", "x", "e", "hx"} { // whose, and times
+				stored["day ends"] = stored[string(w.agent.ID[:])]
+				for _, field := range []string{"a", "c", "x", "e", "hx", string(w.agent.ID[:])} { // whose, and times
 					delete(stored, field)
 				}
 				return stored

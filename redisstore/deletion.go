@@ -147,7 +147,7 @@ func (d *deletion) findTenants(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.walk(ctx, "a", func(ctx context.Context, keys []string) error {
+	err = d.walk(ctx, "a", func(ctx context.Context, keys []string) error {
 		found, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
 			return p.HMGet(ctx, key, "organization", "revoked")
 		})
@@ -166,6 +166,21 @@ func (d *deletion) findTenants(ctx context.Context) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return d.findDeletedAgents(ctx)
+}
+
+// findDeletedAgents finds the agents whose records have ended, and whose usage is kept.
+func (d *deletion) findDeletedAgents(ctx context.Context) error {
+	ids, err := d.membersOf(ctx, ownFlow, d.keys.deletedAgents(d.organization), members{})
+	for _, id := range ids {
+		if _, known := d.agents[id]; !known {
+			d.agents[id], d.cells[cellOf(id)] = true, true
+		}
+	}
+	return err
 }
 
 // revokeAgents revokes the agents that are still active, for instances that do not follow suspensions.
@@ -193,7 +208,7 @@ func (d *deletion) finish(ctx context.Context) error {
 	if err := d.unlink(ctx, records); err != nil {
 		return err
 	}
-	if err := d.unlink(ctx, [][]string{{d.keys.organization(d.organization)}}); err != nil {
+	if err := d.unlink(ctx, [][]string{{d.keys.organization(d.organization), d.keys.deletedAgents(d.organization)}}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -81,6 +81,28 @@ func TestDeletingAnOrganizationLeavesNothingOfItAndAllOfOthers(t *testing.T) {
 	})
 }
 
+// Their records ended long ago; nothing else names them.
+func TestDeletingAnOrganizationRemovesTheUsageOfAgentsThatWereDeleted(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		before := contents(t, s, keysKept(t, s)...)
+		w := newTenant(t, s, NewSession{MaxActions: 9})
+		w.chargeTyped(t, s, typed("a", 1, 0))
+		w.wantReport(t, s, everyDay(), total(1, 0))
+		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
+		w.endRecord(t, s)
+		w.wantReport(t, s, everyDay(), total(1, 0))
+		if err := remove(t, s, w.key.Organization); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keysKept(t, s) {
+			if _, kept := before[key]; !kept {
+				t.Errorf("%s is left", key)
+			}
+		}
+	})
+}
+
 // Where another organization has something in the cell, what does not say whose it is stays until it expires.
 func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func isDue(err error) bool { return err == errHoldsDue || err == errAgentHoldsDu
 func (s *Store) releaseHolds(ctx context.Context, act actor, session uuid.UUID) error {
 	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
 		s.agentKey(act), s.keys.leases(act.agent, session), s.keys.agentHolds(act.agent), s.keys.usageDays(act.agent)}
-	released, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act), s.daysKept())
+	released, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act), s.daysKept(), act.agent)
 	if err != nil {
 		return nothingVisible(err)
 	}

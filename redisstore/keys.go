@@ -80,8 +80,8 @@ import (
 //	                                q transactions begun, hx a time not after the next due hold
 //	                                or expiry of a lease, mp max_value_usd_per_action, hd and hd:<transaction> the holds that
 //	                                count in the agent's day (include/counted_holds.lua), w flags
-//	                                for what the audit trail has noted (include/flags.lua), d the day from which on its usage counts on
-//	                                another one, and u:<day> what is folded into which day (include/fold_usage.lua), t:<type> what it
+//	                                for what the audit trail has noted (include/flags.lua), the agent (16 bytes) when the day ends on which
+//	                                its usage counts, u:<day> what is folded into which day (include/fold_usage.lua), t:<type> what it
 //	                                used by action type, and tc how many types (include/action_types.lua); TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	                                One in a tree (docs/budgets.md): pa its parent as text, pg the parent's agent, dp how deep it

@@ -75,8 +75,8 @@ func (p *player) newSession(t *rapid.T) NewSession {
 	return NewSession{
 		MaxCommitted: maxCommitted,
 		MaxActions:   rapid.Int64Range(1, 60).Draw(t, "max actions"), MaxValue: p.amount(t, 150), Lifetime: lifetime(t, 10_000, 3, 10_000, 1, 10),
-		MaxLease: longestLease(t),
-		Scopes:   rapid.SampledFrom([][]string{nil, nil, nil, {"read"}, {}, {"write", "admin"}}).Draw(t, "scopes"),
+		MaxLease: longestLease(t), Thresholds: drawThresholds(t),
+		Scopes: rapid.SampledFrom([][]string{nil, nil, nil, {"read"}, {}, {"write", "admin"}}).Draw(t, "scopes"),
 	}
 }
 
@@ -124,6 +124,9 @@ func (p *player) changeLimits(t *rapid.T) step {
 	}
 	if rapid.IntRange(0, 3).Draw(t, "change max lease") == 3 {
 		n.MaxLease = new(longestLease(t))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "change thresholds") == 3 {
+		n.Thresholds = new(drawThresholds(t))
 	}
 	return p.maybeKeyed(t, step{op: n, target: p.session(t), byAPIKey: true})
 }

@@ -179,6 +179,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 			stored["c"] = strconv.FormatInt(madeAt(s.ID).UnixMilli()+sinceDrawn, 10)
 		}
 		wantUsage(t, m, s, stored)
+		wantThresholds(t, m, s, stored)
 		leased, _ := m.leased(s.ID)
 		held := mustNumbers(t, []string{orZero(stored["lv"])}, 1)[0]
 		sum = sum.plus(usedAmounts{s.ActionCount, s.ValueUsed + leased - money.MicroUSD(held)})
@@ -246,7 +247,7 @@ func (m *model) sessionHash(s Session, holds []redis.Z) map[string]string {
 	if !s.Suspended.IsZero() {
 		hash["r"], hash["su"], hash["sr"] = "s", stamp(s.Suspended), oneLine.Replace(s.SuspensionReason)
 	}
-	if s.MaxCommitted == nil && !s.Suspended.IsZero() {
+	if s.MaxCommitted == nil && (!s.Suspended.IsZero() || s.watched()) {
 		hash["gb"] += fmt.Sprintf(" %d %d", int64(noMaxCommitted), int64(s.MaxValue))
 	}
 	if !slices.Equal(s.Scopes, m.scopes) {

@@ -54,6 +54,7 @@ func (m *model) grant(id, session uuid.UUID, n NewLease) (Lease, error) {
 	if limit != "" {
 		return Lease{}, &LimitError{limit, s.Usage}
 	}
+	m.tell(session)
 	return l, nil
 }
 
@@ -124,6 +125,7 @@ func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
 			l.Settlement.Renewed = &next
 		}
 	}
+	m.tell(l.Session)
 	return *l, nil
 }
 

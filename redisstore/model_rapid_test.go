@@ -74,6 +74,7 @@ func playSequences(t *testing.T, s *Store, rounds int, counts *tally) {
 			t.Repeat(map[string]func(*rapid.T){"": p.check, "step": p.step})
 		}
 		p.w.wantStored(t, p.m)
+		p.w.wantToldOnce(t, p.m)
 	})
 }
 

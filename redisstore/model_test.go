@@ -22,6 +22,7 @@ type model struct {
 	leases       []*Lease       // in the order of their grants
 	outcomes     map[idempotencyKey]*firstOutcome
 	typed        map[typeOf]usedAmounts
+	told         map[uuid.UUID]told
 }
 
 func (m *model) session(id uuid.UUID) *Session {
@@ -87,8 +88,8 @@ func (m *model) create(id uuid.UUID, n NewSession) (Session, error) {
 	}
 	s := Session{
 		ID: id, Agent: m.agent, Status: Active, Scopes: scopes, Metadata: n.Metadata, Created: m.now, MaxCommitted: n.MaxCommitted,
-		MaxLease: n.MaxLease,
-		Usage:    Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: m.now.Add(n.Lifetime)},
+		MaxLease: n.MaxLease, Thresholds: n.Thresholds,
+		Usage: Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: m.now.Add(n.Lifetime)},
 	}
 	withhold(&s)
 	m.sessions = append(m.sessions, s)
@@ -194,6 +195,7 @@ func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
 	s.ActionCount += c.Count
 	chargeValue(s, c.Value)
 	m.countType(id, c.ActionType, c.Count, c.Value)
+	m.tell(id)
 	return s.Usage, nil
 }
 
@@ -242,6 +244,11 @@ func (m *model) changeLimits(id uuid.UUID, n NewLimits) (Session, error) {
 	if n.MaxLease != nil {
 		s.MaxLease = *n.MaxLease
 	}
+	m.forgetTold(s, n)
+	if n.Thresholds != nil {
+		s.Thresholds = *n.Thresholds
+	}
+	m.tell(id)
 	return *s, nil
 }
 
@@ -281,6 +288,7 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 		m.countType(n.Session, n.ActionType, 1, 0)
 		s.ValueHeld += n.Value
 		t.Held, t.Sequence = n.Value, m.begun(n.Session)+1
+		m.tell(n.Session)
 	}
 	m.transactions = append(m.transactions, &t)
 	return t, nil
@@ -319,6 +327,7 @@ func (m *model) changeHold(id uuid.UUID, n NewHold) (Transaction, error) {
 			return Transaction{}, err
 		}
 		s.ValueHeld += value - t.Held
+		m.tell(t.Session)
 	}
 	t = m.change(t)
 	if t.Hold = value; t.Session != uuid.Nil {
@@ -355,6 +364,7 @@ func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 		chargeValue(s, t.Value)
 		m.countType(t.Session, t.ActionType, 0, t.Value)
 		s.ValueOverage += t.Overage
+		m.tell(t.Session)
 	}
 	return *t, nil
 }

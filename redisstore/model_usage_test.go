@@ -57,10 +57,11 @@ func (p *player) typesOfLease(t *rapid.T) []TypeUsage {
 func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 	t.Helper()
 	found, indexes, folded := map[string]usedAmounts{}, map[string]string{}, dayUsage{byIndex: map[string]usedAmounts{}}
+	dayEnd := string(s.Agent[:])
 	for field, text := range maps.Clone(stored) {
 		kind, name, _ := strings.Cut(field, ":")
 		switch {
-		case field == "d" || field == "tc":
+		case field == dayEnd || field == "tc":
 		case kind == "t":
 			numbers := mustNumbers(t, strings.Fields(text), 3)
 			found[typeNamed(name)] = found[typeNamed(name)].plus(usedAmounts{numbers[1], money.MicroUSD(numbers[2])})
@@ -80,7 +81,7 @@ func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 		default:
 			continue
 		}
-		if field != "d" && field != "tc" {
+		if field != dayEnd && field != "tc" {
 			delete(stored, field)
 		}
 	}
@@ -94,8 +95,8 @@ func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 		t.Errorf("by action type %v with indexes %v of %q, want %v", found, indexes, stored["tc"], want)
 	}
 	wantFolded(t, m, s, stored["lv"], folded, indexes, want)
-	wantDayEnd(t, m, stored["d"])
-	delete(stored, "d")
+	wantDayEnd(t, m, stored[dayEnd])
+	delete(stored, dayEnd)
 	delete(stored, "tc")
 }
 
@@ -154,7 +155,7 @@ func (w *fixture) foldAll(t rapid.TB, m *model) {
 	for i, s := range m.sessions {
 		places[i] = place{s.ID, w.token.Agent}
 	}
-	if err := w.store.foldSessions(context.Background(), flow{}, places); err != nil {
+	if err := w.store.foldSessions(context.Background(), flow{}, w.key.Organization, places); err != nil {
 		t.Fatal(err)
 	}
 }

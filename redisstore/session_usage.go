@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisclient"
 )
 
 // OtherTypes is what a session spends on action types beyond the first 64, and an agent in a day on those beyond its first 256.
@@ -30,7 +31,13 @@ func (s *Store) SessionUsage(ctx context.Context, c Caller, session uuid.UUID) (
 		return nil, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, session)}
-	r, err := s.client.Run(ctx, act.flow, getUsage, keys, act.organization, act.agent, act.family)
+	read := func(anyway string) (*reply, error) {
+		return s.client.Run(ctx, act.flow, getUsage, keys, act.organization, act.agent, act.family, anyway)
+	}
+	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) { return read("") })
+	if redisclient.RefusedWrite(err) {
+		r, err = read("1")
+	}
 	if err != nil {
 		return nil, act.errorFor(err)
 	}

@@ -66,6 +66,24 @@ func TestARefusedChargeAndADryRunCountUnderNoType(t *testing.T) {
 	})
 }
 
+// A type may be new in any charge, also in one that comes near a limit.
+func TestANewTypeIsCountedHoweverNearTheLimitIs(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10})
+		var want []TypeUsage
+		for i := range 10 {
+			c := typed(fmt.Sprint("type ", i), 1, 1)
+			if i%2 == 1 {
+				c.Idempotency = &Idempotency{Key: c.ActionType}
+			}
+			w.chargeTyped(t, s, c)
+			want = append(want, TypeUsage{c.ActionType, 1, 1})
+			w.wantTypes(t, s, want...)
+		}
+	})
+}
+
 func TestABatchCountsEachChargeUnderItsType(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {

@@ -9,15 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sweep removes the keys that belong to the organization, except its own record and those of its agents: a repeated deletion
-// needs these to find the others.
+// sweep removes the keys that belong to the organization, except its own record, those of its agents, and the list of those that were
+// deleted: a repeated deletion needs these to find the others.
 func (d *deletion) sweep(ctx context.Context, keys []string) error {
 	var doomed [][]string
 	var unclear, indexes []string
 	for _, key := range keys {
 		name, valid := d.keys.parse(key)
 		switch {
-		case !valid || !d.cells[name.cell] || name.kind == "o" || name.kind == "a":
+		case !valid || !d.cells[name.cell] || slices.Contains([]string{"o", "a", "od"}, name.kind):
 		case d.isMine(name):
 			doomed = append(doomed, []string{key})
 			if name.kind == "af" {

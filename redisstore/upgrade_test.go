@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,7 +46,8 @@ type upgradeStep struct {
 
 var upgradeSteps = []upgradeStep{
 	{"charge", func(ctx context.Context, one, _ version, token AccessToken, session uuid.UUID) (added, error) {
-		c := Charge{Count: 1 + rand.Int64N(3), Value: money.MicroUSD(rand.Int64N(3) * 700), Scope: []string{"", "read"}[rand.IntN(2)]}
+		c := Charge{Count: 1 + rand.Int64N(3), Value: money.MicroUSD(rand.Int64N(3) * 700), Scope: []string{"", "read"}[rand.IntN(2)],
+			ActionType: []string{"", "llm.call", "pay"}[rand.IntN(3)]}
 		_, err := one.charge(ctx, token, session, c)
 		return added{c.Count, c.Value}, err
 	}},
@@ -114,7 +116,62 @@ func TestTwoVersionsSideBySideRefuseNothingAndLoseNothing(t *testing.T) {
 		for _, session := range u.sessions {
 			u.wantSums(t, session)
 		}
+		u.wantUsage(t, s)
 		u.endEach(t)
+	})
+}
+
+// wantUsage checks that the lines of usage add up to what both versions have charged.
+func (u *upgrade) wantUsage(t *testing.T, s *Store) {
+	t.Helper()
+	var lines []UsageLine
+	for _, session := range u.sessions {
+		sum := UsageLine{Session: session.id}
+		for _, used := range must(s.SessionUsage(t.Context(), u.tenant.byKey(), session.id))(t) {
+			sum.ActionCount += used.ActionCount
+			sum.Value += used.Value
+		}
+		if want := (UsageLine{Session: session.id, ActionCount: session.actions.Load(), Value: money.MicroUSD(session.value.Load())}); sum != want {
+			t.Errorf("by action type %+v, want %+v", sum, want)
+		}
+		lines = append(lines, sum)
+	}
+	slices.SortFunc(lines, func(a, b UsageLine) int { return slices.Compare(a.Session[:], b.Session[:]) })
+	u.tenant.wantReport(t, s, everyDay(BySession), lines...)
+}
+
+// The version before tells of no thresholds, and keeps what is noted of them. What it crosses is told by the next charge of this one.
+func TestThresholdsAreToldOnceBesideTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		own := Thresholds{30, 60, 90}
+		w, old := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Thresholds: own}), versionBeside(t, s)
+		token := w.exchange(t, s).AccessToken
+		var want []string
+		step := func(byOld int64, tells ...string) {
+			t.Helper()
+			must(old.charge(t.Context(), token, w.session.ID, Charge{Count: byOld, Value: money.MicroUSD(byOld)}))(t)
+			w.wantTold(t, s, want...)
+			w.charge(t, s, 1, 1)
+			want = append(want, tells...)
+			w.wantTold(t, s, want...)
+		}
+		step(350, "30 max_actions", "30 max_value_usd")
+		step(100)
+		step(460, "60 max_actions", "90 max_actions", "60 max_value_usd", "90 max_value_usd")
+		begun := must(old.begin(t.Context(), token, NewTransaction{Session: w.session.ID, Value: 80, Lifetime: time.Hour, ActionType: "pay", PreState: "{}"}))(t)
+		wantError(t, "a rollback", old.rollback(t.Context(), token, w.session.ID, begun), nil)
+		step(80)
+		to := NewLimits{MaxActions: new(int64(4000)), MaxValue: new(money.MicroUSD(4000))} // a quarter is used
+		if got := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, to))(t).Thresholds; !slices.Equal(got, own) {
+			t.Errorf("thresholds are %v", got)
+		}
+		step(100)
+		step(200, "30 max_actions", "30 max_value_usd")
+
+		w.session.ID = must(old.create(t.Context(), w, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Hour}))(t)
+		step(78)
+		step(5, "80 max_actions", "80 max_value_usd")
 	})
 }
 
@@ -235,8 +292,14 @@ func (u *upgrade) exhaust(t *testing.T, v version, session uuid.UUID) (granted i
 func (u *upgrade) wantEachNoteOnce(t *testing.T, s *Store, session uuid.UUID) {
 	t.Helper()
 	var notes []string
+	told := map[string]int{}
 	for _, e := range u.tenant.follow(s)(t) {
-		if e.Session == session && e.Limit != "" {
+		if e.Session == session && e.Type == budgetThreshold {
+			threshold := fmt.Sprint(e.Limit, " ", e.Threshold)
+			if told[threshold]++; told[threshold] > 1 {
+				t.Errorf("told again: %+v", e)
+			}
+		} else if e.Session == session && e.Limit != "" {
 			notes = append(notes, fmt.Sprint(strings.TrimPrefix(e.Type, "session."), " ", e.Limit))
 		}
 	}

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"strconv"
 	"strings"
 
@@ -65,14 +67,21 @@ func (d dayUsage) untyped() usedAmounts {
 type usageRecord struct {
 	names map[string]string // action types by index
 	days  map[int]dayUsage  // by days since 1970
+	first int               // the first day that is kept, of an agent
 }
 
 // readUsage reads the fields of a hash: those of an agent's days, or of a session.
 func readUsage(fields []string, agent bool) (usageRecord, error) {
-	u := usageRecord{map[string]string{"0": OtherTypes}, map[int]dayUsage{}}
+	u := usageRecord{names: map[string]string{"0": OtherTypes}, days: map[int]dayUsage{}, first: math.MaxInt}
 	for i := 0; i+1 < len(fields); i += 2 {
 		kind, name, _ := strings.Cut(fields[i], ":")
 		switch {
+		case fields[i] == "o" && agent:
+			first, err := strconv.Atoi(fields[i+1])
+			if err != nil {
+				return u, fmt.Errorf("%w: %q is no day", errReply, fields[i+1])
+			}
+			u.first = first
 		case kind == "n" && agent && name != "":
 			u.names[fields[i+1]] = typeNamed(name)
 		case kind == "t" && !agent && name != "":
@@ -89,6 +98,12 @@ func readUsage(fields []string, agent bool) (usageRecord, error) {
 		}
 	}
 	return u, nil
+}
+
+// within leaves out the days before the first and after the last.
+func (u usageRecord) within(first, last int) usageRecord {
+	maps.DeleteFunc(u.days, func(day int, _ dayUsage) bool { return day < first || day > last })
+	return u
 }
 
 // numbersOf reads so many whole numbers.

@@ -16,6 +16,8 @@ var (
 const (
 	// foldEvery is how often the service folds the usage of all sessions, unless sessions are kept for less than four times as long.
 	foldEvery = time.Hour
+	// mostDeletedAgents is how many deleted agents of an organization the reports contain: the last ones.
+	mostDeletedAgents = 100_000
 	// membersAtOnce is how many members of an index one command reads.
 	membersAtOnce = 1000
 )
@@ -58,7 +60,7 @@ func (s *Store) foldOrganization(ctx context.Context, organization uuid.UUID) er
 		if err != nil {
 			return err
 		}
-		if err := s.foldSessions(ctx, f, sessions); err != nil {
+		if err := s.foldSessions(ctx, f, organization, sessions); err != nil {
 			return err
 		}
 	}
@@ -97,16 +99,20 @@ func (s *Store) membersOf(ctx context.Context, f flow, index string, m members) 
 // rememberDeleted enters an agent that is to be deleted among those whose usage is kept, and forgets some that are no longer.
 func (s *Store) rememberDeleted(ctx context.Context, f flow, organization, agent uuid.UUID) error {
 	kept := s.config.UsageKept + 24*time.Hour
-	_, err := s.client.Run(ctx, f, rememberDeleted, []string{s.keys.deletedAgents(organization)}, agent, kept.Milliseconds())
+	_, err := s.client.Run(ctx, f, rememberDeleted, []string{s.keys.deletedAgents(organization)}, agent, kept.Milliseconds(), mostDeletedAgents)
 	return nothingVisible(err)
 }
 
-// foldSessions folds the usage of sessions into their agents' days.
-func (s *Store) foldSessions(ctx context.Context, f flow, sessions []place) error {
+// foldSessions folds the usage of sessions into their agents' days. Leases whose time is up are spent first.
+func (s *Store) foldSessions(ctx context.Context, f flow, organization uuid.UUID, sessions []place) error {
 	return eachOf(ctx, len(sessions), func(ctx context.Context, i int) error {
 		p := sessions[i]
-		keys := []string{s.keys.session(p.agent, p.session), s.keys.usageDays(p.agent)}
-		_, err := s.client.Run(ctx, f, foldUsage, keys, p.agent, s.daysKept())
+		act := ownActor(organization, p.agent)
+		act.flow = f
+		keys := []string{s.keys.session(p.agent, p.session), s.keys.usageDays(p.agent), s.keys.agent(p.agent)}
+		_, err := s.releasingDueHolds(ctx, act, p.session, func() (*reply, error) {
+			return s.client.Run(ctx, f, foldUsage, keys, p.agent, s.daysKept())
+		})
 		return nothingVisible(err)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ func (s *Store) UsageReport(ctx context.Context, key APIKey, q UsageQuery) ([]Us
 		return nil, err
 	}
 	defer release()
-	report := usageReport{Store: s, flow: f, query: q, lines: map[UsageLine]usedAmounts{}}
+	report := usageReport{Store: s, flow: f, organization: key.Organization, query: q, lines: map[UsageLine]usedAmounts{}}
 	if err := report.read(ctx, agents); err != nil {
 		return nil, err
 	}
@@ -100,8 +101,9 @@ func (s *Store) agentsWithUsage(ctx context.Context, f flow, organization, only 
 // usageReport is a report that is being made. Its lines are by groups; the counts of a key are zero.
 type usageReport struct {
 	*Store
-	flow  flow
-	query UsageQuery
+	flow         flow
+	organization uuid.UUID
+	query        UsageQuery
 
 	mu    sync.Mutex
 	lines map[UsageLine]usedAmounts
@@ -117,7 +119,7 @@ func (r *usageReport) read(ctx context.Context, agents []uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	if err := r.foldSessions(ctx, r.flow, slices.Concat(sessions...)); err != nil {
+	if err := r.foldSessions(ctx, r.flow, r.organization, slices.Concat(sessions...)); err != nil {
 		return err
 	}
 	return eachOf(ctx, len(agents), func(ctx context.Context, i int) error { return r.readAgent(ctx, agents[i], sessions[i]) })
@@ -126,22 +128,47 @@ func (r *usageReport) read(ctx context.Context, agents []uuid.UUID) error {
 // readAgent adds an agent's days. By session it adds those of each that is kept, and what is left for all the others.
 func (r *usageReport) readAgent(ctx context.Context, agent uuid.UUID, sessions []place) error {
 	days, err := r.record(ctx, r.keys.usageDays(agent), true)
+	var own map[uuid.UUID]usageRecord
+	for attempt := 0; err == nil && attempt < readAttempts && slices.Contains(r.query.Groups, BySession); attempt++ {
+		before := days
+		if own, err = r.ofSessions(ctx, sessions, before.first); err != nil {
+			break
+		}
+		// What is folded meanwhile may be in the one and not in the other.
+		if days, err = r.record(ctx, r.keys.usageDays(agent), true); reflect.DeepEqual(days, before) {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if err := r.add(days, agent, uuid.Nil, 1); err != nil || !slices.Contains(r.query.Groups, BySession) {
-		return err
+	for session, used := range own {
+		if err := cmp.Or(r.add(used, agent, session, 1), r.add(used, agent, uuid.Nil, -1)); err != nil {
+			return err
+		}
 	}
+	return r.add(days, agent, uuid.Nil, 1)
+}
+
+// readAttempts is how often a report reads an agent's sessions while they are being folded.
+const readAttempts = 5
+
+// ofSessions reads the days of sessions that the query selects and the agent still has.
+func (r *usageReport) ofSessions(ctx context.Context, sessions []place, first int) (map[uuid.UUID]usageRecord, error) {
+	own := map[uuid.UUID]usageRecord{}
 	for _, p := range sessions {
-		own, err := r.record(ctx, r.keys.session(p.agent, p.session), false)
+		record, err := r.record(ctx, r.keys.session(p.agent, p.session), false)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := cmp.Or(r.add(own, agent, p.session, 1), r.add(own, agent, uuid.Nil, -1)); err != nil {
-			return err
+		if record = record.within(max(first, r.query.From), r.query.To); len(record.days) > 0 {
+			own[p.session] = record
+		}
+		if len(own) > 2*MaxUsageLines { // some may come to nothing
+			return nil, ErrTooManyUsageLines
 		}
 	}
-	return nil
+	return own, nil
 }
 
 func (r *usageReport) record(ctx context.Context, key string, agent bool) (usageRecord, error) {

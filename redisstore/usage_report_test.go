@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,7 +122,7 @@ func TestFoldingAgainChangesNothing(t *testing.T) {
 			w.chargeTyped(t, s, typed(fmt.Sprint("type ", i%2), 1, 3), typed("", 2, 1))
 			second.chargeTyped(t, s, typed("type 1", 1, 5))
 			for range 2 {
-				if err := s.foldSessions(t.Context(), flow{}, places); err != nil {
+				if err := s.foldSessions(t.Context(), flow{}, w.key.Organization, places); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -168,6 +170,127 @@ func TestOneInstanceAtATimeFoldsAllSessions(t *testing.T) {
 		}
 		if left := must(peek(t, s).TTL(t.Context(), usage).Result())(t); left < 400*day || left > 402*day {
 			t.Errorf("the usage of an agent is kept for %v", left)
+		}
+	})
+}
+
+// Nobody else may ever look at the session again.
+func TestALeaseWhoseTimeIsUpIsUsed(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		reads := map[string]func(w tenant){
+			"the session's usage": func(w tenant) { w.wantTypes(t, s, TypeUsage{"a", 1, 2}, TypeUsage{"", 3, 40}) },
+			"a report":            func(w tenant) { w.wantReport(t, s, everyDay(), total(4, 42)) },
+			"folding all": func(w tenant) {
+				if err := s.foldOrganization(t.Context(), w.key.Organization); err != nil {
+					t.Fatal(err)
+				}
+				must(peek(t, s).Del(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
+				w.wantReport(t, s, everyDay(), total(4, 42))
+			},
+		}
+		for what, read := range reads {
+			clock(0)
+			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, MaxLease: time.Minute, Lifetime: time.Hour})
+			w.chargeTyped(t, s, typed("a", 1, 2))
+			w.lease(t, s, 3, 40)
+			w.wantTypes(t, s, TypeUsage{"a", 1, 2}, TypeUsage{"", 3, 0})
+			clock(10 * time.Minute)
+			if read(w); t.Failed() {
+				t.Fatal("by " + what)
+			}
+		}
+	})
+}
+
+// What another report folds while this one reads is in both, the agent's days and its session's, or in neither.
+func TestAReportTellsSessionsApartWhileTheyAreFolded(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+		for range 9 {
+			w.another(t, s, NewSession{MaxValue: 1}).chargeTyped(t, s, typed("a", 1, 1))
+		}
+		for range 50 {
+			var folding sync.WaitGroup
+			folding.Go(func() {
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 1})
+				if err := orElse(err, s.foldOrganization(t.Context(), w.key.Organization)); err != nil {
+					t.Error(err)
+				}
+			})
+			for _, line := range must(s.UsageReport(t.Context(), w.key, everyDay(BySession)))(t) {
+				if line.Session == uuid.Nil {
+					t.Errorf("of no session %+v", line)
+				}
+			}
+			folding.Wait()
+		}
+	})
+}
+
+// A session may be older than the days that are kept.
+func TestDaysThatAreNotKeptAreInNoReport(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		s.config.UsageKept = 3 * day
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Lifetime: 30 * day})
+		first := UsageDay(time.Now())
+		w.chargeTyped(t, s, typed("a", 1, 1))
+		clock(8 * day)
+		w.chargeTyped(t, s, typed("a", 2, 5))
+		for range 2 {
+			w.wantReport(t, s, everyDay(ByDay, BySession), UsageLine{Day: first + 8, Session: w.session.ID, ActionCount: 2, Value: 5})
+		}
+		w.wantTypes(t, s, TypeUsage{"a", 3, 6})
+	})
+}
+
+func TestTheOldestOfManyDeletedAgentsAreForgotten(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
+		index, rdb := s.keys.deletedAgents(w.key.Organization), peek(t, s)
+		var before []redis.Z
+		for i := range mostDeletedAgents + 50 {
+			id := uuid.UUID{1}
+			binary.BigEndian.PutUint32(id[4:], uint32(i))
+			before = append(before, redis.Z{Score: float64(i) + 1e12, Member: string(id[:])}) // in 2001: but they are not removed by age here
+		}
+		for chunk := range slices.Chunk(before, 10_000) {
+			must(rdb.ZAdd(t.Context(), index, chunk...).Result())(t)
+		}
+		s.config.UsageKept = 100 * 365 * day
+		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
+		if n := must(rdb.ZCard(t.Context(), index).Result())(t); n != mostDeletedAgents {
+			t.Errorf("%d deleted agents are remembered", n)
+		}
+		if err := rdb.ZScore(t.Context(), index, string(w.agent.ID[:])).Err(); err != nil {
+			t.Errorf("the last one is not: %v", err)
+		}
+		if left := must(rdb.ZRange(t.Context(), index, 0, 0).Result())(t); left[0] != before[51].Member {
+			t.Errorf("the oldest left is %x", left)
+		}
+	})
+}
+
+// Old entries leave the list when others are deleted, at most 100 at once.
+func TestDeletedAgentsAreForgottenWithTheirUsage(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		s.config.UsageKept = 3 * day
+		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
+		index := s.keys.deletedAgents(w.key.Organization)
+		agents := newAgents(t, s, w.key, 102)
+		for _, agent := range agents[:101] {
+			must(s.DeleteAgent(t.Context(), w.key, agent.ID))(t)
+		}
+		for i, want := range []int64{2, 2} {
+			clock(time.Duration(5+i) * day)
+			must(s.DeleteAgent(t.Context(), w.key, agents[101].ID))(t)
+			if n := must(peek(t, s).ZCard(t.Context(), index).Result())(t); n != want-int64(i) {
+				t.Errorf("%d are remembered, want %d", n, want-int64(i))
+			}
 		}
 	})
 }

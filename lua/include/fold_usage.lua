@@ -1,8 +1,8 @@
 -- Folds what a session has used since it was folded last into the day on which it counts: in the session, as long as that is
 -- kept, and in its agent's usage, which outlasts it. So the sum of an agent's days is the sum of its sessions, and folding again
 -- changes nothing.
--- A session's d is the end of the day on which its usage counts, in seconds since 1970; a session of the version before has
--- none. Its u:<day> is '<index> <actions> <micro-USD>' for each type that changed on that day, one behind the
+-- A session's field named as its agent (16 bytes) is the end of the day on which its usage counts, in seconds since 1970; a session of
+-- the version before has none. A charge that finds it knows both that the session is the agent's and which day it is. Its u:<day> is '<index> <actions> <micro-USD>' for each type that changed on that day, one behind the
 -- other; the index t stands for all of them together. An agent's usage has the same under d:<day>, with indexes of its own:
 -- n:<type> is the index of a type, from 1 to 256 in the order in which it met them, c how many they are, and those beyond
 -- count as 0. o is the first of its days.
@@ -73,6 +73,9 @@ end
 
 -- Counts changes on a day of an agent, and forgets the days before the first that is kept.
 local function count_day(usage, day, first_kept, changes)
+  if day < first_kept then
+    return
+  end
   for _, change in ipairs(changes) do
     if change.name then
       change.index = type_index(usage, change.name)
@@ -91,8 +94,8 @@ local function count_day(usage, day, first_kept, changes)
 end
 
 -- kept is how many days before this one are kept.
-local function fold_usage(session, usage, now, kept)
-  local today, d = math.floor(now / 86400000), redis.call('HGET', session, 'd')
+local function fold_usage(session, usage, now, agent_id, kept)
+  local today, d = math.floor(now / 86400000), redis.call('HGET', session, agent_id)
   local day, changes = d and d / 86400 - 1 or today, unfolded(session)
   if #changes > 0 then
     local field = string.format('u:%d', day)
@@ -101,6 +104,6 @@ local function fold_usage(session, usage, now, kept)
     redis.call('PEXPIRE', usage, string.format('%d', (kept + 1) * 86400000))
   end
   if not d or day < today then
-    redis.call('HSET', session, 'd', string.format('%d', (today + 1) * 86400))
+    redis.call('HSET', session, agent_id, string.format('%d', (today + 1) * 86400))
   end
 end
