@@ -122,7 +122,7 @@ func hasCgo() bool {
 // such name, and asks nobody. What needs a resolver that lies (a rebound name) is in package webhook, which can be given one.
 func TestTheServiceConnectsToNoPrivateAddress(t *testing.T) {
 	t.Parallel()
-	const notPublic, unresolved = "the address is not public", "the host cannot be resolved"
+	const notPublic = "the host has no public address" // said also of names that do not exist: who asks must not learn which do
 	addresses := []string{
 		"127.0.0.1", "localhost", "0.0.0.0", "169.254.169.254", "10.0.0.1", "192.168.0.1", "[::1]", "[::]", "[::ffff:127.0.0.1]",
 		"[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[fd00:ec2::254]",
@@ -130,7 +130,7 @@ func TestTheServiceConnectsToNoPrivateAddress(t *testing.T) {
 	numbers := []string{"127.1", "2130706433", "017700000001", "0177.0.0.1", "127.000.000.001"}
 	hexadecimal := []string{"0x7f000001", "0x7f.0.0.1"} // Go's resolver would ask a server for these names
 	for resolver, causes := range map[string]map[string][]string{
-		"go":  {notPublic: addresses, unresolved: numbers},
+		"go":  {notPublic: append(addresses[:len(addresses):len(addresses)], numbers...)},
 		"cgo": {notPublic: append(append(addresses[:len(addresses):len(addresses)], numbers...), hexadecimal...)},
 	} {
 		if resolver == "cgo" && !hasCgo() {

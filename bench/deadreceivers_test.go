@@ -17,14 +17,14 @@ import (
 type hookLoad struct {
 	organizations, healthy, others int // receivers of each organization: those that are measured, and those that are dead or not
 	perSecond                      int // events, over all organizations
-	settle, span                   time.Duration
+	span                           time.Duration
 	rounds                         int
 }
 
 // A hundred receivers, of which ten are dead in every second round.
 var fullHookLoad = hookLoad{
 	organizations: 5, healthy: 18, others: 2, perSecond: 20,
-	settle: 2 * time.Second, span: 10 * time.Second, rounds: 5,
+	span: 10 * time.Second, rounds: 5,
 }
 
 // BenchmarkDeadReceivers measures how long events take to the healthy of a hundred receivers, while ten are dead and while none is.
@@ -116,24 +116,40 @@ func (h *hooks) round(tb testing.TB, dead bool) []float64 {
 	h.otherGot.Store(0)
 	remove := h.addOthers(tb, path)
 	defer remove()
-	time.Sleep(h.settle) // until all organizations rest, and then know of the others
-	h.taken()
+	for n := range h.keys { // so that a request to each of the others is under way, or was answered
+		h.change(tb, n)
+	}
+	h.await(tb, len(h.keys)*h.healthy)
+	for deadline := time.Now().Add(time.Minute); h.otherGot.Load() < int64(len(h.keys)*h.others); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatalf("of the other receivers, only %d were asked", h.otherGot.Load())
+		}
+	}
 	changes := int(float64(h.perSecond) * h.span.Seconds())
 	for began, n := time.Now(), 0; n < changes; n++ {
 		time.Sleep(time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(h.perSecond))))
-		h.service.askAs(tb, h.keys[n%len(h.keys)], "/v1/agents", `{"name":"bench","scopes":[]}`)
+		h.change(tb, n)
 	}
-	var latencies []float64
-	for deadline := time.Now().Add(time.Minute); len(latencies) < changes*h.healthy; latencies = append(latencies, h.taken()...) {
-		if time.Now().After(deadline) {
-			tb.Fatalf("%d of %d deliveries came", len(latencies), changes*h.healthy)
+	return h.await(tb, changes*h.healthy)
+}
+
+// change makes the n-th change: an agent of one of the organizations.
+func (h *hooks) change(tb testing.TB, n int) {
+	tb.Helper()
+	h.service.askAs(tb, h.keys[n%len(h.keys)], "/v1/agents", `{"name":"bench","scopes":[]}`)
+}
+
+// await returns the latencies when so many deliveries have come to healthy receivers.
+func (h *hooks) await(tb testing.TB, deliveries int) (latencies []float64) {
+	tb.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if latencies = append(latencies, h.taken()...); len(latencies) >= deliveries {
+			return latencies
 		}
-		time.Sleep(10 * time.Millisecond)
+		if time.Now().After(deadline) {
+			tb.Fatalf("%d of %d deliveries came", len(latencies), deliveries)
+		}
 	}
-	if h.otherGot.Load() == 0 {
-		tb.Fatal("the other receivers were asked for nothing")
-	}
-	return latencies
 }
 
 // taken returns the latencies since it was called last.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"time"
 
 	"remit/auditlog"
 	"remit/client"
@@ -88,32 +89,38 @@ func (c *verifyExport) Run() error {
 	if err != nil {
 		return err
 	}
-	signed, err := c.verifyCheckpoint(found)
+	end, signed, err := c.verifyCheckpoint(found)
 	if err != nil {
 		return err
 	}
+	issued := ""
+	if end.Issued != 0 {
+		issued = time.Unix(end.Issued, 0).UTC().Format(time.RFC3339)
+	}
 	return c.show(struct {
-		First  int64  `json:"first"`
-		Last   int64  `json:"last"`
-		Hash   string `json:"hash"`
-		Signed bool   `json:"signed"`
-	}{found.First, found.Last, found.Hash, signed}, []fact{
+		First        int64  `json:"first"`
+		Last         int64  `json:"last"`
+		Hash         string `json:"hash"`
+		Signed       bool   `json:"signed"`
+		Issuer       string `json:"issuer,omitempty"`
+		Organization string `json:"organization_id,omitempty"`
+		Issued       string `json:"issued_at,omitempty"`
+	}{found.First, found.Last, found.Hash, signed, end.Issuer, end.Organization, issued}, []fact{
 		{"FIRST", strconv.FormatInt(found.First, 10)}, {"LAST", strconv.FormatInt(found.Last, 10)}, {"HASH", found.Hash},
-		{"SIGNED", strconv.FormatBool(signed)},
+		{"SIGNED", strconv.FormatBool(signed)}, {"ISSUER", end.Issuer}, {"ORGANIZATION", end.Organization}, {"ISSUED", issued},
 	})
 }
 
 var errUnsigned = errors.New("the export has no checkpoint: it does not end with one, as an export of remit does")
 
-// verifyCheckpoint compares the export with its checkpoint, and says whether the checkpoint is signed by one of the keys.
-func (c *verifyExport) verifyCheckpoint(found auditlog.Result) (signed bool, err error) {
+// verifyCheckpoint compares the export with its checkpoint, and returns that and whether it is signed by one of the keys.
+func (c *verifyExport) verifyCheckpoint(found auditlog.Result) (end auditlog.Checkpoint, signed bool, err error) {
 	if found.Checkpoint == "" {
 		if c.Keys == "" {
-			return false, nil
+			return end, false, nil
 		}
-		return false, errUnsigned
+		return end, false, errUnsigned
 	}
-	var end auditlog.Checkpoint
 	if c.Keys == "" {
 		end, err = auditlog.ReadCheckpoint(found.Checkpoint)
 	} else {
@@ -123,7 +130,7 @@ func (c *verifyExport) verifyCheckpoint(found auditlog.Result) (signed bool, err
 		}
 	}
 	if err != nil {
-		return false, err
+		return end, false, err
 	}
-	return c.Keys != "", found.Check(end)
+	return end, c.Keys != "", found.Check(end)
 }

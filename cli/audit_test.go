@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"remit/auditlog"
 )
 
 // exported returns the lines of an export of an organization with some events, the file they are in, and one with the issuer's keys.
@@ -60,7 +62,11 @@ func TestAnExportIsVerified(t *testing.T) {
 	if got["first"] != float64(1) || got["last"] != float64(7) || got["signed"] != true {
 		t.Errorf("%v", got)
 	}
-	has(t, s.good("audit", "verify", export, "--jwks", keys).stdout, `LAST +7\n`, `SIGNED +true\n`)
+	end, err := auditlog.ReadCheckpoint(strings.TrimSuffix(strings.TrimPrefix(lines[7], `{"checkpoint":"`), `"}`))
+	if err != nil || end.Organization == "" || got["organization_id"] != end.Organization || got["issuer"] != end.Issuer || got["issued_at"] == nil {
+		t.Errorf("%v, want what %+v says, %v", got, end, err)
+	}
+	has(t, s.good("audit", "verify", export, "--jwks", keys).stdout, `LAST +7\n`, `SIGNED +true\n`, `ORGANIZATION +[0-9a-f-]{36}\n`)
 	if got := s.object("audit", "verify", export); got["signed"] != false {
 		t.Errorf("without keys: %v", got)
 	}

@@ -11,7 +11,7 @@
 -- ARGV[3] = grace         ms for which the credential in use stays valid
 -- ARGV[4] = key_id        16 bytes, '' for the first key, - for the key that calls
 --
--- Reply:  {'ok', previous_until}  ms since 1970 at which the credential in use ends
+-- Reply:  {'ok', previous_until, own}  ms since 1970 at which the credential in use ends; own '1' for the key that calls, else ''
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
 --         {'successor_used'}      the key presented is in its grace time and the one after it in use
@@ -54,4 +54,4 @@ end
 key.current, key.hint, key.previous, key.previous_until = string.sub(new_key, 1, 32), string.sub(new_key, 33), in_use, ends
 key.used = false
 write_key(organization, key)
-return {'ok', string.format('%.0f', ends)}
+return {'ok', string.format('%.0f', ends), key_id == own_id and '1' or ''}

@@ -192,3 +192,37 @@ func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T)
 		}
 	})
 }
+
+// A key that was deleted has no part in another key that it rotated, whatever idempotency key its holder knows. A key that rotated
+// itself by its id has.
+func TestADeletedAPIKeyGetsNoOtherKeyAgain(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		thief, other := w.newKey(t, s, Admin, 10), w.newKey(t, s, Admin, 11)
+		idem := func(key string) *Idempotency {
+			return &Idempotency{Key: key, Seal: plainSeal("old"), Credential: "new"}
+		}
+		must(s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{12}}, 0, idem(longKey)))(t)
+		again := idem(longKey)
+		must(s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{13}}, 0, again))(t)
+		if !again.Replayed {
+			t.Error("a key that is valid gets no replay")
+		}
+		if err := s.DeleteAPIKey(t.Context(), w.key, thief.id); err != nil {
+			t.Fatal(err)
+		}
+		again = idem(longKey)
+		_, err := s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{13}}, 0, again)
+		if wantError(t, "by a deleted key", err, ErrInvalidAPIKey); again.Replayed {
+			t.Error("it is a replay")
+		}
+		own := w.newKey(t, s, Admin, 14)
+		must(s.RotateAPIKeyOf(t.Context(), own.key, own.id, APIKey{Hash: [32]byte{15}}, 0, idem(longKey+"2")))(t)
+		again = idem(longKey + "2")
+		must(s.RotateAPIKeyOf(t.Context(), own.key, own.id, APIKey{Hash: [32]byte{16}}, 0, again))(t)
+		if !again.Replayed {
+			t.Error("a key that its own rotation ended gets no replay")
+		}
+	})
+}

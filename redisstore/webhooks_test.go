@@ -128,6 +128,11 @@ func TestOneInstanceAtATimeDelivers(t *testing.T) {
 		}
 		_, err = s.ClaimWebhooks(t.Context(), w.key.Organization, one, time.Minute)
 		wantError(t, "a claim after a late release", err, ErrWebhooksClaimed)
+		ahead := time.Now().Add(time.Hour).UnixMilli() // before the clock of Redis went back
+		must(peek(t, s).HSet(t.Context(), s.keys.webhookProgress(w.key.Organization), "u", ahead).Result())(t)
+		if third := w.claimHooks(t, s, one); third.Term <= second.Term {
+			t.Errorf("claimed %+v after %+v", third, second)
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -129,10 +130,17 @@ func idOrEmpty(id uuid.UUID) string {
 	return id.String()
 }
 
-// harmless returns a text that no spreadsheet takes for a formula: agents choose their action types.
+// harmless returns a text that no spreadsheet takes for a formula: agents choose their action types. Where a list has semicolons,
+// a spreadsheet begins a cell after each of them, quoted or not; others begin one after a tab or a line break.
 func harmless(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
-		return "'" + text
+	var safe strings.Builder
+	begins := true
+	for _, r := range text {
+		if begins && strings.ContainsRune("=+-@\t\r\n＝＋－＠", r) {
+			safe.WriteByte('\'')
+		}
+		safe.WriteRune(r)
+		begins = strings.ContainsRune(";\t\r\n", r) || begins && (unicode.IsSpace(r) || r == '"')
 	}
-	return text
+	return safe.String()
 }

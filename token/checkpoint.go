@@ -7,6 +7,10 @@ import (
 	"github.com/google/uuid"
 )
 
+// checkpointExpiry is in every checkpoint, in seconds since 1970: many verifiers of tokens look at no typ, and take a JWT without an end
+// for one without limit. To them a checkpoint has long expired.
+const checkpointExpiry = 1
+
 // checkpointType is the typ of a checkpoint. It differs from that of access tokens, so neither passes for the other.
 const checkpointType = "remit-checkpoint+jwt"
 
@@ -35,7 +39,8 @@ func (k *Keyring) SignCheckpoint(c Checkpoint) (string, error) {
 		Sequence     int64     `json:"seq"`
 		Hash         string    `json:"hash"`
 		Issued       int64     `json:"iat"`
-	}{k.issuer, c.Organization, c.Sequence, c.Hash, c.Issued.Unix()})
+		Expiry       int64     `json:"exp"`
+	}{k.issuer, c.Organization, c.Sequence, c.Hash, c.Issued.Unix(), checkpointExpiry})
 	if err != nil {
 		return "", err
 	}

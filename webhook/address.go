@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// errPrivateAddress refuses to connect to an address that is not public.
-var errPrivateAddress = errors.New("the address is not public")
+// errPrivateAddress refuses to connect to an address that is not public. A host that does not exist fails with the same words.
+var errPrivateAddress = errors.New("the host has no public address")
 
 // notPublic are the networks in which no public receiver can be, by the special-purpose registries of IANA (RFC 6890). Networks that
 // carry an IPv4 address inside an IPv6 one are among them: a gateway would take them into the network behind it.
@@ -31,10 +31,11 @@ func networks(texts ...string) []netip.Prefix {
 	return parsed
 }
 
-// isPublic says whether an address may belong to a receiver on the Internet.
+// isPublic says whether an address may belong to a receiver on the Internet. None with a zone does: it names an interface of this
+// machine.
 func isPublic(address netip.Addr) bool {
-	address = address.WithZone("").Unmap()
-	if !address.IsValid() || address.Is6() && !publicIPv6.Contains(address) {
+	address = address.Unmap()
+	if !address.IsValid() || address.Zone() != "" || address.Is6() && !publicIPv6.Contains(address) {
 		return false
 	}
 	for _, network := range notPublic {

@@ -13,11 +13,10 @@ import (
 )
 
 const (
-	lookEvery        = 250 * time.Millisecond // at the queue
-	termLength       = 5 * time.Second        // of a claim
-	renewEvery       = time.Second
-	maxOrganizations = 512             // that one instance delivers for at once
-	pauseOnError     = 5 * time.Second // until an organization is looked at again
+	lookEvery    = 250 * time.Millisecond // at the queue
+	termLength   = 5 * time.Second        // of a claim
+	renewEvery   = time.Second
+	pauseOnError = 5 * time.Second // until an organization is looked at again
 )
 
 // Config configures a Deliverer. All but Encryption and AllowPrivate are required.
@@ -35,15 +34,19 @@ type Deliverer struct {
 	Config
 	sender  sender
 	metrics deliveryMetrics
+	places  *places
+	turns   turns
 	holder  uuid.UUID // this instance
 	mu      sync.Mutex
-	mine    map[uuid.UUID]bool // organizations that it delivers for
+	mine    map[uuid.UUID]bool // organizations that it delivers for, and whether they were slow when it began
+	slow    int                // of these, those that were
 	under   sync.WaitGroup
 }
 
 // New returns a deliverer that is ready to Run.
 func New(cfg Config) *Deliverer {
 	d := &Deliverer{Config: cfg, sender: newSender(cfg.AllowPrivate, nil), holder: redisstore.NewRootID(), mine: map[uuid.UUID]bool{}}
+	d.places = newPlaces(usualLimits)
 	d.metrics = newDeliveryMetrics(d.busy)
 	return d
 }
@@ -71,23 +74,26 @@ func (d *Deliverer) Run(ctx context.Context) {
 
 // look starts delivering for organizations that are due. Instances try them in different orders.
 func (d *Deliverer) look(ctx context.Context) error {
-	room := maxOrganizations - d.busy()
-	if room <= 0 {
-		return nil
-	}
-	due, err := d.Store.DueWebhooks(ctx, maxOrganizations)
+	due, err := d.Store.DueWebhooks(ctx, d.places.organizations)
 	if err != nil {
 		return err
 	}
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
-	for _, organization := range due[:min(room, len(due))] {
-		if d.take(organization) {
+	waiting := 0
+	for _, organization := range due {
+		switch d.take(organization) {
+		case taken:
 			d.under.Go(func() {
 				defer d.leave(organization)
 				d.deliver(ctx, organization)
 			})
+		case noPlace:
+			waiting++
+		case noSlowPlace: // so that it does not stand in the queue before others
+			_, _ = d.Store.PostponeWebhooks(ctx, organization, time.Time{}, pauseOnError)
 		}
 	}
+	d.turns.want(waiting)
 	return nil
 }
 
@@ -98,19 +104,42 @@ func (d *Deliverer) busy() int {
 	return len(d.mine)
 }
 
-func (d *Deliverer) take(organization uuid.UUID) bool {
+// taking is what comes of taking an organization.
+type taking int
+
+const (
+	taken taking = iota
+	isMine
+	noPlace
+	noSlowPlace // it is slow, and the places for slow ones are taken
+)
+
+func (d *Deliverer) take(organization uuid.UUID) taking {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mine[organization] {
-		return false
+	slow := d.places.isSlow(organization)
+	_, mine := d.mine[organization]
+	switch {
+	case mine:
+		return isMine
+	case slow && d.slow >= d.places.slowOrganizations:
+		return noSlowPlace
+	case len(d.mine) >= d.places.organizations:
+		return noPlace
 	}
-	d.mine[organization] = true
-	return true
+	d.mine[organization] = slow
+	if slow {
+		d.slow++
+	}
+	return taken
 }
 
 func (d *Deliverer) leave(organization uuid.UUID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.mine[organization] {
+		d.slow--
+	}
 	delete(d.mine, organization)
 }
 

@@ -113,12 +113,19 @@ func (o *organizationWithHooks) grow(t *testing.T, count int64) {
 
 func newOrganizationWithHooks(t *testing.T, urls ...string) *organizationWithHooks {
 	t.Helper()
-	o := &organizationWithHooks{redis: miniredis.RunT(t), key: redisstore.APIKey{Organization: redisstore.NewRootID(), Hash: [32]byte{1}}}
-	var err error
-	if o.store, err = redisstore.Open(redisstore.Config{URL: "redis://" + o.redis.Addr()}); err != nil {
+	redis := miniredis.RunT(t)
+	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr()})
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = o.store.Close() })
+	t.Cleanup(func() { _ = store.Close() })
+	return (&organizationWithHooks{redis: redis, store: store}).another(t, urls...)
+}
+
+// another returns another organization of the same service.
+func (o *organizationWithHooks) another(t *testing.T, urls ...string) *organizationWithHooks {
+	t.Helper()
+	o = &organizationWithHooks{redis: o.redis, store: o.store, key: redisstore.APIKey{Organization: redisstore.NewRootID(), Hash: [32]byte{1}}}
 	if _, err := o.store.CreateOrganization(t.Context(), "", o.key, "acme", "", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +149,13 @@ func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) 
 // deliver runs a deliverer, and returns it and what ends it.
 func (o *organizationWithHooks) deliver(t *testing.T) (d *Deliverer, stop func()) {
 	t.Helper()
+	return o.deliverWithin(t, usualLimits)
+}
+
+func (o *organizationWithHooks) deliverWithin(t *testing.T, l limits) (d *Deliverer, stop func()) {
+	t.Helper()
 	d = New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
+	d.places = newPlaces(l)
 	return d, run(t, d)
 }
 

@@ -13,6 +13,7 @@ import (
 // loop delivers for one webhook. It waits for no other.
 type loop struct {
 	*Deliverer
+	of           *claimed
 	organization uuid.UUID
 	claim        redisstore.WebhookClaim // its holder and term
 	stop         func()
@@ -22,10 +23,11 @@ type loop struct {
 	unsure  bool      // about the progress: a report failed
 	quiet   time.Time // when a pass began that found nothing; zero after one that found something
 	later   time.Time // when the next retry is due, by this instance's clock; zero for none
+	atOnce  int       // requests that a pass makes at once
 }
 
 func newLoop(c *claimed, w redisstore.Webhook, stop func()) *loop {
-	return &loop{Deliverer: c.Deliverer, organization: c.claim.Organization, claim: c.claim, stop: stop, webhook: w}
+	return &loop{Deliverer: c.Deliverer, of: c, organization: c.claim.Organization, claim: c.claim, stop: stop, webhook: w, atOnce: 1}
 }
 
 // update takes the progress as it is stored now, if it is not known. Between reports nobody else changes the progress, and the
@@ -52,7 +54,7 @@ func (l *loop) idle() (since, later time.Time) {
 }
 
 func (l *loop) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !l.of.ending.Load() {
 		if l.step(ctx) {
 			continue
 		}

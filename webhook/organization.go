@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,21 +19,33 @@ type claimed struct {
 	under sync.WaitGroup
 	entry time.Time // in the queue, as this instance has set it
 	set   time.Time // when, by this instance's clock
+
+	own     chan struct{} // places for its requests
+	began   time.Time
+	ending  atomic.Bool  // its loops end after their pass, to give its place to another organization
+	running atomic.Int32 // loops
+	over    bool         // its turn is, and its loops have ended
+	quick   atomic.Bool  // an attempt was not slow
+	slow    atomic.Bool  // one was
 }
 
 func newClaimed(d *Deliverer, claim redisstore.WebhookClaim) *claimed {
-	return &claimed{Deliverer: d, claim: claim, loops: map[uuid.UUID]*loop{}}
+	return &claimed{
+		Deliverer: d, claim: claim, loops: map[uuid.UUID]*loop{}, own: make(chan struct{}, d.places.requestsOf), began: time.Now(),
+	}
 }
 
-// run runs the loops of the webhooks until none has anything to do now, the claim is lost or ctx ends.
+// run runs the loops of the webhooks until none has anything to do now, the claim is lost, the organization is suspended, its turn is
+// over or ctx ends.
 func (c *claimed) run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	defer c.release()
 	defer c.under.Wait()
 	defer stop()
-	for renewed := time.Now(); ; {
+	for renewed := time.Now(); !c.Store.Suspended(c.claim.Organization); {
+		c.over = c.ending.Load() && c.running.Load() == 0
 		settled, err := c.settle(ctx)
-		if settled || err == nil && c.follow(ctx) {
+		if settled || c.over || err == nil && c.follow(ctx) {
 			return
 		}
 		select {
@@ -40,6 +53,7 @@ func (c *claimed) run(ctx context.Context) {
 			return
 		case <-time.After(renewEvery):
 		}
+		c.endTurn()
 		began := time.Now()
 		renewal, err := c.Store.ClaimWebhooks(ctx, c.claim.Organization, c.holder, termLength)
 		switch {
@@ -51,18 +65,30 @@ func (c *claimed) run(ctx context.Context) {
 	}
 }
 
+// endTurn has the loops end after their pass, if other organizations wait for a place. What is left to do is due again at once,
+// behind what has waited longer.
+func (c *claimed) endTurn() {
+	if !c.ending.Load() && c.turns.ends(c.began, c.places.turn) {
+		c.ending.Store(true)
+	}
+}
+
 func isLost(err error) bool {
 	return errors.Is(err, redisstore.ErrWebhooksClaimed) || errors.Is(err, redisstore.ErrUnknownWebhook)
 }
 
 // settle takes the organization out of the queue, or sets when it is due next, if every loop has found nothing since its entry was
 // set. Otherwise it sets the entry to the end of the term: what is numbered before that is seen by the loops, and what is numbered
-// later makes it due again.
+// later makes it due again. When its turn is over, what is left is due at once.
 func (c *claimed) settle(ctx context.Context) (settled bool, err error) {
 	if next, quiet := c.quiet(); quiet {
 		return true, c.leaveQueue(ctx, next)
 	}
-	entry, err := c.Store.PostponeWebhooks(ctx, c.claim.Organization, time.Time{}, termLength)
+	until := termLength
+	if c.over {
+		until = 0
+	}
+	entry, err := c.Store.PostponeWebhooks(ctx, c.claim.Organization, time.Time{}, until)
 	if err == nil {
 		c.entry, c.set = entry, time.Now() // a pass that begins later sees what was numbered before
 	}
@@ -109,10 +135,15 @@ func (c *claimed) follow(ctx context.Context) (none bool) {
 			l.update(w)
 			continue
 		}
+		if c.ending.Load() {
+			continue
+		}
 		running, stop := context.WithCancel(ctx)
 		l := newLoop(c, w, stop)
 		c.loops[w.ID] = l
+		c.running.Add(1)
 		c.under.Go(func() {
+			defer c.running.Add(-1)
 			defer c.recover(c.claim.Organization)
 			l.run(running)
 		})
@@ -126,8 +157,24 @@ func (c *claimed) follow(ctx context.Context) (none bool) {
 	return len(named) == 0
 }
 
+// note remembers of an attempt whether it was slow. An organization is slow when all its attempts were.
+func (c *claimed) note(webhook uuid.UUID, slow bool) {
+	c.places.noteSlow(webhook, slow)
+	if slow {
+		c.slow.Store(true)
+	} else {
+		c.quick.Store(true)
+	}
+}
+
 // release ends the claim, also when this instance is stopping, so that another can take over at once.
 func (c *claimed) release() {
+	if c.ending.Load() {
+		defer c.turns.ended()
+	}
+	if quick := c.quick.Load(); quick || c.slow.Load() {
+		c.places.noteSlow(c.claim.Organization, !quick)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), renewEvery)
 	defer cancel()
 	_ = c.Store.ReleaseWebhooks(ctx, c.claim) // it ends by itself

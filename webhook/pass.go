@@ -3,13 +3,14 @@ package webhook
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"remit/redisstore"
 )
 
 const (
-	passSize    = 32  // attempts in a pass
+	perTurn     = 4   // attempts in a pass for each that it makes at once
 	feedPage    = 100 // events that are read at once
 	maxUnderWay = 8   // requests to one webhook
 	// settingsHold is how long after they were read settings are those of a request.
@@ -24,6 +25,7 @@ type pass struct {
 	webhook  redisstore.Webhook
 	now      time.Time // by Redis's clock, when it began
 	began    time.Time // by this instance's
+	size     int       // attempts of each kind, due and new
 	attempts []attempt
 	report   redisstore.DeliveryReport
 	waiting  int       // deliveries that waited when it began
@@ -34,17 +36,18 @@ type pass struct {
 type attempt struct {
 	delivery redisstore.Delivery
 	event    *redisstore.FeedEvent
+	before   *redisstore.WebhookProgress // of a new one: what is reached without it
 }
 
 // pass attempts what is due and what is new. It reports nothing.
 func (l *loop) pass(ctx context.Context, w redisstore.Webhook) (*pass, error) {
-	size := passSize
+	size := perTurn * l.atOnce
 	if !w.Progress.Failing.IsZero() {
 		size = maxUnderWay // each may take requestTime
 	}
 	due, err := l.Store.DueDeliveries(ctx, l.organization, w.ID, size)
 	w.Settings = due.Settings
-	p := &pass{loop: l, webhook: w, now: due.Now, began: time.Now(), waiting: due.Waiting}
+	p := &pass{loop: l, webhook: w, size: size, now: due.Now, began: time.Now(), waiting: due.Waiting}
 	p.report = redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	if err != nil {
 		return p, err
@@ -74,7 +77,7 @@ func (p *pass) isFailing() bool { return !p.webhook.Progress.Failing.IsZero() }
 // room returns how many new events the pass may take: as many as may wait if they all fail. A webhook that fails gets one with
 // each pass that retries something, so that one event which its receiver refuses does not hold up the others.
 func (p *pass) room(due int) int {
-	room := min(passSize, redisstore.MostPending-p.waiting)
+	room := min(p.size, redisstore.MostPending-p.waiting)
 	switch {
 	case !p.isFailing():
 		return room
@@ -91,7 +94,7 @@ func (p *pass) takeDue(ctx context.Context, due []redisstore.Delivery) error {
 		if err != nil {
 			return err
 		}
-		p.attempts = append(p.attempts, attempt{d, event})
+		p.attempts = append(p.attempts, attempt{delivery: d, event: event})
 	}
 	return nil
 }
@@ -117,38 +120,82 @@ func (p *pass) takeNew(ctx context.Context, room int) error {
 		if room == 0 {
 			break
 		}
-		reached := &p.report.Reached
+		reached, before := &p.report.Reached, p.report.Reached
 		reached.Missed += e.Sequence - reached.Position - 1
 		reached.Position = e.Sequence
 		if p.webhook.Settings.Wants(e.Type) {
 			room--
 			id := redisstore.DeliveryID(p.webhook.ID, e.Sequence)
-			p.attempts = append(p.attempts, attempt{redisstore.Delivery{ID: id, Event: e.Sequence, Type: e.Type, Created: p.clock()}, &e})
+			p.attempts = append(p.attempts, attempt{redisstore.Delivery{ID: id, Event: e.Sequence, Type: e.Type, Created: p.clock()}, &e, &before})
 		}
 	}
 	return err
 }
 
-// attemptAll makes the attempts, a few at once. If ctx ends meanwhile, none counts.
+// attemptAll makes the attempts, a few at once, and begins none after a slow one. If ctx ends meanwhile, none counts.
 func (p *pass) attemptAll(ctx context.Context) error {
-	most := maxUnderWay
+	most := p.atOnce
 	if p.isFailing() {
 		most = 1
 	}
-	turns := make(chan struct{}, most)
+	turns, slow, begun := make(chan struct{}, most), atomic.Bool{}, 0
 	p.report.Outcomes = make([]redisstore.Delivery, len(p.attempts))
 	var under sync.WaitGroup
 	for i, a := range p.attempts {
-		p.report.Outcomes[i] = p.outcome(a, result{failed: "the service failed"}) // unless it does not
 		turns <- struct{}{}
+		if slow.Load() {
+			break
+		}
+		leave := p.places.enter(ctx, p.of.own, p.webhook.ID)
+		if leave == nil {
+			break
+		}
+		begun++
+		p.report.Outcomes[i] = p.outcome(a, result{failed: "the service failed"}) // unless it does not
 		under.Go(func() {
 			defer func() { <-turns }()
+			defer leave()
 			defer p.recover(p.organization)
-			p.report.Outcomes[i] = p.outcome(a, p.attempt(ctx, a))
+			r := p.attempt(ctx, a)
+			if p.report.Outcomes[i] = p.outcome(a, r); r.took >= p.places.soon {
+				slow.Store(true)
+			}
+			p.of.note(p.webhook.ID, r.took >= p.places.soon)
 		})
 	}
 	under.Wait()
+	p.leaveOut(begun)
+	p.adapt(slow.Load())
 	return ctx.Err()
+}
+
+// leaveOut leaves the attempts from this one on to the next pass.
+func (p *pass) leaveOut(from int) {
+	for _, a := range p.attempts[from:] {
+		if a.before != nil {
+			p.report.Reached = *a.before
+			break
+		}
+	}
+	p.attempts, p.report.Outcomes = p.attempts[:from], p.report.Outcomes[:from]
+}
+
+// adapt decides how many requests the next pass makes at once: twice as many after one in which all succeeded, one after a slow one or
+// when all failed.
+func (p *pass) adapt(slow bool) {
+	delivered := 0
+	for _, d := range p.report.Outcomes {
+		if d.Status == redisstore.DeliveryDelivered {
+			delivered++
+		}
+	}
+	switch {
+	case len(p.attempts) == 0:
+	case slow || delivered == 0:
+		p.atOnce = 1
+	case delivered == len(p.attempts):
+		p.atOnce = min(2*p.atOnce, maxUnderWay)
+	}
 }
 
 // clock returns the time by Redis's clock.

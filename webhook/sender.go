@@ -84,8 +84,10 @@ func (s sender) post(ctx context.Context, r request, now time.Time) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	_, _ = io.CopyN(io.Discard, response.Body, maxResponseBody) // what follows is left unread, and ends the connection
-	_ = response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusSwitchingProtocols { // whose body is the connection, which ends with no deadline of ctx
+		_, _ = io.CopyN(io.Discard, response.Body, maxResponseBody) // what follows is left unread, and ends the connection
+	}
 	return response.StatusCode, nil
 }
 
@@ -102,7 +104,7 @@ func whyFailed(status int, err error) string {
 		return "the receiver redirects, which is not followed"
 	case err == nil:
 		return "the receiver did not answer 2xx"
-	case errors.Is(err, errPrivateAddress):
+	case errors.Is(err, errPrivateAddress), errors.As(err, &name) && name.IsNotFound: // not which: names of the network behind would show
 		return errPrivateAddress.Error()
 	case errors.As(err, &name):
 		return "the host cannot be resolved"

@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -98,8 +100,10 @@ func loopbackAnswer(query []byte) []byte {
 var spellings = map[string]string{
 	"127.0.0.1": notPublicCause, "localhost": notPublicCause, "0.0.0.0": notPublicCause, "169.254.169.254": notPublicCause,
 	"[::1]": notPublicCause, "[::]": notPublicCause, "[::ffff:127.0.0.1]": notPublicCause, "[::ffff:7f00:1]": notPublicCause,
-	"[64:ff9b::7f00:1]": notPublicCause,
-	"rebound.example":   notPublicCause, "0x7f000001": notPublicCause, "0x7f.0.0.1": notPublicCause, // names that are this machine
+	"[64:ff9b::7f00:1]": notPublicCause, "[2002:7f00:1::1]": notPublicCause, "[::1%25lo]": notPublicCause, "[fe80::1%25lo]": notPublicCause,
+	"[2606:4700::1111%25lo]": notPublicCause, "[::7f00:1]": notPublicCause, "[::ffff:0:7f00:1]": notPublicCause,
+	"１２７.０.０.１": notPublicCause, "127。0。0。1": notPublicCause, "localhost.": notPublicCause,
+	"rebound.example": notPublicCause, "0x7f000001": notPublicCause, "0x7f.0.0.1": notPublicCause, // names that are this machine
 	"127.1": unresolvedCause, "127.0.1": unresolvedCause, "2130706433": unresolvedCause, "017700000001": unresolvedCause,
 	"0177.0.0.1": unresolvedCause, "127.000.000.001": unresolvedCause,
 }
@@ -108,6 +112,17 @@ const (
 	notPublicCause  = "the address is not public"
 	unresolvedCause = "the host cannot be resolved"
 )
+
+func causeOf(err error) string {
+	var name *net.DNSError
+	switch {
+	case errors.Is(err, errPrivateAddress):
+		return notPublicCause
+	case errors.As(err, &name):
+		return unresolvedCause
+	}
+	return ""
+}
 
 // No spelling of this machine's own address, and no name that has it, is connected to: it is refused before a byte is sent, for the
 // reason that is true of it.
@@ -124,9 +139,12 @@ func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 	}
 	resolver := loopbackNames(t)
 	for host, cause := range spellings {
-		got := newSender(false, resolver).send(t.Context(), request{url: "http://" + host + ":" + port + "/", body: []byte("{}")})
-		if got.failed != cause || got.status != 0 {
-			t.Errorf("%s: %d %q, want %q", host, got.status, got.failed, cause)
+		r := request{url: "http://" + host + ":" + port + "/", body: []byte("{}")}
+		if _, err := newSender(false, resolver).post(t.Context(), r, time.Now()); causeOf(err) != cause {
+			t.Errorf("%s: %v, want %s", host, err, cause)
+		}
+		if got := newSender(false, resolver).send(t.Context(), r); got.failed != errPrivateAddress.Error() || got.status != 0 {
+			t.Errorf("%s: %d %q", host, got.status, got.failed) // whoever has the webhook does not learn which
 		}
 	}
 	if count := connections.Load(); count != 0 {
@@ -158,5 +176,80 @@ func TestTheTimeOfARequestIsBounded(t *testing.T) {
 	got := s.send(t.Context(), request{url: receiver.URL, body: []byte("{}")})
 	if got.failed != "the receiver did not answer in time" || got.took > 5*time.Second {
 		t.Errorf("%q after %s", got.failed, got.took)
+	}
+}
+
+// After 101 the connection is the receiver's own: no deadline of net/http ends what is read from it.
+func TestAReceiverThatSwitchesProtocolsIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() {
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: anything\r\n\r\n"))
+		_, err = io.Copy(io.Discard, c) // until the sender closes it
+		closed <- err
+		_ = c.Close()
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	answered := make(chan result, 1)
+	s := newSender(true, nil)
+	s.most = time.Second
+	go func() {
+		answered <- s.send(context.Background(), request{url: "http://" + listener.Addr().String(), body: []byte("{}")})
+	}()
+	select {
+	case got := <-answered:
+		if got.status != http.StatusSwitchingProtocols || got.failed != "the receiver did not answer 2xx" {
+			t.Errorf("%d %q", got.status, got.failed)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for the receiver")
+	}
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection stays open")
+	}
+}
+
+// A sender reads no more than it must of a receiver that says that it is not ready, again and again.
+func TestEndlessInterimResponsesEnd(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		c, err := listener.Accept()
+		for err == nil {
+			_, err = c.Write([]byte("HTTP/1.1 103 Early Hints\r\n\r\n"))
+		}
+	}()
+	got := newSender(true, nil).send(t.Context(), request{url: "http://" + listener.Addr().String(), body: []byte("{}")})
+	if got.failed != "the connection failed" || got.took > 10*time.Second {
+		t.Errorf("%q after %s", got.failed, got.took)
+	}
+}
+
+// Who has a webhook must not learn which names exist in the network of the service.
+func TestANameThatDoesNotExistFailsAsAPrivateOne(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"redis.internal", "0177.0.0.1"} { // Go's resolver knows that nobody has the second one
+		got := newSender(false, loopbackNames(t)).send(t.Context(), request{url: "https://" + host + "/", body: []byte("{}")})
+		if got.failed != "the host has no public address" {
+			t.Errorf("%s: %q", host, got.failed)
+		}
+	}
+	away := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no server") }}
+	if got := newSender(false, away).send(t.Context(), request{url: "https://redis.internal/"}); got.failed != "the host cannot be resolved" {
+		t.Errorf("without a server of names: %q", got.failed)
 	}
 }

@@ -1,0 +1,97 @@
+package webhook
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// limits bound what one instance does at once for all organizations.
+type limits struct {
+	organizations     int // that it delivers for
+	slowOrganizations int // of these, those whose receivers do not answer soon
+	requests          int // under way to receivers that answer soon, and as many to the others
+	requestsOf        int // under way for one organization
+
+	soon time.Duration // an attempt that takes as long is slow
+	turn time.Duration // that an organization keeps its place when others wait for one
+}
+
+var usualLimits = limits{
+	organizations: 512, slowOrganizations: 384, requests: 1024, requestsOf: 32, soon: 2 * time.Second, turn: 10 * time.Second,
+}
+
+// maxSlow is how many slow webhooks and organizations an instance remembers.
+const maxSlow = 1 << 15
+
+// places are taken by requests that are under way. Receivers that answer soon have places of their own, so that the others, which
+// keep a place for up to requestTime, cannot take them all.
+type places struct {
+	limits
+
+	quick, slow chan struct{}
+	known       *lru.Cache[uuid.UUID, struct{}] // webhooks and organizations whose last attempts were slow
+}
+
+func newPlaces(l limits) *places {
+	known, err := lru.New[uuid.UUID, struct{}](maxSlow)
+	if err != nil {
+		panic(err) // the size is not positive
+	}
+	return &places{limits: l, quick: make(chan struct{}, l.requests), slow: make(chan struct{}, l.requests), known: known}
+}
+
+func (p *places) isSlow(id uuid.UUID) bool { return p.known.Contains(id) }
+
+func (p *places) noteSlow(id uuid.UUID, slow bool) {
+	if slow {
+		p.known.Add(id, struct{}{})
+	} else {
+		p.known.Remove(id)
+	}
+}
+
+// enter takes a place for a request to a webhook, one of its organization's own too, and returns what frees them. It returns nil
+// when ctx ends.
+func (p *places) enter(ctx context.Context, own chan struct{}, webhook uuid.UUID) (leave func()) {
+	all := p.quick
+	if p.isSlow(webhook) {
+		all = p.slow
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case own <- struct{}{}:
+	}
+	select {
+	case <-ctx.Done():
+		<-own
+		return nil
+	case all <- struct{}{}:
+		return func() { <-all; <-own }
+	}
+}
+
+// turns are the places of organizations for which others wait.
+type turns struct {
+	wanted atomic.Int64 // places that organizations wait for
+	ending atomic.Int64 // organizations that are giving up theirs
+}
+
+// ends says whether an organization that has had its place since then is to give it to another. If so, its caller notes with ended
+// that it has.
+func (t *turns) ends(since time.Time, turn time.Duration) bool {
+	if time.Since(since) < turn || t.wanted.Add(-1) < 0 {
+		return false
+	}
+	t.ending.Add(1)
+	return true
+}
+
+func (t *turns) ended() { t.ending.Add(-1) }
+
+// want notes how many organizations wait for a place.
+func (t *turns) want(waiting int) { t.wanted.Store(int64(waiting) - t.ending.Load()) }

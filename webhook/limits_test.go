@@ -1,0 +1,285 @@
+package webhook
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/redisstore"
+)
+
+// counter is a receiver that counts its requests. Each takes so long.
+type counter struct {
+	*httptest.Server
+	mu          sync.Mutex
+	takes       func(request int) time.Duration
+	under, most int // requests
+	all         int
+	first       int // the most that were under way until one was answered
+	answered    bool
+}
+
+func newCounter(t *testing.T, takes func(request int) time.Duration) *counter {
+	t.Helper()
+	c := &counter{takes: takes}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then net/http notices that the client has gone
+		c.mu.Lock()
+		c.all++
+		c.under++
+		c.most = max(c.most, c.under)
+		if !c.answered {
+			c.first = max(c.first, c.under)
+		}
+		pause := takes(c.all)
+		c.mu.Unlock()
+		select {
+		case <-time.After(pause):
+		case <-r.Context().Done():
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.under--
+		c.answered = true
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func always(pause time.Duration) func(int) time.Duration {
+	return func(int) time.Duration { return pause }
+}
+
+func (c *counter) counts() (all, most, first int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all, c.most, c.first
+}
+
+func (c *counter) has(requests int) bool {
+	all, _, _ := c.counts()
+	return all >= requests
+}
+
+func TestAFreshWebhookBeginsWithOneRequestAtATime(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t, always(100*time.Millisecond))
+	o := newOrganizationWithHooks(t, c.URL)
+	o.deliver(t)
+	o.happen(t, 90)
+	eventually(t, "all arrive", func() bool { return c.has(90) })
+	if _, most, first := c.counts(); first != 1 || most != maxUnderWay {
+		t.Errorf("%d requests before the first answer, later %d; want 1 and %d", first, most, maxUnderWay)
+	}
+}
+
+func TestASlowWebhookIsAskedOneRequestAtATimeAgain(t *testing.T) {
+	t.Parallel()
+	var under, most int
+	var mu sync.Mutex
+	c := newCounter(t, func(request int) time.Duration {
+		if request > 70 {
+			return 150 * time.Millisecond
+		}
+		return 0
+	})
+	slow := c.Config.Handler
+	c.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		late := c.has(90) // those that were under way with the first slow ones have ended
+		mu.Lock()
+		if under++; late {
+			most = max(most, under)
+		}
+		mu.Unlock()
+		slow.ServeHTTP(w, r)
+		mu.Lock()
+		under--
+		mu.Unlock()
+	})
+	o := newOrganizationWithHooks(t, c.URL)
+	l := usualLimits
+	l.soon = 100 * time.Millisecond
+	o.deliverWithin(t, l)
+	o.happen(t, 110)
+	eventually(t, "all arrive", func() bool { return c.has(110) })
+	mu.Lock()
+	defer mu.Unlock()
+	if most != 1 {
+		t.Errorf("%d requests at once, want 1", most)
+	}
+}
+
+// With a slow attempt a pass ends. What it had taken and not begun is neither lost nor sent twice.
+func TestASlowAttemptLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	handler := r.Config.Handler
+	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if r.attempts()%7 == 3 {
+			time.Sleep(30 * time.Millisecond)
+		}
+		handler.ServeHTTP(w, request)
+	})
+	o := newOrganizationWithHooks(t)
+	o.hook(t, r.URL, "session.ended")
+	l := usualLimits
+	l.soon = 20 * time.Millisecond
+	o.deliverWithin(t, l)
+	o.happen(t, 200)
+	even := slices.DeleteFunc(numbers(1, 200), func(n int64) bool { return n%2 == 1 })
+	eventually(t, "all arrive", func() bool { return r.has(even...) })
+	eventually(t, "the queue is empty", func() bool { return o.isQueueEmpty(t) })
+	if asked := r.attempts(); asked != len(even) {
+		t.Errorf("%d requests for %d events", asked, len(even))
+	}
+	w, err := o.store.Webhook(t.Context(), o.key, o.hooks[0].ID)
+	if err != nil || w.Progress.Missed != 0 || w.Progress.Position != 200 {
+		t.Errorf("its progress is %+v, %v", w.Progress, err)
+	}
+}
+
+// An organization that always has something to deliver gives its place to one that waits for it, and gets one again.
+func TestAnOrganizationKeepsItsPlaceForATurnOnly(t *testing.T) {
+	t.Parallel()
+	busy, waiting := newCounter(t, always(50*time.Millisecond)), newReceiver(t)
+	o := newOrganizationWithHooks(t, busy.URL)
+	other := o.another(t, waiting.URL)
+	l := usualLimits
+	l.organizations, l.turn = 1, 100*time.Millisecond
+	o.deliverWithin(t, l)
+	o.happen(t, 3000)
+	eventually(t, "one is busy", func() bool { return busy.has(1) })
+	other.happen(t, 1)
+	eventually(t, "the other is told", func() bool { return waiting.has(1) })
+	told, _, _ := busy.counts()
+	if told >= 3000 {
+		t.Error("the busy one was told everything before")
+	}
+	eventually(t, "the busy one goes on", func() bool { return busy.has(told + 20) })
+}
+
+// Organizations whose receivers are slow have not all the places.
+func TestSlowOrganizationsLeavePlacesToOthers(t *testing.T) {
+	t.Parallel()
+	slow := newCounter(t, always(200*time.Millisecond))
+	healthy := newReceiver(t)
+	o := newOrganizationWithHooks(t, slow.URL)
+	second, third := o.another(t, slow.URL), o.another(t, healthy.URL)
+	l := usualLimits
+	l.organizations, l.slowOrganizations, l.soon, l.turn = 2, 1, 100*time.Millisecond, time.Hour
+	d, _ := o.deliverWithin(t, l)
+	for _, one := range []*organizationWithHooks{o, second} {
+		d.places.noteSlow(one.key.Organization, true)
+		one.happen(t, 500)
+	}
+	eventually(t, "a slow one is told", func() bool { return slow.has(1) })
+	third.happen(t, 1)
+	eventually(t, "the other is told", func() bool { return healthy.has(1) })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.slow != 1 {
+		t.Errorf("%d slow ones have a place, want 1", d.slow)
+	}
+}
+
+func TestTheRequestsUnderWayAreBounded(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t, always(30*time.Millisecond))
+	l := usualLimits
+	l.requests, l.requestsOf = 3, 2
+	o := newOrganizationWithHooks(t, c.URL, c.URL, c.URL)
+	o.deliverWithin(t, l)
+	o.happen(t, 20)
+	eventually(t, "all arrive", func() bool { return c.has(60) })
+	if _, most, _ := c.counts(); most != 2 {
+		t.Errorf("%d requests of one organization at once, want 2", most)
+	}
+	others := []*organizationWithHooks{o, o.another(t, c.URL, c.URL), o.another(t, c.URL, c.URL)}
+	for _, one := range others {
+		one.happen(t, 20)
+	}
+	eventually(t, "all of all arrive", func() bool { return c.has(60 + 60 + 80) })
+	if _, most, _ := c.counts(); most != 3 {
+		t.Errorf("%d requests at once, want 3", most)
+	}
+}
+
+// Receivers that hang fill the places of the slow ones, not those of the others.
+func TestReceiversThatHangTakeNoPlacesOfOthers(t *testing.T) {
+	t.Parallel()
+	hanging, healthy := newCounter(t, always(time.Hour)), newReceiver(t)
+	o := newOrganizationWithHooks(t, hanging.URL, hanging.URL)
+	other := o.another(t, healthy.URL)
+	l := usualLimits
+	l.requests = 1
+	d, _ := o.deliverWithin(t, l)
+	for _, hook := range o.hooks {
+		d.places.noteSlow(hook.ID, true) // as after its first attempt
+	}
+	o.happen(t, 50)
+	eventually(t, "one hangs", func() bool { return hanging.has(1) })
+	other.happen(t, 50)
+	eventually(t, "the other is told", func() bool { return healthy.has(numbers(1, 50)...) })
+	if all, _, _ := hanging.counts(); all != 1 {
+		t.Errorf("%d requests to those that hang, want 1", all)
+	}
+}
+
+func TestASuspendedOrganizationIsToldNothingMore(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t, always(50*time.Millisecond))
+	o := newOrganizationWithHooks(t, c.URL)
+	d, _ := o.deliver(t)
+	if err := o.store.ReadSuspensions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.happen(t, 3000)
+	eventually(t, "it is told", func() bool { return c.has(1) })
+	if _, err := o.store.Suspend(t.Context(), o.key.Organization); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.store.ReadSuspensions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its place is free", func() bool { return d.busy() == 0 })
+	if all, _, _ := c.counts(); all >= 3000 {
+		t.Error("it was told everything")
+	}
+}
+
+// What waits for a retry stays bounded although some of what is sent succeeds: at the bound nothing new is sent.
+func TestAWebhookOfWhichAsManyWaitAsMayIsToldNothingNew(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.refuses(func(n int64) bool { return n%2 == 0 })
+	o := newOrganizationWithHooks(t, r.URL)
+	at := time.Now()
+	o.redis.SetTime(at)
+	o.deliver(t)
+	o.happen(t, 3*redisstore.MostPending)
+	pending := func() int { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) }
+	eventually(t, "as many wait as may", func() bool { return pending() == redisstore.MostPending })
+	eventually(t, "the rest is left", func() bool { return isIdle(t, o) })
+	w, err := o.store.Webhook(t.Context(), o.key, o.hooks[0].ID)
+	if err != nil || w.Progress.Position != 2*redisstore.MostPending || pending() != redisstore.MostPending {
+		t.Errorf("%d wait, its progress is %+v, %v", pending(), w.Progress, err)
+	}
+	r.refuses(func(int64) bool { return false })
+	o.redis.SetTime(at.Add(time.Minute))
+	eventually(t, "all arrive", func() bool { return r.has(numbers(1, 3*redisstore.MostPending)...) })
+}
+
+// isIdle says whether nobody delivers for the organization now.
+func isIdle(t *testing.T, o *organizationWithHooks) bool {
+	t.Helper()
+	claim, err := o.store.ClaimWebhooks(context.Background(), o.key.Organization, redisstore.NewRootID(), time.Millisecond)
+	if err == nil {
+		err = o.store.ReleaseWebhooks(context.Background(), claim)
+	}
+	return err == nil
+}
