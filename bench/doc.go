@@ -66,6 +66,8 @@
 // BenchmarkWatched charges in the process without observers, with the access log, and with traces. cpu-ns/op is the processor
 // time of this process, including garbage collection.
 //
+// BenchmarkSuspendAll suspends the 10,000 agents of an organization (suspend-s), and resumes them (resume-s), in seconds.
+//
 // BenchmarkMemory creates 24,000 sessions (each charged once) and refresh families through the store, of one agent and of 8
 // agents whose audit trails are full. It divides the growth of used_memory by their number, once used_memory is stable, without
 // the clients' buffers. B/session includes the three index entries. With -v it lists the keys.

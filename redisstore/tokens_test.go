@@ -355,6 +355,7 @@ func (w tenant) wantLive(t *testing.T, s *Store, grant Grant, generation uint32)
 		wantError(t, operation.name, operation.ask(s, t, w.agent.ID, session.ID), map[string]error{
 			"Charge": &NotActiveError{Completed}, "ChargeBatch": &NotActiveError{Completed}, // for EndSession comes before them
 			"CreateChildSession": &NotActiveError{Completed}, "GrantLease": &NotActiveError{Completed}, "SettleLease": ErrUnknownLease,
+			"Lease": ErrUnknownLease, "SessionRequest": ErrUnknownRequest,
 		}[operation.name])
 	}
 	w.refresh(t, s, grant.Family, generation, generation+1)
