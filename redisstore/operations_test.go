@@ -49,6 +49,10 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, n)
 			return err
 		}},
+		{"OwnKey", identifyAPIKey, func(ctx context.Context, s *Store) error {
+			_, err := s.OwnKey(ctx, w.key)
+			return err
+		}},
 		{"APIKeys", listAPIKeys, func(ctx context.Context, s *Store) error {
 			_, err := s.APIKeys(ctx, w.key)
 			return err
