@@ -14,18 +14,23 @@ type connection struct {
 	*conn.Conn
 	body, answer atomic.Pointer[reservation] // nil when they are small
 	answering    atomic.Bool                 // the next read releases them
+	forPages     bool                        // it came to the listener of ServePages
 	noRoom       error                       // why the body behind the last header has no reservation; nil when it has one or needs none
 }
 
 // memoryListener turns the connections of a conn.Set into connections with reservations.
-type memoryListener struct{ net.Listener }
+type memoryListener struct {
+	net.Listener
+
+	forPages bool
+}
 
 func (l memoryListener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Conn: accepted.(*conn.Conn)}, nil
+	return &connection{Conn: accepted.(*conn.Conn), forPages: l.forPages}, nil
 }
 
 // Read releases what the last request reserved: fasthttp reads again only after it has written the response.

@@ -53,7 +53,7 @@ func newHTTPMetrics(registry *prometheus.Registry) *httpMetrics {
 // method.
 var (
 	methodLabels = [...]string{"GET", "POST", "HEAD", "PATCH", "DELETE", "PUT", "OPTIONS", "other"}
-	statusLabels = [...]int{200, 201, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 417, 422, 429, 431, 500, 503, 0}
+	statusLabels = [...]int{200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 417, 422, 429, 431, 500, 503, 0}
 )
 
 // statusIndexes holds the index in statusLabels of each status.

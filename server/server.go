@@ -16,6 +16,7 @@ import (
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
+	"remit/redisstore"
 	"remit/server/conn"
 	"remit/token"
 )
@@ -35,6 +36,8 @@ func New(cfg Config) *Server {
 	}
 	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.count)
 	s.metrics.registry.MustRegister(cfg.Collectors...)
+	s.identify = s.around(s.atRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
+	s.signIn = s.around(s.atRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
 	s.http, s.metricsHTTP = s.newHTTP(s.Handler()), s.newHTTP(s.metricsHandler())
 	s.http.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
 	s.metricsHTTP.Concurrency = maxScrapers
@@ -63,8 +66,10 @@ func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
 }
 
 // Serve answers on the listener until Shutdown. It takes the listener over.
-func (s *Server) Serve(accepting net.Listener) error {
-	accepting = memoryListener{s.open.Listen(accepting)}
+func (s *Server) Serve(accepting net.Listener) error { return s.serve(accepting, false) }
+
+func (s *Server) serve(accepting net.Listener, forPages bool) error {
+	accepting = memoryListener{s.open.Listen(accepting), forPages}
 	if s.tls != nil {
 		accepting = tls.NewListener(accepting, s.tls)
 	}
@@ -74,12 +79,24 @@ func (s *Server) Serve(accepting net.Listener) error {
 // Handler returns the handler of every request.
 func (s *Server) Handler() fasthttp.RequestHandler {
 	routes, authorize := s.routes().Handler, s.at(authorizePath, s.authorize)
-	return s.around(func(ctx *fasthttp.RequestCtx) {
+	nowhere := s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
+	api := func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.URI().PathOriginal()) == authorizePath { // for every method, which the router cannot express
 			authorize(ctx)
 			return
 		}
 		routes(ctx)
+	}
+	s.api = s.around(api)
+	return s.around(func(ctx *fasthttp.RequestCtx) {
+		switch {
+		case s.pages.have(ctx):
+			s.pages.answer(ctx)
+		case isForPages(ctx):
+			nowhere(ctx)
+		default:
+			api(ctx)
+		}
 	})
 }
 

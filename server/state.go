@@ -42,4 +42,8 @@ type Server struct {
 	scrapes       scrapes
 	http          *fasthttp.Server
 	metricsHTTP   *fasthttp.Server // serves ServeMetrics
+
+	api              fasthttp.RequestHandler // every request of the API
+	pages            *pages                  // nil for none
+	identify, signIn fasthttp.RequestHandler // inside the process only, for the pages
 }

@@ -1,0 +1,97 @@
+package server
+
+import (
+	"net"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// Call is a request of the API that a page makes for who looks at it.
+type Call struct {
+	APIKey         string
+	Method         string
+	Path           string // with its query
+	Body           []byte // JSON; nil for none
+	IdempotencyKey string // "" for none
+}
+
+// Reply is the answer to a Call.
+type Reply struct {
+	Status     int
+	Body       []byte // valid until the function that reads it returns
+	Link       string // of the next page of a list; "" for none
+	RetryAfter string // "" for none
+}
+
+// Call carries out a request of the API as if the client of the page had sent it: with the same checks, limits, reservations of
+// memory, metrics and logs. It returns what read returns of the reply.
+func (s *Server) Call(page *fasthttp.RequestCtx, c Call, read func(Reply) error) error {
+	return s.callInside(page, c, s.api, read)
+}
+
+// callInside is Call for one handler.
+func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.RequestHandler, read func(Reply) error) error {
+	ctx := new(fasthttp.RequestCtx)
+	own := s.enter(ctx, page.Conn(), page.RemoteAddr())
+	defer own.release()
+	c.write(&ctx.Request)
+	copyOrigin(&ctx.Request.Header, page)
+	answer(ctx)
+	if key, err := token.APIKeyOrganization(c.APIKey); err == nil && s.store.HasVerified(redisstore.APIKey{Organization: key, Hash: token.Hash(c.APIKey)}) {
+		identifyCaller(page, key, uuid.Nil) // the page's own memory counts for its organization
+	}
+	header := &ctx.Response.Header
+	return read(Reply{
+		Status: ctx.Response.StatusCode(), Body: ctx.Response.Body(),
+		Link: string(header.Peek(fasthttp.HeaderLink)), RetryAfter: string(header.Peek(fasthttp.HeaderRetryAfter)),
+	})
+}
+
+// enter gives a request inside the process the client's connection, with reservations of its own.
+func (s *Server) enter(ctx *fasthttp.RequestCtx, served net.Conn, peer net.Addr) *connection {
+	outer := connectionOf(served)
+	if outer == nil { // a test called the handler directly
+		ctx.Init(&fasthttp.Request{}, peer, silent{})
+		return nil
+	}
+	own := &connection{Conn: outer.Conn}
+	ctx.Init2(own, silent{}, false)
+	return own
+}
+
+// release returns what the requests inside this connection reserved.
+func (c *connection) release() {
+	if c != nil {
+		c.answering.Store(true)
+		c.releaseReservations()
+	}
+}
+
+func (c Call) write(r *fasthttp.Request) {
+	r.Header.SetMethod(c.Method)
+	r.Header.SetRequestURI(c.Path)
+	r.Header.SetCanonical(canonicalAPIKey, []byte(c.APIKey))
+	if c.Body != nil {
+		r.Header.SetContentType("application/json")
+		r.SetBody(c.Body)
+	}
+	if c.IdempotencyKey != "" {
+		r.Header.Set(headerIdempotencyKey, c.IdempotencyKey)
+	}
+}
+
+// copyOrigin copies what says whose request it is, in limits and in logs.
+func copyOrigin(to *fasthttp.RequestHeader, page *fasthttp.RequestCtx) {
+	to.SetHostBytes(page.Host())
+	to.SetCanonical(canonicalRequestID, page.Response.Header.PeekCanonical(canonicalRequestID))
+	for _, line := range page.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {
+		to.AddBytesV(fasthttp.HeaderXForwardedFor, line)
+	}
+	if span := string(page.Response.Header.Peek(headerTraceResponse)); span != "" && strings.Count(span, "-") == 3 {
+		to.Set(headerTraceParent, span)
+	}
+}

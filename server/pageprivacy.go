@@ -1,0 +1,68 @@
+package server
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// IsHTTPS reports whether a request came by HTTPS: to this server, or to a trusted proxy, which says so in X-Forwarded-Proto.
+func (s *Server) IsHTTPS(ctx *fasthttp.RequestCtx) bool {
+	if told := ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedProto); len(told) > 0 && s.isFromProxy(ctx) {
+		return isAllHTTPS(told)
+	}
+	return ctx.IsTLS()
+}
+
+// IsPrivate reports whether nobody on a network can read a request: it came by HTTPS, or from this machine to a loopback name. A
+// request with headers of a proxy that is not trusted did not come from this machine. The name keeps out a page of another
+// site whose name was made to lead here.
+func (s *Server) IsPrivate(ctx *fasthttp.RequestCtx) bool {
+	if s.IsHTTPS(ctx) {
+		return true
+	}
+	for _, name := range forwardingHeaders {
+		if len(ctx.Request.Header.PeekAll(name)) > 0 {
+			return false
+		}
+	}
+	return s.proxies.Client(ctx.RemoteAddr(), nil).IsLoopback() && isLoopbackName(string(ctx.Host()))
+}
+
+// forwardingHeaders are what proxies add.
+var forwardingHeaders = []string{
+	fasthttp.HeaderXForwardedFor, fasthttp.HeaderXForwardedProto, fasthttp.HeaderXForwardedHost, fasthttp.HeaderForwarded, fasthttp.HeaderVia,
+	"X-Real-Ip",
+}
+
+func (s *Server) isFromProxy(ctx *fasthttp.RequestCtx) bool {
+	return s.proxies.Include(s.proxies.Client(ctx.RemoteAddr(), nil))
+}
+
+// isAllHTTPS reports whether each of a chain of proxies was asked by HTTPS.
+func isAllHTTPS(lines [][]byte) bool {
+	for _, line := range lines {
+		for scheme := range bytes.SplitSeq(line, []byte(",")) {
+			if !bytes.EqualFold(bytes.TrimSpace(scheme), []byte("https")) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isLoopbackName reports whether a Host names this machine wherever it is resolved (RFC 6761 §6.3).
+func isLoopbackName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Unmap().IsLoopback()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}

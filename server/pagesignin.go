@@ -1,0 +1,80 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// KeyIdentity is what a page may know of the API key with which somebody signed in. It is the body of the Reply to Identify and
+// SignIn.
+type KeyIdentity struct {
+	Organization uuid.UUID       `json:"organization_id"`
+	Name         string          `json:"organization_name"`
+	Key          uuid.UUID       `json:"key_id"` // of the first key, the organization's
+	Role         redisstore.Role `json:"role"`
+	Replaced     bool            `json:"replaced"` // by a rotation; the key is in its grace time
+}
+
+// Identify says whose a live API key is. Every page asks it first, so nothing remembers a key or its role.
+func (s *Server) Identify(page *fasthttp.RequestCtx, apiKey string, read func(Reply) error) error {
+	return s.callInside(page, Call{APIKey: apiKey, Method: fasthttp.MethodGet, Path: s.pages.Prefix}, s.identify, read)
+}
+
+// SignIn is Identify for a key that somebody has just typed: attempts that fail count as failed token exchanges do, for the
+// organization that the key names and for the address.
+func (s *Server) SignIn(page *fasthttp.RequestCtx, apiKey string, read func(Reply) error) error {
+	return s.callInside(page, Call{APIKey: apiKey, Method: fasthttp.MethodPost, Path: s.pages.Prefix}, s.signIn, read)
+}
+
+// keyIdentity answers Identify.
+func (s *Server) keyIdentity(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := s.store.OwnKey(requestContext(ctx), key)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, KeyIdentity{key.Organization, own.Organization, own.ID, own.Role, own.Replaced})
+}
+
+// limitedIdentity answers SignIn.
+func (s *Server) limitedIdentity(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return s.rejectCredential(ctx, uuid.Nil, redisstore.ErrInvalidCredentials)
+	}
+	return s.authenticate(ctx, credential{agent: key.Organization, secret: key.Hash}, func() error {
+		err := s.keyIdentity(ctx)
+		if errors.Is(err, redisstore.ErrInvalidAPIKey) {
+			return redisstore.ErrInvalidCredentials
+		}
+		return err
+	})
+}
+
+// SealCookie is token.Keyring.SealCookie with the current keys.
+func (s *Server) SealCookie(name string, content []byte) (string, error) {
+	keys, err := s.keys()
+	if err != nil {
+		return "", err
+	}
+	return keys.SealCookie(name, content), nil
+}
+
+// OpenCookie is token.Keyring.OpenCookie with the current keys. When it cannot tell whether the cookie is genuine, its error is
+// ErrNoKeys.
+func (s *Server) OpenCookie(name, text string) ([]byte, error) {
+	content, err := withFreshKeys(s, func(v *tokenCache) ([]byte, error) { return v.keys.OpenCookie(name, text) })
+	if keysUnavailable(err) {
+		return nil, ErrNoKeys
+	}
+	return content, err
+}
+
+// ErrNoKeys means that the server does not know its keys now.
+var ErrNoKeys = errors.New("the keys of the service are not known now")
