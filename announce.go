@@ -22,7 +22,7 @@ curl -s URL/v1/sessions -H "X-API-Key: $KEY" -H 'Content-Type: application/json'
 
 // announce logs that the service is ready, its URL, and dangerous settings of its Redis. It prints the quickstart only when
 // everyone may create organizations, and never with JSON logs, because container runtimes mix them with standard output.
-func announce(ctx context.Context, output output, store *redisstore.Store, url string, organizations server.OrganizationCreation) {
+func announce(ctx context.Context, output output, store *redisstore.Store, url, console string, organizations server.OrganizationCreation) {
 	log := output.log
 	warnings, err := store.Ready(ctx)
 	if err != nil {
@@ -32,6 +32,9 @@ func announce(ctx context.Context, output output, store *redisstore.Store, url s
 		log.Warn(warning)
 	}
 	log.Info("listening", "url", url)
+	if console != "" {
+		log.Info("console", "url", console)
+	}
 	if organizations == server.OrganizationsOpen && !output.json {
 		fmt.Fprint(output.out, strings.ReplaceAll(quickstart, "URL", url))
 	}

@@ -20,6 +20,7 @@ type serve struct {
 	tlsFlags
 	accessFlags
 	metricsFlags
+	consoleFlags
 	logFlags
 	traceFlags
 	RefreshGrace        time.Duration  `default:"60s" help:"How long a used refresh token still returns its successor (0 to 30m)."`
@@ -54,5 +55,5 @@ func (c *serve) Validate() error {
 	case c.Durability == redisstore.Replicated && c.RedisURL == "":
 		return errors.New("--durability=replicated needs --redis-url: the redis-server that the service starts has no replica")
 	}
-	return errors.Join(c.tlsFlags.check(), c.accessFlags.check(), c.traceFlags.check())
+	return errors.Join(c.tlsFlags.check(), c.accessFlags.check(), c.consoleFlags.check(), c.traceFlags.check())
 }

@@ -34,6 +34,7 @@ type service struct {
 	log      *slog.Logger
 	listener net.Listener
 	metrics  net.Listener // nil without --metrics-listen
+	console  net.Listener // nil without --console-listen
 	redis    chosenRedis
 	store    *redisstore.Store
 	server   *server.Server
@@ -92,6 +93,7 @@ func (s *service) open(ctx context.Context) error {
 	})
 	config.Collectors = append(config.Collectors, s.webhooks)
 	s.server = server.New(config)
+	s.flags.consoleFlags.add(s.server, s.log, s.listener.Addr())
 	s.creation = config.Organizations.Creation
 	s.settings = &operatorSettings{store: s.store, server: s.server, output: s.output,
 		bootstrap: config.Organizations.Creation == server.OrganizationsToken && config.Organizations.BootstrapToken == ""}
@@ -103,10 +105,17 @@ func (s *service) listen() (err error) {
 		return fmt.Errorf("cannot listen on %s: %w", s.flags.Listen, err)
 	}
 	s.closers = append(s.closers, func() { _ = s.listener.Close() })
-	if s.metrics, err = s.flags.metricsFlags.listen(); err != nil || s.metrics == nil {
+	if s.metrics, err = s.flags.metricsFlags.listen(); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, func() { _ = s.metrics.Close() })
+	if s.console, err = s.flags.consoleFlags.listen(); err != nil {
+		return err
+	}
+	for _, own := range []net.Listener{s.metrics, s.console} {
+		if own != nil {
+			s.closers = append(s.closers, func() { _ = own.Close() })
+		}
+	}
 	return nil
 }
 
@@ -119,6 +128,7 @@ func (s *service) run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- s.server.Serve(s.listener) }()
 	serveMetrics(s.log, s.server, s.metrics)
+	serveConsole(s.log, s.server, s.console)
 	err := s.load(endedWith(ctx, s.redis.ended))
 	if ctx.Err() != nil {
 		return nil // a stop before the service was ready is no failure
@@ -128,7 +138,7 @@ func (s *service) run(ctx context.Context) error {
 	}
 	s.followRedis(ctx)
 	defer s.deliver(ctx)()
-	announce(ctx, s.output, s.store, s.url(), s.creation)
+	announce(ctx, s.output, s.store, s.url(), s.consoleURL(), s.creation)
 	select {
 	case <-ctx.Done():
 		return s.stop()

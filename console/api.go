@@ -1,0 +1,93 @@
+package console
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+	"remit/server"
+)
+
+// api calls the API for one request of a viewer.
+type api struct {
+	server *server.Server
+	ctx    *fasthttp.RequestCtx
+	key    string
+}
+
+// get reads an object or a list.
+func (a api) get(path string, into any) error {
+	_, err := a.list(path, into)
+	return err
+}
+
+// list reads a page of a list, and returns the cursor of the next one, "" for none.
+func (a api) list(path string, into any) (next string, err error) {
+	err = a.call(server.Call{Method: fasthttp.MethodGet, Path: path}, into, func(r server.Reply) { next = nextCursor(r.Link) })
+	return next, err
+}
+
+// change sends a change. With once, the text that a form carries, sending the form again changes nothing again.
+func (a api) change(method, path, once string, body, into any) error {
+	c := server.Call{Method: method, Path: path, IdempotencyKey: once}
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		c.Body = text
+	}
+	return a.call(c, into, nil)
+}
+
+func (a api) call(c server.Call, into any, also func(server.Reply)) error {
+	c.APIKey = a.key
+	return a.server.Call(a.ctx, c, func(r server.Reply) error {
+		if also != nil {
+			also(r)
+		}
+		return decodeReply(r, into)
+	})
+}
+
+// decodeReply returns the error of a reply that is a problem.
+func decodeReply(r server.Reply, into any) error {
+	if r.Status >= fasthttp.StatusBadRequest {
+		p := &problem{Status: r.Status}
+		_ = json.Unmarshal(r.Body, p) // a reply without a code has its status
+		p.retryAfter = r.RetryAfter
+		return p
+	}
+	if into == nil || len(r.Body) == 0 {
+		return nil
+	}
+	return json.Unmarshal(r.Body, into)
+}
+
+// nextCursor reads the link that announces the next page of a list.
+func nextCursor(link string) string {
+	target, _, found := strings.Cut(strings.TrimPrefix(link, "<"), ">")
+	if !found {
+		return ""
+	}
+	u, err := url.Parse(target)
+	if err != nil {
+		return ""
+	}
+	return u.Query().Get("cursor")
+}
+
+// query returns a path with the parameters that are not empty. They are name, value, name, value, …
+func query(path string, parameters ...string) string {
+	values := url.Values{}
+	for i := 0; i < len(parameters); i += 2 {
+		if parameters[i+1] != "" {
+			values.Set(parameters[i], parameters[i+1])
+		}
+	}
+	if len(values) == 0 {
+		return path
+	}
+	return path + "?" + values.Encode()
+}

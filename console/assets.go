@@ -1,0 +1,78 @@
+package console
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+//go:embed static
+var staticFiles embed.FS
+
+const assetPrefix = Prefix + "/static/"
+
+// assets are the files that pages load. Their names contain a hash of their content, so browsers may keep them for good.
+type assets struct {
+	names map[string]string // with the hash, by the file's own name
+	files map[string]asset  // by the name with the hash
+}
+
+type asset struct {
+	content []byte
+	kind    string
+}
+
+var assetKinds = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+func loadAssets() *assets {
+	a := &assets{map[string]string{}, map[string]asset{}}
+	entries, err := staticFiles.ReadDir("static")
+	if err != nil {
+		panic(err) // the directory is embedded
+	}
+	for _, entry := range entries {
+		content, err := staticFiles.ReadFile("static/" + entry.Name())
+		if err != nil {
+			panic(err)
+		}
+		sum, ending := sha256.Sum256(content), path.Ext(entry.Name())
+		name := strings.TrimSuffix(entry.Name(), ending) + "." + hex.EncodeToString(sum[:6]) + ending
+		a.names[entry.Name()], a.files[name] = name, asset{content, assetKinds[ending]}
+	}
+	return a
+}
+
+// path returns where a file is. It panics for one that does not exist, so no template names one.
+func (a *assets) path(name string) string {
+	hashed, found := a.names[name]
+	if !found {
+		panic(fmt.Sprintf("console: there is no file static/%s", name))
+	}
+	return assetPrefix + hashed
+}
+
+// assetName returns the name of the file that a request asks for.
+func assetName(ctx *fasthttp.RequestCtx) (name string, asks bool) {
+	if !ctx.IsGet() && !ctx.IsHead() {
+		return "", false
+	}
+	return strings.CutPrefix(string(ctx.URI().PathOriginal()), assetPrefix)
+}
+
+func (a *assets) answer(ctx *fasthttp.RequestCtx, name string) {
+	file, found := a.files[name]
+	if !found {
+		ctx.SetStatusCode(fasthttp.StatusNotFound)
+		return
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=31536000, immutable")
+	ctx.Response.Header.SetContentType(file.kind)
+	ctx.Response.SetBodyRaw(file.content)
+}

@@ -1,0 +1,70 @@
+package console
+
+import (
+	"html/template"
+	"log/slog"
+
+	"github.com/valyala/fasthttp"
+	"remit/server"
+)
+
+// Prefix begins the path of every page.
+const Prefix = "/console"
+
+// Console answers requests for pages.
+type Console struct {
+	server    *server.Server
+	log       *slog.Logger
+	router    *router
+	templates map[string]*template.Template
+	assets    *assets
+}
+
+// New returns the pages of this server, for server.SetPages.
+func New(s *server.Server, log *slog.Logger) *Console {
+	c := &Console{server: s, log: log, assets: loadAssets()}
+	c.templates = parseTemplates(c.assets)
+	c.router = newRouter(c.pages())
+	return c
+}
+
+// Answer answers a request below Prefix.
+func (c *Console) Answer(ctx *fasthttp.RequestCtx) {
+	writeHeaders(&ctx.Response.Header)
+	if name, asks := assetName(ctx); asks {
+		c.assets.answer(ctx, name)
+		return
+	}
+	if err := c.answer(ctx); err != nil {
+		c.showProblem(ctx, nil, c.explain(err))
+	}
+}
+
+// explain returns the problem of an error, and logs one that nobody expects.
+func (c *Console) explain(err error) *problem {
+	p := problemOf(err)
+	if p.Code == codeInternal {
+		c.log.Error("a page of the console failed", "cause", err)
+	}
+	return p
+}
+
+// answer finds the page, who asks for it, and whether they may.
+func (c *Console) answer(ctx *fasthttp.RequestCtx) error {
+	if err := c.checkRequest(ctx); err != nil {
+		return err
+	}
+	page, params, err := c.router.find(string(ctx.Method()), string(ctx.URI().PathOriginal()))
+	if err != nil {
+		return err
+	}
+	if page.open != nil {
+		return page.open(ctx)
+	}
+	v, err := c.enter(ctx, page)
+	if v == nil {
+		return err
+	}
+	v.params = params
+	return c.serve(v)
+}

@@ -1,0 +1,105 @@
+package console
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/server"
+)
+
+const (
+	signInCookie = "remit_console"
+	flashCookie  = "remit_flash"
+
+	signInTime = 8 * time.Hour
+	flashTime  = time.Minute // for which the next page can show it
+)
+
+// signIn is what the cookie of a signed-in browser holds, sealed.
+type signIn struct {
+	APIKey string `json:"key"`
+	ID     []byte `json:"id"` // random: CSRF tokens and flashes belong to it
+	Began  int64  `json:"began"`
+}
+
+func newSignIn(apiKey string, now time.Time) signIn {
+	s := signIn{APIKey: apiKey, ID: make([]byte, 16), Began: now.Unix()}
+	rand.Read(s.ID) // never fails
+	return s
+}
+
+// isOver reports whether it began too long ago, or in the future.
+func (s signIn) isOver(now time.Time) bool {
+	age := now.Sub(time.Unix(s.Began, 0))
+	return age < -time.Minute || age >= signInTime
+}
+
+// csrf returns the token that every change of this sign-in carries.
+func (s signIn) csrf() string {
+	mac := hmac.New(sha256.New, s.ID)
+	mac.Write([]byte("remit console csrf"))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// openSignIn returns the sign-in of a request. Errors: errSignedOut, server.ErrNoKeys.
+func (c *Console) openSignIn(ctx *fasthttp.RequestCtx, now time.Time) (signIn, error) {
+	var s signIn
+	if err := c.openCookie(ctx, signInCookie, &s); err != nil {
+		if errors.Is(err, server.ErrNoKeys) {
+			return signIn{}, err
+		}
+		return signIn{}, errSignedOut
+	}
+	if s.isOver(now) || len(s.ID) == 0 {
+		return signIn{}, errSignedOut
+	}
+	return s, nil
+}
+
+func (c *Console) openCookie(ctx *fasthttp.RequestCtx, name string, into any) error {
+	content, err := c.server.OpenCookie(name, string(ctx.Request.Header.Cookie(name)))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(content, into)
+}
+
+// setCookie gives the browser a sealed cookie that only these pages get, and no script.
+func (c *Console) setCookie(ctx *fasthttp.RequestCtx, name string, content any, lives time.Duration) error {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	sealed, err := c.server.SealCookie(name, text)
+	if err != nil {
+		return err
+	}
+	c.writeCookie(ctx, name, sealed, int(lives/time.Second))
+	return nil
+}
+
+// dropCookie makes the browser forget a cookie.
+func (c *Console) dropCookie(ctx *fasthttp.RequestCtx, name string) { c.writeCookie(ctx, name, "", -1) }
+
+func (c *Console) writeCookie(ctx *fasthttp.RequestCtx, name, value string, maxAge int) {
+	cookie := fasthttp.AcquireCookie()
+	defer fasthttp.ReleaseCookie(cookie)
+	cookie.SetKey(name)
+	cookie.SetValue(value)
+	cookie.SetPath(Prefix)
+	cookie.SetHTTPOnly(true)
+	cookie.SetSecure(c.server.IsHTTPS(ctx))
+	cookie.SetSameSite(fasthttp.CookieSameSiteStrictMode)
+	if maxAge < 0 {
+		cookie.SetExpire(fasthttp.CookieExpireDelete)
+	} else {
+		cookie.SetMaxAge(maxAge)
+	}
+	ctx.Response.Header.SetCookie(cookie)
+}

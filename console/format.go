@@ -1,0 +1,118 @@
+package console
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"remit/money"
+)
+
+// usd returns an amount as exact decimal text with at least two decimals: $1,234.50. The API's digits are all there.
+func usd(m money.MicroUSD) string {
+	sign, amount := "", int64(m)
+	if amount < 0 {
+		sign, amount = "−", -amount
+	}
+	whole, fraction := amount/int64(money.USD), strconv.FormatInt(amount%int64(money.USD)+int64(money.USD), 10)[1:]
+	fraction = strings.TrimRight(fraction, "0")
+	for len(fraction) < 2 {
+		fraction += "0"
+	}
+	return sign + "$" + count(whole) + "." + fraction
+}
+
+// count returns a number with its digits in groups of three.
+func count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "−", digits[1:]
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
+}
+
+// stamp is a time as pages show it. The script of the pages turns Short into the viewer's zone.
+type stamp struct {
+	Machine string // for the attribute datetime
+	Full    string // in UTC, for the title
+	Short   string // in UTC
+}
+
+// stampOf returns nil for no time.
+func stampOf(value any) *stamp {
+	var t time.Time
+	switch given := value.(type) {
+	case time.Time:
+		t = given
+	case *time.Time:
+		if given != nil {
+			t = *given
+		}
+	}
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &stamp{t.Format("2006-01-02T15:04:05.000Z"), t.Format("2006-01-02 15:04:05.000 UTC"), t.Format("2006-01-02 15:04 UTC")}
+}
+
+// brief cuts a text that strangers chose, for lists.
+func brief(text string) string {
+	const most = 80 // characters
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most]) + "…"
+}
+
+// short returns the end of an id, which tells ids of one time apart.
+func short(id string) string {
+	if len(id) <= 12 {
+		return id
+	}
+	return "…" + id[len(id)-12:]
+}
+
+// indented returns JSON for people, and {} for none.
+func indented(text json.RawMessage) string {
+	var value any
+	if len(text) == 0 {
+		return "{}"
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber() // no digit changes
+	if decoder.Decode(&value) != nil {
+		return string(text)
+	}
+	pretty, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return string(text)
+	}
+	return string(pretty)
+}
+
+// share returns how much of a whole a part is, in thousandths, for the length of a bar.
+func share(part, whole int64) int64 {
+	switch {
+	case whole <= 0 && part <= 0:
+		return 0
+	case part >= whole:
+		return 1000
+	case part > 1<<50: // the product would overflow
+		return part / (whole / 1000)
+	}
+	return max(part*1000/whole, 0)
+}
+
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + many
+}

@@ -1,0 +1,56 @@
+package console
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+)
+
+// policy lets a page load what this service serves and nothing else: no script or style in the page itself, no frame around it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// writeHeaders sets what every response says to the browser.
+func writeHeaders(h *fasthttp.ResponseHeader) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	h.Set(fasthttp.HeaderCacheControl, "no-store")
+}
+
+// checkRequest refuses a request that others on the network could read, and a change that another site's page asks for.
+func (c *Console) checkRequest(ctx *fasthttp.RequestCtx) error {
+	if !c.server.IsPrivate(ctx) {
+		return errNotPrivate
+	}
+	if !ctx.IsPost() {
+		return nil
+	}
+	if !bytes.HasPrefix(ctx.Request.Header.ContentType(), []byte(formType)) {
+		return errNoForm
+	}
+	if !c.isOwnOrigin(ctx) {
+		return errOtherSite
+	}
+	return nil
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+// isOwnOrigin reports whether a page of this service sent the request. Browsers say so in Sec-Fetch-Site, older ones in Origin; a
+// program without either is no browser, and has no cookie but its own.
+func (c *Console) isOwnOrigin(ctx *fasthttp.RequestCtx) bool {
+	if site := ctx.Request.Header.Peek("Sec-Fetch-Site"); len(site) > 0 {
+		return string(site) == "same-origin"
+	}
+	origin := string(ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
+	scheme := "http://"
+	if c.server.IsHTTPS(ctx) {
+		scheme = "https://"
+	}
+	return origin == "" || origin == scheme+string(ctx.Host())
+}

@@ -1,0 +1,210 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"remit/redisstore"
+)
+
+// TestEveryPageWithEveryRole drives each page of the table by each role: who may not, changes nothing, whatever the form carries.
+func TestEveryPageWithEveryRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	for _, role := range []redisstore.Role{viewer, operator, admin} {
+		for _, p := range w.console.pages() {
+			if p.open != nil || p.path == Prefix+"/sign-out" {
+				continue
+			}
+			b := w.as(t, role)
+			csrf := b.csrf()
+			before := w.mini.Dump()
+			got := b.ask(p.method, ids.path(p.path), map[string][]string{"csrf": {csrf}})
+			may := rank(role) >= rank(p.role)
+			switch {
+			case !may && (got.status != http.StatusForbidden || !strings.Contains(got.words(), "needs the role "+string(p.role))):
+				t.Errorf("%s as %s: %d %s", got.what, role, got.status, got.words())
+			case !may && w.mini.Dump() != before:
+				t.Errorf("%s as %s changed what is stored", got.what, role)
+			case may && (got.status == http.StatusForbidden || got.status >= 500):
+				t.Errorf("%s as %s: %d %s", got.what, role, got.status, got.words())
+			}
+			if p.method != get && p.role == viewer {
+				t.Errorf("%s: a viewer changes nothing", p.path)
+			}
+		}
+	}
+}
+
+// samples are the ids that stand for the parameters of paths.
+type samples map[string]string
+
+func (s samples) path(of string) string {
+	for name, id := range s {
+		of = strings.ReplaceAll(of, "{"+name+"}", id)
+	}
+	if strings.Contains(of, "{") {
+		panic("no sample for " + of)
+	}
+	return of
+}
+
+// sample makes one object of each kind.
+func (w *world) sample() samples { return samples{} }
+
+func TestAChangeWantsTheTokenOfItsSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	other := w.as(t, admin).csrf()
+	for _, p := range w.console.pages() {
+		if p.method == get || p.open != nil {
+			continue
+		}
+		b := w.as(t, admin)
+		before := w.mini.Dump()
+		for name, csrf := range map[string]string{"none": "", "of another sign-in": other, "cut off": b.csrf()[:20]} {
+			got := b.post(ids.path(p.path), "csrf", csrf)
+			if got.status != http.StatusForbidden || w.mini.Dump() != before {
+				t.Errorf("%s with a token that is %s: %d, changed %t", got.what, name, got.status, w.mini.Dump() != before)
+			}
+		}
+	}
+}
+
+func TestAnotherSitesPageChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	own := w.url
+	for name, test := range map[string]struct {
+		headers map[string]string
+		signsIn bool
+	}{
+		"a page of its own":                  {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "null"}, true},
+		"a page of its own, an old browser":  {map[string]string{"Origin": own}, true},
+		"a page of another site":             {map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": own}, false},
+		"a page of another port":             {map[string]string{"Sec-Fetch-Site": "same-site"}, false},
+		"another site in an old browser":     {map[string]string{"Origin": "https://evil.example"}, false},
+		"a sandboxed frame in an old one":    {map[string]string{"Origin": "null"}, false},
+		"a link or a bookmark, not a form":   {map[string]string{"Sec-Fetch-Site": "none"}, false},
+		"its own name, over another scheme":  {map[string]string{"Origin": strings.Replace(own, "http:", "https:", 1)}, false},
+		"what is no browser and has no site": {nil, true},
+	} {
+		b := w.browser(t)
+		b.headers = test.headers
+		got := b.post(Prefix, "api_key", w.keys[viewer])
+		if (got.status == http.StatusSeeOther) != test.signsIn || test.signsIn != (len(b.cookies) > 0) {
+			t.Errorf("%s: %d, cookies %v", name, got.status, b.cookies)
+		}
+	}
+}
+
+func TestAChangeIsAForm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.browser(t)
+	b.headers["Content-Type"] = "text/plain"
+	b.post(Prefix, "api_key", w.keys[viewer]).want(http.StatusUnsupportedMediaType)
+}
+
+func TestEveryResponseTellsTheBrowserWhatItMay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	b := w.as(t, admin)
+	answers := []*answer{w.browser(t).get(Prefix), b.get(Prefix + "/nowhere"), b.post(Prefix + "/nowhere")}
+	for _, p := range w.console.pages() {
+		if p.method == get && !strings.HasSuffix(p.path, "/events/live") {
+			answers = append(answers, b.get(ids.path(p.path)))
+		}
+	}
+	for _, got := range answers {
+		for name, want := range map[string]string{
+			"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Content-Security-Policy": policy,
+		} {
+			if values := got.header.Values(name); len(values) != 1 || values[0] != want {
+				t.Errorf("%s: %s is %q", got.what, name, values)
+			}
+		}
+		got.checkMarkup()
+	}
+	if strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+		t.Errorf("the policy is %s", policy)
+	}
+}
+
+var foreign = regexp.MustCompile(`(?i)^(https?:)?//|^javascript:|^data:`)
+
+// checkMarkup fails for what the policy would block, and for what a person without eyes or mouse would miss.
+func (a *answer) checkMarkup() {
+	a.t.Helper()
+	headings := 0
+	for node := range a.elements("") {
+		for _, at := range node.Attr {
+			if at.Key == "style" || strings.HasPrefix(at.Key, "on") {
+				a.t.Errorf("%s: <%s> has %s=%q", a.what, node.Data, at.Key, at.Val)
+			}
+			if (at.Key == "src" || at.Key == "href" || at.Key == "action") && foreign.MatchString(at.Val) {
+				a.t.Errorf("%s: <%s> leads to %q", a.what, node.Data, at.Val)
+			}
+		}
+		switch node.Data {
+		case "style":
+			a.t.Errorf("%s has a style of its own", a.what)
+		case "script":
+			if attribute(node, "src") == "" {
+				a.t.Errorf("%s has a script of its own", a.what)
+			}
+		case "h1":
+			headings++
+		case "html":
+			if attribute(node, "lang") == "" {
+				a.t.Errorf("%s has no language", a.what)
+			}
+		}
+	}
+	if headings != 1 || !strings.Contains(a.text, `<main id="main"`) || !strings.Contains(a.text, `href="#main"`) {
+		a.t.Errorf("%s has %d headings, or no main part or way to it", a.what, headings)
+	}
+}
+
+func TestFilesAreKeptForGoodAndNamedByTheirContent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	for name := range w.console.assets.names {
+		path := w.console.assets.path(name)
+		got := w.browser(t).get(path).want(200)
+		if got.header.Get("Cache-Control") != "public, max-age=31536000, immutable" || got.header.Get("Content-Type") == "" {
+			t.Errorf("%s: %v", path, got.header)
+		}
+		if !regexp.MustCompile(`\.[0-9a-f]{12}\.\w+$`).MatchString(path) {
+			t.Errorf("%s is not named by its content", path)
+		}
+	}
+	w.browser(t).get(assetPrefix + "console.js").want(404)
+	w.browser(t).get(assetPrefix + "console.000000000000.js").want(404)
+}
+
+func TestAnUnknownPageOrMethodIsAnsweredAsAPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, viewer)
+	b.get(Prefix + "/nowhere").want(404).says("no such page")
+	got := b.ask(http.MethodDelete, Prefix, nil).want(405)
+	if allow := got.header.Get("Allow"); allow != "GET, POST" {
+		t.Errorf("Allow is %q", allow)
+	}
+	if got := b.ask(http.MethodHead, Prefix, nil); got.status != 200 || got.text != "" {
+		t.Errorf("HEAD: %d %q", got.status, got.text)
+	}
+}
+
+func TestTheConsoleOnAListenerOfItsOwnIsNowhereElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{apart: true})
+	w.browser(t).get(Prefix).want(404)
+}

@@ -1,0 +1,3 @@
+package console
+
+func showOverview(v *visit) error { return v.show("overview", "Overview", nil) }

@@ -1,0 +1,127 @@
+package console
+
+import (
+	"iter"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// elements yields the elements of a page with this name, "" for all.
+func (a *answer) elements(name string) iter.Seq[*html.Node] {
+	a.t.Helper()
+	if a.page == nil {
+		a.t.Fatalf("%s: %d is no page", a.what, a.status)
+	}
+	return func(yield func(*html.Node) bool) {
+		for node := range a.page.Descendants() {
+			if node.Type == html.ElementNode && (name == "" || node.Data == name) && !yield(node) {
+				return
+			}
+		}
+	}
+}
+
+func attribute(node *html.Node, name string) string {
+	for _, a := range node.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func has(node *html.Node, name string) bool {
+	for _, a := range node.Attr {
+		if a.Key == name {
+			return true
+		}
+	}
+	return false
+}
+
+// words returns the text of a page with single spaces.
+func (a *answer) words() string {
+	if a.page == nil {
+		return a.text
+	}
+	return words(a.page)
+}
+
+func words(node *html.Node) string {
+	var text strings.Builder
+	for n := range node.Descendants() {
+		if n.Type == html.TextNode && n.Parent.Data != "title" {
+			text.WriteString(n.Data + " ")
+		}
+	}
+	return strings.Join(strings.Fields(text.String()), " ")
+}
+
+// form returns the fields of the first form that is sent to this path.
+func (a *answer) form(path string) url.Values {
+	a.t.Helper()
+	for form := range a.elements("form") {
+		if attribute(form, "action") == path && attribute(form, "method") == "post" {
+			return fieldsOf(form)
+		}
+	}
+	a.t.Fatalf("%s has no form for %s", a.what, path)
+	return nil
+}
+
+// hasForm reports whether a form is sent to this path.
+func (a *answer) hasForm(path string) bool {
+	for form := range a.elements("form") {
+		if attribute(form, "action") == path {
+			return true
+		}
+	}
+	return false
+}
+
+func fieldsOf(form *html.Node) url.Values {
+	fields := url.Values{}
+	for n := range form.Descendants() {
+		if n.Type != html.ElementNode || attribute(n, "name") == "" {
+			continue
+		}
+		switch n.Data {
+		case "input":
+			if kind := attribute(n, "type"); kind != "checkbox" && kind != "radio" || has(n, "checked") {
+				fields.Set(attribute(n, "name"), attribute(n, "value"))
+			}
+		case "select":
+			fields.Set(attribute(n, "name"), selected(n))
+		}
+	}
+	return fields
+}
+
+func selected(list *html.Node) string {
+	first, chosen := "", ""
+	for n := range list.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "option" {
+			if first == "" {
+				first = attribute(n, "value")
+			}
+			if has(n, "selected") {
+				chosen = attribute(n, "value")
+			}
+		}
+	}
+	if chosen != "" {
+		return chosen
+	}
+	return first
+}
+
+// links returns where the links of a page lead.
+func (a *answer) links() (to []string) {
+	a.t.Helper()
+	for link := range a.elements("a") {
+		to = append(to, attribute(link, "href"))
+	}
+	return to
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"remit/server"
+)
+
+// problem is why something was not done: an error response of the API, or one of a page's own.
+type problem struct {
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Detail string `json:"detail"` // for people
+
+	RequiredRole string `json:"required_role"`
+	Errors       []struct {
+		Field   string `json:"field"`
+		Message string `json:"message"`
+	} `json:"errors"`
+
+	retryAfter string // seconds; "" for none
+}
+
+func (p *problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
+
+// text says what is wrong in one sentence.
+func (p *problem) text() string {
+	switch {
+	case p.Code == "insufficient_role":
+		return "Your API key may not do this: it needs the role " + p.RequiredRole + "."
+	case p.Code == "rate_limited" && p.retryAfter != "":
+		return "Too many attempts. Try again in " + p.retryAfter + " seconds."
+	case p.Code == "outcome_unknown":
+		return "The store did not answer in time, so it may have been done all the same. Look before you try again."
+	}
+	detail := strings.TrimSuffix(cmp.Or(p.Detail, http.StatusText(p.Status)), ".")
+	for _, e := range p.Errors {
+		if !strings.Contains(detail, e.Message) {
+			detail += "; " + strings.TrimSpace(e.Field+" "+e.Message)
+		}
+	}
+	return sentence(detail) + "."
+}
+
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// invalid is the problem of what somebody typed.
+func invalid(detail string) *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Detail: detail}
+}
+
+// otherMethods are the methods that a path has, when it was asked with another.
+type otherMethods []string
+
+func (m otherMethods) Error() string { return "this address takes only " + m.text() }
+
+func (m otherMethods) text() string {
+	slices.Sort(m)
+	return strings.Join(slices.Compact(m), ", ")
+}
+
+var (
+	errSignedOut  = errors.New("nobody is signed in, or the sign-in has ended")
+	errNoPage     = &problem{Status: http.StatusNotFound, Code: "not_found", Detail: "there is no such page"}
+	errNotPrivate = &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "the console works over HTTPS, or on this machine at 127.0.0.1 " +
+		"or localhost. Behind a proxy the service must trust it (--trusted-proxies), and the proxy must send X-Forwarded-Proto"}
+	errNoForm    = &problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "a change is a form of these pages"}
+	errOtherSite = &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "another site asked for this. Nothing was changed"}
+	errCSRF      = &problem{Status: http.StatusForbidden, Code: "forbidden",
+		Detail: "the form belongs to another sign-in. Nothing was changed. Go back, reload the page and try again"}
+)
+
+// codeInternal is the code of what nobody expects.
+const codeInternal = "internal"
+
+// problemOf returns the problem of any error.
+func problemOf(err error) *problem {
+	var p *problem
+	var methods otherMethods
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &methods):
+		return &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: methods.Error()}
+	case errors.Is(err, server.ErrNoKeys):
+		return &problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "the service has just started, or cannot reach its Redis"}
+	}
+	return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the page could not be made"}
+}
+
+// isUnauthorized reports whether an API key is not valid any more.
+func isUnauthorized(err error) bool {
+	var p *problem
+	return errors.As(err, &p) && p.Status == http.StatusUnauthorized
+}
+
+func isNotFound(err error) bool {
+	var p *problem
+	return errors.As(err, &p) && p.Status == http.StatusNotFound
+}

@@ -1,0 +1,148 @@
+package console
+
+import (
+	"bytes"
+	"crypto/rand"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"html/template"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// layout are the templates that every page has; each other file is one page.
+var layout = []string{"templates/layout.html", "templates/parts.html"}
+
+func parseTemplates(a *assets) map[string]*template.Template {
+	functions := template.FuncMap{
+		"asset": a.path, "usd": usd, "count": count, "stamp": stampOf, "brief": brief, "short": short, "json": indented, "share": share,
+		"plural": plural, "once": once, "dict": dict, "query": query, "sentence": sentence,
+	}
+	base := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, layout...))
+	parsed := map[string]*template.Template{}
+	files, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		panic(err) // the directory is embedded
+	}
+	for _, file := range files {
+		if name := "templates/" + file.Name(); name != layout[0] && name != layout[1] {
+			own := template.Must(template.Must(base.Clone()).ParseFS(templateFiles, name))
+			parsed[strings.TrimSuffix(path.Base(name), ".html")] = own
+		}
+	}
+	return parsed
+}
+
+// once returns an idempotency key for one form.
+func once() string {
+	var bits [16]byte
+	rand.Read(bits[:]) // never fails
+	return hex.EncodeToString(bits[:])
+}
+
+// dict returns the arguments of a part of a page: name, value, name, value, …
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, errors.New("dict needs a value for each name")
+	}
+	made := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		name, isText := pairs[i].(string)
+		if !isText {
+			return nil, errors.New("dict needs texts as names")
+		}
+		made[name] = pairs[i+1]
+	}
+	return made, nil
+}
+
+// view is what every template gets: the page, and Data of the page's own.
+type view struct {
+	Title string
+	Nav   []navigation
+	Flash *flash
+	Data  any
+	Live  string // address of the page's live updates; "" for none
+
+	SignedIn     bool
+	Organization string
+	Role         string
+	CSRF         string
+	Here         string // the page's own path and query, to come back to after a change
+
+	MayOperate, MayAdmin bool
+}
+
+// navigation is a link to a page.
+type navigation struct {
+	Path, Name string
+	Current    bool
+}
+
+// show answers with a page.
+func (v *visit) show(name, title string, data any) error {
+	return v.console.render(v.ctx, v, fasthttp.StatusOK, name, title, data)
+}
+
+// render writes a page; v is nil when nobody is signed in.
+func (c *Console) render(ctx *fasthttp.RequestCtx, v *visit, status int, name, title string, data any) error {
+	shown := view{Title: title, Data: data}
+	if v != nil {
+		v.fill(&shown)
+	}
+	var page bytes.Buffer
+	if err := c.templates[name].ExecuteTemplate(&page, "layout", shown); err != nil {
+		return err
+	}
+	ctx.SetStatusCode(status)
+	ctx.Response.Header.SetContentType("text/html; charset=utf-8")
+	ctx.Response.SetBodyRaw(page.Bytes())
+	return nil
+}
+
+func (v *visit) fill(shown *view) {
+	shown.SignedIn, shown.Organization, shown.Role = true, v.who.Name, string(v.who.Role)
+	shown.CSRF, shown.Flash = v.signIn.csrf(), v.console.takeFlash(v.ctx, v.signIn)
+	shown.MayOperate, shown.MayAdmin = v.has(operator), v.has(admin)
+	shown.Here = string(v.ctx.URI().PathOriginal())
+	here := shown.Here
+	if text := string(v.ctx.URI().QueryString()); text != "" {
+		shown.Here += "?" + text
+	}
+	for _, p := range v.console.router.pages {
+		if p.nav != "" {
+			current := here == p.path || p.path != Prefix && strings.HasPrefix(here, p.path+"/")
+			shown.Nav = append(shown.Nav, navigation{p.path, p.nav, current})
+		}
+	}
+}
+
+// showProblem answers with a page that says what is wrong.
+func (c *Console) showProblem(ctx *fasthttp.RequestCtx, v *visit, p *problem) {
+	if methods := p.Status == http.StatusMethodNotAllowed; methods {
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.TrimPrefix(p.Detail, otherMethods(nil).Error()))
+	}
+	tellRetryAfter(ctx, p)
+	shown := struct {
+		Status int
+		Text   string
+		Change bool
+	}{p.Status, p.text(), ctx.IsPost()}
+	if c.render(ctx, v, p.Status, "problem", http.StatusText(p.Status), shown) != nil {
+		ctx.ResetBody()
+		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+	}
+}
+
+func tellRetryAfter(ctx *fasthttp.RequestCtx, p *problem) {
+	if p.retryAfter != "" {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, p.retryAfter)
+	}
+}

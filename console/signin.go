@@ -1,0 +1,84 @@
+package console
+
+import (
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/server"
+)
+
+// signInPage is what the form needs.
+type signInPage struct {
+	To      string // where it leads; "" for the overview
+	Problem string // why the last attempt failed; "" for none
+}
+
+// leadToSignIn shows the form in place of the overview, and leads every other page to it.
+func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
+	if len(ctx.Request.Header.Cookie(signInCookie)) > 0 {
+		c.dropCookie(ctx, signInCookie)
+	}
+	asked := string(ctx.URI().PathOriginal())
+	if asked == Prefix {
+		return c.showSignIn(ctx, fasthttp.StatusOK, signInPage{To: ownPath(string(ctx.QueryArgs().Peek("to")))})
+	}
+	if p.method != fasthttp.MethodGet {
+		redirect(ctx, Prefix)
+		return nil
+	}
+	if text := string(ctx.URI().QueryString()); text != "" {
+		asked += "?" + text
+	}
+	redirect(ctx, query(Prefix, "to", ownPath(asked)))
+	return nil
+}
+
+func ownPath(to string) string {
+	if isOwnPath(to) {
+		return to
+	}
+	return ""
+}
+
+func (c *Console) showSignIn(ctx *fasthttp.RequestCtx, status int, form signInPage) error {
+	return c.render(ctx, nil, status, "signin", "Sign in", form)
+}
+
+// beginSignIn checks the API key in the form and gives the browser its cookie. The key goes nowhere else.
+func (c *Console) beginSignIn(ctx *fasthttp.RequestCtx) error {
+	form := signInPage{To: ownPath(string(ctx.PostArgs().Peek("to")))}
+	apiKey := strings.TrimSpace(string(ctx.PostArgs().Peek("api_key")))
+	var who server.KeyIdentity
+	err := c.server.SignIn(ctx, apiKey, func(r server.Reply) error { return decodeReply(r, &who) })
+	switch {
+	case isUnauthorized(err):
+		form.Problem = "You are not signed in: this is not a live API key."
+	case err != nil:
+		form.Problem = "You are not signed in. " + problemOf(err).text()
+	case who.Replaced:
+		form.Problem = "You are not signed in: a rotation has replaced this API key. Use the new one."
+		err = &problem{Status: fasthttp.StatusUnauthorized}
+	}
+	if err != nil {
+		p := problemOf(err)
+		tellRetryAfter(ctx, p)
+		return c.showSignIn(ctx, p.Status, form)
+	}
+	if err := c.setCookie(ctx, signInCookie, newSignIn(apiKey, time.Now()), signInTime); err != nil {
+		return err
+	}
+	if form.To == "" {
+		form.To = Prefix
+	}
+	redirect(ctx, form.To)
+	return nil
+}
+
+// endSignIn makes the browser forget the sign-in.
+func (v *visit) endSignIn() error {
+	v.console.dropCookie(v.ctx, signInCookie)
+	v.console.dropCookie(v.ctx, flashCookie)
+	redirect(v.ctx, Prefix)
+	return nil
+}

@@ -1,0 +1,270 @@
+package console
+
+import (
+	"bytes"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/redisstore"
+	"remit/server"
+	"remit/token"
+)
+
+func TestAKeyOfAnyRoleSignsIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	for _, role := range []redisstore.Role{viewer, operator, admin} {
+		b := w.as(t, role)
+		cookie := b.cookies[signInCookie]
+		if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != Prefix || cookie.MaxAge != 8*60*60 || cookie.Secure {
+			t.Errorf("the cookie is %v", cookie)
+		}
+		if strings.Contains(cookie.Value, w.keys[role][10:20]) {
+			t.Error("the cookie holds the key in clear text")
+		}
+		b.get(Prefix).want(200).says("acme", string(role), "Sign out")
+	}
+}
+
+func TestWhatIsNoLiveKeyDoesNotSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	foreign := token.NewAPIKey(redisstore.NewRootID())
+	for _, given := range []string{"", "rmk_x", foreign, w.keys[admin] + "x", strings.Repeat("x", 10_000)} {
+		b := w.browser(t)
+		got := b.post(Prefix, "api_key", given).want(401).says("You are not signed in")
+		if len(b.cookies) > 0 || given != "" && strings.Contains(got.text, given) {
+			t.Errorf("%.20q: cookies %v, page %s", given, b.cookies, got.words())
+		}
+	}
+}
+
+func TestWithoutASignInAPageLeadsToIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	w.browser(t).get(Prefix).want(200).says("API key")
+	for _, p := range w.console.pages() {
+		if p.path == Prefix {
+			continue
+		}
+		path := strings.NewReplacer("{", "", "}", "").Replace(p.path)
+		got := w.browser(t).ask(p.method, path, map[string][]string{}).want(http.StatusSeeOther)
+		if to := got.header.Get("Location"); !strings.HasPrefix(to, Prefix) {
+			t.Errorf("%s leads to %q", got.what, to)
+		}
+	}
+}
+
+func TestASignInLeadsToThePageAskedForButNowhereElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	for given, want := range map[string]string{
+		"/console/agents?q=a%20b": "/console/agents?q=a%20b", "/console": "/console", "": "/console",
+		"//evil.example/console": "/console", "https://evil.example/console": "/console", "/consoles": "/console", "/console/../v1": "/console",
+		"/\\evil.example": "/console", "/console\r\nX: y": "/console", "javascript:alert(1)": "/console",
+	} {
+		if got := w.browser(t).post(Prefix, "api_key", w.keys[viewer], "to", given).header.Get("Location"); got != want {
+			t.Errorf("%q leads to %q, want %q", given, got, want)
+		}
+	}
+}
+
+func TestASignInEndsWithItsKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := map[string]string{}
+	var listed []map[string]any
+	w.api("GET", "/v1/api-keys", w.keys[admin], nil, &listed)
+	for _, key := range listed {
+		ids[key["name"].(string)] = key["id"].(string)
+	}
+	for name, end := range map[string]func(*testing.T, *world) *browser{
+		"deleted": func(t *testing.T, w *world) *browser {
+			b := w.as(t, operator)
+			w.api("DELETE", "/v1/api-keys/"+ids["operator"], w.keys[admin], map[string]any{}, nil)
+			return b
+		},
+		"rotated, though the key is in its grace time": func(t *testing.T, w *world) *browser {
+			b := w.as(t, viewer)
+			w.asAdmin("POST", "/v1/api-keys/"+ids["viewer"]+"/rotate", map[string]any{"grace_seconds": 300})
+			return b
+		},
+		"rotated, the first key": func(t *testing.T, w *world) *browser {
+			other := newWorld(t, settings{redis: w.mini, keyring: nil})
+			b := other.as(t, admin)
+			other.asAdmin("POST", "/v1/organizations/"+other.org+"/api-key/rotate", map[string]any{"grace_seconds": 300})
+			return b
+		},
+	} {
+		b := end(t, w)
+		if got := b.get(Prefix); got.status != 200 || !strings.Contains(got.words(), "API key") || strings.Contains(got.words(), "Sign out") {
+			t.Errorf("%s: %d %s", name, got.status, got.words())
+		}
+		if len(b.cookies) > 0 {
+			t.Errorf("%s: the browser keeps %v", name, b.cookies)
+		}
+	}
+}
+
+func TestAnExpiredKeyEndsItsSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	start := time.Now()
+	w.mini.SetTime(start)
+	made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer", "expires_in_seconds": 60})
+	w.keys[viewer] = made["api_key"].(string)
+	b := w.as(t, viewer)
+	b.get(Prefix).says("Sign out")
+	w.mini.SetTime(start.Add(61 * time.Second))
+	b.get(Prefix).saysNot("Sign out")
+}
+
+func TestASignInEndsAfterEightHours(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for age, over := range map[time.Duration]bool{
+		0: false, 8*time.Hour - time.Second: false, 8 * time.Hour: true, -time.Hour: true,
+	} {
+		if s := newSignIn("key", now.Add(-age)); s.isOver(now) != over {
+			t.Errorf("after %s: over %t", age, !over)
+		}
+	}
+}
+
+func TestSigningOutForgetsTheSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, viewer)
+	b.send(b.get(Prefix), Prefix+"/sign-out").want(200).saysNot("Sign out")
+	if len(b.cookies) > 0 {
+		t.Errorf("the browser keeps %v", b.cookies)
+	}
+}
+
+func TestEveryInstanceOpensACookieAlsoAfterARotationOfItsKey(t *testing.T) {
+	t.Parallel()
+	old, fresh := newRefreshKey(t), newRefreshKey(t)
+	w := newWorld(t, settings{keyring: newKeyring(t, old)})
+	b := w.as(t, viewer)
+	for name, test := range map[string]struct {
+		keyring *token.Keyring
+		opens   bool
+	}{
+		"the same key": {newKeyring(t, old), true}, "a rotated key": {newKeyring(t, fresh, old), true}, "a retired key": {newKeyring(t, fresh), false},
+	} {
+		another := newWorld(t, settings{redis: w.mini, keyring: test.keyring})
+		there := another.browser(t)
+		there.cookies[signInCookie] = b.cookies[signInCookie]
+		if got := strings.Contains(there.get(Prefix).words(), "Sign out"); got != test.opens {
+			t.Errorf("%s: signed in %t", name, got)
+		}
+	}
+}
+
+func TestAChangedCookieIsNoSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, viewer)
+	genuine := b.cookies[signInCookie].Value
+	for i := range genuine {
+		changed := []byte(genuine)
+		if changed[i] ^= 1; string(changed) == genuine {
+			continue
+		}
+		if _, err := w.console.server.OpenCookie(signInCookie, string(changed)); err == nil {
+			t.Fatalf("byte %d may be changed", i)
+		}
+	}
+	if _, err := w.console.server.OpenCookie(flashCookie, genuine); err == nil {
+		t.Error("one cookie opens as another")
+	}
+}
+
+func TestSignInAttemptsAreLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{limits: server.Limits{FailedAuthPerMinute: 3}})
+	wrong := token.NewAPIKey(uuid.MustParse(w.org))
+	for range 3 {
+		w.browser(t).post(Prefix, "api_key", wrong).want(401)
+	}
+	got := w.browser(t).post(Prefix, "api_key", wrong).want(429).says("Too many attempts", "You are not signed in")
+	if got.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+}
+
+func TestTheConsoleWorksOnlyOverHTTPSOrOnThisMachine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	proxied := newWorld(t, settings{proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	for name, test := range map[string]struct {
+		at      *world
+		headers map[string]string
+		status  int
+	}{
+		"from this machine":                      {w, nil, 200},
+		"to localhost":                           {w, map[string]string{"Host": "localhost:8080"}, 200},
+		"by a name that leads here":              {w, map[string]string{"Host": "rebound.example"}, 403},
+		"by a proxy that is not trusted":         {w, map[string]string{"X-Forwarded-Proto": "https"}, 403},
+		"by a proxy that names its client":       {w, map[string]string{"X-Forwarded-For": "203.0.113.9"}, 403},
+		"by a trusted proxy, HTTPS":              {proxied, map[string]string{"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9", "Host": "remit.example"}, 200},
+		"by a trusted proxy, HTTP":               {proxied, map[string]string{"X-Forwarded-Proto": "http", "X-Forwarded-For": "203.0.113.9"}, 403},
+		"by two proxies, one of them over HTTP":  {proxied, map[string]string{"X-Forwarded-Proto": "http, https"}, 403},
+		"by a trusted proxy that does not say":   {proxied, map[string]string{"X-Forwarded-For": "203.0.113.9"}, 403},
+		"from this machine, which is also proxy": {proxied, nil, 200},
+	} {
+		b := test.at.browser(t)
+		b.headers = test.headers
+		if got := b.get(Prefix); got.status != test.status {
+			t.Errorf("%s: %d, want %d", name, got.status, test.status)
+		}
+		if test.status == 403 {
+			b.post(Prefix, "api_key", test.at.keys[admin]).want(403)
+		}
+	}
+	b := proxied.browser(t)
+	b.headers = map[string]string{"X-Forwarded-Proto": "https", "Host": "remit.example"}
+	b.post(Prefix, "api_key", proxied.keys[admin]).want(303)
+	if !b.cookies[signInCookie].Secure {
+		t.Error("over HTTPS the cookie is not Secure")
+	}
+}
+
+func TestNoLogHoldsAKeyOrACookie(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	w := newWorld(t, settings{log: &log})
+	b := w.as(t, admin)
+	b.get(Prefix).want(200)
+	w.browser(t).post(Prefix, "api_key", w.keys[admin][:40]+"x").want(401)
+	for _, secret := range []string{w.keys[admin], w.keys[admin][:40], b.cookies[signInCookie].Value} {
+		if strings.Contains(log.String(), secret) {
+			t.Errorf("the log holds %.10s…", secret)
+		}
+	}
+	if !strings.Contains(log.String(), "route=/console") {
+		t.Errorf("the access log does not tell of pages: %s", log.String())
+	}
+}
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

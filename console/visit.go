@@ -1,0 +1,153 @@
+package console
+
+import (
+	"crypto/subtle"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/server"
+)
+
+// visit is one request of a signed-in viewer.
+type visit struct {
+	console *Console
+	ctx     *fasthttp.RequestCtx
+	page    *page
+	params  map[string]string
+	api     api
+	signIn  signIn
+	who     server.KeyIdentity
+	now     time.Time
+}
+
+// enter returns the visit of whoever is signed in. It is nil when nobody is: then it leads to the sign-in, or returns an error.
+// The store says each time whether the API key lives, and its role.
+func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
+	now := time.Now()
+	signed, err := c.openSignIn(ctx, now)
+	if errors.Is(err, errSignedOut) {
+		return nil, c.leadToSignIn(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{c.server, ctx, signed.APIKey}}
+	err = c.server.Identify(ctx, signed.APIKey, func(r server.Reply) error { return decodeReply(r, &v.who) })
+	if isUnauthorized(err) || err == nil && v.who.Replaced {
+		return nil, c.leadToSignIn(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// serve lets the page answer, once the viewer may have it. A change that failed leads back with what was not done.
+func (c *Console) serve(v *visit) error {
+	isChange := v.page.method != fasthttp.MethodGet
+	if isChange && subtle.ConstantTimeCompare(v.ctx.PostArgs().Peek("csrf"), []byte(v.signIn.csrf())) != 1 {
+		return errCSRF
+	}
+	if !v.has(v.page.role) {
+		c.showProblem(v.ctx, v, &problem{Status: fasthttp.StatusForbidden, Code: "insufficient_role", RequiredRole: string(v.page.role)})
+		return nil
+	}
+	err := v.page.handle(v)
+	switch {
+	case err == nil:
+	case isUnauthorized(err): // the key has ended since enter
+		return c.leadToSignIn(v.ctx, v.page)
+	case isChange && !isRefusedRole(err):
+		return v.leave(v.back(), flash{Failed: true, Text: strings.TrimSpace(v.page.undone + " " + c.explain(err).text())})
+	default:
+		c.showProblem(v.ctx, v, c.explain(err))
+	}
+	return nil
+}
+
+func isRefusedRole(err error) bool {
+	var p *problem
+	return errors.As(err, &p) && p.Code == "insufficient_role"
+}
+
+// has reports whether the viewer's role may do what this role may.
+func (v *visit) has(role redisstore.Role) bool { return rank(v.who.Role) >= rank(role) }
+
+func rank(role redisstore.Role) int {
+	switch role {
+	case redisstore.Viewer:
+		return 1
+	case redisstore.Operator:
+		return 2
+	}
+	return 3
+}
+
+// param returns an id of the path.
+func (v *visit) param(name string) string { return v.params[name] }
+
+// asked returns a parameter of the query.
+func (v *visit) asked(name string) string { return string(v.ctx.QueryArgs().Peek(name)) }
+
+// form returns a field of the form, without the white space around it.
+func (v *visit) form(name string) string {
+	return strings.TrimSpace(string(v.ctx.PostArgs().Peek(name)))
+}
+
+// once returns the idempotency key of the form.
+func (v *visit) once() string {
+	if key := v.form("once"); isID(key) {
+		return key
+	}
+	return ""
+}
+
+// confirmed returns an error unless the viewer typed the word that the form asked for.
+func (v *visit) confirmed(word string) error {
+	if !strings.EqualFold(v.form("confirm"), word) {
+		return invalid("to confirm it, type " + word)
+	}
+	return nil
+}
+
+// done leads to a page that says what was done.
+func (v *visit) done(to, text string) error { return v.leave(to, flash{Text: text}) }
+
+// reveal leads to a page that shows a credential, once.
+func (v *visit) reveal(to, text, label, credential string) error {
+	return v.leave(to, flash{Text: text, Label: label, Secret: credential})
+}
+
+// leave leads to a page of the console with a message.
+func (v *visit) leave(to string, message flash) error {
+	if err := v.console.setFlash(v.ctx, v.signIn, message); err != nil {
+		return err
+	}
+	redirect(v.ctx, to)
+	return nil
+}
+
+// back returns the page with the form that was sent.
+func (v *visit) back() string {
+	if to := v.form("back"); isOwnPath(to) {
+		return to
+	}
+	return Prefix
+}
+
+// isOwnPath reports whether a text is a path of these pages, with a query or without.
+func isOwnPath(to string) bool {
+	u, err := url.Parse(to)
+	return err == nil && u.Scheme == "" && u.Host == "" && u.User == nil && u.Fragment == "" &&
+		(u.Path == Prefix || strings.HasPrefix(u.Path, Prefix+"/")) && !strings.ContainsAny(to, "\\\r\n") && !strings.Contains(u.Path, "..")
+}
+
+// redirect is 303: the browser gets the page, and reloading it repeats no change.
+func redirect(ctx *fasthttp.RequestCtx, to string) {
+	ctx.Response.Header.Set(fasthttp.HeaderLocation, to)
+	ctx.SetStatusCode(fasthttp.StatusSeeOther)
+}
