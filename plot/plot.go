@@ -1,12 +1,12 @@
-// Package chart draws measurements as SVG, with gonum.org/v1/plot.
+// Package plot draws measurements as SVG, with gonum.org/v1/plot.
 //
-//	svg, err := chart.Lines(chart.Labels{Title: "Throughput", X: "seconds", Y: "requests/s"},
-//		chart.Series{Name: "answered", X: seconds, Y: rates})
+//	svg, err := plot.Lines(plot.Labels{Title: "Throughput", X: "seconds", Y: "requests/s"},
+//		plot.Series{Name: "answered", X: seconds, Y: rates})
 //
 // A drawing is one svg element without an XML declaration, so that it can be a file of its own or part of an HTML page,
 // several times. It has a white background, and a title for screen readers. The colours are those of Okabe and Ito, which
 // colour-blind people can distinguish; the strokes differ too. Text that does not fit is truncated.
-package chart
+package plot
 
 import (
 	"errors"
@@ -31,4 +31,4 @@ type Bar struct {
 }
 
 // ErrNothing means that no value can be drawn.
-var ErrNothing = errors.New("chart: nothing to draw")
+var ErrNothing = errors.New("plot: nothing to draw")
