@@ -1,6 +1,9 @@
 package chart
 
-import "math"
+import (
+	"math"
+	"unicode/utf8"
+)
 
 const ticksWanted = 5 // at most, from zero to the greatest value
 
@@ -65,7 +68,7 @@ func (a axis) label(tick int64) string {
 // longestLabel returns how many characters the longest label has.
 func (a axis) longestLabel() (length int) {
 	for _, tick := range a.ticks() {
-		length = max(length, len(a.label(tick)))
+		length = max(length, utf8.RuneCountInString(a.label(tick)))
 	}
 	return length
 }

@@ -13,7 +13,7 @@ const (
 	cents     = 2 // the decimals that an amount always has
 )
 
-// Dollars writes an amount of micro-dollars exactly, with 2 to 6 decimals: $1,234.50, $0.000001, -$0.03.
+// Dollars writes an amount of micro-dollars exactly, with 2 to 6 decimals: $1,234.50, $0.000001, −$0.03.
 func Dollars(micro int64) string {
 	return dollars(micro, cents)
 }
@@ -38,7 +38,7 @@ func grouped(n int64) string {
 
 func signed(n int64) (sign string, size uint64) {
 	if n < 0 {
-		return "-", uint64(-(n + 1)) + 1 // -n overflows for the least
+		return "−", uint64(-(n + 1)) + 1 // -n overflows for the least
 	}
 	return "", uint64(n)
 }
