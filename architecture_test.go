@@ -33,7 +33,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/internal/tool":        {},
 		"remit/client":               {"remit/money"},
 		"remit/chart":                {},
-		"remit/loadtest":             {"remit/chart", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},
+		"remit/plot":                 {},
+		"remit/loadtest":             {"remit/plot", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},
 		"remit/bench":                {},
 		"remit/bench/bare":           {},
 		"remit/interop":              {},
@@ -53,7 +54,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/internal/sdkcodes":    {"remit/openapi"},
 		"remit/openapi/samples/go":   {"remit/client", "remit/money"},
 
-		"remit/bench/report": {"remit/chart", "remit/redisproc"},
+		"remit/bench/report": {"remit/plot", "remit/redisproc"},
 	}
 	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...", "remit/client/...", "remit/money/...").Output()
 	if err != nil {

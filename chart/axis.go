@@ -2,126 +2,102 @@ package chart
 
 import (
 	"math"
-	"strconv"
-
-	"gonum.org/v1/plot"
+	"unicode/utf8"
 )
 
-// ticksWanted is the approximate number of labelled ticks on an axis.
-const ticksWanted = 6
+const ticksWanted = 5 // at most, from zero to the greatest value
 
-// canDraw reports whether an axis can show a value.
-func canDraw(v float64, log bool) bool {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return false
-	}
-	return !log || v > 0
+// axis has ticks at the multiples of step from -below to above, which include all values.
+type axis struct {
+	unit               Unit
+	step, below, above int64 // below and above are multiples of step, and not negative
 }
 
-// extent is a range of values.
-type extent struct{ least, most float64 }
-
-func nothing() extent { return extent{math.Inf(1), math.Inf(-1)} }
-
-func (e extent) with(v float64) extent { return extent{min(e.least, v), max(e.most, v)} }
-func (e extent) empty() bool           { return e.least > e.most }
-
-// setUpAxis sets the scale, the ticks and the range of an axis. The range includes e, rounded to the next ticks if allowed.
-func setUpAxis(a *plot.Axis, e extent, log, round bool) {
-	if log {
-		a.Scale = plot.LogScale{}
-		if e.least == e.most || round {
-			e = extent{stepDown(e.least), stepUp(e.most)}
+// newAxis returns the axis with the fewest round steps for values from least to most. It always includes zero.
+func newAxis(unit Unit, least, most int64) axis {
+	least, most = max(min(least, 0), -limit), min(max(most, 0), limit)
+	if least == 0 && most == 0 { // one step, of a whole
+		most = 1
+		if unit == MicroUSD {
+			most = perDollar
 		}
-		a.Min, a.Max = e.least, e.most
-		a.Tick.Marker = plot.ConstantTicks(logTicks(e))
-		return
+		return axis{unit: unit, step: most, above: most}
 	}
-	if e.least == e.most {
-		e = extent{min(e.least, 0), max(e.most, 0)}
-		if e.least == e.most {
-			e.most = 1
-		}
-	}
-	step := niceStep(e)
-	if round {
-		e = extent{math.Floor(e.least/step) * step, math.Ceil(e.most/step) * step}
-	}
-	a.Min, a.Max = e.least, e.most
-	a.Tick.Marker = plot.ConstantTicks(linearTicks(e, step))
+	step := roundStep(plus(most, -least))
+	return axis{unit, step, upTo(-least, step), upTo(most, step)}
 }
 
-// niceStep returns the distance between ticks: 1, 2 or 5 times a power of ten.
-func niceStep(e extent) float64 {
-	return stepUp(e.most/ticksWanted - e.least/ticksWanted)
-}
+// limit keeps the sums of an axis and its ticks within 64 bits.
+const limit = math.MaxInt64 / 16
 
-// stepUp returns the least of 1, 2 and 5 times a power of ten that is at least v. v must be positive.
-func stepUp(v float64) float64 {
-	decade := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, n := range []float64{1, 2, 5} {
-		if n*decade >= v {
-			return n * decade
-		}
-	}
-	return 10 * decade
-}
-
-// stepDown returns the greatest of 1, 2 and 5 times a power of ten that is at most v. v must be positive.
-func stepDown(v float64) float64 {
-	decade := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, n := range []float64{5, 2} {
-		if n*decade <= v {
-			return n * decade
-		}
-	}
-	return decade
-}
-
-func linearTicks(e extent, step float64) []plot.Tick {
-	var ticks []plot.Tick
-	for k := math.Ceil(e.least / step); k*step <= e.most*(1+1e-9); k++ {
-		ticks = append(ticks, plot.Tick{Value: k * step, Label: number(k * step)})
-	}
-	return ticks
-}
-
-// logTicks labels each power of ten, only some of them if there are many, and also 2 and 5 times these if there are few.
-func logTicks(e extent) []plot.Tick {
-	first, last := math.Floor(math.Log10(e.least)), math.Ceil(math.Log10(e.most))
-	decades := last - first
-	every := math.Ceil(decades / (1.5 * ticksWanted))
-	var ticks []plot.Tick
-	for k := first; k <= last; k++ {
-		for n := 1.0; n < 10; n++ {
-			v := n * math.Pow(10, k)
-			if v < e.least*(1-1e-9) || v > e.most*(1+1e-9) {
-				continue
+// roundStep returns the least of 1, 2 and 5 times a power of ten of which ticksWanted reach span.
+func roundStep(span int64) int64 {
+	for decade := int64(1); ; decade *= 10 {
+		for _, n := range [...]int64{1, 2, 5} {
+			if n*decade*ticksWanted >= span { // it is by 5e17, since span is at most 2*limit
+				return n * decade
 			}
-			tick := plot.Tick{Value: v}
-			if (n == 1 && math.Mod(k-first, every) == 0) || (decades <= 3 && (n == 2 || n == 5)) {
-				tick.Label = number(v)
-			}
-			ticks = append(ticks, tick)
 		}
 	}
-	return ticks
 }
 
-// number formats v with three digits, in thousands, millions or billions if it is large.
-func number(v float64) string {
-	for _, unit := range []struct {
-		size float64
+// upTo returns the least multiple of step that is at least n.
+func upTo(n, step int64) int64 { return (n + step - 1) / step * step }
+
+// ticks returns the values that have a label, from the least.
+func (a axis) ticks() []int64 {
+	var all []int64
+	for tick := -a.below; tick <= a.above; tick += a.step {
+		all = append(all, tick)
+	}
+	return all
+}
+
+// label writes a tick exactly. The labels of an axis have the same number of decimals.
+func (a axis) label(tick int64) string {
+	if a.unit == Count {
+		return shortened(tick, "")
+	}
+	if a.step%perDollar == 0 {
+		sign, size := signed(tick)
+		return sign + shortened(int64(size/perDollar), "$")
+	}
+	return dollars(tick, decimalsOf(a.step))
+}
+
+// longestLabel returns how many characters the longest label has.
+func (a axis) longestLabel() (length int) {
+	for _, tick := range a.ticks() {
+		length = max(length, utf8.RuneCountInString(a.label(tick)))
+	}
+	return length
+}
+
+// decimalsOf returns how many decimals an axis with steps below a dollar needs, at least those of cents.
+func decimalsOf(step int64) int {
+	needed := decimals
+	for ; step%10 == 0; step /= 10 {
+		needed--
+	}
+	return max(needed, cents)
+}
+
+// shortened writes large round numbers in thousands, millions and so on, if that is exact: 1.5M.
+func shortened(n int64, symbol string) string {
+	sign, size := signed(n)
+	for _, unit := range [...]struct {
+		size uint64
 		name string
-	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if math.Abs(v) >= unit.size*(1-1e-9) && math.Abs(v) < 1e12 {
-			return short(v/unit.size) + unit.name
+	}{{1e18, "E"}, {1e15, "P"}, {1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}} {
+		if size >= unit.size && size%(unit.size/10) == 0 {
+			return sign + symbol + hundredths(size/(unit.size/100)) + unit.name
 		}
 	}
-	return short(v)
+	return sign + symbol + thousands(size)
 }
 
-func short(v float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // cannot fail: FormatFloat wrote it
-	return strconv.FormatFloat(rounded, 'g', -1, 64)
+// y returns how far below the top of a plot of this height a value lies, in hundredths of a pixel.
+func (a axis) y(value int64, height uint64) uint64 {
+	from := natural(plus(a.above, -min(max(value, -a.below), a.above)))
+	return part(from, natural(a.above+a.below), height*100)
 }

@@ -1,34 +1,37 @@
-// Package chart draws measurements as SVG, with gonum.org/v1/plot.
+// Package chart draws exact figures as SVG for a web page: whole micro-dollars or counts, over days of UTC.
 //
-//	svg, err := chart.Lines(chart.Labels{Title: "Throughput", X: "seconds", Y: "requests/s"},
-//		chart.Series{Name: "answered", X: seconds, Y: rates})
+//	chart.Days{Title: "Spent by agent", Unit: chart.MicroUSD, From: 20779, To: 20808, Entries: entries}.HTML()
 //
-// A drawing is one svg element without an XML declaration, so that it can be a file of its own or part of an HTML page,
-// several times. It has a white background, and a title for screen readers. The colours are those of Okabe and Ito, which
-// colour-blind people can distinguish; the strokes differ too. Text that does not fit is truncated.
+// Lengths and labels come from integers, so no label is ever rounded. A drawing has a width of 100 % and places what it
+// draws by percentages, so its text keeps its size at any width. It has role="img", a title and a description; what has
+// more figures than a sentence holds comes with a table. There is no style attribute, no script and no id: the colours are
+// classes in CSS, for light and dark. Names may come from strangers: they are escaped, isolated and cut. The same data
+// always gives the same text.
 package chart
 
 import (
-	"errors"
+	_ "embed"
 )
 
-// Labels are the texts and scales of a drawing. A logarithmic axis shows only positive values.
-type Labels struct {
-	Title, X, Y string
-	LogX, LogY  bool
-}
+// CSS styles all drawings. Every colour is a custom property, --chart-…, that the page may set otherwise.
+//
+//go:embed chart.css
+var CSS string
 
-// Series is one line. X and Y have the same length.
-type Series struct {
-	Name string
-	X, Y []float64
-}
+// Unit says what a value counts, and so how it is written.
+type Unit uint8
 
-// Bar is one value with an optional goal. A goal of 0 means none.
-type Bar struct {
-	Name        string
-	Value, Goal float64
-}
+const (
+	// Count is a number of whole things: 12,345.
+	Count Unit = iota
+	// MicroUSD is an amount in millionths of a US dollar: $12.30.
+	MicroUSD
+)
 
-// ErrNothing means that no value can be drawn.
-var ErrNothing = errors.New("chart: nothing to draw")
+// Text writes a value exactly.
+func (u Unit) Text(value int64) string {
+	if u == MicroUSD {
+		return Dollars(value)
+	}
+	return grouped(value)
+}

@@ -1,4 +1,4 @@
-package chart
+package plot
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func Bars(l Labels, bars ...Bar) ([]byte, error) {
 	}
 	for _, b := range bars {
 		if !isLength(b.Value) || !isLength(b.Goal) || !canDraw(b.Value, l.LogX) {
-			return nil, fmt.Errorf("chart: bar %q has the value %v and the goal %v", b.Name, b.Value, b.Goal)
+			return nil, fmt.Errorf("plot: bar %q has the value %v and the goal %v", b.Name, b.Value, b.Goal)
 		}
 	}
 	return drawBars(l, bars)

@@ -1,4 +1,4 @@
-package chart
+package plot
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ func Lines(l Labels, series ...Series) ([]byte, error) {
 	lines := make([]line, len(series))
 	for i, s := range series {
 		if len(s.X) != len(s.Y) {
-			return nil, fmt.Errorf("chart: series %q has %d values of X and %d of Y", s.Name, len(s.X), len(s.Y))
+			return nil, fmt.Errorf("plot: series %q has %d values of X and %d of Y", s.Name, len(s.X), len(s.Y))
 		}
 		lines[i] = newLine(l, s, styleOf(i))
 	}

@@ -1,4 +1,4 @@
-package chart
+package plot
 
 import (
 	"bytes"
@@ -94,18 +94,18 @@ func (d drawing) drawLegend(c draw.Canvas) vg.Length {
 func (d drawing) finish(canvas *vgsvg.Canvas) ([]byte, error) {
 	var whole bytes.Buffer
 	if _, err := canvas.WriteTo(&whole); err != nil {
-		return nil, fmt.Errorf("chart: %w", err)
+		return nil, fmt.Errorf("plot: %w", err)
 	}
 	_, after, found := bytes.Cut(whole.Bytes(), []byte("<svg"))
 	_, body, closed := bytes.Cut(after, []byte(">"))
 	if !found || !closed {
-		return nil, errors.New("chart: what was drawn is no SVG")
+		return nil, errors.New("plot: what was drawn is no SVG")
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" viewBox="0 0 %d %.0f"`+
 		` style="max-width:100%%;height:auto" role="img"><title>`, width, d.height.Points(), width, d.height.Points())
 	if err := xml.EscapeText(&out, []byte(clean(d.title))); err != nil {
-		return nil, fmt.Errorf("chart: %w", err)
+		return nil, fmt.Errorf("plot: %w", err)
 	}
 	out.WriteString("</title>")
 	// Arial and Helvetica have the metrics of Liberation Sans, which measured the text.

@@ -1,0 +1,50 @@
+package chart
+
+import (
+	"fmt"
+	"html/template"
+	"time"
+)
+
+// Lifetime is a bar of the time that has passed from Start to End.
+type Lifetime struct {
+	Label           string // "Time"
+	Start, End, Now time.Time
+}
+
+// SVG returns the drawing. A script may set the width of its rect of class chart-elapsed.
+func (l Lifetime) SVG() template.HTML {
+	whole, passed := l.End.Sub(l.Start), l.Now.Sub(l.Start)
+	return template.HTML(fmt.Sprintf(`<svg class="chart-usage" width="100%%" height="14" role="img"><title>%s: %s</title><desc>Until %s UTC.</desc>`+
+		`<rect class="chart-track" width="100%%" height="14" rx="2"/><rect class="chart-elapsed" width="%s" height="14"/></svg>`,
+		name(l.Label), l.summary(), l.End.UTC().Format(time.DateTime), percent(int64(passed), max(int64(whole), 1))))
+}
+
+func (l Lifetime) summary() string {
+	left := l.End.Sub(l.Now)
+	if left <= 0 {
+		return "over"
+	}
+	return Duration(left) + " left of " + Duration(l.End.Sub(l.Start))
+}
+
+// Duration writes a duration in its two largest units, rounded down to seconds: 2 d 3 h, 5 min 10 s, 0 s.
+func Duration(d time.Duration) string {
+	units := [...]struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}}
+	for i, unit := range units {
+		if d < unit.size {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", d/unit.size, unit.name)
+		if i+1 < len(units) {
+			if smaller := units[i+1]; d%unit.size >= smaller.size {
+				text += fmt.Sprintf(" %d %s", d%unit.size/smaller.size, smaller.name)
+			}
+		}
+		return text
+	}
+	return "0 s"
+}
