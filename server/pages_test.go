@@ -68,7 +68,9 @@ func (p *pagesServer) get(address, path string, options ...option) (int, string)
 	return answered.StatusCode, string(must(io.ReadAll(answered.Body))(p.t))
 }
 
-func echoPath(_ *pagesServer, ctx *fasthttp.RequestCtx) { ctx.SetBodyString("page " + string(ctx.Path())) }
+func echoPath(_ *pagesServer, ctx *fasthttp.RequestCtx) {
+	ctx.SetBodyString("page " + string(ctx.Path()))
+}
 
 func TestPagesAnswerBelowTheirPrefixOnly(t *testing.T) {
 	t.Parallel()
