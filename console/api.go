@@ -1,10 +1,10 @@
 package console
 
 import (
-	"encoding/json"
 	"net/url"
 	"strings"
 
+	"github.com/goccy/go-json"
 	"github.com/valyala/fasthttp"
 	"remit/server"
 )

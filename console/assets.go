@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+	"remit/chart"
 )
 
 //go:embed static
@@ -42,11 +43,16 @@ func loadAssets() *assets {
 		if err != nil {
 			panic(err)
 		}
-		sum, ending := sha256.Sum256(content), path.Ext(entry.Name())
-		name := strings.TrimSuffix(entry.Name(), ending) + "." + hex.EncodeToString(sum[:6]) + ending
-		a.names[entry.Name()], a.files[name] = name, asset{content, assetKinds[ending]}
+		a.add(entry.Name(), content)
 	}
+	a.add("chart.css", []byte(chart.CSS))
 	return a
+}
+
+func (a *assets) add(name string, content []byte) {
+	sum, ending := sha256.Sum256(content), path.Ext(name)
+	hashed := strings.TrimSuffix(name, ending) + "." + hex.EncodeToString(sum[:6]) + ending
+	a.names[name], a.files[hashed] = hashed, asset{content, assetKinds[ending]}
 }
 
 // path returns where a file is. It panics for one that does not exist, so no template names one.

@@ -18,6 +18,7 @@ type Console struct {
 	router    *router
 	templates map[string]*template.Template
 	assets    *assets
+	fleets    fleets
 }
 
 // New returns the pages of this server, for server.SetPages.

@@ -21,13 +21,13 @@ func TestEveryPageWithEveryRole(t *testing.T) {
 			}
 			b := w.as(t, role)
 			csrf := b.csrf()
-			before := w.mini.Dump()
+			before := w.stored()
 			got := b.ask(p.method, ids.path(p.path), map[string][]string{"csrf": {csrf}})
 			may := rank(role) >= rank(p.role)
 			switch {
 			case !may && (got.status != http.StatusForbidden || !strings.Contains(got.words(), "needs the role "+string(p.role))):
 				t.Errorf("%s as %s: %d %s", got.what, role, got.status, got.words())
-			case !may && w.mini.Dump() != before:
+			case !may && w.stored() != before:
 				t.Errorf("%s as %s changed what is stored", got.what, role)
 			case may && (got.status == http.StatusForbidden || got.status >= 500):
 				t.Errorf("%s as %s: %d %s", got.what, role, got.status, got.words())
@@ -39,22 +39,6 @@ func TestEveryPageWithEveryRole(t *testing.T) {
 	}
 }
 
-// samples are the ids that stand for the parameters of paths.
-type samples map[string]string
-
-func (s samples) path(of string) string {
-	for name, id := range s {
-		of = strings.ReplaceAll(of, "{"+name+"}", id)
-	}
-	if strings.Contains(of, "{") {
-		panic("no sample for " + of)
-	}
-	return of
-}
-
-// sample makes one object of each kind.
-func (w *world) sample() samples { return samples{} }
-
 func TestAChangeWantsTheTokenOfItsSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
@@ -65,11 +49,11 @@ func TestAChangeWantsTheTokenOfItsSignIn(t *testing.T) {
 			continue
 		}
 		b := w.as(t, admin)
-		before := w.mini.Dump()
+		before := w.stored()
 		for name, csrf := range map[string]string{"none": "", "of another sign-in": other, "cut off": b.csrf()[:20]} {
 			got := b.post(ids.path(p.path), "csrf", csrf)
-			if got.status != http.StatusForbidden || w.mini.Dump() != before {
-				t.Errorf("%s with a token that is %s: %d, changed %t", got.what, name, got.status, w.mini.Dump() != before)
+			if got.status != http.StatusForbidden || w.stored() != before {
+				t.Errorf("%s with a token that is %s: %d, changed %t", got.what, name, got.status, w.stored() != before)
 			}
 		}
 	}

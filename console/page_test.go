@@ -46,10 +46,10 @@ func (a *answer) words() string {
 	if a.page == nil {
 		return a.text
 	}
-	return words(a.page)
+	return textOf(a.page)
 }
 
-func words(node *html.Node) string {
+func textOf(node *html.Node) string {
 	var text strings.Builder
 	for n := range node.Descendants() {
 		if n.Type == html.TextNode && n.Parent.Data != "title" {

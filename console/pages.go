@@ -9,6 +9,12 @@ const (
 	get  = fasthttp.MethodGet
 	post = fasthttp.MethodPost
 
+	agents   = Prefix + "/agents"
+	agent    = agents + "/{agent}"
+	sessions = Prefix + "/sessions"
+	session  = sessions + "/{session}"
+	request  = session + "/requests/{request}"
+
 	viewer   = redisstore.Viewer
 	operator = redisstore.Operator
 	admin    = redisstore.Admin
@@ -20,5 +26,25 @@ func (c *Console) pages() []page {
 		{method: get, path: Prefix, role: viewer, nav: "Overview", handle: showOverview},
 		{method: post, path: Prefix, open: c.beginSignIn},
 		{method: post, path: Prefix + "/sign-out", role: viewer, handle: (*visit).endSignIn},
+
+		{method: get, path: agents, role: viewer, nav: "Agents", handle: showAgents},
+		{method: post, path: agents, role: admin, handle: createAgent, undone: "No agent was created."},
+		{method: get, path: agent, role: viewer, handle: showAgent},
+		{method: post, path: agent + "/suspend", role: operator, handle: suspendAgent, undone: "The agent was not suspended."},
+		{method: post, path: agent + "/resume", role: operator, handle: resumeAgent, undone: "The agent was not resumed."},
+		{method: post, path: agent + "/revoke", role: operator, handle: revokeAgent, undone: "The agent was not revoked."},
+		{method: post, path: agent + "/rotate-secret", role: admin, handle: rotateSecret, undone: "The secret was not rotated."},
+		{method: post, path: agent + "/limits", role: admin, handle: limitAgent, undone: "The limits were not changed."},
+		{method: post, path: agent + "/families/{family}/revoke", role: operator, handle: revokeFamily, undone: "The token family was not revoked."},
+
+		{method: get, path: sessions, role: viewer, nav: "Sessions", handle: showSessions},
+		{method: get, path: session, role: viewer, handle: showSession},
+		{method: post, path: session + "/suspend", role: operator, handle: suspendSession, undone: "The session was not suspended."},
+		{method: post, path: session + "/resume", role: operator, handle: resumeSession, undone: "The session was not resumed."},
+		{method: post, path: session + "/top-up", role: operator, handle: topUpSession, undone: "The limits were not raised."},
+		{method: post, path: session + "/end", role: operator, handle: endSession, undone: "The session was not ended."},
+		{method: post, path: request + "/approve", role: operator, handle: approveRequest, undone: "The request was not approved."},
+		{method: post, path: request + "/deny", role: operator, handle: denyRequest, undone: "The request was not denied."},
+		{method: post, path: Prefix + "/transactions/{transaction}/roll-back", role: operator, handle: rollBack, undone: "The transaction was not rolled back."},
 	}
 }

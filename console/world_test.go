@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,4 +152,19 @@ func must[T any](value T, err error) func(*testing.T) T {
 		}
 		return value
 	}
+}
+
+// stored returns all that Redis holds, without what the feed of events keeps for itself: it works on after a change.
+func (w *world) stored() string {
+	var kept strings.Builder
+	inFeed := false
+	for line := range strings.Lines(w.mini.Dump()) {
+		if key, isKey := strings.CutPrefix(line, "- "); isKey {
+			inFeed = strings.HasPrefix(key, "oe")
+		}
+		if !inFeed {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
 }

@@ -1,0 +1,106 @@
+package console
+
+import (
+	"time"
+
+	"remit/chart"
+	"remit/client"
+)
+
+// agentPage is one agent.
+type agentPage struct {
+	client.AgentInfo
+
+	Families  []client.Family
+	More      bool // there are more families
+	Sessions  []sessionRow
+	Events    []eventRow
+	Spending  chart.Days
+	Spent     spending
+	DayLimit  chart.Usage
+	OpenLimit chart.Usage
+}
+
+// State is the status in one word.
+func (p agentPage) State() string {
+	return agentRow{Status: p.Status, SuspendedAt: p.SuspendedAt}.State()
+}
+
+const (
+	shownSessions = 20 // of an agent
+	shownFamilies = 50
+)
+
+func showAgent(v *visit) error {
+	id := v.param("agent")
+	page := agentPage{}
+	if err := v.api.get("/v1/agents/"+id, &page.AgentInfo); err != nil {
+		return err
+	}
+	id = page.ID
+	next, err := v.api.list(query("/v1/agents/"+id+"/families", "limit", "50"), &page.Families)
+	if err != nil {
+		return err
+	}
+	page.More = next != ""
+	if page.Sessions, _, err = v.api.sessions("agent_id", id, "limit", "20"); err != nil {
+		return err
+	}
+	if page.Events, err = v.api.latest(id, v.now, func(eventRow) bool { return true }); err != nil {
+		return err
+	}
+	if err := page.readSpending(v, id); err != nil {
+		return err
+	}
+	page.measure()
+	return v.show("agent", page.Name, page)
+}
+
+// readSpending reads what the agent spent by day and action type.
+func (p *agentPage) readSpending(v *visit, id string) error {
+	today := dayOf(v.now)
+	lines, err := v.api.usage("group_by", "day,action_type", "agent_id", id)
+	if err != nil {
+		return err
+	}
+	p.Spending = daysOf("Spent by action type, last 30 days", v.now, lines, usageLine.typeName)
+	for _, line := range lines {
+		p.Spent.Month += line.Value.MicroUSD()
+		if line.Day == today {
+			p.Spent.Today += line.Value.MicroUSD()
+		}
+	}
+	return nil
+}
+
+// measure prepares the bars of the agent's limits.
+func (p *agentPage) measure() {
+	if l, u := p.Limits, p.Usage; l != nil && u != nil {
+		if l.MaxValuePerDay != nil && u.ValueUsedToday != nil {
+			p.DayLimit = chart.Usage{Label: "Value today", Unit: chart.MicroUSD, Used: int64(*u.ValueUsedToday), Limit: int64(*l.MaxValuePerDay)}
+		}
+		if l.MaxOpenSessions != nil && u.OpenSessions != nil {
+			p.OpenLimit = chart.Usage{Label: "Open sessions", Used: *u.OpenSessions, Limit: *l.MaxOpenSessions}
+		}
+	}
+}
+
+// typeName is the action type for people.
+func (l usageLine) typeName() string {
+	if l.ActionType == nil {
+		return "without a type"
+	}
+	return *l.ActionType
+}
+
+// daysOf returns the chart of a report over the last 30 days, by the name of each line.
+func daysOf(title string, now time.Time, lines []usageLine, name func(usageLine) string) chart.Days {
+	today := int(now.Unix() / (24 * 60 * 60))
+	days := chart.Days{Title: title, Unit: chart.MicroUSD, From: today - 29, To: today}
+	for _, line := range lines {
+		if day, err := time.Parse(time.DateOnly, line.Day); err == nil {
+			days.Entries = append(days.Entries, chart.Entry{Day: int(day.Unix() / (24 * 60 * 60)), Name: name(line), Value: int64(line.Value)})
+		}
+	}
+	return days
+}

@@ -1,0 +1,81 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// samples are the ids that stand for the parameters of paths.
+type samples map[string]string
+
+func (s samples) path(of string) string {
+	for name, id := range s {
+		of = strings.ReplaceAll(of, "{"+name+"}", id)
+	}
+	if strings.Contains(of, "{") {
+		panic("no sample for " + of)
+	}
+	return of
+}
+
+// texts are what strangers choose in the objects of a sample.
+type texts struct{ agent, reason, actionType, state, metadata string }
+
+// sample makes one object of each kind.
+func (w *world) sample() samples {
+	return w.sampleOf(texts{"scout", "more is needed", "llm.call", "before", "m"})
+}
+
+func (w *world) sampleOf(x texts) samples {
+	w.t.Helper()
+	made := w.asAdmin("POST", "/v1/agents", map[string]any{
+		"name": x.agent, "scopes": []string{"read", "sessions:delegate"}, "description": x.metadata, "metadata": map[string]any{"note": x.metadata},
+	})
+	s := samples{"agent": made["id"].(string)}
+	s["session"] = w.newSession(s["agent"], map[string]any{"metadata": map[string]any{"note": x.metadata}})
+	access := w.exchange(s["agent"], made["secret"].(string))
+	w.asAgent(access, "/v1/sessions/"+s["session"]+"/actions", map[string]any{"action_type": x.actionType, "value_usd": 1.25})
+	begun := w.asAgent(access, "/v1/transactions", map[string]any{
+		"session_id": s["session"], "action_type": x.actionType, "value_usd": 2, "pre_state": map[string]any{"state": x.state},
+	})
+	s["transaction"] = begun["id"].(string)
+	asked := w.asAgent(access, "/v1/sessions/"+s["session"]+"/requests", map[string]any{"add_value_usd": 5, "reason": x.reason})
+	s["request"] = asked["id"].(string)
+	var families []map[string]any
+	w.api("GET", "/v1/agents/"+s["agent"]+"/families", w.keys[admin], nil, &families)
+	s["family"] = families[0]["family_id"].(string)
+	return s
+}
+
+func (w *world) newSession(agent string, more map[string]any) string {
+	w.t.Helper()
+	body := map[string]any{"agent_id": agent, "max_actions": 10, "max_value_usd": 20}
+	for name, value := range more {
+		body[name] = value
+	}
+	return w.asAdmin("POST", "/v1/sessions", body)["id"].(string)
+}
+
+// exchange returns an access token of the agent.
+func (w *world) exchange(agent, secret string) string {
+	w.t.Helper()
+	var pair struct {
+		AccessToken string `json:"access_token"`
+	}
+	w.api("POST", "/v1/auth/token", "", map[string]any{"agent_id": agent, "secret": secret}, &pair)
+	return pair.AccessToken
+}
+
+// asAgent posts with an access token, and returns the object.
+func (w *world) asAgent(access, path string, body any) map[string]any {
+	w.t.Helper()
+	text := must(json.Marshal(body))(w.t)
+	request := must(http.NewRequest(http.MethodPost, w.url+path, bytes.NewReader(text)))(w.t)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+access)
+	var made map[string]any
+	w.send(request, &made)
+	return made
+}

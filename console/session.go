@@ -1,0 +1,104 @@
+package console
+
+import (
+	"time"
+
+	"remit/chart"
+	"remit/client"
+)
+
+// sessionPage is one session.
+type sessionPage struct {
+	sessionRow
+
+	Agent        client.AgentInfo
+	Tree         *client.SessionTree // nil for a session that is alone
+	Usage        []usageLine
+	ByType       chart.Ranked
+	Requests     []client.MoreRequest
+	Transactions []client.TransactionInfo
+	First, Next  string // of the transactions
+	Events       []eventRow
+	Now          time.Time
+}
+
+// Time is the bar of the session's lifetime.
+func (p sessionPage) Time() chart.Lifetime {
+	end := p.ExpiresAt
+	if !p.EndedAt.IsZero() && p.EndedAt.Before(end) {
+		end = p.EndedAt
+	}
+	return chart.Lifetime{Label: "Time", Start: p.CreatedAt, End: end, Now: p.Now}
+}
+
+// IsActive reports whether the session may still be changed.
+func (p sessionPage) IsActive() bool { return p.Status == statusActive }
+
+const shownTransactions = "20"
+
+func showSession(v *visit) error {
+	id := v.param("session")
+	page := sessionPage{Now: v.now}
+	if err := v.api.get("/v1/sessions/"+id, &page.SessionInfo); err != nil {
+		return err
+	}
+	if err := page.readRelated(v); err != nil {
+		return err
+	}
+	if err := page.readTransactions(v); err != nil {
+		return err
+	}
+	var err error
+	if page.Events, err = v.api.latest(page.AgentID, v.now, func(e eventRow) bool { return e.SessionID == page.ID }); err != nil {
+		return err
+	}
+	return v.show("session", "Session "+short(page.ID), page)
+}
+
+// readRelated reads the session's agent, tree, usage and requests for more.
+func (p *sessionPage) readRelated(v *visit) error {
+	if err := v.api.get("/v1/agents/"+p.AgentID, &p.Agent); err != nil && !isNotFound(err) {
+		return err
+	}
+	var tree client.SessionTree
+	if err := v.api.get("/v1/sessions/"+p.ID+"/tree", &tree); err != nil {
+		return err
+	}
+	if len(tree.Children) > 0 {
+		p.Tree = &tree
+	}
+	if err := v.api.get("/v1/sessions/"+p.ID+"/usage", &p.Usage); err != nil {
+		return err
+	}
+	p.ByType = chart.Ranked{Title: "Usage by action type", Names: "Action type", Value: "Value", Unit: chart.MicroUSD}
+	for _, line := range p.Usage {
+		p.ByType.Rows = append(p.ByType.Rows, chart.Row{Name: line.typeName(), Value: int64(line.Value)})
+	}
+	return v.api.get("/v1/sessions/"+p.ID+"/requests", &p.Requests)
+}
+
+// readTransactions reads a page of the session's transactions, each with its states.
+func (p *sessionPage) readTransactions(v *visit) error {
+	cursor := v.asked("transactions")
+	next, err := v.api.list(query("/v1/transactions", "session_id", p.ID, "limit", shownTransactions, "cursor", cursor), &p.Transactions)
+	if err != nil {
+		return err
+	}
+	for i, t := range p.Transactions {
+		if err := v.api.get("/v1/transactions/"+t.ID, &p.Transactions[i]); err != nil && !isNotFound(err) {
+			return err
+		}
+	}
+	if cursor != "" {
+		p.First = sessionPath(p.ID)
+	}
+	if next != "" {
+		p.Next = query(sessionPath(p.ID), "transactions", next)
+	}
+	return nil
+}
+
+// mayRollBack reports whether a transaction can still be undone.
+func mayRollBack(t client.TransactionInfo) bool {
+	return t.Status == statusPending || t.Status == "committed" && t.Reversible
+}
