@@ -13,6 +13,7 @@ type page struct {
 	path   string          // {name} stands for an id
 	role   redisstore.Role // the least that may
 	nav    string          // its name in the navigation; "" for none
+	stream bool            // its answer does not end
 	undone string          // of a change: what to say when it fails, such as "The agent was not suspended."
 
 	handle func(*visit) error

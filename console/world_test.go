@@ -168,3 +168,15 @@ func (w *world) stored() string {
 	}
 	return kept.String()
 }
+
+// settled returns what is stored once nothing in the background changes it any more.
+func (w *world) settled() string {
+	last, since := w.stored(), time.Now()
+	for time.Since(since) < 1200*time.Millisecond {
+		time.Sleep(50 * time.Millisecond)
+		if now := w.stored(); now != last {
+			last, since = now, time.Now()
+		}
+	}
+	return last
+}
