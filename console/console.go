@@ -19,6 +19,7 @@ type Console struct {
 	templates map[string]*template.Template
 	assets    *assets
 	fleets    fleets
+	followers followers
 }
 
 // New returns the pages of this server, for server.SetPages.

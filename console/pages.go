@@ -27,6 +27,8 @@ func (c *Console) pages() []page {
 		{method: post, path: Prefix, open: c.beginSignIn},
 		{method: post, path: Prefix + "/sign-out", role: viewer, handle: (*visit).endSignIn},
 
+		{method: get, path: livePath, role: viewer, handle: streamUpdates, stream: true},
+
 		{method: get, path: agents, role: viewer, nav: "Agents", handle: showAgents},
 		{method: post, path: agents, role: admin, handle: createAgent, undone: "No agent was created."},
 		{method: get, path: agent, role: viewer, handle: showAgent},

@@ -111,6 +111,7 @@ func (v *visit) fill(shown *view) {
 	shown.SignedIn, shown.Organization, shown.Role = true, v.who.Name, string(v.who.Role)
 	shown.CSRF, shown.Flash = v.signIn.csrf(), v.console.takeFlash(v.ctx, v.signIn)
 	shown.MayOperate, shown.MayAdmin = v.has(operator), v.has(admin)
+	shown.Live = v.live
 	shown.Here = string(v.ctx.URI().PathOriginal())
 	here := shown.Here
 	if text := string(v.ctx.URI().QueryString()); text != "" {
