@@ -27,7 +27,7 @@ type viewing struct {
 	watched map[string]*watched
 	agent   string // whose events the page shows; "" for none
 	session string // the same
-	all     bool   // the page shows the whole organization
+	lists   bool   // the page lists sessions, so a new one is news
 
 	wake  chan struct{}
 	fresh int        // sessions that were created since, guarded by the follower's mu
@@ -61,7 +61,7 @@ func streamUpdates(v *visit) error {
 	if v.ctx.IsHead() {
 		return nil
 	}
-	w := &viewing{visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1), agent: v.asked("agent"), session: v.asked("session"), all: v.asked("all") != ""}
+	w := &viewing{visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1), agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("lists") != ""}
 	for id := range strings.SplitSeq(v.asked("sessions"), ",") {
 		if isID(id) && len(w.watched) < mostWatched {
 			w.watched[strings.ToLower(id)] = &watched{pause: pollSoon}
@@ -123,12 +123,12 @@ func (f *follower) tell(events []eventRow) {
 
 // note is called with the follower's mu held.
 func (w *viewing) note(e eventRow) {
-	concerns := w.all || e.AgentID == w.agent && w.agent != "" || e.SessionID == w.session && w.session != ""
+	concerns := e.AgentID == w.agent && w.agent != "" || e.SessionID == w.session && w.session != ""
 	_, shown := w.watched[e.SessionID]
 	switch {
 	case shown && len(w.due) < mostWatched && !slices.Contains(w.due, e.SessionID):
 		w.due = append(w.due, e.SessionID)
-	case e.Type == "session.created":
+	case w.lists && e.Type == "session.created":
 		w.fresh++
 	case !concerns && !shown:
 		return
