@@ -20,6 +20,7 @@ type Console struct {
 	assets    *assets
 	fleets    fleets
 	followers followers
+	stops     stops
 }
 
 // New returns the pages of this server, for server.SetPages.

@@ -179,7 +179,7 @@ type checkpoint struct {
 	Hash     string `json:"hash"`
 	Issued   int64  `json:"iat"`
 	Issuer   string `json:"iss"`
-	text     string
+	Text     string `json:"-"` // as the service signed it
 }
 
 var errCheckpoint = errors.New("the checkpoint cannot be read")
@@ -187,11 +187,11 @@ var errCheckpoint = errors.New("the checkpoint cannot be read")
 // checkpoint reads the signed checkpoint. The server made it a moment ago, so nobody needs to verify its signature here.
 func (a api) checkpoint() (checkpoint, error) {
 	var c checkpoint
-	err := a.call(server.Call{Method: get, Path: "/v1/events/checkpoint"}, nil, func(r server.Reply) { c.text = string(r.Body) })
+	err := a.call(server.Call{Method: get, Path: "/v1/events/checkpoint"}, nil, func(r server.Reply) { c.Text = string(r.Body) })
 	if err != nil {
 		return c, err
 	}
-	parts := strings.Split(c.text, ".")
+	parts := strings.Split(c.Text, ".")
 	if len(parts) != 3 {
 		return c, errCheckpoint
 	}

@@ -22,6 +22,7 @@ type visit struct {
 	signIn  signIn
 	who     server.KeyIdentity
 	now     time.Time
+	refresh bool   // the page that it shows reloads by itself
 	live    string // address of the live updates of the page that it shows; "" for none
 }
 
