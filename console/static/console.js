@@ -85,6 +85,7 @@ function addNews(item) {
   const cells = [];
   const cell = (label, content) => {
     const td = document.createElement('td');
+    td.setAttribute('role', 'cell');
     td.dataset.label = label;
     td.append(content);
     cells.push(td);
@@ -105,6 +106,7 @@ function addNews(item) {
   details.textContent = item.details;
   cell('Details', details);
   const row = document.createElement('tr');
+  row.setAttribute('role', 'row');
   row.append(...cells);
   showTimes(row);
   rows.prepend(row);
