@@ -29,9 +29,12 @@ func (a api) list(path string, into any) (next string, err error) {
 	return next, err
 }
 
+// feedPage is how many events one read returns at most.
+const feedPage = 200
+
 // feed reads a page of the organization's events, and returns the number after which to go on.
 func (a api) feed(after int64, parameters ...string) (events []eventRow, next int64, err error) {
-	path := query("/v1/events", append(parameters, "after", strconv.FormatInt(after, 10), "limit", "200")...)
+	path := query("/v1/events", append(parameters, "after", strconv.FormatInt(after, 10), "limit", strconv.Itoa(feedPage))...)
 	err = a.call(server.Call{Method: fasthttp.MethodGet, Path: path}, &events, func(r server.Reply) {
 		next, _ = strconv.ParseInt(nextPage(r.Link, "after"), 10, 64) // 0 for no next page
 	})

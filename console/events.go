@@ -32,8 +32,8 @@ func (e eventRow) By() string {
 	return e.Actor.Type
 }
 
-// Details returns the data of the event as JSON, "" for none.
-func (e eventRow) Details() string { return string(e.Data) }
+// Details returns the beginning of the event's data as JSON, "" for none.
+func (e eventRow) Details() string { return excerpt(string(e.Data)) }
 
 const (
 	shownEvents = 30 // the latest, of one agent or session
@@ -41,10 +41,10 @@ const (
 )
 
 // latest returns the latest events of an agent that match, newest first. The API lists from the oldest, so it looks at the last
-// minutes first, then at the last day, then at all.
+// minute first, then at the last hour, the last day, and at all.
 func (a api) latest(agent string, now time.Time, match func(eventRow) bool) ([]eventRow, error) {
 	var found []eventRow
-	for _, back := range []time.Duration{10 * time.Minute, 24 * time.Hour, 0} {
+	for _, back := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 0} {
 		after := ""
 		if back > 0 {
 			after = strconv.FormatInt(now.Add(-back).UnixMilli(), 10) + "-0"

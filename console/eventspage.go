@@ -38,26 +38,39 @@ func showEvents(v *visit) error {
 	return v.show("events", "Events", page)
 }
 
-// read reads the events before a number. The API lists from the oldest, and numbers have no gaps. With a type it looks at as many
-// as the API looks at for one list.
+// read reads the events before a number. The API lists from the oldest, and numbers have no gaps. With a type it looks at the last
+// thousand before that number.
 func (p *eventsPage) read(v *visit, before int64) error {
 	window := int64(eventsShown)
 	var parameters []string
 	if p.Type != "" {
 		window, parameters = 1000, []string{"types", p.Type}
 	}
-	after := max(before-1-window, 0)
-	events, _, err := v.api.feed(after, parameters...)
-	if err != nil {
-		return err
-	}
-	for _, e := range slices.Backward(events) {
-		if e.Sequence < before {
-			p.Shown = append(p.Shown, e)
+	from := max(before-1-window, 0)
+	var found []eventRow
+	for after := from; after < before-1; {
+		events, next, err := v.api.feed(after, parameters...)
+		if err != nil {
+			return err
 		}
+		for _, e := range events {
+			if e.Sequence < before {
+				found = append(found, e)
+			}
+		}
+		if next <= after {
+			break
+		}
+		after = next
 	}
-	if after > 0 {
-		p.Next = query(eventsPath, "type", p.Type, "before", strconv.FormatInt(after+1, 10))
+	older := from + 1
+	if len(found) > eventsShown {
+		found = found[len(found)-eventsShown:]
+		older = found[0].Sequence
+	}
+	slices.Reverse(found)
+	if p.Shown = found; older > 1 {
+		p.Next = query(eventsPath, "type", p.Type, "before", strconv.FormatInt(older, 10))
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (f *follower) run() {
 		case len(events) > 0:
 			after = events[len(events)-1].Sequence
 			f.tell(events)
-			if !f.pause(tick) {
+			if len(events) < feedPage && !f.pause(tick) {
 				return
 			}
 		}

@@ -71,6 +71,15 @@ func brief(text string) string {
 	return string([]rune(text)[:most]) + "…"
 }
 
+// excerpt cuts a long text, such as a state of 64 KiB, for pages with many of them.
+func excerpt(text string) string {
+	const most = 2000 // bytes
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
 // short returns the end of an id, which tells ids of one time apart.
 func short(id string) string {
 	if len(id) <= 12 {

@@ -15,7 +15,10 @@ const (
 	session  = sessions + "/{session}"
 	request  = session + "/requests/{request}"
 	webhook  = webhooks + "/{webhook}"
-	apiKey   = apiKeys + "/{key}"
+
+	transaction = Prefix + "/transactions/{transaction}"
+
+	apiKey = apiKeys + "/{key}"
 
 	viewer   = redisstore.Viewer
 	operator = redisstore.Operator
@@ -49,7 +52,8 @@ func (c *Console) pages() []page {
 		{method: post, path: session + "/end", role: operator, handle: endSession, undone: "The session was not ended."},
 		{method: post, path: request + "/approve", role: operator, handle: approveRequest, undone: "The request was not approved."},
 		{method: post, path: request + "/deny", role: operator, handle: denyRequest, undone: "The request was not denied."},
-		{method: post, path: Prefix + "/transactions/{transaction}/roll-back", role: operator, handle: rollBack, undone: "The transaction was not rolled back."},
+		{method: get, path: transaction, role: viewer, handle: showTransaction},
+		{method: post, path: transaction + "/roll-back", role: operator, handle: rollBack, undone: "The transaction was not rolled back."},
 
 		{method: get, path: budget, role: viewer, nav: "Budget", handle: showBudget},
 		{method: post, path: budget, role: admin, handle: setBudget, undone: "The budget was not set."},

@@ -91,3 +91,12 @@ func (p *sessionPage) readTransactions(v *visit) error {
 func mayRollBack(t client.TransactionInfo) bool {
 	return t.Status == statusPending || t.Status == "committed" && t.Reversible
 }
+
+// showTransaction shows one transaction with its whole states.
+func showTransaction(v *visit) error {
+	var t client.TransactionInfo
+	if err := v.api.get("/v1/transactions/"+v.param("transaction"), &t); err != nil {
+		return err
+	}
+	return v.show("transaction", "Transaction "+short(t.ID), t)
+}

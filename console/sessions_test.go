@@ -120,6 +120,18 @@ func TestARequestForMoreIsDecided(t *testing.T) {
 	}
 }
 
+func TestALongStateIsCutInTheListAndWholeOnItsPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	long := strings.Repeat("a", 60_000)
+	ids := w.sampleOf(texts{"scout", "more", "llm.call", long, "m"})
+	b := w.as(t, viewer)
+	if got := b.get(sessions + "/" + ids["session"]).want(200); len(got.text) > 60_000 || !strings.Contains(got.text, "aaa…") {
+		t.Errorf("the session's page has %d bytes", len(got.text))
+	}
+	b.get(Prefix+"/transactions/"+ids["transaction"]).want(200).says(long, "llm.call", "$2.00 held")
+}
+
 func TestALongIntegerInAStateKeepsItsDigits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
