@@ -53,6 +53,7 @@ func showAgent(v *visit) error {
 		return err
 	}
 	page.measure()
+	v.live = liveAt(idsOf(page.Sessions), "agent", id)
 	return v.show("agent", page.Name, page)
 }
 

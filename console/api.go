@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-json"
@@ -24,8 +25,17 @@ func (a api) get(path string, into any) error {
 
 // list reads a page of a list, and returns the cursor of the next one, "" for none.
 func (a api) list(path string, into any) (next string, err error) {
-	err = a.call(server.Call{Method: fasthttp.MethodGet, Path: path}, into, func(r server.Reply) { next = nextCursor(r.Link) })
+	err = a.call(server.Call{Method: fasthttp.MethodGet, Path: path}, into, func(r server.Reply) { next = nextPage(r.Link, "cursor") })
 	return next, err
+}
+
+// feed reads a page of the organization's events, and returns the number after which to go on.
+func (a api) feed(after int64, parameters ...string) (events []eventRow, next int64, err error) {
+	path := query("/v1/events", append(parameters, "after", strconv.FormatInt(after, 10), "limit", "200")...)
+	err = a.call(server.Call{Method: fasthttp.MethodGet, Path: path}, &events, func(r server.Reply) {
+		next, _ = strconv.ParseInt(nextPage(r.Link, "after"), 10, 64) // 0 for no next page
+	})
+	return events, next, err
 }
 
 // change sends a change. With once, the text that a form carries, sending the form again changes nothing again.
@@ -65,8 +75,8 @@ func decodeReply(r server.Reply, into any) error {
 	return json.Unmarshal(r.Body, into)
 }
 
-// nextCursor reads the link that announces the next page of a list.
-func nextCursor(link string) string {
+// nextPage reads a parameter of the link that announces the next page of a list, "" for none.
+func nextPage(link, parameter string) string {
 	target, _, found := strings.Cut(strings.TrimPrefix(link, "<"), ">")
 	if !found {
 		return ""
@@ -75,7 +85,7 @@ func nextCursor(link string) string {
 	if err != nil {
 		return ""
 	}
-	return u.Query().Get("cursor")
+	return u.Query().Get(parameter)
 }
 
 // query returns a path with the parameters that are not empty. They are name, value, name, value, …

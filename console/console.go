@@ -19,6 +19,8 @@ type Console struct {
 	templates map[string]*template.Template
 	assets    *assets
 	fleets    fleets
+	followers followers
+	stops     stops
 }
 
 // New returns the pages of this server, for server.SetPages.

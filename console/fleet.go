@@ -30,6 +30,7 @@ type fleetCache struct {
 	spent     map[string]spending
 	spentRead time.Time
 	unspent   string // why spending is not known; "" when it is
+	byType    []usageLine
 }
 
 const (
@@ -101,6 +102,7 @@ type fleet struct {
 	Agents    []agentRow
 	Truncated bool
 	Unspent   string
+	ByType    []usageLine // of the last 30 days, by day and action type
 }
 
 // fleet returns the viewer's agents as they were a moment ago.
@@ -120,7 +122,7 @@ func (v *visit) fleet() (fleet, error) {
 		}
 		c.spentRead = v.now
 	}
-	shown := fleet{slices.Clone(c.agents), c.truncated, c.unspent}
+	shown := fleet{slices.Clone(c.agents), c.truncated, c.unspent, c.byType}
 	for i := range shown.Agents {
 		shown.Agents[i].Spent = c.spent[shown.Agents[i].ID]
 	}
@@ -154,6 +156,10 @@ func (c *fleetCache) readAgents(a api) error {
 func (c *fleetCache) readSpending(a api, now time.Time) error {
 	c.spent, c.unspent = map[string]spending{}, ""
 	today := dayOf(now)
+	var err error
+	if c.byType, err = a.usage("group_by", "day,action_type"); err != nil && !isTooLarge(err) {
+		return err
+	}
 	for _, report := range []struct {
 		from string
 		add  func(*spending, money.MicroUSD)

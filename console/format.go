@@ -90,11 +90,14 @@ func indented(text json.RawMessage) string {
 	if decoder.Decode(&value) != nil {
 		return string(text)
 	}
-	pretty, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
+	var pretty strings.Builder
+	encoder := json.NewEncoder(&pretty)
+	encoder.SetEscapeHTML(false) // the page escapes it
+	encoder.SetIndent("", "  ")
+	if encoder.Encode(value) != nil {
 		return string(text)
 	}
-	return string(pretty)
+	return strings.TrimSpace(pretty.String())
 }
 
 // share returns how much of a whole a part is, in thousandths, for the length of a bar.

@@ -1,3 +1,126 @@
 package console
 
-func showOverview(v *visit) error { return v.show("overview", "Overview", nil) }
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"remit/chart"
+	"remit/client"
+	"remit/money"
+)
+
+// overviewPage is what runs, what it spends, and what needs a look.
+type overviewPage struct {
+	Agents, Open, Pending int64
+	Spent                 spending
+	Held                  money.MicroUSD
+	HeldPartly            bool // Held is of the newest pending transactions only
+	Budget                *client.Budget
+	BudgetBar             chart.Usage
+
+	ByType   chart.Days
+	ByAgent  chart.Ranked
+	Unspent  string
+	Refusals chart.Ranked
+	Reading  bool // the events that are kept are still being read
+
+	Look attention
+}
+
+func showOverview(v *visit) error {
+	var page overviewPage
+	all, err := v.fleet()
+	if err != nil {
+		return err
+	}
+	f, err := v.console.follow(v)
+	if err != nil {
+		return err
+	}
+	for _, read := range []func(*visit) error{page.readCounts, page.readHeld, page.readBudget} {
+		if err := read(v); err != nil {
+			return err
+		}
+	}
+	page.fillSpending(v.now, all)
+	last := page.fillRefusals(f, v.now)
+	if err := page.Look.read(v, f, all, last, page.Budget); err != nil {
+		return err
+	}
+	v.live = liveAt(idsOf(page.Look.Near))
+	return v.show("overview", "Overview", page)
+}
+
+func (p *overviewPage) readCounts(v *visit) error {
+	var info client.OrganizationInfo
+	err := v.api.get("/v1/organizations/"+v.who.Organization.String(), &info)
+	p.Agents, p.Open, p.Pending = info.Usage["agents"], info.Usage["open_sessions"], info.Usage["pending_transactions"]
+	return err
+}
+
+// readHeld adds what the newest pending transactions hold.
+func (p *overviewPage) readHeld(v *visit) error {
+	var pending []client.TransactionInfo
+	next, err := v.api.list(query("/v1/transactions", "status", statusPending, "limit", "200"), &pending)
+	for _, t := range pending {
+		p.Held += t.ValueHeld
+	}
+	p.HeldPartly = next != ""
+	return err
+}
+
+func (p *overviewPage) readBudget(v *visit) error {
+	var budget client.Budget
+	err := v.api.get("/v1/budget", &budget)
+	if isNotFound(err) {
+		return nil
+	}
+	p.Budget, p.BudgetBar = &budget, budgetBar(budget)
+	return err
+}
+
+func budgetBar(b client.Budget) chart.Usage {
+	return chart.Usage{Label: "Budget", Unit: chart.MicroUSD, Used: int64(b.ValueUsed), Held: int64(b.ValueReserved), Limit: int64(b.MaxValue)}
+}
+
+// fillSpending fills what was spent today and in 30 days, by agent and by action type.
+func (p *overviewPage) fillSpending(now time.Time, all fleet) {
+	p.ByType, p.Unspent = daysOf("Spent by action type, last 30 days", now, all.ByType, usageLine.typeName), all.Unspent
+	p.ByAgent = chart.Ranked{Title: "Spent by agent, last 30 days", Names: "Agent", Value: "Spent", Unit: chart.MicroUSD}
+	for _, a := range all.Agents {
+		if a.Spent.Month != 0 {
+			p.ByAgent.Rows = append(p.ByAgent.Rows, chart.Row{Name: a.Name, Link: agentPath(a.ID), Value: int64(a.Spent.Month)})
+		}
+	}
+	today := dayOf(now)
+	for _, line := range all.ByType {
+		p.Spent.Month += line.Value.MicroUSD()
+		if line.Day == today {
+			p.Spent.Today += line.Value.MicroUSD()
+		}
+	}
+}
+
+// otherCounts are what stats count besides refusals, with their texts.
+var otherCounts = map[string][2]string{
+	"transaction.expired":  {"hold expired unsettled", "holds expired unsettled"},
+	"token.reuse_detected": {"refresh token was used twice: it may be stolen", "refresh tokens were used twice: they may be stolen"},
+	"events.lost":          {"gap in the events: agents made more than were kept", "gaps in the events: agents made more than were kept"},
+}
+
+// fillRefusals fills the refusals of the last day, and returns all that was counted.
+func (p *overviewPage) fillRefusals(f *follower, now time.Time) map[string]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.stats.last(now)
+	p.Reading = !f.caught
+	p.Refusals = chart.Ranked{Title: "Refused by limit, last 24 hours", Names: "Limit", Value: "Sessions and agents", Unit: chart.Count}
+	for what, n := range last {
+		if _, isOther := otherCounts[what]; !isOther {
+			p.Refusals.Rows = append(p.Refusals.Rows, chart.Row{Name: cmp.Or(what, "other"), Value: n})
+		}
+	}
+	slices.SortFunc(p.Refusals.Rows, func(a, b chart.Row) int { return cmp.Compare(a.Name, b.Name) })
+	return last
+}

@@ -14,6 +14,8 @@ const (
 	sessions = Prefix + "/sessions"
 	session  = sessions + "/{session}"
 	request  = session + "/requests/{request}"
+	webhook  = webhooks + "/{webhook}"
+	apiKey   = apiKeys + "/{key}"
 
 	viewer   = redisstore.Viewer
 	operator = redisstore.Operator
@@ -26,6 +28,8 @@ func (c *Console) pages() []page {
 		{method: get, path: Prefix, role: viewer, nav: "Overview", handle: showOverview},
 		{method: post, path: Prefix, open: c.beginSignIn},
 		{method: post, path: Prefix + "/sign-out", role: viewer, handle: (*visit).endSignIn},
+
+		{method: get, path: livePath, role: viewer, handle: streamUpdates, stream: true},
 
 		{method: get, path: agents, role: viewer, nav: "Agents", handle: showAgents},
 		{method: post, path: agents, role: admin, handle: createAgent, undone: "No agent was created."},
@@ -46,5 +50,29 @@ func (c *Console) pages() []page {
 		{method: post, path: request + "/approve", role: operator, handle: approveRequest, undone: "The request was not approved."},
 		{method: post, path: request + "/deny", role: operator, handle: denyRequest, undone: "The request was not denied."},
 		{method: post, path: Prefix + "/transactions/{transaction}/roll-back", role: operator, handle: rollBack, undone: "The transaction was not rolled back."},
+
+		{method: get, path: budget, role: viewer, nav: "Budget", handle: showBudget},
+		{method: post, path: budget, role: admin, handle: setBudget, undone: "The budget was not set."},
+		{method: post, path: budget + "/remove", role: admin, handle: removeBudget, undone: "The budget was not removed."},
+
+		{method: get, path: eventsPath, role: viewer, nav: "Events", handle: showEvents},
+
+		{method: get, path: webhooks, role: viewer, nav: "Webhooks", handle: showWebhooks},
+		{method: post, path: webhooks, role: admin, handle: createWebhook, undone: "No webhook was created."},
+		{method: get, path: webhook, role: viewer, handle: showWebhook},
+		{method: post, path: webhook + "/test", role: admin, handle: testWebhook, undone: "No test was sent."},
+		{method: post, path: webhook + "/change", role: admin, handle: changeWebhook, undone: "The webhook was not changed."},
+		{method: post, path: webhook + "/rotate", role: admin, handle: rotateWebhook, undone: "The secret was not rotated."},
+		{method: post, path: webhook + "/delete", role: admin, handle: deleteWebhook, undone: "The webhook was not deleted."},
+		{method: post, path: webhook + "/deliveries/{delivery}/retry", role: admin, handle: retryDelivery, undone: "The event was not sent again."},
+
+		{method: get, path: apiKeys, role: viewer, nav: "API keys", handle: showAPIKeys},
+		{method: post, path: apiKeys, role: admin, handle: createAPIKey, undone: "No API key was created."},
+		{method: post, path: apiKey + "/rotate", role: admin, handle: rotateAPIKey, undone: "The API key was not replaced."},
+		{method: post, path: apiKey + "/delete", role: admin, handle: deleteAPIKey, undone: "The API key was not deleted."},
+
+		{method: get, path: stopPath, role: viewer, nav: "Stop all", handle: showStop},
+		{method: post, path: stopPath, role: operator, handle: stopAll, undone: "Not all agents were suspended."},
+		{method: post, path: stopPath + "/resume", role: operator, handle: resumeAll, undone: "Not all agents were resumed."},
 	}
 }

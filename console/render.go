@@ -71,6 +71,8 @@ type view struct {
 	Data  any
 	Live  string // address of the page's live updates; "" for none
 
+	Refresh bool // it reloads by itself
+
 	SignedIn     bool
 	Organization string
 	Role         string
@@ -111,6 +113,7 @@ func (v *visit) fill(shown *view) {
 	shown.SignedIn, shown.Organization, shown.Role = true, v.who.Name, string(v.who.Role)
 	shown.CSRF, shown.Flash = v.signIn.csrf(), v.console.takeFlash(v.ctx, v.signIn)
 	shown.MayOperate, shown.MayAdmin = v.has(operator), v.has(admin)
+	shown.Live, shown.Refresh = v.live, v.refresh
 	shown.Here = string(v.ctx.URI().PathOriginal())
 	here := shown.Here
 	if text := string(v.ctx.URI().QueryString()); text != "" {

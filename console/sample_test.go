@@ -46,6 +46,10 @@ func (w *world) sampleOf(x texts) samples {
 	var families []map[string]any
 	w.api("GET", "/v1/agents/"+s["agent"]+"/families", w.keys[admin], nil, &families)
 	s["family"] = families[0]["family_id"].(string)
+	hook := w.asAdmin("POST", "/v1/webhooks", map[string]any{"url": "https://hooks.example.com/" + strings.Repeat("x", 80), "description": x.metadata})
+	s["webhook"] = hook["id"].(string)
+	s["delivery"] = w.asAdmin("POST", "/v1/webhooks/"+s["webhook"]+"/test", map[string]any{})["id"].(string)
+	s["key"] = w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": x.agent, "role": "viewer"})["id"].(string)
 	return s
 }
 

@@ -52,6 +52,7 @@ func showSession(v *visit) error {
 	if page.Events, err = v.api.latest(page.AgentID, v.now, func(e eventRow) bool { return e.SessionID == page.ID }); err != nil {
 		return err
 	}
+	v.live = liveAt(idsOf([]sessionRow{page.sessionRow}), "session", page.ID)
 	return v.show("session", "Session "+short(page.ID), page)
 }
 

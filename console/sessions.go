@@ -90,6 +90,7 @@ func showSessions(v *visit) error {
 	if next != "" {
 		page.Next = at(next)
 	}
+	v.live = liveAt(idsOf(page.Shown), "lists", "1")
 	return v.show("sessions", "Sessions", page)
 }
 

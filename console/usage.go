@@ -39,7 +39,7 @@ func (a *amount) UnmarshalJSON(number []byte) error {
 	const decimals = "000000"
 	digits, negative := bytes.CutPrefix(number, []byte("-"))
 	whole, fraction, _ := strings.Cut(string(digits), ".")
-	if len(fraction) > len(decimals) {
+	if whole == "" || len(fraction) > len(decimals) {
 		return errAmount
 	}
 	value, err := strconv.ParseInt(whole+fraction+decimals[len(fraction):], 10, 64)

@@ -22,6 +22,8 @@ type visit struct {
 	signIn  signIn
 	who     server.KeyIdentity
 	now     time.Time
+	refresh bool   // the page that it shows reloads by itself
+	live    string // address of the live updates of the page that it shows; "" for none
 }
 
 // enter returns the visit of whoever is signed in. It is nil when nobody is: then it leads to the sign-in, or returns an error.
@@ -150,4 +152,11 @@ func isOwnPath(to string) bool {
 func redirect(ctx *fasthttp.RequestCtx, to string) {
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, to)
 	ctx.SetStatusCode(fasthttp.StatusSeeOther)
+}
+
+// isStillSignedIn checks the sign-in of a visit that lasts.
+func (v *visit) isStillSignedIn(now time.Time) bool {
+	var who server.KeyIdentity
+	err := v.console.server.Identify(nil, v.signIn.APIKey, func(r server.Reply) error { return decodeReply(r, &who) })
+	return !isUnauthorized(err) && !who.Replaced && !v.signIn.isOver(now)
 }

@@ -135,6 +135,18 @@ func (w *world) send(request *http.Request, into any) {
 	}
 }
 
+// try is api with the admin's key, for what may be refused. It returns the status.
+func (w *world) try(method, path string, body any) (int, string) {
+	w.t.Helper()
+	text := must(json.Marshal(body))(w.t)
+	request := must(http.NewRequest(method, w.url+path, bytes.NewReader(text)))(w.t)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-API-Key", w.keys[admin])
+	answered := must(http.DefaultClient.Do(request))(w.t)
+	defer answered.Body.Close()
+	return answered.StatusCode, string(must(io.ReadAll(answered.Body))(w.t))
+}
+
 // asAdmin is api with the admin's key; it returns the object.
 func (w *world) asAdmin(method, path string, body any) map[string]any {
 	w.t.Helper()

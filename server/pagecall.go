@@ -28,7 +28,8 @@ type Reply struct {
 }
 
 // Call carries out a request of the API as if the client of the page had sent it: with the same checks, limits, reservations of
-// memory, metrics and logs. It returns what read returns of the reply.
+// memory, metrics and logs. It returns what read returns of the reply. Without a page (nil) what follows an organization's events
+// for its viewers calls, and no client waits for it.
 func (s *Server) Call(page *fasthttp.RequestCtx, c Call, read func(Reply) error) error {
 	return s.callInside(page, c, s.api, read)
 }
@@ -36,6 +37,12 @@ func (s *Server) Call(page *fasthttp.RequestCtx, c Call, read func(Reply) error)
 // callInside is Call for one handler.
 func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.RequestHandler, read func(Reply) error) error {
 	ctx := new(fasthttp.RequestCtx)
+	if page == nil {
+		ctx.Init(&fasthttp.Request{}, nil, silent{})
+		c.write(&ctx.Request)
+		answer(ctx)
+		return read(replyOf(ctx))
+	}
 	own := s.enter(ctx, page.Conn(), page.RemoteAddr())
 	defer own.release()
 	c.write(&ctx.Request)
@@ -44,11 +51,15 @@ func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.R
 	if key, err := token.APIKeyOrganization(c.APIKey); err == nil && s.store.HasVerified(redisstore.APIKey{Organization: key, Hash: token.Hash(c.APIKey)}) {
 		identifyCaller(page, key, uuid.Nil) // the page's own memory counts for its organization
 	}
+	return read(replyOf(ctx))
+}
+
+func replyOf(ctx *fasthttp.RequestCtx) Reply {
 	header := &ctx.Response.Header
-	return read(Reply{
+	return Reply{
 		Status: ctx.Response.StatusCode(), Body: ctx.Response.Body(),
 		Link: string(header.Peek(fasthttp.HeaderLink)), RetryAfter: string(header.Peek(fasthttp.HeaderRetryAfter)),
-	})
+	}
 }
 
 // enter gives a request inside the process the client's connection, with reservations of its own.

@@ -1,0 +1,87 @@
+package console
+
+import (
+	"github.com/valyala/fasthttp"
+	"remit/client"
+)
+
+const apiKeys = Prefix + "/api-keys"
+
+// apiKeysPage is the organization's API keys.
+type apiKeysPage struct {
+	Keys []client.APIKeyInfo
+	Own  string // id of the key with which the viewer signed in
+}
+
+func showAPIKeys(v *visit) error {
+	page := apiKeysPage{Own: v.who.Key.String()}
+	if err := v.api.get("/v1/api-keys", &page.Keys); err != nil {
+		return err
+	}
+	return v.show("apikeys", "API keys", page)
+}
+
+func createAPIKey(v *visit) error {
+	body := map[string]any{"name": v.form("name"), "role": v.form("role")}
+	days, err := readCount(v.form("days"))
+	if err != nil {
+		return err
+	}
+	if n, given := days.(int64); given {
+		if n < 1 || n > maxKeyDays {
+			return invalid("a key lives 1 to 3650 days")
+		}
+		body["expires_in_seconds"] = n * 24 * 60 * 60
+	}
+	var made client.APIKeyInfo
+	if err := v.api.change(fasthttp.MethodPost, "/v1/api-keys", v.once(), body, &made); err != nil {
+		return err
+	}
+	return v.reveal(apiKeys, "The API key is created.", "API key", string(made.APIKey))
+}
+
+const maxKeyDays = 3650
+
+// rotateAPIKey replaces a key. A viewer who replaces the own key goes on with the new one; every other sign-in with it has ended.
+func rotateAPIKey(v *visit) error {
+	if err := v.confirmed("rotate"); err != nil {
+		return err
+	}
+	grace, err := readCount(v.form("grace_seconds"))
+	if err != nil {
+		return err
+	}
+	body := map[string]any{}
+	if grace != nil {
+		body["grace_seconds"] = grace
+	}
+	id := v.param("key")
+	var rotated client.RotatedKey
+	if err := v.api.change(fasthttp.MethodPost, "/v1/api-keys/"+id+"/rotate", v.once(), body, &rotated); err != nil {
+		return err
+	}
+	if id == v.who.Key.String() {
+		if err := v.goOnWith(string(rotated.APIKey)); err != nil {
+			return err
+		}
+	}
+	return v.reveal(apiKeys, "The API key is replaced. Sign-ins to this console with the one before have ended.", "API key", string(rotated.APIKey))
+}
+
+// goOnWith signs the viewer in with the own key's successor. The time of the sign-in goes on.
+func (v *visit) goOnWith(apiKey string) error {
+	next := newSignIn(apiKey, v.now)
+	next.Began = v.signIn.Began
+	v.signIn = next
+	return v.console.setCookie(v.ctx, signInCookie, next, signInTime)
+}
+
+func deleteAPIKey(v *visit) error {
+	if err := v.confirmed("delete"); err != nil {
+		return err
+	}
+	if err := v.api.change(fasthttp.MethodDelete, "/v1/api-keys/"+v.param("key"), "", nil, nil); err != nil {
+		return err
+	}
+	return v.done(apiKeys, "The API key is deleted. Whoever was signed in with it is signed out.")
+}

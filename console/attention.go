@@ -1,0 +1,138 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"remit/client"
+)
+
+// attention is what needs a look.
+type attention struct {
+	Requests  []client.MoreRequest // that wait for an answer, the oldest first
+	Near      []sessionRow         // that used most of a limit
+	Suspended []agentRow
+	More      int // suspended agents beyond those
+	Failing   []client.WebhookInfo
+	Expiring  []client.APIKeyInfo
+	Notes     []string
+	Budget    bool // most of it is used
+}
+
+const (
+	shownRequests  = 10
+	shownNear      = 10
+	shownSuspended = 10
+	nearShare      = 800 // thousandths of a limit
+	expiringSoon   = 14 * 24 * time.Hour
+)
+
+// None reports whether nothing needs a look.
+func (a attention) None() bool {
+	return len(a.Requests)+len(a.Near)+len(a.Suspended)+len(a.Failing)+len(a.Expiring)+len(a.Notes) == 0 && !a.Budget
+}
+
+func (a *attention) read(v *visit, f *follower, all fleet, last map[string]int64, budget *client.Budget) error {
+	for _, agent := range all.Agents {
+		if agent.State() != statusSuspended {
+			continue
+		}
+		if len(a.Suspended) == shownSuspended {
+			a.More++
+			continue
+		}
+		a.Suspended = append(a.Suspended, agent)
+	}
+	for what, text := range otherCounts {
+		if n := last[what]; n > 0 {
+			a.Notes = append(a.Notes, plural(n, text[0], text[1])+" in the last 24 hours.")
+		}
+	}
+	slices.Sort(a.Notes)
+	a.Budget = budget != nil && share(int64(budget.ValueUsed+budget.ValueReserved), int64(budget.MaxValue)) >= nearShare
+	for _, read := range []func(*visit, *follower) error{a.readRequests, a.readNear, a.readWebhooks, a.readKeys} {
+		if err := read(v, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRequests reads the requests that events tell of. The service says whether each still waits.
+func (a *attention) readRequests(v *visit, f *follower) error {
+	f.mu.Lock()
+	waiting := make([]askedMore, 0, len(f.stats.asked))
+	for _, asked := range f.stats.asked {
+		waiting = append(waiting, asked)
+	}
+	f.mu.Unlock()
+	slices.SortFunc(waiting, func(a, b askedMore) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	for _, asked := range waiting {
+		var r client.MoreRequest
+		err := v.api.get("/v1/sessions/"+asked.session+"/requests/"+asked.id, &r)
+		if err != nil && !isNotFound(err) {
+			return err
+		}
+		if r.Status != statusPending {
+			f.mu.Lock()
+			delete(f.stats.asked, asked.id)
+			f.mu.Unlock()
+			continue
+		}
+		if a.Requests = append(a.Requests, r); len(a.Requests) == shownRequests {
+			return nil
+		}
+	}
+	return nil
+}
+
+// readNear reads the sessions that events tell of, and keeps those that still are near a limit.
+func (a *attention) readNear(v *visit, f *follower) error {
+	f.mu.Lock()
+	near := slices.Clone(f.stats.near)
+	f.mu.Unlock()
+	for _, id := range slices.Backward(near) {
+		var row sessionRow
+		err := v.api.get("/v1/sessions/"+id, &row.SessionInfo)
+		if err != nil && !isNotFound(err) {
+			return err
+		}
+		if row.isNear() {
+			a.Near = append(a.Near, row)
+		}
+		if len(a.Near) == shownNear {
+			return nil
+		}
+	}
+	return nil
+}
+
+// isNear reports whether an active session has used most of a limit.
+func (s sessionRow) isNear() bool {
+	used := s.ValueUsed + s.ValueHeld + s.ValueDelegated
+	return s.Status == statusActive && (share(s.ActionCount+s.ActionsDelegated, s.MaxActions) >= nearShare ||
+		share(int64(used), int64(s.MaxValue)) >= nearShare)
+}
+
+func (a *attention) readWebhooks(v *visit, _ *follower) error {
+	var hooks []client.WebhookInfo
+	err := v.api.get("/v1/webhooks", &hooks)
+	for _, hook := range hooks {
+		if !hook.FailingSince.IsZero() || hook.MissedEvents > 0 {
+			a.Failing = append(a.Failing, hook)
+		}
+	}
+	return err
+}
+
+func (a *attention) readKeys(v *visit, _ *follower) error {
+	var keys []client.APIKeyInfo
+	err := v.api.get("/v1/api-keys", &keys)
+	for _, key := range keys {
+		if key.ExpiresAt != nil && key.ExpiresAt.Sub(v.now) < expiringSoon && key.ExpiresAt.After(v.now) {
+			a.Expiring = append(a.Expiring, key)
+		}
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package console
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goccy/go-json"
+	"github.com/google/uuid"
+	"remit/server"
+)
+
+// followers follow the events of organizations whose pages somebody looks at: one reader for all viewers of an organization.
+type followers struct {
+	mu    sync.Mutex
+	known map[uuid.UUID]*follower
+}
+
+const (
+	// tick collects events: viewers get at most four updates a second.
+	tick = 250 * time.Millisecond
+	// followWait is how long a read waits for the next event.
+	followWait = "10"
+	followFail = time.Second // pause after a read that failed
+	// idleTime is how long a follower goes on without a viewer.
+	idleTime = time.Minute
+	// mostFollowed bounds the organizations that are followed at once.
+	mostFollowed = 256
+)
+
+// follower reads the events of one organization, tells viewers of those that concern what they look at, and counts.
+type follower struct {
+	server *server.Server
+	retire func(always bool) bool // says whether it may end, and then forgets it
+
+	mu      sync.Mutex
+	key     string // the API key of the viewer who came last; each viewer's own requests use the viewer's own
+	used    time.Time
+	viewers map[*viewing]struct{}
+	stats   stats
+	caught  bool // all events that are kept have been read
+}
+
+var errManyFollowed = &problem{Status: 503, Code: "unavailable", Detail: "too many organizations are looked at now. Reload the page later"}
+
+// follow returns the follower of the visitor's organization.
+func (c *Console) follow(v *visit) (*follower, error) {
+	c.followers.mu.Lock()
+	defer c.followers.mu.Unlock()
+	f := c.followers.known[v.who.Organization]
+	if f == nil {
+		if len(c.followers.known) >= mostFollowed {
+			return nil, errManyFollowed
+		}
+		if c.followers.known == nil {
+			c.followers.known = map[uuid.UUID]*follower{}
+		}
+		f = &follower{server: c.server, viewers: map[*viewing]struct{}{}, stats: newStats()}
+		f.retire = func(always bool) bool { return c.retire(v.who.Organization, f, always) }
+		c.followers.known[v.who.Organization] = f
+		f.use(v)
+		go f.run()
+	}
+	f.use(v)
+	return f, nil
+}
+
+func (f *follower) use(v *visit) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.key, f.used = v.signIn.APIKey, v.now
+}
+
+// retire forgets a follower, unless it is wanted: nobody finds one that is about to end.
+func (c *Console) retire(organization uuid.UUID, f *follower, always bool) bool {
+	c.followers.mu.Lock()
+	defer c.followers.mu.Unlock()
+	if !always && f.isWanted() {
+		return false
+	}
+	delete(c.followers.known, organization)
+	return true
+}
+
+// run reads events until nobody has looked for a while, the key ends, or the server stops.
+func (f *follower) run() {
+	defer f.retire(true)
+	head, err := f.head()
+	if err != nil {
+		return
+	}
+	go f.catchUp(head)
+	for after := head; !f.retire(false); {
+		events, _, err := f.api().feed(after, "wait", followWait)
+		switch {
+		case isUnauthorized(err) && !f.useAnother():
+			return
+		case err != nil:
+			if !f.pause(followFail) {
+				return
+			}
+		case len(events) > 0:
+			after = events[len(events)-1].Sequence
+			f.tell(events)
+			if !f.pause(tick) {
+				return
+			}
+		}
+	}
+}
+
+// catchUp counts the events that are kept already.
+func (f *follower) catchUp(head int64) {
+	for after := int64(0); ; {
+		events, next, err := f.api().feed(after, "types", strings.Join(countedTypes, ","))
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		for _, e := range events {
+			if e.Sequence <= head {
+				f.stats.count(e)
+			}
+		}
+		f.caught = next <= after || next >= head
+		caught := f.caught
+		f.mu.Unlock()
+		if after = next; caught || !f.pause(0) {
+			return
+		}
+	}
+}
+
+func (f *follower) api() api {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return api{f.server, nil, f.key}
+}
+
+// useAnother takes the API key of another viewer, when that of the last one has ended.
+func (f *follower) useAnother() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for w := range f.viewers {
+		if key := w.visit.signIn.APIKey; key != f.key {
+			f.key = key
+			return true
+		}
+	}
+	return false
+}
+
+// isWanted reports whether somebody looks, or has just looked.
+func (f *follower) isWanted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.viewers) > 0 || time.Since(f.used) < idleTime
+}
+
+func (f *follower) pause(pause time.Duration) bool {
+	select {
+	case <-f.server.Stopping():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+// head returns the number of the last event.
+func (f *follower) head() (int64, error) {
+	c, err := f.api().checkpoint()
+	return c.Sequence, err
+}
+
+// checkpoint is where an organization's events end.
+type checkpoint struct {
+	Sequence int64  `json:"seq"`
+	Hash     string `json:"hash"`
+	Issued   int64  `json:"iat"`
+	Issuer   string `json:"iss"`
+	Text     string `json:"-"` // as the service signed it
+}
+
+var errCheckpoint = errors.New("the checkpoint cannot be read")
+
+// checkpoint reads the signed checkpoint. The server made it a moment ago, so nobody needs to verify its signature here.
+func (a api) checkpoint() (checkpoint, error) {
+	var c checkpoint
+	err := a.call(server.Call{Method: get, Path: "/v1/events/checkpoint"}, nil, func(r server.Reply) { c.Text = string(r.Body) })
+	if err != nil {
+		return c, err
+	}
+	parts := strings.Split(c.Text, ".")
+	if len(parts) != 3 {
+		return c, errCheckpoint
+	}
+	payload, err := decodeBase64(parts[1])
+	if err != nil || json.Unmarshal(payload, &c) != nil {
+		return c, errCheckpoint
+	}
+	return c, nil
+}

@@ -1,0 +1,74 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// hostile are names that try to be more than text.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, "javascript:alert(1)", "{{.CSRF}}", "</title></textarea></svg><script>",
+	"\u202egnp.exe\u2066", `=HYPERLINK("https://evil.example","x")`, "<!--", "]]>", strings.Repeat("W", 200),
+}
+
+// TestNothingThatStrangersChooseIsMoreThanText puts hostile texts wherever a stranger's text is shown, and compares the pages'
+// elements with those of the same pages with plain texts.
+func TestNothingThatStrangersChooseIsMoreThanText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	plain := w.sample()
+	b := w.as(t, admin)
+	for _, text := range hostile {
+		short := text
+		ids := w.sampleOf(texts{text, text, short, text, text})
+		for _, p := range w.console.pages() {
+			if p.method != get || p.stream || !strings.Contains(p.path, "{") {
+				continue
+			}
+			want, got := b.get(plain.path(p.path)), b.get(ids.path(p.path)).want(200)
+			if a, b := outline(want), outline(got); a != b {
+				t.Errorf("%s with %q has other elements:\n%s\nwant\n%s", got.what, text, b, a)
+			}
+			got.checkMarkup()
+		}
+		for _, path := range []string{Prefix, agents + "?sort=new", sessions, agents + "?q=%3Cscript%3Ealert(1)%3C/script%3E", Prefix + "/" + "x"} {
+			got := b.get(path)
+			got.checkMarkup()
+			for script := range got.elements("script") {
+				if !strings.HasPrefix(attribute(script, "src"), assetPrefix) {
+					t.Errorf("%s has a script %v", path, script.Attr)
+				}
+			}
+			for range got.elements("img") {
+				t.Errorf("%s has an image", path)
+			}
+		}
+	}
+}
+
+// outline returns the elements of a page with the names of their attributes, without the details that differ by nature.
+func outline(a *answer) string {
+	var text strings.Builder
+	for node := range a.elements("") {
+		if inside(node, "svg") || inside(node, "figure") {
+			continue
+		}
+		text.WriteString(node.Data)
+		for _, at := range node.Attr {
+			text.WriteString(" " + at.Key)
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+func inside(node *html.Node, name string) bool {
+	for n := node; n != nil; n = n.Parent {
+		if n.Data == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	livePath = Prefix + "/events/live"
+	// mostWatched is how many objects a page may watch.
+	mostWatched = 64
+	// pollSoon and pollLate bound the pause between two looks at a session: a charge is no event, so bars must be polled. One
+	// that changes is looked at soon again.
+	pollSoon, pollLate = time.Second, 8 * time.Second
+	// recheckTime is the longest time between two checks that the sign-in lives.
+	recheckTime = 5 * time.Second
+	mostNews    = 20 // events that one update carries
+)
+
+// viewing is one viewer's page: what it shows, and what happened to that.
+type viewing struct {
+	visit   *visit
+	watched map[string]*watched
+	agent   string // whose events the page shows; "" for none
+	session string // the same
+	lists   bool   // the page lists sessions, so a new one is news
+
+	wake  chan struct{}
+	fresh int        // sessions that were created since, guarded by the follower's mu
+	news  []eventRow // guarded by the follower's mu
+	due   []string   // sessions that an event was about, guarded by the follower's mu
+}
+
+// watched is a session on the page as the viewer's browser has it.
+type watched struct {
+	shown string // JSON of the last patch
+	next  time.Time
+	pause time.Duration
+}
+
+// liveAt returns the address of the updates of a page that shows these sessions.
+func liveAt(ids []string, more ...string) string {
+	return query(livePath, append([]string{"sessions", strings.Join(ids[:min(len(ids), mostWatched)], ",")}, more...)...)
+}
+
+func idsOf(rows []sessionRow) (ids []string) {
+	for _, row := range rows {
+		if row.Status == statusActive {
+			ids = append(ids, row.ID)
+		}
+	}
+	return ids
+}
+
+// streamUpdates streams what changes about the objects of a page.
+func streamUpdates(v *visit) error {
+	if v.ctx.IsHead() {
+		return nil
+	}
+	w := &viewing{visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1), agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("lists") != ""}
+	for id := range strings.SplitSeq(v.asked("sessions"), ",") {
+		if isID(id) && len(w.watched) < mostWatched {
+			w.watched[strings.ToLower(id)] = &watched{pause: pollSoon}
+		}
+	}
+	f, err := v.console.follow(v)
+	if err != nil {
+		return err
+	}
+	if !f.join(w) {
+		return errManyViewers
+	}
+	v.api.ctx = nil // the stream outlives the request
+	refused := v.console.server.Stream(v.ctx, v.who.Organization, func(ctx context.Context, send func([]byte) error) {
+		defer f.leave(w)
+		w.run(ctx, f, send)
+	})
+	if refused != 0 {
+		f.leave(w)
+		return &problem{Status: refused, Code: "unavailable", Detail: "too many pages are live now. Reload the page for the latest"}
+	}
+	return nil
+}
+
+var errManyViewers = &problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limited", Detail: "too many pages of this organization are live now"}
+
+// mostViewers is how many pages of an organization are live at once.
+const mostViewers = 64
+
+// join adds a viewer, unless there are too many.
+func (f *follower) join(w *viewing) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.viewers) >= mostViewers {
+		return false
+	}
+	f.viewers[w] = struct{}{}
+	return true
+}
+
+func (f *follower) leave(w *viewing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.viewers, w)
+	f.used = time.Now()
+}
+
+// tell counts events and tells viewers of those that concern their pages.
+func (f *follower) tell(events []eventRow) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range events {
+		f.stats.count(e)
+		for w := range f.viewers {
+			w.note(e)
+		}
+	}
+}
+
+// note is called with the follower's mu held.
+func (w *viewing) note(e eventRow) {
+	concerns := e.AgentID == w.agent && w.agent != "" || e.SessionID == w.session && w.session != ""
+	_, shown := w.watched[e.SessionID]
+	switch {
+	case shown && len(w.due) < mostWatched && !slices.Contains(w.due, e.SessionID):
+		w.due = append(w.due, e.SessionID)
+	case w.lists && e.Type == "session.created":
+		w.fresh++
+	case !concerns && !shown:
+		return
+	}
+	if concerns {
+		if w.news = append(w.news, e); len(w.news) > mostNews {
+			w.news = w.news[1:]
+		}
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends updates until the viewer leaves or the sign-in ends.
+func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error) {
+	if send([]byte("retry: 3000\n\n")) != nil {
+		return
+	}
+	checked := time.Now()
+	for {
+		w.await(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		now := time.Now()
+		if now.Sub(checked) >= recheckTime {
+			if checked = now; !w.visit.isStillSignedIn(now) {
+				_ = send([]byte("event: over\ndata: {}\n\n"))
+				return
+			}
+		}
+		text, err := w.update(f, now)
+		if err != nil || send(text) != nil {
+			return
+		}
+		select { // at most four updates a second
+		case <-ctx.Done():
+			return
+		case <-time.After(tick):
+		}
+	}
+}
+
+// await returns when an event concerns the page, or a session is to be looked at again.
+func (w *viewing) await(ctx context.Context) {
+	next := time.Now().Add(recheckTime)
+	for _, s := range w.watched {
+		if s.next.Before(next) {
+			next = s.next
+		}
+	}
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-w.wake:
+	case <-timer.C:
+	}
+}

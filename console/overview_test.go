@@ -1,0 +1,106 @@
+package console
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// caughtUp returns when the events that were kept have been read.
+func (w *world) caughtUp(b *browser) *answer {
+	w.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if got := b.get(Prefix).want(200); !strings.Contains(got.words(), "still being read") {
+			return got
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatal("the events are still being read after 10 s")
+		}
+	}
+}
+
+// overviewSays waits until the overview says something that an event brings.
+func (w *world) overviewSays(b *browser, text string) *answer {
+	w.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if got := b.get(Prefix).want(200); strings.Contains(got.words(), text) || time.Now().After(deadline) {
+			return got.says(text)
+		}
+	}
+}
+
+func TestTheOverviewShowsWhatRunsAndWhatItSpends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, viewer)
+	w.caughtUp(b).says("Spent today (UTC) $0.00", "Active sessions 0", "There is no agent yet", "Nothing", "No limit refused anything")
+	other := newWorld(t, settings{redis: w.mini})
+	other.sample()
+	other.caughtUp(other.as(t, viewer)).says("Spent today (UTC) $1.25", "Spent in 30 days $1.25", "Active sessions 1", "Held by transactions $2.00",
+		"Agents 1", "Spent by agent, last 30 days", "scout", "Spent by action type", "llm.call")
+}
+
+func TestTheOverviewShowsWhatNeedsALook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	w.asAdmin("PUT", "/v1/budget", map[string]any{"max_value_usd": 240, "period": "day"})
+	near := w.newSession(ids["agent"], map[string]any{"max_actions": 10, "max_value_usd": 200})
+	w.asAdmin("POST", "/v1/sessions/"+near+"/actions", map[string]any{"count": 9})
+	w.asAdmin("POST", "/v1/agents/"+ids["agent"]+"/suspend", map[string]any{})
+	w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "soon over", "role": "viewer", "expires_in_seconds": 3600})
+	b := w.as(t, operator)
+	w.overviewSays(b, "more is needed").says("Suspended agents scout", "soon over", "Most of the budget")
+	page := w.overviewSays(b, "9 of 10")
+	approve := sessions + "/" + ids["session"] + "/requests/" + ids["request"] + "/approve"
+	b.send(page, approve, "add_value_usd", "5").says("The request is approved")
+	w.overviewSays(b, "Sessions near a limit").saysNot("more is needed")
+	w.as(t, viewer).get(Prefix).saysNot("Approve")
+}
+
+func TestARefusalIsCountedByItsLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	b := w.as(t, viewer)
+	w.caughtUp(b)
+	small := w.newSession(ids["agent"], map[string]any{"max_actions": 1})
+	for range 2 {
+		_, _ = w.try("POST", "/v1/sessions/"+small+"/actions", map[string]any{})
+	}
+	w.overviewSays(b, "max_actions")
+}
+
+func TestStatsForgetWhatIsOlderThanADay(t *testing.T) {
+	t.Parallel()
+	s, now := newStats(), time.Unix(1_800_000_000, 0)
+	for _, age := range []time.Duration{0, 23 * time.Hour, 25 * time.Hour, 200 * time.Hour} {
+		s.count(eventRow{Type: "session.limit_reached", OccurredAt: now.Add(-age), Data: []byte(`{"limit":"max_actions"}`), SessionID: uuid.NewString()})
+	}
+	if got := s.last(now); got["max_actions"] != 2 || len(got) != 1 {
+		t.Errorf("the last day has %v", got)
+	}
+	if got := s.last(now.Add(48 * time.Hour)); len(got) != 0 {
+		t.Errorf("two days later it has %v", got)
+	}
+}
+
+func TestStatsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newStats()
+	for range 3 * mostAsked {
+		s.count(eventRow{Type: "session.more_requested", SessionID: uuid.NewString(), AskedID: uuid.NewString()})
+		s.count(eventRow{Type: "session.limit_warning", SessionID: uuid.NewString()})
+	}
+	if len(s.asked) > mostAsked || len(s.near) > mostNear {
+		t.Errorf("%d requests and %d sessions", len(s.asked), len(s.near))
+	}
+	for id, asked := range s.asked {
+		s.count(eventRow{Type: "session.ended", SessionID: asked.session})
+		if _, kept := s.asked[id]; kept {
+			t.Fatal("a request outlives its session")
+		}
+	}
+}

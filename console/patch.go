@@ -1,0 +1,135 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-json"
+	"remit/chart"
+)
+
+// message is one update of a page.
+type message struct {
+	Patches []patch `json:"patches,omitempty"`
+	News    []item  `json:"news,omitempty"`
+	Fresh   int     `json:"fresh,omitempty"` // sessions that were created
+}
+
+// item is an event as the script adds it to a page.
+type item struct {
+	At      string `json:"at"`
+	Full    string `json:"full"`
+	Type    string `json:"type"`
+	By      string `json:"by"`
+	About   string `json:"about"`
+	Link    string `json:"link"`
+	Details string `json:"details"`
+}
+
+func itemOf(e eventRow) item {
+	i := item{Type: e.Type, By: e.By(), Details: e.Details()}
+	if at := stampOf(e.OccurredAt); at != nil {
+		i.At, i.Full = at.Machine, at.Full
+	}
+	switch {
+	case e.SessionID != "":
+		i.About, i.Link = "session "+short(e.SessionID), sessionPath(e.SessionID)
+	case e.AgentID != "":
+		i.About, i.Link = "agent "+short(e.AgentID), agentPath(e.AgentID)
+	}
+	return i
+}
+
+// patch is what a browser changes on a page.
+type patch struct {
+	ID    string            `json:"id"`
+	State string            `json:"state"`
+	Text  map[string]string `json:"text"`
+	Bars  map[string]bar    `json:"bars"`
+}
+
+// bar is the lengths of a bar, and what it says to who does not see it.
+type bar struct {
+	Title string   `json:"title"`
+	Parts [3]int64 `json:"parts"` // used, held and delegated
+	Limit int64    `json:"limit"`
+}
+
+func barOf(u chart.Usage) bar {
+	title := u.Label + ": " + u.Unit.Text(u.Used) + " used"
+	if u.Held != 0 {
+		title += ", " + u.Unit.Text(u.Held) + " held"
+	}
+	if u.Delegated != 0 {
+		title += ", " + u.Unit.Text(u.Delegated) + " delegated"
+	}
+	return bar{title + " of " + u.Unit.Text(u.Limit), [3]int64{u.Used, u.Held, u.Delegated}, u.Limit}
+}
+
+// update returns the next message of the stream: patches of the sessions that changed, and news.
+func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
+	f.mu.Lock()
+	due, news, fresh := w.due, w.news, w.fresh
+	w.due, w.news, w.fresh = nil, nil, 0
+	f.mu.Unlock()
+	message := message{Fresh: fresh}
+	for id, s := range w.watched {
+		if s.next.After(now) && !slices.Contains(due, id) {
+			continue
+		}
+		p, err := w.look(id, s, now)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			message.Patches = append(message.Patches, *p)
+		}
+	}
+	for _, e := range news {
+		message.News = append(message.News, itemOf(e))
+	}
+	if len(message.Patches)+len(message.News)+fresh == 0 {
+		return []byte(":\n\n"), nil
+	}
+	text, err := json.Marshal(message)
+	return bytes.Join([][]byte{[]byte("data: "), text, []byte("\n\n")}, nil), err
+}
+
+// look reads a session, and returns a patch if it changed.
+func (w *viewing) look(id string, s *watched, now time.Time) (*patch, error) {
+	var row sessionRow
+	err := w.visit.api.get("/v1/sessions/"+id, &row.SessionInfo)
+	switch {
+	case isNotFound(err):
+		delete(w.watched, id)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	p := patchOf(row)
+	shown := fmt.Sprint(p)
+	if shown == s.shown {
+		s.pause = min(2*s.pause, pollLate)
+	} else {
+		s.pause = pollSoon
+	}
+	s.next = now.Add(s.pause)
+	if shown == s.shown {
+		return nil, nil
+	}
+	s.shown = shown
+	return &p, nil
+}
+
+func patchOf(s sessionRow) patch {
+	return patch{
+		ID: s.ID, State: s.State(),
+		Text: map[string]string{
+			"actions": count(s.ActionCount), "max_actions": count(s.MaxActions), "actions_delegated": count(s.ActionsDelegated),
+			"value": usd(s.ValueUsed), "max_value": usd(s.MaxValue), "held": usd(s.ValueHeld), "delegated": usd(s.ValueDelegated),
+		},
+		Bars: map[string]bar{"actions": barOf(s.Actions()), "value": barOf(s.Value())},
+	}
+}
