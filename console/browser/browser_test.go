@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remit/internal/serviceproc"
+	"remit/internal/suite"
 	"remit/internal/tool"
 )
 
@@ -42,9 +43,13 @@ func environment(t *testing.T, service *serviceproc.Service) []string {
 	}
 }
 
-func TestPeopleSignInAndOut(t *testing.T) {
+func TestAPersonWatchesAndStopsAFleet(t *testing.T) {
 	t.Parallel()
-	runScript(t, serviceproc.Run(t), "signin.test.mjs")
+	var settings []string
+	if suite.Long {
+		settings = append(settings, "REMIT_LONG=1") // by keyboard, too
+	}
+	runScript(t, serviceproc.Run(t), "journey.test.mjs", settings...)
 }
 
 func TestTheLockFileNamesNoRegistry(t *testing.T) {
