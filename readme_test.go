@@ -75,6 +75,9 @@ var continued = map[string][]string{
 		`"value_delegated_usd":12`, `"children":[{`, `"limit":"max_value_usd"`, `"status":"completed"`, `"value_used_usd":1.5`,
 		`"period":"month","value_reserved_usd":0,"value_used_usd":0,"remaining_usd":500`, `"code":"budget_exhausted"`,
 	},
+	"docs/console.md": {
+		"on call", "operator", `{"suspended":1}`, `{"resumed":1}`,
+	},
 	"docs/events.md": {
 		`"seq":1,`, `"type":"agent.created"`, "FIRST   1\n", "SIGNED  true\n",
 	},

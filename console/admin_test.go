@@ -65,7 +65,7 @@ func TestEventsAreShownNewestFirstWithTheirChain(t *testing.T) {
 	if n[len(n)-1] != "1" || fmt.Sprint(atoi(n[0])+1) != last[len(last)-1] {
 		t.Errorf("the next page has %s to %s after %s", n[0], n[len(n)-1], last[len(last)-1])
 	}
-	b.get(eventsPath+"?type=agent.created").says("agent.created").saysNot("agent.resumed")
+	b.get(eventsPath + "?type=agent.created").says("agent.created").saysNot("agent.resumed")
 	b.get(eventsPath + "?type=nonsense").want(400)
 }
 

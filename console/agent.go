@@ -43,7 +43,7 @@ func showAgent(v *visit) error {
 		return err
 	}
 	page.More = next != ""
-	if page.Sessions, _, err = v.api.sessions("agent_id", id, "limit", "20"); err != nil {
+	if page.Sessions, _, err = v.api.sessions(v.now, "agent_id", id, "limit", "20"); err != nil {
 		return err
 	}
 	if page.Events, err = v.api.latest(id, v.now, func(eventRow) bool { return true }); err != nil {

@@ -18,7 +18,7 @@ type agentsPage struct {
 	Shown               []agentRow
 	Found, All          int64
 	Truncated           bool
-	Unspent             string
+	Spent               *spent
 	First, Next         string
 }
 
@@ -29,7 +29,7 @@ func showAgents(v *visit) error {
 	}
 	page := agentsPage{
 		Query: strings.TrimSpace(v.asked("q")), State: v.asked("state"), Order: v.asked("sort"),
-		States: []string{statusActive, statusSuspended, "revoked"}, All: int64(len(all.Agents)), Truncated: all.Truncated, Unspent: all.Unspent,
+		States: []string{statusActive, statusSuspended, "revoked"}, All: int64(len(all.Agents)), Truncated: all.Truncated, Spent: all.Spent,
 	}
 	if !slices.Contains(page.States, page.State) {
 		page.State = ""

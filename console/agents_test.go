@@ -19,6 +19,7 @@ func TestAgentsAreFoundByNameAndIDAndSortedBySpend(t *testing.T) {
 		w.asAdmin("POST", "/v1/sessions/"+session+"/actions", map[string]any{"value_usd": float64(i) + 0.000001})
 	}
 	b := w.as(t, viewer)
+	w.addedUp(b)
 	shown := func(path string) string {
 		var names []string
 		for _, to := range b.get(path).want(200).links() {
@@ -121,7 +122,7 @@ func TestAnAgentIsSuspendedResumedAndRevoked(t *testing.T) {
 	agent := w.sample()["agent"]
 	b := w.as(t, operator)
 	path := agents + "/" + agent
-	b.send(b.get(path), path+"/suspend", "reason", "it loops").says("The agent is suspended", "suspended since", "it loops")
+	b.send(b.get(path), path+"/suspend", "reason", "it loops").says("The agent is suspended", "Suspended since", "it loops")
 	if got := w.asAdmin("GET", "/v1/agents/"+agent, nil); got["suspension_reason"] != "it loops" {
 		t.Errorf("the agent is %v", got)
 	}

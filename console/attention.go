@@ -93,7 +93,7 @@ func (a *attention) readNear(v *visit, f *follower) error {
 	near := slices.Clone(f.stats.near)
 	f.mu.Unlock()
 	for _, id := range slices.Backward(near) {
-		var row sessionRow
+		row := sessionRow{Now: v.now}
 		err := v.api.get("/v1/sessions/"+id, &row.SessionInfo)
 		if err != nil && !isNotFound(err) {
 			return err
@@ -102,10 +102,10 @@ func (a *attention) readNear(v *visit, f *follower) error {
 			a.Near = append(a.Near, row)
 		}
 		if len(a.Near) == shownNear {
-			return nil
+			break
 		}
 	}
-	return nil
+	return v.api.nameAgents(a.Near)
 }
 
 // isNear reports whether an active session has used most of a limit.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
 )
 
 // fleets keeps for a moment what pages about all agents of an organization need: the API lists agents page by page, and people
@@ -27,15 +26,11 @@ type fleetCache struct {
 	truncated bool // there are more agents
 	read      time.Time
 
-	spent     map[string]spending
-	spentRead time.Time
-	unspent   string // why spending is not known; "" when it is
-	byType    []usageLine
+	spendings spendings
 }
 
 const (
 	agentsFresh = 3 * time.Second
-	spentFresh  = 10 * time.Second
 	mostAgents  = 20_000 // of an organization
 	mostFleets  = 32
 )
@@ -64,9 +59,6 @@ const (
 	statusSuspended = "suspended"
 	statusPending   = "pending"
 )
-
-// spending is what an agent spent.
-type spending struct{ Today, Month money.MicroUSD }
 
 // of returns the cache of an organization. The one that was used longest ago makes room.
 func (f *fleets) of(organization uuid.UUID, now time.Time) *fleetCache {
@@ -101,13 +93,13 @@ func (f *fleets) drop() {
 type fleet struct {
 	Agents    []agentRow
 	Truncated bool
-	Unspent   string
-	ByType    []usageLine // of the last 30 days, by day and action type
+	Spent     *spent // nil while it is added up for the first time
 }
 
 // fleet returns the viewer's agents as they were a moment ago.
 func (v *visit) fleet() (fleet, error) {
 	c := v.console.fleets.of(v.who.Organization, v.now)
+	shown := fleet{Spent: c.spendings.latest(v.api, v.now)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v.now.Sub(c.read) >= agentsFresh {
@@ -116,20 +108,16 @@ func (v *visit) fleet() (fleet, error) {
 		}
 		c.read = v.now
 	}
-	if v.now.Sub(c.spentRead) >= spentFresh {
-		if err := c.readSpending(v.api, v.now); err != nil {
-			return fleet{}, err
+	shown.Agents, shown.Truncated = slices.Clone(c.agents), c.truncated
+	if shown.Spent != nil {
+		for i := range shown.Agents {
+			shown.Agents[i].Spent = shown.Spent.ByAgent[shown.Agents[i].ID]
 		}
-		c.spentRead = v.now
-	}
-	shown := fleet{slices.Clone(c.agents), c.truncated, c.unspent, c.byType}
-	for i := range shown.Agents {
-		shown.Agents[i].Spent = c.spent[shown.Agents[i].ID]
 	}
 	return shown, nil
 }
 
-// forget makes the next page read the agents anew, after a change.
+// forgetFleet makes the next page read the agents anew, after a change.
 func (v *visit) forgetFleet() {
 	c := v.console.fleets.of(v.who.Organization, v.now)
 	c.mu.Lock()
@@ -150,37 +138,6 @@ func (c *fleetCache) readAgents(a api) error {
 		c.truncated = next != ""
 	}
 	c.agents = agents
-	return nil
-}
-
-func (c *fleetCache) readSpending(a api, now time.Time) error {
-	c.spent, c.unspent = map[string]spending{}, ""
-	today := dayOf(now)
-	var err error
-	if c.byType, err = a.usage("group_by", "day,action_type"); err != nil && !isTooLarge(err) {
-		return err
-	}
-	for _, report := range []struct {
-		from string
-		add  func(*spending, money.MicroUSD)
-	}{
-		{today, func(s *spending, m money.MicroUSD) { s.Today = m }},
-		{dayOf(now.AddDate(0, 0, -29)), func(s *spending, m money.MicroUSD) { s.Month = m }},
-	} {
-		lines, err := a.usage("group_by", "agent", "from", report.from, "to", today)
-		if isTooLarge(err) {
-			c.unspent = "More than 10,000 agents spent something: what each of them spent is on its own page."
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, line := range lines {
-			s := c.spent[line.AgentID]
-			report.add(&s, line.Value.MicroUSD())
-			c.spent[line.AgentID] = s
-		}
-	}
 	return nil
 }
 

@@ -21,7 +21,7 @@ type overviewPage struct {
 
 	ByType   chart.Days
 	ByAgent  chart.Ranked
-	Unspent  string
+	Added    *spent // nil while it is added up for the first time
 	Refusals chart.Ranked
 	Reading  bool // the events that are kept are still being read
 
@@ -86,15 +86,18 @@ func budgetBar(b client.Budget) chart.Usage {
 
 // fillSpending fills what was spent today and in 30 days, by agent and by action type.
 func (p *overviewPage) fillSpending(now time.Time, all fleet) {
-	p.ByType, p.Unspent = daysOf("Spent by action type, last 30 days", now, all.ByType, usageLine.typeName), all.Unspent
+	if p.Added = all.Spent; p.Added == nil {
+		return
+	}
+	p.ByType = daysOf("Spent by action type, last 30 days", now, all.Spent.ByType, usageLine.typeName)
 	p.ByAgent = chart.Ranked{Title: "Spent by agent, last 30 days", Names: "Agent", Value: "Spent", Unit: chart.MicroUSD}
 	for _, a := range all.Agents {
 		if a.Spent.Month != 0 {
 			p.ByAgent.Rows = append(p.ByAgent.Rows, chart.Row{Name: a.Name, Link: agentPath(a.ID), Value: int64(a.Spent.Month)})
 		}
 	}
-	today := dayOf(now)
-	for _, line := range all.ByType {
+	today := dayOf(all.Spent.At)
+	for _, line := range all.Spent.ByType {
 		p.Spent.Month += line.Value.MicroUSD()
 		if line.Day == today {
 			p.Spent.Today += line.Value.MicroUSD()

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -8,9 +9,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// caughtUp returns when the events that were kept have been read.
+// addedUp returns when what was spent has been added up once.
+func (w *world) addedUp(b *browser) {
+	w.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); strings.Contains(b.get(agents).want(200).words(), "being added up"); {
+		if time.Now().After(deadline) {
+			w.t.Fatal("it is still being added up after 10 s")
+		}
+	}
+}
+
+// caughtUp returns the overview when what was spent is added up, and the events that were kept have been read.
 func (w *world) caughtUp(b *browser) *answer {
 	w.t.Helper()
+	w.addedUp(b)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if got := b.get(Prefix).want(200); !strings.Contains(got.words(), "still being read") {
 			return got
@@ -102,5 +114,33 @@ func TestStatsAreBounded(t *testing.T) {
 		if _, kept := s.asked[id]; kept {
 			t.Fatal("a request outlives its session")
 		}
+	}
+}
+
+func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	w.sample()
+	var s spendings
+	a, now := api{w.console.server, nil, w.keys[viewer]}, time.Now()
+	var first *spent
+	for first == nil {
+		first = s.latest(a, now)
+	}
+	if again := s.latest(a, time.Now()); again != first {
+		t.Error("it is read again at once")
+	}
+	for id, of := range first.ByAgent {
+		if of.Today != 1_250_000 || of.Month != 1_250_000 {
+			t.Errorf("%s spent %+v", id, of)
+		}
+	}
+	if s.next.Sub(now) < spentPause {
+		t.Errorf("the next reading is in %s", s.next.Sub(now))
+	}
+	s.tooLarge = true
+	sums := must(s.reports(a, now))(t)
+	if !reflect.DeepEqual(sums.ByAgent, first.ByAgent) {
+		t.Errorf("two reports give %v, one %v", sums.ByAgent, first.ByAgent)
 	}
 }

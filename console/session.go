@@ -1,8 +1,6 @@
 package console
 
 import (
-	"time"
-
 	"remit/chart"
 	"remit/client"
 )
@@ -19,16 +17,6 @@ type sessionPage struct {
 	Transactions []client.TransactionInfo
 	First, Next  string // of the transactions
 	Events       []eventRow
-	Now          time.Time
-}
-
-// Time is the bar of the session's lifetime.
-func (p sessionPage) Time() chart.Lifetime {
-	end := p.ExpiresAt
-	if !p.EndedAt.IsZero() && p.EndedAt.Before(end) {
-		end = p.EndedAt
-	}
-	return chart.Lifetime{Label: "Time", Start: p.CreatedAt, End: end, Now: p.Now}
 }
 
 // IsActive reports whether the session may still be changed.
@@ -38,7 +26,7 @@ const shownTransactions = "20"
 
 func showSession(v *visit) error {
 	id := v.param("session")
-	page := sessionPage{Now: v.now}
+	page := sessionPage{sessionRow: sessionRow{Now: v.now}}
 	if err := v.api.get("/v1/sessions/"+id, &page.SessionInfo); err != nil {
 		return err
 	}

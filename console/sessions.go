@@ -2,6 +2,7 @@ package console
 
 import (
 	"slices"
+	"time"
 
 	"remit/chart"
 	"remit/client"
@@ -12,6 +13,9 @@ const sessionsPerPage = "25"
 // sessionRow is a session in a list.
 type sessionRow struct {
 	client.SessionInfo
+
+	AgentName string // "" where nobody needs it
+	Now       time.Time
 }
 
 // State is the status in one word.
@@ -34,19 +38,48 @@ func (s sessionRow) Value() chart.Usage {
 	}
 }
 
-// sessions reads a page of sessions. The list has a summary of each; what is live about an active one is in the session itself.
-func (a api) sessions(parameters ...string) (rows []sessionRow, next string, err error) {
+// Ends is when the session has ended or will.
+func (s sessionRow) Ends() time.Time {
+	if !s.EndedAt.IsZero() && s.EndedAt.Before(s.ExpiresAt) {
+		return s.EndedAt
+	}
+	return s.ExpiresAt
+}
+
+// Time is the bar of the session's lifetime.
+func (s sessionRow) Time() chart.Lifetime {
+	return chart.Lifetime{Label: "Time", Start: s.CreatedAt, End: s.Ends(), Now: s.Now}
+}
+
+// nameAgents adds the names of the sessions' agents.
+func (a api) nameAgents(rows []sessionRow) error {
+	names := map[string]string{}
+	for i, row := range rows {
+		name, known := names[row.AgentID]
+		if !known {
+			var agent agentRow
+			if err := a.get("/v1/agents/"+row.AgentID, &agent); err != nil && !isNotFound(err) {
+				return err
+			}
+			name = agent.Name
+			names[row.AgentID] = name
+		}
+		rows[i].AgentName = name
+	}
+	return nil
+}
+
+// sessions reads a page of sessions. The list has a summary of each; what is held, delegated and when it began is in the session itself.
+func (a api) sessions(now time.Time, parameters ...string) (rows []sessionRow, next string, err error) {
 	var listed []client.SessionInfo // a summary has the same names
 	next, err = a.list(query("/v1/sessions", parameters...), &listed)
 	if err != nil {
 		return nil, "", err
 	}
 	for _, s := range listed {
-		row := sessionRow{s}
-		if s.Status == statusActive {
-			if err := a.get("/v1/sessions/"+s.ID, &row.SessionInfo); err != nil && !isNotFound(err) {
-				return nil, "", err
-			}
+		row := sessionRow{SessionInfo: s, Now: now}
+		if err := a.get("/v1/sessions/"+s.ID, &row.SessionInfo); err != nil && !isNotFound(err) {
+			return nil, "", err
 		}
 		rows = append(rows, row)
 	}
@@ -77,7 +110,10 @@ func showSessions(v *visit) error {
 	}
 	var cursor, next = v.asked("cursor"), ""
 	var err error
-	page.Shown, next, err = v.api.sessions("status", status, "agent_id", page.AgentID, "limit", sessionsPerPage, "cursor", cursor)
+	page.Shown, next, err = v.api.sessions(v.now, "status", status, "agent_id", page.AgentID, "limit", sessionsPerPage, "cursor", cursor)
+	if err == nil {
+		err = v.api.nameAgents(page.Shown)
+	}
 	if err != nil {
 		return err
 	}

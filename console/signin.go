@@ -14,7 +14,7 @@ type signInPage struct {
 	Problem string // why the last attempt failed; "" for none
 }
 
-// leadToSignIn shows the form in place of the overview, and leads every other page to it.
+// leadToSignIn shows the form in place of the overview, and leads every other page to it. Of a change it says that it was not made.
 func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
 	if len(ctx.Request.Header.Cookie(signInCookie)) > 0 {
 		c.dropCookie(ctx, signInCookie)
@@ -22,6 +22,10 @@ func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
 	asked := string(ctx.URI().PathOriginal())
 	if asked == Prefix {
 		return c.showSignIn(ctx, fasthttp.StatusOK, signInPage{To: ownPath(string(ctx.QueryArgs().Peek("to")))})
+	}
+	if p.undone != "" {
+		form := signInPage{Problem: p.undone + " The sign-in had ended. Sign in, and do it again.", To: ownPath(string(ctx.PostArgs().Peek("back")))}
+		return c.showSignIn(ctx, fasthttp.StatusUnauthorized, form)
 	}
 	if p.method != fasthttp.MethodGet {
 		redirect(ctx, Prefix)

@@ -15,12 +15,46 @@ function showTimes(within) {
 
 showTimes(document);
 
+// moveTimes moves the bars of sessions' lifetimes on, by the service's clock.
+const began = Date.now();
+function moveTimes() {
+  for (const node of document.querySelectorAll('[data-from]')) {
+    const now = Number(node.dataset.now) + Date.now() - began;
+    const from = Number(node.dataset.from);
+    const to = Number(node.dataset.to);
+    const passed = Math.min(Math.max((now - from) / Math.max(to - from, 1), 0), 1);
+    node.querySelector('.chart-elapsed').setAttribute('width', `${100 * passed}%`);
+    node.querySelector('title').textContent = now >= to ? 'Time: over' : `Time: ${timeText(to - now)} left of ${timeText(to - from)}`;
+  }
+}
+
+// timeText writes a duration in its two largest units.
+function timeText(ms) {
+  const units = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
+  const parts = [];
+  let seconds = Math.floor(ms / 1000);
+  for (const [size, name] of units) {
+    if (parts.length < 2 && (seconds >= size || parts.length)) parts.push(`${Math.floor(seconds / size)} ${name}`);
+    seconds %= size;
+  }
+  return parts.join(' ') || '0 s';
+}
+
+if (document.querySelector('[data-from]')) setInterval(moveTimes, 5000);
+
 // live follows what happens to the objects of the page, and changes texts and lengths. It adds nothing but text.
 function live(address) {
   const told = document.getElementById('live');
   const waiting = new Map(); // patches by object: a page that is busy skips all but the last
   let news = [], fresh = 0, drawn = 0;
   const tell = (text) => { if (told && told.textContent !== text) told.textContent = text; };
+  let toldAt = 0;
+  // tellFresh says how many sessions are new, at most every 10 s: a screen reader reads each change.
+  const tellFresh = () => {
+    if (Date.now() - toldAt < 10000) return;
+    toldAt = Date.now();
+    tell(fresh ? `Live. ${fresh} new ${fresh === 1 ? 'session' : 'sessions'}: reload to see ${fresh === 1 ? 'it' : 'them'}.` : 'Live');
+  };
 
   function draw() {
     drawn = 0;
@@ -39,7 +73,7 @@ function live(address) {
     for (const patch of update.patches || []) waiting.set(patch.id, patch);
     news = news.concat(update.news || []).slice(-50);
     fresh += update.fresh || 0;
-    tell(fresh ? `Live. ${fresh} new ${fresh === 1 ? 'session' : 'sessions'}: reload to see ${fresh === 1 ? 'it' : 'them'}.` : 'Live');
+    tellFresh();
     if (!drawn) drawn = requestAnimationFrame(draw);
   };
   addEventListener('pagehide', () => source.close());
@@ -85,6 +119,7 @@ function addNews(item) {
   const cells = [];
   const cell = (label, content) => {
     const td = document.createElement('td');
+    td.setAttribute('role', 'cell');
     td.dataset.label = label;
     td.append(content);
     cells.push(td);
@@ -105,6 +140,7 @@ function addNews(item) {
   details.textContent = item.details;
   cell('Details', details);
   const row = document.createElement('tr');
+  row.setAttribute('role', 'row');
   row.append(...cells);
   showTimes(row);
   rows.prepend(row);

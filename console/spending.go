@@ -1,0 +1,127 @@
+package console
+
+import (
+	"sync"
+	"time"
+
+	"remit/money"
+)
+
+// spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
+// show the last reading with its time. There is one reading at a time, and only while somebody looks.
+type spendings struct {
+	mu       sync.Mutex
+	reading  chan struct{} // closed when the reading under way ends; nil for none
+	last     *spent        // nil before the first
+	next     time.Time     // of the next reading
+	tooLarge bool          // by day and agent there are too many lines
+}
+
+const (
+	// spentWait is how long a page waits for a reading. That of a small organization is there by then.
+	spentWait = 200 * time.Millisecond
+	// spentPause is the least pause between two readings, and spentRest how many times as long as the last one took it is.
+	spentPause = 10 * time.Second
+	spentRest  = 20
+)
+
+// spent is one reading of what an organization spent in the last 30 days.
+type spent struct {
+	At      time.Time
+	ByAgent map[string]spending
+	ByType  []usageLine // by day and action type
+	Problem string      // why a part is not known; "" when all is
+}
+
+// spending is what an agent spent.
+type spending struct{ Today, Month money.MicroUSD }
+
+const tooManySpent = "More than 10,000 agents spent something: what each of them spent is on its own page."
+
+// latest returns the last reading, nil before the first. It begins another if that is due, and waits a moment for it.
+func (s *spendings) latest(a api, now time.Time) *spent {
+	s.mu.Lock()
+	if s.reading == nil && !now.Before(s.next) {
+		s.reading = make(chan struct{})
+		a.ctx = nil // it outlives the request
+		go s.read(a, now)
+	}
+	reading := s.reading
+	s.mu.Unlock()
+	if reading != nil {
+		select {
+		case <-reading:
+		case <-time.After(spentWait):
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// read reads once. After an error the last reading stays.
+func (s *spendings) read(a api, now time.Time) {
+	began := time.Now()
+	next, err := s.reports(a, now)
+	took := time.Since(began)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.last = next
+	}
+	s.next = time.Now().Add(max(spentPause, spentRest*took))
+	close(s.reading)
+	s.reading = nil
+}
+
+func (s *spendings) reports(a api, now time.Time) (*spent, error) {
+	next := &spent{At: now, ByAgent: map[string]spending{}}
+	var err error
+	if next.ByType, err = a.usage("group_by", "day,action_type"); err != nil && !isTooLarge(err) {
+		return nil, err
+	}
+	if !s.tooLarge { // only the reading under way uses it
+		if err = next.addByDay(a, now); err == nil || !isTooLarge(err) {
+			return next, err
+		}
+		s.tooLarge = true
+	}
+	if err = next.addSums(a, now); isTooLarge(err) {
+		next.Problem = tooManySpent
+		return next, nil
+	}
+	return next, err
+}
+
+// addByDay adds what each agent spent by one report, which has a line for each of its days.
+func (s *spent) addByDay(a api, now time.Time) error {
+	lines, err := a.usage("group_by", "day,agent")
+	today := dayOf(now)
+	for _, line := range lines {
+		of := s.ByAgent[line.AgentID]
+		of.Month += line.Value.MicroUSD()
+		if line.Day == today {
+			of.Today += line.Value.MicroUSD()
+		}
+		s.ByAgent[line.AgentID] = of
+	}
+	return err
+}
+
+// addSums adds what each agent spent by two reports, which have a line for each agent.
+func (s *spent) addSums(a api, now time.Time) error {
+	month, err := a.usage("group_by", "agent")
+	if err != nil {
+		return err
+	}
+	today, err := a.usage("group_by", "agent", "from", dayOf(now), "to", dayOf(now))
+	for _, line := range month {
+		s.ByAgent[line.AgentID] = spending{Month: line.Value.MicroUSD()}
+	}
+	for _, line := range today {
+		of := s.ByAgent[line.AgentID]
+		of.Today = line.Value.MicroUSD()
+		s.ByAgent[line.AgentID] = of
+	}
+	return err
+}
