@@ -60,7 +60,7 @@ measuring='^remit/(bench|deploy/monitoring)$'
 # heavy packages keep about one processor busy each.
 heavy='^remit/(loadtest|redisclient|redisstore|server)$'
 # waiting packages run programs and wait for them, with time limits: no linter beside them.
-waiting='^remit(/faults)?$'
+waiting='^remit(/faults|/console/browser)?$'
 # racing packages are about goroutines that share memory.
 racing='^remit/(client|redisclient|server/.+)$'
 all_packages=$(go list "${packages[@]}")
@@ -83,7 +83,7 @@ else
   read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
   {
     beside_lint run_tests 2 "${light_packages[@]}"
-    run_tests 2 remit remit/faults
+    run_tests 2 remit remit/faults remit/console/browser
     run_tests 1 "${measuring_packages[@]}"
     run_tests 2 "${heavy_packages[@]}"
     # The race detector makes the interpreter of Lua in miniredis ten times as slow. In the packages with most tests on

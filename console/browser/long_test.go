@@ -1,0 +1,21 @@
+//go:build long
+
+package browser
+
+import (
+	"testing"
+
+	"remit/internal/serviceproc"
+)
+
+// Each script has a service of its own, so that none meets the limits that another has used up.
+func TestScripts(t *testing.T) {
+	for name, script := range map[string]string{
+		"people sign in and out":                       "signin.test.mjs",
+		"a role decides what is shown and possible":    "roles.test.mjs",
+		"texts of strangers are only text":             "hostile.test.mjs",
+		"every page is accessible, and fits any width": "pages.test.mjs",
+	} {
+		t.Run(name, func(t *testing.T) { runScript(t, serviceproc.Run(t), script) })
+	}
+}
