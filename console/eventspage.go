@@ -38,8 +38,7 @@ func showEvents(v *visit) error {
 	return v.show("events", "Events", page)
 }
 
-// read reads the events before a number. The API lists from the oldest, and numbers have no gaps. With a type it looks at the last
-// thousand before that number.
+// read reads the events before a number. Numbers have no gaps. With a type it looks at the last thousand before that number.
 func (p *eventsPage) read(v *visit, before int64) error {
 	window := int64(eventsShown)
 	var parameters []string
@@ -47,21 +46,9 @@ func (p *eventsPage) read(v *visit, before int64) error {
 		window, parameters = 1000, []string{"types", p.Type}
 	}
 	from := max(before-1-window, 0)
-	var found []eventRow
-	for after := from; after < before-1; {
-		events, next, err := v.api.feed(after, parameters...)
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			if e.Sequence < before {
-				found = append(found, e)
-			}
-		}
-		if next <= after {
-			break
-		}
-		after = next
+	found, err := v.api.between(from, before, parameters...)
+	if err != nil {
+		return err
 	}
 	older := from + 1
 	if len(found) > eventsShown {
@@ -73,4 +60,24 @@ func (p *eventsPage) read(v *visit, before int64) error {
 		p.Next = query(eventsPath, "type", p.Type, "before", strconv.FormatInt(older, 10))
 	}
 	return nil
+}
+
+// between returns the events after one number and before another, oldest first.
+func (a api) between(after, before int64, parameters ...string) (found []eventRow, err error) {
+	for after < before-1 {
+		events, next, err := a.feed(after, parameters...)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if e.Sequence < before {
+				found = append(found, e)
+			}
+		}
+		if next <= after {
+			break
+		}
+		after = next
+	}
+	return found, nil
 }

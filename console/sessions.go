@@ -1,7 +1,6 @@
 package console
 
 import (
-	"slices"
 	"time"
 
 	"remit/chart"
@@ -101,33 +100,32 @@ func showSessions(v *visit) error {
 	if !v.ctx.QueryArgs().Has("status") {
 		page.Status = statusActive
 	}
-	if page.Status != "all" && !slices.Contains(sessionStatuses, page.Status) {
-		return invalid("there is no such status")
-	}
 	status := page.Status
 	if status == "all" {
 		status = ""
 	}
-	var cursor, next = v.asked("cursor"), ""
-	var err error
-	page.Shown, next, err = v.api.sessions(v.now, "status", status, "agent_id", page.AgentID, "limit", sessionsPerPage, "cursor", cursor)
+	cursor := v.asked("cursor")
+	shown, next, err := v.api.sessions(v.now, "status", status, "agent_id", page.AgentID, "limit", sessionsPerPage, "cursor", cursor)
 	if err == nil {
-		err = v.api.nameAgents(page.Shown)
+		err = v.api.nameAgents(shown)
 	}
 	if err != nil {
 		return err
 	}
-	at := func(cursor string) string {
-		return query(Prefix+"/sessions", "status", page.Status, "agent", page.AgentID, "cursor", cursor)
-	}
+	page.Shown = shown
 	if cursor != "" {
-		page.First = at("")
+		page.First = page.at("")
 	}
 	if next != "" {
-		page.Next = at(next)
+		page.Next = page.at(next)
 	}
 	v.live = liveAt(idsOf(page.Shown), "lists", "1")
 	return v.show("sessions", "Sessions", page)
+}
+
+// at returns the address of the page of the list at a cursor.
+func (p sessionsPage) at(cursor string) string {
+	return query(sessions, "status", p.Status, "agent", p.AgentID, "cursor", cursor)
 }
 
 func sessionPath(id string) string { return Prefix + "/sessions/" + id }

@@ -16,17 +16,11 @@ const pageStreamBytes = 64 << 10
 // request that waits for events, and reserves memory. run's context ends when the client disconnects, when the place or the memory
 // is given to another and when the server stops; send writes and fails when nobody reads. It returns the status with which it refuses a stream, 0 if it does not.
 func (s *Server) Stream(page *fasthttp.RequestCtx, organization uuid.UUID, run func(ctx context.Context, send func([]byte) error)) int {
-	slot, err := s.waiters.acquire(organization, s.waiterAddress(page))
+	slot, held, err := s.reserveStream(page, organization)
 	if err != nil {
 		return problemOf(err).Status
 	}
-	served, address := page.Conn(), s.clientAddress(page)
-	held, err := s.unwritten.reserve(pageStreamBytes, time.Now(), slot.end, tenantKey{organization: organization}, tenantKey{address: address})
-	if err != nil {
-		slot.release()
-		return problemOf(err).Status
-	}
-	t := &stream{server: s, slot: slot, conn: served, id: requestID(page)}
+	t := &stream{server: s, slot: slot, conn: page.Conn(), id: requestID(page)}
 	page.Response.Header.SetContentType(eventStream)
 	page.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	page.SetConnectionClose()
@@ -38,18 +32,34 @@ func (s *Server) Stream(page *fasthttp.RequestCtx, organization uuid.UUID, run f
 		ctx, left := context.WithCancel(slot.ctx)
 		defer left()
 		go t.awaitDisconnect(left)
-		run(ctx, func(text []byte) error {
-			// fasthttp has set one write deadline for the whole response. Each write needs its own.
-			if err := served.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-				return err
-			}
-			if _, err := w.Write(text); err != nil {
-				return err
-			}
-			return w.Flush()
-		})
+		run(ctx, func(text []byte) error { return t.send(w, text) })
 	})
 	return 0
+}
+
+// reserveStream takes a place and memory. Losing the memory ends the place.
+func (s *Server) reserveStream(page *fasthttp.RequestCtx, organization uuid.UUID) (*slot, *reservation, error) {
+	slot, err := s.waiters.acquire(organization, s.waiterAddress(page))
+	if err != nil {
+		return nil, nil, err
+	}
+	tenants := []tenantKey{{organization: organization}, {address: s.clientAddress(page)}}
+	held, err := s.unwritten.reserve(pageStreamBytes, time.Now(), slot.end, tenants...)
+	if err != nil {
+		slot.release()
+	}
+	return slot, held, err
+}
+
+// send writes a text of a page's stream. fasthttp has set one write deadline for the whole response; each write needs its own.
+func (t *stream) send(w *bufio.Writer, text []byte) error {
+	if err := t.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	if _, err := w.Write(text); err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 // Stopping is closed when the server begins to stop.

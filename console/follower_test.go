@@ -1,0 +1,83 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func TestOneFollowerServesAllViewersOfAnOrganizationAndEndsWithoutThem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	visitor := &visit{console: w.console, now: time.Now(), signIn: signIn{APIKey: w.keys[viewer]}}
+	visitor.who.Organization = uuid.MustParse(w.org)
+	first, err := w.console.follow(visitor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := w.console.follow(visitor); again != first {
+		t.Error("a second viewer gets a follower of its own")
+	}
+	first.mu.Lock()
+	first.used = time.Now().Add(-2 * idleTime)
+	first.mu.Unlock()
+	w.asAdmin("POST", "/v1/agents", map[string]any{"name": "scout", "scopes": []string{}}) // an event wakes it
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		w.console.followers.mu.Lock()
+		n := len(w.console.followers.known)
+		w.console.followers.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a follower that nobody wants goes on")
+		}
+	}
+}
+
+func TestAFollowerGoesOnWithAnotherViewersKey(t *testing.T) {
+	t.Parallel()
+	f := &follower{key: "ended", viewers: map[*viewing]struct{}{}}
+	if f.useAnother() {
+		t.Error("without viewers there is no other key")
+	}
+	f.viewers[&viewing{visit: &visit{signIn: signIn{APIKey: "ended"}}}] = struct{}{}
+	if f.useAnother() {
+		t.Error("the key that has ended is used again")
+	}
+	f.viewers[&viewing{visit: &visit{signIn: signIn{APIKey: "other"}}}] = struct{}{}
+	if !f.useAnother() || f.key != "other" {
+		t.Errorf("it goes on with %q", f.key)
+	}
+}
+
+func TestAViewersNewsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := &viewing{agent: "a", lists: true, watched: map[string]*watched{}, wake: make(chan struct{}, 1)}
+	for i := range 2 * mostWatched {
+		id := fmt.Sprint("s", i)
+		w.watched[id] = &watched{}
+		w.note(eventRow{Type: "session.suspended", AgentID: "a", SessionID: id, Data: []byte(strings.Repeat("x", 1<<16))})
+		w.note(eventRow{Type: "session.created", AgentID: "b", SessionID: "new" + id})
+	}
+	if len(w.due) > mostWatched || len(w.news) > mostNews || w.fresh != 2*mostWatched {
+		t.Errorf("%d due, %d news, %d new sessions", len(w.due), len(w.news), w.fresh)
+	}
+	if details := itemOf(w.news[0]).Details; len(details) > 3000 {
+		t.Errorf("an item has %d bytes", len(details))
+	}
+}
+
+func TestAPagesAddressOfUpdatesNamesABoundedNumber(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	for range 2 * mostWatched {
+		ids = append(ids, uuid.NewString())
+	}
+	if address := liveAt(ids); strings.Count(address, "%2C") != mostWatched-1 {
+		t.Errorf("%s", address)
+	}
+}
