@@ -53,7 +53,7 @@ func showAgent(v *visit) error {
 		return err
 	}
 	page.measure()
-	v.live = liveAt(idsOf(page.Sessions), "agent", id)
+	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id)
 	return v.show("agent", page.Name, page)
 }
 

@@ -38,6 +38,7 @@ type follower struct {
 	key     string // the API key of the viewer who came last; each viewer's own requests use the viewer's own
 	used    time.Time
 	viewers map[*viewing]struct{}
+	looks   map[string]*look // by session
 	stats   stats
 	caught  bool // all events that are kept have been read
 }

@@ -13,9 +13,6 @@ const (
 	livePath = Prefix + "/events/live"
 	// mostWatched is how many objects a page may watch.
 	mostWatched = 64
-	// pollSoon and pollLate bound the pause between two looks at a session: a charge is no event, so bars must be polled. One
-	// that changes is looked at soon again.
-	pollSoon, pollLate = time.Second, 8 * time.Second
 	// recheckTime is the longest time between two checks that the sign-in lives.
 	recheckTime = 5 * time.Second
 	mostNews    = 20 // events that one update carries
@@ -24,22 +21,16 @@ const (
 // viewing is one viewer's page: what it shows, and what happened to that.
 type viewing struct {
 	visit   *visit
-	watched map[string]*watched
-	agent   string // whose events the page shows; "" for none
-	session string // the same
-	lists   bool   // the page lists sessions, so a new one is news
+	watched map[string]*watched // its keys never change
+	span    *span               // nil for a page without a list
+	agent   string              // whose events the page shows; "" for none
+	session string              // the same
+	lists   bool                // the page lists sessions, so a new one is news
 
 	wake  chan struct{}
 	fresh int        // sessions that were created since, guarded by the follower's mu
 	news  []eventRow // guarded by the follower's mu
 	due   []string   // sessions that an event was about, guarded by the follower's mu
-}
-
-// watched is a session on the page as the viewer's browser has it.
-type watched struct {
-	shown string // JSON of the last patch
-	next  time.Time
-	pause time.Duration
 }
 
 // liveAt returns the address of the updates of a page that shows these sessions.
@@ -61,12 +52,7 @@ func streamUpdates(v *visit) error {
 	if v.ctx.IsHead() {
 		return nil
 	}
-	w := &viewing{visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1), agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("lists") != ""}
-	for id := range strings.SplitSeq(v.asked("sessions"), ",") {
-		if isID(id) && len(w.watched) < mostWatched {
-			w.watched[strings.ToLower(id)] = &watched{pause: pollSoon}
-		}
-	}
+	w := newViewing(v)
 	f, err := v.console.follow(v)
 	if err != nil {
 		return err
@@ -84,6 +70,21 @@ func streamUpdates(v *visit) error {
 		return &problem{Status: refused, Code: "unavailable", Detail: "too many pages are live now. Reload the page for the latest"}
 	}
 	return nil
+}
+
+// newViewing reads what a page says of itself.
+func newViewing(v *visit) *viewing {
+	w := &viewing{
+		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
+		agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("list") == "all",
+	}
+	for id := range strings.SplitSeq(v.asked("sessions"), ",") {
+		if isID(id) && len(w.watched) < mostWatched {
+			w.watched[strings.ToLower(id)] = &watched{pause: pollSoon}
+		}
+	}
+	w.span = newSpan(v, w.watched)
+	return w
 }
 
 var errManyViewers = &problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limited", Detail: "too many pages of this organization are live now"}
@@ -115,6 +116,9 @@ func (f *follower) tell(events []eventRow) {
 	defer f.mu.Unlock()
 	for _, e := range events {
 		f.stats.count(e)
+		if l := f.looks[e.SessionID]; l != nil {
+			l.stale.Store(true)
+		}
 		for w := range f.viewers {
 			w.note(e)
 		}
@@ -176,13 +180,7 @@ func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error)
 
 // await returns when an event concerns the page, or a session is to be looked at again.
 func (w *viewing) await(ctx context.Context) {
-	next := time.Now().Add(recheckTime)
-	for _, s := range w.watched {
-		if s.next.Before(next) {
-			next = s.next
-		}
-	}
-	timer := time.NewTimer(time.Until(next))
+	timer := time.NewTimer(time.Until(w.nextRead(time.Now().Add(recheckTime))))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -114,6 +114,76 @@ func TestEventsAndStatesComeAsTheyHappen(t *testing.T) {
 	})
 }
 
+func TestAListShowsWhatEventsChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	live := w.as(t, viewer).watch(w.as(t, viewer).get(sessions).liveOf())
+	live.until("the first update", func(m message) bool { return len(m.Patches) == 1 })
+	w.newSession(ids["agent"], map[string]any{"parent_session_id": ids["session"], "max_actions": 3, "max_value_usd": 4})
+	fresh := 0
+	live.until("what is delegated, and the new session", func(m message) bool {
+		fresh += m.Fresh
+		for _, p := range m.Patches {
+			if p.ID == ids["session"] && p.Text["delegated"] == "$4.00" {
+				return true
+			}
+		}
+		return false
+	})
+	w.asAdmin("POST", "/v1/agents/"+ids["agent"]+"/revoke", map[string]any{})
+	live.until("the revocation", func(m message) bool {
+		fresh += m.Fresh
+		return len(m.Patches) == 1 && m.Patches[0].State == "revoked"
+	})
+	if fresh != 1 {
+		t.Errorf("%d sessions are told to be new, want 1", fresh)
+	}
+}
+
+func TestTheCursorOfAPageBeginsWithItsFirstSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	agent := w.sample()["agent"]
+	var made []string
+	for range 5 {
+		made = append(made, w.newSession(agent, nil))
+	}
+	shown := map[string]*watched{made[1]: {}, made[3]: {}, made[2]: {}}
+	var listed []map[string]any
+	w.api("GET", query("/v1/sessions", "limit", "3", "cursor", cursorAt(shown)), w.keys[viewer], nil, &listed)
+	for i, want := range []string{made[3], made[2], made[1]} {
+		if listed[i]["id"] != want {
+			t.Errorf("number %d is %s, want %s", i, listed[i]["id"], want)
+		}
+	}
+}
+
+func TestViewersShareALookUntilAnEventIsAboutIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	id := w.sample()["session"]
+	f := &follower{viewers: map[*viewing]struct{}{}, stats: newStats()}
+	a, now := api{w.console.server, nil, w.keys[viewer]}, time.Now()
+	read := func(at time.Time) int64 { return must(f.look(a, id, at))(t).ActionCount }
+	first := read(now)
+	w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{})
+	if got := read(now.Add(lookFresh / 2)); got != first {
+		t.Errorf("a look that is fresh is not shared: %d", got)
+	}
+	if got := read(now.Add(lookFresh)); got != first+1 {
+		t.Errorf("a look that is not fresh is shared: %d", got)
+	}
+	w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{})
+	f.tell([]eventRow{{Type: "session.limit_warning", SessionID: id}})
+	if got := read(now.Add(lookFresh)); got != first+2 {
+		t.Errorf("after an event a look is still shared: %d", got)
+	}
+	if _, err := f.look(a, "01a205bd-354f-7426-a0a2-d7a2561aa517", now); !isNotFound(err) {
+		t.Errorf("an unknown session: %v", err)
+	}
+}
+
 func TestAViewerIsToldOfItsOwnObjectsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})

@@ -3,7 +3,6 @@ package console
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -75,16 +74,17 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 	w.due, w.news, w.fresh = nil, nil, 0
 	f.mu.Unlock()
 	message := message{Fresh: fresh}
-	for id, s := range w.watched {
-		if s.next.After(now) && !slices.Contains(due, id) {
+	if err := w.readDue(f, due, now); err != nil {
+		return nil, err
+	}
+	for _, s := range w.watched {
+		if s.info == nil || s.gone {
 			continue
 		}
-		p, err := w.look(id, s, now)
-		if err != nil {
-			return nil, err
-		}
-		if p != nil {
-			message.Patches = append(message.Patches, *p)
+		p := patchOf(sessionRow{SessionInfo: *s.info})
+		if text := p.String(); text != s.shown {
+			s.shown = text
+			message.Patches = append(message.Patches, p)
 		}
 	}
 	for _, e := range news {
@@ -97,31 +97,8 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 	return bytes.Join([][]byte{[]byte("data: "), text, []byte("\n\n")}, nil), err
 }
 
-// look reads a session, and returns a patch if it changed.
-func (w *viewing) look(id string, s *watched, now time.Time) (*patch, error) {
-	var row sessionRow
-	err := w.visit.api.get("/v1/sessions/"+id, &row.SessionInfo)
-	switch {
-	case isNotFound(err):
-		delete(w.watched, id)
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	p := patchOf(row)
-	shown := fmt.Sprint(p)
-	if shown == s.shown {
-		s.pause = min(2*s.pause, pollLate)
-	} else {
-		s.pause = pollSoon
-	}
-	s.next = now.Add(s.pause)
-	if shown == s.shown {
-		return nil, nil
-	}
-	s.shown = shown
-	return &p, nil
-}
+// String tells patches apart.
+func (p patch) String() string { return fmt.Sprintf("%s %v %v", p.State, p.Text, p.Bars) }
 
 func patchOf(s sessionRow) patch {
 	return patch{

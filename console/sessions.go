@@ -119,7 +119,7 @@ func showSessions(v *visit) error {
 	if next != "" {
 		page.Next = page.at(next)
 	}
-	v.live = liveAt(idsOf(page.Shown), "lists", "1")
+	v.live = liveAt(idsOf(page.Shown), "list", "all", "status", status, "of", page.AgentID)
 	return v.show("sessions", "Sessions", page)
 }
 
