@@ -1,0 +1,9 @@
+// Takes the picture of the README: node picture.mjs FILE, with REMIT_KEY, an API key.
+import { origin } from "./service.mjs";
+import { launch, signIn } from "./chromium.mjs";
+
+const browser = await launch();
+const page = await (await browser.newContext({ baseURL: origin, viewport: { width: 1200, height: 800 }, colorScheme: "light" })).newPage();
+await signIn(page, process.env.REMIT_KEY);
+await page.screenshot({ path: process.argv[2] });
+await browser.close();
