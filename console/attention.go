@@ -22,6 +22,7 @@ type attention struct {
 
 const (
 	shownRequests  = 10
+	mostLooks      = 50 // at requests of which events tell
 	shownNear      = 10
 	shownSuspended = 10
 	nearShare      = 800 // thousandths of a limit
@@ -68,7 +69,7 @@ func (a *attention) readRequests(v *visit, f *follower) error {
 	}
 	f.mu.Unlock()
 	slices.SortFunc(waiting, func(a, b askedMore) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
-	for _, asked := range waiting {
+	for _, asked := range waiting[:min(len(waiting), mostLooks)] {
 		var r client.MoreRequest
 		err := v.api.get("/v1/sessions/"+asked.session+"/requests/"+asked.id, &r)
 		if err != nil && !isNotFound(err) {

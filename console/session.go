@@ -54,6 +54,7 @@ func (p *sessionPage) readRelated(v *visit) error {
 		return err
 	}
 	if len(tree.Children) > 0 {
+		cut(&tree, new(int))
 		p.Tree = &tree
 	}
 	if err := v.api.get("/v1/sessions/"+p.ID+"/usage", &p.Usage); err != nil {
@@ -64,6 +65,21 @@ func (p *sessionPage) readRelated(v *visit) error {
 		p.ByType.Rows = append(p.ByType.Rows, chart.Row{Name: line.typeName(), Value: int64(line.Value)})
 	}
 	return v.api.get("/v1/sessions/"+p.ID+"/requests", &p.Requests)
+}
+
+// shownInTree is how many descendants a page shows.
+const shownInTree = 200
+
+// cut leaves out what a tree has beyond that, and marks where.
+func cut(tree *client.SessionTree, shown *int) {
+	for i := range tree.Children {
+		if *shown >= shownInTree {
+			tree.Children, tree.ChildrenTruncated = tree.Children[:i], true
+			return
+		}
+		*shown++
+		cut(&tree.Children[i], shown)
+	}
 }
 
 // readTransactions reads a page of the session's transactions, each with its states.

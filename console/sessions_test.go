@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"remit/client"
 )
 
 func TestASessionShowsExactlyWhatItUsedHeldAndDelegated(t *testing.T) {
@@ -117,6 +119,24 @@ func TestARequestForMoreIsDecided(t *testing.T) {
 	page := b.send(b.get(path), approve, "add_value_usd", "3", "comment", "not all").says("The request is approved", "$23.00", "not all")
 	if page.hasForm(approve) {
 		t.Error("it may be decided again")
+	}
+}
+
+func TestALargeTreeIsCut(t *testing.T) {
+	t.Parallel()
+	deep := func(n int) client.SessionTree {
+		var tree client.SessionTree
+		for range n {
+			tree.Children = append(tree.Children, client.SessionTree{})
+		}
+		return tree
+	}
+	tree := deep(2)
+	tree.Children[0], tree.Children[1] = deep(150), deep(150)
+	cut(&tree, new(int))
+	shown := 2 + len(tree.Children[0].Children) + len(tree.Children[1].Children)
+	if shown != shownInTree || !tree.Children[1].ChildrenTruncated || tree.Children[0].ChildrenTruncated {
+		t.Errorf("%d of 302 are shown", shown)
 	}
 }
 
