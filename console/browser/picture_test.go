@@ -14,6 +14,7 @@ import (
 	"remit/internal/tool"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server"
 	"remit/token"
 
 	"github.com/alicebob/miniredis/v2"
@@ -71,7 +72,7 @@ func takePicture(t *testing.T) {
 // month lets a small fleet work for 30 days.
 func month(t *testing.T, redis *miniredis.Miniredis) (apiKey string) {
 	t.Helper()
-	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr()})
+	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr(), RenderEvent: server.RenderEvent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +102,7 @@ func month(t *testing.T, redis *miniredis.Miniredis) (apiKey string) {
 			workday(t, store, key, a, 7+(day*(i+3)+i)%11-3*i)
 		}
 	}
+	workday(t, store, key, agents[1], 18) // near its limits
 	return apiKey
 }
 
