@@ -3,7 +3,7 @@ import { origin } from "./service.mjs";
 import { launch, signIn } from "./chromium.mjs";
 
 const browser = await launch();
-const page = await (await browser.newContext({ baseURL: origin, viewport: { width: 1200, height: 800 }, colorScheme: "light" })).newPage();
+const page = await (await browser.newContext({ baseURL: origin, viewport: { width: 1200, height: 960 }, colorScheme: "light" })).newPage();
 await signIn(page, process.env.REMIT_KEY);
 await page.goto("/console/sessions"); // observes that old sessions have expired
 do {
