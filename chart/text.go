@@ -13,7 +13,10 @@ const (
 )
 
 // name returns a stranger's text as one short line of HTML or SVG text.
-func name(text string) string { return html.EscapeString(cmp.Or(cut(text, longestName), "(no name)")) }
+func name(text string) string { return html.EscapeString(label(text)) }
+
+// label is name as plain text.
+func label(text string) string { return cmp.Or(cut(text, longestName), "(no name)") }
 
 // heading returns a title as one line of HTML, which may also be the value of an attribute in double quotes.
 func heading(text string) string { return html.EscapeString(cut(text, longestTitle)) }

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"html"
 	"html/template"
 	"strings"
 )
@@ -18,10 +19,10 @@ type Usage struct {
 // SVG returns the drawing. Its rect elements have the classes chart-used, chart-held and chart-delegated, in this order from
 // the left, so that a script may set their x and width. The parts differ in height too.
 func (u Usage) SVG() template.HTML {
-	taken := plus(plus(u.Used, u.Held), u.Delegated)
+	taken := u.taken()
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg class="chart-usage" width="100%%" height="14" role="img"><title>%s</title><desc>%s</desc>`,
-		name(u.Label)+": "+u.summary(), u.rest(taken))
+		html.EscapeString(u.Title()), u.Description())
 	if u.Unlimited {
 		out.WriteString(`<rect class="chart-track chart-unlimited" width="100%" height="14" rx="2"/>`)
 		drawParts(&out, 0, 0, 0, 1)
@@ -51,8 +52,9 @@ func drawParts(out *strings.Builder, used, held, delegated, scale int64) {
 	}
 }
 
-func (u Usage) summary() string {
-	text := u.Unit.Text(u.Used) + " used"
+// Title says what is used of what, as the drawing's title does: "Value: $3.20 used, $1.00 held of $10.00".
+func (u Usage) Title() string {
+	text := label(u.Label) + ": " + u.Unit.Text(u.Used) + " used"
 	if u.Held != 0 {
 		text += ", " + u.Unit.Text(u.Held) + " held"
 	}
@@ -65,7 +67,9 @@ func (u Usage) summary() string {
 	return text + " of " + u.Unit.Text(u.Limit)
 }
 
-func (u Usage) rest(taken int64) string {
+// Description says what is left, as the drawing's description does: "$5.80 left."
+func (u Usage) Description() string {
+	taken := u.taken()
 	switch {
 	case u.Unlimited:
 		return "No limit."
@@ -74,3 +78,5 @@ func (u Usage) rest(taken int64) string {
 	}
 	return u.Unit.Text(plus(u.Limit, -taken)) + " left."
 }
+
+func (u Usage) taken() int64 { return plus(plus(u.Used, u.Held), u.Delegated) }

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fixture } from "./fixture.mjs";
 import { discover, openAll, overflow } from "./pages.mjs";
-import { signIn, visitor } from "./visitor.mjs";
+import { signIn } from "./chromium.mjs";
+import { visitor } from "./visitor.mjs";
 
 const hostile = {
   "a script": (plain) => `<script>globalThis.hacked = 1; alert(1)</script>${plain}`,

@@ -5,7 +5,8 @@ import { mkdirSync } from "node:fs";
 import { test } from "node:test";
 import { fixture } from "./fixture.mjs";
 import { discover, fileName, openAll, overflow } from "./pages.mjs";
-import { axe, signIn, visitor } from "./visitor.mjs";
+import { signIn } from "./chromium.mjs";
+import { axe, visitor } from "./visitor.mjs";
 
 const { keys, near, parent, planner } = await fixture();
 const screenshots = process.env.REMIT_SCREENSHOTS;

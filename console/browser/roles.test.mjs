@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { fixture } from "./fixture.mjs";
 import { discover } from "./pages.mjs";
 import { must } from "./service.mjs";
-import { signIn, visitor } from "./visitor.mjs";
+import { signIn } from "./chromium.mjs";
+import { visitor } from "./visitor.mjs";
 
 const { keys, near, planner, idle } = await fixture();
 const busy = [`/console/sessions/${near.id}`, `/console/agents/${planner.id}`, `/console/agents/${idle.id}`];

@@ -3,18 +3,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after } from "node:test";
-import { chromium } from "playwright-core";
+import { launch } from "./chromium.mjs";
 import { origin } from "./service.mjs";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-// Debian's Chromium. Nothing in it may call home, and its sandbox needs privileges that tests do not have.
-const executablePath = process.env.CHROMIUM;
-const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-  "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
-
-// launch starts a browser.
-export const launch = () => chromium.launch({ executablePath, args });
 
 let browser;
 after(() => browser?.close());
@@ -58,14 +50,6 @@ async function watch(context, faults) {
 
 // A refusal is a page with a status of 4xx, which the browser logs as an error.
 const isRefusal = (text) => /^Failed to load resource: the server responded with a status of 4\d\d/.test(text);
-
-// signIn opens the console and signs in.
-export async function signIn(page, key) {
-  await page.goto("/console");
-  await page.getByLabel("API key").fill(key);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
-}
 
 // axe returns what axe-core finds on the page: WCAG 2.2 A and AA, and its best practices. It runs in a world of its own, so the
 // page's policy stays as it is. The page's script must be enabled, or axe-core's timers never end.

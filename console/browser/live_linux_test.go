@@ -1,0 +1,200 @@
+//go:build long
+
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remit/internal/tool"
+
+	"github.com/google/uuid"
+)
+
+const (
+	changesPerSecond = 1_000
+	changesAtOnce    = 10
+	changedSessions  = 1_000
+	viewers          = 10
+	measuredTime     = 10 * time.Second
+	mostProcessor    = 0.05 // of a core, for all viewers together
+	longestFrame     = 200  // milliseconds; from there on people feel that they wait
+)
+
+// frames is what frames.mjs measures in a page.
+type frames struct {
+	Frames, Updates, Nodes int
+	Median                 int `json:"median_ms"`
+	P99                    int `json:"p99_ms"`
+	Longest                int `json:"longest_ms"`
+	LongestTask            int `json:"longest_task_ms"`
+}
+
+// checkLive watches a page with ten viewers, one of them in a browser, while the fleet changes.
+func (f *fleet) checkLive(t *testing.T, path string, change func(context.Context, *testing.T, int)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	changing := f.everyTick(ctx, t, change)
+	defer changing.Wait()
+	defer cancel()
+	alone := f.processor(t, func() { time.Sleep(measuredTime) })
+	received := f.watch(ctx, t, path, viewers-1)
+	var seen frames
+	watched := f.processor(t, func() { seen = f.measureFrames(t, path) })
+	t.Logf("%s: %+v; %d messages; the service uses %.3f of a core alone, %.3f when watched", path, seen, received.Load(), alone, watched)
+	if seen.Updates == 0 || received.Load() == 0 {
+		t.Errorf("%s: nothing was updated", path)
+	}
+	if seen.Longest > longestFrame || seen.P99 > 50 {
+		t.Errorf("%s: the page freezes: %+v", path, seen)
+	}
+	if cost := watched - alone; cost > mostProcessor {
+		t.Errorf("%s: %d viewers cost %.3f of a core, want at most %v", path, viewers, cost, mostProcessor)
+	}
+}
+
+// everyTick calls change with 0, 10, 20 … until ctx ends: change makes ten changes, a hundred times a second.
+func (f *fleet) everyTick(ctx context.Context, t *testing.T, change func(context.Context, *testing.T, int)) *sync.WaitGroup {
+	t.Helper()
+	const makers = 4 // so that one slow response does not slow the rest
+	var running sync.WaitGroup
+	for maker := range makers {
+		running.Go(func() {
+			ticker := time.NewTicker(makers * time.Second * changesAtOnce / changesPerSecond)
+			defer ticker.Stop()
+			for n := maker * changesAtOnce; ctx.Err() == nil; n += makers * changesAtOnce {
+				<-ticker.C
+				change(ctx, t, n)
+			}
+		})
+	}
+	return &running
+}
+
+// changed returns one of the newest sessions, which pages show first.
+func (f *fleet) changed(n int) uuid.UUID { return f.sessions[fleetSessions-1-n%changedSessions] }
+
+// charge charges ten sessions, in one request. A charge is no event.
+func (f *fleet) charge(ctx context.Context, t *testing.T, n int) {
+	var actions []string
+	for i := range changesAtOnce {
+		actions = append(actions, fmt.Sprintf(`{"session_id":%q,"value_usd":0.000001,"action_type":"live"}`, f.changed(n+i)))
+	}
+	f.post(ctx, t, "/v1/actions", `{"actions":[`+strings.Join(actions, ",")+`]}`)
+}
+
+// suspend suspends or resumes ten sessions. Each is an event.
+func (f *fleet) suspend(ctx context.Context, t *testing.T, n int) {
+	path := "/suspend"
+	if n/changedSessions%2 == 1 {
+		path = "/resume"
+	}
+	for i := range changesAtOnce {
+		f.post(ctx, t, "/v1/sessions/"+f.changed(n+i).String()+path, "{}")
+	}
+}
+
+func (f *fleet) post(ctx context.Context, t *testing.T, path, body string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.service.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	request.Header.Set("X-API-Key", f.apiKey)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.Error(err)
+		}
+		return
+	}
+	defer response.Body.Close()
+	if text, _ := io.ReadAll(response.Body); ctx.Err() == nil && (response.StatusCode != http.StatusOK || bytes.Contains(text, []byte(`"status":403`))) {
+		t.Errorf("%s: %s %s", path, response.Status, text)
+	}
+}
+
+var liveAddress = regexp.MustCompile(`data-live="([^"]+)"`)
+
+// watch follows a page's live updates as so many viewers, and counts the messages.
+func (f *fleet) watch(ctx context.Context, t *testing.T, path string, count int) *atomic.Int64 {
+	t.Helper()
+	var received atomic.Int64
+	for range count {
+		v := newViewer(t, f.service.URL, f.apiKey)
+		page, _ := v.get(t, path)
+		found := liveAddress.FindStringSubmatch(page)
+		if found == nil {
+			t.Fatalf("%s has no live updates", path)
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.origin+strings.ReplaceAll(found[1], "&amp;", "&"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", "text/event-stream")
+		v.client.Timeout = 0
+		go func() {
+			response, err := v.client.Do(request)
+			if err != nil {
+				return // the test is over
+			}
+			defer response.Body.Close()
+			for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+				if strings.HasPrefix(lines.Text(), "data:") {
+					received.Add(1)
+				}
+			}
+		}()
+	}
+	return &received
+}
+
+func (f *fleet) measureFrames(t *testing.T, path string) (seen frames) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := tool.Command(ctx, ".", tool.Path(t, "node"), "frames.mjs", path, strconv.Itoa(int(measuredTime/time.Second)))
+	cmd.Env = append(environment(t, f.service), "REMIT_KEY="+f.apiKey)
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("frames.mjs: %v\n%s", err, output)
+	}
+	if err := json.Unmarshal(bytes.TrimSpace(output), &seen); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return seen
+}
+
+// processor returns how much of a core the service uses while do runs.
+func (f *fleet) processor(t *testing.T, do func()) float64 {
+	t.Helper()
+	began, before := time.Now(), f.processorTime(t)
+	do()
+	return (f.processorTime(t) - before).Seconds() / time.Since(began).Seconds()
+}
+
+// processorTime reads proc(5): user and system time are fields 14 and 15 of stat, in hundredths of a second.
+func (f *fleet) processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.service.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+2:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}

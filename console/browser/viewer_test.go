@@ -1,0 +1,90 @@
+//go:build long
+
+package browser
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// viewer is a browser without a screen: it keeps cookies and follows links.
+type viewer struct {
+	client *http.Client
+	origin string
+}
+
+// newViewer signs in.
+func newViewer(t *testing.T, origin, apiKey string) *viewer {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &viewer{&http.Client{Jar: jar, Timeout: time.Minute}, origin}
+	response, err := v.client.PostForm(origin+"/console", url.Values{"api_key": {apiKey}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || !strings.Contains(string(body), "Sign out") {
+		t.Fatalf("sign-in: %d\n%s", response.StatusCode, body)
+	}
+	return v
+}
+
+// get returns a page, and how long it took.
+func (v *viewer) get(t *testing.T, path string) (page string, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	response, err := v.client.Get(v.origin + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d, %v\n%s", path, response.StatusCode, err, body)
+	}
+	return string(body), time.Since(began)
+}
+
+var (
+	links  = regexp.MustCompile(`<a [^>]*href="(/console[^"#]*)`)
+	ids    = regexp.MustCompile(`/[0-9a-f-]{36}\b|/[0-9]+\b`)
+	values = regexp.MustCompile(`=[^&]*`)
+)
+
+// pages returns the addresses that links lead to from the overview, one of each kind: ids differ, and values of the query.
+func (v *viewer) pages(t *testing.T) []string {
+	t.Helper()
+	waiting, seen, found := []string{"/console"}, map[string]bool{}, []string(nil)
+	for len(waiting) > 0 {
+		path := waiting[0]
+		waiting = waiting[1:]
+		if kind := kindOf(path); seen[kind] {
+			continue
+		} else {
+			seen[kind] = true
+		}
+		found = append(found, path)
+		page, _ := v.get(t, path)
+		for _, link := range links.FindAllStringSubmatch(page, -1) {
+			waiting = append(waiting, html.UnescapeString(link[1]))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func kindOf(path string) string {
+	path, query, _ := strings.Cut(path, "?")
+	return ids.ReplaceAllString(path, "/ID") + "?" + values.ReplaceAllString(query, "")
+}
