@@ -52,19 +52,13 @@ type patch struct {
 // bar is the lengths of a bar, and what it says to who does not see it.
 type bar struct {
 	Title string   `json:"title"`
+	Desc  string   `json:"desc"`
 	Parts [3]int64 `json:"parts"` // used, held and delegated
 	Limit int64    `json:"limit"`
 }
 
 func barOf(u chart.Usage) bar {
-	title := u.Label + ": " + u.Unit.Text(u.Used) + " used"
-	if u.Held != 0 {
-		title += ", " + u.Unit.Text(u.Held) + " held"
-	}
-	if u.Delegated != 0 {
-		title += ", " + u.Unit.Text(u.Delegated) + " delegated"
-	}
-	return bar{title + " of " + u.Unit.Text(u.Limit), [3]int64{u.Used, u.Held, u.Delegated}, u.Limit}
+	return bar{u.Title(), u.Description(), [3]int64{u.Used, u.Held, u.Delegated}, u.Limit}
 }
 
 // update returns the next message of the stream: patches of the sessions that changed, and news.

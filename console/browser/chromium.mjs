@@ -6,8 +6,8 @@ const executablePath = process.env.CHROMIUM;
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
 
-// launch starts a browser.
-export const launch = () => chromium.launch({ executablePath, args });
+// launch starts a browser, with more arguments if given.
+export const launch = (more = []) => chromium.launch({ executablePath, args: [...args, ...more] });
 
 // signIn opens the console and signs in.
 export async function signIn(page, key) {

@@ -8,14 +8,21 @@ import { origin } from "./service.mjs";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-let browser;
-after(() => browser?.close());
+const browsers = new Map(); // by their further arguments
+after(() => Promise.all([...browsers.values()].map(async (browser) => (await browser).close())));
+
+const browserWith = (more) => {
+  const key = more.join(" ");
+  if (!browsers.has(key)) browsers.set(key, launch(more));
+  return browsers.get(key);
+};
 
 // visitor opens a page in a fresh profile. After the test t it fails if the page asked another origin for anything, broke its
 // content security policy, logged an error, threw, or opened a dialog of the browser.
 //   options   of Playwright's contexts: viewport, colorScheme, reducedMotion, javaScriptEnabled …
-export async function visitor(t, options = {}) {
-  browser ??= await launch();
+//   args      of the browser, beside those it always has
+export async function visitor(t, { args = [], ...options } = {}) {
+  const browser = await browserWith(args);
   const context = await browser.newContext({ baseURL: origin, viewport: { width: 1440, height: 900 }, ...options });
   const faults = [];
   await watch(context, faults);

@@ -108,8 +108,10 @@ function setBar(node, bar) {
     rect.setAttribute('width', `${(100 * bar.parts[i]) / scale}%`);
     from += bar.parts[i];
   });
-  const title = node.querySelector('title');
-  if (title) title.textContent = bar.title;
+  for (const name of ['title', 'desc']) {
+    const text = node.querySelector(name);
+    if (text) text.textContent = bar[name];
+  }
 }
 
 // addNews puts an event on top of the page's table of events.
