@@ -48,6 +48,9 @@ func newSender(allowPrivate bool, resolver *net.Resolver) sender {
 	}}
 }
 
+// keepIdle bounds the connections that wait for their next request.
+func (s sender) keepIdle(most int) { s.client.Transport.(*http.Transport).MaxIdleConns = most }
+
 // request is one attempt.
 type request struct {
 	url     string
