@@ -27,7 +27,7 @@ type WebhookChanges struct {
 // WebhookInfo is a webhook: it sends the organization's events to a URL, as Standard Webhooks describes.
 type WebhookInfo struct {
 	ID           string      `json:"id"`
-	URL          string      `json:"url"`
+	URL          string      `json:"url"`   // whole only for an admin's key; others see scheme and host: https://receiver.example/…
 	Types        []EventType `json:"types"` // empty: all
 	Description  string      `json:"description"`
 	MissedEvents int64       `json:"missed_events"`          // that the service no longer kept when it came to them

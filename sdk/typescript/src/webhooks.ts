@@ -26,7 +26,7 @@ export interface WebhookChanges {
 /** A webhook as the service shows it. */
 export interface WebhookInfo {
   readonly id: string;
-  readonly url: string;
+  readonly url: string; // whole only for an admin's key; others see scheme and host: https://receiver.example/…
   readonly types: readonly EventType[]; // empty: all
   readonly description: string;
   readonly missedEvents: number; // that the service no longer kept when it came to them
