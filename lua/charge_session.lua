@@ -40,13 +40,15 @@
 --
 -- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, r, w, scopes) only for those, includes the
 -- functions that note something only where something may be noted, and leaves it to arithmetic to make numbers of strings:
--- tonumber would be a call for each.
+-- tonumber would be a call for each. Redis keeps the memory of a call's arguments for the next call, so the long ones stand at
+-- the same places.
 --@joined
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 local count, value, kind, audit = ARGV[4] + 0, ARGV[5] + 0, ARGV[6], ARGV[7]
 
 --@block now
+local second_over = time[1] .. '999' -- a time of thirteen digits that is more, as text, is after this second
 --@block either_caller_with_restrictions
 local scopes_left
 if agent_restricted and string.find(agent_restricted, '^[sn]') then
@@ -56,15 +58,15 @@ end
 
 local fields, scope
 if kind == '' then
-  fields = redis.call('HMGET', session, agent_id, 'n', 'ma', 'v', 'mv', 'h', 'x', 'e')
+  fields = redis.call('HMGET', session, 'n', agent_id, 'ma', 'v', 'mv', 'h', 'x', 'e')
 else
   if kind >= 's' then -- costs less than to search each kind
     local line = string.find(kind, '\n', 1, true)
     scope, kind = string.sub(kind, 2, line - 1), string.sub(kind, line + 1)
   end
-  fields = redis.call('HMGET', session, agent_id, 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', kind)
+  fields = redis.call('HMGET', session, 'n', agent_id, 'ma', 'v', 'mv', 'h', 'x', 'e', kind)
 end
-local d, n, ma, v, mv, h, x, e = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
+local n, d, ma, v, mv, h, x, e = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
 if not d or time[1] >= d then -- as block/refuse_day_over; with d it is the agent's session
   local a = redis.call('HGET', session, 'a')
   --@block refuse_unknown_session
@@ -80,7 +82,7 @@ if h then
 else
   h = '0'
 end
-local active = not e and not agent_revoked and now < x + 0
+local active = not e and not agent_revoked and (second_over < x or now < x + 0)
 if r and active then
   --@block refuse_suspended_session r=r
 end
@@ -120,7 +122,7 @@ if kind ~= '' then
 end
 if active and not near and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
   if counts then
-    redis.call('HSET', session, 'n', used_n, 'v', used_v, kind, string.format('%d', counts))
+    redis.call('HSET', session, kind, string.format('%d', counts), 'n', used_n, 'v', used_v)
   elseif value == 0 then
     redis.call('HSET', session, 'n', used_n)
   else
