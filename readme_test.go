@@ -76,7 +76,7 @@ var continued = map[string][]string{
 		`"period":"month","value_reserved_usd":0,"value_used_usd":0,"remaining_usd":500`, `"code":"budget_exhausted"`,
 	},
 	"docs/events.md": {
-		`"seq":1,`, `"type":"agent.created"`, "FIRST   1\n", "SIGNED  true\n",
+		`"seq":1,`, `"type":"agent.created"`, "FIRST         1\n", "SIGNED        true\n",
 	},
 	"docs/webhooks.md": {
 		`"url":"https://receiver.example/remit"`, `"types":["session.limit_reached","session.ended"]`, `"secret":"whsec_`,

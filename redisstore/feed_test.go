@@ -192,9 +192,13 @@ func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
 		must(before.SuspendAgent(t.Context(), w.key, second, "checking"))(t)
 		// Another leader has marked both, has taken one, and ended.
 		o := w.key.Organization
-		dead := &activeFeed{organization: o, marked: map[uuid.UUID]struct{}{w.agent.ID: {}, second: {}}}
+		dead := &activeFeed{organization: o}
 		d := newFeeds(s.config)
 		d.client = s.client
+		eventually(t, "it leads, after the one that appended the first events", func() bool {
+			return d.flush(t.Context(), dead) == nil && dead.leading.token != ""
+		})
+		dead.marked = map[uuid.UUID]struct{}{w.agent.ID: {}, second: {}}
 		if err := d.flush(t.Context(), dead); err != nil || dead.leading.token == "" {
 			t.Fatalf("%+v, %v", dead.leading, err)
 		}

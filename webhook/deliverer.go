@@ -27,6 +27,8 @@ type Config struct {
 	Encryption *token.KeyEncryptionKey
 	// AllowPrivate lets requests go to addresses that are not public.
 	AllowPrivate bool
+	// Sockets is how many sockets may be open at once: from LeastSockets to MostSockets; 0 means MostSockets.
+	Sockets int
 }
 
 // Deliverer delivers events to webhooks, together with those of other instances.
@@ -45,8 +47,13 @@ type Deliverer struct {
 
 // New returns a deliverer that is ready to Run.
 func New(cfg Config) *Deliverer {
+	if cfg.Sockets == 0 {
+		cfg.Sockets = MostSockets
+	}
+	within, idle := usualLimits.within(cfg.Sockets)
 	d := &Deliverer{Config: cfg, sender: newSender(cfg.AllowPrivate, nil), holder: redisstore.NewRootID(), mine: map[uuid.UUID]bool{}}
-	d.places = newPlaces(usualLimits)
+	d.sender.keepIdle(idle)
+	d.places = newPlaces(within)
 	d.metrics = newDeliveryMetrics(d.busy)
 	return d
 }
