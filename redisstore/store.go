@@ -74,6 +74,7 @@ type Store struct {
 	subscriptions subscriptions
 	feeds         *feeds // nil for none
 	usage         *usage
+	reports       *reports
 	refusals      *creationRefusals
 	expiredLeases prometheus.Counter
 	expiredHolds  prometheus.Counter
