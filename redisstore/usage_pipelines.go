@@ -18,6 +18,9 @@ const (
 	// Folding then leaves Redis and this instance to others for twice as long as that took, but not much longer on a slow machine.
 	restFactor  = 2
 	longestRest = 2 * time.Millisecond
+	// A call that found too many others waiting is tried again so often. It has waited for up to a second before.
+	overloadsBorne = 10
+	overloadRest   = 10 * time.Millisecond
 )
 
 // folding folds sessions of an organization, whosever agents they have, one pipeline after the other.
@@ -44,18 +47,13 @@ func (f *folding) fold(ctx context.Context, atLeast int) error {
 	defer f.mu.Unlock()
 	for len(f.waiting) >= atLeast {
 		began, some := time.Now(), f.waiting[:min(len(f.waiting), foldedAtOnce)]
-		err := f.foldSessions(ctx, f.flow, f.organization, some)
-		if isOverloaded(ctx, err) {
-			continue
-		}
+		err := patiently(ctx, func() error { return f.foldSessions(ctx, f.flow, f.organization, some) })
 		if err != nil {
 			return err
 		}
 		f.waiting = f.waiting[len(some):]
-		select {
-		case <-time.After(min(restFactor*time.Since(began), longestRest)):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := rest(ctx, min(restFactor*time.Since(began), longestRest)); err != nil {
+			return err
 		}
 	}
 	f.waiting = append([]place(nil), f.waiting...) // lets go of those that are folded
@@ -99,7 +97,21 @@ func (s *Store) foldKeys(p place) []string {
 // daysKept is how many days before this one an agent's usage is kept.
 func (s *Store) daysKept() int { return int(s.config.UsageKept / (24 * time.Hour)) }
 
-// isOverloaded says whether a call was not sent because others had their turns for a second, and may be tried again.
-func isOverloaded(ctx context.Context, err error) bool {
-	return errors.Is(err, ErrOverloaded) && ctx.Err() == nil
+// patiently makes a call again while others leave it no turn, a few times: the rest of what was done would be lost.
+func patiently(ctx context.Context, call func() error) error {
+	for attempt := 0; ; attempt++ {
+		err := call()
+		if !errors.Is(err, ErrOverloaded) || attempt == overloadsBorne || rest(ctx, overloadRest) != nil {
+			return err
+		}
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

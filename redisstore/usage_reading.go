@@ -18,19 +18,18 @@ const (
 )
 
 // inTurn makes one of the many calls with which a report or folding reads when it is its organization's turn. Four such calls are under way at once,
-// whoever makes them, so that others wait for no more than these, however much an organization has. It waits until ctx ends.
+// whoever makes them, so that others wait for no more than these, however much an organization has. It is patient.
 func (s *Store) inTurn(ctx context.Context, f flow, call func() error) error {
-	for {
-		release, err := s.client.Turn(ctx, f)
-		if isOverloaded(ctx, err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		defer release()
-		return call()
+	var release func()
+	err := patiently(ctx, func() (err error) {
+		release, err = s.client.Turn(ctx, f)
+		return err
+	})
+	if err != nil {
+		return err
 	}
+	defer release()
+	return call()
 }
 
 // someOf calls do for 0 to n-1, some at once, until one fails, and returns the first error.
