@@ -18,6 +18,7 @@ type Webhook struct {
 	ID       uuid.UUID
 	Settings WebhookSettings
 	Progress WebhookProgress
+	Reader   Role // of the API key that read it; "" when the service did
 
 	stored string // the settings as they are stored
 }
