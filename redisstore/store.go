@@ -77,6 +77,7 @@ type Store struct {
 	subscriptions subscriptions
 	feeds         *feeds // nil for none
 	usage         *usage
+	reports       *reports
 	refusals      *creationRefusals
 	expiredLeases prometheus.Counter
 	expiredHolds  prometheus.Counter
