@@ -27,7 +27,8 @@ type activeFeed struct {
 	marked   map[uuid.UUID]struct{} // to tell Redis
 	serving  bool                   // a goroutine serves it; it ends when there is nothing to do
 	leading  leading
-	unserved bool // it failed, or did not finish
+	unserved bool      // it failed, or did not finish
+	waits    time.Time // since when it is unfinished and nothing has come of serving it
 }
 
 // leading is what the leader of a feed knows. The zero value leads nothing.
@@ -151,6 +152,9 @@ func (d *feeds) mark(organization, agent uuid.UUID) {
 	a := d.of(organization)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !a.isUnfinishedLocked() {
+		a.waits = d.now()
+	}
 	a.marked[agent] = struct{}{}
 	d.serveLocked(a)
 }

@@ -318,6 +318,23 @@ func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
 	})
 }
 
+// A feed whose server fails shows how long it has waited.
+func TestAFeedThatNobodyCanAppendToShows(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		w.rested(t, s)
+		head := s.keys.feedHead(w.key.Organization)
+		must(peek(t, s).Rename(t.Context(), head, "elsewhere").Result())(t)
+		must(peek(t, s).Set(t.Context(), head, "no hash", 0).Result())(t)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		eventually(t, "it shows", func() bool { return s.feeds.longestWait() > 2*retryAfter })
+		must(peek(t, s).Rename(t.Context(), "elsewhere", head).Result())(t)
+		wantFed(t, s, w.key, w.agent.ID)
+		eventually(t, "it is over", func() bool { return s.feeds.longestWait() == 0 })
+	})
+}
+
 func TestEventsAreLostOnlyBetweenTheCursorAndTheRest(t *testing.T) {
 	t.Parallel()
 	for next, lost := range map[string]bool{"5-2": false, "5-3": false, "5-4": true, "6-0": true} {

@@ -62,6 +62,9 @@ func (d *feeds) serveOnce(ctx context.Context, a *activeFeed) (err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil {
+		a.waits = d.now()
+	}
 	a.unserved = err != nil && err != errFeedLost || !done
 	return err
 }

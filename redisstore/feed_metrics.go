@@ -1,6 +1,10 @@
 package redisstore
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // feedMetrics are those of the feeds that this instance has led.
 type feedMetrics struct {
@@ -9,6 +13,9 @@ type feedMetrics struct {
 }
 
 var feedsLed = prometheus.NewDesc("remit_feeds_led", "Feeds of organizations that this instance leads now.", nil, nil)
+
+var feedsWait = prometheus.NewDesc("remit_feed_oldest_wait_seconds",
+	"How long the feed has waited that this instance has tried to serve for longest, 0 for none.", nil, nil)
 
 func newFeedMetrics() *feedMetrics {
 	return &feedMetrics{
@@ -43,6 +50,7 @@ func (d *feeds) describe(to chan<- *prometheus.Desc) {
 	d.metrics.panics.Describe(to)
 	d.metrics.delay.Describe(to)
 	to <- feedsLed
+	to <- feedsWait
 }
 
 func (d *feeds) collect(to chan<- prometheus.Metric) {
@@ -57,4 +65,18 @@ func (d *feeds) collect(to chan<- prometheus.Metric) {
 		}
 	}
 	to <- prometheus.MustNewConstMetric(feedsLed, prometheus.GaugeValue, float64(led))
+	to <- prometheus.MustNewConstMetric(feedsWait, prometheus.GaugeValue, d.longestWait().Seconds())
+}
+
+// longestWait returns for how long nothing has come of serving the feed that has waited longest.
+func (d *feeds) longestWait() (longest time.Duration) {
+	now := d.now()
+	for _, a := range d.all() {
+		a.mu.Lock()
+		if a.isUnfinishedLocked() {
+			longest = max(longest, now.Sub(a.waits))
+		}
+		a.mu.Unlock()
+	}
+	return longest
 }

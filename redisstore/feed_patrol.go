@@ -117,7 +117,7 @@ func (d *feeds) serveAs(organization uuid.UUID, l leading) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.serving {
-		a.leading, a.unserved = l, true
+		a.leading, a.unserved, a.waits = l, true, d.now()
 		d.serveLocked(a)
 	}
 }
