@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -287,6 +288,32 @@ func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 		}
 		if !slices.Contains(types, EventsLost) || slices.Contains(types, "agent.suspended") || types[len(types)-1] != "agent.resumed" {
 			t.Error(types)
+		}
+	})
+}
+
+// A failover loses the end of a trail, and the next event gets an id of before it: the feed has it, and says what happened.
+func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		w.rested(t, s)
+		had := len(feedOf(t, s, w.key))
+		ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10) + "-0"
+		must(peek(t, s).HSet(t.Context(), s.keys.feedCursors(w.key.Organization), w.agent.ID.String(), ahead).Result())(t)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		var since []string
+		eventually(t, "the feed has what came since", func() bool {
+			since = nil
+			for _, e := range feedOf(t, s, w.key)[had:] {
+				since = append(since, e.Type)
+			}
+			return slices.Contains(since, "agent.resumed")
+		})
+		want := []string{EventsLost, "agent.created", "session.created", "agent.suspended", "agent.resumed"}
+		if !slices.Equal(since, want) {
+			t.Errorf("%q, want %q", since, want)
 		}
 	})
 }
