@@ -72,6 +72,7 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 		"no such webhook":   {nil, []string{"webhook", "test", unknown}, exitFailed, `^remit: not_found: `},
 		"no webhook change": {nil, []string{"webhook", "update", unknown}, exitUsage, `set at least one of --url`},
 		"nothing to follow": {map[string]string{"REMIT_ADDR": away}, []string{"events", "--follow"}, exitFailed, `^remit: no response from ` + away},
+		"no trail to follow": {map[string]string{"REMIT_ADDR": away}, []string{"events", unknown, "--follow"}, exitFailed, `^remit: no response from ` + away},
 		"wrong command":     {nil, []string{"agent", "kill"}, exitUsage, `unexpected argument kill`},
 		"nothing there":     {map[string]string{"REMIT_ADDR": away}, []string{"agent", "list"}, exitFailed, `^remit: no response from ` + away + `: connect: connection refused$`},
 		"nothing to create": {map[string]string{"REMIT_ADDR": away}, []string{"org", "create", "x"}, exitFailed, `^remit: no response from ` + away + `: connect: connection refused$`},
