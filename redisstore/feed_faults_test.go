@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -291,19 +292,28 @@ func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 	})
 }
 
-// A leader that panics gives its turn back.
-func TestAPanicCostsNoOtherFeedItsTurn(t *testing.T) {
+// A failover loses the end of a trail, and the next event gets an id of before it: the feed has it, and says what happened.
+func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
 	t.Parallel()
-	panicking := withFeeds
-	panicking.RenderEvent = func(OrganizationEvent) ([]byte, error) { panic("a fault of the program") }
-	onMiniredis(t, panicking, func(t *testing.T, s *Store) {
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		marked := func() bool {
-			return must(peek(t, s).ZCard(t.Context(), s.keys.feedTaken(w.key.Organization)).Result())(t) > 0
-		}
-		eventually(t, "the leader has panicked", func() bool { return marked() && !s.feeds.isServing(w.key.Organization) })
-		if n := len(s.feeds.turns); n != 0 {
-			t.Errorf("%d turns are gone", n)
+		w.rested(t, s)
+		had := len(feedOf(t, s, w.key))
+		ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10) + "-0"
+		must(peek(t, s).HSet(t.Context(), s.keys.feedCursors(w.key.Organization), w.agent.ID.String(), ahead).Result())(t)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		var since []string
+		eventually(t, "the feed has what came since", func() bool {
+			since = nil
+			for _, e := range feedOf(t, s, w.key)[had:] {
+				since = append(since, e.Type)
+			}
+			return slices.Contains(since, "agent.resumed")
+		})
+		want := []string{EventsLost, "agent.created", "session.created", "agent.suspended", "agent.resumed"}
+		if !slices.Equal(since, want) {
+			t.Errorf("%q, want %q", since, want)
 		}
 	})
 }
