@@ -28,7 +28,7 @@ func (d *feeds) patrol() {
 			case d.isIdle(a):
 				_ = d.leave(d.ctx, a) // a later patrol repeats it
 			case time.Duration(d.now().UnixNano()-a.entered.Load()) >= renewAfter:
-				d.tellEntered(d.ctx, a)
+				d.writeEntry(d.ctx, a)
 			}
 		}
 	}
