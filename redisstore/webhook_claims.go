@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -109,7 +110,7 @@ func (s *Store) NoteDeliveries(ctx context.Context, c WebhookClaim, report Deliv
 	if report.Hurry {
 		hurry = "1"
 	}
-	keys := append(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook)...)
+	keys := slices.Concat(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook))
 	_, err = s.client.Run(ctx, flow{Owner: c.Organization}, noteDeliveries, keys, c.Term, report.Webhook, report.Found.text(),
 		reached.text(), outcomes, hurry)
 	return reached, err
