@@ -30,11 +30,11 @@ func (c *serve) serverConfig(log *slog.Logger, listens net.Addr, connections int
 	}, nil
 }
 
-func (c *serve) openStore(url string, tracer trace.Tracer) (*redisstore.Store, error) {
+func (c *serve) openStore(url string, tracer trace.Tracer, log *slog.Logger) (*redisstore.Store, error) {
 	return redisstore.Open(redisstore.Config{
 		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept, UsageKept: c.UsageKept,
 		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
 		Quotas: c.Quotas, Rates: c.rates(),
-		FollowsSuspensions: true, Tracer: tracer, RenderEvent: server.RenderEvent,
+		FollowsSuspensions: true, Tracer: tracer, Log: log, RenderEvent: server.RenderEvent,
 	})
 }

@@ -78,7 +78,7 @@ func (s *service) open(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, s.redis.stop)
-	if s.store, err = s.flags.openStore(s.redis.url, traces.tracer); err != nil {
+	if s.store, err = s.flags.openStore(s.redis.url, traces.tracer, s.log); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, func() { _ = s.store.Close() })

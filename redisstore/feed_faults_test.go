@@ -291,23 +291,6 @@ func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 	})
 }
 
-// A leader that panics gives its turn back.
-func TestAPanicCostsNoOtherFeedItsTurn(t *testing.T) {
-	t.Parallel()
-	panicking := withFeeds
-	panicking.RenderEvent = func(OrganizationEvent) ([]byte, error) { panic("a fault of the program") }
-	onMiniredis(t, panicking, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		marked := func() bool {
-			return must(peek(t, s).ZCard(t.Context(), s.keys.feedTaken(w.key.Organization)).Result())(t) > 0
-		}
-		eventually(t, "the leader has panicked", func() bool { return marked() && !s.feeds.isServing(w.key.Organization) })
-		if n := len(s.feeds.turns); n != 0 {
-			t.Errorf("%d turns are gone", n)
-		}
-	})
-}
-
 func TestEventsAreLostOnlyBetweenTheCursorAndTheRest(t *testing.T) {
 	t.Parallel()
 	for next, lost := range map[string]bool{"5-2": false, "5-3": false, "5-4": true, "6-0": true} {

@@ -186,10 +186,10 @@ func (p *appending) addEvent(agent uuid.UUID, e Event) error {
 	rendered := OrganizationEvent{
 		Organization: p.feed.organization, Agent: agent, Event: e, Sequence: l.last + int64(p.count) + 1, Previous: previous,
 	}
-	text, err := p.feeds.config.RenderEvent(rendered)
+	text, err := p.feeds.render(rendered)
 	if err != nil && e.PreState != "" { // it is what a client sent
 		rendered.Event.PreState = ""
-		text, err = p.feeds.config.RenderEvent(rendered)
+		text, err = p.feeds.render(rendered)
 	}
 	if err != nil {
 		return err

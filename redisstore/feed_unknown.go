@@ -111,6 +111,7 @@ func (d *feeds) markUnknownCalls() {
 
 // markDue marks these agents. Once Redis has failed to say what the organization of one is, it is asked for no other.
 func (d *feeds) markDue(due map[uuid.UUID]unknownCall) {
+	defer d.recovered(func() {})
 	answers := true
 	for agent, call := range due {
 		after := call

@@ -84,7 +84,10 @@ func (d *feeds) begin(work func()) bool {
 	if d.ctx.Err() != nil {
 		return false
 	}
-	d.ended.Go(work)
+	d.ended.Go(func() {
+		defer d.recovered(func() {})
+		work()
+	})
 	return true
 }
 

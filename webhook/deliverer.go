@@ -2,8 +2,10 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -18,6 +20,8 @@ const (
 	renewEvery   = time.Second
 	pauseOnError = 5 * time.Second // until an organization is looked at again
 )
+
+var errPanicked = errors.New("the look at the queue panicked")
 
 // Config configures a Deliverer. All but Encryption and AllowPrivate are required.
 type Config struct {
@@ -80,7 +84,8 @@ func (d *Deliverer) Run(ctx context.Context) {
 }
 
 // look starts delivering for organizations that are due. Instances try them in different orders.
-func (d *Deliverer) look(ctx context.Context) error {
+func (d *Deliverer) look(ctx context.Context) (err error) {
+	defer d.recovered(uuid.Nil, func() { err = errPanicked })
 	due, err := d.Store.DueWebhooks(ctx, d.places.organizations)
 	if err != nil {
 		return err
@@ -152,7 +157,9 @@ func (d *Deliverer) leave(organization uuid.UUID) {
 
 // deliver claims an organization and delivers for it until there is nothing to do now.
 func (d *Deliverer) deliver(ctx context.Context, organization uuid.UUID) {
-	defer d.recover(organization)
+	defer d.recovered(organization, func() {
+		_, _ = d.Store.PostponeWebhooks(ctx, organization, time.Time{}, pauseOnError)
+	})
 	if d.Store.Suspended(organization) {
 		_, _ = d.Store.PostponeWebhooks(ctx, organization, time.Time{}, time.Minute)
 		return
@@ -181,9 +188,14 @@ func (d *Deliverer) forget(ctx context.Context, organization uuid.UUID) {
 	}
 }
 
-// recover keeps a panic from ending the process.
-func (d *Deliverer) recover(organization uuid.UUID) {
-	if cause := recover(); cause != nil {
-		d.Log.Error("delivering webhooks panicked", "organization", organization, "cause", cause)
+// recovered keeps a panic from ending the process, counts and logs it, and then does what is left to do. Defer it. An organization of
+// uuid.Nil is for none.
+func (d *Deliverer) recovered(organization uuid.UUID, then func()) {
+	cause := recover()
+	if cause == nil {
+		return
 	}
+	d.metrics.panics.Inc()
+	d.Log.Error("delivering webhooks panicked", "organization", organization, "cause", cause, "stack", string(debug.Stack()))
+	then()
 }

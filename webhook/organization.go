@@ -144,7 +144,7 @@ func (c *claimed) follow(ctx context.Context) (none bool) {
 		c.running.Add(1)
 		c.under.Go(func() {
 			defer c.running.Add(-1)
-			defer c.recover(c.claim.Organization)
+			defer c.recovered(c.claim.Organization, func() {})
 			l.run(running)
 		})
 	}
