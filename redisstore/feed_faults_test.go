@@ -54,14 +54,14 @@ func TestALookDuringWhichAMarkWasLostDoesNotCount(t *testing.T) {
 		d.client = s.client
 		a := &activeFeed{organization: o, leading: leading{token: "1000000"}}
 		for _, lost := range []bool{false, true} {
-			d.tellEntered(ctx, a)
+			d.writeEntry(ctx, a)
 			must(peek(t, s).HSet(ctx, head, "s", 1).Result())(t) // long ago
 			batch := must(d.take(ctx, a))(t)
 			if lost {
-				a.told.Add(time.Hour.Milliseconds())
+				a.confirmed.Add(time.Hour.Milliseconds())
 			}
 			a.entered.Store(0)
-			d.tellEntered(ctx, a)
+			d.writeEntry(ctx, a)
 			must(s.client.Run(ctx, flow{Owner: o}, finishLook, []string{head, s.keys.feedInstances(o)},
 				a.leading.token, batch.now, arrivalTime.Milliseconds()))(t)
 			if looked := must(peek(t, s).HExists(ctx, head, "s").Result())(t); !batch.look || looked == lost {

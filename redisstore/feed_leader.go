@@ -72,7 +72,7 @@ func (d *feeds) serveOnce(ctx context.Context, a *activeFeed) (err error) {
 // flush tells Redis which agents to mark, and leads the feed if nobody else does.
 func (d *feeds) flush(ctx context.Context, a *activeFeed) error {
 	if time.Duration(d.now().UnixNano()-a.entered.Load()) >= renewAfter {
-		d.tellEntered(ctx, a) // so that what is marked here is found, should this instance end
+		d.writeEntry(ctx, a) // so that what is marked here is found, should this instance end
 	}
 	agents, lines := a.takeMarks()
 	told := false
@@ -84,12 +84,12 @@ func (d *feeds) flush(ctx context.Context, a *activeFeed) error {
 	o := a.organization
 	r, err := d.client.Run(ctx, flow{Owner: o}, markAgents,
 		[]string{d.keys.organization(o), d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.feedInstances(o)},
-		lines, d.instance, enteredFor.Milliseconds(), leaseTime.Milliseconds(), a.leading.token, a.toldUntil())
+		lines, d.instance, enteredFor.Milliseconds(), leaseTime.Milliseconds(), a.leading.token, a.confirmedUntil())
 	if err != nil {
 		return err
 	}
 	told = true
-	a.told.Store(r.NumberOr0(4))
+	a.confirmed.Store(r.NumberOr0(4))
 	a.leading, err = leadingAt(r)
 	return err
 }

@@ -35,7 +35,7 @@ func (d *feeds) keepEntered(a *activeFeed) {
 	case d.isIdle(a):
 		_ = d.leave(d.ctx, a) // a later patrol repeats it
 	case time.Duration(d.now().UnixNano()-a.entered.Load()) >= renewAfter:
-		d.tellEntered(d.ctx, a)
+		d.writeEntry(d.ctx, a)
 	}
 }
 

@@ -108,7 +108,7 @@ func (d *feeds) finish() {
 		quiet := d.client.UnderWay() == 0 // first: the calls that end after this are unsettled, if they may run
 		switch {
 		case a.unsettled.Load():
-			d.tellEntered(ctx, a)
+			d.writeEntry(ctx, a)
 		case err == nil && quiet:
 			_ = d.leave(ctx, a)
 		}

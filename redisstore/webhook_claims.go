@@ -17,7 +17,7 @@ var (
 	noteDeliveries    = newScript("note_deliveries", writes)
 )
 
-// MostPending is how many deliveries of a webhook wait for a retry before it is told of nothing new.
+// MostPending is how many deliveries of a webhook wait for a retry before it gets no new ones.
 const MostPending = 256
 
 // WebhookClaim is the right of one instance to deliver for an organization.

@@ -24,7 +24,7 @@ func (s *Store) WakeWebhooks(ctx context.Context, organization uuid.UUID, within
 }
 
 // wakeWebhooks wakes the webhooks for the events that the leader of their feed has appended. Redis keeps that they are to be
-// woken until take_agents.lua is told that they were, so that another leader does it if this one has ended.
+// woken until take_agents.lua learns that they were, so that another leader does it if this one has ended.
 func (d *feeds) wakeWebhooks(ctx context.Context, a *activeFeed) error {
 	l := &a.leading
 	if l.wake == "" {

@@ -16,7 +16,7 @@ var (
 	deleteWebhook  = newScript("delete_webhook", writes)
 )
 
-// CreateWebhook creates a webhook that is told of what is numbered from now on. Its id is in the cell of the organization. idem
+// CreateWebhook creates a webhook that receives the events numbered from now on. Its id is in the cell of the organization. idem
 // is nil for no idempotency key. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *QuotaError beyond MostWebhooks;
 // with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, settings WebhookSettings, idem *Idempotency) (Webhook, error) {

@@ -79,7 +79,7 @@ func webhookOf(w redisstore.Webhook) webhookAnswer {
 	}
 }
 
-// createWebhook creates a webhook, which is told of what happens from now on.
+// createWebhook creates a webhook, which receives the events from now on.
 func (s *Server) createWebhook(ctx *fasthttp.RequestCtx) error {
 	key, err := organizationKey(ctx)
 	if err != nil {

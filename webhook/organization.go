@@ -110,7 +110,7 @@ func (c *claimed) quiet() (next time.Duration, quiet bool) {
 		return 0, false
 	}
 	for _, w := range c.claim.Webhooks {
-		if c.loops[w.ID] == nil { // it was created meanwhile, and has yet to be told of what woke it
+		if c.loops[w.ID] == nil { // it was created meanwhile, and has yet to receive the event that woke it
 			return 0, false
 		}
 	}
