@@ -74,7 +74,6 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 		if t.memory.keep(len(events)*eventBytes) != nil || t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		events = nil
 		t.memory.release()
 		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.caller.patience(t.server.pulse)) != nil {
 			return

@@ -66,7 +66,6 @@ func (f *feedStream) run(w *bufio.Writer, events []redisstore.FeedEvent) {
 			return
 		}
 		last := len(events) < streamPage
-		events = nil
 		f.memory.release()
 		if last && f.server.awaitFeedFor(wanted, f.key, f.query.after, f.server.pulse) != nil {
 			return

@@ -55,7 +55,7 @@ func toldUsage(done *steps, o *client.Organization, agent *client.Agent) {
 }
 
 func toldEvents(done *steps, o *client.Organization) {
-	var wanted client.EventType = client.EventSessionSuspended
+	wanted := client.EventSessionSuspended
 	for event, err := range o.AllEvents(ctx, 0, wanted) {
 		must(err)
 		done.add("the types of events", "%t", event.Type == wanted)
