@@ -165,7 +165,7 @@ func TestAnotherInstanceFindsTheEventsOfOneThatHasGone(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		w.rested(t, s) // no look that began before the change is under way
+		w.rested(t, s)                                                                       // no look that began before the change is under way
 		must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // unmarked
 		o := w.key.Organization
 		past := float64(time.Now().Add(-time.Second).UnixMilli())

@@ -60,7 +60,7 @@ type DueDeliveries struct {
 // DueDeliveries returns at most limit deliveries of a webhook that are due, the longest due first. Errors: ErrUnknownWebhook.
 func (s *Store) DueDeliveries(ctx context.Context, organization, webhook uuid.UUID, limit int) (DueDeliveries, error) {
 	keys := []string{s.keys.webhooks(organization), s.keys.pendingDeliveries(organization, webhook), s.keys.deliveries(organization, webhook)}
-	r, err := s.client.Run(ctx, flow{Owner: organization}, listDueDeliveries, keys, webhook, limit)
+	r, err := s.client.Run(ctx, flow{Owner: organization}, listDueDeliveries, keys, webhook, limit, farthestRetry.Milliseconds())
 	if err != nil {
 		return DueDeliveries{}, err
 	}
