@@ -111,8 +111,8 @@ func (d *feeds) markUnknownCalls() {
 
 // markDue marks these agents. Once Redis has failed to say what the organization of one is, it is asked for no other.
 func (d *feeds) markDue(due map[uuid.UUID]unknownCall) {
-	defer d.recovered(func() {})
 	answers := true
+	again := map[uuid.UUID][]uuid.UUID{} // agents that have been marked, by organization
 	for agent, call := range due {
 		after := call
 		if after.organization == uuid.Nil && answers {
@@ -121,6 +121,9 @@ func (d *feeds) markDue(due map[uuid.UUID]unknownCall) {
 			answers = err == nil
 		}
 		switch {
+		case after.organization != uuid.Nil && call.marked > 0:
+			again[after.organization] = append(again[after.organization], agent)
+			after.marked++
 		case after.organization != uuid.Nil:
 			d.mark(after.organization, agent)
 			after.marked++
@@ -130,6 +133,22 @@ func (d *feeds) markDue(due map[uuid.UUID]unknownCall) {
 			continue
 		}
 		d.unknown.replace(agent, call, after)
+	}
+	for organization, agents := range again {
+		d.markBehind(organization, agents)
+	}
+}
+
+// markBehind marks those of the agents that have events which the feed has not: most calls of unknown outcome never run later.
+func (d *feeds) markBehind(organization uuid.UUID, agents []uuid.UUID) {
+	for some := range slices.Chunk(agents, lookedAtOnce) {
+		behind, err := d.behind(d.ctx, organization, some)
+		if err != nil {
+			behind = some
+		}
+		for _, agent := range behind {
+			d.mark(organization, agent)
+		}
 	}
 }
 
