@@ -173,11 +173,13 @@ func (d *feeds) after(f flow, keys []string, mayRun bool) {
 	if organization == uuid.Nil {
 		organization, _ = d.owners.Get(agent)
 	}
+	marked := 0
 	if organization != uuid.Nil {
 		d.mark(organization, agent)
+		marked = 1
 	}
 	if organization == uuid.Nil || mayRun {
-		d.unknown.add(agent, unknownCall{organization: organization, keys: slices.Clone(keys), since: d.now(), mayRun: mayRun})
+		d.unknown.add(agent, unknownCall{organization, slices.Clone(keys), d.now(), marked, mayRun})
 	}
 	if mayRun && organization != uuid.Nil && d.ctx.Err() != nil { // too late for markUnknownCalls
 		d.of(organization).unsettled.Store(true)
