@@ -8,6 +8,7 @@ import (
 
 	"remit/redisstore"
 	"remit/server"
+	"remit/webhook"
 )
 
 const (
@@ -18,13 +19,19 @@ const (
 	otherDescriptors = 128
 )
 
-// connections returns how many clients the limit on open files allows, and logs it.
-func (c *serve) connections(log *slog.Logger) int {
+// sockets are those that the limit on open files allows.
+type sockets struct {
+	clients  int // connections of clients
+	webhooks int // to receivers
+}
+
+// sockets returns what the limit on open files allows, and logs it.
+func (c *serve) sockets(log *slog.Logger) sockets {
 	descriptors := openFiles()
-	connections := connectionsFor(descriptors, c.redisServers())
+	allowed := socketsFor(descriptors, c.redisServers())
 	log.Info("connections limited by open files (RLIMIT_NOFILE)", "open_files", descriptors,
-		"connections", connections, "per_address", server.ConnectionsOfOneAddress(connections))
-	return connections
+		"connections", allowed.clients, "per_address", server.ConnectionsOfOneAddress(allowed.clients), "webhook_sockets", allowed.webhooks)
+	return allowed
 }
 
 // openFiles returns the soft limit, which the Go runtime has raised to the hard limit.
@@ -36,12 +43,14 @@ func openFiles() uint64 {
 	return limit.Cur
 }
 
-// connectionsFor reserves descriptors for Redis and the process itself, but at most half of them. Clients get the rest.
-func connectionsFor(descriptors uint64, redisServers int) int {
+// socketsFor reserves descriptors for Redis and the process itself, but at most half of them. Webhooks get what they may need of the rest,
+// but at most a quarter, and clients get what is left. So a receiver that hangs takes no connection of a client's.
+func socketsFor(descriptors uint64, redisServers int) sockets {
 	const most = 1 << 30
 	all := int(min(descriptors, most))
-	reserved := min(otherDescriptors+redisServers*redisstore.ConnectionsPerServer, all/2)
-	return max(min(all-reserved, maxConnections), 1)
+	rest := all - min(otherDescriptors+redisServers*redisstore.ConnectionsPerServer, all/2)
+	webhooks := min(rest/4, webhook.MostSockets)
+	return sockets{clients: max(min(rest-webhooks, maxConnections), 1), webhooks: max(webhooks, webhook.LeastSockets)}
 }
 
 // clusterServers is the least number of servers assumed of a Redis Cluster: it may have more primaries than its URL names.

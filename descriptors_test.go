@@ -5,28 +5,41 @@ import (
 
 	"remit/redisstore"
 	"remit/server"
+	"remit/webhook"
 )
 
-func TestConnectionsFollowTheDescriptorLimit(t *testing.T) {
+func TestSocketsFollowTheDescriptorLimit(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		descriptors  uint64
 		redisServers int
-		want         int
+		want         sockets
 	}{
-		"plenty":                  {1 << 20, 1, 32768},
-		"not known":               {1<<64 - 1, 1, 32768},
-		"two thousand":            {2000, 1, 2000 - 128 - 75},
-		"two thousand, a cluster": {2000, 8, 2000 - 128 - 8*75},
-		"hardly any":              {256, 1, 128},
-		"one":                     {1, 1, 1},
+		"plenty":                  {1 << 20, 1, sockets{32768, webhook.MostSockets}},
+		"not known":               {1<<64 - 1, 1, sockets{32768, webhook.MostSockets}},
+		"two thousand":            {2000, 1, sockets{2000 - 128 - 75 - 449, 449}},
+		"two thousand, a cluster": {2000, 8, sockets{2000 - 128 - 8*75 - 318, 318}},
+		"hardly any":              {256, 1, sockets{96, 32}},
+		"one":                     {1, 1, sockets{1, webhook.LeastSockets}},
 	} {
-		got := connectionsFor(test.descriptors, test.redisServers)
+		got := socketsFor(test.descriptors, test.redisServers)
 		if got != test.want {
-			t.Errorf("%s: %d connections, want %d", name, got, test.want)
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
-		if own := server.ConnectionsOfOneAddress(got); got > 1 && own >= got {
-			t.Errorf("%s: one address may have %d of %d", name, own, got)
+		if own := server.ConnectionsOfOneAddress(got.clients); got.clients > 1 && own >= got.clients {
+			t.Errorf("%s: one address may have %d of %d", name, own, got.clients)
+		}
+	}
+}
+
+// What is promised to clients, webhooks, Redis and the process fits into the limit, however low that is.
+func TestSocketsFitIntoTheDescriptorLimit(t *testing.T) {
+	t.Parallel()
+	for descriptors := uint64(64); descriptors < 50_000; descriptors += 7 {
+		got := socketsFor(descriptors, 1)
+		others := min(otherDescriptors+redisstore.ConnectionsPerServer, int(descriptors)/2)
+		if all := got.clients + got.webhooks + others; all > int(descriptors) {
+			t.Fatalf("%d are promised of %d", all, descriptors)
 		}
 	}
 }

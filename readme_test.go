@@ -79,7 +79,7 @@ var continued = map[string][]string{
 		"on call", "operator", `{"suspended":1}`, `{"resumed":1}`,
 	},
 	"docs/events.md": {
-		`"seq":1,`, `"type":"agent.created"`, "FIRST   1\n", "SIGNED  true\n",
+		`"seq":1,`, `"type":"agent.created"`, "FIRST         1\n", "SIGNED        true\n",
 	},
 	"docs/webhooks.md": {
 		`"url":"https://receiver.example/remit"`, `"types":["session.limit_reached","session.ended"]`, `"secret":"whsec_`,

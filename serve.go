@@ -47,6 +47,7 @@ type service struct {
 
 func newService(flags *serve) *service {
 	output := flags.logFlags.open(os.Stderr, os.Stdout)
+	hideLibraries(output.log)
 	return &service{flags: flags, output: output, log: output.log, closers: []func(){output.flush}}
 }
 
@@ -62,7 +63,8 @@ func (s *service) open(ctx context.Context) error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	config, err := s.flags.serverConfig(s.log, s.listener.Addr())
+	allowed := s.flags.sockets(s.log)
+	config, err := s.flags.serverConfig(s.log, s.listener.Addr(), allowed.clients)
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func (s *service) open(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, s.redis.stop)
-	if s.store, err = s.flags.openStore(s.redis.url, traces.tracer); err != nil {
+	if s.store, err = s.flags.openStore(s.redis.url, traces.tracer, s.log); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, func() { _ = s.store.Close() })
@@ -90,6 +92,7 @@ func (s *service) open(ctx context.Context) error {
 	config.Store, config.Webhooks.Encryption = s.store, s.keys.Encryption()
 	s.webhooks = webhook.New(webhook.Config{
 		Store: s.store, Log: s.log, Encryption: s.keys.Encryption(), AllowPrivate: s.flags.WebhookAllowPrivate,
+		Sockets: allowed.webhooks,
 	})
 	config.Collectors = append(config.Collectors, s.webhooks)
 	s.server = server.New(config)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -166,6 +167,43 @@ func TestTheServiceConnectsToAPrivateAddressWhereThatIsAllowed(t *testing.T) {
 	h := newHooked(t, start(t, []string{"REMIT_WEBHOOK_ALLOW_PRIVATE=true"}).ready(t).url)
 	if cause := h.failure(h.test("https://127.0.0.1:" + port + "/")); cause != "the connection failed" || made.Load() == 0 {
 		t.Errorf("%q after %d connections", cause, made.Load())
+	}
+}
+
+// What a receiver sends after its answer, unasked, does not reach the service's log, where it would pass for the service's words.
+func TestAReceiverWritesNothingIntoTheLog(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+			time.Sleep(200 * time.Millisecond) // until the connection is idle
+			_, _ = io.WriteString(conn, strings.Repeat("forged line\n", 100))
+		}
+		_, _ = io.Copy(io.Discard, conn) // until the service has noticed, and closes
+		_ = conn.Close()
+	}()
+	p := start(t, []string{"REMIT_WEBHOOK_ALLOW_PRIVATE=true", "REMIT_LOG_LEVEL=debug"}).ready(t)
+	h := newHooked(t, p.url)
+	h.test("http://" + listener.Addr().String() + "/")
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the service keeps a connection on which it was sent what it had not asked for")
+	}
+	waitFor(t, func() bool { return strings.Contains(p.Stderr(), "a library wrote a line") })
+	if log := p.Stderr(); strings.Contains(log, "forged") {
+		t.Errorf("the log has what the receiver sent:\n%s", log)
 	}
 }
 

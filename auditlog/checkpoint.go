@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -118,9 +119,13 @@ func (k publicKey) hasSigned(algorithm string, text, signature []byte) bool {
 		x := bytesOf(k.X)
 		return len(x) == ed25519.PublicKeySize && ed25519.Verify(x, text, signature)
 	case "EC P-256 ES256":
-		key := ecdsa.PublicKey{Curve: elliptic.P256(), X: numberOf(k.X), Y: numberOf(k.Y)}
+		uncompressed := slices.Concat([]byte{4}, bytesOf(k.X), bytesOf(k.Y)) // SEC 1, section 2.3.3
+		key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), uncompressed)
+		if err != nil || len(signature) != 64 {
+			return false
+		}
 		r, s := new(big.Int), new(big.Int)
-		return len(signature) == 64 && ecdsa.Verify(&key, sum[:], r.SetBytes(signature[:32]), s.SetBytes(signature[32:]))
+		return ecdsa.Verify(key, sum[:], r.SetBytes(signature[:32]), s.SetBytes(signature[32:]))
 	case "RSA  RS256":
 		exponent := numberOf(k.E)
 		key := rsa.PublicKey{N: numberOf(k.N), E: int(exponent.Int64())}

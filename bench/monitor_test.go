@@ -147,6 +147,7 @@ func (s *service) copyKey(tb testing.TB, from, to string, rename *strings.Replac
 		tb.Fatal(err)
 	}
 	for field, value := range fields {
+		field := rename.Replace(field) // a session's field with its day's end is named as the agent
 		if err := s.redis.HSet(ctx, to, field, rename.Replace(value)).Err(); err != nil {
 			tb.Fatal(err)
 		}

@@ -89,9 +89,9 @@ func (c *updateAgent) Run() error {
 }
 
 // listOrNone returns the values of a flag; nil: it is not given. The one empty value that --scopes= gives means none.
-func listOrNone(given *[]string) *[]string {
+func listOrNone[T ~string](given *[]T) *[]T {
 	if given != nil && len(*given) == 1 && (*given)[0] == "" {
-		return new([]string)
+		return new([]T)
 	}
 	return given
 }

@@ -93,6 +93,9 @@ func (c *verifyExport) Run() error {
 	if err != nil {
 		return err
 	}
+	if !signed {
+		fmt.Fprintln(os.Stderr, "remit: no signature was verified: "+c.unsigned(found))
+	}
 	issued := ""
 	if end.Issued != 0 {
 		issued = time.Unix(end.Issued, 0).UTC().Format(time.RFC3339)
@@ -109,6 +112,14 @@ func (c *verifyExport) Run() error {
 		{"FIRST", strconv.FormatInt(found.First, 10)}, {"LAST", strconv.FormatInt(found.Last, 10)}, {"HASH", found.Hash},
 		{"SIGNED", strconv.FormatBool(signed)}, {"ISSUER", end.Issuer}, {"ORGANIZATION", end.Organization}, {"ISSUED", issued},
 	})
+}
+
+// unsigned says why no signature was verified.
+func (c *verifyExport) unsigned(found auditlog.Result) string {
+	if found.Checkpoint == "" {
+		return "the export has no checkpoint, so events may be missing at its end"
+	}
+	return "give the issuer's keys with --jwks"
 }
 
 var errUnsigned = errors.New("the export has no checkpoint: it does not end with one, as an export of remit does")

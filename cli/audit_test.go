@@ -70,9 +70,15 @@ func TestAnExportIsVerified(t *testing.T) {
 	if got := s.object("audit", "verify", export); got["signed"] != false {
 		t.Errorf("without keys: %v", got)
 	}
-	if got := s.object("audit", "verify", written(t, strings.Join(lines[:7], "\n")+"\n")); got["last"] != float64(7) {
+	has(t, s.good("audit", "verify", export).stderr, `^remit: no signature was verified: give the issuer's keys with --jwks$`)
+	if r := s.good("audit", "verify", export, "--jwks", keys); r.stderr != "" {
+		t.Errorf("with keys it warns: %s", r.stderr)
+	}
+	endless := written(t, strings.Join(lines[:7], "\n")+"\n")
+	if got := s.object("audit", "verify", endless); got["last"] != float64(7) {
 		t.Errorf("without a checkpoint: %v", got)
 	}
+	has(t, s.good("audit", "verify", endless).stderr, `no checkpoint, so events may be missing at its end$`)
 }
 
 func TestAnExportStartsAfterAnEvent(t *testing.T) {

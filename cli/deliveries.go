@@ -20,7 +20,7 @@ func (c *listDeliveries) Run() error {
 		found := o.Deliveries(ctx, c.ID, client.DeliveryFilter{Status: unlessAll(c.Status)})
 		return list(c.output, found, "ID\tSEQ\tTYPE\tSTATUS\tATTEMPTS\tRESPONSE\tCREATED\tNEXT ATTEMPT\tERROR", func(d client.Delivery) []string {
 			return []string{
-				d.ID, dashed(unlessZero(d.EventSequence)), d.Type, d.Status, strconv.FormatInt(d.AttemptCount, 10),
+				d.ID, dashed(unlessZero(d.EventSequence)), string(d.Type), d.Status, strconv.FormatInt(d.AttemptCount, 10),
 				dashed(unlessZero(int64(d.ResponseStatus))), moment(d.CreatedAt), momentOr(&d.NextAttemptAt, "-"), d.Error,
 			}
 		})
@@ -50,7 +50,7 @@ func factsOfDelivery(d client.Delivery) []fact {
 		took = (time.Duration(d.DurationMS) * time.Millisecond).String()
 	}
 	return []fact{
-		{"ID", d.ID}, {"WEBHOOK", d.WebhookID}, {"SEQ", unlessZero(d.EventSequence)}, {"TYPE", d.Type}, {"STATUS", d.Status},
+		{"ID", d.ID}, {"WEBHOOK", d.WebhookID}, {"SEQ", unlessZero(d.EventSequence)}, {"TYPE", string(d.Type)}, {"STATUS", d.Status},
 		{"ATTEMPTS", strconv.FormatInt(d.AttemptCount, 10)}, {"RESPONSE", unlessZero(int64(d.ResponseStatus))}, {"ERROR", d.Error},
 		{"TOOK", took}, {"CREATED", moment(d.CreatedAt)}, {"LAST ATTEMPT", moment(d.LastAttemptAt)}, {"NEXT ATTEMPT", moment(d.NextAttemptAt)},
 	}

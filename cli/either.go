@@ -47,7 +47,7 @@ type sessions struct {
 	transactions func(ctx context.Context, f client.TransactionFilter) iter.Seq2[client.TransactionInfo, error]
 	// everything has the events of the whole organization; nil for an agent.
 	everything *client.Organization
-	// events returns those of an agent, which an agent itself need not name.
+	// events are those of an agent, which an agent itself need not name.
 	events func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error)
 }
 

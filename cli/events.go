@@ -14,10 +14,10 @@ import (
 
 type events struct {
 	asEither
-	Of     string   `arg:"" optional:"" name:"agent-id" help:"The agent's id. Without it, an API key prints the events of all agents."`
-	After  string   `env:"-" placeholder:"ID" help:"Start after the event with this id, or among the events of all agents after this seq. The default is the oldest event kept."`
-	Types  []string `env:"-" placeholder:"TYPE,…" help:"Only events of these types, of all agents; repeatable."`
-	Follow bool     `env:"-" short:"f" help:"Wait for new events until interrupted."`
+	Of     string             `arg:"" optional:"" name:"agent-id" help:"The agent's id. Without it, an API key prints the events of all agents."`
+	After  string             `env:"-" placeholder:"ID" help:"Start after the event with this id, or among the events of all agents after this seq. The default is the oldest event kept."`
+	Types  []client.EventType `env:"-" placeholder:"TYPE,…" help:"Only events of these types, of all agents; repeatable."`
+	Follow bool               `env:"-" short:"f" help:"Wait for new events until interrupted."`
 }
 
 // Help is appended to the command's help.
@@ -45,7 +45,7 @@ func (c *events) Run() error {
 			}
 			return list(c.output, asWritten(s.everything.ListAllEvents(ctx, after, c.Types...)), headOfAll, cellsOfAll)
 		}
-		found, err := c.ofAgent(ctx, s, false)
+		found, err := c.ofAgent(ctx, s, c.After, false)
 		if err != nil {
 			return err
 		}
@@ -56,11 +56,11 @@ func (c *events) Run() error {
 // isOfAll reports whether to print the events of all agents.
 func (c *events) isOfAll(s sessions) bool { return c.Of == "" && s.everything != nil }
 
-func (c *events) ofAgent(ctx context.Context, s sessions, follow bool) (iter.Seq2[client.Event, error], error) {
+func (c *events) ofAgent(ctx context.Context, s sessions, after string, follow bool) (iter.Seq2[client.Event, error], error) {
 	if len(c.Types) > 0 {
 		return nil, errTypes
 	}
-	return s.events(ctx, c.Of, c.After, follow)
+	return s.events(ctx, c.Of, after, follow)
 }
 
 // sequence returns the number of the event to start after.
@@ -90,10 +90,7 @@ func (c *events) follow() error {
 	if s := of(remit); c.isOfAll(s) {
 		err = c.followAll(ctx, s.everything)
 	} else {
-		var found iter.Seq2[client.Event, error]
-		if found, err = c.ofAgent(ctx, s, true); err == nil {
-			err = printEach(c.output, found, cellsOfEvent)
-		}
+		err = c.followAgent(ctx, s)
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -107,20 +104,40 @@ func (c *events) followAll(ctx context.Context, o *client.Organization) error {
 	if err != nil {
 		return err
 	}
-	seen := func(found iter.Seq2[client.OrganizationEvent, error]) iter.Seq2[client.OrganizationEvent, error] {
-		return func(yield func(client.OrganizationEvent, error) bool) {
-			for e, err := range found {
-				if !yield(e, err) {
-					return
-				}
-				after = max(after, e.Sequence)
-			}
-		}
-	}
-	if err := printEach(c.output, asWritten(seen(o.ListAllEvents(ctx, after, c.Types...))), cellsOfAll); err != nil {
+	soFar := noting(o.ListAllEvents(ctx, after, c.Types...), func(e client.OrganizationEvent) { after = max(after, e.Sequence) })
+	if err := printEach(c.output, asWritten(soFar), cellsOfAll); err != nil {
 		return err
 	}
 	return printEach(c.output, asWritten(o.AllEvents(ctx, after, c.Types...)), cellsOfAll)
+}
+
+// followAgent does the same with an agent's audit trail.
+func (c *events) followAgent(ctx context.Context, s sessions) error {
+	after := c.After
+	soFar, err := c.ofAgent(ctx, s, after, false)
+	if err != nil {
+		return err
+	}
+	if err := printEach(c.output, noting(soFar, func(e client.Event) { after = e.ID }), cellsOfEvent); err != nil {
+		return err
+	}
+	rest, err := c.ofAgent(ctx, s, after, true)
+	if err != nil {
+		return err
+	}
+	return printEach(c.output, rest, cellsOfEvent)
+}
+
+// noting notes each element after it was used.
+func noting[T any](elements iter.Seq2[T, error], note func(T)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for element, err := range elements {
+			if !yield(element, err) || err != nil {
+				return
+			}
+			note(element)
+		}
+	}
 }
 
 // printEach prints each element when it comes.
@@ -148,7 +165,7 @@ func printOne[T any](o output, element T, row func(T) []string) error {
 }
 
 func cellsOfEvent(e client.Event) []string {
-	return []string{moment(e.OccurredAt), e.Type, e.Actor.Type, e.SessionID, string(e.Data)}
+	return []string{moment(e.OccurredAt), string(e.Type), e.Actor.Type, e.SessionID, string(e.Data)}
 }
 
 // writtenEvent is an event of the organization. As JSON it is what the service wrote, with members that the SDK does not know.
@@ -171,6 +188,6 @@ const headOfAll = "SEQ\tOCCURRED\tTYPE\tAGENT\tACTOR\tSESSION\tDATA"
 
 func cellsOfAll(e writtenEvent) []string {
 	return []string{
-		strconv.FormatInt(e.Sequence, 10), moment(e.OccurredAt), e.Type, dashed(e.AgentID), e.Actor.Type, dashed(e.SessionID), string(e.Data),
+		strconv.FormatInt(e.Sequence, 10), moment(e.OccurredAt), string(e.Type), dashed(e.AgentID), e.Actor.Type, dashed(e.SessionID), string(e.Data),
 	}
 }

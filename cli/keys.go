@@ -18,7 +18,7 @@ type keyCommands struct {
 type createKey struct {
 	asOrganization
 	Name      string   `arg:"" help:"The key's name, 1 to 200 characters."`
-	Role      string   `env:"-" enum:"viewer,operator,admin" required:"" help:"What the key may do: viewer reads, operator also runs sessions and suspends, admin does everything."`
+	Role      string   `env:"-" enum:"viewer,operator,admin" placeholder:"viewer|operator|admin" required:"" help:"What the key may do: viewer reads, operator also runs sessions and suspends, admin does everything."`
 	ExpiresIn duration `env:"-" placeholder:"DURATION" help:"Lifetime of the key, up to 3650d. By default it never expires."`
 }
 

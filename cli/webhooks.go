@@ -23,9 +23,9 @@ type webhookCommands struct {
 
 type createWebhook struct {
 	asOrganization
-	URL         string   `arg:"" help:"Where to send events: https, with a public address."`
-	Types       []string `env:"-" placeholder:"TYPE,…" help:"Types of events to send; repeatable. The default is all."`
-	Description string   `env:"-" help:"A description for people."`
+	URL         string             `arg:"" help:"Where to send events: https, with a public address."`
+	Types       []client.EventType `env:"-" placeholder:"TYPE,…" help:"Types of events to send; repeatable. The default is all."`
+	Description string             `env:"-" help:"A description for people."`
 }
 
 // Run creates the webhook.
@@ -83,9 +83,9 @@ func (c *showWebhook) Run() error {
 type updateWebhook struct {
 	asOrganization
 	webhookID
-	URL         string    `env:"-" help:"Where to send events."`
-	Types       *[]string `env:"-" placeholder:"TYPE,…" help:"Types of events to send; repeatable; an empty one sends all."`
-	Description *string   `env:"-" help:"A description for people."`
+	URL         string              `env:"-" help:"Where to send events."`
+	Types       *[]client.EventType `env:"-" placeholder:"TYPE,…" help:"Types of events to send; repeatable; an empty one sends all."`
+	Description *string             `env:"-" help:"A description for people."`
 }
 
 // Validate is called by the flag parser.
@@ -170,5 +170,9 @@ func typesOf(w client.WebhookInfo) string {
 	if len(w.Types) == 0 {
 		return "all"
 	}
-	return strings.Join(w.Types, ",")
+	texts := make([]string, len(w.Types))
+	for i, t := range w.Types {
+		texts[i] = string(t)
+	}
+	return strings.Join(texts, ",")
 }

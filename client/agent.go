@@ -53,8 +53,9 @@ func (a *Agent) Transactions(ctx context.Context, f TransactionFilter) iter.Seq2
 }
 
 // Events yields the agent's audit trail, oldest first. It starts after the event with the given id, or with the oldest event
-// kept if that is empty, and waits for new events at the end. It ends when the ctx does, or with the first error that
-// persists after retries, which it yields. To continue, call it again with the id of the last event.
+// kept if that is empty, and waits for new events at the end. It resumes after a break, also when the service is unavailable for
+// long. It ends when the ctx does, or when the service refuses it, and then yields the error. After a restart of your program,
+// call it with the id of the last event that you have processed.
 func (a *Agent) Events(ctx context.Context, after string) iter.Seq2[Event, error] {
 	return a.caller.events(ctx, a.id, after, eventWait)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
@@ -19,9 +20,10 @@ const Ask OnLimit = "ask"
 const (
 	// requestWait is how long the service holds a read of a pending request back. It may take up to 60 seconds.
 	requestWait = 30 * time.Second
-	// pollPause is the least time between two reads, because the service may return one at once when too many wait.
+	// pollPause is the least time between two reads without a result, because the service may return one at once when too many
+	// wait.
 	pollPause = time.Second
-	// While the service is unavailable, the pause doubles between these.
+	// While the service is unavailable, the bound of the pause doubles between these.
 	shortestPatience, longestPatience = time.Second, 30 * time.Second
 )
 
@@ -123,7 +125,7 @@ func patiently(ctx context.Context, what string, operation func() error) error {
 		if err == nil || !passes && ctx.Err() == nil {
 			return err
 		}
-		if !sleep(ctx, patience) {
+		if !sleep(ctx, patience/2+rand.N(patience/2)) { // jitter, so that many clients spread out
 			return fmt.Errorf("remit: %s: %w", what, ctx.Err())
 		}
 	}

@@ -15,7 +15,7 @@ const eventWait = 30 * time.Second
 // Event is one entry of an agent's audit trail.
 type Event struct {
 	ID            string    `json:"id"`
-	Type          string    `json:"type"` // such as session.limit_reached
+	Type          EventType `json:"type"`
 	OccurredAt    time.Time `json:"occurred_at"`
 	AgentID       string    `json:"agent_id"`
 	Actor         Actor     `json:"actor"`
@@ -37,19 +37,27 @@ type Actor struct {
 	ID   string `json:"id"`
 }
 
-// events yields an agent's events after the given one. With a wait it then waits for new ones instead of ending.
+// events yields an agent's events after the given one. With a wait it then waits for new ones instead of ending, and resumes after
+// an outage.
 func (c *caller) events(ctx context.Context, agent, after string, wait time.Duration) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		seconds := strconv.Itoa(int(wait / time.Second))
+		after, seconds := after, strconv.Itoa(int(wait/time.Second)) // a second loop begins where the first began
 		for {
 			var page []Event
 			path := withQuery(agentPath(agent)+"/events", "after", after, "limit", perPage, "wait", seconds)
-			if err := c.do(ctx, call{method: http.MethodGet, path: path, wait: wait}, &page); err != nil {
+			begun := time.Now()
+			err := poll(ctx, wait, func() error {
+				return c.do(ctx, call{method: http.MethodGet, path: path, wait: wait}, &page)
+			})
+			if err != nil {
 				yield(Event{}, err)
 				return
 			}
-			if len(page) == 0 && wait == 0 {
-				return
+			if len(page) == 0 {
+				if wait == 0 {
+					return
+				}
+				sleep(ctx, pollPause-time.Since(begun))
 			}
 			for _, e := range page {
 				if !yield(e, nil) {
@@ -59,4 +67,12 @@ func (c *caller) events(ctx context.Context, agent, after string, wait time.Dura
 			}
 		}
 	}
+}
+
+// poll reads the next events once, or with a wait until the service is available.
+func poll(ctx context.Context, wait time.Duration, once func() error) error {
+	if wait == 0 {
+		return once()
+	}
+	return patiently(ctx, "waiting for events", once)
 }

@@ -298,8 +298,10 @@ func ExampleOrganization_AllEvents() {
 			break
 		}
 	}
+	fmt.Println("go on after", stored)
 	// Output:
 	// 1 agent.created false
 	// 2 session.created true
 	// 3 agent.suspended false
+	// go on after 3
 }

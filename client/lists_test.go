@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -101,7 +102,7 @@ func TestEventsResumeAfterTheLast(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if types = append(types, e.Type); len(types) == 3 {
+			if types = append(types, string(e.Type)); len(types) == 3 {
 				if e.Actor.ID != "a1" || string(e.Data) != `{"limit":"max_actions"}` {
 					t.Errorf("%+v", e)
 				}
@@ -115,6 +116,49 @@ func TestEventsResumeAfterTheLast(t *testing.T) {
 			t.Errorf("asked for %s", got)
 		}
 	})
+}
+
+// Followers of an agent's events and of all events resume after an outage of any length. A service where too many wait returns at
+// once; they then ask at most once a second.
+func TestFollowersOutlastAnOutageAndDoNotSpin(t *testing.T) {
+	t.Parallel()
+	event := `"type":"agent.changed","actor":{"type":"api_key","id":"k1"},"seq":1}]`
+	for name, follow := range map[string]func(context.Context, *client.Client) error{
+		"of an agent": func(ctx context.Context, c *client.Client) error { return firstOf(c.Agent("a1", "s").Events(ctx, "")) },
+		"all": func(ctx context.Context, c *client.Client) error {
+			return firstOf(c.Organization("k").AllEvents(ctx, 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, outage, polls := time.Now(), time.Hour, 0
+				f := &fake{react: issues(func(int, seen) reaction {
+					switch since := time.Since(began); {
+					case since < outage:
+						return refusal(503, "unavailable")
+					case since < outage+5*time.Minute:
+						polls++
+						return ok(`[]`)
+					}
+					return ok(`[{"id":"e1",` + event)
+				})}
+				if err := follow(t.Context(), newClient(t, f, client.Options{})); err != nil {
+					t.Error(err)
+				}
+				if polls < 200 || polls > 301 {
+					t.Errorf("it asks %d times in 5 minutes", polls)
+				}
+			})
+		})
+	}
+}
+
+func firstOf[E any](events iter.Seq2[E, error]) error {
+	for _, err := range events {
+		return err
+	}
+	return errors.New("no events")
 }
 
 func TestEventsEndWithTheContext(t *testing.T) {

@@ -27,12 +27,12 @@ type OrganizationEvent struct {
 // It goes on after a break, also when the service is unavailable for long, and misses nothing that the service keeps. Remember the
 // Sequence of the last event that you have processed: after a crash, go on after it. You then get events again that you had
 // processed and not remembered.
-func (o *Organization) AllEvents(ctx context.Context, after int64, types ...string) iter.Seq2[OrganizationEvent, error] {
+func (o *Organization) AllEvents(ctx context.Context, after int64, types ...EventType) iter.Seq2[OrganizationEvent, error] {
 	return o.caller.organizationEvents(ctx, &feed{after, types, eventWait})
 }
 
 // ListAllEvents is AllEvents, but ends with the last event or its first error.
-func (o *Organization) ListAllEvents(ctx context.Context, after int64, types ...string) iter.Seq2[OrganizationEvent, error] {
+func (o *Organization) ListAllEvents(ctx context.Context, after int64, types ...EventType) iter.Seq2[OrganizationEvent, error] {
 	return o.caller.organizationEvents(ctx, &feed{after, types, 0})
 }
 
@@ -46,7 +46,7 @@ func (o *Organization) Checkpoint(ctx context.Context) (string, error) {
 // feed is where a reader of an organization's events is.
 type feed struct {
 	after int64
-	types []string      // empty: all
+	types []EventType   // empty: all
 	wait  time.Duration // 0: it ends with the last event
 }
 
@@ -54,6 +54,7 @@ func (c *caller) organizationEvents(ctx context.Context, from *feed) iter.Seq2[O
 	return func(yield func(OrganizationEvent, error) bool) {
 		f := *from // a second loop begins where the first began
 		for {
+			begun := time.Now()
 			page, next, err := f.read(ctx, c)
 			if err != nil {
 				yield(OrganizationEvent{}, err)
@@ -67,29 +68,36 @@ func (c *caller) organizationEvents(ctx context.Context, from *feed) iter.Seq2[O
 				}
 				f.after = max(f.after, e.Sequence)
 			}
-			if len(page) == 0 && next <= f.after && f.wait == 0 {
-				return
+			if len(page) == 0 && next <= f.after {
+				if f.wait == 0 {
+					return
+				}
+				sleep(ctx, pollPause-time.Since(begun))
 			}
 			f.after = max(f.after, next)
 		}
 	}
 }
 
+func joined(types []EventType) string {
+	texts := make([]string, len(types))
+	for i, t := range types {
+		texts[i] = string(t)
+	}
+	return strings.Join(texts, ",")
+}
+
 // read reads the next page. With types, next is the number of the last event that the service looked at, if there may be more; a
 // page may then be empty.
 func (f *feed) read(ctx context.Context, c *caller) (page []json.RawMessage, next int64, err error) {
 	path := withQuery("/v1/events", "after", strconv.FormatInt(f.after, 10), "limit", perPage,
-		"types", strings.Join(f.types, ","), "wait", strconv.Itoa(int(f.wait/time.Second)))
+		"types", joined(f.types), "wait", strconv.Itoa(int(f.wait/time.Second)))
 	var header http.Header
 	once := func() (err error) {
 		header, err = c.doWithHeader(ctx, call{method: http.MethodGet, path: path, wait: f.wait}, &page)
 		return err
 	}
-	if f.wait == 0 {
-		err = once()
-	} else {
-		err = patiently(ctx, "waiting for events", once)
-	}
+	err = poll(ctx, f.wait, once)
 	if text, more := nextPage(header, "after"); more {
 		next, _ = strconv.ParseInt(text, 10, 64) // 0 for what is no number
 	}

@@ -162,7 +162,7 @@ func TestAllEventsOfTheServiceAreYieldedInOrder(t *testing.T) {
 			t.Errorf("%+v after %d", e, previous)
 		}
 		previous = e.Sequence
-		if types = append(types, e.Type); e.Type == "session.ended" {
+		if types = append(types, string(e.Type)); e.Type == "session.ended" {
 			break
 		}
 	}

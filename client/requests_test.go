@@ -166,11 +166,11 @@ func TestWhatIsSent(t *testing.T) {
 		},
 			`DELETE /v1/api-keys/k1 `, false, ``},
 		{"create a webhook", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
-			_, err := o.CreateWebhook(ctx, client.WebhookParams{URL: "https://example.com/?a&b", Types: []string{"session.ended"}})
+			_, err := o.CreateWebhook(ctx, client.WebhookParams{URL: "https://example.com/?a&b", Types: []client.EventType{"session.ended"}})
 			return err
 		}, `POST /v1/webhooks {"url":"https://example.com/?a&b","types":["session.ended"]}`, true, `{}`},
 		{"change a webhook", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
-			_, err := o.UpdateWebhook(ctx, "w1", client.WebhookChanges{Types: new([]string), Description: new(string)})
+			_, err := o.UpdateWebhook(ctx, "w1", client.WebhookChanges{Types: new([]client.EventType), Description: new(string)})
 			return err
 		}, `PATCH /v1/webhooks/w1 {"types":[],"description":""}`, false, `{}`},
 		{"rotate a webhook's secret", func(ctx context.Context, _ *client.Client, o *client.Organization) error {

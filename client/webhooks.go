@@ -10,30 +10,30 @@ import (
 
 // WebhookParams describe a new webhook.
 type WebhookParams struct {
-	URL         string   `json:"url"`            // https, with a public address
-	Types       []string `json:"types,omitzero"` // of events; empty: all
-	Description string   `json:"description,omitzero"`
+	URL         string      `json:"url"`            // https, with a public address
+	Types       []EventType `json:"types,omitzero"` // of events; empty: all
+	Description string      `json:"description,omitzero"`
 
 	IdempotencyKey string `json:"-"` // empty: a random one
 }
 
 // WebhookChanges are changes of a webhook. The zero value of a field leaves it as it is.
 type WebhookChanges struct {
-	URL         string    `json:"url,omitzero"`
-	Types       *[]string `json:"types,omitzero"` // of events; empty: all
-	Description *string   `json:"description,omitzero"`
+	URL         string       `json:"url,omitzero"`
+	Types       *[]EventType `json:"types,omitzero"` // of events; empty: all
+	Description *string      `json:"description,omitzero"`
 }
 
 // WebhookInfo is a webhook: it sends the organization's events to a URL, as Standard Webhooks describes.
 type WebhookInfo struct {
-	ID           string     `json:"id"`
-	URL          string     `json:"url"`
-	Types        []string   `json:"types"` // empty: all
-	Description  string     `json:"description"`
-	MissedEvents int64      `json:"missed_events"`          // that the service no longer kept when it came to them
-	FailingSince time.Time  `json:"failing_since,omitzero"` // zero: the last attempt succeeded
-	CreatedAt    time.Time  `json:"created_at"`             //
-	Secret       Credential `json:"secret,omitzero"`        // whsec_…, only in the response to its creation
+	ID           string      `json:"id"`
+	URL          string      `json:"url"`   // whole only for an admin's key; others see scheme and host: https://receiver.example/…
+	Types        []EventType `json:"types"` // empty: all
+	Description  string      `json:"description"`
+	MissedEvents int64       `json:"missed_events"`          // that the service no longer kept when it came to them
+	FailingSince time.Time   `json:"failing_since,omitzero"` // zero: the last attempt succeeded
+	CreatedAt    time.Time   `json:"created_at"`             //
+	Secret       Credential  `json:"secret,omitzero"`        // whsec_…, only in the response to its creation
 }
 
 // RotateWebhookParams are the options of a rotation of a webhook's secret. The zero value works.
@@ -48,7 +48,7 @@ type Delivery struct {
 	ID             string    `json:"id"` // the webhook-id that the receiver sees
 	WebhookID      string    `json:"webhook_id"`
 	EventSequence  int64     `json:"event_seq,omitzero"` // 0: a test
-	Type           string    `json:"type"`               // of the event
+	Type           EventType `json:"type"`               // of the event; webhook.test: a test
 	Status         string    `json:"status"`             // pending, delivered or dead
 	AttemptCount   int64     `json:"attempt_count"`
 	ResponseStatus int       `json:"response_status,omitzero"` // of the last attempt; 0: there was no response
@@ -90,7 +90,7 @@ func (o *Organization) GetWebhook(ctx context.Context, id string) (WebhookInfo, 
 func (o *Organization) UpdateWebhook(ctx context.Context, id string, changes WebhookChanges) (WebhookInfo, error) {
 	var info WebhookInfo
 	if changes.Types != nil {
-		changes.Types = new(append([]string{}, *changes.Types...)) // null would be refused
+		changes.Types = new(append([]EventType{}, *changes.Types...)) // null would be refused
 	}
 	err := o.caller.do(ctx, call{method: http.MethodPatch, path: webhookPath(id), body: changes, semantics: idempotent}, &info)
 	return info, err

@@ -3,7 +3,6 @@ package faults
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -19,8 +18,7 @@ type FeedSetup struct {
 	Rate   int // changes in a second
 }
 
-// Feed is an organization whose agents are changed, steadily, by changers that have agents of their own each, through two
-// instances. A follower reads its feed meanwhile.
+// Feed is an organization whose agents are changed, steadily, through two instances. A follower reads its feed meanwhile.
 type Feed struct {
 	Organization string // id
 	Instances    []*Instance
@@ -40,6 +38,8 @@ type Feed struct {
 	mu      sync.Mutex
 	changes []Change
 	refused map[string]int // calls that were not acknowledged, by why
+	began   time.Time      // when the changers began
+	ended   time.Time      // and ended
 	events  []FedEvent
 	faults  []string // of what the follower read
 }
@@ -65,7 +65,6 @@ type FedEvent struct {
 }
 
 const (
-	feedChangers = 32
 	// feedKept is more events than an agent of a scenario has, so that its trail has all to compare.
 	feedKept = "--events-kept=20000"
 	// feedPatience is how long the feed may take for the last events of instances that were killed: ten seconds until their
@@ -78,7 +77,7 @@ func StartFeed(t testing.TB, setup FeedSetup) *Feed {
 	t.Helper()
 	f := &Feed{
 		t: t, setup: setup, stop: make(chan struct{}), reading: make(chan struct{}), quit: make(chan struct{}), refused: map[string]int{},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * feedChangers, DisableCompression: true}, Timeout: callLimit},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: changersOfAgent * setup.Agents, DisableCompression: true}, Timeout: callLimit},
 	}
 	for range 2 {
 		i := StartInstance(t, setup.URL, feedKept)
@@ -101,9 +100,7 @@ func StartFeed(t testing.TB, setup FeedSetup) *Feed {
 		f.client.CloseIdleConnections()
 	})
 	go f.follow()
-	for n := range min(feedChangers, setup.Agents) {
-		f.working.Go(func() { f.change(n) })
-	}
+	f.startChanges()
 	return f
 }
 
@@ -149,84 +146,12 @@ func (f *Feed) do(instance, method, path, request string, body any) (status int,
 	return answered.StatusCode, answer, err
 }
 
-// change changes the nth changer's agents in turn, through the instances in turn.
-func (f *Feed) change(n int) {
-	changers := min(feedChangers, len(f.agents))
-	var own []string
-	for i := n; i < len(f.agents); i += changers {
-		own = append(own, f.agents[i])
-	}
-	pace := time.Duration(changers) * time.Second / time.Duration(f.setup.Rate)
-	next := time.Now().Add(pace * time.Duration(n) / time.Duration(changers))
-	for i := 0; ; i++ {
-		select {
-		case <-f.stop:
-			return
-		case <-time.After(time.Until(next)):
-		}
-		f.changeOnce(f.urls[(n+i)%2], own[i%len(own)], fmt.Sprintf("%d-%d", n, i), i%8 == 7)
-		if next = next.Add(pace); time.Since(next) > 0 { // what a fault delayed is not made up for
-			next = time.Now()
-		}
-	}
-}
-
-// changeOnce changes an agent, or creates a session of it, and notes that if it is acknowledged. Either leaves an event.
-func (f *Feed) changeOnce(instance, agent, request string, session bool) bool {
-	method, path, body, what := http.MethodPatch, "/v1/agents/"+agent, object{"description": request}, "agent.changed"
-	if session {
-		method, path, what = http.MethodPost, "/sessions", "session.created"
-		body = object{"agent_id": agent, "max_actions": 10, "max_value_usd": 1, "expires_in_seconds": 3600}
-	}
-	status, answer, err := f.do(instance, method, path, request, body)
-	ended := time.Now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case err != nil:
-		f.refused["no answer"]++
-	case status >= 300:
-		f.refused[fmt.Sprintf("%d %s", status, problemCode(status, answer))]++
-	default:
-		f.changes = append(f.changes, Change{request, agent, what, ended})
-		return true
-	}
-	return false
-}
-
-// ChangeEach changes each agent once more, when the changers have ended, so that nobody waits for what a killed instance left.
-func (f *Feed) ChangeEach() {
-	f.t.Helper()
-	for i, agent := range f.agents {
-		deadline := time.Now().Add(workPatience)
-		for n := 0; !f.changeOnce(f.urls[i%2], agent, fmt.Sprintf("last-%d-%d", i, n), false); n++ {
-			if time.Now().After(deadline) {
-				f.t.Fatalf("agent %d could not be changed in %v", i, workPatience)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-}
-
-// StopChanges returns when the changers have ended.
-func (f *Feed) StopChanges() {
-	f.ending.Do(func() { close(f.stop) })
-	f.working.Wait()
-}
-
-// Acknowledged returns how many changes were acknowledged.
-func (f *Feed) Acknowledged() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.changes)
-}
-
 // KillLeader kills the instance that leads the feed, or the nth if none is seen to lead, and starts another at its address. It
 // says whether a leader was killed.
 func (f *Feed) KillLeader(n int) bool {
 	f.t.Helper()
 	victim, leads := n%2, false
-	for deadline := time.Now().Add(time.Second); !leads && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Second); !leads && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		for i, url := range f.urls {
 			_, metrics, err := f.do(url, http.MethodGet, "/metrics", "", nil)
 			if err == nil && strings.Contains(string(metrics), "\nremit_feeds_led 1\n") {

@@ -73,10 +73,10 @@ func (f *Feed) Finish() []FedEvent {
 	for _, trail := range trails {
 		total += len(trail)
 	}
-	for len(f.Events()) < total && time.Since(ended) < feedPatience {
+	for f.followed() < total && time.Since(ended) < feedPatience {
 		time.Sleep(10 * time.Millisecond)
 	}
-	f.t.Logf("%v after the last change the feed has %d events of %d", time.Since(ended).Round(10*time.Millisecond), len(f.Events()), total)
+	f.t.Logf("%v after the last change the feed has %d events of %d", time.Since(ended).Round(10*time.Millisecond), f.followed(), total)
 	f.stopReading()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,6 +86,13 @@ func (f *Feed) Finish() []FedEvent {
 	}
 	f.verify()
 	return f.events
+}
+
+// followed returns how many events the follower has read.
+func (f *Feed) followed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.events)
 }
 
 // Events returns what the follower has read.

@@ -53,7 +53,7 @@ secret, body = received["secrets"][0], received["body"].encode()
 request = types.SimpleNamespace(headers=received["headers"])
 try:
     exec(os.environ["EXAMPLE"])
-    print("verified:", "true" if told["type"] == told["data"]["type"] else "false")
+    print("verified:", "true" if event["type"] == event["data"]["type"] else "false")
 except ValueError:
     print("verified: false")
 `,

@@ -9,8 +9,8 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = count            actions
 -- ARGV[5] = value            micro-USD
--- ARGV[6] = kind             '' for none, or the field that counts the action type (include/action_types.lua); with a scope that the
---                            session must hold, a line break and the scope follow
+-- ARGV[6] = kind             the field that counts the action type (include/action_types.lua), '' for none; with a scope that the
+--                            session must hold, s, the scope and a line break stand before it
 -- ARGV[7] = audit            see include/audit.lua
 --
 -- Arguments: all of them bear on every charge; taking a packed one apart would cost more than sending them.
@@ -40,19 +40,15 @@
 --
 -- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, r, w, scopes) only for those, includes the
 -- functions that note something only where something may be noted, and leaves it to arithmetic to make numbers of strings:
--- tonumber would be a call for each.
+-- tonumber would be a call for each. Redis keeps the memory of a call's arguments for the next call, so the long ones stand at
+-- the same places.
 --@joined
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 local count, value, kind, audit = ARGV[4] + 0, ARGV[5] + 0, ARGV[6], ARGV[7]
-local scope = ''
-local line = kind ~= '' and string.find(kind, '\n', 1, true)
-if line then
-  scope = string.sub(kind, line + 1)
-  kind = string.sub(kind, 1, line - 1)
-end
 
 --@block now
+local second_over = time[1] .. '999' -- a time of thirteen digits that is more, as text, is after this second
 --@block either_caller_with_restrictions
 local scopes_left
 if agent_restricted and string.find(agent_restricted, '^[sn]') then
@@ -60,13 +56,17 @@ if agent_restricted and string.find(agent_restricted, '^[sn]') then
   --@block scopes_left
 end
 
-local fields
+local fields, scope
 if kind == '' then
-  fields = redis.call('HMGET', session, agent_id, 'n', 'ma', 'v', 'mv', 'h', 'x', 'e')
+  fields = redis.call('HMGET', session, 'n', agent_id, 'ma', 'v', 'mv', 'h', 'x', 'e')
 else
-  fields = redis.call('HMGET', session, agent_id, 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', kind)
+  if kind >= 's' then -- costs less than to search each kind
+    local line = string.find(kind, '\n', 1, true)
+    scope, kind = string.sub(kind, 2, line - 1), string.sub(kind, line + 1)
+  end
+  fields = redis.call('HMGET', session, 'n', agent_id, 'ma', 'v', 'mv', 'h', 'x', 'e', kind)
 end
-local d, n, ma, v, mv, h, x, e, type_number = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8], fields[9]
+local n, d, ma, v, mv, h, x, e = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
 if not d or time[1] >= d then -- as block/refuse_day_over; with d it is the agent's session
   local a = redis.call('HGET', session, 'a')
   --@block refuse_unknown_session
@@ -82,11 +82,11 @@ if h then
 else
   h = '0'
 end
-local active = not e and not agent_revoked and now < x + 0
+local active = not e and not agent_revoked and (second_over < x or now < x + 0)
 if r and active then
   --@block refuse_suspended_session r=r
 end
-if active and scope ~= '' then
+if scope and active then
   local scopes = redis.call('HGET', session, 'sc') or redis.call('HGET', agent, 'scopes')
   --@block hold_scope held=scopes
   if scopes_left then
@@ -95,30 +95,34 @@ if active and scope ~= '' then
   end
 end
 
-local counted, limited, at, over_day, over_minute, crossed
+local counted, limited, at, over_day, over_minute, crossed, near
 if agent_restricted and active then
   local observing = r and string.find(r, 'o', 1, true)
   --@block count_by_limits restricted=agent_restricted
+  near = limited or over_minute or crossed
 end
-local over_p = r and active and string.find(r, 'p', 1, true) and value > redis.call('HGET', session, 'mp') + 0
-  and 'max_value_usd_per_action'
 
 local after_n, max_n = n + count, ma + 0
 local after_v, max_v = v + value, mv + 0
 local taken_v = after_v + held
-local near = r and string.find(r, 't', 1, true)
-if near then
+local over_p
+if r and active then
+  over_p = string.find(r, 'p', 1, true) and value > redis.call('HGET', session, 'mp') + 0 and 'max_value_usd_per_action'
   local next_n, next_v = string.match(r, 't(%d+),(%d+)')
-  near = after_n * 100 >= max_n * next_n or taken_v > 0 and taken_v * 100 >= max_v * next_v
+  near = near or over_p or next_n and (after_n * 100 >= max_n * next_n or taken_v > 0 and taken_v * 100 >= max_v * next_v)
 end
 local used_n, used_v = string.format('%d', after_n), value == 0 and v or string.format('%d', after_v)
-local counts = type_number and type_number + value * 1000000 + count -- as include/action_types.lua; nil where it has no room
-if counts and (counts >= 9000000000000000 or after_n >= 1000000 and type_number % 1000000 + count >= 1000000) then
-  counts = nil
+local counts -- as include/action_types.lua; nil where it has no room
+if kind ~= '' then
+  local type_number = fields[9]
+  counts = type_number and type_number + value * 1000000 + count
+  if not counts or counts >= 9000000000000000 or after_n >= 1000000 and type_number % 1000000 + count >= 1000000 then
+    counts, near = nil, true
+  end
 end
-if active and (counts or kind == '') and not (limited or over_minute or over_p or crossed or near) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
+if active and not near and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
   if counts then
-    redis.call('HSET', session, 'n', used_n, 'v', used_v, kind, string.format('%d', counts))
+    redis.call('HSET', session, kind, string.format('%d', counts), 'n', used_n, 'v', used_v)
   elseif value == 0 then
     redis.call('HSET', session, 'n', used_n)
   else
@@ -172,7 +176,7 @@ if counts then
 else
   redis.call('HSET', session, 'n', used_n, 'v', used_v)
   if kind ~= '' then
-    type_grown = count_anew(session, kind, type_number or 0, count, value)
+    type_grown = count_anew(session, kind, count, value)
   end
 end
 if counted and counted ~= agent_restricted then

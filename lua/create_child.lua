@@ -90,9 +90,10 @@ local created = string.format('%.0f', now)
 local gb, mv = write_budget('0', max_committed ~= '' and max_committed or no_max_committed, max_value)
 local since_drawn = string.format('%.0f', now - drawn_at(session_id, 1))
 local flags, watched = own_thresholds(thresholds)
-local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires, 'sc', scopes,
+local fields = {'n', 0, 'v', 0, agent_id, string.format('%d', (math.floor(now / 86400000) + 1) * 86400), 'ma', max_actions, 'mv', mv,
+  'x', expires, 'c', since_drawn, 'a', agent_id, 'sc', scopes, -- in the order of create_session.lua
   'r', 'kb' .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '') .. watched, 'h', 0, 'gb', gb, 'pa', string.sub(parent, 1, 36),
-  'pg', string.sub(parent, 37), 'dp', depth, 'pv', parent_version, agent_id, string.format('%d', (math.floor(now / 86400000) + 1) * 86400)}
+  'pg', string.sub(parent, 37), 'dp', depth, 'pv', parent_version}
 --@block optional_field field=md value=metadata
 --@block optional_field field=mf value=follows
 --@block optional_field field=ml value=max_lease

@@ -72,8 +72,9 @@ if max_committed ~= '' then
 elseif restrictions ~= '' then
   gb, mv = write_budget('0', no_max_committed, max_value) -- as include/restrict.lua
 end
-local fields = {agent_id, string.format('%d', (math.floor(now / 86400000) + 1) * 86400), 'a', agent_id, 'ma', max_actions, 'mv', mv,
-  'n', 0, 'v', 0, 'x', expires, 'c', since_drawn}
+-- A hash of few fields is searched from its first, so what each charge reads and writes stands there.
+local fields = {'n', 0, 'v', 0, agent_id, string.format('%d', (math.floor(now / 86400000) + 1) * 86400), 'ma', max_actions, 'mv', mv,
+  'x', expires, 'c', since_drawn, 'a', agent_id}
 --@block optional_field field=sc value=scopes
 --@block optional_field field=md value=metadata
 --@block optional_field field=ml value=max_lease

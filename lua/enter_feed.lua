@@ -9,7 +9,7 @@
 -- ARGV[3] = told           what it was told last, see include/enter.lua
 --
 -- Reply:  {'ok', until}    in ms since 1970; '' for an organization that is deleted
--- Writes: ZADD instances; HDEL head, of s
+-- Writes: ZADD instances; HDEL head, of s and l
 --@include enter
 local organization, head, instances = KEYS[1], KEYS[2], KEYS[3]
 local instance, valid_for, told = unpack(ARGV)

@@ -14,7 +14,7 @@ var usageReplies = set("limit", "below_usage")
 var (
 	locals       = regexp.MustCompile(`(?m)^ *local ([\w, ]+) = (.*)$`)
 	unpackedHash = regexp.MustCompile(`local ([\w, ]+) =\s+unpack\(redis\.call\(\s*'HMGET', \w+,([^)]*)\)\)`)
-	keptHash     = regexp.MustCompile(`(?m)^ *(?:local )?(\w+) = redis\.call\('HMGET', \w+,([^)]*)\)`)
+	keptHash     = regexp.MustCompile(`(?m)^ *(?:local )?(\w+) = redis\.call\('HMGET', (\w+),([^)]*)\)`)
 )
 
 // fields holds the locals that take the fields of a hash against the fields' names: a local is called as its field, with a
@@ -32,14 +32,14 @@ func (s script) fields() []string {
 		}
 	}
 	arrays := keptHash.FindAllStringSubmatch(s.body, -1)
-	longest := map[string][]string{}
+	hashes, longest := map[string]string{}, map[string][]string{}
 	for _, match := range arrays {
-		name, fields := match[1], split(match[2])
-		longer := longest[name]
-		if shared := min(len(longer), len(fields)); !slices.Equal(longer[:shared], fields[:shared]) {
+		name, hash, fields := match[1], match[2], split(match[3])
+		if before, twice := hashes[name]; twice && (before != hash || !sameFields(longest[name], fields)) {
 			found = append(found, "fields: an array takes different fields at one position: "+name)
 		}
-		if len(fields) > len(longer) {
+		hashes[name] = hash
+		if len(fields) > len(longest[name]) {
 			longest[name] = fields
 		}
 	}
@@ -50,6 +50,15 @@ func (s script) fields() []string {
 		found = append(found, "fields: an HMGET is taken neither into locals nor into one array")
 	}
 	return found
+}
+
+// sameFields reports whether two reads of a hash into one array differ only in fields behind the others that are no literals.
+func sameFields(a, b []string) bool {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	literal := func(field string) bool { return strings.HasPrefix(field, "'") }
+	return slices.Equal(a[:len(b)], b) && !slices.ContainsFunc(a[len(b):], literal)
 }
 
 // positions holds the locals that take values of an array of fields by their positions against the fields' names. Nothing
@@ -125,6 +134,31 @@ func TestEachFaultOfAFieldIsFound(t *testing.T) {
 			found := faults(spoil(t, fielded(t), test.old, test.new))
 			if !slices.ContainsFunc(found, func(fault string) bool { return strings.Contains(fault, test.want) }) {
 				t.Errorf("found %q, want one with %q", found, test.want)
+			}
+		})
+	}
+}
+
+// An array that one of two HMGETs fills has the same in each position, whichever it was.
+func TestTwoReadsIntoOneArrayAreHeldAgainstEachOther(t *testing.T) {
+	t.Parallel()
+	const first, taken = "local state = redis.call('HMGET', purse, 'owner', 'colour')\n", "local owner, colour = state[1], state[2]\n"
+	for _, test := range []struct {
+		name, second string
+		sound        bool
+	}{
+		{"a field more that is no literal", "state = redis.call('HMGET', purse, 'owner', 'colour', note)\n", true},
+		{"a literal field more", "state = redis.call('HMGET', purse, 'owner', 'colour', 'spent')\n", false},
+		{"a literal field less", "state = redis.call('HMGET', purse, 'owner')\n", false},
+		{"another order", "state = redis.call('HMGET', purse, 'colour', 'owner')\n", false},
+		{"another hash", "state = redis.call('HMGET', ledger, 'owner', 'colour')\n", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			found := faults(spoil(t, fielded(t), first+taken, first+test.second+taken))
+			different := slices.ContainsFunc(found, func(fault string) bool { return strings.Contains(fault, "different fields") })
+			if different == test.sound || test.sound && len(found) != 0 {
+				t.Errorf("found %q", found)
 			}
 		})
 	}

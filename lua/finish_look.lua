@@ -1,5 +1,6 @@
 -- Notes that the leader of an organization's feed has looked at all agents and marked those that it must read. Instances
--- that were gone settle ms before it began need no further look, nor those that entered before the clock went back.
+-- that were gone settle ms before it began need no further look, nor those that entered before the clock went back. A look
+-- during which an instance found a mark lost may have missed the agent: it changes nothing.
 --
 -- KEYS[1] = head           hash oeh:{cell}:<organization>
 -- KEYS[2] = instances      zset oei:{cell}:<organization>
@@ -10,14 +11,18 @@
 --
 -- Reply:  {'ok'}
 --         {'feed_lost'}    another one leads
--- Writes: HSET head, ZREM instances
+-- Writes: HSET and HDEL head, ZREM instances
 local head, instances = KEYS[1], KEYS[2]
 local token, began, settle = unpack(ARGV)
 
 if redis.call('HGET', head, 't') ~= token then
   return {'feed_lost'}
 end
+if redis.call('HGET', head, 'l') ~= began then
+  return {'ok'}
+end
 redis.call('HSET', head, 's', began)
+redis.call('HDEL', head, 'l')
 local function forget(from, to)
   for _, instance in ipairs(redis.call('ZRANGEBYSCORE', instances, from, to)) do
     redis.call('ZREM', instances, instance)

@@ -14,14 +14,16 @@ var (
 	ofAnyNumber   = regexp.MustCompile(`#(KEYS|ARGV)|(KEYS|ARGV)\[[a-z]|\bunpack\(ARGV, \d+\)`)
 )
 
-const (
-	clock = "--@block now\n"
+// clock is where a script reads Redis's clock, with the lines behind it that make something of what it read.
+var clock = regexp.MustCompile(`--@block now\n(?:local \w+ = time\[.*\n)*`)
 
+const (
 	// names that no script uses for anything else
 	keysBefore, argumentsBefore = "keys_before", "arguments_before"
 
-	// hoisted are the globals that calls use. A local costs them less, and is made once for all.
-	hoisted = "local KEYS, ARGV, redis, string, math, unpack = KEYS, ARGV, redis, string, math, unpack\n"
+	// hoisted are the globals that calls use, and what they call most. A local costs them less, and is made once for all.
+	hoisted = "local KEYS, ARGV, redis, string, math, unpack, pcall = KEYS, ARGV, redis, string, math, unpack, pcall\n" +
+		"local redis_call, string_format = redis.call, string.format\n"
 )
 
 // MergedSource returns the script that runs the named one for several calls, and how many keys and arguments each has: its
@@ -44,10 +46,13 @@ func MergedIdempotentSource(name string) (source string, keys, arguments int) {
 	return merge(around("idempotent", name), keys, arguments), keys, arguments
 }
 
+// byLocals calls what is hoisted.
+var byLocals = strings.NewReplacer("redis.call(", "redis_call(", "string.format(", "string_format(")
+
 // merge makes a function of a script's text. What all calls have in common stands before it, once: the functions that it
 // includes, and the reading of the clock.
 func merge(text string, keys, arguments int) string {
-	body := commentLines.ReplaceAllString(joined(expand(strings.ReplaceAll(text, clock, ""))), "")
+	body := commentLines.ReplaceAllString(joined(expand(clock.ReplaceAllString(text, ""))), "")
 	var shared []string
 	for _, line := range append(includes.FindAllString(expand(text), -1), "--@include run_each\n") {
 		line = strings.TrimLeft(line, " ")
@@ -55,12 +60,10 @@ func merge(text string, keys, arguments int) string {
 			shared = append(shared, line)
 		}
 	}
-	if strings.Contains(text, clock) {
-		shared = append(shared, clock)
-	}
-	return hoisted + commentLines.ReplaceAllString(include(expand(strings.Join(shared, ""))), "") +
+	shared = append(shared, clock.FindAllString(text, -1)...)
+	return hoisted + byLocals.Replace(commentLines.ReplaceAllString(include(expand(strings.Join(shared, ""))), "")+
 		fmt.Sprintf("local function one_call(%s, %s)\n%send\nreturn run_each(one_call, %d, %d)\n",
-			keysBefore, argumentsBefore, behind(body, keys, arguments), keys, arguments)
+			keysBefore, argumentsBefore, behind(body, keys, arguments), keys, arguments))
 }
 
 // behind makes a script take its KEYS and ARGV from behind those of the calls before it.

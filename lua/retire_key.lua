@@ -20,8 +20,10 @@ end
 local signer, signer_from, withdrawn = '', -1, false
 local stored = redis.call('HGETALL', keys)
 for i = 1, #stored, 2 do
-  local signs_from = tonumber(string.match(stored[i + 1], '^%d+ (%d+) ') or -1)
-  if signs_from <= now and signs_from > signer_from then
+  local signs_from, ends = string.match(stored[i + 1], '^%d+ (%d+) (%d+) ')
+  signs_from = tonumber(signs_from or -1)
+  -- Of two from the same millisecond on, the one without a successor signs.
+  if signs_from <= now and (signs_from > signer_from or signs_from == signer_from and ends == '0') then
     signer, signer_from = i, signs_from
   end
   if stored[i] == key_id and signs_from > now then

@@ -31,6 +31,7 @@ end
 local agents, look = redis.call('ZRANGE', marked, 0, most - 1), ''
 if #agents == 0 and look_due(head, instances, now, settle) then
   look = '1'
+  redis.call('HSET', head, 'l', string.format('%d', now))
 end
 local leads_until = (#agents > 0 or look ~= '') and now + lease or 0
 redis.call('HSET', head, 'u', string.format('%d', leads_until))

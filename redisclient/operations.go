@@ -22,6 +22,7 @@ var (
 	opHGet, opHMGet, opZAdd    = registerOperation("hget"), registerOperation("hmget"), registerOperation("zadd")
 	opGet, opPTTL, opExists    = registerOperation("get"), registerOperation("pttl"), registerOperation("exists")
 	opSet, opHGetAll, opZRange = registerOperation("set"), registerOperation("hgetall"), registerOperation("zrange")
+	opZScore                   = registerOperation("zscore")
 )
 
 // operationOf returns the place of a command of Redis.
@@ -45,6 +46,8 @@ func operationOf(verb string) operationID {
 		return opHGetAll
 	case "zrange":
 		return opZRange
+	case "zscore":
+		return opZScore
 	}
 	return 0
 }

@@ -166,7 +166,7 @@ func TestARevokedAgentHasNothingLeft(t *testing.T) {
 		wantError(t, "refresh", err, ErrInvalidRefreshToken)
 		wantError(t, "RevokeFamily", s.RevokeFamily(t.Context(), grant.AccessToken, grant.Family), ErrInvalidToken)
 		for _, operation := range askedByEither(byToken(grant)) {
-			wantError(t, operation.name, operation.ask(s, t, w.agent.ID, w.session.ID), ErrInvalidToken)
+			wantError(t, operation.name, operation.ask(s, t, targetIn(w.agent.ID, w.session.ID)), ErrInvalidToken)
 		}
 		_, err = s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{3}, time.Minute, nil)
 		wantError(t, "RotateAgentSecret", err, ErrAgentRevoked)

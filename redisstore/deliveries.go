@@ -24,7 +24,7 @@ const lookAgain = 2 * callTimeout
 // Deliveries returns the deliveries that are kept of a webhook, newest first: those that wait, the last 100 that succeeded and
 // the last 256 that were given up. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook.
 func (s *Store) Deliveries(ctx context.Context, key APIKey, webhook uuid.UUID) ([]Delivery, error) {
-	keys := append(s.webhookKeys(key.Organization)[:2], s.keys.deliveries(key.Organization, webhook))
+	keys := slices.Concat(s.webhookKeys(key.Organization)[:2], []string{s.keys.deliveries(key.Organization, webhook)})
 	r, err := s.runByKey(ctx, key, s.proven.flow(key), listDeliveries, keys, key.credential(), webhook)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, foun
 	if err := s.WakeWebhooks(ctx, key.Organization, lookAgain); err != nil {
 		return err
 	}
-	keys := append(s.webhookKeys(key.Organization)[:2], s.deliveryKeys(key.Organization, webhook)...)
+	keys := slices.Concat(s.webhookKeys(key.Organization)[:2], s.deliveryKeys(key.Organization, webhook))
 	if _, err := s.runByKey(ctx, key, s.proven.flow(key), sendDelivery, keys, key.credential(), webhook, d.ID.String(), found, text, mostWaiting); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ type activeFeed struct {
 	organization uuid.UUID
 	used         atomic.Int64 // when a call last began, in ns since 1970
 	entered      atomic.Int64 // since when Redis knows that this instance may change it, in ns since 1970; 0: it does not
-	told         atomic.Int64 // until when it knows that, in ms since 1970 by its own clock; 0: it does not
+	confirmed    atomic.Int64 // until when it knows that, in ms since 1970 by its own clock; 0: it does not
 	renewing     atomic.Bool
 	unsettled    atomic.Bool // calls may still run that this instance will not see the end of
 	leads        atomic.Bool // this instance leads it, for the metrics
@@ -24,10 +24,11 @@ type activeFeed struct {
 	turn sync.Mutex // of entering and leaving
 
 	mu       sync.Mutex
-	marked   map[uuid.UUID]struct{} // to tell Redis
+	marked   map[uuid.UUID]struct{} // to write to Redis
 	serving  bool                   // a goroutine serves it; it ends when there is nothing to do
 	leading  leading
-	unserved bool // it failed, or did not finish
+	unserved bool      // it failed, or did not finish
+	waits    time.Time // since when it is unfinished and nothing has come of serving it
 }
 
 // leading is what the leader of a feed knows. The zero value leads nothing.
@@ -68,7 +69,7 @@ func (d *feeds) of(organization uuid.UUID) *activeFeed {
 	return a
 }
 
-// enter returns when Redis knows that this instance may change the organization's agents, or cannot be told.
+// enter returns when Redis knows that this instance may change the organization's agents, or cannot be reached.
 func (d *feeds) enter(organization uuid.UUID) {
 	a, now := d.of(organization), d.now().UnixNano()
 	a.used.Store(now) // before it reads entered: see leave
@@ -78,33 +79,33 @@ func (d *feeds) enter(organization uuid.UUID) {
 		if a.renewing.CompareAndSwap(false, true) {
 			began := d.begin(func() {
 				defer a.renewing.Store(false)
-				d.tellEntered(d.ctx, a)
+				d.writeEntry(d.ctx, a)
 			})
 			if !began {
 				a.renewing.Store(false)
 			}
 		}
 	default:
-		d.tellEntered(d.ctx, a)
+		d.writeEntry(d.ctx, a)
 	}
 }
 
-// tellEntered tells Redis: first the organization's server, then the list of feeds that may have work. An instance that finds
-// the organization in no list can then be sure that no other one is about to change it.
-func (d *feeds) tellEntered(ctx context.Context, a *activeFeed) {
+// writeEntry writes the entry to Redis: first to the organization's server, then the list of feeds that may have work. An
+// instance that finds the organization in no list can then be sure that no other one is about to change it.
+func (d *feeds) writeEntry(ctx context.Context, a *activeFeed) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
 	began := d.now()
-	if time.Duration(began.UnixNano()-a.entered.Load()) < renewAfter { // another call has told it
+	if time.Duration(began.UnixNano()-a.entered.Load()) < renewAfter { // another call has written it
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, failedFor)
 	defer cancel()
 	f, o := flow{Owner: a.organization}, a.organization
 	r, err := d.client.Run(ctx, f, enterFeed, []string{d.keys.organization(o), d.keys.feedHead(o), d.keys.feedInstances(o)},
-		d.instance, enteredFor.Milliseconds(), a.toldUntil())
+		d.instance, enteredFor.Milliseconds(), a.confirmedUntil())
 	if err == nil {
-		a.told.Store(r.NumberOr0(0))
+		a.confirmed.Store(r.NumberOr0(0))
 		_, err = d.client.Run(ctx, f, noteFeed, []string{d.keys.feeds()}, a.organization)
 	}
 	if err != nil {
@@ -113,15 +114,15 @@ func (d *feeds) tellEntered(ctx context.Context, a *activeFeed) {
 	a.entered.Store(began.UnixNano())
 }
 
-// toldUntil returns until when Redis knows of this instance, as scripts take it.
-func (a *activeFeed) toldUntil() string {
-	if told := a.told.Load(); told != 0 {
-		return strconv.FormatInt(told, 10)
+// confirmedUntil returns until when Redis knows of this instance, as scripts take it.
+func (a *activeFeed) confirmedUntil() string {
+	if until := a.confirmed.Load(); until != 0 {
+		return strconv.FormatInt(until, 10)
 	}
 	return ""
 }
 
-// leave tells Redis that this instance changes the organization no more, unless a call has begun since.
+// leave removes the entry of this instance, which changes the organization no more, unless a call has begun since.
 func (d *feeds) leave(ctx context.Context, a *activeFeed) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -135,7 +136,7 @@ func (d *feeds) leave(ctx context.Context, a *activeFeed) error {
 	if err := d.client.Redis().ZRem(ctx, key, d.instance).Err(); err != nil {
 		return d.client.Classify(err, bestEffort)
 	}
-	a.told.Store(0)
+	a.confirmed.Store(0)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.mu.Lock()
@@ -151,6 +152,9 @@ func (d *feeds) mark(organization, agent uuid.UUID) {
 	a := d.of(organization)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if !a.isUnfinishedLocked() {
+		a.waits = d.now()
+	}
 	a.marked[agent] = struct{}{}
 	d.serveLocked(a)
 }

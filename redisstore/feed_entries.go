@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// trailEvent reads an entry of a trail. One that cannot be read is told as lost: it must not keep back those after it.
+// trailEvent reads an entry of a trail. One that cannot be read becomes events.lost: it must not block those after it.
 func trailEvent(entry redis.XMessage) Event {
 	fields := make([]any, 0, 2*len(entry.Values))
 	for name, value := range entry.Values {
@@ -21,7 +21,7 @@ func trailEvent(entry redis.XMessage) Event {
 	return e
 }
 
-// lostEvent stands for the event with the id, which cannot be told.
+// lostEvent stands for the event with the id, which cannot be delivered.
 func lostEvent(id string) Event {
 	return Event{ID: id, Type: EventsLost, Time: timeOfEvent(id), ByKey: true}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,6 +39,35 @@ func TestAnInstanceFindsThatAFailoverLostItsMarks(t *testing.T) {
 			}
 		}
 		wantFed(t, s, w.key, w.agent.ID)
+	})
+}
+
+// A look that goes on may have passed the agent whose mark was lost.
+func TestALookDuringWhichAMarkWasLostDoesNotCount(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		w.rested(t, s)
+		defer holdFeed(t, s, w.key.Organization)()
+		ctx, o, head := t.Context(), w.key.Organization, s.keys.feedHead(w.key.Organization)
+		d := newFeeds(s.config)
+		d.client = s.client
+		a := &activeFeed{organization: o, leading: leading{token: "1000000"}}
+		for _, lost := range []bool{false, true} {
+			d.writeEntry(ctx, a)
+			must(peek(t, s).HSet(ctx, head, "s", 1).Result())(t) // long ago
+			batch := must(d.take(ctx, a))(t)
+			if lost {
+				a.confirmed.Add(time.Hour.Milliseconds())
+			}
+			a.entered.Store(0)
+			d.writeEntry(ctx, a)
+			must(s.client.Run(ctx, flow{Owner: o}, finishLook, []string{head, s.keys.feedInstances(o)},
+				a.leading.token, batch.now, arrivalTime.Milliseconds()))(t)
+			if looked := must(peek(t, s).HExists(ctx, head, "s").Result())(t); !batch.look || looked == lost {
+				t.Errorf("a mark was lost: %t; the leader was to look: %t, and has looked: %t", lost, batch.look, looked)
+			}
+		}
 	})
 }
 
@@ -228,7 +258,7 @@ func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
 			}
 			must(peek(t, s).ZRem(ctx, s.keys.organizationAgents(o), members{}.of(agent)).Result())(t)
 		}
-		must(peek(t, s).HDel(ctx, s.keys.feedHead(o), "s").Result())(t) // the next leader looks at all agents
+		must(peek(t, s).HDel(ctx, s.keys.feedHead(o), "s", "l").Result())(t) // the next leader looks at all agents, whatever look goes on
 		must(s.SuspendAgent(ctx, w.key, w.agent.ID, "checking"))(t)
 		eventually(t, "their cursors are gone", func() bool {
 			left := must(peek(t, s).HKeys(ctx, s.keys.feedCursors(o)).Result())(t)
@@ -262,20 +292,46 @@ func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 	})
 }
 
-// A leader that panics gives its turn back.
-func TestAPanicCostsNoOtherFeedItsTurn(t *testing.T) {
+// A failover loses the end of a trail, and the next event gets an id of before it: the feed has it, and says what happened.
+func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
 	t.Parallel()
-	panicking := withFeeds
-	panicking.RenderEvent = func(OrganizationEvent) ([]byte, error) { panic("a fault of the program") }
-	onMiniredis(t, panicking, func(t *testing.T, s *Store) {
+	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		marked := func() bool {
-			return must(peek(t, s).ZCard(t.Context(), s.keys.feedTaken(w.key.Organization)).Result())(t) > 0
+		w.rested(t, s)
+		had := len(feedOf(t, s, w.key))
+		ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10) + "-0"
+		must(peek(t, s).HSet(t.Context(), s.keys.feedCursors(w.key.Organization), w.agent.ID.String(), ahead).Result())(t)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		var since []string
+		eventually(t, "the feed has what came since", func() bool {
+			since = nil
+			for _, e := range feedOf(t, s, w.key)[had:] {
+				since = append(since, e.Type)
+			}
+			return slices.Contains(since, "agent.resumed")
+		})
+		want := []string{EventsLost, "agent.created", "session.created", "agent.suspended", "agent.resumed"}
+		if !slices.Equal(since, want) {
+			t.Errorf("%q, want %q", since, want)
 		}
-		eventually(t, "the leader has panicked", func() bool { return marked() && !s.feeds.isServing(w.key.Organization) })
-		if n := len(s.feeds.turns); n != 0 {
-			t.Errorf("%d turns are gone", n)
-		}
+	})
+}
+
+// A feed whose server fails shows how long it has waited.
+func TestAFeedThatNobodyCanAppendToShows(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, withFeeds, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		w.rested(t, s)
+		head := s.keys.feedHead(w.key.Organization)
+		must(peek(t, s).Rename(t.Context(), head, "elsewhere").Result())(t)
+		must(peek(t, s).Set(t.Context(), head, "no hash", 0).Result())(t)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+		eventually(t, "it shows", func() bool { return s.feeds.longestWait() > 2*retryAfter })
+		must(peek(t, s).Rename(t.Context(), "elsewhere", head).Result())(t)
+		wantFed(t, s, w.key, w.agent.ID)
+		eventually(t, "it is over", func() bool { return s.feeds.longestWait() == 0 })
 	})
 }
 

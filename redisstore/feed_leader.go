@@ -3,13 +3,11 @@ package redisstore
 import (
 	"context"
 	"time"
-
-	"remit/redisclient"
 )
 
 // serve marks the feed's agents, and leads the feed as far as nobody else does, until there is nothing to do.
 func (d *feeds) serve(a *activeFeed) {
-	defer redisclient.RecoverTo(func(error) { d.rest(a, true) })
+	defer d.recovered(func() { d.rest(a, true) })
 	pause := flushPause
 	for d.sleep(pause) {
 		select {
@@ -21,8 +19,12 @@ func (d *feeds) serve(a *activeFeed) {
 		if d.rest(a, false) {
 			return
 		}
-		pause = flushPause
-		if err != nil {
+		switch err {
+		case nil:
+			pause = flushPause
+		case errFeedPanicked:
+			pause = panickedFor
+		default:
 			pause = retryAfter
 		}
 	}
@@ -45,8 +47,13 @@ func (d *feeds) serveInTurn(a *activeFeed) error {
 	return d.serveOnce(d.ctx, a)
 }
 
-func (d *feeds) serveOnce(ctx context.Context, a *activeFeed) error {
-	err := d.flush(ctx, a)
+func (d *feeds) serveOnce(ctx context.Context, a *activeFeed) (err error) {
+	defer d.recovered(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.unserved, err = true, errFeedPanicked
+	})
+	err = d.flush(ctx, a)
 	a.leads.Store(a.leading.token != "")
 	defer func() { a.leads.Store(a.leading.token != "") }()
 	done := true
@@ -55,6 +62,9 @@ func (d *feeds) serveOnce(ctx context.Context, a *activeFeed) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil {
+		a.waits = d.now()
+	}
 	a.unserved = err != nil && err != errFeedLost || !done
 	return err
 }
@@ -62,18 +72,24 @@ func (d *feeds) serveOnce(ctx context.Context, a *activeFeed) error {
 // flush tells Redis which agents to mark, and leads the feed if nobody else does.
 func (d *feeds) flush(ctx context.Context, a *activeFeed) error {
 	if time.Duration(d.now().UnixNano()-a.entered.Load()) >= renewAfter {
-		d.tellEntered(ctx, a) // so that what is marked here is found, should this instance end
+		d.writeEntry(ctx, a) // so that what is marked here is found, should this instance end
 	}
 	agents, lines := a.takeMarks()
+	told := false
+	defer func() {
+		if !told {
+			a.giveBack(agents)
+		}
+	}()
 	o := a.organization
 	r, err := d.client.Run(ctx, flow{Owner: o}, markAgents,
 		[]string{d.keys.organization(o), d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o), d.keys.feedInstances(o)},
-		lines, d.instance, enteredFor.Milliseconds(), leaseTime.Milliseconds(), a.leading.token, a.toldUntil())
+		lines, d.instance, enteredFor.Milliseconds(), leaseTime.Milliseconds(), a.leading.token, a.confirmedUntil())
 	if err != nil {
-		a.giveBack(agents)
 		return err
 	}
-	a.told.Store(r.NumberOr0(4))
+	told = true
+	a.confirmed.Store(r.NumberOr0(4))
 	a.leading, err = leadingAt(r)
 	return err
 }

@@ -1,14 +1,21 @@
 package redisstore
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // feedMetrics are those of the feeds that this instance has led.
 type feedMetrics struct {
-	events, lost prometheus.Counter
-	delay        prometheus.Histogram
+	events, lost, panics prometheus.Counter
+	delay                prometheus.Histogram
 }
 
 var feedsLed = prometheus.NewDesc("remit_feeds_led", "Feeds of organizations that this instance leads now.", nil, nil)
+
+var feedsWait = prometheus.NewDesc("remit_feed_oldest_wait_seconds",
+	"How long the feed has waited that this instance has tried to serve for longest, 0 for none.", nil, nil)
 
 func newFeedMetrics() *feedMetrics {
 	return &feedMetrics{
@@ -17,6 +24,9 @@ func newFeedMetrics() *feedMetrics {
 		}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "remit_feed_events_lost_total", Help: "Events of type events.lost among them: audit trails had lost events before feeds had them.",
+		}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "remit_feed_panics_total", Help: "Panics recovered in the loops of feeds, which went on.",
 		}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "remit_feed_delay_seconds", Help: "From a change until its event was in the feed, by the clocks of Redis.",
@@ -37,13 +47,16 @@ func (m *feedMetrics) appended(p *appending, now int64) {
 func (d *feeds) describe(to chan<- *prometheus.Desc) {
 	d.metrics.events.Describe(to)
 	d.metrics.lost.Describe(to)
+	d.metrics.panics.Describe(to)
 	d.metrics.delay.Describe(to)
 	to <- feedsLed
+	to <- feedsWait
 }
 
 func (d *feeds) collect(to chan<- prometheus.Metric) {
 	d.metrics.events.Collect(to)
 	d.metrics.lost.Collect(to)
+	d.metrics.panics.Collect(to)
 	d.metrics.delay.Collect(to)
 	led := 0
 	for _, a := range d.all() {
@@ -52,4 +65,18 @@ func (d *feeds) collect(to chan<- prometheus.Metric) {
 		}
 	}
 	to <- prometheus.MustNewConstMetric(feedsLed, prometheus.GaugeValue, float64(led))
+	to <- prometheus.MustNewConstMetric(feedsWait, prometheus.GaugeValue, d.longestWait().Seconds())
+}
+
+// longestWait returns for how long nothing has come of serving the feed that has waited longest.
+func (d *feeds) longestWait() (longest time.Duration) {
+	now := d.now()
+	for _, a := range d.all() {
+		a.mu.Lock()
+		if a.isUnfinishedLocked() {
+			longest = max(longest, now.Sub(a.waits))
+		}
+		a.mu.Unlock()
+	}
+	return longest
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/redisclient"
 )
 
 const (
@@ -24,13 +23,19 @@ func (d *feeds) patrol() {
 	for from := int64(0); d.sleep(patrolPause/2 + rand.N(patrolPause)); { //nolint:gosec // any number will do
 		from = d.patrolFrom(from)
 		for _, a := range d.all() {
-			switch {
-			case d.isIdle(a):
-				_ = d.leave(d.ctx, a) // a later patrol repeats it
-			case time.Duration(d.now().UnixNano()-a.entered.Load()) >= renewAfter:
-				d.tellEntered(d.ctx, a)
-			}
+			d.keepEntered(a)
 		}
+	}
+}
+
+// keepEntered leaves a feed that this instance has not changed for a while, and tells Redis of the others.
+func (d *feeds) keepEntered(a *activeFeed) {
+	defer d.recovered(func() {})
+	switch {
+	case d.isIdle(a):
+		_ = d.leave(d.ctx, a) // a later patrol repeats it
+	case time.Duration(d.now().UnixNano()-a.entered.Load()) >= renewAfter:
+		d.writeEntry(d.ctx, a)
 	}
 }
 
@@ -43,7 +48,7 @@ func (d *feeds) isIdle(a *activeFeed) bool {
 
 // patrolFrom looks at the feeds from this rank on, and returns where the next patrol begins.
 func (d *feeds) patrolFrom(from int64) int64 {
-	defer redisclient.RecoverTo(func(error) {})
+	defer d.recovered(func() {})
 	ctx, cancel := context.WithTimeout(d.ctx, callTimeout)
 	defer cancel()
 	found, err := d.client.Redis().ZRangeWithScores(ctx, d.keys.feeds(), from, from+patrolled-1).Result()
@@ -57,7 +62,7 @@ func (d *feeds) patrolFrom(from int64) int64 {
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			defer redisclient.RecoverTo(func(error) {})
+			defer d.recovered(func() {})
 			d.leadIfNobodyDoes(ctx, entry)
 		})
 	}
@@ -112,7 +117,7 @@ func (d *feeds) serveAs(organization uuid.UUID, l leading) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.serving {
-		a.leading, a.unserved = l, true
+		a.leading, a.unserved, a.waits = l, true, d.now()
 		d.serveLocked(a)
 	}
 }

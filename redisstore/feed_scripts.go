@@ -51,8 +51,8 @@ func nearLimit(r *reply, i int) bool {
 	return r.Number(i+usageActions)*5 >= r.Number(i+usageMaxActions)*4 || value*5 >= most*4 && (value > 0 || most > 0)
 }
 
-// toldOfBudget is mayRecord for an operation on an organization's budget, which says at i whether its trail tells of a threshold.
-func toldOfBudget(i int) func(*reply, error) bool {
+// wroteThreshold is mayRecord for an operation on an organization's budget, which returns at i whether it wrote a threshold's event.
+func wroteThreshold(i int) func(*reply, error) bool {
 	return func(r *reply, err error) bool { return err == nil && r.Has(i) && r.Optional(i) != "" }
 }
 

@@ -165,7 +165,7 @@ func TestAnotherInstanceFindsTheEventsOfOneThatHasGone(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		wantFed(t, s, w.key, w.agent.ID)
+		w.rested(t, s)                                                                       // no look that began before the change is under way
 		must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // unmarked
 		o := w.key.Organization
 		past := float64(time.Now().Add(-time.Second).UnixMilli())
@@ -192,9 +192,13 @@ func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
 		must(before.SuspendAgent(t.Context(), w.key, second, "checking"))(t)
 		// Another leader has marked both, has taken one, and ended.
 		o := w.key.Organization
-		dead := &activeFeed{organization: o, marked: map[uuid.UUID]struct{}{w.agent.ID: {}, second: {}}}
+		dead := &activeFeed{organization: o}
 		d := newFeeds(s.config)
 		d.client = s.client
+		eventually(t, "it leads, after the one that appended the first events", func() bool {
+			return d.flush(t.Context(), dead) == nil && dead.leading.token != ""
+		})
+		dead.marked = map[uuid.UUID]struct{}{w.agent.ID: {}, second: {}}
 		if err := d.flush(t.Context(), dead); err != nil || dead.leading.token == "" {
 			t.Fatalf("%+v, %v", dead.leading, err)
 		}

@@ -112,9 +112,25 @@ func (d *feeds) readTrails(ctx context.Context, organization uuid.UUID, trails [
 		}
 		if t.failed == nil && (owner == string(organization[:]) || t.agent == organization) {
 			t.take(page)
-			t.length = lengths[i].Val() // 0 if it cannot be read: then the trail is trimmed another time
+			if t.length, err = lengths[i].Result(); err == nil && t.cursor != "" && len(page) == 0 && t.length > 0 {
+				err = d.readAgain(ctx, t)
+			}
+			if err != nil {
+				t.failed = d.client.Classify(err, reads)
+			}
 		}
 	}
+}
+
+// readAgain reads a trail that ends before its cursor, from its beginning: a failover has lost what came after, and the clock went back
+// behind it. The feed gets again what it had of the trail, because nothing tells that from what is new.
+func (d *feeds) readAgain(ctx context.Context, t *taken) error {
+	page, err := d.client.Redis().XRangeN(ctx, d.keys.events(t.agent), "-", "+", trailPage+1).Result()
+	if t.more = len(page) > trailPage; t.more {
+		page = page[:trailPage]
+	}
+	t.entries, t.lost = page, len(page) > 0
+	return err
 }
 
 // take takes a page of the trail that begins at the cursor.
@@ -186,10 +202,10 @@ func (p *appending) addEvent(agent uuid.UUID, e Event) error {
 	rendered := OrganizationEvent{
 		Organization: p.feed.organization, Agent: agent, Event: e, Sequence: l.last + int64(p.count) + 1, Previous: previous,
 	}
-	text, err := p.feeds.config.RenderEvent(rendered)
+	text, err := p.feeds.render(rendered)
 	if err != nil && e.PreState != "" { // it is what a client sent
 		rendered.Event.PreState = ""
-		text, err = p.feeds.config.RenderEvent(rendered)
+		text, err = p.feeds.render(rendered)
 	}
 	if err != nil {
 		return err

@@ -24,9 +24,9 @@ type feeds struct {
 	mu     sync.RWMutex
 	active map[uuid.UUID]*activeFeed
 
-	owners *lru.Cache[uuid.UUID, uuid.UUID] // agents' organizations
-	doubts chan struct{}                    // a place for each call in doubt
-	turns  chan struct{}                    // a place for each feed that is being served
+	owners  *lru.Cache[uuid.UUID, uuid.UUID] // agents' organizations
+	unknown *unknownCalls
+	turns   chan struct{} // a place for each feed that is being served
 
 	ctx   context.Context // ends when the store is closed
 	work  sync.Mutex      // begin adds to ended, or finish waits for it
@@ -56,19 +56,15 @@ const (
 	patrolPause = time.Second
 
 	maxFeedOwners = 1 << 16
-	maxDoubts     = 1 << 12
 	feedTurns     = 32
 )
-
-// doubtPauses are when an agent is marked again after a call whose outcome is unknown: it may run later.
-var doubtPauses = []time.Duration{0, time.Second, 10 * time.Second, arrivalTime}
 
 func newFeeds(cfg Config) *feeds {
 	owners, _ := lru.New[uuid.UUID, uuid.UUID](maxFeedOwners)
 	started := time.Now()
 	d := &feeds{
 		keys: keyspace{cfg.Prefix}, config: cfg, instance: uuid.NewString(), metrics: newFeedMetrics(),
-		active: map[uuid.UUID]*activeFeed{}, owners: owners, doubts: make(chan struct{}, maxDoubts), turns: make(chan struct{}, feedTurns),
+		active: map[uuid.UUID]*activeFeed{}, owners: owners, unknown: newUnknownCalls(), turns: make(chan struct{}, feedTurns),
 		now: func() time.Time { return started.Add(time.Since(started)) }, // which never goes back
 	}
 	d.ctx, d.stop = context.WithCancel(context.Background())
@@ -78,6 +74,7 @@ func newFeeds(cfg Config) *feeds {
 func (d *feeds) start(client *redisclient.Client) {
 	d.client = client
 	d.begin(d.patrol)
+	d.begin(d.markUnknownCalls)
 }
 
 // begin runs work of its own, and says whether it does: not when the store is being closed.
@@ -87,7 +84,10 @@ func (d *feeds) begin(work func()) bool {
 	if d.ctx.Err() != nil {
 		return false
 	}
-	d.ended.Go(work)
+	d.ended.Go(func() {
+		defer d.recovered(func() {})
+		work()
+	})
 	return true
 }
 
@@ -104,10 +104,12 @@ func (d *feeds) finish() {
 		if ctx.Err() != nil {
 			return
 		}
-		switch err := d.finishOne(ctx, a); {
+		err := d.finishOne(ctx, a)
+		quiet := d.client.UnderWay() == 0 // first: the calls that end after this are unsettled, if they may run
+		switch {
 		case a.unsettled.Load():
-			d.tellEntered(ctx, a)
-		case err == nil && d.client.UnderWay() == 0:
+			d.writeEntry(ctx, a)
+		case err == nil && quiet:
 			_ = d.leave(ctx, a)
 		}
 	}
@@ -132,72 +134,6 @@ func (d *feeds) before(_ context.Context, f flow, keys []string) {
 	if organization != uuid.Nil {
 		d.enter(organization)
 	}
-}
-
-// after marks the agent that a call may have changed. See redisclient.Watch.
-func (d *feeds) after(f flow, keys []string, doubtful bool) {
-	agent := d.agentIn(keys)
-	if agent == uuid.Nil {
-		return
-	}
-	organization := uuid.UUID(f.Owner)
-	if organization == uuid.Nil {
-		organization, _ = d.owners.Get(agent)
-	}
-	if organization == uuid.Nil {
-		named := slices.Clone(keys)
-		d.begin(func() { d.markUnknown(agent, named, doubtful) })
-		return
-	}
-	d.mark(organization, agent)
-	if doubtful {
-		d.markAgain(organization, agent)
-	}
-}
-
-// markUnknown marks an agent whose organization this instance has yet to learn, for which it asks until Redis answers. Beyond
-// maxDoubts it asks once.
-func (d *feeds) markUnknown(agent uuid.UUID, keys []string, doubtful bool) {
-	patience := arrivalTime
-	select {
-	case d.doubts <- struct{}{}:
-		defer func() { <-d.doubts }()
-	default:
-		patience = 0
-	}
-	for began := d.now(); ; {
-		organization, err := d.ownerOf(agent, keys)
-		if organization != uuid.Nil {
-			d.mark(organization, agent)
-			if doubtful {
-				d.markAgain(organization, agent)
-			}
-		}
-		if err == nil || d.now().Sub(began) >= patience || !d.sleep(retryAfter) {
-			return
-		}
-	}
-}
-
-// markAgain marks an agent several times, because a call may still run. Beyond maxDoubts, it is left to the next look at all
-// agents.
-func (d *feeds) markAgain(organization, agent uuid.UUID) {
-	select {
-	case d.doubts <- struct{}{}:
-	default:
-		return
-	}
-	d.begin(func() {
-		defer func() { <-d.doubts }()
-		began := d.now()
-		for _, pause := range doubtPauses {
-			if !d.sleep(pause - d.now().Sub(began)) {
-				d.of(organization).unsettled.Store(true)
-				return
-			}
-			d.mark(organization, agent)
-		}
-	})
 }
 
 // agentIn returns the agent whose trail is among the keys, uuid.Nil for none.

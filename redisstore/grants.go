@@ -13,7 +13,7 @@ import (
 
 var (
 	raisePart        = newScript("raise_part", writes)
-	raiseReservation = newScript("raise_reservation", writes).Watched(toldOfBudget(1))
+	raiseReservation = newScript("raise_reservation", writes).Watched(wroteThreshold(1))
 )
 
 // maxGrants is how often a top-up asks for its grant again, because others changed the same limits meanwhile.

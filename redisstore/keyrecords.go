@@ -61,9 +61,21 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 		}
 	}
 	slices.SortFunc(records, func(a, b KeyRecord) int {
-		return cmp.Or(b.SignsFrom.Compare(a.SignsFrom), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(b.SignsFrom.Compare(a.SignsFrom), lastFirst(a, b), cmp.Compare(a.ID, b.ID))
 	})
 	return records, clock.Val(), nil
+}
+
+// lastFirst puts the key without a successor first: of two keys from the same millisecond on, it signs.
+func lastFirst(a, b KeyRecord) int {
+	switch {
+	case a.Ends.IsZero() == b.Ends.IsZero():
+		return 0
+	case a.Ends.IsZero():
+		return -1
+	default:
+		return 1
+	}
 }
 
 // KeepFirstKey stores a key unless one of its kind is stored already. It is safe to repeat. Errors: ErrUnavailable,

@@ -137,6 +137,28 @@ func TestRetiringAKey(t *testing.T) {
 	})
 }
 
+// A rotation that publishes for no time may happen in the millisecond in which the first key was made.
+func TestOfTwoKeysFromTheSameMillisecondOnTheLastOneSigns(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		began := time.Now().Add(-time.Minute).UnixMilli()
+		ends := time.Now().Add(time.Hour).UnixMilli()
+		for _, ids := range [][2]string{{"a", "b"}, {"d", "c"}, {"e", "f"}, {"h", "g"}} {
+			first, last := ids[0], ids[1]
+			key := s.keys.keyRecords(SigningKeys)
+			must(peek(t, s).Del(t.Context(), key).Result())(t)
+			must(peek(t, s).HSet(t.Context(), key, first, fmt.Sprintf("%d %d %d first", began, began, ends),
+				last, fmt.Sprintf("%d %d 0 last", began, began)).Result())(t)
+			records, _, err := s.Keys(t.Context(), SigningKeys)
+			if err != nil || len(records) != 2 || records[0].ID != last {
+				t.Errorf("%v are read, %v; %s is to sign", records, err, last)
+			}
+			wantError(t, "retiring "+last, s.RetireKey(t.Context(), SigningKeys, last), ErrKeyInUse)
+			wantError(t, "retiring "+first, s.RetireKey(t.Context(), SigningKeys, first), nil)
+		}
+	})
+}
+
 func TestInstancesShareTheFirstIssuer(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -138,7 +138,7 @@ func (w *fixture) wantToldOnce(t rapid.TB, m *model) {
 	last := map[uuid.UUID]told{}
 	for _, e := range w.trail(t) {
 		is := last[e.Session]
-		switch at := int64(e.Threshold); {
+		switch at := e.Threshold; {
 		case e.Type == "session.limits_changed":
 			delete(last, e.Session)
 			continue

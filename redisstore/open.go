@@ -40,7 +40,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		client: client, keys: keyspace{cfg.Prefix}, config: cfg, eventsKept: strconv.Itoa(eventsKept), proven: newProvenKeys(), owners: newOwners(),
-		usage: newUsage(cfg), refusals: newCreationRefusals(), expiredLeases: newExpiredLeases(), expiredHolds: newExpiredHolds(), closed: make(chan struct{}),
+		usage: newUsage(cfg), reports: newReports(), refusals: newCreationRefusals(), expiredLeases: newExpiredLeases(), expiredHolds: newExpiredHolds(), closed: make(chan struct{}),
 	}
 	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)
 	if own != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	setBudget    = newScript("set_budget", writes).Watched(toldOfBudget(6))
+	setBudget    = newScript("set_budget", writes).Watched(wroteThreshold(6))
 	getBudget    = newScript("get_budget", reads)
 	deleteBudget = newScript("delete_budget", writes)
 )

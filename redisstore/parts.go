@@ -19,7 +19,7 @@ import (
 var (
 	closeBooks      = newScript("close_books", writes)
 	takePart        = newScript("take_part", writes)
-	takeReservation = newScript("take_reservation", writes).Watched(toldOfBudget(0))
+	takeReservation = newScript("take_reservation", writes).Watched(wroteThreshold(0))
 	releaseRecord   = newScript("release_record", writes)
 	dropPart        = newScript("drop_part", bestEffort)
 	dropReservation = newScript("drop_reservation", bestEffort)

@@ -17,7 +17,7 @@ import (
 // session's status.
 
 var (
-	indexSession  = newScript("index_session", writes).Watched(toldOfBudget(1))
+	indexSession  = newScript("index_session", writes).Watched(wroteThreshold(1))
 	closeSessions = newScript("close_sessions", bestEffort)
 	listSessions  = newScript("list_sessions", reads)
 	listActive    = newScript("list_active_sessions", reads)

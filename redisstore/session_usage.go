@@ -100,14 +100,14 @@ func storedType(actionType string) string { return inOneLine.Replace(actionType)
 // inOneLine does what include/one_line.lua does.
 var inOneLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 
-// kind returns what charge_session.lua takes: the field of the action type, and behind a line break the scope.
+// kind returns what charge_session.lua takes: the field of the action type, and before it the scope.
 func (c Charge) kind() string {
 	var kind string
 	if c.ActionType != "" {
 		kind = "p:" + storedType(c.ActionType)
 	}
 	if c.Scope != "" {
-		kind += "\n" + c.Scope
+		kind = "s" + c.Scope + "\n" + kind
 	}
 	return kind
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	claimSession  = newScript("claim_and_index_session", writes).Watched(toldOfBudget(3))
+	claimSession  = newScript("claim_and_index_session", writes).Watched(wroteThreshold(3))
 	createSession = newMergedKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
 	getSession    = newMergedScript("get_session", reads).Watched(readMayRecord) // a read, although it may also write an audit event

@@ -282,7 +282,7 @@ func TestARevokedTokenIsRefusedForOtherSessionsToo(t *testing.T) {
 			}
 			for _, session := range []uuid.UUID{w.session.ID, NewRootID()} {
 				for _, operation := range askedByEither(byToken(revoked)) {
-					err := operation.ask(s, t, revoked.Agent, session)
+					err := operation.ask(s, t, targetIn(revoked.Agent, session))
 					wantError(t, operation.name+" from "+name, err, ErrInvalidToken)
 				}
 			}

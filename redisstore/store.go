@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,8 @@ type Config struct {
 	FollowsSuspensions bool
 	// Tracer makes a span of each round trip to Redis in a traced request. Nil makes none.
 	Tracer trace.Tracer
+	// Log is told of panics in the loops of feeds. Nil: nobody is.
+	Log *slog.Logger
 	// RenderEvent returns an organization's event in JSON, in one line. Nil: the store keeps no feeds of organizations.
 	RenderEvent func(OrganizationEvent) ([]byte, error)
 }
@@ -74,6 +77,7 @@ type Store struct {
 	subscriptions subscriptions
 	feeds         *feeds // nil for none
 	usage         *usage
+	reports       *reports
 	refusals      *creationRefusals
 	expiredLeases prometheus.Counter
 	expiredHolds  prometheus.Counter

@@ -339,7 +339,7 @@ func (w tenant) wantRevoked(t *testing.T, s *Store, grant Grant, latest uint32) 
 		wantError(t, "refresh", err, ErrInvalidRefreshToken)
 	}
 	for _, operation := range askedByEither(byToken(grant)) {
-		err := operation.ask(s, t, w.agent.ID, w.session.ID)
+		err := operation.ask(s, t, targetIn(w.agent.ID, w.session.ID))
 		wantError(t, operation.name+" with its access token", err, ErrInvalidToken)
 	}
 	if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
@@ -352,10 +352,11 @@ func (w tenant) wantLive(t *testing.T, s *Store, grant Grant, generation uint32)
 	t.Helper()
 	session := w.newSession(t, s, time.Hour)
 	for _, operation := range askedByEither(byToken(grant)) {
-		wantError(t, operation.name, operation.ask(s, t, w.agent.ID, session.ID), map[string]error{
+		wantError(t, operation.name, operation.ask(s, t, targetIn(w.agent.ID, session.ID)), map[string]error{
 			"Charge": &NotActiveError{Completed}, "ChargeBatch": &NotActiveError{Completed}, // for EndSession comes before them
 			"CreateChildSession": &NotActiveError{Completed}, "GrantLease": &NotActiveError{Completed}, "SettleLease": ErrUnknownLease,
-			"Lease": ErrUnknownLease, "SessionRequest": ErrUnknownRequest,
+			"Lease": ErrUnknownLease, "SessionRequest": ErrUnknownRequest, "Authorize": &NotActiveError{Completed},
+			"Transaction": ErrUnknownTransaction, "Rollback": ErrUnknownTransaction,
 		}[operation.name])
 	}
 	w.refresh(t, s, grant.Family, generation, generation+1)

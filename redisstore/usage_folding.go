@@ -8,18 +8,13 @@ import (
 	"github.com/google/uuid"
 )
 
-var (
-	foldUsage       = newScript("fold_usage", bestEffort)
-	rememberDeleted = newScript("remember_deleted", writes)
-)
+var rememberDeleted = newScript("remember_deleted", writes)
 
 const (
 	// foldEvery is how often the service folds the usage of all sessions, unless sessions are kept for less than four times as long.
 	foldEvery = time.Hour
 	// mostDeletedAgents is how many deleted agents of an organization the reports contain: the last ones.
 	mostDeletedAgents = 100_000
-	// membersAtOnce is how many members of an index one command reads.
-	membersAtOnce = 1000
 )
 
 // FoldPause is how long the service waits between two calls of FoldUsage: a session is folded several times after its last change
@@ -55,45 +50,30 @@ func (s *Store) foldOrganization(ctx context.Context, organization uuid.UUID) er
 	if err != nil {
 		return err
 	}
-	for _, agent := range agents {
-		sessions, err := s.sessionsKept(ctx, f, agent)
-		if err != nil {
-			return err
-		}
-		if err := s.foldSessions(ctx, f, organization, sessions); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.foldAgents(ctx, f, organization, agents)
 }
 
-// sessionsKept returns the sessions in an agent's index: those that are kept, and some that are gone.
-func (s *Store) sessionsKept(ctx context.Context, f flow, agent uuid.UUID) ([]place, error) {
-	ids, err := s.membersOf(ctx, f, s.keys.agentSessions(agent), ofCell(agent))
-	found := make([]place, len(ids))
-	for i, id := range ids {
-		found[i] = place{id, agent}
+// foldAgents folds the usage of the sessions of agents.
+func (s *Store) foldAgents(ctx context.Context, f flow, organization uuid.UUID, agents []uuid.UUID) error {
+	folding := &folding{Store: s, flow: f, organization: organization}
+	err := someOf(ctx, len(agents), func(ctx context.Context, i int) error {
+		return s.eachKept(ctx, f, agents[i], folding.add)
+	})
+	if err != nil {
+		return err
 	}
-	return found, err
+	return folding.fold(ctx, 1)
 }
 
-// membersOf returns the ids in an index.
-func (s *Store) membersOf(ctx context.Context, f flow, index string, m members) ([]uuid.UUID, error) {
-	var found []uuid.UUID
-	for from := 0; ; from += membersAtOnce {
-		answer, err := s.client.Call(ctx, f, reads, "zrange", index, strconv.Itoa(from), strconv.Itoa(from+membersAtOnce-1))
-		if err != nil {
-			return nil, err
+// eachKept calls visit with the sessions in an agent's index, some at a time: those that are kept, and some that are gone.
+func (s *Store) eachKept(ctx context.Context, f flow, agent uuid.UUID, visit func(context.Context, []place) error) error {
+	return s.eachMember(ctx, f, s.keys.agentSessions(agent), ofCell(agent), func(ids []uuid.UUID) error {
+		sessions := make([]place, len(ids))
+		for i, id := range ids {
+			sessions[i] = place{id, agent}
 		}
-		entries, err := textsOf(answer)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, m.known(entries)...)
-		if len(entries) < membersAtOnce {
-			return found, nil
-		}
-	}
+		return visit(ctx, sessions)
+	})
 }
 
 // rememberDeleted enters an agent that is to be deleted among those whose usage is kept, and forgets some that are no longer.
@@ -101,36 +81,4 @@ func (s *Store) rememberDeleted(ctx context.Context, f flow, organization, agent
 	kept := s.config.UsageKept + 24*time.Hour
 	_, err := s.client.Run(ctx, f, rememberDeleted, []string{s.keys.deletedAgents(organization)}, agent, kept.Milliseconds(), mostDeletedAgents)
 	return nothingVisible(err)
-}
-
-// foldSessions folds the usage of sessions into their agents' days. Leases whose time is up are spent first.
-func (s *Store) foldSessions(ctx context.Context, f flow, organization uuid.UUID, sessions []place) error {
-	return eachOf(ctx, len(sessions), func(ctx context.Context, i int) error {
-		p := sessions[i]
-		act := ownActor(organization, p.agent)
-		act.flow = f
-		keys := []string{s.keys.session(p.agent, p.session), s.keys.usageDays(p.agent), s.keys.agent(p.agent)}
-		_, err := s.releasingDueHolds(ctx, act, p.session, func() (*reply, error) {
-			return s.client.Run(ctx, f, foldUsage, keys, p.agent, s.daysKept())
-		})
-		return nothingVisible(err)
-	})
-}
-
-// daysKept is how many days before this one an agent's usage is kept.
-func (s *Store) daysKept() int { return int(s.config.UsageKept / (24 * time.Hour)) }
-
-// textsOf reads an answer that is an array of texts.
-func textsOf(answer any) ([]string, error) {
-	values, ok := answer.([]any)
-	if !ok {
-		return nil, errReply
-	}
-	texts := make([]string, len(values))
-	for i, value := range values {
-		if texts[i], ok = value.(string); !ok {
-			return nil, errReply
-		}
-	}
-	return texts, nil
 }

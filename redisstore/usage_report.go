@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -47,91 +48,63 @@ type UsageLine struct {
 	Value       money.MicroUSD
 }
 
-// UsageReport returns what the organization used on these days. It counts what was used before the call. Errors: ErrInvalidAPIKey,
-// ErrUnknownAgent, ErrTooManyUsageLines.
+// UsageReport returns what the organization used on these days. It counts what was used before the call. An instance makes one report of an
+// organization at a time; others wait. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrTooManyUsageLines, ErrManyReports, ErrReportTooLong.
 func (s *Store) UsageReport(ctx context.Context, key APIKey, q UsageQuery) ([]UsageLine, error) {
-	f := s.proven.flow(key)
-	if _, err := s.authenticate(ctx, f, key); err != nil {
+	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil {
 		return nil, err
 	}
-	agents, err := s.agentsWithUsage(ctx, f, key.Organization, q.Agent)
-	if err != nil {
-		return nil, err
-	}
-	release, err := s.client.Turn(ctx, f)
+	within, cancel := context.WithTimeout(ctx, s.reports.longest)
+	defer cancel()
+	release, err := s.reports.enter(within, key.Organization)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	report := usageReport{Store: s, flow: f, organization: key.Organization, query: q, lines: map[UsageLine]usedAmounts{}}
-	if err := report.read(ctx, agents); err != nil {
+	lines, err := s.usageReport(within, flow{Owner: key.Organization}, key.Organization, q)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return nil, ErrReportTooLong
+	}
+	return lines, err
+}
+
+func (s *Store) usageReport(ctx context.Context, f flow, organization uuid.UUID, q UsageQuery) ([]UsageLine, error) {
+	agents, err := s.agentsWithUsage(ctx, f, organization, q.Agent)
+	if err != nil {
 		return nil, err
 	}
-	lines := report.sorted()
+	// The days of the agents then contain all that was used before.
+	if err := s.foldAgents(ctx, f, organization, agents); err != nil {
+		return nil, err
+	}
+	report := usageReport{Store: s, flow: f, query: q, lines: usageLines{}}
+	if err := someOf(ctx, len(agents), func(ctx context.Context, i int) error { return report.readAgent(ctx, agents[i]) }); err != nil {
+		return nil, err
+	}
+	lines := report.lines.sorted()
 	if len(lines) > MaxUsageLines {
 		return nil, ErrTooManyUsageLines
 	}
 	return lines, nil
 }
 
-// agentsWithUsage returns the agents of an organization, the deleted ones with them as long as their usage is kept; or the one asked for.
-func (s *Store) agentsWithUsage(ctx context.Context, f flow, organization, only uuid.UUID) ([]uuid.UUID, error) {
-	seen := map[uuid.UUID]bool{}
-	for _, index := range []string{s.keys.organizationAgents(organization), s.keys.deletedAgents(organization)} {
-		ids, err := s.membersOf(ctx, f, index, members{})
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range ids {
-			seen[id] = true
-		}
-	}
-	if only != uuid.Nil && !seen[only] {
-		return nil, ErrUnknownAgent
-	}
-	agents := make([]uuid.UUID, 0, len(seen))
-	for id := range seen {
-		if only == uuid.Nil || id == only {
-			agents = append(agents, id)
-		}
-	}
-	return agents, nil
-}
-
-// usageReport is a report that is being made. Its lines are by groups; the counts of a key are zero.
+// usageReport is a report that is being made.
 type usageReport struct {
 	*Store
-	flow         flow
-	organization uuid.UUID
-	query        UsageQuery
+	flow  flow
+	query UsageQuery
 
 	mu    sync.Mutex
-	lines map[UsageLine]usedAmounts
-}
-
-// read folds the sessions first, so that the days of the agents contain all that was used before.
-func (r *usageReport) read(ctx context.Context, agents []uuid.UUID) error {
-	sessions := make([][]place, len(agents))
-	err := eachOf(ctx, len(agents), func(ctx context.Context, i int) (err error) {
-		sessions[i], err = r.sessionsKept(ctx, r.flow, agents[i])
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.foldSessions(ctx, r.flow, r.organization, slices.Concat(sessions...)); err != nil {
-		return err
-	}
-	return eachOf(ctx, len(agents), func(ctx context.Context, i int) error { return r.readAgent(ctx, agents[i], sessions[i]) })
+	lines usageLines
 }
 
 // readAgent adds an agent's days. By session it adds those of each that is kept, and what is left for all the others.
-func (r *usageReport) readAgent(ctx context.Context, agent uuid.UUID, sessions []place) error {
+func (r *usageReport) readAgent(ctx context.Context, agent uuid.UUID) error {
 	days, err := r.record(ctx, r.keys.usageDays(agent), true)
-	var own map[uuid.UUID]usageRecord
+	own := usageLines{}
 	for attempt := 0; err == nil && attempt < readAttempts && slices.Contains(r.query.Groups, BySession); attempt++ {
 		before := days
-		if own, err = r.ofSessions(ctx, sessions, before.first); err != nil {
+		if own, err = r.ofSessions(ctx, agent, before.first); err != nil {
 			break
 		}
 		// What is folded meanwhile may be in the one and not in the other.
@@ -142,69 +115,72 @@ func (r *usageReport) readAgent(ctx context.Context, agent uuid.UUID, sessions [
 	if err != nil {
 		return err
 	}
-	for session, used := range own {
-		if err := cmp.Or(r.add(used, agent, session, 1), r.add(used, agent, uuid.Nil, -1)); err != nil {
-			return err
-		}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for line, used := range own {
+		r.lines.count(line, used)
+		line.Session = uuid.Nil
+		r.lines.count(line, usedAmounts{}.minus(used))
 	}
-	return r.add(days, agent, uuid.Nil, 1)
+	return r.lines.add(r.query, days, agent, uuid.Nil)
 }
 
 // readAttempts is how often a report reads an agent's sessions while they are being folded.
 const readAttempts = 5
 
-// ofSessions reads the days of sessions that the query selects and the agent still has.
-func (r *usageReport) ofSessions(ctx context.Context, sessions []place, first int) (map[uuid.UUID]usageRecord, error) {
-	own := map[uuid.UUID]usageRecord{}
-	for _, p := range sessions {
-		record, err := r.record(ctx, r.keys.session(p.agent, p.session), false)
-		if err != nil {
-			return nil, err
-		}
-		if record = record.within(max(first, r.query.From), r.query.To); len(record.days) > 0 {
-			own[p.session] = record
-		}
-		if len(own) > 2*MaxUsageLines { // some may come to nothing
-			return nil, ErrTooManyUsageLines
-		}
-	}
-	return own, nil
+// ofSessions reads the lines of an agent's sessions, as far as the agent still has the days.
+func (r *usageReport) ofSessions(ctx context.Context, agent uuid.UUID, first int) (usageLines, error) {
+	own, alone := usageLines{}, sync.Mutex{}
+	err := r.eachKept(ctx, r.flow, agent, func(ctx context.Context, sessions []place) error {
+		return someOf(ctx, len(sessions), func(ctx context.Context, i int) error {
+			record, err := r.record(ctx, r.keys.session(agent, sessions[i].session), false)
+			if err != nil {
+				return err
+			}
+			alone.Lock()
+			defer alone.Unlock()
+			return own.add(r.query, record.within(first, math.MaxInt), agent, sessions[i].session)
+		})
+	})
+	return own, err
 }
 
-func (r *usageReport) record(ctx context.Context, key string, agent bool) (usageRecord, error) {
-	answer, err := r.client.Call(ctx, r.flow, reads, "hgetall", key)
-	if err != nil {
-		return usageRecord{}, err
-	}
-	fields, err := textsOf(answer)
-	if err != nil {
-		return usageRecord{}, err
-	}
-	return readUsage(fields, agent)
+func (r *usageReport) record(ctx context.Context, key string, agent bool) (u usageRecord, err error) {
+	err = r.inTurn(ctx, r.flow, func() error {
+		fields, err := r.texts(ctx, r.flow, "hgetall", key)
+		if err == nil {
+			u, err = readUsage(fields, agent)
+		}
+		return err
+	})
+	return u, err
 }
 
-// add adds the days of a record that the query selects, or takes them off with the sign -1.
-func (r *usageReport) add(u usageRecord, agent, session uuid.UUID, sign int64) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// usageLines are lines by what they tell apart; the counts of a key are zero.
+type usageLines map[UsageLine]usedAmounts
+
+// add adds the days of a record that the query selects.
+func (l usageLines) add(q UsageQuery, u usageRecord, agent, session uuid.UUID) error {
 	for day, used := range u.days {
-		if day < r.query.From || day > r.query.To {
+		if day < q.From || day > q.To {
 			continue
 		}
-		if !slices.Contains(r.query.Groups, ByActionType) {
-			r.count(UsageLine{Day: day, Agent: agent, Session: session}, used.all, sign)
+		if !slices.Contains(q.Groups, ByActionType) {
+			l.count(q.keyOf(UsageLine{Day: day, Agent: agent, Session: session}), used.all)
 			continue
 		}
-		r.count(UsageLine{Day: day, Agent: agent, Session: session}, used.untyped(), sign)
+		l.count(q.keyOf(UsageLine{Day: day, Agent: agent, Session: session}), used.untyped())
 		for index, typed := range used.byIndex {
-			r.count(UsageLine{Day: day, Agent: agent, Session: session, ActionType: u.nameOf(index)}, typed, sign)
+			l.count(q.keyOf(UsageLine{Day: day, Agent: agent, Session: session, ActionType: u.nameOf(index)}), typed)
 		}
 	}
-	if len(r.lines) > 2*MaxUsageLines { // some are the rest of an agent's sessions, and may come to nothing
+	if len(l) > 2*MaxUsageLines { // some are the rest of an agent's sessions, and may come to nothing
 		return ErrTooManyUsageLines
 	}
 	return nil
 }
+
+func (l usageLines) count(key UsageLine, used usedAmounts) { l[key] = l[key].plus(used) }
 
 func (u usageRecord) nameOf(index string) string {
 	if name := u.names[index]; name != "" {
@@ -213,10 +189,10 @@ func (u usageRecord) nameOf(index string) string {
 	return OtherTypes
 }
 
-// count adds to the line of the groups that the report tells apart.
-func (r *usageReport) count(line UsageLine, used usedAmounts, sign int64) {
+// keyOf returns the line of the groups that the report tells apart.
+func (q UsageQuery) keyOf(line UsageLine) UsageLine {
 	key := UsageLine{}
-	for _, group := range r.query.Groups {
+	for _, group := range q.Groups {
 		switch group {
 		case ByDay:
 			key.Day = line.Day
@@ -228,13 +204,13 @@ func (r *usageReport) count(line UsageLine, used usedAmounts, sign int64) {
 			key.ActionType = line.ActionType
 		}
 	}
-	r.lines[key] = r.lines[key].plus(usedAmounts{sign * used.actions, money.MicroUSD(sign) * used.value})
+	return key
 }
 
 // sorted returns the lines in the order of their groups, without those that come to nothing.
-func (r *usageReport) sorted() []UsageLine {
-	lines := make([]UsageLine, 0, len(r.lines))
-	for line, used := range r.lines {
+func (l usageLines) sorted() []UsageLine {
+	lines := make([]UsageLine, 0, len(l))
+	for line, used := range l {
 		if used != (usedAmounts{}) {
 			line.ActionCount, line.Value = used.actions, used.value
 			lines = append(lines, line)

@@ -345,12 +345,12 @@ func TestAnAgentTells256TypesApart(t *testing.T) {
 
 func TestAReportHasABoundedNumberOfLines(t *testing.T) {
 	t.Parallel()
-	report := usageReport{query: everyDay(BySession), lines: map[UsageLine]usedAmounts{}}
+	lines := usageLines{}
 	record := usageRecord{days: map[int]dayUsage{1: {all: usedAmounts{1, 1}}}}
 	for i := range 2 * MaxUsageLines {
-		if err := report.add(record, uuid.Nil, uuid.New(), 1); err != nil {
+		if err := lines.add(everyDay(BySession), record, uuid.Nil, uuid.New()); err != nil {
 			t.Fatalf("line %d: %v", i, err)
 		}
 	}
-	wantError(t, "one more", report.add(record, uuid.Nil, uuid.New(), 1), ErrTooManyUsageLines)
+	wantError(t, "one more", lines.add(everyDay(BySession), record, uuid.Nil, uuid.New()), ErrTooManyUsageLines)
 }

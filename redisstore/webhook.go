@@ -18,6 +18,7 @@ type Webhook struct {
 	ID       uuid.UUID
 	Settings WebhookSettings
 	Progress WebhookProgress
+	Reader   Role // of the API key that read it; "" when the service did
 
 	stored string // the settings as they are stored
 }
@@ -39,7 +40,7 @@ type WebhookSecret struct {
 	Until  int64  `json:"until,omitzero"` // ms since 1970; 0 for the current one
 }
 
-// Wants says whether the webhook is to be told of events of the type.
+// Wants reports whether the webhook receives events of the type.
 func (s WebhookSettings) Wants(eventType string) bool {
 	for _, wanted := range s.Types {
 		if wanted == eventType {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ var (
 	noteDeliveries    = newScript("note_deliveries", writes)
 )
 
-// MostPending is how many deliveries of a webhook wait for a retry before it is told of nothing new.
+// MostPending is how many deliveries of a webhook wait for a retry before it gets no new ones.
 const MostPending = 256
 
 // WebhookClaim is the right of one instance to deliver for an organization.
@@ -59,7 +60,7 @@ type DueDeliveries struct {
 // DueDeliveries returns at most limit deliveries of a webhook that are due, the longest due first. Errors: ErrUnknownWebhook.
 func (s *Store) DueDeliveries(ctx context.Context, organization, webhook uuid.UUID, limit int) (DueDeliveries, error) {
 	keys := []string{s.keys.webhooks(organization), s.keys.pendingDeliveries(organization, webhook), s.keys.deliveries(organization, webhook)}
-	r, err := s.client.Run(ctx, flow{Owner: organization}, listDueDeliveries, keys, webhook, limit)
+	r, err := s.client.Run(ctx, flow{Owner: organization}, listDueDeliveries, keys, webhook, limit, farthestRetry.Milliseconds())
 	if err != nil {
 		return DueDeliveries{}, err
 	}
@@ -109,7 +110,7 @@ func (s *Store) NoteDeliveries(ctx context.Context, c WebhookClaim, report Deliv
 	if report.Hurry {
 		hurry = "1"
 	}
-	keys := append(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook)...)
+	keys := slices.Concat(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook))
 	_, err = s.client.Run(ctx, flow{Owner: c.Organization}, noteDeliveries, keys, c.Term, report.Webhook, report.Found.text(),
 		reached.text(), outcomes, hurry)
 	return reached, err

@@ -17,6 +17,9 @@ var (
 	wakeForGood = newScript("wake_webhooks", writes)
 )
 
+// farthestRetry is more than any delivery waits for its next attempt. What is set for later was set before Redis's clock went back.
+const farthestRetry = 2 * time.Hour
+
 // WakeWebhooks has an organization's webhooks looked at within so long. It may be called too often.
 func (s *Store) WakeWebhooks(ctx context.Context, organization uuid.UUID, within time.Duration) error {
 	_, err := s.client.Run(ctx, ownFlow, wakeWebhooks, []string{s.keys.webhookQueue()}, organization, within.Milliseconds())
@@ -24,7 +27,7 @@ func (s *Store) WakeWebhooks(ctx context.Context, organization uuid.UUID, within
 }
 
 // wakeWebhooks wakes the webhooks for the events that the leader of their feed has appended. Redis keeps that they are to be
-// woken until take_agents.lua is told that they were, so that another leader does it if this one has ended.
+// woken until take_agents.lua learns that they were, so that another leader does it if this one has ended.
 func (d *feeds) wakeWebhooks(ctx context.Context, a *activeFeed) error {
 	l := &a.leading
 	if l.wake == "" {
@@ -68,7 +71,7 @@ func (s *Store) postponeWebhooks(ctx context.Context, organization uuid.UUID, fo
 
 // DueWebhooks returns at most limit organizations whose webhooks are to be looked at now, the longest due first.
 func (s *Store) DueWebhooks(ctx context.Context, limit int) ([]uuid.UUID, error) {
-	r, err := s.client.Run(ctx, ownFlow, listDueWebhooks, []string{s.keys.webhookQueue()}, limit)
+	r, err := s.client.Run(ctx, ownFlow, listDueWebhooks, []string{s.keys.webhookQueue()}, limit, farthestRetry.Milliseconds())
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ var (
 	deleteWebhook  = newScript("delete_webhook", writes)
 )
 
-// CreateWebhook creates a webhook that is told of what is numbered from now on. Its id is in the cell of the organization. idem
+// CreateWebhook creates a webhook that receives the events numbered from now on. Its id is in the cell of the organization. idem
 // is nil for no idempotency key. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *QuotaError beyond MostWebhooks;
 // with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, settings WebhookSettings, idem *Idempotency) (Webhook, error) {
@@ -29,7 +29,8 @@ func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, set
 	if err != nil {
 		return Webhook{}, err
 	}
-	return Webhook{ID: r.ID(0), Settings: settings, Progress: WebhookProgress{Position: r.Number(1), Version: 1}, stored: text}, r.Err
+	progress := WebhookProgress{Position: r.Number(1), Version: 1}
+	return Webhook{ID: r.ID(0), Settings: settings, Progress: progress, Reader: Admin, stored: text}, r.Err
 }
 
 // runSealedByKey runs a script that checks an API key and whose answer has a credential.
@@ -62,7 +63,15 @@ func (s *Store) Webhooks(ctx context.Context, key APIKey) ([]Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return webhooksAt(r, 1)
+	all, err := webhooksAt(r, 1)
+	if err != nil {
+		return nil, err
+	}
+	reader := roleAt(r, 3)
+	for i := range all {
+		all[i].Reader = reader
+	}
+	return all, r.Err
 }
 
 // Webhook returns one webhook. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -236,6 +237,42 @@ func TestADeliveryIsSentAgainByHand(t *testing.T) {
 		}
 		if got := must(s.DueWebhooks(t.Context(), 10))(t); !reflect.DeepEqual(got, []uuid.UUID{w.key.Organization}) {
 			t.Errorf("woken are %v", got)
+		}
+	})
+}
+
+// Retries that were set before Redis's clock went back by hours would wait for hours more.
+func TestADeliveryIsDueThoughRedissClockWentBack(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
+		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
+		var outcomes []Delivery
+		for event, ahead := range []time.Duration{time.Hour, 3 * time.Hour, -time.Minute} {
+			outcomes = append(outcomes, Delivery{ID: DeliveryID(hook.ID, int64(event)), Event: int64(event), Type: "session.ended",
+				Status: DeliveryPending, Attempts: 1, Created: now, First: now, Last: now, Next: now.Add(ahead)})
+		}
+		must(s.NoteDeliveries(t.Context(), claim, DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: outcomes}))(t)
+		for _, row := range []struct {
+			limit int
+			want  []int64
+		}{{10, []int64{2, 1}}, {1, []int64{2}}} {
+			var got []int64
+			due := must(s.DueDeliveries(t.Context(), w.key.Organization, hook.ID, row.limit))(t)
+			for _, d := range due.Due {
+				got = append(got, d.Event)
+			}
+			if !slices.Equal(got, row.want) || due.Later.Sub(now).Round(time.Second) != time.Hour {
+				t.Errorf("due are %v, and one at %s; want %v, and one in an hour of %s", got, due.Later, row.want, now)
+			}
+		}
+		must(s.PostponeWebhooks(t.Context(), w.key.Organization, time.Time{}, time.Hour))(t)
+		if due := must(s.DueWebhooks(t.Context(), 10))(t); len(due) != 0 {
+			t.Errorf("those of %v are to be looked at before their time", due)
+		}
+		must(s.PostponeWebhooks(t.Context(), w.key.Organization, time.Time{}, 3*time.Hour))(t)
+		if due := must(s.DueWebhooks(t.Context(), 10))(t); !slices.Equal(due, []uuid.UUID{w.key.Organization}) {
+			t.Errorf("those of %v are to be looked at", due)
 		}
 	})
 }

@@ -56,7 +56,9 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"POST", "/v1/sessions/" + session + "/suspend", nil},
 		{"POST", "/sessions/" + session + "/resume", nil},
 		{"POST", "/v1/sessions/" + session + "/resume", nil},
-		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/approve", nil}, // no request has this id
+		{"POST", "/sessions/" + session + "/requests/" + session + "/approve", nil}, // no request has this id
+		{"POST", "/sessions/" + session + "/requests/" + session + "/deny", nil},
+		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/approve", nil},
 		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/deny", nil},
 	}
 }

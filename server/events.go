@@ -1,6 +1,10 @@
 package server
 
-import "github.com/valyala/fasthttp"
+import (
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
 
 func (s *Server) eventRoutes(r *routes) {
 	r.get("/v1/agents/{id}/events", s.listEvents)
@@ -19,10 +23,12 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	if wantsStream(ctx) && !ctx.IsHead() {
 		return s.streamEvents(ctx, caller, agent, query)
 	}
-	events, more, err := s.store.Events(requestContext(ctx), caller.Caller, agent, query.after, query.limit)
+	events, more, err := s.readEvents(ctx, caller, agent, query)
 	if err == nil && len(events) == 0 && query.wait > 0 && !ctx.IsHead() {
+		releaseAnswer(ctx) // while it waits
+		query.limit = min(query.limit, streamPage)
 		if err = s.awaitEvent(caller, s.waiterAddress(ctx), agent, query); err == nil {
-			events, more, err = s.store.Events(requestContext(ctx), caller.Caller, agent, query.after, query.limit)
+			events, more, err = s.readEvents(ctx, caller, agent, query)
 		}
 	}
 	if err != nil {
@@ -36,4 +42,12 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 		announce(ctx, "after", events[len(events)-1].ID)
 	}
 	return answer(ctx, answers)
+}
+
+// readEvents returns a page of events, for which it reserves memory first.
+func (s *Server) readEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) (events []redisstore.Event, more bool, err error) {
+	if err := s.reserveAnswer(ctx, q.limit*eventBytes); err != nil {
+		return nil, false, err
+	}
+	return s.store.Events(requestContext(ctx), caller.Caller, agent, q.after, q.limit)
 }

@@ -13,24 +13,28 @@ import (
 	"remit/redisstore"
 )
 
-const (
-	streamPage  = 100              // events read at once
-	streamPulse = 15 * time.Second // the longest silence of a stream, and between two checks of its authorization
-)
+// streamPulse is the longest silence of a stream, and between two checks of its authorization.
+const streamPulse = 15 * time.Second
 
 // streamEvents streams the agent's audit trail as it grows (WHATWG HTML §9.2), until the client disconnects, the credential
 // ends, the slot is displaced or the server stops.
 func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) error {
-	request := requestContext(ctx)
+	request, memory := requestContext(ctx), s.newPageMemory(ctx)
+	if err := memory.reserve(); err != nil {
+		return err
+	}
 	events, more, err := s.store.Events(request, caller.Caller, agent, q.after, streamPage) // a refusal is answered before the stream begins
 	if err != nil {
+		memory.release()
 		return err
 	}
 	slot, err := s.waiters.acquire(caller.organizationID(), s.waiterAddress(ctx))
 	if err != nil {
+		memory.release()
 		return err
 	}
-	stream := &stream{server: s, slot: slot, caller: caller, agent: agent, after: q.after, request: request, conn: ctx.Conn(), id: requestID(ctx)}
+	memory.tenants = s.answerTenants(ctx) // the credential is known to be the organization's now
+	stream := &stream{server: s, slot: slot, memory: memory, caller: caller, agent: agent, after: q.after, request: request, conn: ctx.Conn(), id: requestID(ctx)}
 	keepFromCaches(ctx)
 	ctx.Response.Header.SetContentType(eventStream)
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
@@ -38,8 +42,11 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 	ctx.Request.ResetBody() // fasthttp would keep it as long as the stream
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer slot.release()
+		defer memory.release()
 		defer stream.recover()
-		stream.run(w, events, more)
+		first := events
+		events = nil // else the first page would stay in memory as long as the stream
+		stream.run(w, first, more)
 	})
 	return nil
 }
@@ -48,6 +55,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 type stream struct {
 	server  *Server
 	slot    *slot
+	memory  *pageMemory
 	caller  caller
 	agent   uuid.UUID
 	after   string
@@ -63,10 +71,14 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 	defer left()
 	go t.awaitDisconnect(left)
 	for !t.caller.hasExpired() {
-		if t.write(w, events) != nil || wanted.Err() != nil {
+		if t.memory.keep(len(events)*eventBytes) != nil || t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
+		t.memory.release()
 		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.caller.patience(t.server.pulse)) != nil {
+			return
+		}
+		if t.memory.await(wanted, t.server.pulse) != nil {
 			return
 		}
 		// fasthttp has set one write deadline for the whole response. Each write, the last one too, needs its own.

@@ -1,6 +1,9 @@
 package server
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // SetTimeouts shortens what a test would wait for. It must be called before Serve; 0 leaves what was.
 func (s *Server) SetTimeouts(read, write, idle time.Duration) {
@@ -19,3 +22,15 @@ func (s *Server) SetPulse(every time.Duration) { s.pulse = every }
 
 // OpenConnections returns how many connections there are.
 func (s *Server) OpenConnections() int { return int(s.http.GetOpenConnectionsCount()) }
+
+// Routes returns every method and path that the server answers, without HEAD, which is GET.
+func (s *Server) Routes() (all []string) {
+	for method, paths := range s.routes().List() {
+		for _, path := range paths {
+			if method != "HEAD" {
+				all = append(all, strings.TrimPrefix(method, "*")+" "+path)
+			}
+		}
+	}
+	return all
+}

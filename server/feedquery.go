@@ -58,7 +58,7 @@ func (v *validation) typesFilter(text string) []string {
 	var types []string
 	for name := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(eventTypes, name) {
-			v.add("types", "has "+shown(name)+", which is not the type of an event")
+			v.add("types", "has a type that does not exist: "+shown(name))
 			return nil
 		}
 		if !slices.Contains(types, name) {

@@ -13,17 +13,23 @@ import (
 // streamFeed streams the organization's events as they come (WHATWG HTML §9.2), until the client disconnects, the key ends, the
 // slot is displaced or the server stops. Ids of the stream are numbers of events.
 func (s *Server) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) error {
-	request := requestContext(ctx)
+	request, memory := requestContext(ctx), s.newPageMemory(ctx)
+	if err := memory.reserve(); err != nil {
+		return err
+	}
 	page, err := s.store.OrganizationEvents(request, key, q.after, streamPage) // a refusal is answered before the stream begins
 	if err != nil {
+		memory.release()
 		return err
 	}
 	slot, err := s.waiters.acquire(key.Organization, s.waiterAddress(ctx))
 	if err != nil {
+		memory.release()
 		return err
 	}
+	memory.tenants = s.answerTenants(ctx) // the key is known to be the organization's now
 	f := &feedStream{
-		stream: stream{server: s, slot: slot, request: request, conn: ctx.Conn(), id: requestID(ctx)}, key: key, query: q,
+		stream: stream{server: s, slot: slot, memory: memory, request: request, conn: ctx.Conn(), id: requestID(ctx)}, key: key, query: q,
 	}
 	keepFromCaches(ctx)
 	ctx.Response.Header.SetContentType(eventStream)
@@ -32,8 +38,11 @@ func (s *Server) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q f
 	ctx.Request.ResetBody() // fasthttp would keep it as long as the stream
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer slot.release()
+		defer memory.release()
 		defer f.recover()
-		f.run(w, page.Events)
+		events := page.Events
+		page.Events = nil // else the first page would stay in memory as long as the stream
+		f.run(w, events)
 	})
 	return nil
 }
@@ -53,10 +62,15 @@ func (f *feedStream) run(w *bufio.Writer, events []redisstore.FeedEvent) {
 	defer left()
 	go f.awaitDisconnect(left)
 	for {
-		if f.write(w, events) != nil || wanted.Err() != nil {
+		if f.memory.keep(sizeOf(events)) != nil || f.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		if len(events) < streamPage && f.server.awaitFeedFor(wanted, f.key, f.query.after, f.server.pulse) != nil {
+		last := len(events) < streamPage
+		f.memory.release()
+		if last && f.server.awaitFeedFor(wanted, f.key, f.query.after, f.server.pulse) != nil {
+			return
+		}
+		if f.memory.await(wanted, f.server.pulse) != nil {
 			return
 		}
 		// fasthttp has set one write deadline for the whole response. Each write, the last one too, needs its own.
@@ -69,6 +83,14 @@ func (f *feedStream) run(w *bufio.Writer, events []redisstore.FeedEvent) {
 		}
 		events = page.Events
 	}
+}
+
+// sizeOf returns how many bytes the events take.
+func sizeOf(events []redisstore.FeedEvent) (bytes int) {
+	for _, e := range events {
+		bytes += len(e.JSON)
+	}
+	return bytes
 }
 
 // write sends the events that the query wants, or a comment when there are none, which keeps the connection alive and detects a

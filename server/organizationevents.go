@@ -34,7 +34,7 @@ func (s *Server) listOrganizationEvents(ctx *fasthttp.RequestCtx) error {
 	if wantsStream(ctx) && !ctx.IsHead() {
 		return s.streamFeed(ctx, key, query)
 	}
-	page, err := s.scanFeed(requestContext(ctx), key, query)
+	page, err := s.scanFeed(ctx, key, query, maxPage)
 	if err == nil && len(page.events) == 0 && !page.more && query.wait > 0 && !ctx.IsHead() {
 		query.after = page.after
 		page, err = s.awaitFeed(ctx, key, query)
@@ -57,15 +57,23 @@ type feedPage struct {
 	more   bool  // there may be more events
 }
 
-// scanFeed looks at events until it has a page of those that match, or has looked at enough.
-func (s *Server) scanFeed(ctx context.Context, key redisstore.APIKey, q feedQuery) (feedPage, error) {
+// scanFeed looks at events until it has a page of those that match, or has looked at enough. It looks at so many at once, at most, and
+// reserves memory for as many, and for the page, before it reads.
+func (s *Server) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery, atOnce int) (feedPage, error) {
+	reserved := q.limit
+	if len(q.types) > 0 {
+		reserved += atOnce
+	}
+	if err := s.reserveAnswer(ctx, reserved*eventBytes); err != nil {
+		return feedPage{}, err
+	}
 	page := feedPage{after: q.after, more: true}
 	for scanned := 0; page.more && len(page.events) < q.limit && scanned < scannedEvents; {
 		most := q.limit - len(page.events)
 		if len(q.types) > 0 {
-			most = maxPage
+			most = atOnce
 		}
-		found, err := s.store.OrganizationEvents(ctx, key, page.after, most)
+		found, err := s.store.OrganizationEvents(requestContext(ctx), key, page.after, most)
 		if err != nil {
 			return feedPage{}, err
 		}
@@ -85,7 +93,8 @@ func (s *Server) scanFeed(ctx context.Context, key redisstore.APIKey, q feedQuer
 	return page, nil
 }
 
-// awaitFeed waits for events that the query wants, and returns a page of them, or after query.wait an empty one.
+// awaitFeed waits for events that the query wants, and returns a page of them, or after query.wait an empty one. While it waits, no memory
+// is reserved. The page is small, because the same event may wake thousands.
 func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) (feedPage, error) {
 	slot, err := s.waiters.acquire(key.Organization, s.waiterAddress(ctx))
 	if err != nil {
@@ -94,11 +103,13 @@ func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fe
 	defer slot.release()
 	wanted, cancel := context.WithTimeout(slot.ctx, q.wait)
 	defer cancel()
+	q.limit = min(q.limit, streamPage)
 	for {
+		releaseAnswer(ctx)
 		if err := s.awaitFeedFor(wanted, key, q.after, q.wait); err != nil && wanted.Err() == nil {
 			return feedPage{}, err
 		}
-		page, err := s.scanFeed(requestContext(ctx), key, q)
+		page, err := s.scanFeed(ctx, key, q, streamPage)
 		if err != nil || len(page.events) > 0 || page.more || wanted.Err() != nil {
 			return page, err
 		}

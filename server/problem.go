@@ -63,6 +63,8 @@ var rules = []rule{
 	{errRateLimited, 429, "rate_limited", ""},
 	{errOwnWaiting, 429, "rate_limited", ""},
 	{errAddressWaiting, 429, "rate_limited", ""},
+	{redisstore.ErrManyReports, 429, "rate_limited", ""},
+	{redisstore.ErrReportTooLong, 503, "unavailable", "the report takes longer than a minute; ask again, or for one agent"},
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
 	{redisstore.ErrOverloaded, 503, "unavailable", overloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},

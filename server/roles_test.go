@@ -2,10 +2,16 @@ package server_test
 
 import (
 	"encoding/json"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"remit/openapi"
 )
 
@@ -41,17 +47,22 @@ func operationOf(t *testing.T, e endpoint, required map[string]string) string {
 	if strings.HasPrefix(path, "/sessions") {
 		path = "/v1" + path
 	}
-	best := ""
-	for operation := range required {
-		method, pattern, _ := strings.Cut(operation, " ")
-		fits := func(part, given string) bool { return part == given || strings.HasPrefix(part, "{") }
-		if method == e.method && slices.EqualFunc(strings.Split(pattern, "/"), strings.Split(path, "/"), fits) &&
-			(best == "" || strings.Count(operation, "{") < strings.Count(best, "{")) {
-			best = operation
-		}
-	}
+	best := patternOf(e.method, path, maps.Keys(required))
 	if best == "" {
 		t.Fatalf("openapi.json names no role of %s %s", e.method, e.path)
+	}
+	return best
+}
+
+// patternOf returns which of these, each a method and the pattern of a path, a request is. It returns "" for none.
+func patternOf(method, path string, patterns iter.Seq[string]) (best string) {
+	for one := range patterns {
+		of, pattern, _ := strings.Cut(one, " ")
+		fits := func(part, given string) bool { return part == given || strings.HasPrefix(part, "{") }
+		if of == method && slices.EqualFunc(strings.Split(pattern, "/"), strings.Split(path, "/"), fits) &&
+			(best == "" || strings.Count(one, "{") < strings.Count(best, "{")) {
+			best = one
+		}
 	}
 	return best
 }
@@ -99,16 +110,85 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 		w.get("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).has(fields{"status": "active"})
 		w.get("/v1/webhooks", asKey(w.key)).is(200).isList(t)
 
-		for i := range byAnyKey(w, session, transaction) {
-			own := api.newTenant()
-			e := byAnyKey(own, own.newSession(nil), own.begin(nil))[i]
-			role := required[operationOf(t, e, required)]
-			if r := own.ask(e.method, e.path, e.body, asKey(own.newKey(role).text)); r.status == 401 || r.status >= 500 ||
-				strings.Contains(string(r.body), "insufficient_role") {
-				t.Errorf("%s as %s: %d %s", r.what, role, r.status, r.body)
+		for i, asked := range byAnyKey(w, session, transaction) {
+			for _, role := range roleNames[slices.Index(roleNames, required[operationOf(t, asked, required)]):] {
+				own, e, key := w, asked, keys[role]
+				if e.method != "GET" { // it may spoil the tenant for others
+					own = api.newTenant()
+					e, key = byAnyKey(own, own.newSession(nil), own.begin(nil))[i], own.newKey(role).text
+				}
+				if r := own.ask(e.method, e.path, e.body, asKey(key)); r.status == 401 || r.status >= 500 ||
+					strings.Contains(string(r.body), "insufficient_role") {
+					t.Errorf("%s as %s: %d %s", r.what, role, r.status, r.body)
+				}
 			}
 		}
 	})
+}
+
+// The test above drives every route that an API key opens. A key changes nothing at the others, whatever its role.
+func TestEveryRouteIsDrivenWithEveryRole(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		undriven := map[string]bool{}
+		for _, route := range api.on.server.Routes() {
+			undriven[route] = true
+		}
+		for _, e := range byAnyKey(w, w.newSession(nil), w.begin(nil)) {
+			route := patternOf(e.method, e.path, maps.Keys(undriven))
+			if route == "" {
+				t.Errorf("no route answers %s %s", e.method, e.path)
+			}
+			undriven[route] = false
+		}
+		for _, role := range roleNames {
+			key := asKey(w.newKey(role).text)
+			for route := range undriven {
+				if undriven[route] {
+					w.takesNoKey(route, key)
+				}
+			}
+		}
+	})
+}
+
+// withoutKey are the routes that no API key opens.
+var withoutKey = []string{
+	"GET /", "GET /docs", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /metrics", "GET /.well-known/jwks.json",
+	"GET /.well-known/oauth-authorization-server", "POST /v1/organizations", "POST /v1/auth/token", "POST /v1/auth/refresh",
+	"POST /v1/auth/revoke", "GET /v1/auth/verify", "POST /oauth2/token", "GET /oauth2/authorize", "POST /oauth2/revoke", "POST /oauth2/introspect",
+	"POST /v1/transactions", "PATCH /v1/transactions/{id}", "POST /v1/transactions/{id}/commit",
+	"POST /sessions/{id}/requests", "POST /v1/sessions/{id}/requests",
+}
+
+// takesNoKey fails the test unless no API key opens the route: what is answered to one is answered without.
+func (w tenant) takesNoKey(route string, key option) {
+	w.t.Helper()
+	method, path, _ := strings.Cut(route, " ")
+	path = regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(path, uuid.NewString())
+	if method == "" {
+		method, path = "GET", strings.ReplaceAll(path, "{path:*}", "x")
+	} else if !slices.Contains(withoutKey, route) {
+		w.t.Errorf("%s is driven with no role: it belongs into endpoints_test.go, or into withoutKey", route)
+		return
+	}
+	with, body := w.statusOf(method, path, key)
+	if without, _ := w.statusOf(method, path); with != without || strings.Contains(body, `"code":"insufficient_role"`) {
+		w.t.Errorf("%s: %d with a key, %d without: %.200s", route, with, without, body)
+	}
+}
+
+// statusOf sends a request whose answer need not be JSON.
+func (w tenant) statusOf(method, path string, options ...option) (status int, body string) {
+	w.t.Helper()
+	request := must(http.NewRequest(method, "http://"+w.on.address+path, nil))(w.t)
+	for _, set := range options {
+		set(request.Header)
+	}
+	answer := must(w.http.Do(request))(w.t)
+	defer answer.Body.Close()
+	return answer.StatusCode, string(must(io.ReadAll(answer.Body))(w.t))
 }
 
 // A foreign or unknown object is told of as little by a key without the role as by no key.

@@ -13,7 +13,7 @@ const mostDeliveryBytes = 868 * 600
 
 var deliveryStatuses = []redisstore.Status{redisstore.DeliveryPending, redisstore.DeliveryDelivered, redisstore.DeliveryDead}
 
-// deliveryAnswer is the telling of one event to one webhook.
+// deliveryAnswer is the delivery of one event to one webhook.
 type deliveryAnswer struct {
 	ID       uuid.UUID         `json:"id"`
 	Webhook  uuid.UUID         `json:"webhook_id"`
@@ -107,7 +107,7 @@ func (s *Server) retryDelivery(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, deliveryOf(id, again))
 }
 
-// testWebhook sends a test event to a webhook. The response tells of the delivery before its first attempt.
+// testWebhook sends a test event to a webhook. The response shows the delivery before its first attempt.
 func (s *Server) testWebhook(ctx *fasthttp.RequestCtx) error {
 	key, id, err := keyAndID(ctx)
 	if err != nil {

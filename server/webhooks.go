@@ -63,18 +63,23 @@ type webhookAnswer struct {
 	Created     timestamp `json:"created_at"`
 }
 
+// webhookOf is a webhook as the key that read it may see it: the URL of a chat service is a credential.
 func webhookOf(w redisstore.Webhook) webhookAnswer {
 	types := w.Settings.Types
 	if types == nil {
 		types = []string{}
 	}
+	url := w.Settings.URL
+	if w.Reader != redisstore.Admin {
+		url = webhook.MaskURL(url)
+	}
 	return webhookAnswer{
-		ID: w.ID, URL: w.Settings.URL, Types: types, Description: w.Settings.Description, Missed: w.Progress.Missed,
+		ID: w.ID, URL: url, Types: types, Description: w.Settings.Description, Missed: w.Progress.Missed,
 		Failing: timestamp(w.Progress.Failing), Created: timestamp(w.Created()),
 	}
 }
 
-// createWebhook creates a webhook, which is told of what happens from now on.
+// createWebhook creates a webhook, which receives the events from now on.
 func (s *Server) createWebhook(ctx *fasthttp.RequestCtx) error {
 	key, err := organizationKey(ctx)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
 			names string
 		}{
 			{fields{"url": "http://example.com/"}, "url"}, {fields{"url": "https://a:b@example.com/"}, "url"}, {fields{"url": "example.com"}, "url"},
-			{fields{"url": ""}, "url"}, {fields{"url": 1}, "url"}, {fields{"url": hookURL, "types": list("session.flown")}, "types"},
+			{fields{"url": "https://example.com:25/"}, "url"}, {fields{"url": ""}, "url"}, {fields{"url": 1}, "url"}, {fields{"url": hookURL, "types": list("session.flown")}, "types"},
 			{fields{"url": hookURL, "types": list("session.ended", "session.ended")}, "types"}, {fields{"url": hookURL, "types": many}, "types"},
 			{fields{"url": hookURL, "types": nil}, "types"}, {fields{"url": hookURL, "description": strings.Repeat("é", 501)}, "description"},
 			{fields{"url": hookURL, "secret": "whsec_own"}, "secret"},
@@ -73,6 +73,29 @@ func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
 		w.get(path+"/deliveries?session_id="+uuid.NewString(), key).invalid("session_id")
 		if got := len(w.get("/v1/webhooks", key).is(200).ids()); got != 1 {
 			t.Errorf("%d webhooks", got)
+		}
+	})
+}
+
+// Chat services give out URLs that let anybody post who has them.
+func TestOnlyAnAdminSeesTheWholeURLOfAWebhook(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		const whole, masked = "https://hooks.example.com/services/T0/B0/secret?key=secret", "https://hooks.example.com/…"
+		created := w.post("/v1/webhooks", fields{"url": whole}, asKey(w.key)).is(201).has(fields{"url": whole})
+		path := "/v1/webhooks/" + created.text("id")
+		w.patch(path, fields{"description": "chat"}, asKey(w.key)).is(200).has(fields{"url": whole})
+		w.post(path+"/test", nil, asKey(w.key)).is(200)
+		for role, want := range map[string]string{"viewer": masked, "operator": masked, "admin": whole} {
+			key := asKey(w.newKey(role).text)
+			w.get(path, key).is(200).has(fields{"url": want})
+			if listed := w.get("/v1/webhooks", key).is(200).array(); listed[0]["url"] != want {
+				t.Errorf("a %s is shown %v, want %s", role, listed, want)
+			}
+			if shown := w.get(path+"/deliveries", key).is(200); strings.Contains(string(shown.body), "secret") {
+				t.Errorf("deliveries show a %s %s", role, shown.body)
+			}
 		}
 	})
 }

@@ -10,6 +10,9 @@ import (
 // errPrivateAddress refuses to connect to an address that is not public. A host that does not exist fails with the same words.
 var errPrivateAddress = errors.New("the host has no public address")
 
+// errPort refuses to connect to a port that no receiver has.
+var errPort = errors.New("the port is neither 443 nor one from 1024 on")
+
 // notPublic are the networks in which no public receiver can be, by the special-purpose registries of IANA (RFC 6890). Networks that
 // carry an IPv4 address inside an IPv6 one are among them: a gateway would take them into the network behind it.
 var notPublic = networks(
@@ -46,16 +49,39 @@ func isPublic(address netip.Addr) bool {
 	return true
 }
 
-// controlPublic lets a socket connect to public addresses only. It sees the address that the socket connects to, so neither the
-// spelling of a URL nor a name that resolves to another address the second time leads around it.
-func controlPublic(_, address string, _ syscall.RawConn) error {
-	host, _, err := net.SplitHostPort(address)
+// controlPublic returns a control of sockets that lets them connect to public addresses of other machines only, at ports of receivers.
+// It sees the address that the socket connects to, so neither the spelling of a URL nor a name that resolves to another address the
+// second time leads around it. interfaces are this machine's addresses, which change: behind a firewall at the edge of the
+// network, connections to them would reach ports that it closes.
+func controlPublic(interfaces func() ([]net.Addr, error)) func(_, address string, _ syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return errPrivateAddress
+		}
+		parsed, err := netip.ParseAddr(host)
+		if err != nil || !isPublic(parsed) || isOwn(parsed.Unmap(), interfaces) {
+			return errPrivateAddress
+		}
+		if !isReceiverPort(port) { // a webhook that was created while --webhook-allow-private was set
+			return errPort
+		}
+		return nil
+	}
+}
+
+// isOwn says whether an address is this machine's. When its addresses cannot be read, every address may be.
+func isOwn(address netip.Addr, interfaces func() ([]net.Addr, error)) bool {
+	all, err := interfaces()
 	if err != nil {
-		return errPrivateAddress
+		return true
 	}
-	parsed, err := netip.ParseAddr(host)
-	if err != nil || !isPublic(parsed) {
-		return errPrivateAddress
+	for _, one := range all {
+		if network, is := one.(*net.IPNet); is {
+			if own, valid := netip.AddrFromSlice(network.IP); valid && own.Unmap() == address {
+				return true
+			}
+		}
 	}
-	return nil
+	return false
 }

@@ -1,12 +1,15 @@
 package webhook
 
 import (
+	"errors"
+	"net"
 	"net/netip"
 	"testing"
 )
 
 func TestOnlyPublicAddressesAreConnectedTo(t *testing.T) {
 	t.Parallel()
+	control := controlPublic(net.InterfaceAddrs)
 	for _, address := range []string{
 		"0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.254", "127.0.0.1", "127.255.255.254",
 		"169.254.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.88.99.1", "192.168.0.1",
@@ -18,7 +21,7 @@ func TestOnlyPublicAddressesAreConnectedTo(t *testing.T) {
 		if isPublic(netip.MustParseAddr(address)) {
 			t.Errorf("%s is public", address)
 		}
-		if err := controlPublic("tcp", netip.AddrPortFrom(netip.MustParseAddr(address), 443).String(), nil); err == nil {
+		if err := control("tcp", netip.AddrPortFrom(netip.MustParseAddr(address), 443).String(), nil); err == nil {
 			t.Errorf("a socket may connect to %s", address)
 		}
 	}
@@ -31,8 +34,46 @@ func TestOnlyPublicAddressesAreConnectedTo(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"", "8.8.8.8", "example.com:443", "[::1]"} {
-		if err := controlPublic("tcp", address, nil); err == nil {
+		if err := control("tcp", address, nil); err == nil {
 			t.Errorf("a socket may connect to %q", address)
+		}
+	}
+}
+
+// A firewall at the edge of the network does not stand between this machine and its own public addresses.
+func TestThisMachinesPublicAddressesAreNotConnectedTo(t *testing.T) {
+	t.Parallel()
+	own := func() ([]net.Addr, error) {
+		return []net.Addr{
+			&net.IPNet{IP: net.ParseIP("8.8.4.4"), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2a00:1450::7"), Mask: net.CIDRMask(64, 128)},
+		}, nil
+	}
+	unknown := func() ([]net.Addr, error) { return nil, errors.New("no netlink") }
+	for _, test := range []struct {
+		interfaces func() ([]net.Addr, error)
+		address    string
+		want       error
+	}{
+		{own, "8.8.4.4:443", errPrivateAddress}, {own, "[::ffff:8.8.4.4]:443", errPrivateAddress}, {own, "[2a00:1450::7]:443", errPrivateAddress},
+		{own, "8.8.4.5:443", nil}, {own, "[2a00:1450::8]:8443", nil}, {unknown, "8.8.4.5:443", errPrivateAddress},
+		{own, "8.8.4.5:22", errPort}, {own, "8.8.4.5:1023", errPort}, {own, "8.8.4.5:1024", nil}, {own, "8.8.4.4:22", errPrivateAddress},
+	} {
+		if err := controlPublic(test.interfaces)("tcp", test.address, nil); err != test.want {
+			t.Errorf("%s: %v, want %v", test.address, err, test.want)
+		}
+	}
+}
+
+// The sender asks the machine for its addresses with each connection.
+func TestTheSenderKnowsThisMachinesAddresses(t *testing.T) {
+	t.Parallel()
+	all, err := net.InterfaceAddrs()
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for _, one := range all {
+		if own, valid := netip.AddrFromSlice(one.(*net.IPNet).IP); !valid || !isOwn(own.Unmap(), net.InterfaceAddrs) {
+			t.Errorf("%s is not taken for an address of this machine", one)
 		}
 	}
 }

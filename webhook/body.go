@@ -28,7 +28,7 @@ type eventHead struct {
 	} `json:"data"`
 }
 
-// bodyOf returns the body of a request that tells of an event, with the members that Standard Webhooks recommends.
+// bodyOf returns the body of a request that delivers an event, with the members that Standard Webhooks recommends.
 func (p *pass) bodyOf(ctx context.Context, e redisstore.FeedEvent) ([]byte, error) {
 	var head eventHead
 	if err := json.Unmarshal(e.JSON, &head); err != nil {

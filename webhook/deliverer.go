@@ -2,8 +2,10 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -19,6 +21,8 @@ const (
 	pauseOnError = 5 * time.Second // until an organization is looked at again
 )
 
+var errPanicked = errors.New("the look at the queue panicked")
+
 // Config configures a Deliverer. All but Encryption and AllowPrivate are required.
 type Config struct {
 	Store *redisstore.Store
@@ -27,6 +31,8 @@ type Config struct {
 	Encryption *token.KeyEncryptionKey
 	// AllowPrivate lets requests go to addresses that are not public.
 	AllowPrivate bool
+	// Sockets is how many sockets may be open at once: from LeastSockets to MostSockets; 0 means MostSockets.
+	Sockets int
 }
 
 // Deliverer delivers events to webhooks, together with those of other instances.
@@ -45,8 +51,13 @@ type Deliverer struct {
 
 // New returns a deliverer that is ready to Run.
 func New(cfg Config) *Deliverer {
+	if cfg.Sockets == 0 {
+		cfg.Sockets = MostSockets
+	}
+	within, idle := usualLimits.within(cfg.Sockets)
 	d := &Deliverer{Config: cfg, sender: newSender(cfg.AllowPrivate, nil), holder: redisstore.NewRootID(), mine: map[uuid.UUID]bool{}}
-	d.places = newPlaces(usualLimits)
+	d.sender.keepIdle(idle)
+	d.places = newPlaces(within)
 	d.metrics = newDeliveryMetrics(d.busy)
 	return d
 }
@@ -73,7 +84,8 @@ func (d *Deliverer) Run(ctx context.Context) {
 }
 
 // look starts delivering for organizations that are due. Instances try them in different orders.
-func (d *Deliverer) look(ctx context.Context) error {
+func (d *Deliverer) look(ctx context.Context) (err error) {
+	defer d.recovered(uuid.Nil, func() { err = errPanicked })
 	due, err := d.Store.DueWebhooks(ctx, d.places.organizations)
 	if err != nil {
 		return err
@@ -145,7 +157,9 @@ func (d *Deliverer) leave(organization uuid.UUID) {
 
 // deliver claims an organization and delivers for it until there is nothing to do now.
 func (d *Deliverer) deliver(ctx context.Context, organization uuid.UUID) {
-	defer d.recover(organization)
+	defer d.recovered(organization, func() {
+		_, _ = d.Store.PostponeWebhooks(ctx, organization, time.Time{}, pauseOnError)
+	})
 	if d.Store.Suspended(organization) {
 		_, _ = d.Store.PostponeWebhooks(ctx, organization, time.Time{}, time.Minute)
 		return
@@ -174,9 +188,14 @@ func (d *Deliverer) forget(ctx context.Context, organization uuid.UUID) {
 	}
 }
 
-// recover keeps a panic from ending the process.
-func (d *Deliverer) recover(organization uuid.UUID) {
-	if cause := recover(); cause != nil {
-		d.Log.Error("delivering webhooks panicked", "organization", organization, "cause", cause)
+// recovered keeps a panic from ending the process, counts and logs it, and then does what is left to do. Defer it. An organization of
+// uuid.Nil is for none.
+func (d *Deliverer) recovered(organization uuid.UUID, then func()) {
+	cause := recover()
+	if cause == nil {
+		return
 	}
+	d.metrics.panics.Inc()
+	d.Log.Error("delivering webhooks panicked", "organization", organization, "cause", cause, "stack", string(debug.Stack()))
+	then()
 }

@@ -24,6 +24,26 @@ var usualLimits = limits{
 	organizations: 512, slowOrganizations: 384, requests: 1024, requestsOf: 32, soon: 2 * time.Second, turn: 10 * time.Second,
 }
 
+const (
+	// socketsOfRequest is the most that one request has open: two while it asks for the addresses of a name, or connects to one of
+	// each family at once.
+	socketsOfRequest = 2
+	// LeastSockets is how many a Deliverer needs: for a request to a receiver that answers soon, one to another, and one connection
+	// that waits for its next request.
+	LeastSockets = 2*socketsOfRequest + 1
+	// MostSockets is how many sockets a Deliverer has open at most.
+	MostSockets = 2*1024*socketsOfRequest + idleConnections
+)
+
+// within returns the limits of a deliverer that may have so many sockets open, and how many of its connections may be idle. One organization
+// never takes more than a quarter of the places.
+func (l limits) within(sockets int) (_ limits, idle int) {
+	idle = min(max(sockets*idleConnections/MostSockets, 1), idleConnections)
+	l.requests = min(max((sockets-idle)/2/socketsOfRequest, 1), l.requests)
+	l.requestsOf = min(max(l.requests/4, 1), l.requestsOf)
+	return l, idle
+}
+
 // maxSlow is how many slow webhooks and organizations an instance remembers.
 const maxSlow = 1 << 15
 

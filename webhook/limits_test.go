@@ -283,3 +283,28 @@ func isIdle(t *testing.T, o *organizationWithHooks) bool {
 	}
 	return err == nil
 }
+
+// However few sockets it may open, a deliverer opens no more, and has places for receivers of both kinds.
+func TestTheSocketsOfADelivererAreBounded(t *testing.T) {
+	t.Parallel()
+	for sockets := LeastSockets; sockets <= MostSockets; sockets++ {
+		l, idle := usualLimits.within(sockets)
+		if open := 2*l.requests*socketsOfRequest + idle; open > sockets || l.requests < 1 || l.requestsOf < 1 || idle < 1 {
+			t.Fatalf("of %d sockets %d are opened: %+v, %d idle", sockets, open, l, idle)
+		}
+		if l.requests > 1 && l.requestsOf*2 > l.requests {
+			t.Fatalf("of %d requests one organization has %d", l.requests, l.requestsOf)
+		}
+	}
+	if l, idle := usualLimits.within(MostSockets); l != usualLimits || idle != idleConnections {
+		t.Errorf("of the most sockets %+v, %d idle", l, idle)
+	}
+}
+
+func TestADelivererKeepsToTheSocketsThatItIsGiven(t *testing.T) {
+	t.Parallel()
+	d := New(Config{Sockets: 37})
+	if most := d.sender.client.Transport.(*http.Transport).MaxIdleConns; cap(d.places.quick) != 8 || cap(d.places.slow) != 8 || d.places.requestsOf != 2 || most != 2 {
+		t.Errorf("%d and %d requests, %d of an organization, %d idle connections", cap(d.places.quick), cap(d.places.slow), d.places.requestsOf, most)
+	}
+}

@@ -65,8 +65,14 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// step makes one pass, if the progress is known. It returns whether another may find something at once.
-func (l *loop) step(ctx context.Context) bool {
+// step makes one pass, if the progress is known. It returns whether another may find something at once. After a panic, which may
+// have come after a report, the progress is unknown.
+func (l *loop) step(ctx context.Context) (again bool) {
+	defer l.recovered(l.organization, func() {
+		l.mu.Lock()
+		l.unsure, l.quiet = true, time.Time{} // until the claim is renewed
+		l.mu.Unlock()
+	})
 	w, known := l.current()
 	if !known {
 		return false

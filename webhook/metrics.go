@@ -9,7 +9,7 @@ import (
 // organization or a receiver chose.
 type deliveryMetrics struct {
 	delivered, failed, dead prometheus.Counter
-	missed                  prometheus.Counter
+	missed, panics          prometheus.Counter
 	duration                prometheus.Histogram
 	organizations           prometheus.GaugeFunc
 }
@@ -28,6 +28,9 @@ func newDeliveryMetrics(organizations func() int) deliveryMetrics {
 		delivered: attempts("delivered"), failed: attempts("failed"), dead: attempts("dead"),
 		missed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "remit_webhook_missed_events_total", Help: "Events that were no longer kept when a webhook came to them.",
+		}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "remit_webhook_panics_total", Help: "Panics recovered while webhooks were delivered, which goes on.",
 		}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "remit_webhook_attempt_duration_seconds", Help: "How long attempts took, failed ones included.", Buckets: attemptDurations,
@@ -55,7 +58,7 @@ func (m deliveryMetrics) note(report redisstore.DeliveryReport) {
 }
 
 func (m deliveryMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.delivered, m.failed, m.dead, m.missed, m.duration, m.organizations}
+	return []prometheus.Collector{m.delivered, m.failed, m.dead, m.missed, m.panics, m.duration, m.organizations}
 }
 
 // Describe implements prometheus.Collector.

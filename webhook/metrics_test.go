@@ -33,7 +33,7 @@ func TestWhatBecomesOfAttemptsIsCounted(t *testing.T) {
 	o.wantMetric(t, "one is given up", d.metrics.dead, 1)
 	o.wantMetric(t, "it rests", d.metrics.organizations, 0)
 	collected := make(chan prometheus.Metric, 10)
-	if d.Collect(collected); len(collected) != 6 {
+	if d.Collect(collected); len(collected) != 7 {
 		t.Errorf("%d series", len(collected))
 	}
 	if dead := o.deliveries(t, 0, redisstore.DeliveryDead); len(dead) != 1 || dead[0].Event != 2 {

@@ -110,7 +110,7 @@ func (c *claimed) quiet() (next time.Duration, quiet bool) {
 		return 0, false
 	}
 	for _, w := range c.claim.Webhooks {
-		if c.loops[w.ID] == nil { // it was created meanwhile, and has yet to be told of what woke it
+		if c.loops[w.ID] == nil { // it was created meanwhile, and has yet to receive the event that woke it
 			return 0, false
 		}
 	}
@@ -144,7 +144,7 @@ func (c *claimed) follow(ctx context.Context) (none bool) {
 		c.running.Add(1)
 		c.under.Go(func() {
 			defer c.running.Add(-1)
-			defer c.recover(c.claim.Organization)
+			defer c.recovered(c.claim.Organization, func() {})
 			l.run(running)
 		})
 	}

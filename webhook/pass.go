@@ -146,16 +146,16 @@ func (p *pass) attemptAll(ctx context.Context) error {
 		if slow.Load() {
 			break
 		}
+		p.report.Outcomes[i] = p.outcome(a, result{failed: "the service failed"}) // unless it does not
 		leave := p.places.enter(ctx, p.of.own, p.webhook.ID)
 		if leave == nil {
 			break
 		}
 		begun++
-		p.report.Outcomes[i] = p.outcome(a, result{failed: "the service failed"}) // unless it does not
 		under.Go(func() {
 			defer func() { <-turns }()
 			defer leave()
-			defer p.recover(p.organization)
+			defer p.recovered(p.organization, func() {})
 			r := p.attempt(ctx, a)
 			if p.report.Outcomes[i] = p.outcome(a, r); r.took >= p.places.soon {
 				slow.Store(true)

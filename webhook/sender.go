@@ -30,7 +30,7 @@ type sender struct {
 func newSender(allowPrivate bool, resolver *net.Resolver) sender {
 	dialer := &net.Dialer{Timeout: connectTime, KeepAlive: -1, Resolver: resolver}
 	if !allowPrivate {
-		dialer.Control = controlPublic
+		dialer.Control = controlPublic(net.InterfaceAddrs)
 	}
 	return sender{most: requestTime, client: &http.Client{
 		Transport: &http.Transport{
@@ -47,6 +47,9 @@ func newSender(allowPrivate bool, resolver *net.Resolver) sender {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
+
+// keepIdle bounds the connections that wait for their next request.
+func (s sender) keepIdle(most int) { s.client.Transport.(*http.Transport).MaxIdleConns = most }
 
 // request is one attempt.
 type request struct {
@@ -106,6 +109,8 @@ func whyFailed(status int, err error) string {
 		return "the receiver did not answer 2xx"
 	case errors.Is(err, errPrivateAddress), errors.As(err, &name) && name.IsNotFound: // not which: names of the network behind would show
 		return errPrivateAddress.Error()
+	case errors.Is(err, errPort):
+		return errPort.Error()
 	case errors.As(err, &name):
 		return "the host cannot be resolved"
 	case errors.As(err, &certificate):

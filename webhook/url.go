@@ -29,8 +29,17 @@ func CheckURL(text string, allowPlain bool) error {
 		return errors.New("must not have a fragment")
 	case !validPort(parsed):
 		return errors.New("must have a port from 1 to 65535")
+	case !allowPlain && !isReceiverPort(parsed.Port()):
+		return errors.New("must have port 443 or one from 1024 on: others need --webhook-allow-private")
 	}
 	return nil
+}
+
+// isReceiverPort says whether a receiver on the Internet may have the port. Those below 1024 belong to protocols whose servers take a
+// connection from Remit for an attack (22, 25, 389 …); "" is that of https.
+func isReceiverPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && (port == 443 || port >= 1024)
 }
 
 func validPort(parsed *url.URL) bool {
@@ -39,4 +48,21 @@ func validPort(parsed *url.URL) bool {
 	}
 	port, err := strconv.ParseUint(parsed.Port(), 10, 16)
 	return err == nil && port > 0
+}
+
+// MaskURL returns the URL of a webhook for a reader who must not have what it may contain as a credential: its scheme and host, and
+// "/…" for a path or a query behind them.
+func MaskURL(text string) string {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Host == "" {
+		return "…"
+	}
+	masked := parsed.Scheme + "://" + parsed.Host
+	if parsed.Path == "" && parsed.RawQuery == "" {
+		return masked
+	}
+	if parsed.Path == "/" && parsed.RawQuery == "" {
+		return masked + "/"
+	}
+	return masked + "/…"
 }

@@ -12,6 +12,7 @@ func TestAWrongURLIsRefusedWithAReason(t *testing.T) {
 		{"https://:443/", "absolute"}, {"ftp://example.com/", "https"}, {"file:///etc/passwd", "absolute"}, {"http://example.com/", "plain http"},
 		{"https://user@example.com/", "credentials"}, {"https://user:secret@example.com/", "credentials"}, {"https://example.com/#part", "fragment"},
 		{"https://example.com:0/", "port"}, {"https://example.com:65536/", "port"}, {"https://example.com:x/", "absolute"},
+		{"https://example.com:22/", "port 443"}, {"https://example.com:80/", "port 443"}, {"https://example.com:1023/", "port 443"},
 		{"https://example.com/\x00", "absolute"}, {"https://exa mple.com/", "absolute"},
 		{"https://example.com/" + strings.Repeat("a", MaxURL), "2048"},
 	} {
@@ -19,12 +20,29 @@ func TestAWrongURLIsRefusedWithAReason(t *testing.T) {
 			t.Errorf("%.60q: %v, want %s", test.url, err, test.want)
 		}
 	}
-	for _, url := range []string{"https://example.com", "https://example.com:8443/a/b?c=d", "https://[2001:db8::1]/", "HTTPS://EXAMPLE.COM/"} {
+	for _, url := range []string{"https://example.com", "https://example.com:8443/a/b?c=d", "https://example.com:443/", "https://example.com:1024/",
+		"https://example.com:65535/", "https://[2001:db8::1]/", "HTTPS://EXAMPLE.COM/"} {
 		if err := CheckURL(url, false); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if err := CheckURL("http://localhost:8080/hook", true); err != nil {
-		t.Errorf("plain http, where it is allowed: %v", err)
+	for _, url := range []string{"http://localhost:8080/hook", "http://localhost:80/hook"} {
+		if err := CheckURL(url, true); err != nil {
+			t.Errorf("%s, where plain http is allowed: %v", url, err)
+		}
+	}
+}
+
+func TestAMaskedURLShowsSchemeAndHostOnly(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"https://hooks.example.com/services/T0/B0/secret": "https://hooks.example.com/…", "https://example.com:8443/?token=secret": "https://example.com:8443/…",
+		"https://example.com?token=secret": "https://example.com/…", "https://example.com/%2e": "https://example.com/…",
+		"https://example.com": "https://example.com", "https://example.com/": "https://example.com/", "https://[2a00::1]:8443/a": "https://[2a00::1]:8443/…",
+		"https://user:secret@example.com/": "https://example.com/", "https://example.com/#secret": "https://example.com/", "https://secret%": "…",
+	} {
+		if got := MaskURL(url); got != want {
+			t.Errorf("%s is shown as %s, want %s", url, got, want)
+		}
 	}
 }

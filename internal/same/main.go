@@ -3,6 +3,8 @@
 //
 //	same service     makes the calls to the service at REMIT_ADDR
 //	same contract    makes the calls that need states which a test cannot create; the test plays the service
+//	same follow SEQ  prints the events of all agents after this one, until it is killed
+//	same trail ID    prints an agent's events after this one, until it is killed
 package main
 
 import (
@@ -47,6 +49,10 @@ func main() {
 		contract(&done, remit)
 		fleet(&done, remit)
 		contractTold(&done, remit.Organization("rmk_1"))
+	case "follow":
+		follow(os.Args[2])
+	case "trail":
+		trail(os.Args[2])
 	}
 	must(json.NewEncoder(os.Stdout).Encode(done))
 }
@@ -233,7 +239,7 @@ func ends(done *steps, o *client.Organization, scout string, session *client.Ses
 	var trail []string
 	for event, err := range o.ListEvents(ctx, scout, "") {
 		must(err)
-		trail = append(trail, event.Type)
+		trail = append(trail, string(event.Type))
 		if event.Type == "lease.settled" {
 			done.add("an event of a lease", "%t", event.LeaseID != "")
 		}

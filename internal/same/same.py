@@ -461,7 +461,7 @@ def told_usage(o: remit.Organization, agent: remit.Agent) -> None:
     session = agent.session(o.create_session(agent.id, thresholds=[50]).id)
     told_of = o.update_session(session.id, thresholds=(25, 75)).thresholds
     assert told_of
-    add("be told of thresholds", len(told_of), *told_of)
+    add("choose thresholds", len(told_of), *told_of)
     session.charge("llm.call", "0.25", count=2)
     session.charge(value=1)
     session.usage()
@@ -473,7 +473,9 @@ def told_usage(o: remit.Organization, agent: remit.Agent) -> None:
 
 
 def told_events(o: remit.Organization) -> None:
-    for event in o.all_events(types=["session.suspended"]):
+    wanted = remit.EventType.SESSION_SUSPENDED
+    for event in o.all_events(types=[wanted]):
+        add("the types of events", event.type == wanted)
         add("follow all events", event.type, event.sequence > 1, len(event.previous_hash))
         break
     add("read all events to the end", count(o.all_events(types=["session.suspended"], wait=False)))
@@ -520,8 +522,24 @@ def seconds(moment: Optional[datetime]) -> int:
     return int(moment.timestamp())
 
 
+def follow(after: str) -> None:
+    """Prints the events of all agents after the one with this number as they come, until the program is killed."""
+    for event in remit.Organization.from_env().all_events(int(after)):
+        print(event.sequence, event.type, event.id, flush=True)
+
+
+def trail(after: str) -> None:
+    """Prints the events of the agent at REMIT_AGENT after the one with this id as they come, until the program is killed."""
+    for event in remit.Agent.from_env().events(after):
+        print(event.id, event.type, flush=True)
+
+
 with remit.Client.from_env() as service:
-    if sys.argv[1] == "contract":
+    if sys.argv[1] == "follow":
+        follow(sys.argv[2])
+    elif sys.argv[1] == "trail":
+        trail(sys.argv[2])
+    elif sys.argv[1] == "contract":
         contract(service)
         fleet(service)
         contract_told(service.organization("rmk_1"))

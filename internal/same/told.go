@@ -41,7 +41,7 @@ func toldKeys(done *steps, remit *client.Client, o *client.Organization) {
 func toldUsage(done *steps, o *client.Organization, agent *client.Agent) {
 	session := sessionFor(o, agent, client.SessionParams{Thresholds: []int{50}})
 	told := get(o.UpdateSession(ctx, session.ID(), client.SessionLimits{Thresholds: []int{25, 75}})).Thresholds
-	done.add("be told of thresholds", "%d %d %d", len(told), told[0], told[1])
+	done.add("choose thresholds", "%d %d %d", len(told), told[0], told[1])
 	get(session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: money.USD / 4, Count: 2}))
 	get(session.Charge(ctx, client.Charge{Value: money.USD}))
 	get(session.Usage(ctx))
@@ -55,8 +55,10 @@ func toldUsage(done *steps, o *client.Organization, agent *client.Agent) {
 }
 
 func toldEvents(done *steps, o *client.Organization) {
-	for event, err := range o.AllEvents(ctx, 0, "session.suspended") {
+	wanted := client.EventSessionSuspended
+	for event, err := range o.AllEvents(ctx, 0, wanted) {
 		must(err)
+		done.add("the types of events", "%t", event.Type == wanted)
 		done.add("follow all events", "%s %t %d", event.Type, event.Sequence > 1, len(event.PreviousHash))
 		break
 	}
@@ -65,11 +67,11 @@ func toldEvents(done *steps, o *client.Organization) {
 }
 
 func toldWebhooks(done *steps, o *client.Organization) {
-	made := get(o.CreateWebhook(ctx, client.WebhookParams{URL: receiver, Types: []string{"agent.suspended"}, Description: "on call"}))
+	made := get(o.CreateWebhook(ctx, client.WebhookParams{URL: receiver, Types: []client.EventType{client.EventAgentSuspended}, Description: "on call"}))
 	done.add("create a webhook", "%s %q %t", made.URL, made.Types, strings.HasPrefix(string(made.Secret), "whsec_"))
 	done.add("list webhooks", "%d %s", len(get(o.Webhooks(ctx))), get(o.Webhooks(ctx))[0].Description)
 	done.add("read a webhook", "%d %t", get(o.GetWebhook(ctx, made.ID)).MissedEvents, get(o.GetWebhook(ctx, made.ID)).Secret == "")
-	changed := get(o.UpdateWebhook(ctx, made.ID, client.WebhookChanges{Types: &[]string{"agent.revoked"}, Description: new("")}))
+	changed := get(o.UpdateWebhook(ctx, made.ID, client.WebhookChanges{Types: &[]client.EventType{client.EventAgentRevoked}, Description: new("")}))
 	done.add("change a webhook", "%q %s.", changed.Types, changed.Description)
 	rotated := get(o.RotateWebhookSecret(ctx, made.ID, client.RotateWebhookParams{Grace: new(time.Minute)}))
 	done.add("rotate a webhook's secret", "%t", rotated.Secret != made.Secret)

@@ -11,9 +11,9 @@ import (
 	"remit/openapi"
 )
 
-func TestTheSDKsHaveTheErrorCodesOfTheDescription(t *testing.T) {
+func TestTheSDKsHaveTheListsOfTheDescription(t *testing.T) {
 	t.Parallel()
-	codes, err := codesOf(openapi.JSON().Body)
+	described, err := listsOf(openapi.JSON().Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,39 +22,48 @@ func TestTheSDKsHaveTheErrorCodesOfTheDescription(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(committed) != source(codes) {
+		if string(committed) != source(described) {
 			t.Errorf("%s does not match openapi/openapi.json: run go generate ./internal/sdkcodes", file)
 		}
 	}
 }
 
-func TestANewCodeChangesEverySDK(t *testing.T) {
+func TestANewCodeOrEventTypeChangesEverySDK(t *testing.T) {
 	t.Parallel()
-	codes, err := codesOf([]byte(`{"components":{"schemas":{"Problem":{"properties":{"code":{"enum":["not_found","bad_api_key"]}}}}}}`))
-	if err != nil || !slices.Equal(codes, []string{"not_found", "bad_api_key"}) {
-		t.Fatalf("%q, %v", codes, err)
+	described, err := listsOf([]byte(`{"components":{"schemas":{"Problem":{"properties":{"code":{"enum":["not_found","bad_api_key"]}}},` +
+		`"EventType":{"enum":["agent.created","session.more_requested","events.lost"]}}}}`))
+	if err != nil || !slices.Equal(described.codes, []string{"not_found", "bad_api_key"}) || len(described.eventTypes) != 3 {
+		t.Fatalf("%q, %v", described, err)
 	}
 	for file, want := range map[string]string{
 		"client/codes.go":               "\tcodeNotFound  = \"not_found\"\n\tcodeBadAPIKey = \"bad_api_key\"\n",
 		"sdk/typescript/src/codes.ts":   "  notFound: \"not_found\",\n  badApiKey: \"bad_api_key\",\n",
 		"sdk/python/src/remit/codes.py": "NOT_FOUND: Final = \"not_found\"\nBAD_API_KEY: Final = \"bad_api_key\"\n",
+		"client/eventtypes.go": "\tEventAgentCreated         EventType = \"agent.created\"\n" +
+			"\tEventSessionMoreRequested EventType = \"session.more_requested\"\n\tEventsLost                EventType = \"events.lost\"\n",
+		"sdk/typescript/src/eventtypes.ts":   "  | \"agent.created\"\n  | \"session.more_requested\"\n  | \"events.lost\"\n  | (string & {});\n",
+		"sdk/python/src/remit/eventtypes.py": "    SESSION_MORE_REQUESTED: Final = \"session.more_requested\"\n    EVENTS_LOST: Final = \"events.lost\"\n",
 	} {
-		got := sources[file](codes)
+		got := sources[file](described)
 		if !strings.Contains(got, want) || !strings.Contains(strings.SplitN(got, "\n", 2)[0], "DO NOT EDIT.") {
 			t.Errorf("%s:\n%s", file, got)
 		}
 	}
-	source := goSource(codes)
-	if formatted, err := format.Source([]byte(source)); err != nil || string(formatted) != source {
-		t.Errorf("gofmt changes the Go file (%v):\n%s", err, formatted)
+	for _, source := range []string{goSource(described.codes), goEventTypes(described.eventTypes)} {
+		if formatted, err := format.Source([]byte(source)); err != nil || string(formatted) != source {
+			t.Errorf("gofmt changes the Go file (%v):\n%s", err, formatted)
+		}
 	}
 }
 
-func TestADescriptionWithoutCodesIsAnError(t *testing.T) {
+func TestADescriptionWithoutAListIsAnError(t *testing.T) {
 	t.Parallel()
-	for _, description := range []string{`{}`, `{"components":`} {
-		if codes, err := codesOf([]byte(description)); err == nil {
-			t.Errorf("%s: %q", description, codes)
+	for _, description := range []string{
+		`{}`, `{"components":`, `{"components":{"schemas":{"EventType":{"enum":["agent.created"]}}}}`,
+		`{"components":{"schemas":{"Problem":{"properties":{"code":{"enum":["not_found"]}}}}}}`,
+	} {
+		if found, err := listsOf([]byte(description)); err == nil {
+			t.Errorf("%s: %q", description, found)
 		}
 	}
 }

@@ -14,7 +14,7 @@ local function count_type(session, name, n, v)
     local types = redis.call('HGET', session, 'tc') or 0
     if types + 0 < 64 then
       index, type_n, type_v, grown = types + 1, 0, 0, 2 * #name + 100
-      redis.call('HSET', session, 'tc', string.format('%d', index))
+      redis.call('HSET', session, 'p:' .. name, '0', 'tc', string.format('%d', index)) -- in the order in which charges look for them
     else
       name = ''
       index, type_n, type_v = stored(name)
@@ -32,8 +32,8 @@ end
 
 -- Counts a charge that the number of its field p:<type> has no room for, or whose session has no such field yet: moves the
 -- number to t:<type>. Returns about how many bytes a new type takes, nil for none.
-local function count_anew(session, kind, number, count, value)
-  local n, v = counts_in(number)
+local function count_anew(session, kind, count, value)
+  local n, v = counts_in(redis.call('HGET', session, kind) or 0)
   local name, grown = count_type(session, string.sub(kind, 3), n + count, v + value)
   if name ~= '' then
     redis.call('HSET', session, kind, '0')

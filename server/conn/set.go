@@ -108,6 +108,9 @@ func (s *Set) addListener(l net.Listener) *accepting {
 	defer s.mu.Unlock()
 	added := &accepting{l}
 	s.listeners = append(s.listeners, added)
+	if s.closing { // StopAccepting came first
+		added.wake()
+	}
 	return added
 }
 

@@ -8,9 +8,14 @@ func (s *Set) StopAccepting() {
 	defer s.mu.Unlock()
 	s.closing = true
 	for _, l := range s.listeners {
-		if timed, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); !ok || timed.SetDeadline(time.Unix(1, 0)) != nil {
-			_ = l.Close()
-		}
+		l.wake()
+	}
+}
+
+// wake ends the wait for a connection, and every later one.
+func (l *accepting) wake() {
+	if timed, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); !ok || timed.SetDeadline(time.Unix(1, 0)) != nil {
+		_ = l.Close()
 	}
 }
 

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -90,6 +91,23 @@ func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *te
 	}
 	if left := set.CloseIdle(0); left != clients {
 		t.Errorf("%d connections and listeners are open, want the %d connections", left, clients)
+	}
+}
+
+// A service may be told to stop before it has begun to listen.
+func TestAListenerThatComesAfterTheStopEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := newSet()
+	set.StopAccepting()
+	if conn, err := set.Listen(inner).Accept(); err != io.EOF {
+		t.Errorf("accepted %v: %v", conn, err)
+	}
+	if left := set.CloseIdle(0); left != 0 {
+		t.Errorf("%d listeners are open", left)
 	}
 }
 

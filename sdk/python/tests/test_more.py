@@ -33,7 +33,7 @@ FULL = refusal(403, "session_limit_reached", limit="max_value_usd", **USAGE)
 class More(ServiceTest):
     def setUp(self) -> None:
         super().setUp()
-        for name in ("_POLL_PAUSE", "_SHORTEST_PATIENCE"):
+        for name in ("POLL_PAUSE", "_SHORTEST_PATIENCE"):
             patched = mock.patch(f"remit.more.{name}", 0.001)
             patched.start()
             self.addCleanup(patched.stop)

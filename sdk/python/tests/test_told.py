@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Callable, Dict, List, Tuple
@@ -142,6 +143,20 @@ class Told(ServiceTest):
         seen = [next(events) for _ in range(3)]
         self.assertEqual([(e.sequence, e.id, e.previous_hash, e.actor.id) for e in seen], [(n, f"a1:1-{n}", "5f", "k1") for n in (41, 42, 44)])
         self.assertEqual(asked, ["after=40&wait=30"] + ["after=42&wait=30"] * 13 + ["after=43&wait=30"])
+
+    def test_the_events_of_an_agent_go_on_after_a_break(self) -> None:
+        """They go on after the last one that was yielded, however long the service is away, and ask at most once a second."""
+        times: List[float] = []
+
+        def react(_: Request, n: int) -> Reaction:
+            times.append(time.monotonic())
+            return page(1) if n == 1 else refusal(503, "unavailable") if n < 7 else page() if n < 9 else page(2)
+
+        client, proxy = self.proxied(react)
+        events = client.organization("rmk_1").events("a1")
+        self.assertEqual([next(events).id for _ in range(2)], ["a1:1-1", "a1:1-2"])
+        self.assertEqual({request.query for request in proxy.requests[1:]}, {"after=a1%3A1-1&limit=100&wait=30"})
+        self.assertGreater(times[8] - times[7], 0.9)
 
     def test_all_events_of_some_types_go_over_empty_pages(self) -> None:
         pages = {"0": page(following="1000"), "1000": page(1007, following="1900"), "1900": page()}

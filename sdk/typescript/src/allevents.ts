@@ -1,9 +1,11 @@
 // The events of an organization: one ordered, numbered list over all of its agents.
 
+import { sleep } from "./abort.js";
 import type { Call, Caller, CallOptions } from "./call.js";
 import { eventFrom, waitSeconds, type Event } from "./events.js";
+import type { EventType } from "./eventtypes.js";
 import { array, object, text, whole } from "./json.js";
-import { patiently } from "./more.js";
+import { patiently, pollPause } from "./more.js";
 import { known, typesOf } from "./options.js";
 import { nextPage, perPage } from "./pages.js";
 import { withQuery } from "./paths.js";
@@ -17,7 +19,7 @@ export interface OrganizationEvent extends Event {
 /** Where to start, what to yield, and when to end. */
 export interface AllEventsOptions extends CallOptions {
   readonly after?: number; // the sequence of an event; by default it starts at the oldest event that the service keeps
-  readonly types?: readonly string[]; // only events of these types; by default all
+  readonly types?: readonly EventType[]; // only events of these types; by default all
   readonly wait?: boolean; // false ends with the last event or the first error; by default it waits for new events
 }
 
@@ -30,12 +32,16 @@ async function* follow(caller: Caller, options: AllEventsOptions): AsyncGenerato
   const waits = options.wait !== false;
   for (let after = options.after ?? 0; ; ) {
     const once = () => caller.do(pageAfter(after, options.types ?? [], waits ? waitSeconds : 0), options.signal);
+    const begun = performance.now();
     const page = await (waits ? patiently(options.signal, once) : once());
     for (const event of page.events) {
       yield event;
       after = Math.max(after, event.sequence);
     }
-    if (!waits && page.events.length === 0 && page.next <= after) return;
+    if (page.events.length === 0 && page.next <= after) {
+      if (!waits) return;
+      await sleep(Math.max(begun + pollPause - performance.now(), 0), options.signal);
+    }
     after = Math.max(after, page.next);
   }
 }
@@ -46,7 +52,7 @@ interface Page {
   readonly next: number;
 }
 
-function pageAfter(after: number, types: readonly string[], seconds: number): Call<Page> {
+function pageAfter(after: number, types: readonly EventType[], seconds: number): Call<Page> {
   const path = withQuery("/v1/events", { after: String(after), limit: perPage, types: types.join(","), wait: String(seconds) });
   const read = (answer: unknown, headers: Headers) => ({
     events: array(answer, organizationEventFrom),

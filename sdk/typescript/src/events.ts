@@ -1,5 +1,8 @@
-import type { Caller, CallOptions } from "./call.js";
+import { sleep } from "./abort.js";
+import type { Call, Caller, CallOptions } from "./call.js";
 import { array, maybe, object, text, time, withAmounts, type Answer, type JSONObject } from "./json.js";
+import type { EventType } from "./eventtypes.js";
+import { patiently, pollPause } from "./more.js";
 import { known } from "./options.js";
 import { perPage } from "./pages.js";
 import { agentPath, withQuery } from "./paths.js";
@@ -9,7 +12,7 @@ export const waitSeconds = 30; // how long the service waits for an event at mos
 /** One entry of an agent's audit trail. */
 export interface Event {
   readonly id: string;
-  readonly type: string; // such as session.limit_reached
+  readonly type: EventType;
   readonly occurredAt: Date;
   readonly agentId: string; // empty: of the organization itself
   readonly actor: { readonly type: string; readonly id: string }; // api_key or agent
@@ -38,12 +41,18 @@ async function* follow(caller: Caller, agent: string, options: EventOptions): As
   for (let after = options.after; ; ) {
     const path = withQuery(`${agentPath(agent)}/events`, { after, limit: perPage, wait: String(seconds) });
     const read = (answer: unknown) => array(answer, eventFrom);
-    const page = await caller.do({ method: "GET", path, semantics: "safe", wait: seconds * 1000, read }, options.signal);
+    const call: Call<Event[]> = { method: "GET", path, semantics: "safe", wait: seconds * 1000, read };
+    const once = () => caller.do(call, options.signal);
+    const begun = performance.now();
+    const page = await (seconds === 0 ? once() : patiently(options.signal, once));
     for (const event of page) {
       yield event;
       after = event.id;
     }
-    if (seconds === 0 && page.length === 0) return;
+    if (page.length === 0) {
+      if (seconds === 0) return;
+      await sleep(Math.max(begun + pollPause - performance.now(), 0), options.signal);
+    }
   }
 }
 

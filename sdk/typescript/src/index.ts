@@ -50,6 +50,7 @@ export {
   type FieldError,
 } from "./errors.js";
 export type { Event, EventOptions } from "./events.js";
+export type { EventType } from "./eventtypes.js";
 export type { JSONObject } from "./json.js";
 export { Lease } from "./lease.js";
 export type { LeaseOptions } from "./leases.js";

@@ -9,7 +9,7 @@ import { known } from "./options.js";
 import { requestPath, requestsPath, withQuery } from "./paths.js";
 
 const waitSeconds = 30; // how long the service holds a read of a pending request back; it may take up to 60
-const pollPause = 1_000; // milliseconds between two reads at least: the service may return one at once when too many wait
+export const pollPause = 1_000; // milliseconds between two reads without a result at least: the service may return one at once
 const shortestPatience = 1_000; // milliseconds between attempts while the service is unavailable, doubled up to the longest
 const longestPatience = 30_000;
 
@@ -109,7 +109,7 @@ export async function patiently<T>(signal: AbortSignal | undefined, operation: (
         throw error;
       }
     }
-    await sleep(patience, signal);
+    await sleep(patience * (0.5 + Math.random() / 2), signal); // jitter, so that many clients spread out
     signal?.throwIfAborted();
   }
 }

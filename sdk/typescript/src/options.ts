@@ -1,5 +1,7 @@
 // Checks of options. Without them, JavaScript callers and values of type any could misspell a limit, and it would be ignored.
 
+import type { EventType } from "./eventtypes.js";
+
 /** The names of all members of a type. The compiler checks that none is missing. */
 export type Names<T> = { readonly [K in keyof Required<T>]: true };
 
@@ -27,7 +29,7 @@ export function scopesOf(given: readonly string[] | undefined): readonly string[
 }
 
 /** Returns the types of events. Throws TypeError unless they are a list. */
-export function typesOf(given: readonly string[] | undefined): readonly string[] | undefined {
+export function typesOf(given: readonly EventType[] | undefined): readonly EventType[] | undefined {
   if (given !== undefined && !Array.isArray(given)) {
     throw new TypeError('remit: types must be a list, such as ["session.ended"]');
   }

@@ -2,6 +2,7 @@
 
 import { keyed, type Call, type Caller, type WriteOptions } from "./call.js";
 import { Credential } from "./credential.js";
+import type { EventType } from "./eventtypes.js";
 import { array, maybe, object, text, texts, time, whole, write } from "./json.js";
 import { known, typesOf } from "./options.js";
 import { list } from "./pages.js";
@@ -11,22 +12,22 @@ import { seconds } from "./seconds.js";
 /** A new webhook. */
 export interface WebhookParams {
   readonly url: string; // https, with a public address
-  readonly types?: readonly string[]; // of events; by default all
+  readonly types?: readonly EventType[]; // of events; by default all
   readonly description?: string;
 }
 
 /** Changes of a webhook. What is omitted stays. */
 export interface WebhookChanges {
   readonly url?: string;
-  readonly types?: readonly string[]; // empty: all
+  readonly types?: readonly EventType[]; // empty: all
   readonly description?: string;
 }
 
 /** A webhook as the service shows it. */
 export interface WebhookInfo {
   readonly id: string;
-  readonly url: string;
-  readonly types: readonly string[]; // empty: all
+  readonly url: string; // whole only for an admin's key; others see scheme and host: https://receiver.example/…
+  readonly types: readonly EventType[]; // empty: all
   readonly description: string;
   readonly missedEvents: number; // that the service no longer kept when it came to them
   readonly failingSince: Date | undefined; // undefined: the last attempt succeeded
@@ -54,7 +55,7 @@ export interface Delivery {
   readonly id: string; // the webhook-id that the receiver sees
   readonly webhookId: string;
   readonly eventSequence: number | undefined; // undefined: a test
-  readonly type: string; // of the event
+  readonly type: EventType; // of the event; "webhook.test" of a test
   readonly status: string; // pending, delivered or dead
   readonly attemptCount: number;
   readonly responseStatus: number | undefined; // of the last attempt; undefined: there was no response

@@ -3,7 +3,7 @@ import {
   InsufficientRole, LastAdminKey,
   Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
   Organization, OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,
-  TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type SessionParams,
+  TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type EventType, type SessionParams,
   type Transaction, type Usage,
 } from "@remit/sdk";
 
@@ -454,7 +454,7 @@ async function toldKeys(client: Client, o: Organization): Promise<void> {
 async function toldUsage(o: Organization, agent: Agent): Promise<void> {
   const session = await sessionFor(o, agent, { thresholds: [50] });
   const { thresholds } = await o.updateSession(session.id, { thresholds: [25, 75] });
-  add("be told of thresholds", thresholds?.length, thresholds?.[0], thresholds?.[1]);
+  add("choose thresholds", thresholds?.length, thresholds?.[0], thresholds?.[1]);
   await session.charge({ actionType: "llm.call", value: USD / 4n, count: 2 });
   await session.charge({ value: USD });
   await session.usage();
@@ -466,7 +466,9 @@ async function toldUsage(o: Organization, agent: Agent): Promise<void> {
 }
 
 async function toldEvents(o: Organization): Promise<void> {
-  for await (const event of o.allEvents({ types: ["session.suspended"] })) {
+  const wanted: EventType = "session.suspended";
+  for await (const event of o.allEvents({ types: [wanted] })) {
+    add("the types of events", event.type === wanted);
     add("follow all events", event.type, event.sequence > 1, event.previousHash.length);
     break;
   }
@@ -513,8 +515,26 @@ async function contractTold(o: Organization): Promise<void> {
 
 const seconds = (moment: Date | undefined) => Math.floor(moment!.getTime() / 1000);
 
+// follow prints the events of all agents after the one with this number as they come, until the program is killed.
+async function follow(after: string): Promise<void> {
+  for await (const e of Organization.fromEnv().allEvents({ after: Number(after) })) {
+    console.log(e.sequence, e.type, e.id);
+  }
+}
+
+// trail prints the events of the agent at REMIT_AGENT after the one with this id as they come, until the program is killed.
+async function trail(after: string): Promise<void> {
+  for await (const e of Agent.fromEnv().events({ after: after || undefined })) {
+    console.log(e.id, e.type);
+  }
+}
+
 const service = Client.fromEnv();
-if (process.argv[2] === "contract") {
+if (process.argv[2] === "follow") {
+  await follow(process.argv[3]!);
+} else if (process.argv[2] === "trail") {
+  await trail(process.argv[3]!);
+} else if (process.argv[2] === "contract") {
   await contract(service);
   await fleet(service);
   await contractTold(service.organization("rmk_1"));

@@ -114,6 +114,22 @@ test("all events go on after the last one, however long the service is away", as
   assert.deepEqual(asked, ["after=40&wait=30", ...Array<string>(7).fill("after=42&wait=30"), "after=43&wait=30"]);
 });
 
+test("the events of an agent go on after the last one, however long the service is away, and ask at most once a second", async (t) => {
+  const network = await newNetwork(t);
+  const times: number[] = [];
+  network.fate = ({ nth }) => {
+    times.push(performance.now());
+    return nth === 1 ? page([1]) : nth < 7 ? away : nth < 9 ? page([]) : page([2]);
+  };
+  const seen: string[] = [];
+  for await (const e of network.client().organization("rmk_1").events("a1")) {
+    if (seen.push(e.id) === 2) break;
+  }
+  assert.deepEqual(seen, ["a1:1-1", "a1:1-2"]);
+  assert.deepEqual(network.seen.slice(1).map((s) => s.query), Array<string>(8).fill("after=a1:1-1&limit=100&wait=30"));
+  assert.ok(times[8]! - times[7]! > 900, `it asks again after ${times[8]! - times[7]!} ms`);
+});
+
 test("all events of some types go over empty pages", async (t) => {
   const network = await newNetwork(t);
   network.fate = ({ query }) => (query.startsWith("after=0&") ? page([], 1000) : query.startsWith("after=1000&") ? page([1007], 1900) : page([]));

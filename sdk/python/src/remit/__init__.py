@@ -43,6 +43,7 @@ from .errors import (
     Unavailable,
 )
 from .events import Actor, Event
+from .eventtypes import EventType
 from .lease import Lease
 from .limits import NO_LIMIT, AgentLimits, AgentUsage, NoLimit
 from .more import MoreRequest
@@ -56,7 +57,7 @@ from .webhooks import Delivery, RotatedWebhookSecret, WebhookInfo
 
 __all__ = [
     "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "ApiKeyInfo", "Budget",
-    "BudgetExhausted", "Charge", "Client", "Credential", "Delivery", "DryRun", "Event", "Family", "FieldError",
+    "BudgetExhausted", "Charge", "Client", "Credential", "Delivery", "DryRun", "Event", "EventType", "Family", "FieldError",
     "IdempotencyKeyReused", "InsufficientRole", "InsufficientScope", "Introspection", "LastAdminKey", "Lease", "LeaseClosed",
     "LimitBelowUsage", "LimitReached", "MoreRequest", "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationEvent",
     "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "QuotaExceeded", "RateLimited", "RemitError",

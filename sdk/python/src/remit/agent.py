@@ -99,6 +99,7 @@ class Agent:
 
     def events(self, after: str = "", *, wait: bool = True) -> Iterator[Event]:
         """Yields the agent's audit trail, oldest first. It starts after the event with the given id, or at the oldest event
-        that the service keeps. At the end of the trail it waits for new events, or ends if wait is False. It raises the first
-        error that retries do not resolve; to resume, call it again with the id of the last event."""
+        that the service keeps. At the end of the trail it waits for new events, also when the service is unavailable for long.
+        After a restart of your program, call it with the id of the last event that you have processed. With wait=False it ends
+        with the last event or its first error."""
         return events.follow(self._caller, self.id, after, wait)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .calls import PER_PAGE, Call, Caller, next_page
 from .events import WAIT, Event
-from .more import patiently
+from .more import POLL_PAUSE, patiently
 from .transport import Answer
 from .url import path, with_query
 from .wire import Fields, decode, each
@@ -39,12 +40,15 @@ def _follow(caller: Caller, after: int, types: Sequence[str], wait: bool) -> Ite
         def once(left: Optional[float], call: Call = call) -> Tuple[List[OrganizationEvent], int]:
             return caller.ask_raw(call, _page, left)
 
+        begun = time.monotonic()
         events, following = patiently(math.inf, once) if wait else once(None)
         for event in events:
             yield event
             after = max(after, event.sequence)
-        if not wait and not events and following <= after:
-            return
+        if not events and following <= after:
+            if not wait:
+                return
+            time.sleep(max(begun + POLL_PAUSE - time.monotonic(), 0))
         after = max(after, following)
 
 

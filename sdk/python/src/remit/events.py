@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Dict, Iterator, Optional, Type, TypeVar
+from typing import Any, Dict, Iterator, List, Optional, Type, TypeVar
 
 from .calls import PER_PAGE, Call, Caller
+from .more import POLL_PAUSE, patiently
 from .url import path, with_query
 from .wire import Fields, each
 
@@ -28,7 +31,7 @@ class Event:
     """One entry of an agent's audit trail."""
 
     id: str
-    type: str  # such as session.limit_reached
+    type: str  # as in EventType
     occurred_at: datetime
     agent_id: str  # empty: of the organization itself
     actor: Actor
@@ -69,9 +72,17 @@ def follow(caller: Caller, agent_id: str, after: str, wait: bool) -> Iterator[Ev
     patience = WAIT if wait else 0
     while True:
         query = with_query(path("agents", agent_id, "events"), after=after, limit=PER_PAGE, wait=str(patience))
-        page = caller.ask(Call("GET", query, wait=patience), lambda said: each(said, Event._read))
+        call = Call("GET", query, wait=patience)
+
+        def once(left: Optional[float], call: Call = call) -> List[Event]:
+            return caller.ask(call, lambda said: each(said, Event._read), left)
+
+        begun = time.monotonic()
+        page = patiently(math.inf, once) if wait else once(None)
         for event in page:
             yield event
             after = event.id
-        if not page and not wait:
-            return
+        if not page:
+            if not wait:
+                return
+            time.sleep(max(begun + POLL_PAUSE - time.monotonic(), 0))

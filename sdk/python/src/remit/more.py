@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +19,7 @@ from .wire import Fields, each, present, usd_or_none
 
 # All times are in seconds.
 _WAIT = 30  # how long the service holds a read of a pending request back; it may take up to 60
-_POLL_PAUSE = 1.0  # between two reads at least: the service may return one at once when too many wait
+POLL_PAUSE = 1.0  # between two reads without a result at least: the service may return one at once when too many wait
 _SHORTEST_PATIENCE = 1.0  # between attempts while the service is unavailable, doubled up to the longest
 _LONGEST_PATIENCE = 30.0
 
@@ -100,7 +101,7 @@ def await_decision(caller: Caller, session_id: str, id: str, end: float) -> More
         request = patiently(end, read)
         if request.status != "pending":
             return request
-        _sleep(begun + _POLL_PAUSE - time.monotonic(), end)
+        _sleep(begun + POLL_PAUSE - time.monotonic(), end)
 
 
 def patiently(end: float, operation: Callable[[Optional[float]], T]) -> T:
@@ -111,7 +112,7 @@ def patiently(end: float, operation: Callable[[Optional[float]], T]) -> T:
             return operation(_left(end))
         except (Unavailable, OutcomeUnknown, RateLimited):
             _left(end)
-        _sleep(patience, end)
+        _sleep(random.uniform(patience / 2, patience), end)  # jitter, so that many clients spread out
         patience = min(2 * patience, _LONGEST_PATIENCE)
 
 

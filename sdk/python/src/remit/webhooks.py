@@ -19,7 +19,7 @@ class WebhookInfo:
     """A webhook as the service shows it."""
 
     id: str
-    url: str
+    url: str  # whole only for an admin's key; others see scheme and host: https://receiver.example/…
     types: Tuple[str, ...]  # of events; empty: all
     description: str
     missed_events: int  # that the service no longer kept when it came to them

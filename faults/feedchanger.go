@@ -1,0 +1,137 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	// changersOfAgent is how many changes of an agent are under way at the most. Those of agents on a server that is down wait; the
+	// others take the turns meanwhile.
+	changersOfAgent = 4
+	// turnPause is how often turns are given, many at once, so that timers cost little.
+	turnPause = 5 * time.Millisecond
+	// lateTurns is for how long turns are kept when nobody takes them. What a longer stop delayed is not made up for.
+	lateTurns = 2 * time.Second
+	// leastPause and mostPause are between a change that was not acknowledged and the next one.
+	leastPause = 10 * time.Millisecond
+	mostPause  = 16 * leastPause
+)
+
+// startChanges starts the changers of each agent, and gives them turns at the rate that is asked for, whoever is free.
+func (f *Feed) startChanges() {
+	turns := make(chan struct{}, max(1, int(float64(f.setup.Rate)*lateTurns.Seconds())))
+	f.began = time.Now()
+	f.working.Go(func() { f.giveTurns(turns) })
+	for i := range f.agents {
+		for n := range changersOfAgent {
+			f.working.Go(func() { f.change(turns, i, n) })
+		}
+	}
+}
+
+func (f *Feed) giveTurns(turns chan<- struct{}) {
+	tick := time.NewTicker(turnPause)
+	defer tick.Stop()
+	for given := 0; ; {
+		select {
+		case <-f.stop:
+			return
+		case <-tick.C:
+		}
+		for due := int(time.Since(f.began).Seconds() * float64(f.setup.Rate)); given < due; given++ {
+			select {
+			case turns <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// change changes an agent once in each turn, through the instances in turn. What one does not acknowledge it asks of the other one anew,
+// as another change.
+func (f *Feed) change(turns <-chan struct{}, agent, n int) {
+	for i := 0; ; i++ {
+		select {
+		case <-f.stop:
+			return
+		case <-turns:
+		}
+		pause := leastPause
+		for tries := 0; !f.changeOnce(f.urls[(n+i+tries)%2], f.agents[agent], fmt.Sprintf("%d-%d-%d-%d", agent, n, i, tries), i%8 == 7); tries++ {
+			select {
+			case <-f.stop:
+				return
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, mostPause)
+		}
+	}
+}
+
+// changeOnce changes an agent, or creates a session of it, and notes that if it is acknowledged. Either leaves an event.
+func (f *Feed) changeOnce(instance, agent, request string, session bool) bool {
+	method, path, body, what := http.MethodPatch, "/v1/agents/"+agent, object{"description": request}, "agent.changed"
+	if session {
+		method, path, what = http.MethodPost, "/sessions", "session.created"
+		body = object{"agent_id": agent, "max_actions": 10, "max_value_usd": 1, "expires_in_seconds": 3600}
+	}
+	status, answer, err := f.do(instance, method, path, request, body)
+	ended := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err != nil:
+		f.refused["no answer"]++
+	case status >= 300:
+		f.refused[fmt.Sprintf("%d %s", status, problemCode(status, answer))]++
+	default:
+		f.changes = append(f.changes, Change{request, agent, what, ended})
+		return true
+	}
+	return false
+}
+
+// ChangeEach changes each agent once more, when the changers have ended, so that nobody waits for what a killed instance left.
+func (f *Feed) ChangeEach() {
+	f.t.Helper()
+	for i, agent := range f.agents {
+		deadline := time.Now().Add(workPatience)
+		for n := 0; !f.changeOnce(f.urls[i%2], agent, fmt.Sprintf("last-%d-%d", i, n), false); n++ {
+			if time.Now().After(deadline) {
+				f.t.Fatalf("agent %d could not be changed in %v", i, workPatience)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// StopChanges returns when the changers have ended.
+func (f *Feed) StopChanges() {
+	f.ending.Do(func() {
+		f.ended = time.Now()
+		close(f.stop)
+	})
+	f.working.Wait()
+}
+
+// Acknowledged returns how many changes were acknowledged.
+func (f *Feed) Acknowledged() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.changes)
+}
+
+// Rate returns how many changes were acknowledged in a second of that time.
+func (f *Feed) Rate(since, until time.Time) float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, c := range f.changes {
+		if !c.Ended.Before(since) && c.Ended.Before(until) {
+			n++
+		}
+	}
+	return float64(n) / until.Sub(since).Seconds()
+}

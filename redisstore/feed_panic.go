@@ -1,0 +1,31 @@
+package redisstore
+
+import (
+	"errors"
+	"runtime/debug"
+	"time"
+)
+
+// panickedFor is how long a feed rests after a panic: its cause may be in what it has yet to append.
+const panickedFor = time.Second
+
+var errFeedPanicked = errors.New("the loop of a feed panicked")
+
+// recovered keeps a panic from ending the process, counts and logs it, and then does what is left to do. Defer it.
+func (d *feeds) recovered(then func()) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	d.metrics.panics.Inc()
+	if d.config.Log != nil {
+		d.config.Log.Error("the loop of a feed panicked", "cause", cause, "stack", string(debug.Stack()))
+	}
+	then()
+}
+
+// render is Config.RenderEvent. A panic is an error: the event cannot be written.
+func (d *feeds) render(e OrganizationEvent) (text []byte, err error) {
+	defer d.recovered(func() { err = errFeedPanicked })
+	return d.config.RenderEvent(e)
+}

@@ -1,0 +1,77 @@
+//go:build long
+
+package redisstore
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
+	"remit/redisproc"
+)
+
+// manySessions gives the tenant so many sessions like its own.
+func (w tenant) manySessions(t *testing.T, s *Store, count int) {
+	t.Helper()
+	rdb := peek(t, s)
+	own := must(rdb.Dump(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
+	for range count / 1000 {
+		filling := rdb.Pipeline()
+		for range 1000 {
+			id := NewID(w.agent.ID)
+			filling.Restore(t.Context(), s.keys.session(w.agent.ID, id), time.Hour, own)
+			filling.ZAdd(t.Context(), s.keys.agentSessions(w.agent.ID), redis.Z{Member: string(ofCell(w.agent.ID).of(id))})
+		}
+		must(filling.Exec(t.Context()))(t)
+	}
+}
+
+// chargeUntil charges one action after the other until done is closed, at least a thousand times, and returns how long each took, in order.
+func (w tenant) chargeUntil(t *testing.T, s *Store, done <-chan struct{}) []time.Duration {
+	t.Helper()
+	var took []time.Duration
+	for {
+		began := time.Now()
+		w.charge(t, s, 1, 1)
+		took = append(took, time.Since(began))
+		select {
+		case <-done:
+			if len(took) >= 1000 {
+				slices.Sort(took)
+				return took
+			}
+		default:
+		}
+	}
+}
+
+// A report of 100,000 sessions that were never folded, and one when all are, beside the charges of another organization.
+func TestAReportOf100000SessionsIsExactAndOthersDoNotFeelIt(t *testing.T) {
+	s := openStore(t, Config{}, redistest.StartRedis(t, redisproc.Config{}).URL(), nil)
+	const sessions = 100_001
+	w, other := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100}), newTenant(t, s, NewSession{MaxActions: 1e9, MaxValue: 1e12})
+	w.chargeTyped(t, s, typed("a", 1, 2), typed("b", 1, 3), typed("", 1, 1))
+	w.manySessions(t, s, sessions-1)
+	idle := make(chan struct{})
+	close(idle)
+	other.chargeUntil(t, s, idle)
+	for _, what := range []string{"the first report", "the next one"} {
+		alone, done, began := other.chargeUntil(t, s, idle), make(chan struct{}), time.Now()
+		go func() {
+			defer close(done)
+			w.wantReport(t, s, everyDay(), total(3*sessions, 6*sessions))
+			t.Logf("%s took %v", what, time.Since(began))
+		}()
+		beside := other.chargeUntil(t, s, done)
+		for _, percent := range []int{50, 99} {
+			a, b := alone[len(alone)*percent/100], beside[len(beside)*percent/100]
+			ratio := float64(b) / float64(a)
+			t.Logf("%s: the %dth percentile of charges of another organization %v alone, %v beside it: %.2f", what, percent, a, b, ratio)
+			if percent == 50 && ratio > 3 {
+				t.Errorf("beside %s a charge takes %.1f times as long", what, ratio)
+			}
+		}
+	}
+}

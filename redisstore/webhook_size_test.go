@@ -1,0 +1,68 @@
+package redisstore
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a webhook makes Redis keep, with as many deliveries of each state as there may be, with the longest records, and with the
+// longest settings, is less than what is promised for one. An organization has MostWebhooks of them.
+func TestAWebhookWithAllThatItMayKeepTakesBoundedMemory(t *testing.T) {
+	t.Parallel()
+	const most = 512 << 10 // bytes; docs/webhooks.md
+	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		hook := must(s.CreateWebhook(t.Context(), w.key, NewID(w.key.Organization), longestSettings(), nil))(t)
+		claim := w.claimHooks(t, s, NewRootID())
+		progress, number := hook.Progress, int64(1)<<52
+		report := func(status Status, count int) {
+			outcomes := make([]Delivery, count)
+			for i := range outcomes {
+				number++
+				outcomes[i] = longestDelivery(hook, number, status)
+			}
+			progress = must(s.NoteDeliveries(t.Context(), claim, DeliveryReport{Webhook: hook.ID, Found: progress, Reached: progress, Outcomes: outcomes}))(t)
+		}
+		report(DeliveryDelivered, 300)
+		report(DeliveryDead, 600)
+		report(DeliveryPending, MostPending)
+		for _, d := range must(s.Deliveries(t.Context(), w.key, hook.ID))(t) {
+			if d.Status == DeliveryDead { // as many as may wait are sent again by hand
+				must(s.SendAgain(t.Context(), w.key, hook.ID, d.ID, time.Now()))(t)
+			}
+		}
+		_, err := s.SendTest(t.Context(), w.key, hook.ID, nil, time.Now())
+		wantError(t, "one more", err, &QuotaError{"webhook_deliveries", mostWaiting, mostWaiting})
+		report(DeliveryDead, 600)
+		taken, records := int64(0), must(peek(t, s).HLen(t.Context(), s.keys.deliveries(w.key.Organization, hook.ID)).Result())(t)
+		keys := append(s.deliveryKeys(w.key.Organization, hook.ID), s.keys.webhooks(w.key.Organization), s.keys.webhookProgress(w.key.Organization))
+		for _, key := range keys {
+			taken += must(peek(t, s).MemoryUsage(t.Context(), key, 0).Result())(t)
+		}
+		if records != 868 || taken > most {
+			t.Errorf("%d records, %d bytes; 868 and at most %d are promised", records, taken, most)
+		}
+	})
+}
+
+// longestDelivery is a delivery whose record is as long as any.
+func longestDelivery(hook Webhook, number int64, status Status) Delivery {
+	at := time.UnixMilli(9_999_999_999_999)
+	return Delivery{
+		ID: DeliveryID(hook.ID, number), Event: number, Type: "session.request_approved", Status: status, Attempts: 999, Created: at, First: at,
+		Next: at, Last: at, Took: 15 * time.Second, Answer: 599, Error: "the receiver redirects, which is not followed",
+	}
+}
+
+// longestSettings are settings of a webhook as long as the API takes them.
+func longestSettings() WebhookSettings {
+	settings := WebhookSettings{URL: "https://example.com/" + strings.Repeat("u", 2028), Description: strings.Repeat("\U0001F600", 500)}
+	for range 64 {
+		settings.Types = append(settings.Types, "session.request_approved")
+	}
+	for range 4 {
+		settings.Secrets = append(settings.Secrets, WebhookSecret{Sealed: strings.Repeat("s", 128), Until: 9_999_999_999_999})
+	}
+	return settings
+}

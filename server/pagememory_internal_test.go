@@ -1,0 +1,102 @@
+package server
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// Events take up to 6 KB each, and thousands may read them at once: memory for them is reserved before Redis is asked for them.
+func TestEventsAreReadIntoReservedMemoryOnly(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	whole := w.unwritten.most
+	for _, test := range []struct {
+		url    string
+		events int
+		header []string
+	}{
+		{"/v1/events?limit=200", 200, nil}, {"/v1/events", defaultPage, nil}, {"/v1/events?limit=1", 1, nil},
+		{"/v1/events?limit=1&types=agent.created", 1 + maxPage, nil}, {"/v1/events", streamPage, []string{acceptStream}},
+		{w.url + "?limit=200", 200, nil}, {w.url, streamPage, []string{acceptStream}},
+	} {
+		w.unwritten.setMost(whole)
+		w.sinceNow() // the key is known to be the organization's
+		awaitReserved(t, w.unwritten, 0)
+		w.unwritten.setMost(2*test.events*eventBytes - 2) // an organization may have half of it
+		asked := w.redis.CommandCount()
+		conn := w.dial(w.address)
+		refused := w.ask(conn, test.url, test.header...)
+		if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" || w.redis.CommandCount() != asked {
+			t.Errorf("%s %v: %d, Retry-After %q, after %d commands", test.url, test.header, refused.StatusCode, refused.Header.Get("Retry-After"), w.redis.CommandCount()-asked)
+		}
+		_ = conn.Close()
+		w.unwritten.setMost(2 * test.events * eventBytes)
+		conn = w.dial(w.address)
+		if answer := w.ask(conn, test.url, test.header...); answer.StatusCode != http.StatusOK {
+			t.Errorf("%s %v with enough memory: %d", test.url, test.header, answer.StatusCode)
+		}
+		if len(test.header) > 0 {
+			w.waits(1)
+			awaitReserved(t, w.unwritten, 0) // while the stream waits
+		}
+		_ = conn.Close()
+		w.waits(0)
+	}
+}
+
+func TestWhoWaitsForEventsReservesNoMemory(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	for i, url := range []string{"/v1/events?wait=20&limit=200", "/v1/events?wait=20&types=agent.created", w.sinceNow() + "&wait=20&limit=200"} {
+		conn := w.dial(w.address)
+		go func() { _, _ = w.try(conn, url) }()
+		w.waits(i + 1)
+	}
+	awaitReserved(t, w.unwritten, 0)
+}
+
+// A stream whose client does not read holds one page, which is counted as long as it is held.
+func TestAStreamThatIsNotReadHoldsOnePageInReservedMemory(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	for range 200 {
+		w.change("an-event-of-the-usual-size")
+	}
+	awaitReserved(t, w.unwritten, 0)
+	narrow := w.serveShaped(t, func(tcp *net.TCPConn) net.Conn {
+		_ = tcp.SetWriteBuffer(4 << 10)
+		return tcp
+	})
+	conn := w.dial(narrow)
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	request := "GET " + w.url + " HTTP/1.1\r\nHost: remit\r\nX-API-Key: " + w.key + "\r\n" + acceptStream + "\r\n\r\n"
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	awaitStuck(t, w.unwritten, 1)
+	if held := w.unwritten.reserved(); held <= 0 || held > streamPage*eventBytes {
+		t.Errorf("%d bytes are reserved, at most %d are held", held, streamPage*eventBytes)
+	}
+	_ = conn.Close()
+	awaitReserved(t, w.unwritten, 0)
+}
+
+// A stream that finds no memory for its next page goes on when there is some.
+func TestAStreamWaitsForMemory(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	whole, conn := w.unwritten.most, w.dial(w.address)
+	answer := w.ask(conn, w.sinceNow(), acceptStream)
+	w.waits(1)
+	w.unwritten.setMost(0)
+	w.change("later")
+	time.Sleep(3 * roomPause)
+	w.unwritten.setMost(whole)
+	w.tells(bufio.NewScanner(answer.Body), "later")
+}

@@ -1,0 +1,19 @@
+package server
+
+import (
+	"testing"
+
+	"remit/redisstore"
+)
+
+func TestAReportThatCannotBeMadeNowSaysSo(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]problem{
+		redisstore.ErrManyReports:   {Status: 429, Code: "rate_limited"},
+		redisstore.ErrReportTooLong: {Status: 503, Code: "unavailable"},
+	} {
+		if p := problemOf(err); p.Status != want.Status || p.Code != want.Code || retryAfter(err, p) < 1 {
+			t.Errorf("%v is answered with %+v", err, p)
+		}
+	}
+}

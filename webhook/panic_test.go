@@ -1,0 +1,103 @@
+package webhook
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// panickingCounter panics when it counts for the first time.
+type panickingCounter struct {
+	prometheus.Counter
+	once *atomic.Bool
+}
+
+func (c panickingCounter) Inc() {
+	if !c.once.Swap(true) {
+		panic("a fault of the program")
+	}
+	c.Counter.Inc()
+}
+
+// panickingTransport panics at its first request.
+type panickingTransport struct {
+	http.RoundTripper
+	once *atomic.Bool
+}
+
+func (c panickingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !c.once.Swap(true) {
+		panic("a fault of the program")
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// logged collects what is logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func counted(t *testing.T, metric prometheus.Metric) float64 {
+	t.Helper()
+	var now dto.Metric
+	if err := metric.Write(&now); err != nil {
+		t.Fatal(err)
+	}
+	return now.GetCounter().GetValue()
+}
+
+func TestAPanicStopsNoWebhook(t *testing.T) {
+	t.Parallel()
+	for name, runFailing := range map[string]func(t *testing.T, d *Deliverer){
+		"of a loop": func(t *testing.T, d *Deliverer) {
+			d.metrics.delivered = panickingCounter{d.metrics.delivered, new(atomic.Bool)}
+			run(t, d)
+		},
+		"of a request": func(t *testing.T, d *Deliverer) {
+			d.sender.client.Transport = panickingTransport{d.sender.client.Transport, new(atomic.Bool)}
+			run(t, d)
+		},
+		"of the look at the queue": func(t *testing.T, d *Deliverer) {
+			d.mine = nil
+			run(t, d)
+			eventually(t, "the look panics", func() bool { return counted(t, d.metrics.panics) > 0 })
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.mine = map[uuid.UUID]bool{}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one, other := newReceiver(t), newReceiver(t)
+			o := newOrganizationWithHooks(t, one.URL, other.URL)
+			o.happen(t, 20)
+			log := &logged{}
+			d := New(Config{Store: o.store, Log: slog.New(slog.NewTextHandler(log, nil)), AllowPrivate: true})
+			runFailing(t, d)
+			eventually(t, "all arrive", func() bool { return one.has(numbers(1, 20)...) && other.has(numbers(1, 20)...) })
+			o.happen(t, 5)
+			eventually(t, "what comes later arrives", func() bool { return one.has(numbers(21, 25)...) && other.has(numbers(21, 25)...) })
+			eventually(t, "nothing is left to do", func() bool { return o.isQueueEmpty(t) && d.busy() == 0 })
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			times := int(counted(t, d.metrics.panics))
+			if said := strings.Count(log.text.String(), "stack="); times < 1 || said != times || len(d.places.quick)+len(d.places.slow) > 0 {
+				t.Errorf("%d panics, logged %d times, places kept: %d", times, said, len(d.places.quick)+len(d.places.slow))
+			}
+		})
+	}
+}
