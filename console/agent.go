@@ -27,8 +27,8 @@ func (p agentPage) State() string {
 }
 
 const (
-	shownSessions = 20 // of an agent
-	shownFamilies = 50
+	shownSessions = "20" // of an agent
+	shownFamilies = "50"
 )
 
 func showAgent(v *visit) error {
@@ -38,12 +38,12 @@ func showAgent(v *visit) error {
 		return err
 	}
 	id = page.ID
-	next, err := v.api.list(query("/v1/agents/"+id+"/families", "limit", "50"), &page.Families)
+	next, err := v.api.list(query("/v1/agents/"+id+"/families", "limit", shownFamilies), &page.Families)
 	if err != nil {
 		return err
 	}
 	page.More = next != ""
-	if page.Sessions, _, err = v.api.sessions(v.now, "agent_id", id, "limit", "20"); err != nil {
+	if page.Sessions, _, err = v.api.sessions(v.now, "agent_id", id, "limit", shownSessions); err != nil {
 		return err
 	}
 	if page.Events, err = v.api.latest(id, v.now, func(eventRow) bool { return true }); err != nil {
