@@ -19,6 +19,7 @@ type agentsPage struct {
 	Found, All          int64
 	Truncated           bool
 	Spent               *spent
+	Unspent             string
 	First, Next         string
 }
 
@@ -29,7 +30,7 @@ func showAgents(v *visit) error {
 	}
 	page := agentsPage{
 		Query: strings.TrimSpace(v.asked("q")), State: v.asked("state"), Order: v.asked("sort"),
-		States: []string{statusActive, statusSuspended, "revoked"}, All: int64(len(all.Agents)), Truncated: all.Truncated, Spent: all.Spent,
+		States: []string{statusActive, statusSuspended, "revoked"}, All: int64(len(all.Agents)), Truncated: all.Truncated, Spent: all.Spent, Unspent: all.Unspent,
 	}
 	if !slices.Contains(page.States, page.State) {
 		page.State = ""

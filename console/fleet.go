@@ -96,12 +96,14 @@ type fleet struct {
 	Agents    []agentRow
 	Truncated bool
 	Spent     *spent // nil while it is added up for the first time
+	Unspent   string // why that has failed so far; "" if it has not
 }
 
 // fleet returns the viewer's agents as they were a moment ago.
 func (v *visit) fleet() (fleet, error) {
 	c := v.console.fleets.of(v.who.Organization, v.now)
-	shown := fleet{Spent: c.spendings.latest(v.api, v.now)}
+	var shown fleet
+	shown.Spent, shown.Unspent = c.spendings.latest(v.api, v.now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v.now.Sub(c.read) >= agentsFresh {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"remit/redisstore"
 )
@@ -74,6 +75,7 @@ func TestAnotherSitesPageChangesNothing(t *testing.T) {
 	}{
 		"a page of its own":                  {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "null"}, true},
 		"a page of its own, an old browser":  {map[string]string{"Origin": own}, true},
+		"a page behind another name":         {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "https://public.example"}, false},
 		"a page of another site":             {map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": own}, false},
 		"a page of another port":             {map[string]string{"Sec-Fetch-Site": "same-site"}, false},
 		"another site in an old browser":     {map[string]string{"Origin": "https://evil.example"}, false},
@@ -97,6 +99,43 @@ func TestAChangeIsAForm(t *testing.T) {
 	b := w.browser(t)
 	b.headers["Content-Type"] = "text/plain"
 	b.post(Prefix, "api_key", w.keys[viewer]).want(http.StatusUnsupportedMediaType)
+}
+
+func TestALargeFormIsRefusedUnread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.browser(t)
+	b.post(Prefix, "api_key", strings.Repeat("x", mostForm)).want(http.StatusRequestEntityTooLarge)
+	many := map[string][]string{"a": make([]string, mostFields+2)}
+	b.ask(http.MethodPost, Prefix, many).want(http.StatusRequestEntityTooLarge)
+}
+
+func TestTwoCookiesOfANameAreNoSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, viewer)
+	b.get(agents).want(http.StatusOK)
+	b.headers["Cookie"] = signInCookie + "=" + w.as(t, admin).cookies[signInCookie].Value
+	b.get(agents).want(http.StatusSeeOther)
+}
+
+func TestAMessageIsShownAtItsPlaceAndForAMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	path := agents + "/" + w.sample()["agent"]
+	b := w.as(t, operator)
+	form := b.get(path).form(path + "/suspend")
+	b.ask(http.MethodPost, path+"/suspend", form).want(http.StatusSeeOther)
+	b.get(sessions).saysNot("The agent is suspended")
+	b.ask(http.MethodHead, path, nil)
+	b.get(path).says("The agent is suspended")
+	b.get(path).saysNot("The agent is suspended")
+	now := time.Now()
+	for age, over := range map[time.Duration]bool{0: false, flashTime - time.Second: false, flashTime + 2*time.Second: true} {
+		if got := (flash{Made: now.Add(-age).Unix()}).isOver(now); got != over {
+			t.Errorf("after %s: over %t", age, got)
+		}
+	}
 }
 
 func TestEveryResponseTellsTheBrowserWhatItMay(t *testing.T) {

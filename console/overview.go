@@ -22,6 +22,7 @@ type overviewPage struct {
 	ByType   chart.Days
 	ByAgent  chart.Ranked
 	Added    *spent // nil while it is added up for the first time
+	Unspent  string
 	Refusals chart.Ranked
 	Reading  bool // the events that are kept are still being read
 
@@ -83,6 +84,7 @@ func budgetBar(b client.Budget) chart.Usage {
 
 // fillSpending fills what was spent today and in 30 days, by agent and by action type.
 func (p *overviewPage) fillSpending(now time.Time, all fleet) {
+	p.Unspent = all.Unspent
 	if p.Added = all.Spent; p.Added == nil {
 		return
 	}

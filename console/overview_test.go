@@ -99,6 +99,15 @@ func TestStatsForgetWhatIsOlderThanADay(t *testing.T) {
 	}
 }
 
+func TestWhatWouldHaveBeenRefusedIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	s, now := newStats(), time.Now()
+	s.count(eventRow{Type: wouldRefuse, OccurredAt: now, Data: []byte(`{"limit":"max_actions"}`), SessionID: "s"})
+	if got := s.last(now); got["max_actions"] != 0 || got[wouldRefuse] != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestStatsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newStats()
@@ -125,9 +134,9 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	a, now := api{w.console.server, nil, w.keys[viewer]}, time.Now()
 	var first *spent
 	for first == nil {
-		first = s.latest(a, now)
+		first, _ = s.latest(a, now)
 	}
-	if again := s.latest(a, time.Now()); again != first {
+	if again, _ := s.latest(a, time.Now()); again != first {
 		t.Error("it is read again at once")
 	}
 	for id, of := range first.ByAgent {
@@ -140,6 +149,9 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	}
 	s.tooLarge = true
 	sums := must(s.reports(a, now))(t)
+	if sums.Total != (spending{1_250_000, 1_250_000}) {
+		t.Errorf("all agents spent %+v", sums.Total)
+	}
 	if !reflect.DeepEqual(sums.ByAgent, first.ByAgent) {
 		t.Errorf("two reports give %v, one %v", sums.ByAgent, first.ByAgent)
 	}

@@ -43,8 +43,9 @@ const tooManyTypes = "There are more than 10,000 pairs of a day and an action ty
 
 const tooManySpent = "More than 10,000 agents spent something: what each of them spent is on its own page."
 
-// latest returns the last reading, nil before the first. It begins another if that is due, and waits a moment for it.
-func (s *spendings) latest(a api, now time.Time) *spent {
+// latest returns the last reading, nil before the first, and why there is none. It begins another if that is due, and waits a moment
+// for it.
+func (s *spendings) latest(a api, now time.Time) (last *spent, failed string) {
 	s.mu.Lock()
 	if s.reading == nil && !now.Before(s.next) {
 		s.reading = make(chan struct{})
@@ -61,7 +62,7 @@ func (s *spendings) latest(a api, now time.Time) *spent {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last
+	return s.last, s.failed
 }
 
 // read reads once. After an error the last reading stays.
