@@ -27,6 +27,7 @@ type Console struct {
 // New returns the pages of this server, for server.SetPages.
 func New(s *server.Server, log *slog.Logger) *Console {
 	c := &Console{server: s, log: log, assets: loadAssets()}
+	c.fleets.guard = c.guard
 	c.templates = parseTemplates(c.assets)
 	c.router = newRouter(c.pages())
 	return c

@@ -15,6 +15,9 @@ import (
 type fleets struct {
 	mu    sync.Mutex
 	known map[uuid.UUID]*fleetCache
+	spent map[uuid.UUID]*spendings // small, so of more organizations: a reading that is forgotten would come again too soon
+	turns chan struct{}            // a place for each reading under way
+	guard func(what string)
 }
 
 // fleetCache is one organization's. mu is held while it is read, so viewers share one reading.
@@ -25,14 +28,14 @@ type fleetCache struct {
 	agents    []agentRow
 	truncated bool // there are more agents
 	read      time.Time
-
-	spendings spendings
 }
 
 const (
 	agentsFresh = 3 * time.Second
 	mostAgents  = 20_000 // of an organization
 	mostFleets  = 32
+	mostSpent   = 1024 // organizations
+	spentTurns  = 2
 )
 
 // agentRow is an agent as the list of agents shows it.
@@ -81,6 +84,29 @@ func (f *fleets) of(organization uuid.UUID, now time.Time) *fleetCache {
 	return c
 }
 
+// spendingsOf returns what an organization spent. One without a reading under way makes room.
+func (f *fleets) spendingsOf(organization uuid.UUID) *spendings {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.spent[organization]; s != nil {
+		return s
+	}
+	if f.spent == nil {
+		f.spent, f.turns = map[uuid.UUID]*spendings{}, make(chan struct{}, spentTurns)
+	}
+	for of, s := range f.spent {
+		if len(f.spent) < mostSpent {
+			break
+		}
+		if !s.isReading() {
+			delete(f.spent, of)
+		}
+	}
+	s := &spendings{turns: f.turns, guard: f.guard}
+	f.spent[organization] = s
+	return s
+}
+
 func (f *fleets) drop() {
 	var oldest uuid.UUID
 	for organization, c := range f.known {
@@ -103,7 +129,7 @@ type fleet struct {
 func (v *visit) fleet() (fleet, error) {
 	c := v.console.fleets.of(v.who.Organization, v.now)
 	var shown fleet
-	shown.Spent, shown.Unspent = c.spendings.latest(v.api, v.now)
+	shown.Spent, shown.Unspent = v.console.fleets.spendingsOf(v.who.Organization).latest(v.api, v.now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v.now.Sub(c.read) >= agentsFresh {

@@ -130,7 +130,7 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	w.sample()
-	var s spendings
+	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org))
 	a, now := api{w.console.server, nil, w.keys[viewer]}, time.Now()
 	var first *spent
 	for first == nil {

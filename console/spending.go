@@ -11,6 +11,9 @@ import (
 // spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
 // show the last reading with its time. There is one reading at a time, and only while somebody looks.
 type spendings struct {
+	turns chan struct{} // shared with other organizations
+	guard func(what string)
+
 	mu       sync.Mutex
 	reading  chan struct{} // closed when the reading under way ends; nil for none
 	last     *spent        // nil before the first
@@ -65,8 +68,17 @@ func (s *spendings) latest(a api, now time.Time) (last *spent, failed string) {
 	return s.last, s.failed
 }
 
+func (s *spendings) isReading() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reading != nil
+}
+
 // read reads once. After an error the last reading stays.
 func (s *spendings) read(a api, now time.Time) {
+	defer s.guard("spending")
+	s.turns <- struct{}{}
+	defer func() { <-s.turns }()
 	began := time.Now()
 	var next *spent
 	err := errPanicked

@@ -29,7 +29,8 @@ type Reply struct {
 
 // Call carries out a request of the API as if the client of the page had sent it: with the same checks, limits, reservations of
 // memory, metrics and logs. It returns what read returns of the reply. Without a page (nil) what follows an organization's events
-// for its viewers calls, and no client waits for it.
+// for its viewers calls, or what goes on when a viewer leaves: no client waits, so it counts for no address and reserves no memory.
+// Callers bound how many of these are under way.
 func (s *Server) Call(page *fasthttp.RequestCtx, c Call, read func(Reply) error) error {
 	return s.callInside(page, c, s.api, read)
 }
@@ -38,7 +39,7 @@ func (s *Server) Call(page *fasthttp.RequestCtx, c Call, read func(Reply) error)
 func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.RequestHandler, read func(Reply) error) error {
 	ctx := new(fasthttp.RequestCtx)
 	if page == nil {
-		ctx.Init(&fasthttp.Request{}, nil, silent{})
+		ctx.Init(&fasthttp.Request{}, nowhere{}, silent{})
 		c.write(&ctx.Request)
 		answer(ctx)
 		return read(replyOf(ctx))
@@ -53,6 +54,12 @@ func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.R
 	}
 	return read(replyOf(ctx))
 }
+
+// nowhere is the address of a caller inside the process: no limit of a client address counts it.
+type nowhere struct{}
+
+func (nowhere) Network() string { return "inside" }
+func (nowhere) String() string  { return "inside" }
 
 func replyOf(ctx *fasthttp.RequestCtx) Reply {
 	header := &ctx.Response.Header
