@@ -162,20 +162,78 @@ func TestAllAgentsAreStoppedAndResumed(t *testing.T) {
 	}
 }
 
-func TestAStopThatTakesLongIsShownAsUnderWay(t *testing.T) {
+func TestAStopThatTakesLongIsShownUntilItsEndIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
+	w.sample()
+	for _, test := range []struct {
+		err  error
+		says string
+	}{{nil, "All agents are suspended: 1 agent."}, {&problem{Status: 503, Code: "unavailable", Detail: "the store is away"}, "Not all agents were suspended. The store is away."}} {
+		end := make(chan struct{})
+		org := uuid.MustParse(w.org)
+		job := must(w.console.stops.begin(org, false, time.Now(), func() (int64, error) { <-end; return 1, test.err }))(t)
+		if again := must(w.console.stops.begin(org, false, time.Now(), nil))(t); again != job {
+			t.Error("a second stop runs beside the first")
+		}
+		b := w.as(t, operator)
+		page := b.get(stopPath).says("Suspending all agents since")
+		if page.hasForm(stopPath) || page.hasForm(stopPath+"/resume") {
+			t.Error("while it runs the page has a form for it, or for the way back")
+		}
+		b.follow(b.post(stopPath+"/resume", "csrf", b.csrf(), "confirm", "resume", "back", stopPath)).says("Not all agents were resumed. All agents are still being suspended")
+		if got := b.get(stopPath + "/progress"); got.text != `{"running":true,"live":1,"suspended":0}` {
+			t.Errorf("the progress is %s", got.text)
+		}
+		close(end)
+		<-job.done
+		b.get(stopPath).says(test.says).saysNot("Suspending all agents")
+	}
+}
+
+func TestAStopHasTheLastWord(t *testing.T) {
+	t.Parallel()
+	var s stops
+	var order []string
 	end := make(chan struct{})
-	org := uuid.MustParse(w.org)
-	job := w.console.stops.begin(org, false, time.Now(), func() (int64, error) { <-end; return 1, nil })
-	if again := w.console.stops.begin(org, false, time.Now(), nil); again != job {
-		t.Error("a second stop runs beside the first")
-	}
-	page := w.as(t, viewer).get(stopPath).says("Suspending all agents since", "reloads by itself")
-	if !strings.Contains(page.text, `http-equiv="refresh"`) {
-		t.Error("the page does not reload by itself")
-	}
+	org := uuid.New()
+	resume := must(s.begin(org, true, time.Now(), func() (int64, error) { <-end; order = append(order, "resumed"); return 1, nil }))(t)
+	stop := must(s.begin(org, false, time.Now(), func() (int64, error) { order = append(order, "suspended"); return 1, nil }))(t)
 	close(end)
-	<-job.done
-	w.as(t, viewer).get(stopPath).saysNot("Suspending all agents")
+	<-resume.done
+	<-stop.done
+	if strings.Join(order, ",") != "resumed,suspended" {
+		t.Errorf("the order is %v", order)
+	}
+}
+
+func TestTheRotationOfTheOwnKeyMayBeSentTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, admin)
+	path := apiKeys + "/" + w.org + "/rotate"
+	form := b.get(apiKeys).form(path)
+	form.Set("confirm", "rotate")
+	before := *b.cookies[signInCookie]
+	first := b.follow(b.ask("POST", path, form)).secret("rmk_")
+	b.cookies[signInCookie] = &before // the answer to the first was lost
+	b.get(agents).want(303)
+	b.cookies[signInCookie] = &before
+	if again := b.follow(b.ask("POST", path, form)).secret("rmk_"); again != first {
+		t.Error("the second answer has another key")
+	}
+	b.get(agents).want(200)
+}
+
+func TestWhatIsDeletedTwiceIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	b := w.as(t, admin)
+	path := webhooks + "/" + ids["webhook"]
+	form := b.get(path).form(path + "/delete")
+	form.Set("confirm", "delete")
+	for range 2 {
+		b.follow(b.ask("POST", path+"/delete", form)).says("The webhook is deleted")
+	}
 }

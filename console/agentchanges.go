@@ -54,7 +54,7 @@ func rotateSecret(v *visit) error {
 		return err
 	}
 	var rotated client.RotatedSecret
-	body := map[string]any{"revoke_families": v.form("families") != ""}
+	body := map[string]any{}
 	if err := v.changeAgent(fasthttp.MethodPost, "/secret/rotate", body, &rotated); err != nil {
 		return err
 	}

@@ -47,17 +47,15 @@ func rotateAPIKey(v *visit) error {
 	if err := v.confirmed("rotate"); err != nil {
 		return err
 	}
-	grace, err := readCount(v.form("grace_seconds"))
-	if err != nil {
-		return err
-	}
-	body := map[string]any{}
-	if grace != nil {
-		body["grace_seconds"] = grace
+	if v.once() == "" {
+		return errCSRF // every form has one
 	}
 	id := v.param("key")
+	if v.who.Replaced && id != v.who.Key.String() {
+		return errSignedOut
+	}
 	var rotated client.RotatedKey
-	if err := v.api.change(fasthttp.MethodPost, "/v1/api-keys/"+id+"/rotate", v.once(), body, &rotated); err != nil {
+	if err := v.api.change(fasthttp.MethodPost, "/v1/api-keys/"+id+"/rotate", v.once(), map[string]any{}, &rotated); err != nil {
 		return err
 	}
 	if id == v.who.Key.String() {
@@ -80,7 +78,7 @@ func deleteAPIKey(v *visit) error {
 	if err := v.confirmed("delete"); err != nil {
 		return err
 	}
-	if err := v.api.change(fasthttp.MethodDelete, "/v1/api-keys/"+v.param("key"), "", nil, nil); err != nil {
+	if err := v.api.change(fasthttp.MethodDelete, "/v1/api-keys/"+v.param("key"), "", nil, nil); err != nil && !isNotFound(err) { // it is gone
 		return err
 	}
 	return v.done(apiKeys, "The API key is deleted. Whoever was signed in with it is signed out.")

@@ -72,13 +72,25 @@ func assetName(ctx *fasthttp.RequestCtx) (name string, asks bool) {
 	return strings.CutPrefix(string(ctx.URI().PathOriginal()), assetPrefix)
 }
 
+// ownName returns this version's name of a file that a page of another version asks for while instances are upgraded.
+func (a *assets) ownName(name string) string {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	return a.names[parts[0]+"."+parts[2]]
+}
+
 func (a *assets) answer(ctx *fasthttp.RequestCtx, name string) {
 	file, found := a.files[name]
 	if !found {
-		ctx.SetStatusCode(fasthttp.StatusNotFound)
-		return
+		if file, found = a.files[a.ownName(name)]; !found {
+			ctx.SetStatusCode(fasthttp.StatusNotFound)
+			return
+		}
+	} else {
+		ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=31536000, immutable")
 	}
-	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=31536000, immutable")
 	ctx.Response.Header.SetContentType(file.kind)
 	ctx.Response.SetBodyRaw(file.content)
 }

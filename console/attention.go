@@ -52,12 +52,18 @@ func (a *attention) read(v *visit, f *follower, all fleet, last map[string]int64
 	}
 	slices.Sort(a.Notes)
 	a.Budget = budget != nil && share(int64(budget.ValueUsed+budget.ValueReserved), int64(budget.MaxValue)) >= nearShare
-	for _, read := range []func(*visit, *follower) error{a.readRequests, a.readNear, a.readWebhooks, a.readKeys} {
-		if err := read(v, f); err != nil {
+	if f != nil {
+		if err := a.readRequests(v, f); err != nil {
+			return err
+		}
+		if err := a.readNear(v, f); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := a.readWebhooks(v); err != nil {
+		return err
+	}
+	return a.readKeys(v)
 }
 
 // readRequests reads the requests that events tell of. The service says whether each still waits.
@@ -116,7 +122,7 @@ func (s sessionRow) isNear() bool {
 		share(int64(used), int64(s.MaxValue)) >= nearShare)
 }
 
-func (a *attention) readWebhooks(v *visit, _ *follower) error {
+func (a *attention) readWebhooks(v *visit) error {
 	var hooks []client.WebhookInfo
 	err := v.api.get("/v1/webhooks", &hooks)
 	for _, hook := range hooks {
@@ -127,7 +133,7 @@ func (a *attention) readWebhooks(v *visit, _ *follower) error {
 	return err
 }
 
-func (a *attention) readKeys(v *visit, _ *follower) error {
+func (a *attention) readKeys(v *visit) error {
 	var keys []client.APIKeyInfo
 	err := v.api.get("/v1/api-keys", &keys)
 	for _, key := range keys {

@@ -46,7 +46,7 @@ func removeBudget(v *visit) error {
 	if err := v.confirmed("remove"); err != nil {
 		return err
 	}
-	if err := v.api.change(fasthttp.MethodDelete, "/v1/budget", "", nil, nil); err != nil {
+	if err := v.api.change(fasthttp.MethodDelete, "/v1/budget", "", nil, nil); err != nil && !isNotFound(err) { // it is gone
 		return err
 	}
 	return v.done(budget, "The budget is removed. Sessions keep their limits.")

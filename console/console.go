@@ -3,6 +3,7 @@ package console
 import (
 	"html/template"
 	"log/slog"
+	"runtime/debug"
 
 	"github.com/valyala/fasthttp"
 	"remit/server"
@@ -40,6 +41,13 @@ func (c *Console) Answer(ctx *fasthttp.RequestCtx) {
 	}
 	if err := c.answer(ctx); err != nil {
 		c.showProblem(ctx, nil, c.explain(err))
+	}
+}
+
+// guard keeps a panic in the background from ending the process. Defer it.
+func (c *Console) guard(what string) {
+	if cause := recover(); cause != nil {
+		c.log.Error("the console panicked", "in", what, "cause", cause, "stack", string(debug.Stack()))
 	}
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -47,6 +48,11 @@ func (s signIn) csrf() string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
+// sent reports whether a form carries the token of this sign-in.
+func (s signIn) sent(ctx *fasthttp.RequestCtx) bool {
+	return hmac.Equal(ctx.PostArgs().Peek("csrf"), []byte(s.csrf()))
+}
+
 // openSignIn returns the sign-in of a request. Errors: errSignedOut, server.ErrNoKeys.
 func (c *Console) openSignIn(ctx *fasthttp.RequestCtx, now time.Time) (signIn, error) {
 	var s signIn
@@ -62,7 +68,17 @@ func (c *Console) openSignIn(ctx *fasthttp.RequestCtx, now time.Time) (signIn, e
 	return s, nil
 }
 
+// openCookie refuses a request with two cookies of a name: another host or port of this site may have set one of them.
 func (c *Console) openCookie(ctx *fasthttp.RequestCtx, name string, into any) error {
+	given := 0
+	for key := range ctx.Request.Header.Cookies() {
+		if string(key) == name {
+			given++
+		}
+	}
+	if given > 1 {
+		return errSignedOut
+	}
 	content, err := c.server.OpenCookie(name, string(ctx.Request.Header.Cookie(name)))
 	if err != nil {
 		return err
@@ -72,11 +88,13 @@ func (c *Console) openCookie(ctx *fasthttp.RequestCtx, name string, into any) er
 
 // setCookie gives the browser a sealed cookie that only these pages get, and no script.
 func (c *Console) setCookie(ctx *fasthttp.RequestCtx, name string, content any, lives time.Duration) error {
-	text, err := json.Marshal(content)
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // it would make a message longer than a cookie may be
+	if err := encoder.Encode(content); err != nil {
 		return err
 	}
-	sealed, err := c.server.SealCookie(name, text)
+	sealed, err := c.server.SealCookie(name, text.Bytes())
 	if err != nil {
 		return err
 	}

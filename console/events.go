@@ -49,9 +49,15 @@ func (a api) latest(agent string, now time.Time, match func(eventRow) bool) ([]e
 		if back > 0 {
 			after = strconv.FormatInt(now.Add(-back).UnixMilli(), 10) + "-0"
 		}
-		var err error
-		if found, err = a.eventsAfter(agent, after, match); err != nil || len(found) >= shownEvents {
-			return found, err
+		round, err := a.eventsAfter(agent, after, match)
+		if err != nil {
+			return nil, err
+		}
+		if len(round) > 0 && (len(found) == 0 || !round[0].OccurredAt.Before(found[0].OccurredAt)) {
+			found = round // otherwise it ended before it came to those
+		}
+		if len(found) >= shownEvents {
+			break
 		}
 	}
 	return found, nil

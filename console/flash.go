@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -14,13 +15,16 @@ type flash struct {
 	Label  string `json:"label,omitempty"`
 	Secret string `json:"secret,omitempty"`
 	Owner  []byte `json:"owner"` // the sign-in
+	Made   int64  `json:"made"`
+	Place  string `json:"place"` // the path that shows it
 }
 
 // maxFlash bounds a message, because a cookie has at most 4 kB.
 const maxFlash = 800 // bytes
 
-func (c *Console) setFlash(ctx *fasthttp.RequestCtx, s signIn, message flash) error {
-	message.Owner = s.ID
+func (c *Console) setFlash(ctx *fasthttp.RequestCtx, s signIn, to string, message flash) error {
+	message.Owner, message.Made = s.ID, time.Now().Unix()
+	message.Place, _, _ = strings.Cut(to, "?")
 	if len(message.Text) > maxFlash {
 		message.Text = strings.ToValidUTF8(message.Text[:maxFlash], "") + "…"
 	}
@@ -29,13 +33,20 @@ func (c *Console) setFlash(ctx *fasthttp.RequestCtx, s signIn, message flash) er
 
 // takeFlash returns the message for this page, nil for none, and makes the browser forget it.
 func (c *Console) takeFlash(ctx *fasthttp.RequestCtx, s signIn) *flash {
-	if len(ctx.Request.Header.Cookie(flashCookie)) == 0 {
+	if len(ctx.Request.Header.Cookie(flashCookie)) == 0 || !ctx.IsGet() {
 		return nil
 	}
-	c.dropCookie(ctx, flashCookie)
 	var message flash
-	if c.openCookie(ctx, flashCookie, &message) != nil || !bytes.Equal(message.Owner, s.ID) {
+	err := c.openCookie(ctx, flashCookie, &message)
+	if err == nil && message.Place != string(ctx.URI().PathOriginal()) {
+		return nil // another tab's page
+	}
+	c.dropCookie(ctx, flashCookie)
+	if err != nil || !bytes.Equal(message.Owner, s.ID) || message.isOver(time.Now()) {
 		return nil
 	}
 	return &message
 }
+
+// isOver reports whether it was made too long ago: a copy of the cookie shows nothing later.
+func (f flash) isOver(now time.Time) bool { return now.Sub(time.Unix(f.Made, 0)) > flashTime }

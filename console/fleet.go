@@ -44,6 +44,8 @@ type agentRow struct {
 	SuspendedAt time.Time `json:"suspended_at"`
 
 	Spent spending `json:"-"`
+
+	lowered string // the name, for searching and sorting
 }
 
 // State is the status in one word.
@@ -118,8 +120,9 @@ func (v *visit) fleet() (fleet, error) {
 }
 
 // forgetFleet makes the next page read the agents anew, after a change.
-func (v *visit) forgetFleet() {
-	c := v.console.fleets.of(v.who.Organization, v.now)
+func (v *visit) forgetFleet() { v.console.fleets.of(v.who.Organization, v.now).forget() }
+
+func (c *fleetCache) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = time.Time{}
@@ -133,7 +136,10 @@ func (c *fleetCache) readAgents(a api) error {
 		if err != nil {
 			return err
 		}
-		agents = append(agents, page...)
+		for _, a := range page {
+			a.lowered = strings.ToLower(a.Name)
+			agents = append(agents, a)
+		}
 		cursor, more = next, next != "" && len(agents) < mostAgents
 		c.truncated = next != ""
 	}
@@ -148,11 +154,11 @@ func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 func (f fleet) find(text, state, order string) []agentRow {
 	text = strings.ToLower(text)
 	found := slices.DeleteFunc(f.Agents, func(a agentRow) bool {
-		return state != "" && a.State() != state || !strings.Contains(strings.ToLower(a.Name), text) && !strings.Contains(a.ID, text)
+		return state != "" && a.State() != state || !strings.Contains(a.lowered, text) && !strings.Contains(a.ID, text)
 	})
 	switch order {
 	case "name":
-		slices.SortStableFunc(found, func(a, b agentRow) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+		slices.SortStableFunc(found, func(a, b agentRow) int { return cmp.Compare(a.lowered, b.lowered) })
 	case "new":
 	default:
 		slices.SortStableFunc(found, func(a, b agentRow) int {

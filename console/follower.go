@@ -33,6 +33,7 @@ const (
 type follower struct {
 	server *server.Server
 	retire func(always bool) bool // says whether it may end, and then forgets it
+	guard  func(what string)
 
 	mu      sync.Mutex
 	key     string // the API key of the viewer who came last; each viewer's own requests use the viewer's own
@@ -41,6 +42,7 @@ type follower struct {
 	looks   map[string]*look // by session
 	stats   stats
 	caught  bool // all events that are kept have been read
+	dropped bool // another organization has its place
 }
 
 var errManyFollowed = &problem{Status: 503, Code: "unavailable", Detail: "too many organizations are looked at now. Reload the page later"}
@@ -51,7 +53,7 @@ func (c *Console) follow(v *visit) (*follower, error) {
 	defer c.followers.mu.Unlock()
 	f := c.followers.known[v.who.Organization]
 	if f == nil {
-		if len(c.followers.known) >= mostFollowed {
+		if len(c.followers.known) >= mostFollowed && !c.followers.makeRoom() {
 			return nil, errManyFollowed
 		}
 		if c.followers.known == nil {
@@ -61,10 +63,33 @@ func (c *Console) follow(v *visit) (*follower, error) {
 		f.retire = func(always bool) bool { return c.retire(v.who.Organization, f, always) }
 		c.followers.known[v.who.Organization] = f
 		f.use(v)
+		f.guard = c.guard
 		go f.run()
 	}
 	f.use(v)
 	return f, nil
+}
+
+// makeRoom drops the follower without a viewer that was used longest ago, if there is one.
+func (f *followers) makeRoom() bool {
+	var oldest *follower
+	var of uuid.UUID
+	var used time.Time
+	for organization, one := range f.known {
+		one.mu.Lock()
+		if len(one.viewers) == 0 && (oldest == nil || one.used.Before(used)) {
+			oldest, of, used = one, organization, one.used
+		}
+		one.mu.Unlock()
+	}
+	if oldest == nil {
+		return false
+	}
+	oldest.mu.Lock()
+	oldest.dropped = true
+	oldest.mu.Unlock()
+	delete(f.known, of)
+	return true
 }
 
 func (f *follower) use(v *visit) {
@@ -80,19 +105,26 @@ func (c *Console) retire(organization uuid.UUID, f *follower, always bool) bool 
 	if !always && f.isWanted() {
 		return false
 	}
-	delete(c.followers.known, organization)
+	if c.followers.known[organization] == f {
+		delete(c.followers.known, organization)
+	}
 	return true
 }
 
 // run reads events until nobody has looked for a while, the key ends, or the server stops.
 func (f *follower) run() {
+	defer f.guard("follower")
 	defer f.retire(true)
+	defer f.dismiss()
 	head, err := f.head()
-	if err != nil {
-		return
+	for ; err != nil; head, err = f.head() {
+		if isUnauthorized(err) && !f.useAnother() || f.retire(false) || !f.pause(followFail) {
+			return
+		}
 	}
 	go f.catchUp(head)
 	for after := head; !f.retire(false); {
+		began := time.Now()
 		events, _, err := f.api().feed(after, "wait", followWait)
 		switch {
 		case isUnauthorized(err) && !f.useAnother():
@@ -107,16 +139,24 @@ func (f *follower) run() {
 			if len(events) < feedPage && !f.pause(tick) {
 				return
 			}
+		case time.Since(began) < followFail: // the wait was cut short
+			if !f.pause(followFail) {
+				return
+			}
 		}
 	}
 }
 
 // catchUp counts the events that are kept already.
 func (f *follower) catchUp(head int64) {
+	defer f.guard("follower")
 	for after := int64(0); ; {
 		events, next, err := f.api().feed(after, "types", strings.Join(countedTypes, ","))
 		if err != nil {
-			return
+			if !f.isWanted() || !f.pause(followFail) {
+				return
+			}
+			continue
 		}
 		f.mu.Lock()
 		for _, e := range events {
@@ -156,7 +196,17 @@ func (f *follower) useAnother() bool {
 func (f *follower) isWanted() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.viewers) > 0 || time.Since(f.used) < idleTime
+	return !f.dropped && (len(f.viewers) > 0 || time.Since(f.used) < idleTime)
+}
+
+// dismiss ends the streams of the viewers: browsers connect again, and find another follower.
+func (f *follower) dismiss() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for w := range f.viewers {
+		w.dismissed = true
+		w.rouse()
+	}
 }
 
 func (f *follower) pause(pause time.Duration) bool {

@@ -80,6 +80,12 @@ func excerpt(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
+// head cuts JSON before it is indented for a list.
+func head(text json.RawMessage) json.RawMessage {
+	const most = 4000 // bytes
+	return text[:min(len(text), most)]
+}
+
 // short returns the end of an id, which tells ids of one time apart.
 func short(id string) string {
 	if len(id) <= 12 {
@@ -90,9 +96,13 @@ func short(id string) string {
 
 // indented returns JSON for people, and {} for none.
 func indented(text json.RawMessage) string {
+	const most = 16 << 10 // bytes; indenting nested lists multiplies them
 	var value any
 	if len(text) == 0 {
 		return "{}"
+	}
+	if len(text) > most {
+		return string(text)
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.UseNumber() // no digit changes

@@ -15,7 +15,7 @@ func writeHeaders(h *fasthttp.ResponseHeader) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
@@ -30,6 +30,9 @@ func (c *Console) checkRequest(ctx *fasthttp.RequestCtx) error {
 	if !ctx.IsPost() {
 		return nil
 	}
+	if body := ctx.Request.Body(); len(body) > mostForm || bytes.Count(body, []byte("&")) > mostFields {
+		return errLargeForm // before it is parsed: each field takes memory that the connection keeps
+	}
 	if !bytes.HasPrefix(ctx.Request.Header.ContentType(), []byte(formType)) {
 		return errNoForm
 	}
@@ -39,15 +42,25 @@ func (c *Console) checkRequest(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+const (
+	mostForm   = 16 << 10 // bytes of a form
+	mostFields = 32
+)
+
 const formType = "application/x-www-form-urlencoded"
 
 // isOwnOrigin reports whether a page of this service sent the request. Browsers say so in Sec-Fetch-Site, older ones in Origin; a
 // program without either is no browser, and has no cookie but its own.
 func (c *Console) isOwnOrigin(ctx *fasthttp.RequestCtx) bool {
-	if site := ctx.Request.Header.Peek("Sec-Fetch-Site"); len(site) > 0 {
-		return string(site) == "same-origin"
-	}
 	origin := string(ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
+	if site := ctx.Request.Header.Peek("Sec-Fetch-Site"); len(site) > 0 {
+		if string(site) != "same-origin" {
+			return false
+		}
+		if origin == "null" { // of a privacy setting
+			return true
+		}
+	}
 	scheme := "http://"
 	if c.server.IsHTTPS(ctx) {
 		scheme = "https://"

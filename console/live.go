@@ -27,6 +27,8 @@ type viewing struct {
 	session string              // the same
 	lists   bool                // the page lists sessions, so a new one is news
 
+	dismissed bool // its follower has ended, guarded by the follower's mu
+
 	wake  chan struct{}
 	fresh int        // sessions that were created since, guarded by the follower's mu
 	news  []eventRow // guarded by the follower's mu
@@ -108,6 +110,9 @@ func (f *follower) leave(w *viewing) {
 	defer f.mu.Unlock()
 	delete(f.viewers, w)
 	f.used = time.Now()
+	if len(f.viewers) == 0 {
+		f.looks = nil
+	}
 }
 
 // tell counts events and tells viewers of those that concern their pages.
@@ -132,7 +137,7 @@ func (w *viewing) note(e eventRow) {
 	switch {
 	case shown && len(w.due) < mostWatched && !slices.Contains(w.due, e.SessionID):
 		w.due = append(w.due, e.SessionID)
-	case w.lists && e.Type == "session.created":
+	case w.lists && e.Type == "session.created" && (w.span == nil || w.span.agent == "" || w.span.agent == e.AgentID):
 		w.fresh++
 	case !concerns && !shown:
 		return
@@ -142,6 +147,10 @@ func (w *viewing) note(e eventRow) {
 			w.news = w.news[1:]
 		}
 	}
+	w.rouse()
+}
+
+func (w *viewing) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:

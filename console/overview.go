@@ -34,10 +34,7 @@ func showOverview(v *visit) error {
 	if err != nil {
 		return err
 	}
-	f, err := v.console.follow(v)
-	if err != nil {
-		return err
-	}
+	f, _ := v.console.follow(v) // without one the page says that events are not read
 	for _, read := range []func(*visit) error{page.readCounts, page.readHeld, page.readBudget} {
 		if err := read(v); err != nil {
 			return err
@@ -96,24 +93,22 @@ func (p *overviewPage) fillSpending(now time.Time, all fleet) {
 			p.ByAgent.Rows = append(p.ByAgent.Rows, chart.Row{Name: a.Name, Link: agentPath(a.ID), Value: int64(a.Spent.Month)})
 		}
 	}
-	today := dayOf(all.Spent.At)
-	for _, line := range all.Spent.ByType {
-		p.Spent.Month += line.Value.MicroUSD()
-		if line.Day == today {
-			p.Spent.Today += line.Value.MicroUSD()
-		}
-	}
+	p.Spent = all.Spent.Total
 }
 
 // otherCounts are what stats count besides refusals, with their texts.
 var otherCounts = map[string][2]string{
 	"transaction.expired":  {"hold expired unsettled", "holds expired unsettled"},
 	"token.reuse_detected": {"refresh token was used twice: it may be stolen", "refresh tokens were used twice: they may be stolen"},
+	wouldRefuse:            {"limit would have refused, in a session that observes", "limits would have refused, in sessions that observe"},
 	"events.lost":          {"gap in the events: agents made more than were kept", "gaps in the events: agents made more than were kept"},
 }
 
 // fillRefusals fills the refusals of the last day, and returns all that was counted.
 func (p *overviewPage) fillRefusals(f *follower, now time.Time) map[string]int64 {
+	if p.Reading = true; f == nil {
+		return nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last := f.stats.last(now)

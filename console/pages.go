@@ -30,7 +30,7 @@ func (c *Console) pages() []page {
 	return []page{
 		{method: get, path: Prefix, role: viewer, nav: "Overview", handle: showOverview},
 		{method: post, path: Prefix, open: c.beginSignIn},
-		{method: post, path: Prefix + "/sign-out", role: viewer, handle: (*visit).endSignIn},
+		{method: post, path: signOutPath, open: c.endSignIn},
 
 		{method: get, path: livePath, role: viewer, handle: streamUpdates, stream: true},
 
@@ -72,10 +72,11 @@ func (c *Console) pages() []page {
 
 		{method: get, path: apiKeys, role: viewer, nav: "API keys", handle: showAPIKeys},
 		{method: post, path: apiKeys, role: admin, handle: createAPIKey, undone: "No API key was created."},
-		{method: post, path: apiKey + "/rotate", role: admin, handle: rotateAPIKey, undone: "The API key was not replaced."},
+		{method: post, path: apiKey + "/rotate", role: admin, replays: true, handle: rotateAPIKey, undone: "The API key was not replaced."},
 		{method: post, path: apiKey + "/delete", role: admin, handle: deleteAPIKey, undone: "The API key was not deleted."},
 
 		{method: get, path: stopPath, role: viewer, nav: "Stop all", handle: showStop},
+		{method: get, path: stopPath + "/progress", role: viewer, handle: showProgress, raw: true},
 		{method: post, path: stopPath, role: operator, handle: stopAll, undone: "Not all agents were suspended."},
 		{method: post, path: stopPath + "/resume", role: operator, handle: resumeAll, undone: "Not all agents were resumed."},
 	}

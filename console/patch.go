@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,12 +62,17 @@ func barOf(u chart.Usage) bar {
 	return bar{u.Title(), u.Description(), [3]int64{u.Used, u.Held, u.Delegated}, u.Limit}
 }
 
+var errDismissed = errors.New("the follower of the organization has ended")
+
 // update returns the next message of the stream: patches of the sessions that changed, and news.
 func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 	f.mu.Lock()
-	due, news, fresh := w.due, w.news, w.fresh
+	due, news, fresh, dismissed := w.due, w.news, w.fresh, w.dismissed
 	w.due, w.news, w.fresh = nil, nil, 0
 	f.mu.Unlock()
+	if dismissed {
+		return nil, errDismissed
+	}
 	message := message{Fresh: fresh}
 	if err := w.readDue(f, due, now); err != nil {
 		return nil, err

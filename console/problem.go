@@ -75,6 +75,8 @@ var (
 	errNotPrivate = &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "the console works over HTTPS, or on this machine at 127.0.0.1 " +
 		"or localhost. Behind a proxy the service must trust it (--trusted-proxies), and the proxy must send X-Forwarded-Proto"}
 	errNoForm    = &problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "a change is a form of these pages"}
+	errLargeForm = &problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: "the form is larger than any form of these pages"}
+	errPanicked  = errors.New("it ended unexpectedly")
 	errOtherSite = &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "another site asked for this. Nothing was changed"}
 	errCSRF      = &problem{Status: http.StatusForbidden, Code: "forbidden",
 		Detail: "the form belongs to another sign-in. Nothing was changed. Go back, reload the page and try again"}

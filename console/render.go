@@ -23,7 +23,7 @@ var layout = []string{"templates/layout.html", "templates/parts.html"}
 func parseTemplates(a *assets) map[string]*template.Template {
 	functions := template.FuncMap{
 		"asset": a.path, "usd": usd, "count": count, "stamp": stampOf, "brief": brief, "short": short, "json": indented, "share": share,
-		"plural": plural, "once": once, "dict": dict, "query": query, "sentence": sentence, "mayRollBack": mayRollBack, "excerpt": excerpt,
+		"plural": plural, "once": once, "dict": dict, "query": query, "sentence": sentence, "mayRollBack": mayRollBack, "excerpt": excerpt, "head": head,
 	}
 	base := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, layout...))
 	parsed := map[string]*template.Template{}
@@ -71,8 +71,6 @@ type view struct {
 	Data  any
 	Live  string // address of the page's live updates; "" for none
 
-	Refresh bool // it reloads by itself
-
 	SignedIn     bool
 	Organization string
 	Role         string
@@ -113,7 +111,7 @@ func (v *visit) fill(shown *view) {
 	shown.SignedIn, shown.Organization, shown.Role = true, v.who.Name, string(v.who.Role)
 	shown.CSRF, shown.Flash = v.signIn.csrf(), v.console.takeFlash(v.ctx, v.signIn)
 	shown.MayOperate, shown.MayAdmin = v.has(operator), v.has(admin)
-	shown.Live, shown.Refresh = v.live, v.refresh
+	shown.Live = v.live
 	shown.Here = string(v.ctx.URI().PathOriginal())
 	here := shown.Here
 	if text := string(v.ctx.URI().QueryString()); text != "" {

@@ -9,12 +9,14 @@ import (
 
 // page is one thing that a browser can ask for.
 type page struct {
-	method string
-	path   string          // {name} stands for an id
-	role   redisstore.Role // the least that may
-	nav    string          // its name in the navigation; "" for none
-	stream bool            // its answer does not end
-	undone string          // of a change: what to say when it fails, such as "The agent was not suspended."
+	method  string
+	path    string          // {name} stands for an id
+	role    redisstore.Role // the least that may
+	nav     string          // its name in the navigation; "" for none
+	stream  bool            // its answer does not end
+	raw     bool            // its answer is for the script, no page
+	replays bool            // the key that it has just replaced may send it again, and gets the same answer
+	undone  string          // of a change: what to say when it fails, such as "The agent was not suspended."
 
 	handle func(*visit) error
 	open   func(*fasthttp.RequestCtx) error // instead, for whoever is not signed in

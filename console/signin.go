@@ -24,7 +24,7 @@ func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
 		return c.showSignIn(ctx, fasthttp.StatusOK, signInPage{To: ownPath(string(ctx.QueryArgs().Peek("to")))})
 	}
 	if p.undone != "" {
-		form := signInPage{Problem: p.undone + " The sign-in had ended. Sign in, and do it again.", To: ownPath(string(ctx.PostArgs().Peek("back")))}
+		form := signInPage{Problem: p.undone + " The sign-in had ended. Sign in, and look whether it was done before you do it again.", To: ownPath(string(ctx.PostArgs().Peek("back")))}
 		return c.showSignIn(ctx, fasthttp.StatusUnauthorized, form)
 	}
 	if p.method != fasthttp.MethodGet {
@@ -79,10 +79,16 @@ func (c *Console) beginSignIn(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// endSignIn makes the browser forget the sign-in.
-func (v *visit) endSignIn() error {
-	v.console.dropCookie(v.ctx, signInCookie)
-	v.console.dropCookie(v.ctx, flashCookie)
-	redirect(v.ctx, Prefix)
+const signOutPath = Prefix + "/sign-out"
+
+// endSignIn makes the browser forget the sign-in. It asks nothing of the store: one can sign out whatever is down.
+func (c *Console) endSignIn(ctx *fasthttp.RequestCtx) error {
+	signed, err := c.openSignIn(ctx, time.Now())
+	if err == nil && !signed.sent(ctx) {
+		return errCSRF
+	}
+	c.dropCookie(ctx, signInCookie)
+	c.dropCookie(ctx, flashCookie)
+	redirect(ctx, Prefix)
 	return nil
 }

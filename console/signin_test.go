@@ -54,7 +54,7 @@ func TestWithoutASignInAPageLeadsToIt(t *testing.T) {
 		path := strings.NewReplacer("{", "", "}", "").Replace(p.path)
 		got := w.browser(t).ask(p.method, path, map[string][]string{})
 		if p.undone != "" {
-			got.want(http.StatusUnauthorized).says(p.undone, "Sign in, and do it again", "API key")
+			got.want(http.StatusUnauthorized).says(p.undone, "look whether it was done before", "API key")
 			continue
 		}
 		got.want(http.StatusSeeOther)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ type spendings struct {
 	reading  chan struct{} // closed when the reading under way ends; nil for none
 	last     *spent        // nil before the first
 	next     time.Time     // of the next reading
+	failed   string        // why there is no reading yet; "" for no reason
 	tooLarge bool          // by day and agent there are too many lines
 }
 
@@ -29,12 +31,15 @@ const (
 type spent struct {
 	At      time.Time
 	ByAgent map[string]spending
+	Total   spending
 	ByType  []usageLine // by day and action type
 	Problem string      // why a part is not known; "" when all is
 }
 
 // spending is what an agent spent.
 type spending struct{ Today, Month money.MicroUSD }
+
+const tooManyTypes = "There are more than 10,000 pairs of a day and an action type: what each type cost is on the agents' pages."
 
 const tooManySpent = "More than 10,000 agents spent something: what each of them spent is on its own page."
 
@@ -62,22 +67,33 @@ func (s *spendings) latest(a api, now time.Time) *spent {
 // read reads once. After an error the last reading stays.
 func (s *spendings) read(a api, now time.Time) {
 	began := time.Now()
-	next, err := s.reports(a, now)
-	took := time.Since(began)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil {
-		s.last = next
-	}
-	s.next = time.Now().Add(max(spentPause, spentRest*took))
-	close(s.reading)
-	s.reading = nil
+	var next *spent
+	err := errPanicked
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case err == nil:
+			s.last = next
+		case s.last == nil:
+			s.failed = problemOf(err).text()
+		}
+		s.next = time.Now().Add(max(spentPause, spentRest*time.Since(began)))
+		close(s.reading)
+		s.reading = nil
+	}()
+	next, err = s.reports(a, now)
 }
 
 func (s *spendings) reports(a api, now time.Time) (*spent, error) {
 	next := &spent{At: now, ByAgent: map[string]spending{}}
 	var err error
-	if next.ByType, err = a.usage("group_by", "day,action_type"); err != nil && !isTooLarge(err) {
+	if next.ByType, err = a.usage("group_by", "day,action_type"); isTooLarge(err) {
+		next.Problem = tooManyTypes
+	} else if err != nil {
+		return nil, err
+	}
+	if err := next.addTotal(a, now); err != nil {
 		return nil, err
 	}
 	if !s.tooLarge { // only the reading under way uses it
@@ -87,10 +103,23 @@ func (s *spendings) reports(a api, now time.Time) (*spent, error) {
 		s.tooLarge = true
 	}
 	if err = next.addSums(a, now); isTooLarge(err) {
-		next.Problem = tooManySpent
+		next.Problem = strings.TrimSpace(next.Problem + " " + tooManySpent)
 		return next, nil
 	}
 	return next, err
+}
+
+// addTotal adds what all agents spent together.
+func (s *spent) addTotal(a api, now time.Time) error {
+	lines, err := a.usage("group_by", "day")
+	today := dayOf(now)
+	for _, line := range lines {
+		s.Total.Month += line.Value.MicroUSD()
+		if line.Day == today {
+			s.Total.Today += line.Value.MicroUSD()
+		}
+	}
+	return err
 }
 
 // addByDay adds what each agent spent by one report, which has a line for each of its days.

@@ -27,6 +27,8 @@ type askedMore struct {
 }
 
 const (
+	wouldRefuse = "session.would_refuse"
+
 	mostAsked = 1000
 	mostNear  = 50
 	dayHours  = 24
@@ -38,7 +40,10 @@ func newStats() stats {
 
 func (s *stats) count(e eventRow) {
 	switch e.Type {
-	case "session.limit_reached", "agent.limit_reached", "session.would_refuse":
+	case wouldRefuse:
+		s.add(e, wouldRefuse)
+		s.noteNear(e.SessionID)
+	case "session.limit_reached", "agent.limit_reached":
 		s.add(e, e.limit())
 		s.noteNear(e.SessionID)
 	case "session.limit_warning", "budget.threshold":

@@ -10,7 +10,8 @@ import (
 
 const stopPath = Prefix + "/stop"
 
-// stops are the suspensions and resumptions of all agents that this instance is carrying out, or has just carried out.
+// stops are the suspensions and resumptions of all agents that this instance carries out or has just carried out: the last one of
+// each organization.
 type stops struct {
 	mu    sync.Mutex
 	known map[uuid.UUID]*stopJob
@@ -21,16 +22,22 @@ type stopJob struct {
 	Resume bool
 	Began  time.Time
 	done   chan struct{} // closed at its end
-	Agents int64         // suspended or resumed, at its end
+
+	ended  time.Time // set before done is closed, like the two that follow
+	agents int64     // suspended or resumed
 	err    error
+
+	told bool // who began it was told of its end; guarded by the mu of stops
 }
 
 const (
 	// stopWait is how long a viewer waits for the end. Then the page shows progress.
 	stopWait = 2 * time.Second
-	// stopShown is how long a job that has ended is shown.
+	// stopShown is how long the end of a job that nobody waited for is shown.
 	stopShown = time.Minute
 )
+
+var errStopping = &problem{Status: fasthttp.StatusConflict, Code: "conflict", Detail: "all agents are still being suspended. Resume them when that is done"}
 
 // Running reports whether the job has not ended.
 func (j *stopJob) Running() bool {
@@ -42,68 +49,75 @@ func (j *stopJob) Running() bool {
 	}
 }
 
-// begin starts a job, unless the same one runs.
-func (s *stops) begin(organization uuid.UUID, resume bool, now time.Time, do func() (int64, error)) *stopJob {
+// begin starts a job, or joins one that does the same. A stop that comes while a resumption runs waits for its end and then suspends
+// all, so that the stop has the last word. A resumption that comes while a stop runs is refused.
+func (s *stops) begin(organization uuid.UUID, resume bool, now time.Time, do func() (int64, error)) (*stopJob, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.known[organization]; j != nil && j.Running() && j.Resume == resume {
-		return j
+	before := s.known[organization]
+	if before != nil && before.Running() {
+		if before.Resume == resume {
+			return before, nil
+		}
+		if resume {
+			return nil, errStopping
+		}
 	}
+	s.forgetOld(now)
+	j := &stopJob{Resume: resume, Began: now, done: make(chan struct{})}
+	s.known[organization] = j
+	go j.run(before, do)
+	return j, nil
+}
+
+func (s *stops) forgetOld(now time.Time) {
 	if s.known == nil {
 		s.known = map[uuid.UUID]*stopJob{}
 	}
 	for of, j := range s.known {
-		if !j.Running() && now.Sub(j.Began) > stopShown {
+		if !j.Running() && now.Sub(j.ended) > stopShown {
 			delete(s.known, of)
 		}
 	}
-	j := &stopJob{Resume: resume, Began: now, done: make(chan struct{})}
-	s.known[organization] = j
-	go func() {
-		defer close(j.done)
-		j.Agents, j.err = do()
-	}()
+}
+
+func (j *stopJob) run(before *stopJob, do func() (int64, error)) {
+	defer close(j.done)
+	defer func() { j.ended = time.Now() }()
+	if before != nil {
+		<-before.done
+	}
+	j.agents, j.err = do()
+}
+
+// shown returns the job of an organization that runs, or has ended without somebody being told; nil for none.
+func (s *stops) shown(organization uuid.UUID, now time.Time) *stopJob {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.known[organization]
+	if j == nil || !j.Running() && (j.told || now.Sub(j.ended) > stopShown) {
+		return nil
+	}
 	return j
 }
 
-// running returns the job of an organization that has not ended, nil for none.
-func (s *stops) running(organization uuid.UUID) *stopJob {
+func (s *stops) tell(j *stopJob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.known[organization]; j != nil && j.Running() {
-		return j
-	}
-	return nil
+	j.told = true
 }
 
-// stopPage is the switch.
-type stopPage struct {
-	Live, Suspended int64
-	Truncated       bool
-	Job             *stopJob // that runs; nil for none
-}
-
-func showStop(v *visit) error {
-	page := stopPage{Job: v.console.stops.running(v.who.Organization)}
-	if page.Job != nil {
-		v.forgetFleet()
-		v.refresh = true
+// result says how a job ended.
+func (c *Console) result(j *stopJob) flash {
+	switch {
+	case j.err != nil && j.Resume:
+		return flash{Failed: true, Text: "Not all agents were resumed. " + c.explain(j.err).text()}
+	case j.err != nil:
+		return flash{Failed: true, Text: "Not all agents were suspended. " + c.explain(j.err).text()}
+	case j.Resume:
+		return flash{Text: "All agents are resumed: " + plural(j.agents, "agent", "agents") + "."}
 	}
-	all, err := v.fleet()
-	if err != nil {
-		return err
-	}
-	for _, a := range all.Agents {
-		switch a.State() {
-		case statusSuspended:
-			page.Suspended++
-			page.Live++
-		case statusActive:
-			page.Live++
-		}
-	}
-	page.Truncated = all.Truncated
-	return v.show("stop", "Stop all", page)
+	return flash{Text: "All agents are suspended: " + plural(j.agents, "agent", "agents") + ". None gets a token, charges or begins anything."}
 }
 
 func stopAll(v *visit) error {
@@ -124,24 +138,24 @@ func resumeAll(v *visit) error {
 
 // stopOrResume begins it, and waits a moment for its end. It goes on when the viewer leaves.
 func (v *visit) stopOrResume(resume bool, path string, body map[string]any) error {
-	calls := v.api
+	calls, fleet := v.api, v.console.fleets.of(v.who.Organization, v.now)
 	calls.ctx = nil // it outlives the request
-	job := v.console.stops.begin(v.who.Organization, resume, v.now, func() (int64, error) {
+	job, err := v.console.stops.begin(v.who.Organization, resume, v.now, func() (agents int64, err error) {
+		defer v.console.guard("stop")
+		defer fleet.forget()
+		err = errPanicked // unless it returns
 		var n struct{ Suspended, Resumed int64 }
-		err := calls.change(fasthttp.MethodPost, path, "", body, &n)
-		return n.Suspended + n.Resumed, err
+		failed := calls.change(fasthttp.MethodPost, path, "", body, &n)
+		return n.Suspended + n.Resumed, failed
 	})
+	if err != nil {
+		return err
+	}
 	select {
 	case <-job.done:
 	case <-time.After(stopWait):
 		return v.done(stopPath, "It is under way.")
 	}
-	v.forgetFleet()
-	if job.err != nil {
-		return job.err
-	}
-	if resume {
-		return v.done(stopPath, "All agents are resumed: "+plural(job.Agents, "agent", "agents")+".")
-	}
-	return v.done(stopPath, "All agents are suspended: "+plural(job.Agents, "agent", "agents")+". None gets a token, charges or begins anything.")
+	v.console.stops.tell(job)
+	return v.leave(stopPath, v.console.result(job))
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"crypto/subtle"
 	"errors"
 	"net/url"
 	"strings"
@@ -22,7 +21,6 @@ type visit struct {
 	signIn  signIn
 	who     server.KeyIdentity
 	now     time.Time
-	refresh bool   // the page that it shows reloads by itself
 	live    string // address of the live updates of the page that it shows; "" for none
 }
 
@@ -39,7 +37,7 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 	}
 	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{c.server, ctx, signed.APIKey}}
 	err = c.server.Identify(ctx, signed.APIKey, func(r server.Reply) error { return decodeReply(r, &v.who) })
-	if isUnauthorized(err) || err == nil && v.who.Replaced {
+	if isUnauthorized(err) || err == nil && v.who.Replaced && !p.replays {
 		return nil, c.leadToSignIn(ctx, p)
 	}
 	if err != nil {
@@ -51,7 +49,7 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 // serve lets the page answer, once the viewer may have it. A change that failed leads back with what was not done.
 func (c *Console) serve(v *visit) error {
 	isChange := v.page.method != fasthttp.MethodGet
-	if isChange && subtle.ConstantTimeCompare(v.ctx.PostArgs().Peek("csrf"), []byte(v.signIn.csrf())) != 1 {
+	if isChange && !v.signIn.sent(v.ctx) {
 		return errCSRF
 	}
 	if !v.has(v.page.role) {
@@ -126,7 +124,7 @@ func (v *visit) reveal(to, text, label, credential string) error {
 
 // leave leads to a page of the console with a message.
 func (v *visit) leave(to string, message flash) error {
-	if err := v.console.setFlash(v.ctx, v.signIn, message); err != nil {
+	if err := v.console.setFlash(v.ctx, v.signIn, to, message); err != nil {
 		return err
 	}
 	redirect(v.ctx, to)

@@ -20,7 +20,7 @@ const (
 	// lookFresh is how long viewers share a look at a session, unless an event was about it.
 	lookFresh = 900 * time.Millisecond
 	// mostLooks bounds the looks that are kept, of all viewers of an organization.
-	mostLooks = 2 * mostViewers * mostWatched
+	mostLooks = mostViewers * mostWatched
 )
 
 // watched is a session on a page, as the viewer's browser has it. Only the viewer's own goroutine changes it.
@@ -64,6 +64,7 @@ func (f *follower) look(a api, id string, now time.Time) (client.SessionInfo, er
 		l.at = time.Time{}
 		return client.SessionInfo{}, err
 	}
+	info.Metadata, info.Scopes, info.SuspensionReason = nil, nil, "" // no patch has them, and strangers choose their length
 	l.info, l.at = info, now
 	return info, nil
 }

@@ -101,7 +101,7 @@ func deleteWebhook(v *visit) error {
 	if err := v.confirmed("delete"); err != nil {
 		return err
 	}
-	if err := v.api.change(fasthttp.MethodDelete, "/v1/webhooks/"+v.param("webhook"), "", nil, nil); err != nil {
+	if err := v.api.change(fasthttp.MethodDelete, "/v1/webhooks/"+v.param("webhook"), "", nil, nil); err != nil && !isNotFound(err) { // it is gone
 		return err
 	}
 	return v.done(webhooks, "The webhook is deleted, with its deliveries.")

@@ -11,8 +11,8 @@ import (
 
 // IsHTTPS reports whether a request came by HTTPS: to this server, or to a trusted proxy, which says so in X-Forwarded-Proto.
 func (s *Server) IsHTTPS(ctx *fasthttp.RequestCtx) bool {
-	if told := ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedProto); len(told) > 0 && s.isFromProxy(ctx) {
-		return isAllHTTPS(told)
+	if told := ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedProto); s.isFromProxy(ctx) && (len(told) > 0 || !s.isFromHere(ctx)) {
+		return len(told) > 0 && isAllHTTPS(told)
 	}
 	return ctx.IsTLS()
 }
@@ -29,7 +29,13 @@ func (s *Server) IsPrivate(ctx *fasthttp.RequestCtx) bool {
 			return false
 		}
 	}
-	return s.proxies.Client(ctx.RemoteAddr(), nil).IsLoopback() && isLoopbackName(string(ctx.Host()))
+	// A proxy that adds no header still speaks HTTP/1.0, as nginx does unless it is told otherwise; browsers do not.
+	return s.isFromHere(ctx) && isLoopbackName(string(ctx.Host())) && ctx.Request.Header.IsHTTP11()
+}
+
+// isFromHere reports whether the other end of the connection is on this machine.
+func (s *Server) isFromHere(ctx *fasthttp.RequestCtx) bool {
+	return s.proxies.Client(ctx.RemoteAddr(), nil).IsLoopback()
 }
 
 // forwardingHeaders are what proxies add.

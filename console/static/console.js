@@ -150,3 +150,21 @@ function addNews(item) {
 }
 
 if (document.body.dataset.live && window.EventSource) live(document.body.dataset.live);
+
+// progress follows a stop that is under way, and shows its end.
+function progress(address) {
+  const bar = document.querySelector('progress');
+  const text = document.getElementById('suspended');
+  setTimeout(async () => {
+    try {
+      const state = await (await fetch(address)).json();
+      if (bar) bar.value = state.suspended;
+      if (text) text.textContent = state.suspended.toLocaleString('en-US');
+      if (!state.running) return location.reload();
+    } catch { /* it tries again */ }
+    progress(address);
+  }, 2000);
+}
+
+const underWay = document.querySelector('[data-progress]');
+if (underWay) progress(underWay.dataset.progress);
