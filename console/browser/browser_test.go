@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ func runScript(t *testing.T, service *serviceproc.Service, script string, settin
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, tool.Indented(output))
+	}
+	if log := service.Output(); strings.Contains(log, "rmk_") || strings.Contains(log, "rms_") {
+		t.Errorf("the service's log has a credential:\n%s", log)
 	}
 	if testing.Verbose() {
 		t.Logf("%s\n%s", script, tool.Indented(output))

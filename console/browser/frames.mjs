@@ -1,14 +1,15 @@
 // Opens a page as a viewer and measures its frames while its live updates come in. Prints JSON.
 //   node frames.mjs PATH SECONDS   with REMIT_KEY, an API key
 import { origin } from "./service.mjs";
-import { launch, signIn } from "./chromium.mjs";
+import { launch } from "./chromium.mjs";
 
 const [path, seconds] = [process.argv[2], Number(process.argv[3])];
 const browser = await launch();
 const page = await (await browser.newContext({ baseURL: origin, viewport: { width: 1440, height: 900 } })).newPage();
-await signIn(page, process.env.REMIT_KEY);
-await page.goto(path);
-await page.waitForTimeout(3000); // until the updates flow
+await page.goto(path); // leads to the sign-in, and that back
+await page.getByLabel("API key").fill(process.env.REMIT_KEY);
+await page.getByRole("button", { name: "Sign in" }).click();
+await page.getByText("Live", { exact: true }).waitFor();
 const measured = await page.evaluate((seconds) => new Promise((resolve) => {
   const frames = [], tasks = [];
   let updates = 0;

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { fixture } from "./fixture.mjs";
 import { discover, fileName, openAll, overflow } from "./pages.mjs";
 import { signIn } from "./chromium.mjs";
+import { organization } from "./service.mjs";
 import { axe, visitor } from "./visitor.mjs";
 
 const { keys, near, parent, planner } = await fixture();
@@ -44,6 +45,7 @@ for (const colorScheme of ["light", "dark"]) {
         await t.test(name, async () => {
           await at.goto(path);
           if (screenshots) await at.screenshot({ path: `${screenshots}/${fileName(name)}-${width}-${colorScheme}.png`, fullPage: true });
+          assert.ok(!(await at.content()).includes("rmk_"), "an API key is in the page");
           await openAll(at);
           assert.deepEqual(await overflow(at), [], "wider than the window");
           assert.deepEqual(await axe(at), []);
@@ -117,5 +119,27 @@ test("every page reads the same without script", async (t) => {
     await plain.goto(path);
     const [with_, without] = [await words(scripted), await words(plain)];
     assert.ok(without >= 0.8 * with_, `${name} has ${with_} words with script, and ${without} without`);
+  }
+});
+
+test("times are in the viewer's zone, and in UTC when one points at them", async (t) => {
+  const page = await visitor(t, { timezoneId: "Asia/Kolkata" });
+  await signIn(page, keys.viewer);
+  await page.goto(`/console/sessions/${near.id}`);
+  const times = await page.locator("time").evaluateAll((all) => all.map((time) => ({ at: time.dateTime, shown: time.textContent, title: time.title })));
+  assert.ok(times.length > 3, `${times.length} times`);
+  for (const { at, shown, title } of times) {
+    assert.equal(shown, new Date(Date.parse(at) + 5.5 * 3600_000).toISOString().slice(0, 16).replace("T", " "));
+    assert.equal(title, `${at.replace("T", " ").replace("Z", "")} UTC`);
+  }
+});
+
+test("what is empty says what to do next, with a command", async (t) => {
+  const empty = await organization("nothing yet");
+  const page = await visitor(t);
+  await signIn(page, empty.viewer);
+  for (const name of ["agents", "sessions", "budget", "events", "webhooks", "stop"]) {
+    await page.goto(`/console/${name}`);
+    assert.match(await page.locator("main pre code").first().innerText(), /^(remit|curl) /, name);
   }
 });

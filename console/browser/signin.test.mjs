@@ -63,3 +63,15 @@ test("a rotation of the key ends the sign-in", async (t) => {
   await page.goto("/console");
   await page.getByLabel("API key").waitFor();
 });
+
+test("a page that is open leads to the sign-in once its key ends", async (t) => {
+  const page = await visitor(t);
+  const made = await must("POST", "/v1/api-keys", keys.admin, { name: "of one hour", role: "viewer" });
+  await page.goto("/console/sessions");
+  await page.getByLabel("API key").fill(made.api_key);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
+  await page.getByText("Live", { exact: true }).waitFor();
+  await must("DELETE", `/v1/api-keys/${made.id}`, keys.admin);
+  await page.getByLabel("API key").waitFor({ timeout: 20_000 });
+});
