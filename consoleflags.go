@@ -40,12 +40,14 @@ func (f consoleFlags) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// add gives the server the console if it has one.
-func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr) {
-	if f.isOn(listens) {
-		pages := console.New(to, log)
-		to.SetPages(server.Pages{Prefix: console.Prefix, Answer: pages.Answer, Apart: f.ConsoleListen != ""})
+// add gives the server the console if it has one. It returns nil otherwise.
+func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr) *console.Console {
+	if !f.isOn(listens) {
+		return nil
 	}
+	pages := console.New(to, log)
+	to.SetPages(server.Pages{Prefix: console.Prefix, Answer: pages.Answer, Headers: console.WriteHeaders, Apart: f.ConsoleListen != ""})
+	return pages
 }
 
 // serveConsole serves the console on its own listener in the background until the service stops. A nil listener does nothing.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"remit/console"
 	"remit/keys"
 	"remit/redisstore"
 	"remit/server"
@@ -33,8 +34,9 @@ type service struct {
 	output   output
 	log      *slog.Logger
 	listener net.Listener
-	metrics  net.Listener // nil without --metrics-listen
-	console  net.Listener // nil without --console-listen
+	metrics  net.Listener     // nil without --metrics-listen
+	console  net.Listener     // nil without --console-listen
+	pages    *console.Console // nil without a console
 	redis    chosenRedis
 	store    *redisstore.Store
 	server   *server.Server
@@ -96,7 +98,7 @@ func (s *service) open(ctx context.Context) error {
 	})
 	config.Collectors = append(config.Collectors, s.webhooks)
 	s.server = server.New(config)
-	s.flags.consoleFlags.add(s.server, s.log, s.listener.Addr())
+	s.pages = s.flags.consoleFlags.add(s.server, s.log, s.listener.Addr())
 	s.creation = config.Organizations.Creation
 	s.settings = &operatorSettings{store: s.store, server: s.server, output: s.output,
 		bootstrap: config.Organizations.Creation == server.OrganizationsToken && config.Organizations.BootstrapToken == ""}
@@ -182,6 +184,9 @@ func (s *service) stop() error {
 	bounded, cancel := context.WithTimeout(context.Background(), shutdownGrace-flushTime)
 	defer cancel()
 	err := s.server.Shutdown(bounded)
+	if s.pages != nil {
+		s.pages.Wait(bounded)
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.log.Warn("stopped before all clients were done", "cause", err)
 		return nil

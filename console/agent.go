@@ -11,14 +11,14 @@ import (
 type agentPage struct {
 	client.AgentInfo
 
-	Families  []client.Family
-	More      bool // there are more families
-	Sessions  []sessionRow
-	Events    []eventRow
-	Spending  chart.Days
-	Spent     spending
-	DayLimit  chart.Usage
-	OpenLimit chart.Usage
+	Families    []client.Family
+	First, Next string // of the families
+	Sessions    []sessionRow
+	Events      []eventRow
+	Spending    chart.Days
+	Spent       spending
+	DayLimit    chart.Usage
+	OpenLimit   chart.Usage
 }
 
 // State is the status in one word.
@@ -38,11 +38,17 @@ func showAgent(v *visit) error {
 		return err
 	}
 	id = page.ID
-	next, err := v.api.list(query("/v1/agents/"+id+"/families", "limit", shownFamilies), &page.Families)
+	cursor := v.asked("families")
+	next, err := v.api.list(query("/v1/agents/"+id+"/families", "limit", shownFamilies, "cursor", cursor), &page.Families)
 	if err != nil {
 		return err
 	}
-	page.More = next != ""
+	if cursor != "" {
+		page.First = agentPath(id)
+	}
+	if next != "" {
+		page.Next = query(agentPath(id), "families", next)
+	}
 	if page.Sessions, _, err = v.api.sessions(v.now, "agent_id", id, "limit", shownSessions); err != nil {
 		return err
 	}

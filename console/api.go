@@ -15,6 +15,14 @@ type api struct {
 	server *server.Server
 	ctx    *fasthttp.RequestCtx
 	key    string
+	id     string // of the request that it goes on for without that; "" for none
+}
+
+// alone returns calls that go on when the viewer has left.
+func (a api) alone() api {
+	a.id = string(a.ctx.Response.Header.Peek("X-Request-Id"))
+	a.ctx = nil
+	return a
 }
 
 // get reads an object or a list.
@@ -55,7 +63,7 @@ func (a api) change(method, path, once string, body, into any) error {
 }
 
 func (a api) call(c server.Call, into any, also func(server.Reply)) error {
-	c.APIKey = a.key
+	c.APIKey, c.RequestID = a.key, a.id
 	return a.server.Call(a.ctx, c, func(r server.Reply) error {
 		if also != nil {
 			also(r)

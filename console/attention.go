@@ -13,7 +13,10 @@ type attention struct {
 	Requests  []client.MoreRequest // that wait for an answer, the oldest first
 	Near      []sessionRow         // that used most of a limit
 	Suspended []agentRow
-	More      int // suspended agents beyond those
+	More      int                      // suspended agents beyond those
+	MoreAsked int64                    // requests beyond those
+	Stuck     []client.TransactionInfo // that hold money for more than half of their time, the oldest first
+	MoreStuck int64
 	Failing   []client.WebhookInfo
 	Expiring  []client.APIKeyInfo
 	Notes     []string
@@ -24,6 +27,7 @@ const (
 	shownRequests  = 10
 	requestLooks   = 50 // at requests of which events tell
 	shownNear      = 10
+	shownStuck     = 10
 	shownSuspended = 10
 	nearShare      = 800 // thousandths of a limit
 	expiringSoon   = 14 * 24 * time.Hour
@@ -31,10 +35,10 @@ const (
 
 // None reports whether nothing needs a look.
 func (a attention) None() bool {
-	return len(a.Requests)+len(a.Near)+len(a.Suspended)+len(a.Failing)+len(a.Expiring)+len(a.Notes) == 0 && !a.Budget
+	return len(a.Requests)+len(a.Near)+len(a.Suspended)+len(a.Failing)+len(a.Expiring)+len(a.Notes)+len(a.Stuck) == 0 && !a.Budget
 }
 
-func (a *attention) read(v *visit, f *follower, all fleet, last map[string]int64, budget *client.Budget) error {
+func (a *attention) read(v *visit, f *follower, all fleet, last map[string]int64, set *client.Budget) error {
 	for _, agent := range all.Agents {
 		if agent.State() != statusSuspended {
 			continue
@@ -51,7 +55,7 @@ func (a *attention) read(v *visit, f *follower, all fleet, last map[string]int64
 		}
 	}
 	slices.Sort(a.Notes)
-	a.Budget = budget != nil && share(int64(budget.ValueUsed+budget.ValueReserved), int64(budget.MaxValue)) >= nearShare
+	a.Budget = set != nil && share(int64(set.ValueUsed+set.ValueReserved), int64(set.MaxValue)) >= nearShare
 	if f != nil {
 		if err := a.readRequests(v, f); err != nil {
 			return err
@@ -87,11 +91,27 @@ func (a *attention) readRequests(v *visit, f *follower) error {
 			f.mu.Unlock()
 			continue
 		}
-		if a.Requests = append(a.Requests, r); len(a.Requests) == shownRequests {
-			return nil
+		if len(a.Requests) < shownRequests {
+			a.Requests = append(a.Requests, r)
+		} else {
+			a.MoreAsked++
 		}
 	}
 	return nil
+}
+
+// readStuck finds the transactions that have held money for more than half of their time. The list begins with the newest.
+func (a *attention) readStuck(pending []client.TransactionInfo, now time.Time) {
+	for _, t := range slices.Backward(pending) {
+		if t.ValueHeld == 0 || now.Sub(t.CreatedAt) < t.ExpiresAt.Sub(t.CreatedAt)/2 {
+			continue
+		}
+		if len(a.Stuck) < shownStuck {
+			a.Stuck = append(a.Stuck, t)
+		} else {
+			a.MoreStuck++
+		}
+	}
 }
 
 // readNear reads the sessions that events tell of, and keeps those that still are near a limit.

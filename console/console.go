@@ -35,7 +35,7 @@ func New(s *server.Server, log *slog.Logger) *Console {
 
 // Answer answers a request below Prefix.
 func (c *Console) Answer(ctx *fasthttp.RequestCtx) {
-	writeHeaders(&ctx.Response.Header)
+	WriteHeaders(&ctx.Response.Header)
 	if name, asks := assetName(ctx); asks {
 		c.assets.answer(ctx, name)
 		return

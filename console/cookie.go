@@ -17,6 +17,8 @@ import (
 const (
 	signInCookie = "remit_console"
 	flashCookie  = "remit_flash"
+	// hostPrefix begins a cookie's name over HTTPS: browsers let nobody but this host set it (RFC 6265bis §4.1.3.2).
+	hostPrefix = "__Host-"
 
 	signInTime = 8 * time.Hour
 	flashTime  = time.Minute // for which the next page can show it
@@ -72,18 +74,31 @@ func (c *Console) openSignIn(ctx *fasthttp.RequestCtx, now time.Time) (signIn, e
 func (c *Console) openCookie(ctx *fasthttp.RequestCtx, name string, into any) error {
 	given := 0
 	for key := range ctx.Request.Header.Cookies() {
-		if string(key) == name {
+		if string(key) == c.cookieName(ctx, name) {
 			given++
 		}
 	}
 	if given > 1 {
 		return errSignedOut
 	}
-	content, err := c.server.OpenCookie(name, string(ctx.Request.Header.Cookie(name)))
+	content, err := c.server.OpenCookie(name, c.cookie(ctx, name))
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(content, into)
+}
+
+// cookieName returns a cookie's name as the browser has it.
+func (c *Console) cookieName(ctx *fasthttp.RequestCtx, name string) string {
+	if c.server.IsHTTPS(ctx) {
+		return hostPrefix + name
+	}
+	return name
+}
+
+// cookie returns the sealed text of a cookie, "" for none.
+func (c *Console) cookie(ctx *fasthttp.RequestCtx, name string) string {
+	return string(ctx.Request.Header.Cookie(c.cookieName(ctx, name)))
 }
 
 // setCookie gives the browser a sealed cookie that only these pages get, and no script.
@@ -108,9 +123,12 @@ func (c *Console) dropCookie(ctx *fasthttp.RequestCtx, name string) { c.writeCoo
 func (c *Console) writeCookie(ctx *fasthttp.RequestCtx, name, value string, maxAge int) {
 	cookie := fasthttp.AcquireCookie()
 	defer fasthttp.ReleaseCookie(cookie)
-	cookie.SetKey(name)
+	cookie.SetKey(c.cookieName(ctx, name))
 	cookie.SetValue(value)
 	cookie.SetPath(Prefix)
+	if c.server.IsHTTPS(ctx) {
+		cookie.SetPath("/") // as the prefix wants; nothing but these pages reads it
+	}
 	cookie.SetHTTPOnly(true)
 	cookie.SetSecure(c.server.IsHTTPS(ctx))
 	cookie.SetSameSite(fasthttp.CookieSameSiteStrictMode)

@@ -40,35 +40,34 @@ const (
 	eventPages  = 10 // of 200, that are read to find them
 )
 
-// latest returns the latest events of an agent that match, newest first. The API lists from the oldest, so it looks at the last
-// minute first, then at the last hour, the last day, and at all.
-func (a api) latest(agent string, now time.Time, match func(eventRow) bool) ([]eventRow, error) {
-	var found []eventRow
-	for _, back := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 0} {
+// latest returns the latest events of an agent that match, newest first. The API lists from the oldest, so it looks at the last second
+// first, and then further back. It stops at a time since which there are more events than it reads: those that it has are the latest.
+func (a api) latest(agent string, now time.Time, match func(eventRow) bool) (found []eventRow, err error) {
+	for _, back := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 0} {
 		after := ""
 		if back > 0 {
 			after = strconv.FormatInt(now.Add(-back).UnixMilli(), 10) + "-0"
 		}
-		round, err := a.eventsAfter(agent, after, match)
+		round, isWhole, err := a.eventsAfter(agent, after, match)
 		if err != nil {
 			return nil, err
 		}
-		if len(round) > 0 && (len(found) == 0 || !round[0].OccurredAt.Before(found[0].OccurredAt)) {
-			found = round // otherwise it ended before it came to those
+		if !isWhole && len(found) > 0 {
+			break
 		}
-		if len(found) >= shownEvents {
+		if found = round; len(found) >= shownEvents || !isWhole {
 			break
 		}
 	}
 	return found, nil
 }
 
-func (a api) eventsAfter(agent, after string, match func(eventRow) bool) ([]eventRow, error) {
-	var found []eventRow
+// eventsAfter returns the last of the events after one that match, and whether it came to the end of the trail.
+func (a api) eventsAfter(agent, after string, match func(eventRow) bool) (found []eventRow, isWhole bool, err error) {
 	for range eventPages {
 		var page []eventRow
 		if err := a.get(query("/v1/agents/"+agent+"/events", "limit", "200", "after", after), &page); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, e := range page {
 			if match(e) {
@@ -76,9 +75,9 @@ func (a api) eventsAfter(agent, after string, match func(eventRow) bool) ([]even
 			}
 		}
 		if len(page) < 200 {
-			break
+			return found, true, nil
 		}
 		after = page[len(page)-1].ID
 	}
-	return found, nil
+	return found, false, nil
 }

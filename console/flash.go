@@ -33,7 +33,7 @@ func (c *Console) setFlash(ctx *fasthttp.RequestCtx, s signIn, to string, messag
 
 // takeFlash returns the message for this page, nil for none, and makes the browser forget it.
 func (c *Console) takeFlash(ctx *fasthttp.RequestCtx, s signIn) *flash {
-	if len(ctx.Request.Header.Cookie(flashCookie)) == 0 || !ctx.IsGet() {
+	if c.cookie(ctx, flashCookie) == "" || !ctx.IsGet() {
 		return nil
 	}
 	var message flash

@@ -25,6 +25,8 @@ type fleetCache struct {
 	mu   sync.Mutex
 	used time.Time // guarded by that of fleets
 
+	sorting sync.Mutex // held while a viewer's page searches and sorts: one at a time of an organization
+
 	agents    []agentRow
 	truncated bool // there are more agents
 	read      time.Time
@@ -117,19 +119,29 @@ func (f *fleets) drop() {
 	delete(f.known, oldest)
 }
 
-// fleet is the agents of an organization, newest first, with what they spent.
+// fleet is the agents of an organization, newest first. Viewers share them: nobody changes them.
 type fleet struct {
 	Agents    []agentRow
 	Truncated bool
 	Spent     *spent // nil while it is added up for the first time
 	Unspent   string // why that has failed so far; "" if it has not
+
+	sorting *sync.Mutex
+}
+
+// spentBy returns what an agent spent; nothing while that is not known.
+func (f fleet) spentBy(id string) spending {
+	if f.Spent == nil {
+		return spending{}
+	}
+	return f.Spent.ByAgent[id]
 }
 
 // fleet returns the viewer's agents as they were a moment ago.
 func (v *visit) fleet() (fleet, error) {
 	c := v.console.fleets.of(v.who.Organization, v.now)
 	var shown fleet
-	shown.Spent, shown.Unspent = v.console.fleets.spendingsOf(v.who.Organization).latest(v.api, v.now)
+	shown.Spent, shown.Unspent = v.console.fleets.spendingsOf(v.who.Organization).latest(v.api.alone(), v.now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v.now.Sub(c.read) >= agentsFresh {
@@ -138,12 +150,7 @@ func (v *visit) fleet() (fleet, error) {
 		}
 		c.read = v.now
 	}
-	shown.Agents, shown.Truncated = slices.Clone(c.agents), c.truncated
-	if shown.Spent != nil {
-		for i := range shown.Agents {
-			shown.Agents[i].Spent = shown.Spent.ByAgent[shown.Agents[i].ID]
-		}
-	}
+	shown.Agents, shown.Truncated, shown.sorting = c.agents, c.truncated, &c.sorting
 	return shown, nil
 }
 
@@ -180,10 +187,16 @@ func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // find returns the agents whose name or id contains a text, in an order: spend, name or new.
 func (f fleet) find(text, state, order string) []agentRow {
+	f.sorting.Lock()
+	defer f.sorting.Unlock()
 	text = strings.ToLower(text)
-	found := slices.DeleteFunc(f.Agents, func(a agentRow) bool {
-		return state != "" && a.State() != state || !strings.Contains(a.lowered, text) && !strings.Contains(a.ID, text)
-	})
+	var found []agentRow
+	for _, a := range f.Agents {
+		if (state == "" || a.State() == state) && (strings.Contains(a.lowered, text) || strings.Contains(a.ID, text)) {
+			a.Spent = f.spentBy(a.ID)
+			found = append(found, a)
+		}
+	}
 	switch order {
 	case "name":
 		slices.SortStableFunc(found, func(a, b agentRow) int { return cmp.Compare(a.lowered, b.lowered) })

@@ -176,7 +176,7 @@ func (f *follower) catchUp(head int64) {
 func (f *follower) api() api {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return api{f.server, nil, f.key}
+	return api{server: f.server, key: f.key}
 }
 
 // useAnother takes the API key of another viewer, when that of the last one has ended.

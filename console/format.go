@@ -2,40 +2,19 @@ package console
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"remit/chart"
 	"remit/money"
 )
 
-// usd returns an amount as exact decimal text with at least two decimals: $1,234.50. The API's digits are all there.
-func usd(m money.MicroUSD) string {
-	sign, amount := "", int64(m)
-	if amount < 0 {
-		sign, amount = "−", -amount
-	}
-	whole, fraction := amount/int64(money.USD), strconv.FormatInt(amount%int64(money.USD)+int64(money.USD), 10)[1:]
-	fraction = strings.TrimRight(fraction, "0")
-	for len(fraction) < 2 {
-		fraction += "0"
-	}
-	return sign + "$" + count(whole) + "." + fraction
-}
+// usd returns an amount as exact decimal text with at least two decimals: $1,234.50.
+func usd(m money.MicroUSD) string { return chart.Dollars(int64(m)) }
 
 // count returns a number with its digits in groups of three.
-func count(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, digits = "−", digits[1:]
-	}
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return sign + digits
-}
+func count(n int64) string { return chart.Count.Text(n) }
 
 // stamp is a time as pages show it. The script of the pages turns Short into the viewer's zone.
 type stamp struct {

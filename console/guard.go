@@ -10,8 +10,8 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// writeHeaders sets what every response says to the browser.
-func writeHeaders(h *fasthttp.ResponseHeader) {
+// WriteHeaders sets what every response says to the browser.
+func WriteHeaders(h *fasthttp.ResponseHeader) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -62,7 +62,7 @@ func streamUpdates(v *visit) error {
 	if !f.join(w) {
 		return errManyViewers
 	}
-	v.api.ctx = nil // the stream outlives the request
+	v.api = v.api.alone()
 	refused := v.console.server.Stream(v.ctx, v.who.Organization, func(ctx context.Context, send func([]byte) error) {
 		defer f.leave(w)
 		w.run(ctx, f, send)

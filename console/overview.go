@@ -26,26 +26,35 @@ type overviewPage struct {
 	Refusals chart.Ranked
 	Reading  bool // the events that are kept are still being read
 
-	Look attention
+	Look    attention
+	Missing []string // what cannot be read now
+
+	pending []client.TransactionInfo
 }
 
+// showOverview shows what can be read, and says what cannot.
 func showOverview(v *visit) error {
 	var page overviewPage
-	all, err := v.fleet()
-	if err != nil {
-		return err
-	}
+	var all fleet
 	f, _ := v.console.follow(v) // without one the page says that events are not read
-	for _, read := range []func(*visit) error{page.readCounts, page.readHeld, page.readBudget} {
-		if err := read(v); err != nil {
+	for _, part := range []struct {
+		what string
+		read func() error
+	}{
+		{"The agents", func() (err error) { all, err = v.fleet(); return err }},
+		{"The counts", func() error { return page.readCounts(v) }},
+		{"What is held", func() error { return page.readHeld(v) }},
+		{"The budget", func() error { return page.readBudget(v) }},
+		{"What needs a look", func() error { return page.Look.read(v, f, all, page.fillRefusals(f, v.now), page.Budget) }},
+	} {
+		if err := part.read(); isUnauthorized(err) {
 			return err
+		} else if err != nil {
+			page.Missing = append(page.Missing, part.what+" cannot be read now. "+v.console.explain(err).text())
 		}
 	}
+	page.Look.readStuck(page.pending, v.now)
 	page.fillSpending(v.now, all)
-	last := page.fillRefusals(f, v.now)
-	if err := page.Look.read(v, f, all, last, page.Budget); err != nil {
-		return err
-	}
 	v.live = liveAt(idsOf(page.Look.Near))
 	return v.show("overview", "Overview", page)
 }
@@ -57,15 +66,28 @@ func (p *overviewPage) readCounts(v *visit) error {
 	return err
 }
 
-// readHeld adds what the newest pending transactions hold.
+// heldPages is how many pages of 200 pending transactions are read.
+const heldPages = 5
+
+// readHeld adds what pending transactions hold, the newest thousand of them.
 func (p *overviewPage) readHeld(v *visit) error {
-	var pending []client.TransactionInfo
-	next, err := v.api.list(query("/v1/transactions", "status", statusPending, "limit", "200"), &pending)
-	for _, t := range pending {
-		p.Held += t.ValueHeld
+	cursor := ""
+	for range heldPages {
+		var page []client.TransactionInfo
+		next, err := v.api.list(query("/v1/transactions", "status", statusPending, "limit", "200", "cursor", cursor), &page)
+		if err != nil {
+			return err
+		}
+		for _, t := range page {
+			p.Held += t.ValueHeld
+		}
+		p.pending = append(p.pending, page...)
+		if cursor = next; next == "" {
+			return nil
+		}
 	}
-	p.HeldPartly = next != ""
-	return err
+	p.HeldPartly = true
+	return nil
 }
 
 func (p *overviewPage) readBudget(v *visit) error {
@@ -91,8 +113,8 @@ func (p *overviewPage) fillSpending(now time.Time, all fleet) {
 	p.ByType = daysOf("Spent by action type, last 30 days", now, all.Spent.ByType, usageLine.typeName)
 	p.ByAgent = chart.Ranked{Title: "Spent by agent, last 30 days", Names: "Agent", Value: "Spent", Unit: chart.MicroUSD}
 	for _, a := range all.Agents {
-		if a.Spent.Month != 0 {
-			p.ByAgent.Rows = append(p.ByAgent.Rows, chart.Row{Name: a.Name, Link: agentPath(a.ID), Value: int64(a.Spent.Month)})
+		if month := all.spentBy(a.ID).Month; month != 0 {
+			p.ByAgent.Rows = append(p.ByAgent.Rows, chart.Row{Name: a.Name, Link: agentPath(a.ID), Value: int64(month)})
 		}
 	}
 	p.Spent = all.Spent.Total

@@ -131,7 +131,7 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	w := newWorld(t, settings{})
 	w.sample()
 	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org))
-	a, now := api{w.console.server, nil, w.keys[viewer]}, time.Now()
+	a, now := api{server: w.console.server, key: w.keys[viewer]}, time.Now()
 	var first *spent
 	for first == nil {
 		first, _ = s.latest(a, now)

@@ -37,7 +37,8 @@ func TestTheConsoleWorksOnlyOverHTTPSOrOnThisMachine(t *testing.T) {
 	b := proxied.browser(t)
 	b.headers = map[string]string{"X-Forwarded-Proto": "https", "Host": "remit.example"}
 	b.post(Prefix, "api_key", proxied.keys[admin]).want(303)
-	if !b.cookies[signInCookie].Secure {
-		t.Error("over HTTPS the cookie is not Secure")
+	if cookie := b.cookies[hostPrefix+signInCookie]; cookie == nil || !cookie.Secure || cookie.Path != "/" || cookie.Domain != "" {
+		t.Errorf("over HTTPS the cookie is %v", cookie)
 	}
+	b.get(agents).want(200)
 }

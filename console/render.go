@@ -22,8 +22,8 @@ var layout = []string{"templates/layout.html", "templates/parts.html"}
 
 func parseTemplates(a *assets) map[string]*template.Template {
 	functions := template.FuncMap{
-		"asset": a.path, "usd": usd, "count": count, "stamp": stampOf, "brief": brief, "short": short, "json": indented, "share": share,
-		"plural": plural, "once": once, "dict": dict, "query": query, "sentence": sentence, "mayRollBack": mayRollBack, "excerpt": excerpt, "head": head,
+		"asset": a.path, "usd": usd, "count": count, "stamp": stampOf, "brief": brief, "short": short, "json": indented,
+		"plural": plural, "once": once, "dict": dict, "mayRollBack": mayRollBack, "excerpt": excerpt, "head": head,
 	}
 	base := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, layout...))
 	parsed := map[string]*template.Template{}

@@ -119,7 +119,11 @@ func showSessions(v *visit) error {
 	if next != "" {
 		page.Next = page.at(next)
 	}
-	v.live = liveAt(idsOf(page.Shown), "list", "all", "status", status, "of", page.AgentID)
+	list := "part"
+	if cursor == "" && (status == "" || status == statusActive) {
+		list = "all" // a new session would be on it
+	}
+	v.live = liveAt(idsOf(page.Shown), "list", list, "status", status, "of", page.AgentID)
 	return v.show("sessions", "Sessions", page)
 }
 

@@ -16,7 +16,7 @@ type signInPage struct {
 
 // leadToSignIn shows the form in place of the overview, and leads every other page to it. Of a change it says that it was not made.
 func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
-	if len(ctx.Request.Header.Cookie(signInCookie)) > 0 {
+	if c.cookie(ctx, signInCookie) != "" {
 		c.dropCookie(ctx, signInCookie)
 	}
 	asked := string(ctx.URI().PathOriginal())
@@ -89,6 +89,7 @@ func (c *Console) endSignIn(ctx *fasthttp.RequestCtx) error {
 	}
 	c.dropCookie(ctx, signInCookie)
 	c.dropCookie(ctx, flashCookie)
+	ctx.Response.Header.Set("Clear-Site-Data", `"cache"`)
 	redirect(ctx, Prefix)
 	return nil
 }

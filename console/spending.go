@@ -52,7 +52,6 @@ func (s *spendings) latest(a api, now time.Time) (last *spent, failed string) {
 	s.mu.Lock()
 	if s.reading == nil && !now.Before(s.next) {
 		s.reading = make(chan struct{})
-		a.ctx = nil // it outlives the request
 		go s.read(a, now)
 	}
 	reading := s.reading

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -68,6 +69,22 @@ func (s *stops) begin(organization uuid.UUID, resume bool, now time.Time, do fun
 	s.known[organization] = j
 	go j.run(before, do)
 	return j, nil
+}
+
+// Wait returns when no stop or resumption is under way any more, or ctx ends.
+func (c *Console) Wait(ctx context.Context) {
+	c.stops.mu.Lock()
+	var under []*stopJob
+	for _, j := range c.stops.known {
+		under = append(under, j)
+	}
+	c.stops.mu.Unlock()
+	for _, j := range under {
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+		}
+	}
 }
 
 func (s *stops) forgetOld(now time.Time) {
@@ -138,8 +155,7 @@ func resumeAll(v *visit) error {
 
 // stopOrResume begins it, and waits a moment for its end. It goes on when the viewer leaves.
 func (v *visit) stopOrResume(resume bool, path string, body map[string]any) error {
-	calls, fleet := v.api, v.console.fleets.of(v.who.Organization, v.now)
-	calls.ctx = nil // it outlives the request
+	calls, fleet := v.api.alone(), v.console.fleets.of(v.who.Organization, v.now)
 	job, err := v.console.stops.begin(v.who.Organization, resume, v.now, func() (agents int64, err error) {
 		defer v.console.guard("stop")
 		defer fleet.forget()

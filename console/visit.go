@@ -35,7 +35,7 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{c.server, ctx, signed.APIKey}}
+	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{server: c.server, ctx: ctx, key: signed.APIKey}}
 	err = c.server.Identify(ctx, signed.APIKey, func(r server.Reply) error { return decodeReply(r, &v.who) })
 	if isUnauthorized(err) || err == nil && v.who.Replaced && !p.replays {
 		return nil, c.leadToSignIn(ctx, p)

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, with settings) *world {
 	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + with.redis.Addr(), RenderEvent: server.RenderEvent, UsageEvery: time.Hour}))(t)
 	s := server.New(server.Config{Store: store, Log: log, TrustedProxies: with.proxies, Limits: with.limits, AccessLog: server.AccessLog{Log: log, Every: 1}})
 	c := New(s, log)
-	s.SetPages(server.Pages{Prefix: Prefix, Answer: c.Answer, Apart: with.apart})
+	s.SetPages(server.Pages{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders, Apart: with.apart})
 	s.SetKeyring(with.keyring)
 	w := &world{t: t, console: c, mini: with.redis, url: "http://" + serve(t, s, store), keys: map[redisstore.Role]string{}}
 	w.makeKeys()

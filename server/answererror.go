@@ -63,6 +63,9 @@ func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Reset()
 	ctx.Response.Header.Set(headerRequestID, id)
 	ctx.Response.Header.SetCanonical(canonicalSniffing, noSniffing)
+	if s.pages.have(ctx) && s.pages.Headers != nil {
+		s.pages.Headers(&ctx.Response.Header)
+	}
 	s.answerProblem(ctx, err)
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -17,6 +18,7 @@ type Call struct {
 	Path           string // with its query
 	Body           []byte // JSON; nil for none
 	IdempotencyKey string // "" for none
+	RequestID      string // of the page for which it goes on without the page; "" for none
 }
 
 // Reply is the answer to a Call.
@@ -29,8 +31,7 @@ type Reply struct {
 
 // Call carries out a request of the API as if the client of the page had sent it: with the same checks, limits, reservations of
 // memory, metrics and logs. It returns what read returns of the reply. Without a page (nil) what follows an organization's events
-// for its viewers calls, or what goes on when a viewer leaves: no client waits, so it counts for no address and reserves no memory.
-// Callers bound how many of these are under way.
+// for its viewers calls, or what goes on when a viewer leaves: no client waits, so it counts for no address.
 func (s *Server) Call(page *fasthttp.RequestCtx, c Call, read func(Reply) error) error {
 	return s.callInside(page, c, s.api, read)
 }
@@ -39,10 +40,7 @@ func (s *Server) Call(page *fasthttp.RequestCtx, c Call, read func(Reply) error)
 func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.RequestHandler, read func(Reply) error) error {
 	ctx := new(fasthttp.RequestCtx)
 	if page == nil {
-		ctx.Init(&fasthttp.Request{}, nowhere{}, silent{})
-		c.write(&ctx.Request)
-		answer(ctx)
-		return read(replyOf(ctx))
+		return s.callAlone(ctx, c, answer, read)
 	}
 	own := s.enter(ctx, page.Conn(), page.RemoteAddr())
 	defer own.release()
@@ -52,6 +50,24 @@ func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.R
 	if key, err := token.APIKeyOrganization(c.APIKey); err == nil && s.store.HasVerified(redisstore.APIKey{Organization: key, Hash: token.Hash(c.APIKey)}) {
 		identifyCaller(page, key, uuid.Nil) // the page's own memory counts for its organization
 	}
+	return read(replyOf(ctx))
+}
+
+// aloneBytes is how much memory a call reserves for which no client waits: that of a usual answer.
+const aloneBytes = 1 << 20
+
+// callAlone is callInside for no client.
+func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, answer fasthttp.RequestHandler, read func(Reply) error) error {
+	ctx.Init(&fasthttp.Request{}, nowhere{}, silent{})
+	c.write(&ctx.Request)
+	organization, _ := token.APIKeyOrganization(c.APIKey) // the handler refuses a malformed one
+	held, err := s.unwritten.reserve(aloneBytes, time.Now(), func() {}, tenantKey{organization: organization})
+	if err != nil {
+		return read(Reply{Status: problemOf(err).Status})
+	}
+	held.pin()
+	defer held.release()
+	answer(ctx)
 	return read(replyOf(ctx))
 }
 
@@ -96,6 +112,9 @@ func (c Call) write(r *fasthttp.Request) {
 	if c.Body != nil {
 		r.Header.SetContentType("application/json")
 		r.SetBody(c.Body)
+	}
+	if c.RequestID != "" {
+		r.Header.SetCanonical(canonicalRequestID, []byte(c.RequestID))
 	}
 	if c.IdempotencyKey != "" {
 		r.Header.Set(headerIdempotencyKey, c.IdempotencyKey)

@@ -11,7 +11,8 @@ import (
 
 // IsHTTPS reports whether a request came by HTTPS: to this server, or to a trusted proxy, which says so in X-Forwarded-Proto.
 func (s *Server) IsHTTPS(ctx *fasthttp.RequestCtx) bool {
-	if told := ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedProto); s.isFromProxy(ctx) && (len(told) > 0 || !s.isFromHere(ctx)) {
+	if s.isFromProxy(ctx) {
+		told := ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedProto)
 		return len(told) > 0 && isAllHTTPS(told)
 	}
 	return ctx.IsTLS()

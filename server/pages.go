@@ -12,6 +12,8 @@ import (
 type Pages struct {
 	Prefix string // of their paths, without a slash at the end
 	Answer func(*fasthttp.RequestCtx)
+	// Headers sets what every response has, also one that the server gives instead of the page's. Nil sets nothing.
+	Headers func(*fasthttp.ResponseHeader)
 	// Apart leaves them to ServePages.
 	Apart bool
 }
