@@ -67,31 +67,6 @@ func TestSpendingThatCannotBeReadSaysSo(t *testing.T) {
 	}
 }
 
-func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	agents := make([]string, 40)
-	for i := range agents {
-		agents[i] = w.asAdmin("POST", "/v1/agents", map[string]any{"name": "a", "scopes": []string{}})["id"].(string)
-	}
-	const types, each = 256, 64 // of an agent, of a session
-	for i, agent := range agents {
-		for from := 0; from < types; from += each {
-			session := w.newSession(agent, map[string]any{"max_actions": 1000, "max_value_usd": 1000})
-			var batch []map[string]any
-			for n := from; n < from+each; n++ {
-				batch = append(batch, map[string]any{"session_id": session, "action_type": fmt.Sprint("type ", i, " ", n), "value_usd": 0.01})
-			}
-			w.api("POST", "/v1/actions", w.keys[admin], map[string]any{"actions": batch}, nil)
-		}
-	}
-	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org))
-	got := must(s.reports(api{server: w.console.server, key: w.keys[viewer]}, time.Now()))(t)
-	if got.Problem != tooManyTypes || got.Total != (spending{102_400_000, 102_400_000}) {
-		t.Errorf("%+v, %q", got.Total, got.Problem)
-	}
-}
-
 func TestAFollowerThatCannotBeginTriesAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})

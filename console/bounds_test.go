@@ -1,0 +1,168 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/client"
+	"remit/money"
+)
+
+func TestWhatViewersShareHasNothingThatStrangersMakeLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sampleOf(texts{"scout", "more", "llm.call", "s", strings.Repeat("m", 450)})
+	f := &follower{}
+	info := must(f.look(api{server: w.console.server, key: w.keys[viewer]}, ids["session"], time.Now()))(t)
+	if info.Metadata != nil || info.Scopes != nil || f.looks[ids["session"]].info.Metadata != nil {
+		t.Errorf("it keeps %d bytes of metadata", len(info.Metadata))
+	}
+}
+
+func TestNestedStatesAreNotIndentedToMegabytes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	nested := strings.Repeat("[", 29) + strings.Repeat("1,", 30_000) + "1" + strings.Repeat("]", 29)
+	if got := indented([]byte(nested)); len(got) > len(nested) {
+		t.Errorf("%d bytes become %d", len(nested), len(got))
+	}
+	if got := excerpt(indented(head([]byte(nested)))); len(got) > 2100 {
+		t.Errorf("in a list it has %d bytes", len(got))
+	}
+	w.as(t, viewer).get(sessions + "/" + ids["session"]).want(200).says("before")
+}
+
+func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, operator)
+	path := agents + "/" + w.sample()["agent"]
+	got := b.follow(b.post(path+"/suspend", "csrf", b.csrf(), "back", path, "reason", strings.Repeat("<", 501)))
+	got.says("The agent was not suspended.", "500 characters")
+	for _, message := range []string{strings.Repeat("<", 5000), strings.Repeat("ä\"\\\n", 2000)} {
+		ctx := new(fasthttp.RequestCtx)
+		ctx.Init(&fasthttp.Request{}, nil, nil)
+		must(0, w.console.setFlash(ctx, newSignIn("key", time.Now()), path, flash{Text: message, Secret: strings.Repeat("x", 100)}))(t)
+		if cookie := ctx.Response.Header.Peek("Set-Cookie"); len(cookie) > 4000 {
+			t.Errorf("a message of %d bytes makes a cookie of %d", len(message), len(cookie))
+		}
+	}
+}
+
+func TestViewersShareTheFleetAndChangeNothing(t *testing.T) {
+	t.Parallel()
+	shared := fleet{Agents: []agentRow{{ID: "c", lowered: "a"}, {ID: "b", lowered: "b"}, {ID: "a", lowered: "c"}}, sorting: new(sync.Mutex)}
+	shared.Spent = &spent{ByAgent: map[string]spending{"b": {Month: 5}}}
+	if found := shared.find("", "", ""); found[0].ID != "b" || found[0].Spent.Month != 5 {
+		t.Errorf("%+v", found)
+	}
+	shared.find("", "", "name")
+	for i, id := range []string{"c", "b", "a"} {
+		if shared.Agents[i].ID != id || shared.Agents[i].Spent != (spending{}) {
+			t.Errorf("a page changed what viewers share: %+v", shared.Agents)
+		}
+	}
+}
+
+func TestANewSessionIsNewsOnlyWhereAReloadShowsIt(t *testing.T) {
+	t.Parallel()
+	created := eventRow{Type: "session.created", AgentID: "a", SessionID: "new"}
+	for name, test := range map[string]struct {
+		view viewing
+		want int
+	}{
+		"a list of all":          {viewing{lists: true}, 1},
+		"a list of its agent":    {viewing{lists: true, span: &span{agent: "a"}}, 1},
+		"a list of another":      {viewing{lists: true, span: &span{agent: "b"}}, 0},
+		"a part of a list":       {viewing{}, 0},
+		"the page of this agent": {viewing{agent: "a"}, 0},
+	} {
+		test.view.wake = make(chan struct{}, 1)
+		if test.view.note(created); test.view.fresh != test.want {
+			t.Errorf("%s: %d", name, test.view.fresh)
+		}
+	}
+	w := newWorld(t, settings{})
+	w.newSession(w.sample()["agent"], nil)
+	b := w.as(t, viewer)
+	for path, want := range map[string]bool{sessions: true, sessions + "?status=all": true, sessions + "?status=completed": false} {
+		if got := strings.Contains(b.get(path).liveOf(), "list=all"); got != want {
+			t.Errorf("%s: told of new sessions %t", path, got)
+		}
+	}
+}
+
+func TestTokenFamiliesArePaged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "scout", "scopes": []string{}})
+	id := made["id"].(string)
+	for range 51 {
+		w.exchange(id, made["secret"].(string))
+	}
+	b := w.as(t, operator)
+	families := func(a *answer) (n int) {
+		for form := range a.elements("form") {
+			if strings.HasSuffix(attribute(form, "action"), "/revoke") && strings.Contains(attribute(form, "action"), "/families/") {
+				n++
+			}
+		}
+		return n
+	}
+	first := b.get(agents + "/" + id)
+	next := slices.IndexFunc(first.links(), func(to string) bool { return strings.Contains(to, "families=") })
+	if families(first) != 50 || next < 0 {
+		t.Fatalf("%d families, next %d", families(first), next)
+	}
+	if n := families(b.get(first.links()[next])); n != 1 {
+		t.Errorf("the next page has %d", n)
+	}
+}
+
+func TestMoneyThatIsHeldForLongNeedsALook(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	begun := func(age, lives time.Duration, held money.MicroUSD) client.TransactionInfo {
+		return client.TransactionInfo{ID: age.String(), ValueHeld: held, CreatedAt: now.Add(-age), ExpiresAt: now.Add(lives - age)}
+	}
+	pending := []client.TransactionInfo{begun(time.Minute, time.Hour, 5), begun(31*time.Minute, time.Hour, 5), begun(40*time.Minute, time.Hour, 0)}
+	for i := range shownStuck + 2 {
+		pending = append(pending, begun(50*time.Minute+time.Duration(i)*time.Second, time.Hour, 1))
+	}
+	var a attention
+	a.readStuck(pending, now)
+	if len(a.Stuck) != shownStuck || a.MoreStuck != 3 || a.Stuck[0].ID != (50*time.Minute+time.Duration(shownStuck+1)*time.Second).String() || a.None() {
+		t.Errorf("%d and %d more, first %s", len(a.Stuck), a.MoreStuck, a.Stuck[0].ID)
+	}
+	w := newWorld(t, settings{})
+	w.sample()
+	w.as(t, viewer).get(Prefix).want(http.StatusOK).saysNot("Money held for long")
+}
+
+func TestTheLatestEventsOfABusyAgentAreNotItsOldest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{events: 10_000})
+	ids := w.sample()
+	path := "/v1/agents/" + ids["agent"]
+	for range eventPages*100 + 50 { // two events each: more than are read from the oldest
+		w.asAdmin("POST", path+"/suspend", map[string]any{})
+		w.asAdmin("POST", path+"/resume", map[string]any{})
+	}
+	w.asAdmin("POST", "/v1/sessions/"+ids["session"]+"/suspend", map[string]any{})
+	a := api{server: w.console.server, key: w.keys[viewer]}
+	all := must(a.latest(ids["agent"], time.Now(), func(eventRow) bool { return true }))(t)
+	if all[0].Type != "session.suspended" {
+		t.Errorf("the first of %d is %s", len(all), all[0].Type)
+	}
+	own := must(a.latest(ids["agent"], time.Now(), func(e eventRow) bool { return e.SessionID == ids["session"] }))(t)
+	if len(own) == 0 || own[0].Type != "session.suspended" {
+		t.Errorf("of the session there are %d: %s", len(own), fmt.Sprint(own))
+	}
+}
