@@ -157,6 +157,9 @@ func (w *viewing) rouse() {
 	}
 }
 
+// streamOver tells the browser that the sign-in has ended.
+const streamOver = "event: over\ndata: {}\n\n"
+
 // run sends updates until the viewer leaves or the sign-in ends.
 func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error) {
 	if send([]byte("retry: 3000\n\n")) != nil {
@@ -171,11 +174,15 @@ func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error)
 		now := time.Now()
 		if now.Sub(checked) >= recheckTime {
 			if checked = now; !w.visit.isStillSignedIn(now) {
-				_ = send([]byte("event: over\ndata: {}\n\n"))
+				_ = send([]byte(streamOver))
 				return
 			}
 		}
 		text, err := w.update(f, now)
+		if isUnauthorized(err) { // the key has ended since the last check
+			_ = send([]byte(streamOver))
+			return
+		}
 		if err != nil || send(text) != nil {
 			return
 		}
