@@ -162,8 +162,8 @@ func TestKeysRotateUnderLoadWithoutRejectingAToken(t *testing.T) {
 			t.Errorf("rotating the %s key: %v: %s", kind, err, output)
 		}
 	}
-	rotated("signing")
 	rotated("refresh")
+	rotated("signing") // last: its key is published for 4 s from now on
 	publishedBeforeSigning(t, instances, firstKid)
 	waitFor(t, func() bool { // the second reading of the keys after the switch
 		a, _ := instances[0].exchange(t, agent)

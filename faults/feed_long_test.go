@@ -49,7 +49,8 @@ func TestAFeedIsCompleteThoughLeadersAndRedisAreKilledAndSlotsMove(t *testing.T)
 	rate := f.Rate(f.began, f.ended)
 	t.Logf("%.0f changes a second were acknowledged of %d that were asked for, without a fault %.0f; before, processors were idle for %.0f%%",
 		rate, feedRate, f.Rate(began, ended), 100*idle)
-	if known && !raceDetector && idle >= idleShare && rate < feedRate*0.95 {
+	measures := known && !raceDetector && idle >= idleShare // otherwise the machine has other work, and times say nothing of the service
+	if measures && rate < feedRate*0.95 {
 		t.Errorf("an idle machine had %.0f changes a second, want %d", rate, feedRate)
 	}
 	wantFaultsNamed(t, f.Finish())
@@ -63,7 +64,7 @@ func TestAFeedIsCompleteThoughLeadersAndRedisAreKilledAndSlotsMove(t *testing.T)
 	}
 	p50, p99 := delays[len(delays)/2], delays[len(delays)*99/100]
 	t.Logf("without a fault %d changes in %v: events came after %v, p99 %v", calm, ended.Sub(began).Round(time.Millisecond), p50, p99)
-	if p99 >= time.Second {
+	if measures && p99 >= time.Second {
 		t.Errorf("p99 of the delay is %v, want less than a second", p99)
 	}
 }
