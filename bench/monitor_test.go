@@ -2,9 +2,12 @@ package bench
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,10 +46,19 @@ func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 	return commands[0]
 }
 
-// usageScript is the name of the script that writes the usage of organizations twice a second, whatever is called.
-var usageScript = redis.NewScript(lua.Source("note_usage")).Hash()
+// inBackground are the scripts that the service sends whatever is asked of it: for the usage of organizations, feeds and webhooks.
+var inBackground = hashesOf("note_usage", "enter_feed", "note_feed", "mark_agents", "lead_feed", "take_agents", "finish_look",
+	"append_events", "trim_trail", "read_feed", "drop_feed", "claim_webhooks", "list_due_webhooks", "fold_usage")
 
-// monitor returns the EVALSHA commands that reach Redis while do runs, without those of usageScript.
+func hashesOf(scripts ...string) map[string]bool {
+	hashes := map[string]bool{}
+	for _, name := range scripts {
+		hashes[redis.NewScript(lua.Source(name)).Hash()] = true
+	}
+	return hashes
+}
+
+// monitor returns the EVALSHA commands that reach Redis while do runs, without those of inBackground.
 func (s *service) monitor(do func()) (commands [][]string, err error) {
 	conn, err := net.Dial(s.redis.Options().Network, s.redis.Options().Addr)
 	if err != nil {
@@ -75,7 +87,7 @@ func (s *service) monitor(do func()) (commands [][]string, err error) {
 		switch {
 		case len(words) == 2 && words[1] == end:
 			return commands, nil
-		case len(words) > 1 && strings.EqualFold(words[0], "evalsha") && words[1] != usageScript:
+		case len(words) > 1 && strings.EqualFold(words[0], "evalsha") && !inBackground[words[1]]:
 			commands = append(commands, words)
 		}
 	}
@@ -150,6 +162,42 @@ func (s *service) copyKey(tb testing.TB, from, to string, rename *strings.Replac
 		field := rename.Replace(field) // a session's field with its day's end is named as the agent
 		if err := s.redis.HSet(ctx, to, field, rename.Replace(value)).Err(); err != nil {
 			tb.Fatal(err)
+		}
+	}
+}
+
+// TestScriptsInTheBackgroundAreNoCallsOwn: the feed is led and the event numbered while the monitor listens.
+func TestScriptsInTheBackgroundAreNoCallsOwn(t *testing.T) {
+	s := startProgram(t)
+	a := s.newAgent(t)
+	sent, err := s.monitor(func() {
+		session := s.ask(t, "/sessions", a.sessionBody()).ID
+		s.waitForEvent(t, session.String())
+	})
+	if err != nil || len(sent) != 2 {
+		t.Errorf("%d scripts, want the two that reserve and create a session; %v: %q", len(sent), err, sent)
+	}
+}
+
+// waitForEvent returns when the organization's feed has an event with the text.
+func (s *service) waitForEvent(tb testing.TB, text string) {
+	tb.Helper()
+	for end := time.Now().Add(monitorLimit); ; time.Sleep(10 * time.Millisecond) {
+		request, _ := http.NewRequest(http.MethodGet, "http://"+s.addr+"/v1/events?limit=100", nil)
+		request.Header.Set("X-API-Key", s.key)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		switch {
+		case err != nil || response.StatusCode != http.StatusOK:
+			tb.Fatalf("%s %v: %s", response.Status, err, body)
+		case bytes.Contains(body, []byte(text)):
+			return
+		case time.Now().After(end):
+			tb.Fatalf("no event has %s: %s", text, body)
 		}
 	}
 }

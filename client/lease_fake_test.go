@@ -379,6 +379,12 @@ func (b *ledger) openLeases() (n int64) {
 	return n
 }
 
+func (b *ledger) largestLease() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.largest
+}
+
 func (b *ledger) count(kind string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

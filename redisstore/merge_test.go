@@ -38,13 +38,14 @@ func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return ne
 
 func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, commands []redis.Cmder) error {
-		if commands[0].Name() != "evalsha" && commands[0].Name() != "eval" { // no calls of scripts
-			return next(ctx, commands)
+		scripts := false
+		for _, command := range commands { // a plain read of a call that came late may be among them
+			if name := command.Name(); name == "evalsha" || name == "eval" {
+				g.sent.Store(fmt.Sprint(command.Args()[1]), true)
+				scripts = true
+			}
 		}
-		for _, command := range commands {
-			g.sent.Store(fmt.Sprint(command.Args()[1]), true)
-		}
-		if g.armed.CompareAndSwap(true, false) {
+		if scripts && g.armed.CompareAndSwap(true, false) {
 			g.entered <- struct{}{}
 			<-g.release
 		}
