@@ -32,7 +32,7 @@ const (
 )
 
 func showAgent(v *visit) error {
-	id := v.param("agent")
+	id, seen := v.param("agent"), v.seen()
 	page := agentPage{}
 	if err := v.api.get("/v1/agents/"+id, &page.AgentInfo); err != nil {
 		return err
@@ -59,7 +59,7 @@ func showAgent(v *visit) error {
 		return err
 	}
 	page.measure()
-	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id)
+	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id, "after", seen)
 	return v.show("agent", page.Name, page)
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,6 +31,14 @@ func (e eventRow) By() string {
 		return "API key"
 	}
 	return e.Actor.Type
+}
+
+// Key tells events apart. In the organization's feed ids begin with the agent's id; in the agent's trail they do not.
+func (e eventRow) Key() string {
+	if strings.Contains(e.ID, ":") {
+		return e.ID
+	}
+	return e.AgentID + ":" + e.ID
 }
 
 // Details returns the beginning of the event's data as JSON, "" for none.

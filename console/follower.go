@@ -42,7 +42,9 @@ type follower struct {
 	looks   map[string]*look // by session
 	stats   stats
 	caught  bool // all events that are kept have been read
-	dropped bool // another organization has its place
+	begun   bool
+	seen    int64 // number of the last event that viewers were told of, once it has begun
+	dropped bool  // another organization has its place
 }
 
 var errManyFollowed = &problem{Status: 503, Code: "unavailable", Detail: "too many organizations are looked at now. Reload the page later"}
@@ -122,6 +124,7 @@ func (f *follower) run() {
 			return
 		}
 	}
+	f.begin(head)
 	go f.catchUp(head)
 	for after := head; !f.retire(false); {
 		began := time.Now()
