@@ -115,7 +115,8 @@ func (f *follower) join(w *viewing) bool {
 	}
 	f.viewers[w] = struct{}{}
 	w.since = f.seen
-	w.rouse() // the first update comes at once
+	w.dismissed = f.ended // since the viewer found it
+	w.rouse()             // the first update comes at once
 	return true
 }
 
@@ -124,9 +125,21 @@ func (f *follower) leave(w *viewing) {
 	defer f.mu.Unlock()
 	delete(f.viewers, w)
 	f.used = time.Now()
-	if len(f.viewers) == 0 {
-		f.looks = nil
+	for id := range w.watched {
+		if !f.isWatched(id) {
+			delete(f.looks, id)
+		}
 	}
+}
+
+// isWatched reports whether a viewer's page shows a session.
+func (f *follower) isWatched(id string) bool {
+	for w := range f.viewers {
+		if _, shown := w.watched[id]; shown {
+			return true
+		}
+	}
+	return false
 }
 
 // tell counts events and tells viewers of those that concern their pages.
@@ -160,7 +173,7 @@ func (w *viewing) note(e eventRow) {
 		return
 	}
 	if concerns {
-		if w.news = append(w.news, e); len(w.news) > mostNews {
+		if w.news = append(w.news, e.cut()); len(w.news) > mostNews {
 			slices.SortStableFunc(w.news, bySequence)
 			w.news = w.news[1:]
 		}

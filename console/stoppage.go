@@ -19,7 +19,7 @@ type progress struct {
 	Running   bool   `json:"running"`
 	Live      int64  `json:"live"`
 	Suspended int64  `json:"suspended"`
-	Result    string `json:"result,omitempty"` // how it ended
+	Result    string `json:"result,omitempty"` // how it ended; "" when somebody was told
 	Failed    bool   `json:"failed,omitempty"`
 }
 
@@ -56,12 +56,9 @@ func (p *progress) count(all fleet) {
 // showProgress answers the script of the page.
 func showProgress(v *visit) error {
 	var p progress
-	switch j := v.console.stops.shown(v.who.Organization, v.now); {
-	case j == nil:
-		p.Result = "It has ended."
-	case j.Running():
+	if j := v.console.stops.shown(v.who.Organization, v.now); j != nil && j.Running() {
 		p.Running = true
-	default:
+	} else if j != nil {
 		result := v.console.result(j)
 		p.Result, p.Failed = result.Text, result.Failed
 	}

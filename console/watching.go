@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -103,6 +104,13 @@ func cursorAt(shown map[string]*watched) string {
 		}
 	}
 	return base64.RawURLEncoding.EncodeToString(newest[:])
+}
+
+// cursorBefore returns the cursor of a list that begins with what was made before a time: that is in the first 48 bits of an id.
+func cursorBefore(t time.Time) string {
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:8], uint64(t.UnixMilli())<<16) //nolint:gosec // after 1970
+	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
 // readSpan reads the list, and takes over what charges change.

@@ -23,11 +23,13 @@ func (f *fleet) act(ctx context.Context) {
 	defer f.stats.acting.Store(false)
 
 	var group sync.WaitGroup
-	group.Go(func() {
-		drive(ctx, refreshers, renewals, func(k int64, due time.Time) {
-			f.refresh(ctx, f.agents[k%int64(len(f.agents))], due)
+	if f.cfg.session == "" { // to whose agent a refresh may be refused
+		group.Go(func() {
+			drive(ctx, refreshers, renewals, func(k int64, due time.Time) {
+				f.refresh(ctx, f.agents[k%int64(len(f.agents))], due)
+			})
 		})
-	})
+	}
 	group.Go(func() {
 		drive(ctx, workers, actions, func(k int64, due time.Time) { f.actOnce(ctx, k, due) })
 	})
@@ -51,6 +53,9 @@ func (f *fleet) perform(ctx context.Context, a action, due time.Time) *recorder 
 		return f.inTree(ctx, a, due)
 	}
 	s := f.sessions[a.session]
+	if f.cfg.session != "" {
+		return f.chargeGiven(ctx, s, a, due)
+	}
 	switch a.task {
 	case transacts:
 		return f.transact(ctx, s, a, due)

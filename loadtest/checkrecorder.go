@@ -18,13 +18,18 @@ func sdkOutcome(err error) outcome {
 	return unknown
 }
 
+// checkSDK compares the SDK's result with the wire.
+func checkSDK(t *recorder) []violation {
+	if r := t.reply(); sdkOutcome(t.err) != r.outcome() {
+		return []violation{found(ruleClient, t.op.String(), "on the wire: %s; from the SDK: %v", r, t.err)}
+	}
+	return nil
+}
+
 // checkRecorder compares the SDK's result with the wire, and finds refused access tokens, which the SDK replaces without an
 // error.
 func checkRecorder(t *recorder) []violation {
-	var out []violation
-	if r := t.reply(); sdkOutcome(t.err) != r.outcome() {
-		out = append(out, found(ruleClient, t.op.String(), "on the wire: %s; from the SDK: %v", r, t.err))
-	}
+	out := checkSDK(t)
 	for _, e := range t.own() {
 		if e.reply.status == http.StatusUnauthorized && !t.op.forTokens() {
 			out = append(out, found(ruleToken, t.op.String(), "%s answered %s", e.path, e.reply))

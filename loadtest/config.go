@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"time"
 )
 
@@ -29,6 +30,10 @@ type config struct {
 	duration time.Duration // how long the fleet acts, minDuration to maxDuration
 	addr     string        // base URL without a path, on this machine; empty: start a service for the run
 
+	session string // id of a session to charge, instead of a fleet's; empty: none
+	agent   string // whose it is, from $REMIT_AGENT
+	secret  string // of that agent, from $REMIT_SECRET: a command line is no place for it
+
 	report  string // file for the report; empty: none
 	compare bool   // also measure the floors
 
@@ -41,6 +46,14 @@ type config struct {
 // fleetSessions is the number of sessions of all agents together.
 func (c config) fleetSessions() int { return c.agents * c.sessions }
 
+// size says what is charged.
+func (c config) size() string {
+	if c.session != "" {
+		return "session " + c.session
+	}
+	return fmt.Sprintf("%d agents, %d sessions", c.agents, c.fleetSessions())
+}
+
 // parseConfig reads the command line. Usage and errors go to stderr. The error is flag.ErrHelp when help was requested.
 func parseConfig(args []string, stderr io.Writer) (config, error) {
 	c := config{scenario: steady, patience: closePatience}
@@ -51,6 +64,7 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	flags.IntVar(&c.rate, "rate", 2000, "`actions` per second over the whole fleet, open loop; 0: as fast as possible, closed loop")
 	flags.DurationVar(&c.duration, "duration", 10*time.Second, "`duration` of the run")
 	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one with its own Redis")
+	flags.StringVar(&c.session, "session", "", "`ID` of a session at -addr that is charged instead of a fleet's, by the agent $REMIT_AGENT with $REMIT_SECRET; Ctrl-C ends the run early")
 	flags.Var(&c.scenario, "scenario", "`name` of the scenario: steady, burst, storm (all tokens expire at once), mixed (a realistic mix), leased (charges to leases) or tree (trees of sessions under a budget)")
 	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions (begin, then commit or roll back); not for mixed, leased and tree")
 	flags.StringVar(&c.report, "report", "", "`file` for an HTML report of one page")
@@ -58,6 +72,10 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	flags.BoolVar(&c.keys, "keys", false, "send writes with idempotency keys, and repeat them when the answer is lost; without, the outcome of a lost answer stays unknown")
 	if err := flags.Parse(args); err != nil {
 		return config{}, err
+	}
+	if c.session != "" {
+		c.agents, c.sessions, c.transactions = 1, 1, 0
+		c.agent, c.secret = os.Getenv("REMIT_AGENT"), os.Getenv("REMIT_SECRET")
 	}
 	err := c.check()
 	if flags.NArg() > 0 {
@@ -87,8 +105,26 @@ func (c config) check() error {
 		return errors.New("-scenario burst: needs a -rate")
 	case c.transactions < 0 || c.transactions > 100:
 		return fmt.Errorf("-transactions %d: must be from 0 to 100", c.transactions)
+	case c.session != "":
+		return c.checkGiven()
 	case c.addr == "":
 		return nil
+	}
+	_, err := hostPort(c.addr)
+	return err
+}
+
+// checkGiven returns the first setting that does not fit a session that exists.
+func (c config) checkGiven() error {
+	switch {
+	case c.addr == "":
+		return errors.New("-session: needs the -addr of its service")
+	case c.agent == "" || c.secret == "":
+		return errors.New("-session: needs its agent in $REMIT_AGENT and that agent's secret in $REMIT_SECRET")
+	case c.scenario != steady && c.scenario != burst:
+		return fmt.Errorf("-session: not with -scenario %s", c.scenario)
+	case c.report != "" || c.compare:
+		return errors.New("-session: not with -report or -compare")
 	}
 	_, err := hostPort(c.addr)
 	return err

@@ -78,8 +78,8 @@ func (s *fakeService) usageOfSession(w http.ResponseWriter, r *http.Request) {
 	if s.fault == typesLose && s.reads%faultEvery == 0 {
 		used.value--
 	}
-	answer(w, http.StatusOK, `[{"action_type":"some","action_count":%d,"value_usd":0},{"action_type":null,"action_count":0,"value_usd":%s}]`,
-		used.count, used.value)
+	answer(w, http.StatusOK, `[{"action_type":%q,"action_count":%d,"value_usd":0},{"action_type":%q,"action_count":0,"value_usd":%s}]`,
+		it.kind, used.count, it.kind, used.value)
 }
 
 func (s *fakeService) usageOfAll(w http.ResponseWriter, _ *http.Request) {

@@ -101,6 +101,7 @@ type fakeSession struct {
 	held   micros
 	over   micros
 
+	kind         string // of the last action
 	transactions []*fakeTransaction
 	fakeTree
 }
@@ -235,6 +236,7 @@ func (s *fakeService) end(w http.ResponseWriter, r *http.Request) {
 
 func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
 	var requested struct {
+		Kind  string `json:"action_type"`
 		Count int64  `json:"count"`
 		Value micros `json:"value_usd"`
 	}
@@ -244,6 +246,7 @@ func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	s.actions++
 	it := s.sessions[r.PathValue("id")]
+	it.kind = requested.Kind
 	switch limit := it.limitAgainst(charge{requested.Count, requested.Value}); { // remaining excludes held value
 	case s.fault == refusesTokensOnce && first && s.occasion():
 		refuse(w, http.StatusUnauthorized, `"code":"invalid_token"`)

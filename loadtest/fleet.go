@@ -24,6 +24,7 @@ type fleet struct {
 	started  startedSessions
 	shown    shown
 	unsent   int64        // actions that were due, but never sent
+	ownType  string       // of the charges of a given session
 	local    atomic.Int64 // actions that a lease decided without a request
 
 	// Only in the tree scenario, which has no other sessions:
@@ -56,6 +57,7 @@ func newFleet(cfg config) (*fleet, error) {
 		audit:    &audit{},
 		agents:   make([]*agent, cfg.agents),
 		sessions: make([]*session, slots[false]),
+		ownType:  newOwnType(),
 		trees:    make([]*tree, slots[true]),
 	}, err
 }
@@ -65,6 +67,9 @@ func newFleet(cfg config) (*fleet, error) {
 func (f *fleet) setUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpPatience)
 	defer cancel()
+	if f.cfg.session != "" {
+		return f.setUpGiven(ctx)
+	}
 	var made client.OrganizationInfo
 	t := f.persist(ctx, opOrganization, time.Now(), func(ctx context.Context) (err error) {
 		made, err = f.remit.CreateOrganization(ctx, client.OrganizationParams{Name: "loadtest"})
@@ -137,6 +142,10 @@ func (f *fleet) call(ctx context.Context, op operation, due time.Time, do func(c
 	t.err = do(ctx)
 	t.done = time.Now()
 	f.stats.record(op, due, t.done, t.reply())
+	if f.cfg.session != "" {
+		f.audit.add(checkSDK(t)) // its agent may have been suspended or revoked, so its tokens are not checked
+		return t
+	}
 	f.audit.add(checkRecorder(t))
 	f.renewed(t)
 	return t

@@ -26,6 +26,8 @@
 // was free to send it. That of a commit or rollback counts from the answer before it. The checks use the requests and answers
 // on the wire (recorder.go), so they also see what the SDK repeats or replaces. Load goes to this machine only.
 //
+// -session ID charges one session that exists instead, of the agent in $REMIT_AGENT and $REMIT_SECRET (given.go).
+//
 // -report FILE.html writes a self-contained page with charts. -compare also measures the service's charge and its floors in
 // the same run (compare.go, floors.go); only the ratios can be compared with other machines. The flags -agents, -sessions,
 // -rate, -duration, -keys and -addr set the size of a run and its target. docs/loadtest.md explains more.
@@ -129,13 +131,16 @@ func runFleet(ctx context.Context, cfg config, stderr io.Writer) (*fleet, error)
 		return f, err
 	}
 	defer f.dropLeases()
-	fmt.Fprintf(stderr, "loadtest: setting up %d agents with %d sessions at %s\n", cfg.agents, cfg.fleetSessions(), cfg.addr)
+	fmt.Fprintf(stderr, "loadtest: setting up %s at %s\n", cfg.size(), cfg.addr)
 	if err := f.setUp(ctx); err != nil {
 		return f, fmt.Errorf("set-up: %w", err)
 	}
 	stopProgress := startProgress(f.stats, stderr, time.Second)
 	f.act(ctx)
 	stopProgress()
+	if cfg.session != "" {
+		ctx = context.WithoutCancel(ctx) // an interruption ends the run early, and no more
+	}
 	if err := ctx.Err(); err != nil {
 		return f, errors.New("interrupted")
 	}

@@ -13,6 +13,10 @@ import (
 func (f *fleet) reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reconcilePatience)
 	defer cancel()
+	if f.cfg.session != "" {
+		f.reconcileGiven(ctx, f.sessions[0])
+		return nil
+	}
 	err := each(ctx, len(f.agents), func(ctx context.Context, i int) error {
 		a := f.agents[i]
 		for attempt := 0; attempt == 0 || (attempt < attempts && a.refreshes < 2); attempt++ {

@@ -11,8 +11,8 @@ import (
 
 // writeTable writes the measurements: a row per operation, and how far the run was behind its schedule.
 func writeTable(w io.Writer, f *fleet) {
-	fmt.Fprintf(w, "%s: %d agents, %d sessions, %s, %s; %d cores, GOMAXPROCS %d\n\n",
-		f.cfg.scenario, len(f.agents), f.cfg.fleetSessions(), pace(f.cfg), f.cfg.duration, runtime.NumCPU(), runtime.GOMAXPROCS(0))
+	fmt.Fprintf(w, "%s: %s, %s, %s; %d cores, GOMAXPROCS %d\n\n",
+		f.cfg.scenario, f.cfg.size(), pace(f.cfg), f.cfg.duration, runtime.NumCPU(), runtime.GOMAXPROCS(0))
 
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "operation\tcount\trate/s\tp50\tp90\tp99\tp99.9\tmax\trefused\terrors\t")
@@ -135,6 +135,9 @@ func writeTotals(w io.Writer, f *fleet) {
 		{"refused for " + limitValue, sum.byValue},
 	} {
 		fmt.Fprintf(table, "%s\t%d requests\t%s\n", row.name, row.tally.requests, row.tally.charge)
+	}
+	for _, other := range f.otherRefusals() {
+		fmt.Fprintf(table, "refused with %s\t%d requests\n", other.what, other.Count)
 	}
 	table.Flush()
 

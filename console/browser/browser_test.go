@@ -49,7 +49,11 @@ func environment(t *testing.T, service *serviceproc.Service) []string {
 
 func TestAPersonWatchesAndStopsAFleet(t *testing.T) {
 	t.Parallel()
-	var settings []string
+	loadtest, err := serviceproc.Build("remit/loadtest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := []string{"LOADTEST=" + loadtest}
 	if suite.Long {
 		settings = append(settings, "REMIT_LONG=1") // by keyboard, too
 	}

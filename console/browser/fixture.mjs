@@ -27,7 +27,7 @@ export async function fixture(text = (plain) => plain) {
   const paused = await session(keys, worker);
   await must("POST", `/v1/sessions/${paused.id}/suspend`, keys.admin, { reason: text("checking a complaint") });
 
-  const hook = await must("POST", "/v1/webhooks", keys.admin, { url: "https://hooks.example.com/remit", description: text("the on-call channel") });
+  const hook = await must("POST", "/v1/webhooks", keys.admin, { url: "https://localhost/remit", description: text("the on-call channel") });
   await call("POST", `/v1/webhooks/${hook.id}/test`, keys.admin);
   await must("POST", "/v1/api-keys", keys.admin, { name: text("expires soon"), role: "viewer", expires_in_seconds: 3600 });
   return { keys, planner, worker, idle, near, parent, child, committed, pending };

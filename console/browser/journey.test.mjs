@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyboard, mouse } from "./hand.mjs";
-import { charge, eventually, Fleet, must, organization, session, tokenOf } from "./service.mjs";
+import { charge, eventually, LoadTest, must, organization, session, tokenOf } from "./service.mjs";
 import { visitor } from "./visitor.mjs";
 
 const hands = process.env.REMIT_LONG ? { "a mouse": mouse, "a keyboard alone": keyboard } : { "a mouse": mouse };
@@ -14,14 +14,16 @@ for (const [name, hand] of Object.entries(hands)) {
     const person = new Person(page, hand(page));
     await t.test("signs in", () => person.signIn(keys));
     await t.test("creates an agent, and sees its secret once", () => person.createAgent());
-    const watched = await session(keys, person.agent, { max_actions: 100_000, max_value_usd: 1000 });
-    const fleet = new Fleet(person.agent, watched);
-    t.after(() => fleet.stop());
-    await t.test("watches a session's bars move", () => person.watch(watched));
-    await t.test("suspends the session, and its charges are refused", () => person.suspendSession(watched, fleet));
-    await t.test("resumes it, and they go on", () => person.resumeSession(watched, fleet));
+    const watched = await session(keys, person.agent, { max_actions: 10_000, max_value_usd: 20_000 });
+    const load = new LoadTest(person.agent, watched);
+    t.after(() => load.stop());
+    await t.test("watches a session's bars move while the load test charges it", () => person.watch(watched));
+    await t.test("suspends the session, and the load test is refused", () => person.suspendSession(load));
+    await t.test("resumes it, and the load test goes on", () => person.resumeSession(load));
     await t.test("rolls back a transaction", () => person.rollBack(keys, watched));
-    await t.test("stops all, and starts all", () => person.stopAll(keys, watched, fleet));
+    await t.test("stops all, and the load test is refused", () => person.stopAll(keys, watched, load));
+    await t.test("resumes all, and the load test goes on", () => person.resumeAll(watched, load));
+    await t.test("sees exactly what the load test was charged", () => person.compare(keys, watched, load));
     await t.test("signs out", () => person.signOut());
   });
 }
@@ -66,27 +68,27 @@ class Person {
 
   bar(name) { return this.page.getByRole("img", { name }).first(); }
 
-  // watch opens the session and waits until its bars have changed by themselves.
+  // watch opens the session and waits until its bars have grown by themselves.
   async watch(session) {
     await this.page.goto(`/console/sessions/${session.id}`);
     for (const name of [/^Actions/, /^Value/]) {
-      const read = () => this.bar(name).evaluate((bar) => bar.outerHTML);
-      const before = await read();
-      await eventually(`the bar ${name} moves`, async () => (await read()) !== before, 20_000);
+      const used = this.bar(name).locator(".chart-used");
+      const width = async () => (await used.boundingBox())?.width ?? 0;
+      const before = await width();
+      await eventually(`the bar ${name} grows`, async () => (await width()) >= before + 1, 20_000);
     }
   }
 
-  async suspendSession(session, fleet) {
+  async suspendSession(load) {
     await this.hand.fill(this.page.getByLabel("Reason"), "looks wrong");
     await this.hand.press(this.button("Suspend"));
     await this.page.getByText("looks wrong").first().waitFor();
-    assert.equal((await eventually("a refusal", () => fleet.refusal)).code, "session_suspended");
+    await load.refused();
   }
 
-  async resumeSession(session, fleet) {
+  async resumeSession(load) {
     await this.hand.press(this.button("Resume"));
-    const before = fleet.charged;
-    await eventually("charges go on", () => fleet.charged > before);
+    await load.charged();
   }
 
   async rollBack(keys, session) {
@@ -102,14 +104,38 @@ class Person {
     assert.equal((await must("GET", `/v1/transactions/${begun.id}`, keys.admin)).status, "rolled_back");
   }
 
-  async stopAll(keys, session, fleet) {
+  async stopAll(keys, session, load) {
     await this.goTo("Stop all");
     await this.confirm("Stop all agents", /type stop/i, "stop");
     await this.page.getByRole("status").filter({ hasText: "1 agent" }).waitFor();
     assert.equal((await charge(this.agent, session)).body.code, "agent_suspended");
+    assert.ok((await must("GET", `/v1/agents/${this.agent.id}`, keys.admin)).suspended_at);
+    await load.refused();
+  }
+
+  async resumeAll(session, load) {
     await this.confirm("Resume all agents", /type resume/i, "resume");
     await this.page.getByRole("status").filter({ hasText: "1 agent" }).waitFor();
     assert.equal((await charge(this.agent, session)).status, 200);
+    await load.charged();
+  }
+
+  // compare stops the load test, whose own totals must reconcile, and reads the session's page.
+  async compare(keys, session, load) {
+    const { code, report, progress } = await load.stop();
+    assert.equal(code, 0, report + progress);
+    for (const refusal of ["session_suspended", "agent_suspended"]) assert.match(report, new RegExp(`refused with 403 ${refusal} +[1-9]`));
+    assert.match(report, /totals of 1 sessions reconcile/);
+    const [, actions, value] = /acknowledged +[0-9]+ requests +([0-9]+) actions, ([0-9.]+) USD/.exec(report);
+    const lines = await must("GET", `/v1/sessions/${session.id}/usage`, keys.admin);
+    const own = lines.find((line) => line.action_type.startsWith("loadtest."));
+    assert.deepEqual([own.action_count, own.value_usd], [Number(actions), Number(value)]);
+    await this.page.goto(`/console/sessions/${session.id}`);
+    const shown = (what) => this.page.locator(`b[data-live="${session.id}.${what}"]`).innerText();
+    const stored = await must("GET", `/v1/sessions/${session.id}`, keys.admin);
+    assert.equal((await shown("actions")).replaceAll(",", ""), String(stored.action_count));
+    assert.equal(Number((await shown("value")).replace(/[$,]/g, "")), stored.value_used_usd);
+    await this.page.getByText(own.action_type).first().waitFor();
   }
 
   // confirm types the word that a change wants, and presses its button.

@@ -1,5 +1,6 @@
 // The service that the Go test started, and its API.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 
 export const origin = process.env.REMIT_ADDR;
 
@@ -46,33 +47,43 @@ export const session = (keys, agent, limits = {}) =>
 export const charge = (agent, session, value_usd = 0.01, action_type = "llm.call") =>
   call("POST", `/v1/sessions/${session.id}/actions`, agent.token, { action_type, value_usd });
 
-// fleet charges a session, one charge after the other, until it is stopped. The first charge that is refused is in refusal.
-export class Fleet {
-  charged = 0;
-  refused = 0;
-  refusal = undefined;
-  #running = true;
-  #done;
+// LoadTest is the project's load test, which charges a session until it is stopped.
+export class LoadTest {
+  #process;
+  #report = "";
+  #progress = "";
+  #end;
 
-  constructor(agent, session, pause = 20) {
-    this.#done = this.#run(agent, session, pause);
+  constructor(agent, session, rate = 40) {
+    const env = { PATH: process.env.PATH, REMIT_AGENT: agent.id, REMIT_SECRET: agent.secret };
+    this.#process = spawn(process.env.LOADTEST, ["-addr", origin, "-session", session.id, "-rate", rate, "-duration", "10m"], { env });
+    this.#process.stdout.on("data", (text) => { this.#report += text; });
+    this.#process.stderr.on("data", (text) => { this.#progress += text; });
+    this.#end = new Promise((resolve) => this.#process.on("close", resolve));
   }
 
-  async #run(agent, session, pause) {
-    while (this.#running) {
-      const { status, body } = await charge(agent, session);
-      if (status < 300) this.charged++;
-      else {
-        this.refused++;
-        this.refusal ??= body;
-      }
-      await new Promise((resolve) => setTimeout(resolve, pause));
-    }
+  // second returns what the load test says of the last second: the charges that were answered, and how many of them were refused.
+  get second() {
+    const told = [...this.#progress.matchAll(/([0-9]+)\/s .*refused ([0-9]+)  errors ([0-9]+)/g)].at(-1);
+    return told && { at: told.index, answered: Number(told[1]), refused: Number(told[2]), errors: Number(told[3]) };
   }
 
-  stop() {
-    this.#running = false;
-    return this.#done;
+  // awaitSecond waits for a second that ends after now and is like this.
+  async awaitSecond(what, isLike) {
+    const now = this.second?.at;
+    const isNew = () => this.second !== undefined && this.second.at !== now;
+    return eventually(`the load test has a second with ${what}`, () => isNew() && isLike(this.second), 20_000);
+  }
+
+  // refused waits until every charge is refused, and charged until none is.
+  refused() { return this.awaitSecond("refusals only", (s) => s.answered > 0 && s.refused === s.answered); }
+
+  charged() { return this.awaitSecond("charges only", (s) => s.answered > 0 && s.refused === 0 && s.errors === 0); }
+
+  // stop ends the load test, and returns its exit code and its report.
+  async stop() {
+    this.#process.kill("SIGINT");
+    return { code: await this.#end, report: this.#report, progress: this.#progress };
   }
 }
 

@@ -284,7 +284,7 @@ function progress(node) {
     const reload = document.createElement('a');
     reload.href = location.pathname;
     reload.textContent = 'Reload the page';
-    node.replaceChildren(`${state.result} `, reload, '.');
+    node.replaceChildren(`${state.result || 'It has ended.'} `, reload, '.');
     node.classList.toggle('failed', state.failed);
     return undefined;
   }
