@@ -15,6 +15,7 @@ func TestScripts(t *testing.T) {
 		"a role decides what is shown and possible":    "roles.test.mjs",
 		"texts of strangers are only text":             "hostile.test.mjs",
 		"every page is accessible, and fits any width": "pages.test.mjs",
+		"errors, messages and what is empty, too":      "states.test.mjs",
 	} {
 		t.Run(name, func(t *testing.T) { runScript(t, serviceproc.Run(t), script) })
 	}
