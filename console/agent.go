@@ -33,7 +33,7 @@ const (
 )
 
 func showAgent(v *visit) error {
-	id := v.param("agent")
+	id, seen := v.param("agent"), v.seen()
 	page := agentPage{}
 	if err := v.api.get("/v1/agents/"+id, &page.AgentInfo); err != nil {
 		return err
@@ -58,7 +58,7 @@ func showAgent(v *visit) error {
 	}
 	page.readSpending(v)
 	page.measure()
-	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id)
+	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id, "after", seen)
 	return v.show("agent", page.Name, page)
 }
 

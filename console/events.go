@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -32,6 +33,14 @@ func (e eventRow) By() string {
 		return "API key"
 	}
 	return e.Actor.Type
+}
+
+// Key tells events apart. In the organization's feed ids begin with the agent's id; in the agent's trail they do not.
+func (e eventRow) Key() string {
+	if strings.Contains(e.ID, ":") {
+		return e.ID
+	}
+	return e.AgentID + ":" + e.ID
 }
 
 // Details returns the beginning of the event's data as JSON, "" for none.

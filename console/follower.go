@@ -43,8 +43,10 @@ type follower struct {
 	looks   map[string]*look // by session
 	stats   stats
 	caught  bool // all events that are kept have been read
-	dropped bool // another organization has its place
-	ended   bool // it tells nobody of anything any more
+	begun   bool
+	seen    int64 // number of the last event that viewers were told of, once it has begun
+	dropped bool  // another organization has its place
+	ended   bool  // it tells nobody of anything any more
 
 	from netip.Addr // of who began it; invalid for nobody knows
 }
@@ -158,6 +160,7 @@ func (f *follower) run() {
 			return
 		}
 	}
+	f.begin(head)
 	go f.catchUp(head)
 	for after := head; !f.retire(false); {
 		began := time.Now()

@@ -18,9 +18,9 @@ func count(n int64) string { return chart.Count.Text(n) }
 
 // stamp is a time as pages show it. The script of the pages turns Short into the viewer's zone.
 type stamp struct {
-	Machine string // for the attribute datetime
-	Full    string // in UTC, for the title
-	Short   string // in UTC
+	Machine string `json:"at"`   // for the attribute datetime
+	Full    string `json:"full"` // in UTC, for the title
+	Short   string `json:"-"`    // in UTC
 }
 
 // stampOf returns nil for no time.

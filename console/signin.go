@@ -15,7 +15,13 @@ type signInPage struct {
 }
 
 // leadToSignIn shows the form in place of the overview, and leads every other page to it. Of a change it says that it was not made.
+// A stream tells the script of its page, which reloads that: a browser gives up a stream that is anything else.
 func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
+	if p.stream {
+		ctx.Response.Header.SetContentType("text/event-stream")
+		ctx.SetBodyString(streamOver)
+		return nil
+	}
 	asked := string(ctx.URI().PathOriginal())
 	if asked == Prefix {
 		if c.cookie(ctx, signInCookie) != "" { // nowhere else: another answer may have just replaced it

@@ -126,6 +126,7 @@ func (w *viewing) readSpan(now time.Time) error {
 		if shown == nil || shown.info == nil {
 			continue
 		}
+		shown.told = shown.told || shown.info.Status != s.Status // when it ended is in the session itself
 		shown.info.Status, shown.info.ExpiresAt = s.Status, s.ExpiresAt
 		shown.info.ActionCount, shown.info.MaxActions = s.ActionCount, s.MaxActions
 		shown.info.ValueUsed, shown.info.MaxValue = s.ValueUsed, s.MaxValue
