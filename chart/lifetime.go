@@ -15,10 +15,13 @@ type Lifetime struct {
 // SVG returns the drawing. A script may set the width of its rect of class chart-elapsed.
 func (l Lifetime) SVG() template.HTML {
 	whole, passed := l.End.Sub(l.Start), l.Now.Sub(l.Start)
-	return template.HTML(fmt.Sprintf(`<svg class="chart-usage" width="100%%" height="14" role="img"><title>%s: %s</title><desc>Until %s UTC.</desc>`+
+	return template.HTML(fmt.Sprintf(`<svg class="chart-usage" width="100%%" height="14" role="img"><title>%s: %s</title><desc>%s</desc>`+
 		`<rect class="chart-track" width="100%%" height="14" rx="2"/><rect class="chart-elapsed" width="%s" height="14"/></svg>`,
-		name(l.Label), l.summary(), l.End.UTC().Format(time.DateTime), percent(int64(passed), max(int64(whole), 1))))
+		name(l.Label), l.summary(), l.Description(), percent(int64(passed), max(int64(whole), 1))))
 }
+
+// Description is the drawing's desc, for scripts that move the end.
+func (l Lifetime) Description() string { return "Until " + l.End.UTC().Format(time.DateTime) + " UTC." }
 
 func (l Lifetime) summary() string {
 	left := l.End.Sub(l.Now)

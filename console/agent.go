@@ -16,7 +16,8 @@ type agentPage struct {
 	Sessions    []sessionRow
 	Events      []eventRow
 	Spending    chart.Days
-	Spent       spending
+	Spent       *spent // nil while it is added up for the first time
+	Unspent     string // why that has failed so far; "" if it has not
 	DayLimit    chart.Usage
 	OpenLimit   chart.Usage
 }
@@ -32,7 +33,7 @@ const (
 )
 
 func showAgent(v *visit) error {
-	id := v.param("agent")
+	id, seen := v.param("agent"), v.seen()
 	page := agentPage{}
 	if err := v.api.get("/v1/agents/"+id, &page.AgentInfo); err != nil {
 		return err
@@ -55,29 +56,19 @@ func showAgent(v *visit) error {
 	if page.Events, err = v.api.latest(id, v.now, func(eventRow) bool { return true }); err != nil {
 		return err
 	}
-	if err := page.readSpending(v, id); err != nil {
-		return err
-	}
+	page.readSpending(v)
 	page.measure()
-	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id)
+	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id, "after", seen)
 	return v.show("agent", page.Name, page)
 }
 
-// readSpending reads what the agent spent by day and action type.
-func (p *agentPage) readSpending(v *visit, id string) error {
-	today := dayOf(v.now)
-	lines, err := v.api.usage("group_by", "day,action_type", "agent_id", id)
-	if err != nil {
-		return err
+// readSpending reads what the agent spent by day and action type. A page waits only a moment for that: the service makes one report
+// of an organization at a time, and what stops an agent must not wait behind it.
+func (p *agentPage) readSpending(v *visit) {
+	p.Spent, p.Unspent = v.console.fleets.spendingsOfAgent(v.who.Organization, p.ID, v.now).latest(v.api.alone(), v.now)
+	if p.Spent != nil {
+		p.Spending = daysOf("Spent by action type, last 30 days", p.Spent.At, p.Spent.ByType, usageLine.typeName)
 	}
-	p.Spending = daysOf("Spent by action type, last 30 days", v.now, lines, usageLine.typeName)
-	for _, line := range lines {
-		p.Spent.Month += line.Value.MicroUSD()
-		if line.Day == today {
-			p.Spent.Today += line.Value.MicroUSD()
-		}
-	}
-	return nil
 }
 
 // measure prepares the bars of the agent's limits.

@@ -23,6 +23,9 @@ type agentsPage struct {
 	First, Next         string
 }
 
+// Known reports whether what each agent spent is known.
+func (p agentsPage) Known() bool { return p.Spent != nil && !p.Spent.NoAgents }
+
 func showAgents(v *visit) error {
 	all, err := v.fleet()
 	if err != nil {

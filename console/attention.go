@@ -15,12 +15,17 @@ type attention struct {
 	Suspended []agentRow
 	More      int                      // suspended agents beyond those
 	MoreAsked int64                    // requests beyond those
+	AskedPart bool                     // there may be still more
 	Stuck     []client.TransactionInfo // that hold money for more than half of their time, the oldest first
 	MoreStuck int64
-	Failing   []client.WebhookInfo
-	Expiring  []client.APIKeyInfo
-	Notes     []string
-	Budget    bool // most of it is used
+
+	StuckPartly bool // there may be more than those, too
+	MoreNear    bool // there may be more sessions near a limit
+
+	Failing  []client.WebhookInfo
+	Expiring []client.APIKeyInfo
+	Notes    []string
+	Budget   bool // most of it is used
 }
 
 const (
@@ -38,16 +43,30 @@ func (a attention) None() bool {
 	return len(a.Requests)+len(a.Near)+len(a.Suspended)+len(a.Failing)+len(a.Expiring)+len(a.Notes)+len(a.Stuck) == 0 && !a.Budget
 }
 
-func (a *attention) read(v *visit, f *follower, all fleet, last map[string]int64, set *client.Budget) error {
-	for _, agent := range all.Agents {
-		if agent.State() != statusSuspended {
+// parts are what is read for it. Without a follower nobody knows which requests and sessions to look at.
+func (a *attention) parts(v *visit, f *follower) []part {
+	parts := []part{
+		{"Webhooks that fail", func() error { return a.readWebhooks(v) }},
+		{"API keys that expire", func() error { return a.readKeys(v) }},
+	}
+	if f != nil {
+		parts = append(parts, part{"Requests for more", func() error { return a.readRequests(v, f) }},
+			part{"Sessions near a limit", func() error { return a.readNear(v, f) }})
+	}
+	return parts
+}
+
+// fill adds what pages have read already: the agents, what events told in the last day, and the budget.
+func (a *attention) fill(all fleet, last map[string]int64, set *client.Budget) {
+	for _, one := range all.Agents {
+		if one.State() != statusSuspended {
 			continue
 		}
 		if len(a.Suspended) == shownSuspended {
 			a.More++
 			continue
 		}
-		a.Suspended = append(a.Suspended, agent)
+		a.Suspended = append(a.Suspended, one)
 	}
 	for what, text := range otherCounts {
 		if n := last[what]; n > 0 {
@@ -56,18 +75,6 @@ func (a *attention) read(v *visit, f *follower, all fleet, last map[string]int64
 	}
 	slices.Sort(a.Notes)
 	a.Budget = set != nil && share(int64(set.ValueUsed+set.ValueReserved), int64(set.MaxValue)) >= nearShare
-	if f != nil {
-		if err := a.readRequests(v, f); err != nil {
-			return err
-		}
-		if err := a.readNear(v, f); err != nil {
-			return err
-		}
-	}
-	if err := a.readWebhooks(v); err != nil {
-		return err
-	}
-	return a.readKeys(v)
 }
 
 // readRequests reads the requests that events tell of. The service says whether each still waits.
@@ -79,6 +86,7 @@ func (a *attention) readRequests(v *visit, f *follower) error {
 	}
 	f.mu.Unlock()
 	slices.SortFunc(waiting, func(a, b askedMore) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	a.AskedPart = len(waiting) > requestLooks
 	for _, asked := range waiting[:min(len(waiting), requestLooks)] {
 		var r client.MoreRequest
 		err := v.api.get("/v1/sessions/"+asked.session+"/requests/"+asked.id, &r)
@@ -125,12 +133,13 @@ func (a *attention) readNear(v *visit, f *follower) error {
 		if err != nil && !isNotFound(err) {
 			return err
 		}
-		if row.isNear() {
-			a.Near = append(a.Near, row)
+		if !row.isNear() {
+			continue
 		}
-		if len(a.Near) == shownNear {
+		if a.MoreNear = len(a.Near) == shownNear; a.MoreNear {
 			break
 		}
+		a.Near = append(a.Near, row)
 	}
 	return v.api.nameAgents(a.Near)
 }

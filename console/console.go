@@ -3,7 +3,6 @@ package console
 import (
 	"html/template"
 	"log/slog"
-	"runtime/debug"
 
 	"github.com/valyala/fasthttp"
 	"remit/server"
@@ -27,7 +26,7 @@ type Console struct {
 // New returns the pages of this server, for server.SetPages.
 func New(s *server.Server, log *slog.Logger) *Console {
 	c := &Console{server: s, log: log, assets: loadAssets()}
-	c.fleets.guard = c.guard
+	c.fleets.guard = s.Recover
 	c.templates = parseTemplates(c.assets)
 	c.router = newRouter(c.pages())
 	return c
@@ -42,13 +41,6 @@ func (c *Console) Answer(ctx *fasthttp.RequestCtx) {
 	}
 	if err := c.answer(ctx); err != nil {
 		c.showProblem(ctx, nil, c.explain(err))
-	}
-}
-
-// guard keeps a panic in the background from ending the process. Defer it.
-func (c *Console) guard(what string) {
-	if cause := recover(); cause != nil {
-		c.log.Error("the console panicked", "in", what, "cause", cause, "stack", string(debug.Stack()))
 	}
 }
 

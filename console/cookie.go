@@ -103,18 +103,27 @@ func (c *Console) cookie(ctx *fasthttp.RequestCtx, name string) string {
 
 // setCookie gives the browser a sealed cookie that only these pages get, and no script.
 func (c *Console) setCookie(ctx *fasthttp.RequestCtx, name string, content any, lives time.Duration) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // it would make a message longer than a cookie may be
-	if err := encoder.Encode(content); err != nil {
+	text, err := cookieText(content)
+	if err != nil {
 		return err
 	}
-	sealed, err := c.server.SealCookie(name, text.Bytes())
+	sealed, err := c.server.SealCookie(name, text)
 	if err != nil {
 		return err
 	}
 	c.writeCookie(ctx, name, sealed, int(lives/time.Second))
 	return nil
+}
+
+// mostCookie bounds the content of a cookie: browsers drop one that has more than 4 kB, sealed and with its name.
+const mostCookie = 2800 // bytes
+
+func cookieText(content any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(content)
+	return text.Bytes(), err
 }
 
 // dropCookie makes the browser forget a cookie.

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,6 +19,7 @@ type eventRow struct {
 	ChildID       string          `json:"child_session_id"`
 	TransactionID string          `json:"transaction_id"`
 	AskedID       string          `json:"session_request_id"`
+	LeaseID       string          `json:"lease_id"`
 	PreviousHash  string          `json:"previous_hash"`
 	Data          json.RawMessage `json:"data"`
 	Actor         struct {
@@ -32,23 +35,46 @@ func (e eventRow) By() string {
 	return e.Actor.Type
 }
 
+// Key tells events apart. In the organization's feed ids begin with the agent's id; in the agent's trail they do not.
+func (e eventRow) Key() string {
+	if strings.Contains(e.ID, ":") {
+		return e.ID
+	}
+	return e.AgentID + ":" + e.ID
+}
+
 // Details returns the beginning of the event's data as JSON, "" for none.
 func (e eventRow) Details() string { return excerpt(string(e.Data)) }
+
+// cut returns the event with no more data than pages show, for those that keep it: strangers choose how long it is.
+func (e eventRow) cut() eventRow {
+	if len(e.Data) > mostExcerpt {
+		e.Data = bytes.Clone(e.Data[:mostExcerpt+1])
+	}
+	return e
+}
 
 const (
 	shownEvents = 30 // the latest, of one agent or session
 	eventPages  = 10 // of 200, that are read to find them
+	mostPages   = 60 // of 200, that are read when the first have none
 )
+
+// backwards are the times for which latest looks back, one after another.
+var backwards = []time.Duration{time.Second, 8 * time.Second, time.Minute, 8 * time.Minute, time.Hour, 9 * time.Hour, 3 * dayTime, 0}
 
 // latest returns the latest events of an agent that match, newest first. The API lists from the oldest, so it looks at the last second
 // first, and then further back. It stops at a time since which there are more events than it reads: those that it has are the latest.
 func (a api) latest(agent string, now time.Time, match func(eventRow) bool) (found []eventRow, err error) {
-	for _, back := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 0} {
-		after := ""
+	for _, back := range backwards {
+		after, most := "", eventPages
 		if back > 0 {
 			after = strconv.FormatInt(now.Add(-back).UnixMilli(), 10) + "-0"
 		}
-		round, isWhole, err := a.eventsAfter(agent, after, match)
+		if len(found) == 0 {
+			most = mostPages
+		}
+		round, isWhole, err := a.eventsAfter(agent, after, most, match)
 		if err != nil {
 			return nil, err
 		}
@@ -63,8 +89,8 @@ func (a api) latest(agent string, now time.Time, match func(eventRow) bool) (fou
 }
 
 // eventsAfter returns the last of the events after one that match, and whether it came to the end of the trail.
-func (a api) eventsAfter(agent, after string, match func(eventRow) bool) (found []eventRow, isWhole bool, err error) {
-	for range eventPages {
+func (a api) eventsAfter(agent, after string, most int, match func(eventRow) bool) (found []eventRow, isWhole bool, err error) {
+	for range most {
 		var page []eventRow
 		if err := a.get(query("/v1/agents/"+agent+"/events", "limit", "200", "after", after), &page); err != nil {
 			return nil, false, err

@@ -15,6 +15,7 @@ type eventsPage struct {
 	Type        string
 	Head        checkpoint
 	Made        time.Time // of the checkpoint
+	Gone        bool      // older events are not kept
 	First, Next string
 }
 
@@ -56,10 +57,25 @@ func (p *eventsPage) read(v *visit, before int64) error {
 		older = found[0].Sequence
 	}
 	slices.Reverse(found)
-	if p.Shown = found; older > 1 {
+	p.Shown = found
+	oldest, err := v.api.oldest()
+	if p.Gone = oldest > 1 && older <= oldest; err != nil {
+		return err
+	}
+	if older > max(oldest, 1) {
 		p.Next = query(eventsPath, "type", p.Type, "before", strconv.FormatInt(older, 10))
 	}
 	return nil
+}
+
+// oldest returns the number of the oldest event that is kept, 0 for none.
+func (a api) oldest() (int64, error) {
+	var first []eventRow
+	err := a.get(query("/v1/events", "after", "0", "limit", "1"), &first)
+	if err != nil || len(first) == 0 {
+		return 0, err
+	}
+	return first[0].Sequence, nil
 }
 
 // between returns the events after one number and before another, oldest first.

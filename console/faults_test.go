@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func TestTheOverviewShowsTheRestWhenAPartCannotBeRead(t *testing.T) {
 	w := newWorld(t, settings{})
 	w.sample()
 	mend := w.spoil()
-	w.as(t, viewer).get(Prefix).want(200).says("The agents cannot be read now", "Held by transactions $2.00")
+	w.as(t, viewer).get(Prefix).want(200).says("The agents cannot be read now", "Held", "$2.00", "–")
 	mend()
 	w.overviewSays(w.as(t, viewer), "Agents 1")
 }
@@ -55,7 +56,7 @@ func TestTheOverviewShowsTheRestWhenAPartCannotBeRead(t *testing.T) {
 func TestSpendingThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	s := w.console.fleets.spendingsOf(uuid.New())
+	s := w.console.fleets.spendingsOf(uuid.New(), time.Now())
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		last, failed := s.latest(api{server: w.console.server, key: "rmk_x"}, time.Now())
 		if failed != "" && last == nil {
@@ -138,11 +139,11 @@ func TestTheFollowerThatWasUsedLongestAgoMakesRoom(t *testing.T) {
 		}
 	}
 	one := f.known[oldest]
-	if !f.makeRoom() || f.known[oldest] != nil || one.isWanted() || len(f.known) != 4 {
+	if !f.makeRoom(netip.Addr{}) || f.known[oldest] != nil || one.isWanted() || len(f.known) != 4 {
 		t.Errorf("%d are left; the oldest is wanted %t", len(f.known), one.isWanted())
 	}
 	f.known = map[uuid.UUID]*follower{uuid.New(): {viewers: map[*viewing]struct{}{{}: {}}}}
-	if f.makeRoom() {
+	if f.makeRoom(netip.Addr{}) {
 		t.Error("one with a viewer made room")
 	}
 }
@@ -175,21 +176,29 @@ func TestSigningOutNeedsNoStore(t *testing.T) {
 	if len(b.cookies) > 0 {
 		t.Errorf("the browser keeps %v", b.cookies)
 	}
+	if got := w.browser(t).post(signOutPath).want(http.StatusSeeOther).header.Get("Clear-Site-Data"); got != `"cache"` {
+		t.Errorf("Clear-Site-Data is %s", got)
+	}
 }
 
 func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	w := newWorld(t, settings{log: &log})
-	s := &spendings{turns: make(chan struct{}, 1), guard: w.console.guard}
+	s := w.console.fleets.spendingsOf(uuid.New(), time.Now())
 	for range 2 {
 		s.next = time.Time{}
 		if last, failed := s.latest(api{}, time.Now()); last != nil || failed == "" { // without a server it panics
 			t.Errorf("%v, %q", last, failed)
 		}
 	}
-	if !strings.Contains(log.String(), "the console panicked") {
-		t.Errorf("the log: %s", log.String())
+	for deadline := time.Now().Add(10 * time.Second); strings.Count(log.String(), "the console panicked") != 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log: %s", log.String())
+		}
+	}
+	if text := w.browser(t).get("/metrics").text; !strings.Contains(text, "\nremit_panics_total 2\n") {
+		t.Error("the metrics do not count them")
 	}
 }
 

@@ -19,14 +19,21 @@ type flash struct {
 	Place  string `json:"place"` // the path that shows it
 }
 
-// maxFlash bounds a message, because a cookie has at most 4 kB.
-const maxFlash = 800 // bytes
-
 func (c *Console) setFlash(ctx *fasthttp.RequestCtx, s signIn, to string, message flash) error {
 	message.Owner, message.Made = s.ID, time.Now().Unix()
 	message.Place, _, _ = strings.Cut(to, "?")
-	if len(message.Text) > maxFlash {
-		message.Text = strings.ToValidUTF8(message.Text[:maxFlash], "") + "…"
+	for {
+		text, err := cookieText(message)
+		if err != nil {
+			return err
+		}
+		if len(text) <= mostCookie || message.Text == "" {
+			break
+		}
+		cut := strings.TrimSuffix(message.Text, "…")
+		if message.Text = strings.ToValidUTF8(cut[:len(cut)*3/4], ""); message.Text != "" {
+			message.Text += "…"
+		}
 	}
 	return c.setCookie(ctx, flashCookie, message, flashTime)
 }

@@ -13,11 +13,17 @@ import (
 // fleets keeps for a moment what pages about all agents of an organization need: the API lists agents page by page, and people
 // search and sort them. What it keeps is only shown to who has just proven to be a viewer of that organization.
 type fleets struct {
-	mu    sync.Mutex
-	known map[uuid.UUID]*fleetCache
-	spent map[uuid.UUID]*spendings // small, so of more organizations: a reading that is forgotten would come again too soon
-	turns chan struct{}            // a place for each reading under way
-	guard func(what string)
+	mu      sync.Mutex
+	known   map[uuid.UUID]*fleetCache
+	spent   spendingsOf // of organizations: small, so of more of them, for a reading that is forgotten would come again too soon
+	byAgent spendingsOf // of single agents
+	guard   func(what string)
+}
+
+// spendingsOf are what is added up of one kind.
+type spendingsOf struct {
+	known map[spentOf]*spendings
+	turns chan struct{} // a place for each reading under way
 }
 
 // fleetCache is one organization's. mu is held while it is read, so viewers share one reading.
@@ -36,9 +42,11 @@ const (
 	agentsFresh = 3 * time.Second
 	mostAgents  = 20_000 // of an organization
 	mostFleets  = 32
-	mostSpent   = 1024 // organizations
+	mostSpent   = 1024 // organizations, and agents
 	spentTurns  = 2
 )
+
+const manySpent = "Too many organizations are looked at now."
 
 // agentRow is an agent as the list of agents shows it.
 type agentRow struct {
@@ -86,27 +94,57 @@ func (f *fleets) of(organization uuid.UUID, now time.Time) *fleetCache {
 	return c
 }
 
-// spendingsOf returns what an organization spent. One without a reading under way makes room.
-func (f *fleets) spendingsOf(organization uuid.UUID) *spendings {
+// spendingsOf returns what an organization spent.
+func (f *fleets) spendingsOf(organization uuid.UUID, now time.Time) *spendings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := f.spent[organization]; s != nil {
-		return s
+	s, isNew := f.spent.of(spentOf{organization: organization}, now)
+	if isNew {
+		s.guard, s.report, s.pause = f.guard, s.reports, spentPause
 	}
-	if f.spent == nil {
-		f.spent, f.turns = map[uuid.UUID]*spendings{}, make(chan struct{}, spentTurns)
-	}
-	for of, s := range f.spent {
-		if len(f.spent) < mostSpent {
-			break
-		}
-		if !s.isReading() {
-			delete(f.spent, of)
-		}
-	}
-	s := &spendings{turns: f.turns, guard: f.guard}
-	f.spent[organization] = s
 	return s
+}
+
+// spendingsOfAgent returns what an agent spent.
+func (f *fleets) spendingsOfAgent(organization uuid.UUID, agent string, now time.Time) *spendings {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, isNew := f.byAgent.of(spentOf{organization, agent}, now)
+	if isNew {
+		s.guard, s.report, s.pause = f.guard, reportAgent(agent), agentPause
+	}
+	return s
+}
+
+// of is called with the mu of fleets held. The one that was used longest ago and has no reading under way makes room. Without
+// room the new one says so, and nobody keeps it.
+func (f *spendingsOf) of(what spentOf, now time.Time) (s *spendings, isNew bool) {
+	if f.known == nil {
+		f.known, f.turns = map[spentOf]*spendings{}, make(chan struct{}, spentTurns)
+	}
+	if s = f.known[what]; s != nil {
+		s.used = now
+		return s, false
+	}
+	s = &spendings{turns: f.turns, used: now}
+	if len(f.known) >= mostSpent && !f.makeRoom() {
+		s.failed, s.next = manySpent, now.Add(time.Hour)
+		return s, true
+	}
+	f.known[what] = s
+	return s, true
+}
+
+func (f *spendingsOf) makeRoom() bool {
+	var oldest *spendings
+	var of spentOf
+	for what, s := range f.known {
+		if (oldest == nil || s.used.Before(oldest.used)) && !s.isReading() {
+			oldest, of = s, what
+		}
+	}
+	delete(f.known, of)
+	return oldest != nil
 }
 
 func (f *fleets) drop() {
@@ -137,16 +175,16 @@ func (f fleet) spentBy(id string) spending {
 	return f.Spent.ByAgent[id]
 }
 
-// fleet returns the viewer's agents as they were a moment ago.
+// fleet returns the viewer's agents as they were a moment ago. What they spent it returns also with an error.
 func (v *visit) fleet() (fleet, error) {
 	c := v.console.fleets.of(v.who.Organization, v.now)
 	var shown fleet
-	shown.Spent, shown.Unspent = v.console.fleets.spendingsOf(v.who.Organization).latest(v.api.alone(), v.now)
+	shown.Spent, shown.Unspent = v.console.fleets.spendingsOf(v.who.Organization, v.now).latest(v.api.alone(), v.now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v.now.Sub(c.read) >= agentsFresh {
 		if err := c.readAgents(v.api); err != nil {
-			return fleet{}, err
+			return shown, err
 		}
 		c.read = v.now
 	}
@@ -164,21 +202,21 @@ func (c *fleetCache) forget() {
 }
 
 func (c *fleetCache) readAgents(a api) error {
-	agents := c.agents[:0:0]
+	var read []agentRow
 	for cursor, more := "", true; more; {
 		var page []agentRow
 		next, err := a.list(query("/v1/agents", "limit", "200", "cursor", cursor), &page)
 		if err != nil {
 			return err
 		}
-		for _, a := range page {
-			a.lowered = strings.ToLower(a.Name)
-			agents = append(agents, a)
+		for _, one := range page {
+			one.lowered = strings.ToLower(one.Name)
+			read = append(read, one)
 		}
-		cursor, more = next, next != "" && len(agents) < mostAgents
+		cursor, more = next, next != "" && len(read) < mostAgents
 		c.truncated = next != ""
 	}
-	c.agents = agents
+	c.agents = read
 	return nil
 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -42,54 +43,91 @@ type follower struct {
 	looks   map[string]*look // by session
 	stats   stats
 	caught  bool // all events that are kept have been read
-	dropped bool // another organization has its place
+	begun   bool
+	seen    int64 // number of the last event that viewers were told of, once it has begun
+	dropped bool  // another organization has its place
+	ended   bool  // it tells nobody of anything any more
+
+	from netip.Addr // of who began it; invalid for nobody knows
 }
 
 var errManyFollowed = &problem{Status: 503, Code: "unavailable", Detail: "too many organizations are looked at now. Reload the page later"}
 
 // follow returns the follower of the visitor's organization.
 func (c *Console) follow(v *visit) (*follower, error) {
+	var from netip.Addr
+	if v.ctx != nil {
+		from = c.server.ClientAddress(v.ctx)
+	}
 	c.followers.mu.Lock()
 	defer c.followers.mu.Unlock()
 	f := c.followers.known[v.who.Organization]
 	if f == nil {
-		if len(c.followers.known) >= mostFollowed && !c.followers.makeRoom() {
+		if len(c.followers.known) >= mostFollowed && !c.followers.makeRoom(from) {
 			return nil, errManyFollowed
 		}
 		if c.followers.known == nil {
 			c.followers.known = map[uuid.UUID]*follower{}
 		}
-		f = &follower{server: c.server, viewers: map[*viewing]struct{}{}, stats: newStats()}
+		f = &follower{server: c.server, viewers: map[*viewing]struct{}{}, stats: newStats(), from: from}
 		f.retire = func(always bool) bool { return c.retire(v.who.Organization, f, always) }
 		c.followers.known[v.who.Organization] = f
 		f.use(v)
-		f.guard = c.guard
+		f.guard = c.server.Recover
 		go f.run()
 	}
 	f.use(v)
 	return f, nil
 }
 
-// makeRoom drops the follower without a viewer that was used longest ago, if there is one.
-func (f *followers) makeRoom() bool {
-	var oldest *follower
-	var of uuid.UUID
-	var used time.Time
+// makeRoom drops the follower without a viewer that was used longest ago. If all have viewers, it drops one of the client address that
+// began most of them, unless the newcomer's would then have as many: one client cannot keep the others out.
+func (f *followers) makeRoom(newcomer netip.Addr) bool {
+	var idle, last uuid.UUID
+	begun := map[netip.Addr]int{}
 	for organization, one := range f.known {
-		one.mu.Lock()
-		if len(one.viewers) == 0 && (oldest == nil || one.used.Before(used)) {
-			oldest, of, used = one, organization, one.used
+		if one.from.IsValid() {
+			begun[one.from]++
 		}
-		one.mu.Unlock()
+		if one.isIdle() && (idle == uuid.Nil || one.lastUsed().Before(f.known[idle].lastUsed())) {
+			idle = organization
+		}
 	}
-	if oldest == nil {
+	if idle != uuid.Nil {
+		f.drop(idle)
+		return true
+	}
+	for organization, one := range f.known {
+		if last == uuid.Nil || begun[one.from] > begun[f.known[last].from] {
+			last = organization
+		}
+	}
+	if last == uuid.Nil || begun[f.known[last].from] <= begun[newcomer]+1 {
 		return false
 	}
-	oldest.mu.Lock()
-	oldest.dropped = true
-	oldest.mu.Unlock()
-	delete(f.known, of)
+	f.drop(last)
 	return true
+}
+
+func (f *followers) drop(organization uuid.UUID) {
+	one := f.known[organization]
+	one.mu.Lock()
+	one.dropped = true
+	one.mu.Unlock()
+	one.dismiss()
+	delete(f.known, organization)
+}
+
+func (f *follower) isIdle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.viewers) == 0
+}
+
+func (f *follower) lastUsed() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.used
 }
 
 func (f *follower) use(v *visit) {
@@ -122,6 +160,7 @@ func (f *follower) run() {
 			return
 		}
 	}
+	f.begin(head)
 	go f.catchUp(head)
 	for after := head; !f.retire(false); {
 		began := time.Now()
@@ -150,6 +189,11 @@ func (f *follower) run() {
 // catchUp counts the events that are kept already.
 func (f *follower) catchUp(head int64) {
 	defer f.guard("follower")
+	for err := f.noteOldest(); err != nil; err = f.noteOldest() {
+		if !f.isWanted() || !f.pause(followFail) {
+			return
+		}
+	}
 	for after := int64(0); ; {
 		events, next, err := f.api().feed(after, "types", strings.Join(countedTypes, ","))
 		if err != nil {
@@ -166,11 +210,28 @@ func (f *follower) catchUp(head int64) {
 		}
 		f.caught = next <= after || next >= head
 		caught := f.caught
+		if caught {
+			f.stats.leases.read()
+		}
 		f.mu.Unlock()
 		if after = next; caught || !f.pause(0) {
 			return
 		}
 	}
+}
+
+// noteOldest notes since when events are kept: a lease that was granted before is not counted.
+func (f *follower) noteOldest() error {
+	var oldest []eventRow
+	if err := f.api().get(query("/v1/events", "after", "0", "limit", "1"), &oldest); err != nil {
+		return err
+	}
+	if len(oldest) > 0 && oldest[0].Sequence > 1 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.stats.leases.knowFrom(oldest[0].OccurredAt.Add(longestLease))
+	}
+	return nil
 }
 
 func (f *follower) api() api {
@@ -203,6 +264,7 @@ func (f *follower) isWanted() bool {
 func (f *follower) dismiss() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.ended = true
 	for w := range f.viewers {
 		w.dismissed = true
 		w.rouse()

@@ -18,9 +18,9 @@ func count(n int64) string { return chart.Count.Text(n) }
 
 // stamp is a time as pages show it. The script of the pages turns Short into the viewer's zone.
 type stamp struct {
-	Machine string // for the attribute datetime
-	Full    string // in UTC, for the title
-	Short   string // in UTC
+	Machine string `json:"at"`   // for the attribute datetime
+	Full    string `json:"full"` // in UTC, for the title
+	Short   string `json:"-"`    // in UTC
 }
 
 // stampOf returns nil for no time.
@@ -52,12 +52,13 @@ func brief(text string) string {
 
 // excerpt cuts a long text, such as a state of 64 KiB, for pages with many of them.
 func excerpt(text string) string {
-	const most = 2000 // bytes
-	if len(text) <= most {
+	if len(text) <= mostExcerpt {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return strings.ToValidUTF8(text[:mostExcerpt], "") + "…"
 }
+
+const mostExcerpt = 2000 // bytes
 
 // head cuts JSON before it is indented for a list.
 func head(text json.RawMessage) json.RawMessage {
@@ -92,7 +93,7 @@ func indented(text json.RawMessage) string {
 	encoder := json.NewEncoder(&pretty)
 	encoder.SetEscapeHTML(false) // the page escapes it
 	encoder.SetIndent("", "  ")
-	if encoder.Encode(value) != nil {
+	if encoder.Encode(value) != nil || pretty.Len() > 4*most {
 		return string(text)
 	}
 	return strings.TrimSpace(pretty.String())

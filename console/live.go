@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +30,12 @@ type viewing struct {
 	lists   bool                // the page lists sessions, so a new one is news
 
 	dismissed bool // its follower has ended, guarded by the follower's mu
+
+	page   int64 // number of the last event that the page has, -1 when nobody knows
+	since  int64 // number of the last event before those that its follower tells it of, guarded by the follower's mu
+	whole  bool  // what happened between the two is made good
+	missed bool  // not all of it: the page is told once
+	told   int64 // number of the last event that the page was told of
 
 	wake  chan struct{}
 	fresh int        // sessions that were created since, guarded by the follower's mu
@@ -78,7 +86,11 @@ func streamUpdates(v *visit) error {
 func newViewing(v *visit) *viewing {
 	w := &viewing{
 		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
-		agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("list") == "all",
+		agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("list") == "all", page: -1,
+	}
+	showsNews := w.agent != "" || w.session != "" || w.lists
+	if after, err := strconv.ParseInt(v.asked("after"), 10, 64); err == nil && after >= 0 && showsNews {
+		w.page = after
 	}
 	for id := range strings.SplitSeq(v.asked("sessions"), ",") {
 		if isID(id) && len(w.watched) < mostWatched {
@@ -102,6 +114,9 @@ func (f *follower) join(w *viewing) bool {
 		return false
 	}
 	f.viewers[w] = struct{}{}
+	w.since = f.seen
+	w.dismissed = f.ended // since the viewer found it
+	w.rouse()             // the first update comes at once
 	return true
 }
 
@@ -110,9 +125,21 @@ func (f *follower) leave(w *viewing) {
 	defer f.mu.Unlock()
 	delete(f.viewers, w)
 	f.used = time.Now()
-	if len(f.viewers) == 0 {
-		f.looks = nil
+	for id := range w.watched {
+		if !f.isWatched(id) {
+			delete(f.looks, id)
+		}
 	}
+}
+
+// isWatched reports whether a viewer's page shows a session.
+func (f *follower) isWatched(id string) bool {
+	for w := range f.viewers {
+		if _, shown := w.watched[id]; shown {
+			return true
+		}
+	}
+	return false
 }
 
 // tell counts events and tells viewers of those that concern their pages.
@@ -125,8 +152,11 @@ func (f *follower) tell(events []eventRow) {
 			l.stale.Store(true)
 		}
 		for w := range f.viewers {
-			w.note(e)
+			if e.Sequence > w.page { // the page has those before
+				w.note(e)
+			}
 		}
+		f.seen = e.Sequence
 	}
 }
 
@@ -143,12 +173,15 @@ func (w *viewing) note(e eventRow) {
 		return
 	}
 	if concerns {
-		if w.news = append(w.news, e); len(w.news) > mostNews {
+		if w.news = append(w.news, e.cut()); len(w.news) > mostNews {
+			slices.SortStableFunc(w.news, bySequence)
 			w.news = w.news[1:]
 		}
 	}
 	w.rouse()
 }
+
+func bySequence(a, b eventRow) int { return cmp.Compare(a.Sequence, b.Sequence) }
 
 func (w *viewing) rouse() {
 	select {

@@ -253,8 +253,20 @@ func TestPagesThatAreLiveAreBounded(t *testing.T) {
 	}
 }
 
-func TestWithoutASignInThereIsNoStream(t *testing.T) {
+func TestAStreamWithoutASignInSaysThatItIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	w.browser(t).get(liveAt(nil)).want(http.StatusSeeOther)
+	made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer"})
+	w.keys[viewer] = made["api_key"].(string)
+	b := w.as(t, viewer)
+	w.asAdmin("DELETE", "/v1/api-keys/"+made["id"].(string), map[string]any{})
+	for what, b := range map[string]*browser{"nobody": w.browser(t), "who had a key": b} {
+		got := b.get(liveAt(nil)).want(http.StatusOK) // a browser gives up after any other answer
+		if kind := got.header.Get("Content-Type"); kind != "text/event-stream" || got.text != streamOver {
+			t.Errorf("%s gets %s %q", what, kind, got.text)
+		}
+		if len(got.header.Values("Set-Cookie")) > 0 {
+			t.Errorf("%s: another tab may have signed in meanwhile, and loses its cookie", what)
+		}
+	}
 }

@@ -13,14 +13,17 @@ import (
 // overviewPage is what runs, what it spends, and what needs a look.
 type overviewPage struct {
 	Agents, Open, Pending int64
+	NoCounts              bool           // they cannot be read now
+	Held, Leased          money.MicroUSD // Held contains Leased
+	HeldPartly            bool           // more than these may be held
+	NoHeld                bool
 	Spent                 spending
-	Held                  money.MicroUSD
-	HeldPartly            bool // Held is of the newest pending transactions only
 	Budget                *client.Budget
 	BudgetBar             chart.Usage
 
 	ByType   chart.Days
 	ByAgent  chart.Ranked
+	NoAgents bool   // what each agent spent is not known
 	Added    *spent // nil while it is added up for the first time
 	Unspent  string
 	Refusals chart.Ranked
@@ -29,7 +32,13 @@ type overviewPage struct {
 	Look    attention
 	Missing []string // what cannot be read now
 
-	pending []client.TransactionInfo
+	pending []client.TransactionInfo // the newest first
+}
+
+// part is a part of a page that is shown without those that cannot be read.
+type part struct {
+	what string
+	read func() error
 }
 
 // showOverview shows what can be read, and says what cannot.
@@ -37,24 +46,22 @@ func showOverview(v *visit) error {
 	var page overviewPage
 	var all fleet
 	f, _ := v.console.follow(v) // without one the page says that events are not read
-	for _, part := range []struct {
-		what string
-		read func() error
-	}{
-		{"The agents", func() (err error) { all, err = v.fleet(); return err }},
+	parts := []part{
+		{"The agents", func() (err error) { all, err = v.fleet(); page.NoAgents = err != nil; return err }},
 		{"The counts", func() error { return page.readCounts(v) }},
-		{"What is held", func() error { return page.readHeld(v) }},
+		{"What is held", func() error { return page.readHeld(v, f) }},
 		{"The budget", func() error { return page.readBudget(v) }},
-		{"What needs a look", func() error { return page.Look.read(v, f, all, page.fillRefusals(f, v.now), page.Budget) }},
-	} {
+	}
+	for _, part := range append(parts, page.Look.parts(v, f)...) {
 		if err := part.read(); isUnauthorized(err) {
 			return err
 		} else if err != nil {
 			page.Missing = append(page.Missing, part.what+" cannot be read now. "+v.console.explain(err).text())
 		}
 	}
+	page.Look.fill(all, page.fillRefusals(f, v.now), page.Budget)
 	page.Look.readStuck(page.pending, v.now)
-	page.fillSpending(v.now, all)
+	page.fillSpending(all)
 	v.live = liveAt(idsOf(page.Look.Near))
 	return v.show("overview", "Overview", page)
 }
@@ -63,40 +70,104 @@ func (p *overviewPage) readCounts(v *visit) error {
 	var info client.OrganizationInfo
 	err := v.api.get("/v1/organizations/"+v.who.Organization.String(), &info)
 	p.Agents, p.Open, p.Pending = info.Usage["agents"], info.Usage["open_sessions"], info.Usage["pending_transactions"]
+	p.NoCounts = err != nil
 	return err
 }
 
 // heldPages is how many pages of 200 pending transactions are read.
 const heldPages = 5
 
-// readHeld adds what pending transactions hold, the newest thousand of them.
-func (p *overviewPage) readHeld(v *visit) error {
-	cursor := ""
+// readHeld adds what pending transactions hold, the newest thousand of them, and what is leased.
+func (p *overviewPage) readHeld(v *visit, f *follower) error {
+	cursor, err := "", error(nil)
+	p.NoHeld = true // unless it returns
 	for range heldPages {
 		var page []client.TransactionInfo
-		next, err := v.api.list(query("/v1/transactions", "status", statusPending, "limit", "200", "cursor", cursor), &page)
-		if err != nil {
+		if cursor, err = v.api.pending(cursor, &page); err != nil {
 			return err
 		}
 		for _, t := range page {
 			p.Held += t.ValueHeld
 		}
-		p.pending = append(p.pending, page...)
-		if cursor = next; next == "" {
-			return nil
+		if p.pending = append(p.pending, page...); cursor == "" {
+			break
 		}
 	}
-	p.HeldPartly = true
+	if p.addLeased(f, v.now); cursor != "" {
+		p.HeldPartly = true
+		if err := p.readOldest(v); err != nil {
+			return err
+		}
+	}
+	p.NoHeld = false
+	return nil
+}
+
+// pending reads a page of the pending transactions.
+func (a api) pending(cursor string, page *[]client.TransactionInfo) (next string, err error) {
+	return a.list(query("/v1/transactions", "status", statusPending, "limit", "200", "cursor", cursor), page)
+}
+
+// addLeased adds what is leased, which events tell.
+func (p *overviewPage) addLeased(f *follower, now time.Time) {
+	if p.HeldPartly = true; f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	leased, isAll := f.stats.leases.sum(now)
+	p.Leased, p.HeldPartly = leased, !isAll || !f.caught
+	p.Held += leased
+}
+
+// pendingAges are ages of transactions, which last 30 days at most.
+var pendingAges = []time.Duration{
+	28 * dayTime, 14 * dayTime, 7 * dayTime, 3 * dayTime, dayTime, 8 * time.Hour, 2 * time.Hour, 30 * time.Minute, 8 * time.Minute, 2 * time.Minute,
+}
+
+const dayTime = 24 * time.Hour
+
+// readOldest reads the oldest pending transactions, of which there are more than readHeld reads. The list begins with the newest, so it
+// asks for those that are older than an age, and then for those that are older than a smaller one.
+func (p *overviewPage) readOldest(v *visit) error {
+	var oldest []client.TransactionInfo
+	for _, age := range pendingAges {
+		var page []client.TransactionInfo
+		next, err := v.api.pending(cursorBefore(v.now.Add(-age)), &page)
+		if err != nil {
+			return err
+		}
+		if next != "" && len(oldest) > 0 { // there are more of this age than one page has: it has the newest of them
+			break
+		}
+		var found attention
+		found.readStuck(page, v.now)
+		if oldest = page; next != "" || len(found.Stuck) == shownStuck {
+			break
+		}
+	}
+	known := map[string]bool{}
+	for _, t := range p.pending {
+		known[t.ID] = true
+	}
+	p.Look.StuckPartly = true
+	for _, t := range oldest {
+		if !known[t.ID] {
+			p.pending = append(p.pending, t)
+		}
+	}
 	return nil
 }
 
 func (p *overviewPage) readBudget(v *visit) error {
-	var budget client.Budget
-	err := v.api.get("/v1/budget", &budget)
+	var set client.Budget
+	err := v.api.get("/v1/budget", &set)
 	if isNotFound(err) {
 		return nil
 	}
-	p.Budget, p.BudgetBar = &budget, budgetBar(budget)
+	if err == nil {
+		p.Budget, p.BudgetBar = &set, budgetBar(set)
+	}
 	return err
 }
 
@@ -105,12 +176,13 @@ func budgetBar(b client.Budget) chart.Usage {
 }
 
 // fillSpending fills what was spent today and in 30 days, by agent and by action type.
-func (p *overviewPage) fillSpending(now time.Time, all fleet) {
+func (p *overviewPage) fillSpending(all fleet) {
 	p.Unspent = all.Unspent
 	if p.Added = all.Spent; p.Added == nil {
 		return
 	}
-	p.ByType = daysOf("Spent by action type, last 30 days", now, all.Spent.ByType, usageLine.typeName)
+	p.NoAgents = p.NoAgents || all.Spent.NoAgents
+	p.ByType = daysOf("Spent by action type, last 30 days", all.Spent.At, all.Spent.ByType, usageLine.typeName)
 	p.ByAgent = chart.Ranked{Title: "Spent by agent, last 30 days", Names: "Agent", Value: "Spent", Unit: chart.MicroUSD}
 	for _, a := range all.Agents {
 		if month := all.spentBy(a.ID).Month; month != 0 {
@@ -128,7 +200,7 @@ var otherCounts = map[string][2]string{
 	"events.lost":          {"gap in the events: agents made more than were kept", "gaps in the events: agents made more than were kept"},
 }
 
-// fillRefusals fills the refusals of the last day, and returns all that was counted.
+// fillRefusals fills the limits that were reached in the last day, and returns all that was counted.
 func (p *overviewPage) fillRefusals(f *follower, now time.Time) map[string]int64 {
 	if p.Reading = true; f == nil {
 		return nil
@@ -137,7 +209,7 @@ func (p *overviewPage) fillRefusals(f *follower, now time.Time) map[string]int64
 	defer f.mu.Unlock()
 	last := f.stats.last(now)
 	p.Reading = !f.caught
-	p.Refusals = chart.Ranked{Title: "Refused by limit, last 24 hours", Names: "Limit", Value: "Sessions and agents", Unit: chart.Count}
+	p.Refusals = chart.Ranked{Title: "Limits reached, last 24 hours", Names: "Limit", Value: "Sessions and agents", Unit: chart.Count}
 	for what, n := range last {
 		if _, isOther := otherCounts[what]; !isOther {
 			p.Refusals.Rows = append(p.Refusals.Rows, chart.Row{Name: cmp.Or(what, "other"), Value: n})

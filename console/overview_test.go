@@ -47,10 +47,10 @@ func TestTheOverviewShowsWhatRunsAndWhatItSpends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	b := w.as(t, viewer)
-	w.caughtUp(b).says("Spent today (UTC) $0.00", "Active sessions 0", "There is no agent yet", "Nothing", "No limit refused anything")
+	w.caughtUp(b).says("Spent today (UTC) $0.00", "Active sessions 0", "There is no agent yet", "Nothing", "No limit was reached")
 	other := newWorld(t, settings{redis: w.mini})
 	other.sample()
-	other.caughtUp(other.as(t, viewer)).says("Spent today (UTC) $1.25", "Spent in 30 days $1.25", "Active sessions 1", "Held by transactions $2.00",
+	other.caughtUp(other.as(t, viewer)).says("Spent today (UTC) $1.25", "Spent in 30 days $1.25", "Active sessions 1", "Held $2.00 1 pending transaction",
 		"Agents 1", "Spent by agent, last 30 days", "scout", "Spent by action type", "llm.call")
 }
 
@@ -130,7 +130,7 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	w.sample()
-	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org))
+	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org), time.Now())
 	a, now := api{server: w.console.server, key: w.keys[viewer]}, time.Now()
 	var first *spent
 	for first == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -14,11 +15,14 @@ import (
 type message struct {
 	Patches []patch `json:"patches,omitempty"`
 	News    []item  `json:"news,omitempty"`
-	Fresh   int     `json:"fresh,omitempty"` // sessions that were created
+	Fresh   int     `json:"fresh,omitempty"`  // sessions that were created
+	Missed  bool    `json:"missed,omitempty"` // there was more news than is kept
+	Seen    int64   `json:"seen,omitempty"`   // number of the last event that the page was told of
 }
 
 // item is an event as the script adds it to a page.
 type item struct {
+	ID      string `json:"id"`
 	At      string `json:"at"`
 	Full    string `json:"full"`
 	Type    string `json:"type"`
@@ -29,7 +33,7 @@ type item struct {
 }
 
 func itemOf(e eventRow) item {
-	i := item{Type: e.Type, By: e.By(), Details: e.Details()}
+	i := item{ID: e.Key(), Type: e.Type, By: e.By(), Details: e.Details()}
 	if at := stampOf(e.OccurredAt); at != nil {
 		i.At, i.Full = at.Machine, at.Full
 	}
@@ -48,6 +52,25 @@ type patch struct {
 	State string            `json:"state"`
 	Text  map[string]string `json:"text"`
 	Bars  map[string]bar    `json:"bars"`
+	Time  lifetime          `json:"time"`
+}
+
+// lifetime is the bar of a session's time, which the script moves on, and the times that the page writes.
+type lifetime struct {
+	To   int64            `json:"to"`   // its end, in milliseconds since 1970
+	Over bool             `json:"over"` // it does not move any more
+	Desc string           `json:"desc"`
+	At   map[string]stamp `json:"at"` // ends, expires and ended; the last only for a session that has
+}
+
+func lifetimeOf(s sessionRow) lifetime {
+	l := lifetime{To: s.Ends().UnixMilli(), Over: s.Status != statusActive, Desc: s.Time().Description(), At: map[string]stamp{}}
+	for name, at := range map[string]time.Time{"ends": s.Ends(), "expires": s.ExpiresAt, "ended": s.EndedAt} {
+		if text := stampOf(at); text != nil {
+			l.At[name] = *text
+		}
+	}
+	return l
 }
 
 // bar is the lengths of a bar, and what it says to who does not see it.
@@ -66,14 +89,13 @@ var errDismissed = errors.New("the follower of the organization has ended")
 
 // update returns the next message of the stream: patches of the sessions that changed, and news.
 func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
-	f.mu.Lock()
-	due, news, fresh, dismissed := w.due, w.news, w.fresh, w.dismissed
-	w.due, w.news, w.fresh = nil, nil, 0
-	f.mu.Unlock()
-	if dismissed {
-		return nil, errDismissed
+	if err := w.makeGood(f); err != nil {
+		return nil, err
 	}
-	message := message{Fresh: fresh}
+	message, due, err := w.take(f)
+	if err != nil {
+		return nil, err
+	}
 	if err := w.readDue(f, due, now); err != nil {
 		return nil, err
 	}
@@ -87,18 +109,36 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 			message.Patches = append(message.Patches, p)
 		}
 	}
-	for _, e := range news {
-		message.News = append(message.News, itemOf(e))
-	}
-	if len(message.Patches)+len(message.News)+fresh == 0 {
+	if message.Seen == w.told && len(message.Patches)+len(message.News)+message.Fresh == 0 && !message.Missed {
 		return []byte(":\n\n"), nil
 	}
+	w.told = message.Seen
 	text, err := json.Marshal(message)
 	return bytes.Join([][]byte{[]byte("data: "), text, []byte("\n\n")}, nil), err
 }
 
+// take takes what the follower has noted for the viewer: news, and the sessions that events were about.
+func (w *viewing) take(f *follower) (m message, due []string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if w.dismissed {
+		return m, nil, errDismissed
+	}
+	if w.whole {
+		m.Seen = max(f.seen, w.page)
+	}
+	m.Fresh, m.Missed = w.fresh, w.missed
+	slices.SortStableFunc(w.news, bySequence)
+	for _, e := range w.news {
+		m.News = append(m.News, itemOf(e))
+	}
+	due = w.due
+	w.due, w.news, w.fresh, w.missed = nil, nil, 0, false
+	return m, due, nil
+}
+
 // String tells patches apart.
-func (p patch) String() string { return fmt.Sprintf("%s %v %v", p.State, p.Text, p.Bars) }
+func (p patch) String() string { return fmt.Sprintf("%s %v %v %v", p.State, p.Text, p.Bars, p.Time) }
 
 func patchOf(s sessionRow) patch {
 	return patch{
@@ -108,5 +148,6 @@ func patchOf(s sessionRow) patch {
 			"value": usd(s.ValueUsed), "max_value": usd(s.MaxValue), "held": usd(s.ValueHeld), "delegated": usd(s.ValueDelegated),
 		},
 		Bars: map[string]bar{"actions": barOf(s.Actions()), "value": barOf(s.Value())},
+		Time: lifetimeOf(s),
 	}
 }

@@ -25,7 +25,7 @@ func (p sessionPage) IsActive() bool { return p.Status == statusActive }
 const shownTransactions = "20"
 
 func showSession(v *visit) error {
-	id := v.param("session")
+	id, seen := v.param("session"), v.seen()
 	page := sessionPage{sessionRow: sessionRow{Now: v.now}}
 	if err := v.api.get("/v1/sessions/"+id, &page.SessionInfo); err != nil {
 		return err
@@ -40,7 +40,7 @@ func showSession(v *visit) error {
 	if page.Events, err = v.api.latest(page.AgentID, v.now, func(e eventRow) bool { return e.SessionID == page.ID }); err != nil {
 		return err
 	}
-	v.live = liveAt(idsOf([]sessionRow{page.sessionRow}), "session", page.ID)
+	v.live = liveAt(idsOf([]sessionRow{page.sessionRow}), "session", page.ID, "after", seen)
 	return v.show("session", "Session "+short(page.ID), page)
 }
 

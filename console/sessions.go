@@ -56,11 +56,11 @@ func (a api) nameAgents(rows []sessionRow) error {
 	for i, row := range rows {
 		name, known := names[row.AgentID]
 		if !known {
-			var agent agentRow
-			if err := a.get("/v1/agents/"+row.AgentID, &agent); err != nil && !isNotFound(err) {
+			var of agentRow
+			if err := a.get("/v1/agents/"+row.AgentID, &of); err != nil && !isNotFound(err) {
 				return err
 			}
-			name = agent.Name
+			name = of.Name
 			names[row.AgentID] = name
 		}
 		rows[i].AgentName = name
@@ -104,7 +104,7 @@ func showSessions(v *visit) error {
 	if status == "all" {
 		status = ""
 	}
-	cursor := v.asked("cursor")
+	cursor, seen := v.asked("cursor"), v.seen()
 	shown, next, err := v.api.sessions(v.now, "status", status, "agent_id", page.AgentID, "limit", sessionsPerPage, "cursor", cursor)
 	if err == nil {
 		err = v.api.nameAgents(shown)
@@ -123,7 +123,7 @@ func showSessions(v *visit) error {
 	if cursor == "" && (status == "" || status == statusActive) {
 		list = "all" // a new session would be on it
 	}
-	v.live = liveAt(idsOf(page.Shown), "list", list, "status", status, "of", page.AgentID)
+	v.live = liveAt(idsOf(page.Shown), "list", list, "status", status, "of", page.AgentID, "after", seen)
 	return v.show("sessions", "Sessions", page)
 }
 

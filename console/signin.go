@@ -15,20 +15,28 @@ type signInPage struct {
 }
 
 // leadToSignIn shows the form in place of the overview, and leads every other page to it. Of a change it says that it was not made.
+// A stream tells the script of its page, which reloads that: a browser gives up a stream that is anything else.
 func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
-	if c.cookie(ctx, signInCookie) != "" {
-		c.dropCookie(ctx, signInCookie)
+	if p.stream {
+		ctx.Response.Header.SetContentType("text/event-stream")
+		ctx.SetBodyString(streamOver)
+		return nil
 	}
 	asked := string(ctx.URI().PathOriginal())
 	if asked == Prefix {
+		if c.cookie(ctx, signInCookie) != "" { // nowhere else: another answer may have just replaced it
+			c.dropCookie(ctx, signInCookie)
+		}
 		return c.showSignIn(ctx, fasthttp.StatusOK, signInPage{To: ownPath(string(ctx.QueryArgs().Peek("to")))})
 	}
 	if p.undone != "" {
-		form := signInPage{Problem: p.undone + " The sign-in had ended. Sign in, and look whether it was done before you do it again.", To: ownPath(string(ctx.PostArgs().Peek("back")))}
+		form := signInPage{Problem: notNow(p), To: ownPath(string(ctx.PostArgs().Peek("back")))}
 		return c.showSignIn(ctx, fasthttp.StatusUnauthorized, form)
 	}
-	if p.method != fasthttp.MethodGet {
-		redirect(ctx, Prefix)
+	if p.raw { // its script loads the page anew
+		ctx.SetStatusCode(fasthttp.StatusUnauthorized)
+		ctx.Response.Header.SetContentType("application/json")
+		ctx.SetBodyString(`{"running":false,"live":0,"suspended":0}`)
 		return nil
 	}
 	if text := string(ctx.URI().QueryString()); text != "" {
@@ -36,6 +44,12 @@ func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
 	}
 	redirect(ctx, query(Prefix, "to", ownPath(asked)))
 	return nil
+}
+
+// notNow says that a change was not made. The same form may have made it before, also when that is what ended the sign-in.
+func notNow(p *page) string {
+	return strings.TrimSuffix(p.undone, ".") + " by this: the sign-in had ended. If you sent the form before, it may have been done then. " +
+		"Sign in, and look before you do it again."
 }
 
 func ownPath(to string) string {

@@ -5,14 +5,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"remit/money"
 )
 
 // spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
 // show the last reading with its time. There is one reading at a time, and only while somebody looks.
 type spendings struct {
-	turns chan struct{} // shared with other organizations
-	guard func(what string)
+	turns  chan struct{} // shared with other organizations
+	guard  func(what string)
+	report func(a api, now time.Time) (*spent, error)
+	pause  time.Duration // the least between two readings
+	used   time.Time     // guarded by the mu of fleets
 
 	mu       sync.Mutex
 	reading  chan struct{} // closed when the reading under way ends; nil for none
@@ -22,27 +26,39 @@ type spendings struct {
 	tooLarge bool          // by day and agent there are too many lines
 }
 
+// spentOf names what is added up.
+type spentOf struct {
+	organization uuid.UUID
+	agent        string // "" for all agents
+}
+
 const (
 	// spentWait is how long a page waits for a reading. That of a small organization is there by then.
 	spentWait = 200 * time.Millisecond
 	// spentPause is the least pause between two readings, and spentRest how many times as long as the last one took it is.
 	spentPause = 10 * time.Second
 	spentRest  = 20
+	// agentPause is the least pause between two readings of one agent.
+	agentPause = 3 * time.Second
 )
 
-// spent is one reading of what an organization spent in the last 30 days.
+// spent is one reading of what an organization, or one of its agents, spent in the last 30 days.
 type spent struct {
 	At      time.Time
 	ByAgent map[string]spending
 	Total   spending
 	ByType  []usageLine // by day and action type
 	Problem string      // why a part is not known; "" when all is
+
+	NoTypes, NoAgents bool // what each type, each agent cost is not known
 }
 
 // spending is what an agent spent.
 type spending struct{ Today, Month money.MicroUSD }
 
 const tooManyTypes = "There are more than 10,000 pairs of a day and an action type: what each type cost is on the agents' pages."
+
+const tooManyOwnTypes = "There are more than 10,000 pairs of a day and an action type: what each type cost is on the pages of the sessions."
 
 const tooManySpent = "More than 10,000 agents spent something: what each of them spent is on its own page."
 
@@ -90,24 +106,53 @@ func (s *spendings) read(a api, now time.Time) {
 		case s.last == nil:
 			s.failed = problemOf(err).text()
 		}
-		s.next = time.Now().Add(max(spentPause, spentRest*time.Since(began)))
+		s.next = time.Now().Add(max(s.pause, spentRest*time.Since(began)))
 		close(s.reading)
 		s.reading = nil
 	}()
-	next, err = s.reports(a, now)
+	next, err = s.report(a, now)
+}
+
+// reportAgent returns the reading of one agent.
+func reportAgent(id string) func(a api, now time.Time) (*spent, error) {
+	return func(a api, now time.Time) (*spent, error) {
+		next := &spent{At: now}
+		lines, err := a.usage("group_by", "day,action_type", "agent_id", id)
+		if isTooLarge(err) {
+			next.Problem, next.NoTypes = tooManyOwnTypes, true
+			lines, err = a.usage("group_by", "day", "agent_id", id)
+		} else {
+			next.ByType = lines
+		}
+		next.Total.add(lines, now)
+		return next, err
+	}
+}
+
+// add adds the lines of a report that has days.
+func (s *spending) add(lines []usageLine, now time.Time) {
+	today := dayOf(now)
+	for _, line := range lines {
+		s.Month += line.Value.MicroUSD()
+		if line.Day == today {
+			s.Today += line.Value.MicroUSD()
+		}
+	}
 }
 
 func (s *spendings) reports(a api, now time.Time) (*spent, error) {
 	next := &spent{At: now, ByAgent: map[string]spending{}}
 	var err error
 	if next.ByType, err = a.usage("group_by", "day,action_type"); isTooLarge(err) {
-		next.Problem = tooManyTypes
+		next.Problem, next.NoTypes = tooManyTypes, true
 	} else if err != nil {
 		return nil, err
 	}
-	if err := next.addTotal(a, now); err != nil {
+	days, err := a.usage("group_by", "day")
+	if err != nil {
 		return nil, err
 	}
+	next.Total.add(days, now)
 	if !s.tooLarge { // only the reading under way uses it
 		if err = next.addByDay(a, now); err == nil || !isTooLarge(err) {
 			return next, err
@@ -115,35 +160,18 @@ func (s *spendings) reports(a api, now time.Time) (*spent, error) {
 		s.tooLarge = true
 	}
 	if err = next.addSums(a, now); isTooLarge(err) {
-		next.Problem = strings.TrimSpace(next.Problem + " " + tooManySpent)
+		next.Problem, next.NoAgents = strings.TrimSpace(next.Problem+" "+tooManySpent), true
 		return next, nil
 	}
 	return next, err
 }
 
-// addTotal adds what all agents spent together.
-func (s *spent) addTotal(a api, now time.Time) error {
-	lines, err := a.usage("group_by", "day")
-	today := dayOf(now)
-	for _, line := range lines {
-		s.Total.Month += line.Value.MicroUSD()
-		if line.Day == today {
-			s.Total.Today += line.Value.MicroUSD()
-		}
-	}
-	return err
-}
-
 // addByDay adds what each agent spent by one report, which has a line for each of its days.
 func (s *spent) addByDay(a api, now time.Time) error {
 	lines, err := a.usage("group_by", "day,agent")
-	today := dayOf(now)
-	for _, line := range lines {
+	for i, line := range lines {
 		of := s.ByAgent[line.AgentID]
-		of.Month += line.Value.MicroUSD()
-		if line.Day == today {
-			of.Today += line.Value.MicroUSD()
-		}
+		of.add(lines[i:i+1], now)
 		s.ByAgent[line.AgentID] = of
 	}
 	return err

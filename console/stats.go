@@ -11,6 +11,7 @@ import (
 var countedTypes = []string{
 	"session.limit_reached", "agent.limit_reached", "session.would_refuse", "session.limit_warning", "budget.threshold", "session.ended", "session.expired",
 	"session.more_requested", "session.request_approved", "session.request_denied", "transaction.expired", "token.reuse_detected", "events.lost",
+	"lease.granted", "lease.settled", "lease.expired",
 }
 
 // stats are what the overview tells of the last day, counted from events.
@@ -18,6 +19,17 @@ type stats struct {
 	hours map[int64]map[string]int64 // by hour since 1970: refusals by limit, and other events by type
 	asked map[string]askedMore       // requests for more that wait for an answer, by id
 	near  []string                   // sessions near a limit, the last one last
+
+	leases leases
+
+	reached map[string]*reached // by session
+}
+
+// reached are the limits of a session that were counted.
+type reached struct {
+	observes bool             // so nothing is refused there, and nothing counted
+	hours    map[string]int64 // since 1970, by limit
+	last     int64            // the latest of them
 }
 
 // askedMore is where a request for more is.
@@ -31,20 +43,26 @@ const (
 
 	mostAsked = 1000
 	mostNear  = 50
-	dayHours  = 24
+
+	mostReached = 10_000
+	dayHours    = 24
 )
 
 func newStats() stats {
-	return stats{hours: map[int64]map[string]int64{}, asked: map[string]askedMore{}}
+	return stats{
+		hours: map[int64]map[string]int64{}, asked: map[string]askedMore{},
+		reached: map[string]*reached{},
+	}
 }
 
 func (s *stats) count(e eventRow) {
 	switch e.Type {
 	case wouldRefuse:
 		s.add(e, wouldRefuse)
+		s.observe(e)
 		s.noteNear(e.SessionID)
 	case "session.limit_reached", "agent.limit_reached":
-		s.add(e, e.limit())
+		s.reach(e)
 		s.noteNear(e.SessionID)
 	case "session.limit_warning", "budget.threshold":
 		s.noteNear(e.SessionID)
@@ -54,12 +72,60 @@ func (s *stats) count(e eventRow) {
 		}
 	case "session.request_approved", "session.request_denied":
 		delete(s.asked, e.AskedID)
+	case "lease.granted":
+		s.leases.grant(e, time.Now())
+	case "lease.settled", "lease.expired":
+		s.leases.settle(e, time.Now())
 	case "session.ended", "session.expired":
 		s.forgetSession(e.SessionID)
 	case "transaction.expired", "token.reuse_detected", "events.lost":
 		s.add(e, e.Type)
 	}
 }
+
+// reach counts a limit that was reached, unless the session observes.
+func (s *stats) reach(e eventRow) {
+	limit := e.limit()
+	if e.SessionID == "" {
+		s.add(e, limit)
+		return
+	}
+	if of := s.reachedBy(e); of == nil || !of.observes {
+		hour := s.add(e, limit)
+		if of != nil {
+			of.hours[limit] = hour
+		}
+	}
+}
+
+// observe takes back what reach counted of a session before that turned out to observe.
+func (s *stats) observe(e eventRow) {
+	of := s.reachedBy(e)
+	if of == nil {
+		return
+	}
+	for limit, hour := range of.hours {
+		if s.hours[hour][limit]--; s.hours[hour][limit] <= 0 {
+			delete(s.hours[hour], limit)
+		}
+	}
+	of.observes, of.hours = true, map[string]int64{}
+}
+
+// reachedBy returns what an event's session has reached; nil when there are too many sessions.
+func (s *stats) reachedBy(e eventRow) *reached {
+	of := s.reached[e.SessionID]
+	if of == nil && len(s.reached) < mostReached {
+		of = &reached{hours: map[string]int64{}}
+		s.reached[e.SessionID] = of
+	}
+	if of != nil {
+		of.last = max(of.last, e.hour())
+	}
+	return of
+}
+
+func (e eventRow) hour() int64 { return e.OccurredAt.Unix() / 3600 }
 
 // limit returns the limit that an event names.
 func (e eventRow) limit() string {
@@ -70,17 +136,28 @@ func (e eventRow) limit() string {
 	return data.Limit
 }
 
-func (s *stats) add(e eventRow, what string) {
-	hour := e.OccurredAt.Unix() / 3600
+// add counts an event in its hour, which it returns.
+func (s *stats) add(e eventRow, what string) int64 {
+	hour := e.hour()
+	if s.hours[hour] == nil {
+		s.hours[hour] = map[string]int64{}
+		s.forgetBefore(hour - dayHours)
+	}
+	s.hours[hour][what]++
+	return hour
+}
+
+func (s *stats) forgetBefore(hour int64) {
 	for old := range s.hours {
-		if old < hour-dayHours {
+		if old < hour {
 			delete(s.hours, old)
 		}
 	}
-	if s.hours[hour] == nil {
-		s.hours[hour] = map[string]int64{}
+	for session, of := range s.reached {
+		if of.last < hour {
+			delete(s.reached, session)
+		}
 	}
-	s.hours[hour][what]++
 }
 
 func (s *stats) noteNear(session string) {
@@ -103,6 +180,7 @@ func (s *stats) dropNear(session string) {
 }
 
 func (s *stats) forgetSession(session string) {
+	delete(s.reached, session)
 	s.dropNear(session)
 	for id, asked := range s.asked {
 		if asked.session == session {

@@ -155,10 +155,10 @@ func resumeAll(v *visit) error {
 
 // stopOrResume begins it, and waits a moment for its end. It goes on when the viewer leaves.
 func (v *visit) stopOrResume(resume bool, path string, body map[string]any) error {
-	calls, fleet := v.api.alone(), v.console.fleets.of(v.who.Organization, v.now)
+	calls := v.api.alone()
 	job, err := v.console.stops.begin(v.who.Organization, resume, v.now, func() (agents int64, err error) {
-		defer v.console.guard("stop")
-		defer fleet.forget()
+		defer v.console.server.Recover("stop")
+		defer func() { v.console.fleets.of(v.who.Organization, time.Now()).forget() }()
 		err = errPanicked // unless it returns
 		var n struct{ Suspended, Resumed int64 }
 		failed := calls.change(fasthttp.MethodPost, path, "", body, &n)

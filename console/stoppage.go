@@ -11,14 +11,16 @@ type stopPage struct {
 	Truncated bool
 	Unknown   bool     // how many agents are suspended cannot be read now
 	Job       *stopJob // that runs; nil for none
-	Result    *flash   // of one that has ended without somebody being told
+	Ended     *flash   // the result of one that has ended without somebody being told
 }
 
 // progress is how far a stop is, as the script of the pages asks for it.
 type progress struct {
-	Running   bool  `json:"running"`
-	Live      int64 `json:"live"`
-	Suspended int64 `json:"suspended"`
+	Running   bool   `json:"running"`
+	Live      int64  `json:"live"`
+	Suspended int64  `json:"suspended"`
+	Result    string `json:"result,omitempty"` // how it ended; "" when somebody was told
+	Failed    bool   `json:"failed,omitempty"`
 }
 
 // showStop shows the switch, also when the agents cannot be counted.
@@ -28,7 +30,7 @@ func showStop(v *visit) error {
 		page.Job, page.Running = j, true
 	} else if j != nil {
 		result := v.console.result(j)
-		page.Result = &result
+		page.Ended = &result
 	}
 	all, err := v.fleet()
 	if isUnauthorized(err) {
@@ -54,8 +56,11 @@ func (p *progress) count(all fleet) {
 // showProgress answers the script of the page.
 func showProgress(v *visit) error {
 	var p progress
-	if j := v.console.stops.shown(v.who.Organization, v.now); j != nil {
-		p.Running = j.Running()
+	if j := v.console.stops.shown(v.who.Organization, v.now); j != nil && j.Running() {
+		p.Running = true
+	} else if j != nil {
+		result := v.console.result(j)
+		p.Result, p.Failed = result.Text, result.Failed
 	}
 	all, err := v.fleet()
 	if err != nil {

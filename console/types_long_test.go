@@ -28,7 +28,7 @@ func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
 			w.api("POST", "/v1/actions", w.keys[admin], map[string]any{"actions": batch}, nil)
 		}
 	}
-	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org))
+	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org), time.Now())
 	got := must(s.reports(api{server: w.console.server, key: w.keys[viewer]}, time.Now()))(t)
 	if got.Problem != tooManyTypes || got.Total != (spending{102_400_000, 102_400_000}) {
 		t.Errorf("%+v, %q", got.Total, got.Problem)

@@ -133,11 +133,14 @@ func (v *visit) leave(to string, message flash) error {
 
 // back returns the page with the form that was sent.
 func (v *visit) back() string {
-	if to := v.form("back"); isOwnPath(to) {
+	if to := v.form("back"); isOwnPath(to) && len(to) <= mostBack {
 		return to
 	}
 	return Prefix
 }
+
+// mostBack bounds the address to come back to, which a message names.
+const mostBack = 1000 // bytes
 
 // isOwnPath reports whether a text is a path of these pages, with a query or without.
 func isOwnPath(to string) bool {

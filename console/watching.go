@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -105,6 +106,13 @@ func cursorAt(shown map[string]*watched) string {
 	return base64.RawURLEncoding.EncodeToString(newest[:])
 }
 
+// cursorBefore returns the cursor of a list that begins with what was made before a time: that is in the first 48 bits of an id.
+func cursorBefore(t time.Time) string {
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:8], uint64(t.UnixMilli())<<16) //nolint:gosec // after 1970
+	return base64.RawURLEncoding.EncodeToString(id[:])
+}
+
 // readSpan reads the list, and takes over what charges change.
 func (w *viewing) readSpan(now time.Time) error {
 	var listed []client.SessionInfo
@@ -118,6 +126,7 @@ func (w *viewing) readSpan(now time.Time) error {
 		if shown == nil || shown.info == nil {
 			continue
 		}
+		shown.told = shown.told || shown.info.Status != s.Status // when it ended is in the session itself
 		shown.info.Status, shown.info.ExpiresAt = s.Status, s.ExpiresAt
 		shown.info.ActionCount, shown.info.MaxActions = s.ActionCount, s.MaxActions
 		shown.info.ValueUsed, shown.info.MaxValue = s.ValueUsed, s.MaxValue

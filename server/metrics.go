@@ -144,7 +144,7 @@ func (c *serviceMetrics) registerSessions() {
 func (c *serviceMetrics) registerFailures() {
 	c.counters("remit_rate_limited_total", "Requests refused by a rate limit, by limit.", "limit",
 		map[string]*prometheus.Counter{"organizations": &c.limitedOrganizations, "failed-auth": &c.limitedTokens})
-	c.panics = c.counter("remit_panics_total", "Panics recovered in handlers (answered with 500) and event streams.", nil)
+	c.panics = c.counter("remit_panics_total", "Panics recovered in handlers (answered with 500), event streams and what the console does in the background.", nil)
 }
 
 // registerGauges registers the values that are read at each scrape.

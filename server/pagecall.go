@@ -2,6 +2,8 @@ package server
 
 import (
 	"net"
+	"net/netip"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -71,6 +73,14 @@ func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, answer fasthttp.Req
 	return read(replyOf(ctx))
 }
 
+// Recover keeps a panic in what pages do in the background from ending the process. It counts and logs it. Defer it.
+func (s *Server) Recover(what string) {
+	if cause := recover(); cause != nil {
+		s.metrics.panics.Inc()
+		s.log.Error("the console panicked", "in", what, "cause", cause, "stack", string(debug.Stack()))
+	}
+}
+
 // nowhere is the address of a caller inside the process: no limit of a client address counts it.
 type nowhere struct{}
 
@@ -120,6 +130,10 @@ func (c Call) write(r *fasthttp.Request) {
 		r.Header.Set(headerIdempotencyKey, c.IdempotencyKey)
 	}
 }
+
+// ClientAddress returns the address that a page's visitor counts for in limits, an invalid one for a trusted proxy that did not name
+// its client.
+func (s *Server) ClientAddress(page *fasthttp.RequestCtx) netip.Addr { return s.waiterAddress(page) }
 
 // copyOrigin copies what says whose request it is, in limits and in logs.
 func copyOrigin(to *fasthttp.RequestHeader, page *fasthttp.RequestCtx) {

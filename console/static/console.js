@@ -15,17 +15,16 @@ function showTimes(within) {
 
 showTimes(document);
 
-// moveTimes moves the bars of sessions' lifetimes on, by the service's clock.
+// moveTime moves the bar of a session's lifetime on, by the service's clock.
 const began = Date.now();
-function moveTimes() {
-  for (const node of document.querySelectorAll('[data-from]')) {
-    const now = Number(node.dataset.now) + Date.now() - began;
-    const from = Number(node.dataset.from);
-    const to = Number(node.dataset.to);
-    const passed = Math.min(Math.max((now - from) / Math.max(to - from, 1), 0), 1);
-    node.querySelector('.chart-elapsed').setAttribute('width', `${100 * passed}%`);
-    node.querySelector('title').textContent = now >= to ? 'Time: over' : `Time: ${timeText(to - now)} left of ${timeText(to - from)}`;
-  }
+function moveTime(node) {
+  const now = Number(node.dataset.now) + Date.now() - began;
+  const from = Number(node.dataset.from);
+  const to = Number(node.dataset.to);
+  const over = 'over' in node.dataset || now >= to;
+  const passed = over ? 1 : Math.max((now - from) / Math.max(to - from, 1), 0);
+  node.querySelector('.chart-elapsed').setAttribute('width', `${100 * passed}%`);
+  node.querySelector('title').textContent = over ? 'Time: over' : `Time: ${timeText(to - now)} left of ${timeText(to - from)}`;
 }
 
 // timeText writes a duration in its two largest units.
@@ -40,20 +39,63 @@ function timeText(ms) {
   return parts.join(' ') || '0 s';
 }
 
-if (document.querySelector('[data-from]')) setInterval(moveTimes, 5000);
+if (document.querySelector('[data-time]')) setInterval(() => document.querySelectorAll('[data-time]').forEach(moveTime), 5000);
 
-// live follows what happens to the objects of the page, and changes texts and lengths. It adds nothing but text.
+
+// A browser opens at most six connections to a host over HTTP/1.1, for all its tabs together. Live pages take four of them at most,
+// so that pages and changes always get through.
+const liveAtOnce = 4;
+
+// takePlace calls begin once one of these is free. It returns a function that gives it back, or up.
+function takePlace(begin) {
+  if (!navigator.locks) {
+    begin();
+    return () => {};
+  }
+  const asking = new AbortController();
+  let taken = false, giveBack = () => {};
+  for (let place = 0; place < liveAtOnce; place++) {
+    const take = () => {
+      if (taken || asking.signal.aborted) return undefined;
+      taken = true;
+      asking.abort(); // of the other places
+      begin();
+      return new Promise((resolve) => { giveBack = resolve; });
+    };
+    navigator.locks.request(`remit live ${place}`, { signal: asking.signal }, take).catch(() => {}); // given up
+  }
+  return () => {
+    asking.abort();
+    giveBack();
+  };
+}
+
+const shortestPause = 3, longestPause = 60; // seconds between two attempts to connect
+
+// live follows what happens to the objects of the page while somebody can see it, and changes texts and lengths. It adds nothing but
+// text. When it connects again it says what it has seen, and the service tells it of what it missed.
 function live(address) {
   const told = document.getElementById('live');
+  const url = new URL(address, location.href);
   const waiting = new Map(); // patches by object: a page that is busy skips all but the last
-  let news = [], fresh = 0, drawn = 0;
+  let news = [], fresh = 0, missed = false, drawn = 0;
+  let source, leave, retry, pause = shortestPause;
+
   const tell = (text) => { if (told && told.textContent !== text) told.textContent = text; };
-  let toldAt = 0;
-  // tellFresh says how many sessions are new, at most every 10 s: a screen reader reads each change.
-  const tellFresh = () => {
-    if (Date.now() - toldAt < 10000) return;
+  let toldAt = 0, later = 0;
+  // tellState says what is new, at most every 10 s: a screen reader reads each change.
+  const tellState = () => {
+    const wait = toldAt + 10000 - Date.now();
+    if (wait > 0) {
+      later ||= setTimeout(() => { later = 0; tellState(); }, wait);
+      return;
+    }
+    if (source?.readyState !== EventSource.OPEN) return;
+    const more = [];
+    if (fresh) more.push(`${fresh} new ${fresh === 1 ? 'session' : 'sessions'}: reload to see ${fresh === 1 ? 'it' : 'them'}.`);
+    if (missed) more.push('More happened meanwhile: reload to see all.');
     toldAt = Date.now();
-    tell(fresh ? `Live. ${fresh} new ${fresh === 1 ? 'session' : 'sessions'}: reload to see ${fresh === 1 ? 'it' : 'them'}.` : 'Live');
+    tell(more.length > 0 ? `Live. ${more.join(' ')}` : 'Live');
   };
 
   function draw() {
@@ -64,19 +106,62 @@ function live(address) {
     news = [];
   }
 
-  const source = new EventSource(address);
-  source.onopen = () => tell('Live');
-  source.onerror = () => tell(source.readyState === EventSource.CLOSED ? 'Not live. Reload the page for the latest.' : 'Not live: connecting again.');
-  source.addEventListener('over', () => { source.close(); location.reload(); });
-  source.onmessage = (message) => {
+  function take(message) {
     const update = JSON.parse(message.data);
     for (const patch of update.patches || []) waiting.set(patch.id, patch);
     news = news.concat(update.news || []).slice(-50);
     fresh += update.fresh || 0;
-    tellFresh();
+    missed ||= Boolean(update.missed);
+    if (update.seen) url.searchParams.set('after', update.seen);
+    pause = shortestPause;
+    tellState();
     if (!drawn) drawn = requestAnimationFrame(draw);
-  };
-  addEventListener('pagehide', () => source.close());
+  }
+
+  function connect() {
+    source = new EventSource(url);
+    source.onopen = () => {
+      toldAt = 0;
+      tellState();
+    };
+    source.onmessage = take;
+    source.onerror = () => { // a browser would give up after any answer but a stream
+      source.close();
+      tell('Not live: connecting again.');
+      retry = setTimeout(connect, 1000 * pause);
+      pause = Math.min(2 * pause, longestPause);
+    };
+    source.addEventListener('over', () => { // the sign-in: the page leads to it
+      stop();
+      location.reload();
+    });
+  }
+
+  function start() {
+    if (leave || document.hidden) return;
+    let connected = false;
+    const mine = takePlace(() => {
+      connected = true;
+      connect();
+    });
+    leave = mine;
+    setTimeout(() => {
+      if (leave === mine && !connected) tell(`Not live: ${liveAtOnce} other tabs are. Reload the page for the latest.`);
+    }, 1000);
+  }
+
+  function stop() {
+    leave?.();
+    leave = undefined;
+    clearTimeout(retry);
+    source?.close();
+    pause = shortestPause;
+  }
+
+  document.addEventListener('visibilitychange', () => (document.hidden ? stop() : start()));
+  addEventListener('pagehide', stop);
+  addEventListener('pageshow', start); // also of a page that was kept while another one was shown
+  start();
 }
 
 const found = (name, value) => document.querySelectorAll(`[${name}="${CSS.escape(value)}"]`);
@@ -95,6 +180,33 @@ function apply(patch) {
   for (const [name, bar] of Object.entries(patch.bars)) {
     for (const node of found('data-live-bar', `${patch.id}.${name}`)) setBar(node, bar);
   }
+  for (const [name, at] of Object.entries(patch.time.at)) {
+    for (const node of found('data-at', `${patch.id}.${name}`)) setTime(node, at);
+  }
+  for (const node of found('data-time', patch.id)) setEnd(node, patch.time);
+}
+
+// timeOf returns an element for a time, as pages have it.
+function timeOf({ at, full }) {
+  const time = document.createElement('time');
+  time.dateTime = at;
+  time.title = full;
+  return time;
+}
+
+function setTime(node, at) {
+  if (node.querySelector('time')?.dateTime === at.at) return;
+  node.replaceChildren(timeOf(at));
+  showTimes(node);
+  node.parentElement.hidden = false; // it may be the first such time
+}
+
+// setEnd moves the end of a session's lifetime. The bar of one that is over is full, and does not move on.
+function setEnd(node, time) {
+  node.dataset.to = time.to;
+  node.querySelector('desc').textContent = time.desc;
+  if (time.over) node.dataset.over = '';
+  moveTime(node);
 }
 
 // setBar sets the lengths of a drawing of package chart. Only lengths are rounded; the exact figures are text.
@@ -114,10 +226,10 @@ function setBar(node, bar) {
   }
 }
 
-// addNews puts an event on top of the page's table of events.
+// addNews puts an event on top of the page's table of events, unless it is there.
 function addNews(item) {
   const rows = document.querySelector('[data-news] tbody');
-  if (!rows) return;
+  if (!rows || found('data-event', item.id).length > 0) return;
   const cells = [];
   const cell = (label, content) => {
     const td = document.createElement('td');
@@ -126,10 +238,7 @@ function addNews(item) {
     td.append(content);
     cells.push(td);
   };
-  const time = document.createElement('time');
-  time.dateTime = item.at;
-  time.title = item.full;
-  cell('When', time);
+  cell('When', timeOf(item));
   const type = document.createElement('code');
   type.textContent = item.type;
   cell('Event', type);
@@ -143,6 +252,7 @@ function addNews(item) {
   cell('Details', details);
   const row = document.createElement('tr');
   row.setAttribute('role', 'row');
+  row.dataset.event = item.id;
   row.append(...cells);
   showTimes(row);
   rows.prepend(row);
@@ -151,20 +261,46 @@ function addNews(item) {
 
 if (document.body.dataset.live && window.EventSource) live(document.body.dataset.live);
 
-// progress follows a stop that is under way, and shows its end.
-function progress(address) {
+// progress follows a suspension or resumption of all agents, and shows its end.
+function progress(node) {
+  const far = document.getElementById('far');
   const bar = document.querySelector('progress');
-  const text = document.getElementById('suspended');
-  setTimeout(async () => {
-    try {
-      const state = await (await fetch(address)).json();
-      if (bar) bar.value = state.suspended;
-      if (text) text.textContent = state.suspended.toLocaleString('en-US');
-      if (!state.running) return location.reload();
-    } catch { /* it tries again */ }
-    progress(address);
-  }, 2000);
+  const counted = document.getElementById('suspended');
+  const number = (n) => n.toLocaleString('en-US');
+  let toldAt = 0;
+
+  function show(state) {
+    if (bar) [bar.max, bar.value] = [state.live, state.suspended];
+    if (counted) counted.textContent = number(state.suspended);
+    if (Date.now() - toldAt < 10000) return; // a screen reader reads each change
+    toldAt = Date.now();
+    far.textContent = `${number(state.suspended)} of ${number(state.live)} live agents are suspended.`;
+  }
+
+  // end shows the page anew, unless that would take from somebody what they have typed.
+  function end(state) {
+    const typed = [...document.querySelectorAll('input:not([type=hidden])')].some((input) => input.value !== input.defaultValue);
+    if (!typed) return location.reload();
+    const reload = document.createElement('a');
+    reload.href = location.pathname;
+    reload.textContent = 'Reload the page';
+    node.replaceChildren(`${state.result || 'It has ended.'} `, reload, '.');
+    node.classList.toggle('failed', state.failed);
+    return undefined;
+  }
+
+  async function ask() {
+    if (document.hidden) return setTimeout(step, 2000);
+    const answer = await fetch(node.dataset.progress);
+    if (answer.redirected) return location.reload(); // to the sign-in
+    const state = await answer.json();
+    show(state);
+    return state.running ? setTimeout(step, 2000) : end(state);
+  }
+
+  const step = () => ask().catch(() => setTimeout(step, 2000));
+  setTimeout(step, 2000);
 }
 
 const underWay = document.querySelector('[data-progress]');
-if (underWay) progress(underWay.dataset.progress);
+if (underWay) progress(underWay);

@@ -1,0 +1,79 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"remit/client"
+)
+
+func TestALeaseIsHeldUntilItIsSettled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	session := w.newSession(ids["agent"], map[string]any{"max_lease_seconds": 60})
+	lease := func(usd float64) string {
+		made := w.asAdmin("POST", "/v1/sessions/"+session+"/leases", map[string]any{"max_value_usd": usd, "expires_in_seconds": 60})
+		return made["id"].(string)
+	}
+	settled := lease(1)
+	lease(0.5)
+	w.asAdmin("POST", "/v1/leases/"+settled+"/settle", map[string]any{"action_count": 0, "value_used_usd": 0.25})
+	b := w.as(t, viewer)
+	w.overviewSays(b, "Held $2.50 1 pending transaction, $0.50 leased") // granted and settled before somebody looked
+	settled = lease(3)
+	w.overviewSays(b, "Held $5.50 1 pending transaction, $3.50 leased")
+	w.asAdmin("POST", "/v1/leases/"+settled+"/settle", map[string]any{"action_count": 0, "value_used_usd": 3})
+	w.overviewSays(b, "Held $2.50 1 pending transaction, $0.50 leased")
+}
+
+func TestLeasesAreCountedAsFarAsTheyAreKnown(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	granted := func(id string, lives time.Duration) eventRow {
+		return eventRow{LeaseID: id, Data: fmt.Appendf(nil, `{"value_leased_usd":1.5,"expires_at":%q}`, now.Add(lives).Format(time.RFC3339Nano))}
+	}
+	var l leases
+	l.settle(eventRow{LeaseID: "settled"}, now) // read before its grant
+	l.grant(granted("settled", time.Minute), now)
+	l.grant(granted("open", time.Minute), now)
+	l.grant(granted("over", -time.Second), now)
+	if sum, isAll := l.sum(now); sum != 1_500_000 || isAll {
+		t.Errorf("before all is read: %d, all %t", sum, isAll)
+	}
+	l.read()
+	if sum, isAll := l.sum(now); sum != 1_500_000 || !isAll {
+		t.Errorf("when all is read: %d, all %t", sum, isAll)
+	}
+	if sum, _ := l.sum(now.Add(time.Minute)); sum != 0 || len(l.open) != 0 {
+		t.Errorf("after its end: %d", sum)
+	}
+	l.knowFrom(now.Add(time.Hour))
+	if _, isAll := l.sum(now); isAll {
+		t.Error("what is not kept counts as known")
+	}
+	for i := range mostLeases + 5 {
+		l.grant(granted(fmt.Sprint(i), 2*time.Minute), now.Add(longestLease))
+		l.grant(granted(fmt.Sprint(i), 2*longestLease), now.Add(longestLease))
+	}
+	if _, isAll := l.sum(now.Add(longestLease + time.Minute)); isAll || len(l.open) > mostLeases {
+		t.Errorf("%d are kept, all %t", len(l.open), isAll)
+	}
+}
+
+func TestTheOldestPendingTransactionsAreFoundAmongMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	v := &visit{console: w.console, now: time.Now().Add(3 * time.Minute), api: api{server: w.console.server, key: w.keys[viewer]}}
+	page := overviewPage{pending: []client.TransactionInfo{{ID: "newest", ValueHeld: 1, CreatedAt: v.now, ExpiresAt: v.now.Add(time.Hour)}}}
+	if err := page.readOldest(v); err != nil {
+		t.Fatal(err)
+	}
+	v.now = v.now.Add(time.Hour)
+	page.Look.readStuck(page.pending, v.now)
+	if len(page.Look.Stuck) != 2 || page.Look.Stuck[0].ID != ids["transaction"] || !page.Look.StuckPartly {
+		t.Errorf("%+v", page.Look.Stuck)
+	}
+}

@@ -1,0 +1,182 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// awaitSeen waits until the follower of the organization has told viewers of so many events.
+func (w *world) awaitSeen(events int64) *follower {
+	w.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		w.console.followers.mu.Lock()
+		f := w.console.followers.known[uuid.MustParse(w.org)]
+		w.console.followers.mu.Unlock()
+		if f != nil {
+			f.mu.Lock()
+			seen := f.seen
+			f.mu.Unlock()
+			if seen >= events {
+				return f
+			}
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("in 10 s no follower has seen %d events", events)
+		}
+	}
+}
+
+// head returns the number of the organization's last event.
+func (w *world) head() int64 {
+	w.t.Helper()
+	return must(api{server: w.console.server, key: w.keys[viewer]}.checkpoint())(w.t).Sequence
+}
+
+func TestAPageIsToldOfWhatHappenedWhileItWasNotLive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	b := w.as(t, viewer)
+	b.get(Prefix).want(http.StatusOK) // begins a follower
+	for _, test := range []struct{ path, what string }{
+		{sessions + "/" + ids["session"], "session.suspended"}, {agents + "/" + ids["agent"], "session.resumed"},
+	} {
+		address := b.get(test.path).liveOf()
+		before := w.awaitSeen(1).lastSeen()
+		w.asAdmin("POST", "/v1/sessions/"+ids["session"]+"/"+map[string]string{"session.suspended": "suspend", "session.resumed": "resume"}[test.what], map[string]any{})
+		w.awaitSeen(before + 1)
+		live := b.watch(address)
+		live.until(test.what, func(m message) bool {
+			if m.Missed {
+				t.Error("it is told that it missed something")
+			}
+			return len(m.News) > 0 && m.News[len(m.News)-1].Type == test.what && m.Seen > before
+		})
+		live.stop()
+	}
+}
+
+func (f *follower) lastSeen() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen
+}
+
+func TestAPageIsToldOfNewSessionsThatCameWhileItWasNotLive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	b := w.as(t, viewer)
+	address := b.get(sessions).liveOf()
+	for range 3 {
+		w.newSession(ids["agent"], nil)
+	}
+	fresh := 0
+	b.watch(address).until("three new sessions", func(m message) bool { fresh += m.Fresh; return fresh == 3 })
+}
+
+func TestAPageThatMissedMoreThanIsReadIsToldSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	b := w.as(t, viewer)
+	b.watch(liveAt(nil))
+	f := w.awaitSeen(1)
+	f.mu.Lock()
+	f.seen += mostMissed + 1 // as if they had happened
+	f.mu.Unlock()
+	told := false
+	b.watch(liveAt(nil, "session", ids["session"], "after", "0")).until("that it missed something", func(m message) bool {
+		told = told || m.Missed
+		return m.Missed
+	})
+}
+
+func TestNewsOfAPageHaveTheIDsOfItsRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	b := w.as(t, viewer)
+	shown := map[string]bool{}
+	for row := range b.get(sessions + "/" + ids["session"]).elements("tr") {
+		if id := attribute(row, "data-event"); id != "" {
+			shown[id] = true
+		}
+	}
+	told := 0
+	b.watch(liveAt(nil, "session", ids["session"], "after", "0")).until("all events of the page", func(m message) bool {
+		for _, n := range m.News {
+			if !shown[n.ID] {
+				t.Errorf("%s %s is not on the page", n.ID, n.Type)
+			}
+			told++
+		}
+		return told == len(shown) && told > 2
+	})
+}
+
+func TestNewsThatWereMissedComeBeforeLaterOnes(t *testing.T) {
+	t.Parallel()
+	f := &follower{viewers: map[*viewing]struct{}{}}
+	w := &viewing{agent: "a", watched: map[string]*watched{}, wake: make(chan struct{}, 1), page: 2, whole: true}
+	f.viewers[w] = struct{}{}
+	w.since = 4
+	event := func(n int64) eventRow {
+		return eventRow{Sequence: n, Type: "t", AgentID: "a", Data: []byte(string('0' + rune(n)))}
+	}
+	f.stats = newStats()
+	f.tell([]eventRow{event(1), event(5), event(6)})                   // 1 is on the page
+	f.noteMissed(w, []eventRow{event(3), event(4), event(5)}, w.since) // 5 was told
+	m, _, err := w.take(f)
+	var order []string
+	for _, n := range m.News {
+		order = append(order, n.Details)
+	}
+	if got := strings.Join(order, " "); got != "3 4 5 6" || err != nil || m.Seen != 6 {
+		t.Errorf("news %s, seen %d, %v", got, m.Seen, err)
+	}
+}
+
+func TestAViewerWaitsForTheBeginningOfItsFollower(t *testing.T) {
+	t.Parallel()
+	f := &follower{viewers: map[*viewing]struct{}{}}
+	w := &viewing{watched: map[string]*watched{}, wake: make(chan struct{}, 1), page: 7}
+	f.join(w)
+	if err := w.makeGood(f); err != nil || w.whole {
+		t.Errorf("before the follower has begun: %v, whole %t", err, w.whole)
+	}
+	f.begin(7)
+	if err := w.makeGood(f); err != nil || !w.whole || w.missed {
+		t.Errorf("nothing happened: %v, whole %t, missed %t", err, w.whole, w.missed)
+	}
+}
+
+func TestTheEndOfASessionMovesAsItChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	id := w.sample()["session"]
+	b := w.as(t, viewer)
+	live := b.watch(b.get(sessions + "/" + id).liveOf())
+	var first lifetime
+	live.until("the first update", func(m message) bool {
+		if len(m.Patches) == 1 {
+			first = m.Patches[0].Time
+		}
+		return len(m.Patches) == 1
+	})
+	if first.Over || first.At["expires"] != first.At["ends"] || first.At["ended"].Machine != "" {
+		t.Errorf("a session that goes on: %+v", first)
+	}
+	w.asAdmin("PATCH", "/v1/sessions/"+id, map[string]any{"expires_in_seconds": 7 * 60 * 60})
+	live.until("the later end", func(m message) bool {
+		return len(m.Patches) == 1 && m.Patches[0].Time.To > first.To && m.Patches[0].Time.At["expires"] != first.At["expires"] && m.Patches[0].Time.Desc != first.Desc
+	})
+	w.asAdmin("POST", "/v1/sessions/"+id+"/end", map[string]any{})
+	live.until("the end", func(m message) bool {
+		return len(m.Patches) == 1 && m.Patches[0].Time.Over && m.Patches[0].Time.At["ended"].Machine != "" && m.Patches[0].Time.To < first.To
+	})
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func TestOneClientKeepsNobodyElseFromLiveUpdates(t *testing.T) {
+	t.Parallel()
+	stranger, other, newcomer := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("203.0.113.3")
+	var f followers
+	f.known = map[uuid.UUID]*follower{}
+	watching := map[*follower]*viewing{}
+	for i := range 8 {
+		from := stranger
+		if i == 0 {
+			from = other
+		}
+		w := &viewing{wake: make(chan struct{}, 1)}
+		one := &follower{from: from, viewers: map[*viewing]struct{}{w: {}}}
+		f.known[uuid.New()], watching[one] = one, w
+	}
+	if f.makeRoom(stranger) {
+		t.Error("the client that has most of them gets another one")
+	}
+	if !f.makeRoom(newcomer) || len(f.known) != 7 {
+		t.Fatalf("%d are left", len(f.known))
+	}
+	for one, w := range watching {
+		if one.dropped && (one.from != stranger || !w.dismissed) {
+			t.Errorf("that of %s made room; its viewer is told %t", one.from, w.dismissed)
+		}
+	}
+}
+
+func TestWhoFindsAFollowerThatEndsIsSentAway(t *testing.T) {
+	t.Parallel()
+	f := &follower{viewers: map[*viewing]struct{}{}}
+	f.dismiss()
+	w := &viewing{wake: make(chan struct{}, 1)}
+	if f.join(w); !w.dismissed {
+		t.Error("it waits for a follower that has ended")
+	}
+}
+
+func TestAFollowersEndDismissesItsViewers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	watching := &viewing{wake: make(chan struct{}, 1)}
+	f := &follower{server: w.console.server, guard: w.console.server.Recover, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
+	f.retire = func(bool) bool { return true }
+	f.join(watching)
+	if f.run(); !watching.dismissed { // its key is none
+		t.Error("its viewer goes on without it")
+	}
+}
+
+func TestALookIsForgottenWithItsViewers(t *testing.T) {
+	t.Parallel()
+	f := &follower{viewers: map[*viewing]struct{}{}, looks: map[string]*look{"a": {}, "b": {}}}
+	first := &viewing{watched: map[string]*watched{"a": {}, "b": {}}}
+	second := &viewing{watched: map[string]*watched{"b": {}}}
+	f.join(first)
+	f.join(second)
+	if f.leave(first); len(f.looks) != 1 || f.looks["b"] == nil {
+		t.Errorf("%d looks are kept for one viewer", len(f.looks))
+	}
+}
+
+func TestSpendingsAreBounded(t *testing.T) {
+	t.Parallel()
+	var f fleets
+	now := time.Now()
+	first := uuid.New()
+	kept := f.spendingsOf(first, now)
+	kept.reading = make(chan struct{}) // under way
+	for i := range 2 * mostSpent {
+		f.spendingsOf(uuid.New(), now.Add(time.Duration(i)))
+	}
+	if len(f.spent.known) != mostSpent || f.spendingsOf(first, now) != kept {
+		t.Errorf("%d are kept", len(f.spent.known))
+	}
+	for _, s := range f.spent.known {
+		s.reading = make(chan struct{})
+	}
+	if last, failed := f.spendingsOf(uuid.New(), now).latest(api{}, now); last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
+		t.Errorf("without room: %v, %q, %d are kept", last, failed, len(f.spent.known))
+	}
+}
+
+func TestPagesOfOneOrganizationAreSortedOneAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	w.sample()
+	cache := w.console.fleets.of(uuid.MustParse(w.org), time.Now())
+	cache.sorting.Lock()
+	shown := make(chan struct{})
+	b := w.as(t, viewer)
+	go func() { defer close(shown); b.get(agents + "?sort=name") }()
+	select {
+	case <-shown:
+		t.Error("it does not wait for the other page")
+	case <-time.After(300 * time.Millisecond):
+	}
+	cache.sorting.Unlock()
+	<-shown
+}

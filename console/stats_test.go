@@ -1,0 +1,36 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestWhatObservesIsNotRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	observing := w.newSession(w.sample()["agent"], map[string]any{"max_actions": 1, "enforcement": "observe"})
+	for range 2 {
+		w.asAdmin("POST", "/v1/sessions/"+observing+"/actions", map[string]any{})
+	}
+	w.overviewSays(w.as(t, viewer), "1 limit would have refused, in a session that observes").saysNot("max_actions")
+}
+
+func TestLimitsReachedAreRememberedForADayAndWithinBounds(t *testing.T) {
+	t.Parallel()
+	s, at := newStats(), time.Unix(1_800_000_000, 0)
+	limit := []byte(`{"limit":"max_actions"}`)
+	for i := range mostReached + 5 {
+		s.count(eventRow{Type: "session.limit_reached", OccurredAt: at, SessionID: fmt.Sprint(i), Data: limit})
+	}
+	s.count(eventRow{Type: wouldRefuse, OccurredAt: at.Add(2 * time.Hour), SessionID: "0", Data: limit})
+	s.count(eventRow{Type: "session.limit_reached", OccurredAt: at.Add(2 * time.Hour), SessionID: "0", Data: limit})
+	if got := s.last(at)["max_actions"]; got != mostReached+4 || len(s.reached) != mostReached {
+		t.Errorf("%d were reached, %d sessions are remembered", got, len(s.reached))
+	}
+	s.count(eventRow{Type: "session.ended", SessionID: "1"})
+	s.count(eventRow{Type: "session.limit_reached", OccurredAt: at.Add(26 * time.Hour), SessionID: "new", Data: limit})
+	if _, kept := s.reached["1"]; kept || len(s.reached) != 2 {
+		t.Errorf("a day later %d sessions are remembered", len(s.reached))
+	}
+}
