@@ -229,11 +229,33 @@ func TestWhatIsDeletedTwiceIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	ids := w.sample()
+	w.asAdmin("PUT", "/v1/budget", map[string]any{"max_value_usd": 240, "period": "day"})
 	b := w.as(t, admin)
-	path := webhooks + "/" + ids["webhook"]
-	form := b.get(path).form(path + "/delete")
-	form.Set("confirm", "delete")
-	for range 2 {
-		b.follow(b.ask("POST", path+"/delete", form)).says("The webhook is deleted")
+	for _, test := range []struct{ on, path, word, says string }{
+		{webhooks + "/" + ids["webhook"], webhooks + "/" + ids["webhook"] + "/delete", "delete", "The webhook is deleted"},
+		{apiKeys, apiKeys + "/" + ids["key"] + "/delete", "delete", "The API key is deleted"},
+		{budget, budget + "/remove", "remove", "The budget is removed"},
+		{agents + "/" + ids["agent"], agents + "/" + ids["agent"] + "/families/" + ids["family"] + "/revoke", "", "The token family is revoked"},
+		{agents + "/" + ids["agent"], agents + "/" + ids["agent"] + "/revoke", "revoke", "The agent is revoked"},
+	} {
+		form := b.get(test.on).form(test.path)
+		form.Set("confirm", test.word)
+		for range 2 {
+			b.follow(b.ask("POST", test.path, form)).says(test.says)
+		}
 	}
+}
+
+// The first answer ends the sign-in, so the second cannot know what it was.
+func TestWhoDeletesTheOwnKeyTwiceIsNotToldThatItIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "own", "role": "admin"})
+	w.keys[admin] = made["api_key"].(string)
+	b := w.as(t, admin)
+	path := apiKeys + "/" + made["id"].(string) + "/delete"
+	form := b.get(apiKeys).form(path)
+	form.Set("confirm", "delete")
+	b.ask("POST", path, form).want(303)
+	b.ask("POST", path, form).want(401).says("The API key was not deleted by this", "If you sent the form before, it may have been done")
 }

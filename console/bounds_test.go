@@ -33,6 +33,10 @@ func TestNestedStatesAreNotIndentedToMegabytes(t *testing.T) {
 	if got := indented([]byte(nested)); len(got) > len(nested) {
 		t.Errorf("%d bytes become %d", len(nested), len(got))
 	}
+	small := strings.Repeat("[", 29) + strings.Repeat("1,", 8000) + "1" + strings.Repeat("]", 29)
+	if got := indented([]byte(small)); len(got) > 4*16<<10 {
+		t.Errorf("%d bytes become %d", len(small), len(got))
+	}
 	if got := excerpt(indented(head([]byte(nested)))); len(got) > 2100 {
 		t.Errorf("in a list it has %d bytes", len(got))
 	}
@@ -46,13 +50,22 @@ func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 	path := agents + "/" + w.sample()["agent"]
 	got := b.follow(b.post(path+"/suspend", "csrf", b.csrf(), "back", path, "reason", strings.Repeat("<", 501)))
 	got.says("The agent was not suspended.", "500 characters")
-	for _, message := range []string{strings.Repeat("<", 5000), strings.Repeat("ä\"\\\n", 2000)} {
+	for _, message := range []string{strings.Repeat("<", 5000), strings.Repeat("ä\"\\\n", 2000), strings.Repeat("\x01", 5000), "short"} {
 		ctx := new(fasthttp.RequestCtx)
 		ctx.Init(&fasthttp.Request{}, nil, nil)
 		must(0, w.console.setFlash(ctx, newSignIn("key", time.Now()), path, flash{Text: message, Secret: strings.Repeat("x", 100)}))(t)
-		if cookie := ctx.Response.Header.Peek("Set-Cookie"); len(cookie) > 4000 {
+		cookie := ctx.Response.Header.Peek("Set-Cookie")
+		if len(cookie) > 4000 {
 			t.Errorf("a message of %d bytes makes a cookie of %d", len(message), len(cookie))
 		}
+		sealed, _, _ := strings.Cut(strings.TrimPrefix(string(cookie), flashCookie+"="), ";")
+		if text := must(w.console.server.OpenCookie(flashCookie, sealed))(t); !strings.Contains(string(text), `"secret":"xxx`) {
+			t.Errorf("a message of %d bytes loses the secret", len(message))
+		}
+	}
+	far := path + "?q=" + strings.Repeat("x", 5000)
+	if to := b.post(path+"/resume", "csrf", b.csrf(), "back", far).header.Get("Location"); len(to) > mostBack {
+		t.Errorf("it comes back to an address of %d bytes", len(to))
 	}
 }
 
@@ -150,19 +163,22 @@ func TestTheLatestEventsOfABusyAgentAreNotItsOldest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{events: 10_000})
 	ids := w.sample()
-	path := "/v1/agents/" + ids["agent"]
+	path, session := "/v1/agents/"+ids["agent"], "/v1/sessions/"+ids["session"]
+	w.asAdmin("POST", session+"/suspend", map[string]any{})
 	for range eventPages*100 + 50 { // two events each: more than are read from the oldest
 		w.asAdmin("POST", path+"/suspend", map[string]any{})
 		w.asAdmin("POST", path+"/resume", map[string]any{})
 	}
-	w.asAdmin("POST", "/v1/sessions/"+ids["session"]+"/suspend", map[string]any{})
+	w.asAdmin("POST", session+"/resume", map[string]any{})
 	a := api{server: w.console.server, key: w.keys[viewer]}
 	all := must(a.latest(ids["agent"], time.Now(), func(eventRow) bool { return true }))(t)
-	if all[0].Type != "session.suspended" {
+	if all[0].Type != "session.resumed" {
 		t.Errorf("the first of %d is %s", len(all), all[0].Type)
 	}
-	own := must(a.latest(ids["agent"], time.Now(), func(e eventRow) bool { return e.SessionID == ids["session"] }))(t)
-	if len(own) == 0 || own[0].Type != "session.suspended" {
-		t.Errorf("of the session there are %d: %s", len(own), fmt.Sprint(own))
+	for _, later := range []time.Duration{0, 30 * time.Second} { // in the last second, or among the many
+		own := must(a.latest(ids["agent"], time.Now().Add(later), func(e eventRow) bool { return e.SessionID == ids["session"] }))(t)
+		if len(own) == 0 || own[0].Type != "session.resumed" {
+			t.Errorf("%s later there are %d of the session: %s", later, len(own), fmt.Sprint(own))
+		}
 	}
 }

@@ -202,21 +202,21 @@ func (c *fleetCache) forget() {
 }
 
 func (c *fleetCache) readAgents(a api) error {
-	agents := c.agents[:0:0]
+	var read []agentRow
 	for cursor, more := "", true; more; {
 		var page []agentRow
 		next, err := a.list(query("/v1/agents", "limit", "200", "cursor", cursor), &page)
 		if err != nil {
 			return err
 		}
-		for _, a := range page {
-			a.lowered = strings.ToLower(a.Name)
-			agents = append(agents, a)
+		for _, one := range page {
+			one.lowered = strings.ToLower(one.Name)
+			read = append(read, one)
 		}
-		cursor, more = next, next != "" && len(agents) < mostAgents
+		cursor, more = next, next != "" && len(read) < mostAgents
 		c.truncated = next != ""
 	}
-	c.agents = agents
+	c.agents = read
 	return nil
 }
 

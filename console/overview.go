@@ -160,13 +160,13 @@ func (p *overviewPage) readOldest(v *visit) error {
 }
 
 func (p *overviewPage) readBudget(v *visit) error {
-	var budget client.Budget
-	err := v.api.get("/v1/budget", &budget)
+	var set client.Budget
+	err := v.api.get("/v1/budget", &set)
 	if isNotFound(err) {
 		return nil
 	}
 	if err == nil {
-		p.Budget, p.BudgetBar = &budget, budgetBar(budget)
+		p.Budget, p.BudgetBar = &set, budgetBar(set)
 	}
 	return err
 }

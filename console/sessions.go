@@ -56,11 +56,11 @@ func (a api) nameAgents(rows []sessionRow) error {
 	for i, row := range rows {
 		name, known := names[row.AgentID]
 		if !known {
-			var agent agentRow
-			if err := a.get("/v1/agents/"+row.AgentID, &agent); err != nil && !isNotFound(err) {
+			var of agentRow
+			if err := a.get("/v1/agents/"+row.AgentID, &of); err != nil && !isNotFound(err) {
 				return err
 			}
-			name = agent.Name
+			name = of.Name
 			names[row.AgentID] = name
 		}
 		rows[i].AgentName = name

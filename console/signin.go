@@ -36,7 +36,7 @@ func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
 	if p.raw { // its script loads the page anew
 		ctx.SetStatusCode(fasthttp.StatusUnauthorized)
 		ctx.Response.Header.SetContentType("application/json")
-		ctx.SetBodyString("{}")
+		ctx.SetBodyString(`{"running":false,"live":0,"suspended":0}`)
 		return nil
 	}
 	if text := string(ctx.URI().QueryString()); text != "" {

@@ -58,7 +58,7 @@ func TestWithoutASignInAPageLeadsToIt(t *testing.T) {
 			continue
 		}
 		if p.raw {
-			if got.want(http.StatusUnauthorized); got.text != "{}" {
+			if got.want(http.StatusUnauthorized); got.text != `{"running":false,"live":0,"suspended":0}` {
 				t.Errorf("%s: %s", got.what, got.text)
 			}
 			continue

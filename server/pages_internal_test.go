@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -60,5 +62,40 @@ func TestACallForNobodyReservesMemoryWhileItLasts(t *testing.T) {
 	}
 	if held < aloneBytes || s.unwritten.sum != 0 {
 		t.Errorf("%d bytes while it lasted, %d after", held, s.unwritten.sum)
+	}
+}
+
+// overTLS is the connection of a client, or a proxy, that speaks TLS to this server.
+type overTLS struct{ net.Conn }
+
+func (overTLS) Handshake() error                     { return nil }
+func (overTLS) ConnectionState() tls.ConnectionState { return tls.ConnectionState{} }
+func (overTLS) LocalAddr() net.Addr                  { return nil }
+func (overTLS) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(203, 0, 113, 1), Port: 1}
+}
+
+func TestAProxysOwnTLSDoesNotMakeItsClientsPrivate(t *testing.T) {
+	t.Parallel()
+	direct := New(Config{Log: slog.New(slog.DiscardHandler)})
+	proxied := New(Config{Log: slog.New(slog.DiscardHandler), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	for name, test := range map[string]struct {
+		at   *Server
+		told string
+		want bool
+	}{
+		"a client":                       {direct, "", true},
+		"a proxy that does not say":      {proxied, "", false},
+		"a proxy, its client over HTTP":  {proxied, "http", false},
+		"a proxy, its client over HTTPS": {proxied, "https", true},
+	} {
+		var ctx fasthttp.RequestCtx
+		ctx.Init2(overTLS{}, silent{}, false)
+		if test.told != "" {
+			ctx.Request.Header.Set(fasthttp.HeaderXForwardedProto, test.told)
+		}
+		if got := test.at.IsHTTPS(&ctx); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
