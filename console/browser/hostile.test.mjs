@@ -75,7 +75,8 @@ const made = (page) => page.evaluate(() => {
   }
   for (const element of document.querySelectorAll("*")) {
     for (const { name, value } of element.attributes) {
-      if (name.startsWith("on") || name === "style" || /^\s*javascript:/i.test(value)) found.push(`${element.localName} ${name}=${value.slice(0, 100)}`);
+      const leads = ["href", "src", "action", "formaction", "srcdoc", "data"].includes(name);
+      if (name.startsWith("on") || name === "style" || (leads && /^\s*(javascript|data):/i.test(value))) found.push(`${element.localName} ${name}=${value.slice(0, 100)}`);
     }
   }
   for (const link of document.querySelectorAll("a[href]")) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,7 +96,7 @@ const stopReason = "incident 2041"
 // checkStop stops and resumes the fleet in a browser, by an instance that is far from Redis when it stops agents.
 func (f *fleet) checkStop(t *testing.T) {
 	far := redistest.NewProxy(t, redistest.SocketOf(f.redis))
-	far.Delay(stopReason, 250*time.Millisecond)
+	far.Delay(stopReason, 600*time.Millisecond)
 	service, err := serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=redis://" + far.Address})
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +124,9 @@ func (f *fleet) checkPages(t *testing.T) {
 		}
 		if len(page) > largestPage {
 			t.Errorf("%s has %d bytes", path, len(page))
+		}
+		if path == "/console" && !(strings.Contains(page, "<b>10,000</b>") && strings.Contains(page, "<b>100,000</b>")) {
+			t.Errorf("the overview does not show all agents and sessions:\n%s", page)
 		}
 	}
 }

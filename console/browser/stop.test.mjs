@@ -42,7 +42,7 @@ test("a stop shows how far it is, and then its end", async (t) => {
       if (screenshots) await page.screenshot({ path: `${screenshots}/state-stop-under-way-${width}-${colorScheme}.png`, fullPage: true });
       assert.deepEqual(await overflow(page), []);
       assert.deepEqual(await axe(page), []);
-      await page.getByText("Suspending all agents since").waitFor({ timeout: 1 }); // else it was over before it was looked at
+      assert.ok(await page.getByText("Suspending all agents since").isVisible(), "it was over before it was looked at");
     }
   }
   await eventually("the end of the stop", async () => {
