@@ -173,7 +173,7 @@ func (w *world) stored() string {
 	inFeed := false
 	for line := range strings.Lines(w.mini.Dump()) {
 		if key, isKey := strings.CutPrefix(line, "- "); isKey {
-			inFeed = strings.HasPrefix(key, "oe")
+			inFeed = strings.HasPrefix(key, "remit:oe")
 		}
 		if !inFeed {
 			kept.WriteString(line)

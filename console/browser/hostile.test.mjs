@@ -4,33 +4,66 @@ import { test } from "node:test";
 import { fixture } from "./fixture.mjs";
 import { discover, openAll, overflow } from "./pages.mjs";
 import { signIn } from "./chromium.mjs";
+import { eventually, must } from "./service.mjs";
 import { visitor } from "./visitor.mjs";
 
+// What strangers may choose in place of a plain text, of at most so many characters.
 const hostile = {
   "a script": (plain) => `<script>globalThis.hacked = 1; alert(1)</script>${plain}`,
   "an image": (plain) => `"'><img src=x onerror="globalThis.hacked = 1; alert(1)"><svg onload=alert(1)>${plain}`,
   "template braces and entities": (plain) => `{{.}} \${alert(1)} &lt;b&gt; </textarea></title></style><!-- ${plain}`,
+  "an address that is a script": () => "javascript:globalThis.hacked=1",
   "a formula": (plain) => `=HYPERLINK("https://evil.example","${plain}")`,
   "right to left": (plain) => `\u202egnp.${plain}\u2066\u200f שלום \u0627\u0644`,
-  "one long word": (plain) => plain + "W".repeat(90),
   "combining marks": (plain) => plain + "Z\u0335\u0321\u0328".repeat(20),
+  "one word, as long as may be": (plain, most) => plain + "W".repeat(most - plain.length),
+  "right to left, as long as may be": (plain, most) => (plain + "\u202eשלום \u0627\u0644 ".repeat(most)).slice(0, Math.min(most, 5000)),
 };
 
 for (const [name, text] of Object.entries(hostile)) {
   test(`${name} is only text`, async (t) => {
-    const { keys, near, planner } = await fixture(text);
+    const { keys, near, planner, idle } = await fixture(text);
     const page = await visitor(t, { viewport: { width: 375, height: 812 } });
     await signIn(page, keys.admin);
     const pages = await discover(page);
-    assert.ok(pages.length >= 5, `${pages.length} pages`);
-    pages.push({ name: "the session", path: `/console/sessions/${near.id}` }, { name: "the agent", path: `/console/agents/${planner.id}` });
-    for (const { name, path } of pages) {
-      await page.goto(path);
-      await openAll(page);
-      assert.deepEqual(await overflow(page), [], name);
-      assert.deepEqual(await made(page), [], name);
+    assert.ok(pages.length >= 15, `${pages.length} pages`);
+    pages.push({ name: "the session", path: `/console/sessions/${near.id}` }, { name: "the agent", path: `/console/agents/${planner.id}` },
+      { name: "the suspended agent", path: `/console/agents/${idle.id}` });
+    for (const address of ["agents?q", "agents?state", "sessions?agent", "sessions?status", "events?type"]) {
+      pages.push({ name: address, path: `/console/${address}=${encodeURIComponent(text("x", 150))}` });
     }
+    for (const { name, path } of pages) {
+      const response = await page.goto(path);
+      assert.ok((await response.body()).length < 200_000, `${name} is large`);
+      await isOnlyText(page, name);
+    }
+    await t.test("in a message", async () => {
+      await page.goto("/console/agents");
+      await openAll(page);
+      await page.getByLabel("Name", { exact: true }).fill(text("another", 200));
+      await page.getByRole("button", { name: "Create agent" }).click();
+      await page.getByLabel(/secret/i).waitFor();
+      await isOnlyText(page, "the agent that was created");
+    });
+    await t.test("in an event that comes while the page is open", async () => {
+      await page.goto(`/console/sessions/${near.id}`);
+      await page.getByText("Live", { exact: true }).waitFor();
+      const rows = page.locator("[data-news] tbody tr");
+      const before = await rows.count();
+      await must("POST", `/v1/sessions/${near.id}/suspend`, keys.admin, { reason: text("later", 500) });
+      await eventually("news", async () => (await rows.count()) > before);
+      await isOnlyText(page, "the news of the session");
+    });
   });
+}
+
+async function isOnlyText(page, name) {
+  await openAll(page);
+  for (const width of [1440, 768, 375]) {
+    await page.setViewportSize({ width, height: 812 });
+    assert.deepEqual(await overflow(page), [], `${name} at ${width} pixels`);
+  }
+  assert.deepEqual(await made(page), [], name);
 }
 
 // made returns what texts have become beyond text.
@@ -49,17 +82,4 @@ const made = (page) => page.evaluate(() => {
     if (new URL(link.href).origin !== location.origin) found.push(`a link to ${link.href}`);
   }
   return found;
-});
-
-// The texts of pages that can be 10,000 characters long: metadata and what a transaction remembers.
-test("10,000 characters fit", async (t) => {
-  const long = "x".repeat(10_000);
-  const { keys } = await fixture((plain) => (["growth", "T-7", "before", "booked"].includes(plain) ? long : plain));
-  const page = await visitor(t, { viewport: { width: 375, height: 812 } });
-  await signIn(page, keys.admin);
-  for (const { name, path } of await discover(page)) {
-    const response = await page.goto(path);
-    assert.deepEqual(await overflow(page), [], name);
-    assert.ok((await response.body()).length < 200_000, name);
-  }
 });

@@ -19,6 +19,7 @@ const busy = [
   { name: "/console/sessions/ID (tree)", path: `/console/sessions/${parent.id}` },
   { name: "/console/agents/ID (busy)", path: `/console/agents/${planner.id}` },
 ];
+
 const widths = { 375: 812, 768: 1024, 1440: 900 };
 let pages;
 

@@ -284,7 +284,7 @@ function progress(node) {
     const reload = document.createElement('a');
     reload.href = location.pathname;
     reload.textContent = 'Reload the page';
-    node.replaceChildren(`${state.result || 'It has ended.'} `, reload, '.');
+    node.replaceChildren(`${state.result || 'Whether it has ended is not known here: the counts are the truth.'} `, reload, '.');
     node.classList.toggle('failed', state.failed);
     return undefined;
   }
@@ -292,7 +292,7 @@ function progress(node) {
   async function ask() {
     if (document.hidden) return setTimeout(step, 2000);
     const answer = await fetch(node.dataset.progress);
-    if (answer.redirected) return location.reload(); // to the sign-in
+    if (answer.status === 401 || answer.redirected) return location.reload(); // which leads to the sign-in
     const state = await answer.json();
     show(state);
     return state.running ? setTimeout(step, 2000) : end(state);

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,7 +49,16 @@ func Install(t testing.TB, dir string) {
 const npmTimeout = 5 * time.Minute
 
 func install(dir string) error {
-	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
+	file, err := os.Open(filepath.Join(dir, "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	// The tests of two packages may want the same directory. Closing the file ends the lock.
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	lock, err := io.ReadAll(file)
 	if err != nil {
 		return err
 	}

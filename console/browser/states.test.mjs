@@ -1,0 +1,64 @@
+// Pages on occasions that no link leads to: errors, messages, empty lists, objects that are over, what a viewer sees. Nothing that
+// axe-core finds, nothing wider than the window. REMIT_SCREENSHOTS is a directory for a picture of each.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { test } from "node:test";
+import { fixture } from "./fixture.mjs";
+import { fileName, openAll, overflow } from "./pages.mjs";
+import { signIn } from "./chromium.mjs";
+import { organization } from "./service.mjs";
+import { axe, visitor } from "./visitor.mjs";
+
+const { keys, near, planner, idle, ended, paused, revoked, committed, hook } = await fixture();
+const empty = await organization("nothing yet");
+const screenshots = process.env.REMIT_SCREENSHOTS;
+if (screenshots) mkdirSync(screenshots, { recursive: true });
+
+// What pages look like on other occasions. who signs in, empty is an organization without anything; act is done on the page.
+const other = "01a20000-0000-7000-8000-000000000000";
+const sees = (who, name, path) => ({ name: `${name}, ${who}`, who, path: `/console${path}` });
+const states = [
+  ...["", "/agents", "/sessions", "/budget", "/events", "/webhooks", "/api-keys", "/stop"].map((path) => sees("empty", path.slice(1) || "overview", path)),
+  ...Object.entries({ overview: "", agent: `/agents/${planner.id}`, session: `/sessions/${near.id}`, transaction: `/transactions/${committed.id}`,
+    webhook: `/webhooks/${hook.id}`, stop: "/stop" }).map(([name, path]) => sees("viewer", name, path)),
+  ...Object.entries({ "suspended agent": `/agents/${idle.id}`, "revoked agent": `/agents/${revoked.id}`, "ended session": `/sessions/${ended.id}`,
+    "suspended session": `/sessions/${paused.id}`, "committed transaction": `/transactions/${committed.id}`, "no such page": "/no-such-page",
+    "no such agent": `/agents/${other}`, "no such session": `/sessions/${other}`, "no such transaction": `/transactions/${other}`,
+    "no agent found": "/agents?q=nobody", "no session found": "/sessions?status=revoked", "no such event": "/events?type=none",
+    "no id": "/webhooks/x" }).map(([name, path]) => sees("admin", name, path)),
+  { name: "a change that is refused", who: "admin", path: `/console/agents/${planner.id}`, act: (page) => send(page, "limits", { max_value_usd_per_day: "much" }) },
+  { name: "a change that is done", who: "admin", path: `/console/webhooks/${hook.id}`, act: (page) => send(page, "test") },
+  { name: "a secret that is shown once", who: "admin", path: `/console/webhooks/${hook.id}`, act: (page) => send(page, "rotate", { confirm: "rotate" }) },
+  { name: "a form of another sign-in", who: "admin", path: "/console/budget", act: (page) => send(page, "budget", { csrf: "x".repeat(43), max_value_usd: "5" }) },
+  { name: "a key that is not valid", who: "out", path: "/console", act: (page) => send(page, "console", { api_key: "no key" }) },
+];
+
+// send sends the page's form whose address ends like this.
+async function send(page, address, fields = {}) {
+  await openAll(page);
+  const form = page.locator(`form[method=post][action$="/${address}"]`);
+  for (const [name, value] of Object.entries(fields)) await form.locator(`[name="${name}"]`).evaluate((input, value) => { input.value = value; }, value);
+  await form.getByRole("button").click();
+  await page.getByRole("status").or(page.getByRole("alert")).and(page.locator(".flash")).waitFor();
+}
+
+for (const [width, height, colorScheme] of [[375, 812, "dark"], [1440, 900, "light"]]) {
+  test(`every page is accessible on every occasion, at ${width} pixels in ${colorScheme}`, async (t) => {
+    const visitors = {};
+    for (const [who, key] of Object.entries({ admin: keys.admin, viewer: keys.viewer, empty: empty.admin, out: undefined })) {
+      visitors[who] = await visitor(t, { viewport: { width, height }, colorScheme });
+      if (key) await signIn(visitors[who], key);
+    }
+    for (const { name, who, path, act } of states) {
+      await t.test(name, async () => {
+        const page = visitors[who];
+        await page.goto(path);
+        await act?.(page);
+        await openAll(page);
+        if (screenshots) await page.screenshot({ path: `${screenshots}/${fileName(`state ${name}`)}-${width}-${colorScheme}.png`, fullPage: true });
+        assert.deepEqual(await overflow(page), [], "wider than the window");
+        assert.deepEqual(await axe(page), []);
+      });
+    }
+  });
+}
