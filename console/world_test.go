@@ -193,23 +193,3 @@ func (w *world) settled() string {
 	}
 	return last
 }
-
-// difference returns the lines of what is stored that are not in both.
-func difference(before, after string) string {
-	var lines []string
-	had := map[string]int{}
-	for line := range strings.Lines(before) {
-		had[line]++
-	}
-	for line := range strings.Lines(after) {
-		if had[line]--; had[line] < 0 {
-			lines = append(lines, "+"+line)
-		}
-	}
-	for line, n := range had {
-		if n > 0 {
-			lines = append(lines, "-"+line)
-		}
-	}
-	return strings.Join(lines, "")
-}
