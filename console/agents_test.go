@@ -149,7 +149,7 @@ func TestAnAgentsLimitsAreSetAndShownExactly(t *testing.T) {
 	page.says("The limits are set", "$12.345678", "1,000", "0 open")
 	b.send(b.get(path), path+"/limits", "max_value_usd_per_day", "12.3456789").says("The limits were not changed", "at most 6 decimals")
 	b.send(b.get(path), path+"/limits", "max_value_usd_per_day", "").saysNot("$12.345678")
-	w.as(t, viewer).get(path).want(200).says("Spent today (UTC) $1.25", "llm.call", "$1.25")
+	w.as(t, viewer).whole(path).want(200).says("Spent today (UTC) $1.25", "llm.call", "$1.25")
 }
 
 func TestATokenFamilyIsRevoked(t *testing.T) {

@@ -1,11 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
-
-	"remit/client"
 )
 
 func TestALeaseIsHeldUntilItIsSettled(t *testing.T) {
@@ -65,15 +64,28 @@ func TestLeasesAreCountedAsFarAsTheyAreKnown(t *testing.T) {
 func TestTheOldestPendingTransactionsAreFoundAmongMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	ids := w.sample()
-	v := &visit{console: w.console, now: time.Now().Add(3 * time.Minute), api: api{server: w.console.server, key: w.keys[viewer]}}
-	page := overviewPage{pending: []client.TransactionInfo{{ID: "newest", ValueHeld: 1, CreatedAt: v.now, ExpiresAt: v.now.Add(time.Hour)}}}
-	if err := page.readOldest(v); err != nil {
+	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "busy", "scopes": []string{}})
+	agent := made["id"].(string)
+	access := w.exchange(agent, made["secret"].(string))
+	session := w.newSession(agent, map[string]any{"max_actions": 1000})
+	first := ""
+	for range 202 {
+		begun := w.asAgent(access, "/v1/transactions", map[string]any{"session_id": session, "value_usd": 0.01, "action_type": "pay", "expires_in_seconds": 60})
+		first = cmp.Or(first, begun["id"].(string))
+		if begun["id"] == first {
+			time.Sleep(150 * time.Millisecond) // a step of the search
+		}
+	}
+	v := &visit{console: w.console, api: api{server: w.console.server, key: w.keys[viewer]}, now: time.Now().Add(2 * time.Minute)}
+	var page overviewPage
+	if err := page.readHeld(v, nil, 1); err != nil {
 		t.Fatal(err)
 	}
-	v.now = v.now.Add(time.Hour)
 	page.Look.readStuck(page.pending, v.now)
-	if len(page.Look.Stuck) != 2 || page.Look.Stuck[0].ID != ids["transaction"] || !page.Look.StuckPartly {
-		t.Errorf("%+v", page.Look.Stuck)
+	if !page.HeldPartly || page.Held != 2_000_000 || page.NoHeld {
+		t.Errorf("it holds %d, partly %t", page.Held, page.HeldPartly)
+	}
+	if page.Look.Stuck[0].ID != first || !page.Look.StuckPartly {
+		t.Errorf("of %d the oldest is %s, want %s", len(page.pending), page.Look.Stuck[0].ID, first)
 	}
 }

@@ -49,7 +49,7 @@ func showOverview(v *visit) error {
 	parts := []part{
 		{"The agents", func() (err error) { all, err = v.fleet(); page.NoAgents = err != nil; return err }},
 		{"The counts", func() error { return page.readCounts(v) }},
-		{"What is held", func() error { return page.readHeld(v, f) }},
+		{"What is held", func() error { return page.readHeld(v, f, heldPages) }},
 		{"The budget", func() error { return page.readBudget(v) }},
 	}
 	for _, part := range append(parts, page.Look.parts(v, f)...) {
@@ -78,22 +78,16 @@ func (p *overviewPage) readCounts(v *visit) error {
 const heldPages = 5
 
 // readHeld adds what pending transactions hold, the newest thousand of them, and what is leased.
-func (p *overviewPage) readHeld(v *visit, f *follower) error {
-	cursor, err := "", error(nil)
+func (p *overviewPage) readHeld(v *visit, f *follower, pages int) error {
 	p.NoHeld = true // unless it returns
-	for range heldPages {
-		var page []client.TransactionInfo
-		if cursor, err = v.api.pending(cursor, &page); err != nil {
-			return err
-		}
-		for _, t := range page {
-			p.Held += t.ValueHeld
-		}
-		if p.pending = append(p.pending, page...); cursor == "" {
-			break
-		}
+	isAll, err := v.api.pending("", pages, &p.pending)
+	if err != nil {
+		return err
 	}
-	if p.addLeased(f, v.now); cursor != "" {
+	for _, t := range p.pending {
+		p.Held += t.ValueHeld
+	}
+	if p.addLeased(f, v.now); !isAll {
 		p.HeldPartly = true
 		if err := p.readOldest(v); err != nil {
 			return err
@@ -103,9 +97,19 @@ func (p *overviewPage) readHeld(v *visit, f *follower) error {
 	return nil
 }
 
-// pending reads a page of the pending transactions.
-func (a api) pending(cursor string, page *[]client.TransactionInfo) (next string, err error) {
-	return a.list(query("/v1/transactions", "status", statusPending, "limit", "200", "cursor", cursor), page)
+// pending reads pages of the pending transactions, and reports whether these are all.
+func (a api) pending(cursor string, pages int, into *[]client.TransactionInfo) (isAll bool, err error) {
+	for range pages {
+		var page []client.TransactionInfo
+		path := query("/v1/transactions", "status", statusPending, "limit", "200", "cursor", cursor)
+		if cursor, err = a.list(path, &page); err != nil {
+			return false, err
+		}
+		if *into = append(*into, page...); cursor == "" {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // addLeased adds what is leased, which events tell.
@@ -128,24 +132,53 @@ var pendingAges = []time.Duration{
 const dayTime = 24 * time.Hour
 
 // readOldest reads the oldest pending transactions, of which there are more than readHeld reads. The list begins with the newest, so it
-// asks for those that are older than an age, and then for those that are older than a smaller one.
+// looks for an age at which one page has all that are older.
 func (p *overviewPage) readOldest(v *visit) error {
 	var oldest []client.TransactionInfo
-	for _, age := range pendingAges {
+	older := func(age time.Duration) (isEnough, isAll bool, err error) {
 		var page []client.TransactionInfo
-		next, err := v.api.pending(cursorBefore(v.now.Add(-age)), &page)
+		isAll, err = v.api.pending(cursorBefore(v.now.Add(-age)), 1, &page)
+		if isAll {
+			oldest = page
+		}
+		return len(page) >= shownStuck, isAll, err
+	}
+	high, low := pendingAges[0], time.Duration(0)
+	for i, age := range pendingAges {
+		isEnough, isAll, err := older(age)
 		if err != nil {
 			return err
 		}
-		if next != "" && len(oldest) > 0 { // there are more of this age than one page has: it has the newest of them
-			break
+		if !isAll {
+			high, low = pendingAges[max(i-1, 0)], age
 		}
-		var found attention
-		found.readStuck(page, v.now)
-		if oldest = page; next != "" || len(found.Stuck) == shownStuck {
+		if isEnough || !isAll {
 			break
 		}
 	}
+	for range ageSteps {
+		if low == 0 || len(oldest) >= shownStuck {
+			break
+		}
+		middle := (high + low) / 2
+		_, isAll, err := older(middle)
+		if err != nil {
+			return err
+		}
+		if isAll {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	p.addOlder(oldest)
+	return nil
+}
+
+// ageSteps is how often readOldest halves the time between two ages.
+const ageSteps = 12
+
+func (p *overviewPage) addOlder(oldest []client.TransactionInfo) {
 	known := map[string]bool{}
 	for _, t := range p.pending {
 		known[t.ID] = true
@@ -156,7 +189,6 @@ func (p *overviewPage) readOldest(v *visit) error {
 			p.pending = append(p.pending, t)
 		}
 	}
-	return nil
 }
 
 func (p *overviewPage) readBudget(v *visit) error {

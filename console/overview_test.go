@@ -12,9 +12,19 @@ import (
 // addedUp returns when what was spent has been added up once.
 func (w *world) addedUp(b *browser) {
 	w.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); strings.Contains(b.get(agents).want(200).words(), "being added up"); {
+	b.whole(agents).want(200)
+}
+
+// whole returns a page when what was spent has been added up.
+func (b *browser) whole(path string) *answer {
+	b.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		got := b.get(path)
+		if !strings.Contains(got.words(), "being added up") {
+			return got
+		}
 		if time.Now().After(deadline) {
-			w.t.Fatal("it is still being added up after 10 s")
+			b.t.Fatal("it is still being added up after 10 s")
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"net/netip"
 	"testing"
 	"time"
@@ -107,4 +108,19 @@ func TestPagesOfOneOrganizationAreSortedOneAtATime(t *testing.T) {
 	}
 	cache.sorting.Unlock()
 	<-shown
+}
+
+func TestTheOverviewIsShownWhenTooManyOrganizationsAreFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	w.sample()
+	w.console.followers.known = map[uuid.UUID]*follower{}
+	for range mostFollowed {
+		w.console.followers.known[uuid.New()] = &follower{viewers: map[*viewing]struct{}{{}: {}}}
+	}
+	b := w.as(t, viewer)
+	b.get(Prefix).want(http.StatusOK).says("still being read", "Agents 1", "Held at least $2.00")
+	if got := b.watch(liveAt(nil)); got.status != http.StatusServiceUnavailable {
+		t.Errorf("a stream: %d", got.status)
+	}
 }

@@ -33,12 +33,6 @@ func (c *Console) leadToSignIn(ctx *fasthttp.RequestCtx, p *page) error {
 		form := signInPage{Problem: notNow(p), To: ownPath(string(ctx.PostArgs().Peek("back")))}
 		return c.showSignIn(ctx, fasthttp.StatusUnauthorized, form)
 	}
-	if p.raw { // its script loads the page anew
-		ctx.SetStatusCode(fasthttp.StatusUnauthorized)
-		ctx.Response.Header.SetContentType("application/json")
-		ctx.SetBodyString(`{"running":false,"live":0,"suspended":0}`)
-		return nil
-	}
 	if text := string(ctx.URI().QueryString()); text != "" {
 		asked += "?" + text
 	}
