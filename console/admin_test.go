@@ -92,7 +92,7 @@ func TestAWebhookIsCreatedTestedChangedAndDeleted(t *testing.T) {
 		}
 	}
 	b.send(b.get(path), path+"/test").says("A test event is on its way", "webhook.test", "pending").saysNot("whsec_")
-	b.get(path + "?status=dead").says("Nothing was sent yet")
+	b.get(path + "?status=dead").says("No delivery is dead").saysNot("Nothing was sent yet")
 	b.send(b.get(path), path+"/change", "url", "https://hooks.example.com/b", "types", "", "description", "").says("The webhook is changed", "hooks.example.com/b", "Events all")
 	if !strings.Contains(b.send(b.get(path), path+"/rotate", "confirm", "rotate").says("new secret").text, "whsec_") {
 		t.Error("the new secret is not shown")

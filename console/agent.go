@@ -10,16 +10,16 @@ import (
 // agentPage is one agent.
 type agentPage struct {
 	client.AgentInfo
+	paging // of the families
 
-	Families    []client.Family
-	First, Next string // of the families
-	Sessions    []sessionRow
-	Events      []eventRow
-	Spending    chart.Days
-	Spent       *spent // nil while it is added up for the first time
-	Unspent     string // why that has failed so far; "" if it has not
-	DayLimit    chart.Usage
-	OpenLimit   chart.Usage
+	Families  []client.Family
+	Sessions  []sessionRow
+	Events    []eventRow
+	Spending  chart.Days
+	Spent     *spent // nil while it is added up for the first time
+	Unspent   string // why that has failed so far; "" if it has not
+	DayLimit  chart.Usage
+	OpenLimit chart.Usage
 }
 
 // State is the status in one word.
@@ -44,12 +44,9 @@ func showAgent(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if cursor != "" {
-		page.First = agentPath(id)
-	}
-	if next != "" {
-		page.Next = query(agentPath(id), "families", next)
-	}
+	page.paging = v.paged(cursor, next, func(cursor, past string) string {
+		return query(agentPath(id), "families", cursor, "past", past)
+	})
 	if page.Sessions, _, err = v.api.sessions(v.now, "agent_id", id, "limit", shownSessions); err != nil {
 		return err
 	}

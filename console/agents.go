@@ -13,6 +13,8 @@ const agentsPerPage = 50
 
 // agentsPage is the list of agents.
 type agentsPage struct {
+	paging
+
 	Query, State, Order string
 	States              []string
 	Shown               []agentRow
@@ -20,7 +22,6 @@ type agentsPage struct {
 	Truncated           bool
 	Spent               *spent
 	Unspent             string
-	First, Next         string
 }
 
 // Known reports whether what each agent spent is known.
@@ -47,7 +48,7 @@ func showAgents(v *visit) error {
 		return query(Prefix+"/agents", "q", page.Query, "state", page.State, "sort", page.Order, "page", strconv.Itoa(n))
 	}
 	if number > 0 {
-		page.First = at(0)
+		page.First, page.Previous = at(0), at(min(number-1, max(len(found)-1, 0)/agentsPerPage))
 	}
 	if from+agentsPerPage < len(found) {
 		page.Next = at(number + 1)

@@ -11,12 +11,13 @@ const eventsPath = Prefix + "/events"
 
 // eventsPage is the organization's events, newest first, and the state of their chain.
 type eventsPage struct {
-	Shown       []eventRow
-	Type        string
-	Head        checkpoint
-	Made        time.Time // of the checkpoint
-	Gone        bool      // older events are not kept
-	First, Next string
+	paging
+
+	Shown []eventRow
+	Type  string
+	Head  checkpoint
+	Made  time.Time // of the checkpoint
+	Gone  bool      // older events are not kept
 }
 
 // eventsShown is how many events a page has.
@@ -29,18 +30,23 @@ func showEvents(v *visit) error {
 		return err
 	}
 	page.Made = time.Unix(page.Head.Issued, 0)
-	before := page.Head.Sequence + 1
+	before, cursor := page.Head.Sequence+1, ""
 	if given, err := strconv.ParseInt(v.asked("before"), 10, 64); err == nil && given > 0 && given < before {
-		before, page.First = given, query(eventsPath, "type", page.Type)
+		before, cursor = given, strconv.FormatInt(given, 10)
 	}
-	if err := page.read(v, before); err != nil {
+	next, err := page.read(v, before)
+	if err != nil {
 		return err
 	}
+	page.paging = v.paged(cursor, next, func(cursor, past string) string {
+		return query(eventsPath, "type", page.Type, "before", cursor, "past", past)
+	})
 	return v.show("events", "Events", page)
 }
 
-// read reads the events before a number. Numbers have no gaps. With a type it looks at the last thousand before that number.
-func (p *eventsPage) read(v *visit, before int64) error {
+// read reads the events before a number, and returns that of the next page, "" for none. Numbers have no gaps. With a type it looks at
+// the last thousand before that number.
+func (p *eventsPage) read(v *visit, before int64) (next string, err error) {
 	window := int64(eventsShown)
 	var parameters []string
 	if p.Type != "" {
@@ -49,7 +55,7 @@ func (p *eventsPage) read(v *visit, before int64) error {
 	from := max(before-1-window, 0)
 	found, err := v.api.between(from, before, parameters...)
 	if err != nil {
-		return err
+		return "", err
 	}
 	older := from + 1
 	if len(found) > eventsShown {
@@ -60,12 +66,12 @@ func (p *eventsPage) read(v *visit, before int64) error {
 	p.Shown = found
 	oldest, err := v.api.oldest()
 	if p.Gone = oldest > 1 && older <= oldest; err != nil {
-		return err
+		return "", err
 	}
 	if older > max(oldest, 1) {
-		p.Next = query(eventsPath, "type", p.Type, "before", strconv.FormatInt(older, 10))
+		next = strconv.FormatInt(older, 10)
 	}
-	return nil
+	return next, nil
 }
 
 // oldest returns the number of the oldest event that is kept, 0 for none.

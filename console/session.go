@@ -8,6 +8,7 @@ import (
 // sessionPage is one session.
 type sessionPage struct {
 	sessionRow
+	paging // of the transactions
 
 	Agent        client.AgentInfo
 	Tree         *client.SessionTree // nil for a session that is alone
@@ -15,7 +16,6 @@ type sessionPage struct {
 	ByType       chart.Ranked
 	Requests     []client.MoreRequest
 	Transactions []client.TransactionInfo
-	First, Next  string // of the transactions
 	Events       []eventRow
 }
 
@@ -94,12 +94,9 @@ func (p *sessionPage) readTransactions(v *visit) error {
 			return err
 		}
 	}
-	if cursor != "" {
-		p.First = sessionPath(p.ID)
-	}
-	if next != "" {
-		p.Next = query(sessionPath(p.ID), "transactions", next)
-	}
+	p.paging = v.paged(cursor, next, func(cursor, past string) string {
+		return query(sessionPath(p.ID), "transactions", cursor, "past", past)
+	})
 	return nil
 }
 

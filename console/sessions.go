@@ -87,10 +87,11 @@ func (a api) sessions(now time.Time, parameters ...string) (rows []sessionRow, n
 
 // sessionsPage is the list of sessions.
 type sessionsPage struct {
+	paging
+
 	Status, AgentID string
 	Statuses        []string
 	Shown           []sessionRow
-	First, Next     string
 }
 
 var sessionStatuses = []string{statusActive, "completed", "expired", "revoked"}
@@ -113,23 +114,15 @@ func showSessions(v *visit) error {
 		return err
 	}
 	page.Shown = shown
-	if cursor != "" {
-		page.First = page.at("")
-	}
-	if next != "" {
-		page.Next = page.at(next)
-	}
+	page.paging = v.paged(cursor, next, func(cursor, past string) string {
+		return query(sessions, "status", page.Status, "agent", page.AgentID, "cursor", cursor, "past", past)
+	})
 	list := "part"
 	if cursor == "" && (status == "" || status == statusActive) {
 		list = "all" // a new session would be on it
 	}
 	v.live = liveAt(idsOf(page.Shown), "list", list, "status", status, "of", page.AgentID, "after", seen)
 	return v.show("sessions", "Sessions", page)
-}
-
-// at returns the address of the page of the list at a cursor.
-func (p sessionsPage) at(cursor string) string {
-	return query(sessions, "status", p.Status, "agent", p.AgentID, "cursor", cursor)
 }
 
 func sessionPath(id string) string { return Prefix + "/sessions/" + id }

@@ -32,11 +32,11 @@ func createWebhook(v *visit) error {
 // webhookPage is one webhook with its deliveries.
 type webhookPage struct {
 	client.WebhookInfo
+	paging // of the deliveries
 
-	Status      string
-	Statuses    []string
-	Deliveries  []client.Delivery
-	First, Next string
+	Status     string
+	Statuses   []string
+	Deliveries []client.Delivery
 }
 
 var deliveryStatuses = []string{statusPending, "delivered", "dead"}
@@ -51,15 +51,9 @@ func showWebhook(v *visit) error {
 	if err != nil {
 		return err
 	}
-	at := func(cursor string) string {
-		return query(webhookPath(page.ID), "status", page.Status, "cursor", cursor)
-	}
-	if cursor != "" {
-		page.First = at("")
-	}
-	if next != "" {
-		page.Next = at(next)
-	}
+	page.paging = v.paged(cursor, next, func(cursor, past string) string {
+		return query(webhookPath(page.ID), "status", page.Status, "cursor", cursor, "past", past)
+	})
 	return v.show("webhook", page.URL, page)
 }
 

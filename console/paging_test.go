@@ -1,0 +1,202 @@
+package console
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/valyala/fasthttp"
+	"remit/cli"
+)
+
+// way returns where the link of this name leads, "" for none.
+func (a *answer) way(name string) string {
+	a.t.Helper()
+	for link := range a.elements("a") {
+		if textOf(link) == name {
+			return attribute(link, "href")
+		}
+	}
+	return ""
+}
+
+// rows returns the texts of the cells of this label, and their exact times.
+func (a *answer) rows(label string) (texts []string) {
+	a.t.Helper()
+	for cell := range a.elements("td") {
+		if attribute(cell, "data-label") != label {
+			continue
+		}
+		text := textOf(cell)
+		for part := range cell.Descendants() {
+			text += attribute(part, "datetime")
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func TestEveryListLeadsBackByOnePage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	ids := w.sample()
+	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "many", "scopes": []string{}})
+	many, secret := made["id"].(string), made["secret"].(string)
+	for range 101 {
+		w.exchange(many, secret)
+	}
+	access := w.exchange(many, secret)
+	holder := w.newSession(many, map[string]any{"max_actions": 100})
+	for range 60 {
+		w.newSession(many, nil)
+		w.asAgent(access, "/v1/transactions", map[string]any{"session_id": holder, "action_type": "x"})
+	}
+	for range 101 {
+		w.asAdmin("POST", "/v1/webhooks/"+ids["webhook"]+"/test", map[string]any{})
+	}
+	for n := range 101 {
+		w.asAdmin("POST", "/v1/agents", map[string]any{"name": fmt.Sprint("agent ", n), "scopes": []string{}})
+	}
+	b := w.as(t, viewer)
+	w.settled()
+	for path, label := range map[string]string{
+		agents + "?sort=name": "Name", sessions + "?status=all": "Session", sessions + "/" + holder: "Action type", agents + "/" + many: "Family",
+		webhooks + "/" + ids["webhook"]: "Created", eventsPath: "Number",
+	} {
+		b.leadsBack(path, label)
+	}
+}
+
+// leadsBack goes two pages on and two back.
+func (b *browser) leadsBack(path, label string) {
+	b.t.Helper()
+	first := b.get(path).want(200)
+	if first.way("Next page") == "" {
+		b.t.Fatalf("%s has no next page: %d rows", path, len(first.rows(label)))
+	}
+	second := b.get(first.way("Next page")).want(200)
+	if second.way("Next page") == "" {
+		b.t.Fatalf("%s has no third page: %d rows", path, len(second.rows(label)))
+	}
+	third := b.get(second.way("Next page")).want(200)
+	if first.way("Previous page") != "" || slices.Equal(second.rows(label), first.rows(label)) || slices.Equal(third.rows(label), second.rows(label)) {
+		b.t.Errorf("%s: its next pages are the same", path)
+	}
+	again := b.get(third.way("Previous page")).want(200)
+	if !slices.Equal(again.rows(label), second.rows(label)) {
+		b.t.Errorf("%s: the way back from the third page leads to another than the second", path)
+	}
+	if got := b.get(again.way("Previous page")).want(200); !slices.Equal(got.rows(label), first.rows(label)) {
+		b.t.Errorf("%s: the way back from the second page leads to another than the first", path)
+	}
+	if got := b.get(third.way("First page")).want(200); !slices.Equal(got.rows(label), first.rows(label)) {
+		b.t.Errorf("%s: the way to the first page leads to another", path)
+	}
+}
+
+func TestTheWayBackIsBounded(t *testing.T) {
+	t.Parallel()
+	at := func(cursor, past string) string { return query("/x", "cursor", cursor, "past", past) }
+	visited := func(address string) paging {
+		u := must(url.Parse(address))(t)
+		ctx := new(fasthttp.RequestCtx)
+		ctx.Request.SetRequestURI(address)
+		cursor := u.Query().Get("cursor")
+		next := fmt.Sprintf("%022d", atoi(cursor)+1)
+		return (&visit{ctx: ctx}).paged(cursor, next, at)
+	}
+	page, longest := visited("/x"), 0
+	for range 2 * mostPast {
+		longest = max(longest, len(page.Next))
+		page = visited(page.Next)
+	}
+	if longest > 1000 {
+		t.Errorf("an address has %d bytes", longest)
+	}
+	back := 0
+	for ; page.Previous != ""; back++ {
+		page = visited(page.Previous)
+	}
+	if back != mostPast || page.First != "/x" {
+		t.Errorf("it leads back by %d pages, and to the first one by %q", back, page.First)
+	}
+	for _, past := range []string{"a.<b>", strings.Repeat("a.", mostPast) + "a", ".", ""} {
+		if got := visited(query("/x", "cursor", "5", "past", past)); got.Previous != "" {
+			t.Errorf("%q leads back to %q", past, got.Previous)
+		}
+	}
+}
+
+// empties returns the texts and the commands of what a page says instead of a list.
+func (a *answer) empties() (texts, commands []string) {
+	a.t.Helper()
+	for node := range a.elements("div") {
+		if attribute(node, "class") != "empty" {
+			continue
+		}
+		texts = append(texts, textOf(node))
+		for code := range node.Descendants() {
+			if code.Data == "code" && code.Parent.Data == "pre" {
+				commands = append(commands, textOf(code))
+			}
+		}
+	}
+	return texts, commands
+}
+
+func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, viewer)
+	none := base64.RawURLEncoding.EncodeToString(append(make([]byte, 15), 1)) // of an id before all others
+	fresh := map[string]string{
+		agents: "no agent yet", sessions: "No session is like this", budget: "no budget", eventsPath: "Nothing has happened yet", webhooks: "No webhook",
+		stopPath: "no agent to stop",
+	}
+	for path, says := range fresh {
+		b.checkEmpty(path, says)
+	}
+	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "scout", "scopes": []string{}})
+	agent := made["id"].(string)
+	gone := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "gone", "scopes": []string{}})["id"].(string)
+	w.asAdmin("POST", "/v1/agents/"+gone+"/revoke", map[string]any{})
+	session, ended := w.newSession(agent, nil), w.newSession(agent, nil)
+	w.asAdmin("POST", "/v1/sessions/"+ended+"/end", map[string]any{})
+	hook := w.asAdmin("POST", "/v1/webhooks", map[string]any{"url": "https://hooks.example.com/a"})["id"].(string)
+	w.addedUp(b)
+	for path, says := range map[string]string{
+		Prefix: "No agent spent anything", agents + "?page=7": "ends before this page", agents + "?q=nobody": "No agent is like this",
+		agents + "/" + agent: "has no tokens", agents + "/" + agent + "?families=" + none: "ends before this page", agents + "/" + gone: "is revoked",
+		sessions + "?cursor=" + none: "ends before this page", sessions + "?status=expired": "No session is like this",
+		sessions + "/" + session: "An agent begins one", sessions + "/" + session + "?transactions=" + none: "ends before this page",
+		sessions + "/" + ended: "the session is over", eventsPath + "?type=agent.suspended": "is of this type",
+		webhooks + "/" + hook: "Nothing was sent yet", webhooks + "/" + hook + "?status=dead": "No delivery is dead",
+	} {
+		b.checkEmpty(path, says)
+	}
+}
+
+func (b *browser) checkEmpty(path, says string) {
+	b.t.Helper()
+	texts, commands := b.get(path).want(200).empties()
+	if !strings.Contains(strings.Join(texts, "\n"), says) {
+		b.t.Errorf("%s does not say %q: %q", path, says, texts)
+	}
+	if len(commands) != len(texts) {
+		b.t.Errorf("%s: %d commands for %q", path, len(commands), texts)
+	}
+	for _, command := range commands {
+		arguments, isOurs := strings.CutPrefix(command, "remit ")
+		if !isOurs {
+			continue
+		}
+		parser := must(kong.New(new(cli.Commands), kong.Name("remit")))(b.t)
+		if _, err := parser.Parse(strings.Fields(arguments)); err != nil && !strings.Contains(err.Error(), "required") {
+			b.t.Errorf("%s: %s: %v", path, command, err)
+		}
+	}
+}
