@@ -168,7 +168,7 @@ func (w *viewing) note(e eventRow) {
 	switch {
 	case shown && len(w.due) < mostWatched && !slices.Contains(w.due, e.SessionID):
 		w.due = append(w.due, e.SessionID)
-	case w.lists && e.Type == "session.created" && (w.of == "" || w.of == e.AgentID):
+	case !shown && w.lists && e.Type == "session.created" && (w.of == "" || w.of == e.AgentID):
 		w.fresh++
 	case !concerns && !shown:
 		return

@@ -77,9 +77,9 @@ var (
 	errNoForm    = &problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "a change is a form of these pages"}
 	errLargeForm = &problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: "the form is larger than any form of these pages"}
 	errPanicked  = errors.New("it ended unexpectedly")
-	errOtherSite = &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "another site asked for this. Nothing was changed"}
+	errOtherSite = &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "another site asked for this"}
 	errCSRF      = &problem{Status: http.StatusForbidden, Code: "forbidden",
-		Detail: "the form belongs to another sign-in. Nothing was changed. Go back, reload the page and try again"}
+		Detail: "the form belongs to another sign-in. Go back, reload the page and try again"}
 )
 
 // codeInternal is the code of what nobody expects.

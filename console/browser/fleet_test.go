@@ -5,7 +5,9 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +35,9 @@ type fleet struct {
 	key      redisstore.APIKey
 	agents   []uuid.UUID
 	sessions []uuid.UUID
+	redis    *redisproc.Server
+	client   *http.Client // of changes
+	changes  atomic.Int64 // acknowledged
 }
 
 // newFleet creates the organization through the store, which sends the calls in pipelines.
@@ -43,7 +48,10 @@ func newFleet(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = redis.Stop() })
-	f := &fleet{agents: make([]uuid.UUID, fleetAgents), sessions: make([]uuid.UUID, fleetSessions)}
+	f := &fleet{
+		agents: make([]uuid.UUID, fleetAgents), sessions: make([]uuid.UUID, fleetSessions), redis: redis,
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: time.Minute},
+	}
 	if f.store, err = redisstore.Open(redisstore.Config{URL: redis.URL(), Quotas: map[string]int64{
 		"agents": 0, "open_sessions": 0, "bytes": 0,
 	}, RenderEvent: server.RenderEvent}); err != nil {

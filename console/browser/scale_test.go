@@ -4,8 +4,15 @@ package browser
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"remit/internal/redistest"
+	"remit/internal/serviceproc"
 )
 
 const (
@@ -18,6 +25,7 @@ const (
 func TestALargeFleet(t *testing.T) {
 	f := newFleet(t)
 	t.Run("pages are quick and small", f.checkPages)
+	t.Run("an agent's page does not wait for reports", f.checkPagesBesideReports)
 	session, agent := f.changed(0), f.agents[(fleetSessions-1)%fleetAgents]
 	for _, live := range []struct {
 		name, path string
@@ -30,6 +38,75 @@ func TestALargeFleet(t *testing.T) {
 	} {
 		t.Run("a thousand changes a second freeze nothing: "+live.name, func(t *testing.T) { f.checkLive(t, live.path, live.change) })
 	}
+	t.Run("a stop shows how far it is", f.checkStop)
+}
+
+// checkPagesBesideReports asks for reports of what all agents used, one after the other, and meanwhile for pages of agents that
+// nobody has looked at.
+func (f *fleet) checkPagesBesideReports(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	v, reports, ended := newViewer(t, f.service.URL, f.apiKey), 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ; ctx.Err() == nil; reports++ {
+			f.report(ctx, t)
+		}
+	}()
+	const tries = 5
+	quickest := time.Minute
+	for i := range tries {
+		time.Sleep(time.Second) // so that a report is under way
+		page, took := v.get(t, "/console/agents/"+f.agents[i].String())
+		t.Logf("%7.1f ms, %d bytes", milliseconds(took), len(page))
+		quickest = min(quickest, took)
+	}
+	cancel()
+	<-ended
+	t.Logf("%d reports", reports)
+	if quickest > longestPage {
+		t.Errorf("the quickest of %d pages took %v", tries, quickest)
+	}
+}
+
+// report reads what each agent used, unless ctx ends.
+func (f *fleet) report(ctx context.Context, t *testing.T) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.service.URL+"/v1/usage?group_by=agent", nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	request.Header.Set("X-API-Key", f.apiKey)
+	response, err := f.client.Do(request)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.Error(err)
+		}
+		return
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); ctx.Err() == nil && (err != nil || response.StatusCode != http.StatusOK) {
+		t.Errorf("a report: %s %.200s, %v", response.Status, text, err)
+	}
+}
+
+// stopReason is in each command that stops an agent, and in no other.
+const stopReason = "incident 2041"
+
+// checkStop stops and resumes the fleet in a browser, by an instance that is far from Redis when it stops agents.
+func (f *fleet) checkStop(t *testing.T) {
+	far := redistest.NewProxy(t, redistest.SocketOf(f.redis))
+	far.Delay(stopReason, 600*time.Millisecond)
+	service, err := serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=redis://" + far.Address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := service.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	runScript(t, service, "stop.test.mjs", "REMIT_KEY="+f.apiKey, "REMIT_AGENTS="+strconv.Itoa(fleetAgents), "REMIT_REASON="+stopReason)
 }
 
 func (f *fleet) checkPages(t *testing.T) {
@@ -47,6 +124,9 @@ func (f *fleet) checkPages(t *testing.T) {
 		}
 		if len(page) > largestPage {
 			t.Errorf("%s has %d bytes", path, len(page))
+		}
+		if path == "/console" && !(strings.Contains(page, "<b>10,000</b>") && strings.Contains(page, "<b>100,000</b>")) {
+			t.Errorf("the overview does not show all agents and sessions:\n%s", page)
 		}
 	}
 }

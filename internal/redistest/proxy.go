@@ -7,11 +7,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"remit/redisproc"
 )
 
-// Proxy stands between a client and a Redis: it can lose replies, and go away and come back at the same address.
+// Proxy stands between a client and a Redis: it can lose replies and delay requests, and go away and come back at the same address.
 type Proxy struct {
 	Address string // its own
 
@@ -21,7 +22,9 @@ type Proxy struct {
 	conns    map[net.Conn]bool
 	marker   []byte // in requests whose replies are to be lost
 	toLose   int
-	seen     int // Requests with the marker
+	seen     int    // Requests with the marker
+	slow     []byte // in requests that wait before they are passed on
+	wait     time.Duration
 
 	serving sync.WaitGroup
 	kept    int // a socket that reserves the port while the proxy does not listen; 0 for none
@@ -45,6 +48,22 @@ func (p *Proxy) LoseReplies(marker string, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.marker, p.toLose, p.seen = []byte(marker), n, 0
+}
+
+// Delay has each request that holds the marker wait before it is passed on, with what follows on its connection.
+func (p *Proxy) Delay(marker string, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow, p.wait = []byte(marker), wait
+}
+
+func (p *Proxy) waitOf(request []byte) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.slow) == 0 || !bytes.Contains(request, p.slow) {
+		return 0
+	}
+	return p.wait
 }
 
 // Requests returns how many requests have held the marker.
@@ -128,6 +147,7 @@ func (p *Proxy) serve(client net.Conn) {
 			if p.loses(request) {
 				lost <- true
 			}
+			time.Sleep(p.waitOf(request))
 			return true
 		})
 	})
