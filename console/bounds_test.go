@@ -64,7 +64,7 @@ func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 		}
 	}
 	far := path + "?q=" + strings.Repeat("x", 5000)
-	if to := b.post(path+"/resume", "csrf", b.csrf(), "back", far).header.Get("Location"); len(to) > mostBack {
+	if to := b.post(path+"/suspend", "csrf", b.csrf(), "back", far, "reason", strings.Repeat("x", 501)).header.Get("Location"); len(to) > mostBack {
 		t.Errorf("it comes back to an address of %d bytes", len(to))
 	}
 }
