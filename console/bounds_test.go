@@ -64,7 +64,7 @@ func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 		}
 	}
 	far := path + "?q=" + strings.Repeat("x", 5000)
-	if to := b.post(path+"/resume", "csrf", b.csrf(), "back", far).header.Get("Location"); len(to) > mostBack {
+	if to := b.post(path+"/suspend", "csrf", b.csrf(), "back", far, "reason", strings.Repeat("x", 501)).header.Get("Location"); len(to) > mostBack {
 		t.Errorf("it comes back to an address of %d bytes", len(to))
 	}
 }
@@ -92,10 +92,11 @@ func TestANewSessionIsNewsOnlyWhereAReloadShowsIt(t *testing.T) {
 		want int
 	}{
 		"a list of all":          {viewing{lists: true}, 1},
-		"a list of its agent":    {viewing{lists: true, span: &span{agent: "a"}}, 1},
-		"a list of another":      {viewing{lists: true, span: &span{agent: "b"}}, 0},
+		"a list of its agent":    {viewing{lists: true, of: "a"}, 1},
+		"a list of another":      {viewing{lists: true, of: "b"}, 0},
 		"a part of a list":       {viewing{}, 0},
 		"the page of this agent": {viewing{agent: "a"}, 0},
+		"a list that shows it":   {viewing{lists: true, watched: map[string]*watched{"new": {}}, due: []string{"new"}}, 0},
 	} {
 		test.view.wake = make(chan struct{}, 1)
 		if test.view.note(created); test.view.fresh != test.want {

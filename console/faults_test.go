@@ -159,6 +159,7 @@ func TestAServerThatStopsIsNotAskedForEventsAgainAndAgain(t *testing.T) {
 	if err := w.console.server.Shutdown(ctx); err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(500 * time.Millisecond) // in which it would go on
 	if n := strings.Count(log.String(), "route=/v1/events ") - before; n > 5 {
 		t.Errorf("%d requests for events during the stop", n)
 	}

@@ -189,13 +189,18 @@ func (f *follower) run() {
 // catchUp counts the events that are kept already.
 func (f *follower) catchUp(head int64) {
 	defer f.guard("follower")
-	for err := f.noteOldest(); err != nil; err = f.noteOldest() {
-		if !f.isWanted() || !f.pause(followFail) {
-			return
-		}
-	}
+	known := false // since when events are kept
 	for after := int64(0); ; {
-		events, next, err := f.api().feed(after, "types", strings.Join(countedTypes, ","))
+		var events []eventRow
+		var next int64
+		var err error
+		if !known {
+			err = f.noteOldest()
+			known = err == nil
+		}
+		if known {
+			events, next, err = f.api().feed(after, "types", strings.Join(countedTypes, ","))
+		}
 		if err != nil {
 			if !f.isWanted() || !f.pause(followFail) {
 				return

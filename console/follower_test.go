@@ -66,6 +66,9 @@ func TestAViewersNewsAreBounded(t *testing.T) {
 	if len(w.due) > mostWatched || len(w.news) > mostNews || w.fresh != 2*mostWatched {
 		t.Errorf("%d due, %d news, %d new sessions", len(w.due), len(w.news), w.fresh)
 	}
+	if kept := len(w.news[0].Data); kept > mostExcerpt+1 {
+		t.Errorf("%d bytes of an event are kept", kept)
+	}
 	if details := itemOf(w.news[0]).Details; len(details) > 3000 {
 		t.Errorf("an item has %d bytes", len(details))
 	}

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -68,24 +67,28 @@ func TestTheOldestPendingTransactionsAreFoundAmongMany(t *testing.T) {
 	agent := made["id"].(string)
 	access := w.exchange(agent, made["secret"].(string))
 	session := w.newSession(agent, map[string]any{"max_actions": 1000})
-	first := ""
+	first, at := "", time.Time{}
 	for range 202 {
 		begun := w.asAgent(access, "/v1/transactions", map[string]any{"session_id": session, "value_usd": 0.01, "action_type": "pay", "expires_in_seconds": 60})
-		first = cmp.Or(first, begun["id"].(string))
-		if begun["id"] == first {
-			time.Sleep(150 * time.Millisecond) // a step of the search
+		if first == "" {
+			first, at = begun["id"].(string), time.Now()
+			time.Sleep(5 * time.Millisecond) // the others are younger
 		}
 	}
-	v := &visit{console: w.console, api: api{server: w.console.server, key: w.keys[viewer]}, now: time.Now().Add(2 * time.Minute)}
-	var page overviewPage
-	if err := page.readHeld(v, nil, 1); err != nil {
+	v := &visit{console: w.console, api: api{server: w.console.server, key: w.keys[viewer]}, now: at.Add(2*time.Minute + 2*time.Millisecond)}
+	page := overviewPage{Pending: 202}
+	if err := page.readHeld(v, 1); err != nil {
 		t.Fatal(err)
 	}
 	page.Look.readStuck(page.pending, v.now)
-	if !page.HeldPartly || page.Held != 2_000_000 || page.NoHeld {
+	if !page.HeldPartly || page.Held != 2_010_000 || len(page.pending) != 201 || page.NoHeld {
 		t.Errorf("it holds %d, partly %t", page.Held, page.HeldPartly)
 	}
 	if page.Look.Stuck[0].ID != first || !page.Look.StuckPartly {
-		t.Errorf("of %d the oldest is %s, want %s", len(page.pending), page.Look.Stuck[0].ID, first)
+		t.Fatalf("of %d the oldest is %s, want %s", len(page.pending), page.Look.Stuck[0].ID, first)
+	}
+	few := overviewPage{Pending: 200}
+	if err := few.readHeld(v, 1); err != nil || few.Look.StuckPartly {
+		t.Errorf("what is settled counts as pending: %v", err)
 	}
 }

@@ -28,6 +28,7 @@ type viewing struct {
 	agent   string              // whose events the page shows; "" for none
 	session string              // the same
 	lists   bool                // the page lists sessions, so a new one is news
+	of      string              // if it is of this agent; "" for of any
 
 	dismissed bool // its follower has ended, guarded by the follower's mu
 
@@ -86,7 +87,7 @@ func streamUpdates(v *visit) error {
 func newViewing(v *visit) *viewing {
 	w := &viewing{
 		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
-		agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("list") == "all", page: -1,
+		agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("list") == "all", of: v.asked("of"), page: -1,
 	}
 	showsNews := w.agent != "" || w.session != "" || w.lists
 	if after, err := strconv.ParseInt(v.asked("after"), 10, 64); err == nil && after >= 0 && showsNews {
@@ -167,7 +168,7 @@ func (w *viewing) note(e eventRow) {
 	switch {
 	case shown && len(w.due) < mostWatched && !slices.Contains(w.due, e.SessionID):
 		w.due = append(w.due, e.SessionID)
-	case w.lists && e.Type == "session.created" && (w.span == nil || w.span.agent == "" || w.span.agent == e.AgentID):
+	case !shown && w.lists && e.Type == "session.created" && (w.of == "" || w.of == e.AgentID):
 		w.fresh++
 	case !concerns && !shown:
 		return

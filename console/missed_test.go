@@ -180,3 +180,16 @@ func TestTheEndOfASessionMovesAsItChanges(t *testing.T) {
 		return len(m.Patches) == 1 && m.Patches[0].Time.Over && m.Patches[0].Time.At["ended"].Machine != "" && m.Patches[0].Time.To < first.To
 	})
 }
+
+func TestAnAgentsEmptyListIsNotToldOfOthersSessions(t *testing.T) {
+	t.Parallel()
+	for of, want := range map[string]int{"": 2, "a": 1, "c": 0} {
+		w := &viewing{lists: true, of: of, watched: map[string]*watched{}, wake: make(chan struct{}, 1)}
+		for _, agent := range []string{"a", "b"} {
+			w.note(eventRow{Type: "session.created", AgentID: agent, SessionID: "new"})
+		}
+		if w.fresh != want {
+			t.Errorf("the list of %q is told of %d new sessions, want %d", of, w.fresh, want)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func showOverview(v *visit) error {
 	parts := []part{
 		{"The agents", func() (err error) { all, err = v.fleet(); page.NoAgents = err != nil; return err }},
 		{"The counts", func() error { return page.readCounts(v) }},
-		{"What is held", func() error { return page.readHeld(v, f, heldPages) }},
+		{"What is held", func() error { return page.readHeld(v, heldPages) }},
 		{"The budget", func() error { return page.readBudget(v) }},
 	}
 	for _, part := range append(parts, page.Look.parts(v, f)...) {
@@ -60,6 +60,7 @@ func showOverview(v *visit) error {
 		}
 	}
 	page.Look.fill(all, page.fillRefusals(f, v.now), page.Budget)
+	page.addLeased(f, v.now) // after it: what has been read by then is all in
 	page.Look.readStuck(page.pending, v.now)
 	page.fillSpending(all)
 	v.live = liveAt(idsOf(page.Look.Near))
@@ -77,21 +78,21 @@ func (p *overviewPage) readCounts(v *visit) error {
 // heldPages is how many pages of 200 pending transactions are read.
 const heldPages = 5
 
-// readHeld adds what pending transactions hold, the newest thousand of them, and what is leased.
-func (p *overviewPage) readHeld(v *visit, f *follower, pages int) error {
+// readHeld adds what pending transactions hold, the newest thousand of them and some of the older ones.
+func (p *overviewPage) readHeld(v *visit, pages int) error {
 	p.NoHeld = true // unless it returns
 	isAll, err := v.api.pending("", pages, &p.pending)
 	if err != nil {
 		return err
 	}
-	for _, t := range p.pending {
-		p.Held += t.ValueHeld
-	}
-	if p.addLeased(f, v.now); !isAll {
-		p.HeldPartly = true
-		if err := p.readOldest(v); err != nil {
+	isAll = isAll || !p.NoCounts && int64(len(p.pending)) >= p.Pending // the rest of the list is settled
+	if p.HeldPartly = !isAll; !isAll {
+		if err := p.readOlder(v); err != nil {
 			return err
 		}
+	}
+	for _, t := range p.pending {
+		p.Held += t.ValueHeld
 	}
 	p.NoHeld = false
 	return nil
@@ -114,81 +115,44 @@ func (a api) pending(cursor string, pages int, into *[]client.TransactionInfo) (
 
 // addLeased adds what is leased, which events tell.
 func (p *overviewPage) addLeased(f *follower, now time.Time) {
-	if p.HeldPartly = true; f == nil {
+	if f == nil {
+		p.HeldPartly = true
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	leased, isAll := f.stats.leases.sum(now)
-	p.Leased, p.HeldPartly = leased, !isAll || !f.caught
+	p.Leased, p.HeldPartly = leased, p.HeldPartly || !isAll
 	p.Held += leased
 }
 
 // pendingAges are ages of transactions, which last 30 days at most.
-var pendingAges = []time.Duration{
-	28 * dayTime, 14 * dayTime, 7 * dayTime, 3 * dayTime, dayTime, 8 * time.Hour, 2 * time.Hour, 30 * time.Minute, 8 * time.Minute, 2 * time.Minute,
-}
+var pendingAges = []time.Duration{2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, dayTime, 4 * dayTime, 14 * dayTime}
 
 const dayTime = 24 * time.Hour
 
-// readOldest reads the oldest pending transactions, of which there are more than readHeld reads. The list begins with the newest, so it
-// looks for an age at which one page has all that are older.
-func (p *overviewPage) readOldest(v *visit) error {
-	var oldest []client.TransactionInfo
-	older := func(age time.Duration) (isEnough, isAll bool, err error) {
-		var page []client.TransactionInfo
-		isAll, err = v.api.pending(cursorBefore(v.now.Add(-age)), 1, &page)
-		if isAll {
-			oldest = page
-		}
-		return len(page) >= shownStuck, isAll, err
-	}
-	high, low := pendingAges[0], time.Duration(0)
-	for i, age := range pendingAges {
-		isEnough, isAll, err := older(age)
-		if err != nil {
-			return err
-		}
-		if !isAll {
-			high, low = pendingAges[max(i-1, 0)], age
-		}
-		if isEnough || !isAll {
-			break
-		}
-	}
-	for range ageSteps {
-		if low == 0 || len(oldest) >= shownStuck {
-			break
-		}
-		middle := (high + low) / 2
-		_, isAll, err := older(middle)
-		if err != nil {
-			return err
-		}
-		if isAll {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	p.addOlder(oldest)
-	return nil
-}
-
-// ageSteps is how often readOldest halves the time between two ages.
-const ageSteps = 12
-
-func (p *overviewPage) addOlder(oldest []client.TransactionInfo) {
+// readOlder reads older pending transactions, when there are more than readHeld reads: for each age a page of those before it. The list
+// begins with the newest, and also has those that are settled.
+func (p *overviewPage) readOlder(v *visit) error {
+	p.Look.StuckPartly = true
 	known := map[string]bool{}
 	for _, t := range p.pending {
 		known[t.ID] = true
 	}
-	p.Look.StuckPartly = true
-	for _, t := range oldest {
-		if !known[t.ID] {
-			p.pending = append(p.pending, t)
+	for _, age := range pendingAges {
+		var older []client.TransactionInfo
+		if _, err := v.api.pending(cursorBefore(v.now.Add(-age)), 1, &older); err != nil {
+			return err
+		}
+		for _, t := range older {
+			if !known[t.ID] {
+				known[t.ID] = true
+				p.pending = append(p.pending, t)
+			}
 		}
 	}
+	slices.SortStableFunc(p.pending, func(a, b client.TransactionInfo) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return nil
 }
 
 func (p *overviewPage) readBudget(v *visit) error {

@@ -3,12 +3,12 @@ package console
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
 	"remit/chart"
+	"remit/money"
 )
 
 // message is one update of a page.
@@ -103,10 +103,10 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 		if s.info == nil || s.gone {
 			continue
 		}
-		p := patchOf(sessionRow{SessionInfo: *s.info})
-		if text := p.String(); text != s.shown {
-			s.shown = text
-			message.Patches = append(message.Patches, p)
+		row := sessionRow{SessionInfo: *s.info}
+		if now := figuresOf(row); now != s.shown {
+			s.shown = now
+			message.Patches = append(message.Patches, patchOf(row))
 		}
 	}
 	if message.Seen == w.told && len(message.Patches)+len(message.News)+message.Fresh == 0 && !message.Missed {
@@ -137,8 +137,20 @@ func (w *viewing) take(f *follower) (m message, due []string, err error) {
 	return m, due, nil
 }
 
-// String tells patches apart.
-func (p patch) String() string { return fmt.Sprintf("%s %v %v %v", p.State, p.Text, p.Bars, p.Time) }
+// figures are what a patch is made of: equal ones make the same patch.
+type figures struct {
+	state                                 string
+	actions, maxActions, actionsDelegated int64
+	value, maxValue, held, delegated      money.MicroUSD
+	created, expires, ended               int64
+}
+
+func figuresOf(s sessionRow) figures {
+	return figures{
+		s.State(), s.ActionCount, s.MaxActions, s.ActionsDelegated, s.ValueUsed, s.MaxValue, s.ValueHeld, s.ValueDelegated,
+		s.CreatedAt.UnixMilli(), s.ExpiresAt.UnixMilli(), s.EndedAt.UnixMilli(),
+	}
+}
 
 func patchOf(s sessionRow) patch {
 	return patch{

@@ -27,7 +27,7 @@ const (
 // watched is a session on a page, as the viewer's browser has it. Only the viewer's own goroutine changes it.
 type watched struct {
 	info  *client.SessionInfo // nil before the first look
-	shown string              // the last patch
+	shown figures             // of the last patch
 	read  time.Time           // the last look
 	next  time.Time           // the next one
 	pause time.Duration
@@ -145,7 +145,7 @@ func (w *viewing) readWatched(f *follower, id string, s *watched, now time.Time)
 	if err != nil {
 		return err
 	}
-	if s.info != nil && patchOf(sessionRow{SessionInfo: *s.info}).String() == patchOf(sessionRow{SessionInfo: info}).String() {
+	if s.info != nil && figuresOf(sessionRow{SessionInfo: *s.info}) == figuresOf(sessionRow{SessionInfo: info}) {
 		s.pause = min(2*s.pause, pollLate)
 	} else {
 		s.pause = pollSoon

@@ -160,3 +160,21 @@ test("a session's time moves to its new end, and stands still at its end", async
   assert.equal(await bar.locator(".chart-elapsed").getAttribute("width"), "100%");
   await page.getByText(/, ended \d{4}-/).waitFor();
 });
+
+test("the first event of a page without one is shown", async (t) => {
+  const page = await visitor(t);
+  await signIn(page, keys.viewer);
+  const { id } = await session(keys, planner);
+  // The page of a session whose events are too far back among those of its agent.
+  await page.route("**/console/sessions/*", async (route) => {
+    const answer = await route.fetch();
+    const empty = '<table class="cards" role="table" data-news hidden>$1<tbody role="rowgroup"></tbody></table><div class="empty"><p>Nothing happened lately.</p></div>';
+    return route.fulfill({ response: answer, body: (await answer.text()).replace(/<table class="cards" role="table" data-news>(.*?)<tbody.*?<\/table>/s, empty) });
+  });
+  await page.goto(`/console/sessions/${id}`);
+  await page.getByText("Nothing happened lately.").waitFor();
+  await state(page).getByText("Live", { exact: true }).waitFor();
+  await must("POST", `/v1/sessions/${id}/suspend`, keys.admin, { reason: "the first" });
+  await page.locator("[data-news] tbody tr").filter({ hasText: "the first" }).waitFor();
+  assert.equal(await page.getByText("Nothing happened lately.").count(), 0);
+});

@@ -256,6 +256,11 @@ function addNews(item) {
   row.append(...cells);
   showTimes(row);
   rows.prepend(row);
+  const table = rows.closest('table');
+  if (table.hidden) { // it is the first one
+    table.hidden = false;
+    table.nextElementSibling?.remove();
+  }
   while (rows.rows.length > 60) rows.deleteRow(-1);
 }
 

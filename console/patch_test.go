@@ -1,0 +1,45 @@
+package console
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"remit/client"
+)
+
+// A patch is sent when figures differ, so they must be all that a patch is made of.
+func TestFiguresDifferWhereverPatchesDo(t *testing.T) {
+	t.Parallel()
+	plain := client.SessionInfo{Status: statusActive, CreatedAt: time.UnixMilli(1e12), ExpiresAt: time.UnixMilli(3e12), MaxActions: 10, MaxValue: 10}
+	text := func(s client.SessionInfo) string {
+		return string(must(json.Marshal(patchOf(sessionRow{SessionInfo: s})))(t))
+	}
+	changed := 0
+	for i := range reflect.TypeFor[client.SessionInfo]().NumField() {
+		other := plain
+		switch field := reflect.ValueOf(&other).Elem().Field(i); field.Interface().(type) {
+		case time.Time:
+			field.Set(reflect.ValueOf(time.UnixMilli(2e12)))
+		default:
+			switch field.Kind() {
+			case reflect.Int64:
+				field.SetInt(7)
+			case reflect.String:
+				field.SetString("completed")
+			}
+		}
+		name := reflect.TypeFor[client.SessionInfo]().Field(i).Name
+		if name == "ID" || text(other) == text(plain) {
+			continue
+		}
+		changed++
+		if figuresOf(sessionRow{SessionInfo: other}) == figuresOf(sessionRow{SessionInfo: plain}) {
+			t.Errorf("%s changes the patch and no figure", name)
+		}
+	}
+	if changed < 9 {
+		t.Errorf("%d fields change the patch", changed)
+	}
+}
