@@ -30,12 +30,6 @@ func (w *world) awaitSeen(events int64) *follower {
 	}
 }
 
-// head returns the number of the organization's last event.
-func (w *world) head() int64 {
-	w.t.Helper()
-	return must(api{server: w.console.server, key: w.keys[viewer]}.checkpoint())(w.t).Sequence
-}
-
 func TestAPageIsToldOfWhatHappenedWhileItWasNotLive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
