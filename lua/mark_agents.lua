@@ -12,7 +12,7 @@
 -- ARGV[3] = valid_for      ms, see enter_feed.lua
 -- ARGV[4] = lease          ms
 -- ARGV[5] = own            token that the caller got last for this feed, '' for none
--- ARGV[6] = told           what the caller was told last, see include/enter.lua
+-- ARGV[6] = confirmed      what was confirmed to the caller last, see include/enter.lua
 --
 -- Arguments: the agents, what the caller is and what it knows; one command is all or nothing.
 --
@@ -22,13 +22,13 @@
 --@include lead
 --@include enter
 local organization, head, marked, taken, instances = unpack(KEYS)
-local agents, instance, valid_for, lease, own, told = unpack(ARGV)
+local agents, instance, valid_for, lease, own, confirmed = unpack(ARGV)
 
 --@block now
 if redis.call('EXISTS', organization) == 0 then
   return {'ok', '', '0', '', '', ''}
 end
-local entered_until = enter(head, instances, instance, now, valid_for, told)
+local entered_until = enter(head, instances, instance, now, valid_for, confirmed)
 for agent in string.gmatch(agents, '(%S+)\n') do
   redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
 end

@@ -267,16 +267,22 @@ func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
 	})
 }
 
-// An event that cannot be written keeps back none of those after it.
-func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
-	t.Parallel()
-	failing := withFeeds
-	failing.RenderEvent = func(e OrganizationEvent) ([]byte, error) {
-		if e.Event.Type == "agent.suspended" {
-			return nil, errors.New("no JSON")
+// failingToRender does this instead for events of the type.
+func failingToRender(eventType string, instead func() ([]byte, error)) Config {
+	cfg := withFeeds
+	cfg.RenderEvent = func(e OrganizationEvent) ([]byte, error) {
+		if e.Event.Type == eventType {
+			return instead()
 		}
 		return renderEvent(e)
 	}
+	return cfg
+}
+
+// An event that cannot be written keeps back none of those after it.
+func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
+	t.Parallel()
+	failing := failingToRender("agent.suspended", func() ([]byte, error) { return nil, errors.New("no JSON") })
 	onEachRedis(t, failing, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)

@@ -75,9 +75,9 @@ func (d *feeds) flush(ctx context.Context, a *activeFeed) error {
 		d.writeEntry(ctx, a) // so that what is marked here is found, should this instance end
 	}
 	agents, lines := a.takeMarks()
-	told := false
+	confirmed := false
 	defer func() {
-		if !told {
+		if !confirmed {
 			a.giveBack(agents)
 		}
 	}()
@@ -88,7 +88,7 @@ func (d *feeds) flush(ctx context.Context, a *activeFeed) error {
 	if err != nil {
 		return err
 	}
-	told = true
+	confirmed = true
 	a.confirmed.Store(r.NumberOr0(4))
 	a.leading, err = leadingAt(r)
 	return err

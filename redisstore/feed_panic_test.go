@@ -62,13 +62,7 @@ func TestAPanicStopsNoFeed(t *testing.T) {
 // An event whose rendering panics is told as lost, as one that cannot be written.
 func TestAnEventThatPanicsKeepsBackNoOther(t *testing.T) {
 	t.Parallel()
-	failing := withFeeds
-	failing.RenderEvent = func(e OrganizationEvent) ([]byte, error) {
-		if e.Event.Type == "agent.suspended" {
-			panic("a fault of the program")
-		}
-		return renderEvent(e)
-	}
+	failing := failingToRender("agent.suspended", func() ([]byte, error) { panic("a fault of the program") })
 	onMiniredis(t, failing, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)

@@ -162,26 +162,3 @@ func (d *feeds) keepUnknown() {
 		}
 	}
 }
-
-// after marks the agent that a call may have changed. See redisclient.Watch.
-func (d *feeds) after(f flow, keys []string, mayRun bool) {
-	agent := d.agentIn(keys)
-	if agent == uuid.Nil {
-		return
-	}
-	organization := uuid.UUID(f.Owner)
-	if organization == uuid.Nil {
-		organization, _ = d.owners.Get(agent)
-	}
-	marked := 0
-	if organization != uuid.Nil {
-		d.mark(organization, agent)
-		marked = 1
-	}
-	if organization == uuid.Nil || mayRun {
-		d.unknown.add(agent, unknownCall{organization, slices.Clone(keys), d.now(), marked, mayRun})
-	}
-	if mayRun && organization != uuid.Nil && d.ctx.Err() != nil { // too late for markUnknownCalls
-		d.of(organization).unsettled.Store(true)
-	}
-}

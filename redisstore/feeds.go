@@ -6,9 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"remit/redisclient"
+
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
-	"remit/redisclient"
 )
 
 // feeds is this instance's part in the feeds of organizations: it notes which organizations it may change, marks the agents
@@ -133,6 +134,29 @@ func (d *feeds) before(_ context.Context, f flow, keys []string) {
 	}
 	if organization != uuid.Nil {
 		d.enter(organization)
+	}
+}
+
+// after marks the agent that a call may have changed. See redisclient.Watch.
+func (d *feeds) after(f flow, keys []string, mayRun bool) {
+	agent := d.agentIn(keys)
+	if agent == uuid.Nil {
+		return
+	}
+	organization := uuid.UUID(f.Owner)
+	if organization == uuid.Nil {
+		organization, _ = d.owners.Get(agent)
+	}
+	marked := 0
+	if organization != uuid.Nil {
+		d.mark(organization, agent)
+		marked = 1
+	}
+	if organization == uuid.Nil || mayRun {
+		d.unknown.add(agent, unknownCall{organization, slices.Clone(keys), d.now(), marked, mayRun})
+	}
+	if mayRun && organization != uuid.Nil && d.ctx.Err() != nil { // too late for markUnknownCalls
+		d.of(organization).unsettled.Store(true)
 	}
 }
 

@@ -4,5 +4,5 @@
 // creates its own organization by the API. visitor.mjs opens pages, and fails a test whose page sends a request to another
 // origin, violates its content security policy, or logs an error. The scripts find everything by role and name, as people do.
 //
-// Screenshots of every page go to the directory that REMIT_SCREENSHOTS names.
+// Screenshots of every page go to the directory that REMIT_SCREENSHOTS names. With -update the picture of the README is taken anew.
 package browser

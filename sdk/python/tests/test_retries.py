@@ -180,18 +180,20 @@ class Retries(ServiceTest):
         self.assertEqual([type(r.error) for r in results], [O, U, O])
 
     def test_a_timeout_bounds_all_attempts(self) -> None:
-        release = threading.Event()
+        release, arrived = threading.Event(), threading.Semaphore(0)
         self.addCleanup(release.set)
 
         def react(_r: Request, _n: int) -> Reaction:
+            arrived.release()
             release.wait(60)
             return DROP
 
         client, proxy = self.proxied(react)
         with self.assertRaises(remit.Unavailable):
-            client.organization("rmk_some").get_session(SOME, timeout=0.05)
+            client.organization("rmk_some").get_session(SOME, timeout=0.5)
         with self.assertRaises(remit.Unavailable):
-            client.agent(SOME, "rms_some").session(SOME).charge(timeout=0.05)  # it waits for a token
+            client.agent(SOME, "rms_some").session(SOME).charge(timeout=0.5)  # it waits for a token
+        self.assertTrue(arrived.acquire(timeout=10) and arrived.acquire(timeout=10))
         self.assertEqual([r.method for r in proxy.requests], ["GET", "POST"])
         for timeout in (0, -1, "5", True, float("nan")):
             with self.assertRaises(ValueError):
