@@ -57,7 +57,7 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 			"Webhook": ErrUnknownWebhook, "ChangeWebhook": ErrUnknownWebhook, "ChangeWebhook with an idempotency key": ErrUnknownWebhook,
 			"DeleteWebhook": ErrUnknownWebhook, "Deliveries": ErrUnknownWebhook, "SendAgain": ErrUnknownWebhook, "SendTest": ErrUnknownWebhook,
 			"APIKeys": nil, "CreateAPIKey": nil, "CreateWebhook": nil, "Webhooks": nil, "OrganizationEvents": nil, "UsageReport": nil,
-			"Organization": nil, "Agents": nil, "CreateAgent": nil, "SuspendAgents": nil, "ResumeAgents": nil, "SetBudget": nil,
+			"Organization": nil, "OwnKey": nil, "Agents": nil, "CreateAgent": nil, "SuspendAgents": nil, "ResumeAgents": nil, "SetBudget": nil,
 			"Budget": nil, "DeleteBudget": nil, "Sessions": nil, "Transactions": nil,
 		}
 		for _, operation := range slices.DeleteFunc(askedByKey(foreign), asked.endsItsKey) {
