@@ -100,12 +100,21 @@ func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps
 			t.Error(err)
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if !isOfALease(r) {
+		if isOfALease(r) {
+			answer.ServeHTTP(w, r)
+			return
+		}
+		mu.Lock()
+		place := len(sent)
+		sent = append(sent, normalized(r, body))
+		mu.Unlock()
+		told := &statusWriter{ResponseWriter: w}
+		answer.ServeHTTP(told, r)
+		if scenario == "service" && told.status == http.StatusServiceUnavailable { // of a busy machine: it is sent again
 			mu.Lock()
-			sent = append(sent, normalized(r, body))
+			sent[place] = ""
 			mu.Unlock()
 		}
-		answer.ServeHTTP(w, r)
 	}))
 	defer front.Close()
 	command := exec.CommandContext(t.Context(), l.command[0], append(l.command[1:], scenario)...)
@@ -121,8 +130,21 @@ func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	return steps, slices.Clone(sent)
+	return steps, slices.DeleteFunc(slices.Clone(sent), func(request string) bool { return request == "" })
 }
+
+// statusWriter keeps the status of an answer, whose parts it hands on at once.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 var (
 	anID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
