@@ -34,7 +34,7 @@ type spentOf struct {
 
 const (
 	// spentWait is how long a page waits for a reading. That of a small organization is there by then.
-	spentWait = 200 * time.Millisecond
+	spentWait = 100 * time.Millisecond
 	// spentPause is the least pause between two readings, and spentRest how many times as long as the last one took it is.
 	spentPause = 10 * time.Second
 	spentRest  = 20
