@@ -230,7 +230,7 @@ func (p *memoryPool) remove(one *reservation) {
 	p.unlist(one)
 	p.count(one, -one.bytes)
 	for _, h := range one.tenants {
-		if s := p.byTenant[h]; s.bytes == 0 {
+		if s := p.byTenant[h]; s.bytes == 0 && s.order.Len() == 0 { // a place without bytes remains listed
 			delete(p.byTenant, h)
 		}
 	}

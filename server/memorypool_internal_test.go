@@ -141,6 +141,28 @@ func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	}
 }
 
+// A stream that waits for events keeps its place without bytes, while others of its tenant come and go.
+func TestAPlaceWithoutBytesOutlivesTheOthersOfItsHolder(t *testing.T) {
+	t.Parallel()
+	p := newTestPool(100)
+	waiting, _ := p.take("a", 40, 0)
+	other, _ := p.take("a", 10, 0)
+	if err := waiting.resize(0, poolStart); err != nil {
+		t.Fatal(err)
+	}
+	other.release()
+	if err := waiting.resize(40, poolStart); err != nil || p.byTenant[tenantNamed("a")].order.Len() != 1 {
+		t.Errorf("%v; it cannot be displaced any more", err)
+	}
+	if err := waiting.resize(0, poolStart); err != nil {
+		t.Error(err)
+	}
+	waiting.release()
+	if p.sum != 0 || len(p.byTenant) != 0 || p.order.Len() != 0 {
+		t.Errorf("%d bytes, %d holders and %d places are left", p.sum, len(p.byTenant), p.order.Len())
+	}
+}
+
 // An answer counts for its organization and for the address of its client.
 func TestAPlaceCountsForEachOfItsHolders(t *testing.T) {
 	t.Parallel()
