@@ -35,7 +35,7 @@ func newDelegators(t *testing.T, s *Store, w tenant, scopes ...string) delegator
 func (d delegators) newAgent(t *testing.T, s *Store, scopes ...string) Grant {
 	t.Helper()
 	made := must(s.CreateAgent(t.Context(), d.key, Agent{Name: "planner", Scopes: append(slices.Clone(scopes), "sessions:delegate")}, [32]byte{3}, nil))(t)
-	return must(s.ExchangeSecret(t.Context(), made.ID, [32]byte{3}))(t)
+	return must(s.ExchangeSecret(t.Context(), made.ID, [32]byte{3}, GrantRequest{}))(t)
 }
 
 func (d delegators) newSessionOf(t *testing.T, s *Store, n NewSession) Session {
@@ -101,12 +101,12 @@ func TestOnlyTheAgentOfTheParentGetsATokenForAChild(t *testing.T) {
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		d, stranger := newDelegators(t, s, w, "pay"), newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
-		grandchild := d.childFor(t, s, must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}))(t), d.child.ID, d.planner.Agent)
+		grandchild := d.childFor(t, s, must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}, GrantRequest{}))(t), d.child.ID, d.planner.Agent)
 		other := d.newSessionOf(t, s, NewSession{Agent: d.worker.ID})
 		ask := func(subject AccessToken, within, session uuid.UUID) error {
 			return errOf(s.Delegate(t.Context(), NewDelegation{Subject: subject, Within: within, Session: session, Held: d.planner.Scopes}))
 		}
-		worker := must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}))(t).AccessToken
+		worker := must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}, GrantRequest{}))(t).AccessToken
 		for _, test := range []struct {
 			name            string
 			subject         AccessToken
