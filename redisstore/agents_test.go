@@ -336,12 +336,12 @@ func newAgents(t *testing.T, s *Store, key APIKey, n int) []Agent {
 func TestFlagsOfAnAgentKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s)
+		w := newTenant(t, s, NewSession{})
 		flags := func() string { return peek(t, s).HGet(t.Context(), s.keys.agent(w.agent.ID), "restricted").Val() }
 		change := func(c AgentChanges) Agent { return must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, c))(t) }
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
 		change(AgentChanges{DPoPRequired: new(true), Scopes: &[]string{"read"}})
-		change(AgentChanges{Limits: NewAgentLimits{OpenSessions: LimitChange{true, new(int64(7))}}})
+		change(AgentChanges{Limits: NewAgentLimits{OpenSessions: LimitChange{Given: true, Value: new(int64(7))}}})
 		if got := flags(); got != "nspo" {
 			t.Errorf("flags %q", got)
 		}
