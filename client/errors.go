@@ -33,6 +33,10 @@ var (
 	ErrRequestDecided = errors.New("request decided")
 	// ErrLastAdminKey: the last admin key that never expires cannot be deleted (409).
 	ErrLastAdminKey = errors.New("last admin key")
+	// ErrDPoPRequired: the agent's tokens must be bound to a key. Set AgentOptions.DPoP.
+	ErrDPoPRequired = errors.New("the agent must prove a key")
+	// ErrDelegatedToken: a delegated token acts on its session alone, and may not make this call (403).
+	ErrDelegatedToken = errors.New("not allowed to a delegated token")
 	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
 	// deferred Rollback may ignore it.
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
@@ -63,7 +67,14 @@ type problemHolder interface {
 func (p *Problem) problem() *Problem { return p }
 
 // Error returns one line: status, code, detail, fields and request id, where present.
-func (p *Problem) Error() string { return p.text("") }
+func (p *Problem) Error() string {
+	if p.Code == oauthDPoPRequired {
+		return p.text(adviseDPoP)
+	}
+	return p.text("")
+}
+
+const adviseDPoP = "set AgentOptions.DPoP"
 
 // text returns the line of Error with the addition of a specific type.
 func (p *Problem) text(more string) string {
@@ -93,7 +104,11 @@ func (p *Problem) text(more string) string {
 func (p *Problem) Is(target error) bool {
 	switch target {
 	case ErrUnauthorized:
-		return p.Status == http.StatusUnauthorized
+		return p.Status == http.StatusUnauthorized || p.Code == oauthInvalidGrant
+	case ErrDPoPRequired:
+		return p.Code == oauthDPoPRequired
+	case ErrDelegatedToken:
+		return p.Code == oauthDelegatedToken
 	case ErrNotFound:
 		return p.Status == http.StatusNotFound
 	case ErrRateLimited:
@@ -131,6 +146,8 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		RequiredScope     string       `json:"required_scope"`
 		RequiredRole      string       `json:"required_role"`
 		Quota             string       `json:"quota"`
+		OAuthCode         string       `json:"error"` // RFC 6749 §5.2
+		OAuthDetail       string       `json:"error_description"`
 		Used              int64        `json:"used"`
 		Max               int64        `json:"max"`
 
@@ -141,14 +158,21 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		RetryAfter      int64          `json:"retry_after_seconds"` // as in the header, which an item of a batch does not have
 		Usage
 	}
-	if json.Unmarshal(body, &fields) != nil || fields.Code == "" {
+	if json.Unmarshal(body, &fields) != nil || fields.Code == "" && fields.OAuthCode == "" {
 		return &Problem{Status: status, Detail: http.StatusText(status), RetryAfter: retryAfter(header)}
 	}
 	p := &Problem{
-		Status: status, Code: fields.Code, Detail: fields.Detail, RequestID: fields.RequestID, Fields: fields.Errors,
+		Status: status, Code: cmp.Or(fields.Code, fields.OAuthCode), Detail: cmp.Or(fields.Detail, fields.OAuthDetail), RequestID: fields.RequestID, Fields: fields.Errors,
 		RetryAfter: cmp.Or(retryAfter(header), clamped(fields.RetryAfter)),
 	}
-	switch fields.Code {
+	switch p.Code {
+	case oauthInvalidTarget:
+		return &InvalidTarget{p}
+	case oauthInvalidProof, oauthUseNonce:
+		if strings.Contains(header.Get("WWW-Authenticate"), `error="`+oauthUseNonce+`"`) {
+			p.Code = oauthUseNonce
+		}
+		return &InvalidProof{Problem: p, ClockSkew: clockSkew(header)}
 	case codeSessionLimitReached:
 		return &LimitReached{p, fields.Limit, fields.ParentSessionID, fields.Usage}
 	case codeAgentLimitReached:
