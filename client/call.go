@@ -121,6 +121,14 @@ func (q call) isSuccess(status int) bool {
 	return status == http.StatusOK || status == http.StatusCreated || q.empty && status == http.StatusNoContent
 }
 
+// refusal returns the error of an error response.
+func (q call) refusal(status int, header http.Header, body []byte) error {
+	if q.form != nil {
+		return oauthProblemFrom(status, header, body)
+	}
+	return problemFrom(status, header, body)
+}
+
 // response is an HTTP response whose body was read.
 type response struct {
 	status int
@@ -191,7 +199,7 @@ func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (
 		return response{}, &unreadable{fmt.Errorf("it is longer than %d MiB", most>>20)}
 	}
 	if !q.isSuccess(received.StatusCode) {
-		err := problemFrom(received.StatusCode, received.Header, text)
+		err := q.refusal(received.StatusCode, received.Header, text)
 		if proof, ok := err.(*InvalidProof); ok {
 			proof.missing = request.Header.Get("DPoP") == ""
 		}

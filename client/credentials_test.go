@@ -253,7 +253,7 @@ func TestErrorsOfTheTokenEndpointAreTyped(t *testing.T) {
 			}
 		}
 		var target *client.InvalidTarget
-		f := &fake{react: inTurn(oauthRefusal(400, "invalid_target"))}
+		f := &fake{react: inTurn(refusal(400, "invalid_target"))}
 		if _, err := agentWith(t, f, client.AgentOptions{Secret: "s", Resource: []string{"urn:b"}}).Token(t.Context()); !errors.As(err, &target) {
 			t.Error(err)
 		}

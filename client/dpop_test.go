@@ -133,7 +133,6 @@ func TestANonceIsUsedAndRemembered(t *testing.T) {
 	t.Parallel()
 	for name, asks := range map[string]func(path string) reaction{
 		"problem": func(path string) reaction { return refusal(400, "use_dpop_nonce") },
-		"oauth":   func(path string) reaction { return oauthRefusal(400, "use_dpop_nonce") },
 		"challenge": func(path string) reaction {
 			r := refusal(401, "invalid_dpop_proof")
 			r.header = http.Header{"Www-Authenticate": {`DPoP error="use_dpop_nonce", algs="ES256"`}}
@@ -181,6 +180,17 @@ func TestANonceIsUsedAndRemembered(t *testing.T) {
 	}
 }
 
+func TestTheTokenEndpointAsksForANonceToo(t *testing.T) {
+	t.Parallel()
+	key := generated(t, client.ES256)
+	asked := oauthRefusal(400, "use_dpop_nonce")
+	f := &fake{react: inTurn(withNonce(asked, "n"), boundPair(1))}
+	token(t, agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: []string{"read"}, DPoP: key}))
+	if got := proofOf(t, key, f.requests[1]).Nonce; got != "n" || len(f.requests) != 2 {
+		t.Errorf("the nonce is %q, after %d requests", got, len(f.requests))
+	}
+}
+
 // A service that always asks for a nonce is asked once more, no oftener.
 func TestANonceIsSentOnce(t *testing.T) {
 	t.Parallel()
@@ -207,8 +217,8 @@ func TestARefusedProofTellsWhy(t *testing.T) {
 		for _, test := range []struct {
 			ahead time.Duration // of the service
 			want  string
-		}{{3 * time.Minute, "clock is 3m0s behind"}, {-time.Hour, "clock is 1h0m0s ahead"}, {time.Second, "400 invalid_dpop_proof: words"}} {
-			answer := oauthRefusal(400, "invalid_dpop_proof")
+		}{{3 * time.Minute, "clock is 3m0s behind"}, {-time.Hour, "clock is 1h0m0s ahead"}, {time.Second, "400 invalid_dpop_proof: words (request r-1)"}} {
+			answer := refusal(400, "invalid_dpop_proof")
 			answer.header = http.Header{"Date": {time.Now().Add(test.ahead).UTC().Format(http.TimeFormat)}}
 			f := &fake{react: inTurn(answer)}
 			_, err := bound(t, f, generated(t, client.ES256)).Token(t.Context())

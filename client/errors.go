@@ -133,36 +133,54 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &p) && p.Code == code
 }
 
+// problemFields are what problems have beside those of Problem, by their codes.
+type problemFields struct {
+	Code              string       `json:"code"`
+	Detail            string       `json:"detail"`
+	RequestID         string       `json:"request_id"`
+	Errors            []FieldError `json:"errors"`
+	Limit             string       `json:"limit"`
+	SessionStatus     string       `json:"session_status"`
+	TransactionStatus string       `json:"transaction_status"`
+	RequiredScope     string       `json:"required_scope"`
+	RequiredRole      string       `json:"required_role"`
+	Quota             string       `json:"quota"`
+	Used              int64        `json:"used"`
+	Max               int64        `json:"max"`
+
+	ParentSessionID string         `json:"parent_session_id"`
+	SuspendedAt     time.Time      `json:"suspended_at"`
+	ResetsAt        time.Time      `json:"resets_at"`
+	Remaining       money.MicroUSD `json:"remaining_usd"`
+	RetryAfter      int64          `json:"retry_after_seconds"` // as in the header, which an item of a batch does not have
+	Usage
+}
+
 // problemFrom returns the error of an error response, in the type of its code.
 func problemFrom(status int, header http.Header, body []byte) error {
-	var fields struct {
-		Code              string       `json:"code"`
-		Detail            string       `json:"detail"`
-		RequestID         string       `json:"request_id"`
-		Errors            []FieldError `json:"errors"`
-		Limit             string       `json:"limit"`
-		SessionStatus     string       `json:"session_status"`
-		TransactionStatus string       `json:"transaction_status"`
-		RequiredScope     string       `json:"required_scope"`
-		RequiredRole      string       `json:"required_role"`
-		Quota             string       `json:"quota"`
-		OAuthCode         string       `json:"error"` // RFC 6749 §5.2
-		OAuthDetail       string       `json:"error_description"`
-		Used              int64        `json:"used"`
-		Max               int64        `json:"max"`
-
-		ParentSessionID string         `json:"parent_session_id"`
-		SuspendedAt     time.Time      `json:"suspended_at"`
-		ResetsAt        time.Time      `json:"resets_at"`
-		Remaining       money.MicroUSD `json:"remaining_usd"`
-		RetryAfter      int64          `json:"retry_after_seconds"` // as in the header, which an item of a batch does not have
-		Usage
-	}
-	if json.Unmarshal(body, &fields) != nil || fields.Code == "" && fields.OAuthCode == "" {
+	var fields problemFields
+	if json.Unmarshal(body, &fields) != nil || fields.Code == "" {
 		return &Problem{Status: status, Detail: http.StatusText(status), RetryAfter: retryAfter(header)}
 	}
+	return fields.problem(status, header)
+}
+
+// oauthProblemFrom is problemFrom for the endpoints whose errors have the form of RFC 6749 §5.2.
+func oauthProblemFrom(status int, header http.Header, body []byte) error {
+	var answer struct {
+		Code   string `json:"error"`
+		Detail string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Code == "" {
+		return problemFrom(status, header, body)
+	}
+	return problemFields{Code: answer.Code, Detail: answer.Detail}.problem(status, header)
+}
+
+// problem returns the error in the type of its code.
+func (fields problemFields) problem(status int, header http.Header) error {
 	p := &Problem{
-		Status: status, Code: cmp.Or(fields.Code, fields.OAuthCode), Detail: cmp.Or(fields.Detail, fields.OAuthDetail), RequestID: fields.RequestID, Fields: fields.Errors,
+		Status: status, Code: fields.Code, Detail: fields.Detail, RequestID: fields.RequestID, Fields: fields.Errors,
 		RetryAfter: cmp.Or(retryAfter(header), clamped(fields.RetryAfter)),
 	}
 	switch p.Code {
