@@ -1,12 +1,14 @@
 import { Agent } from "./agent.js";
+import { agentOptions, type AgentOptions } from "./agentoptions.js";
 import { Caller, keyed, signalOf, type CallOptions, type Service, type WriteOptions } from "./call.js";
-import { agentCaller, organizationCaller, serviceAt, type ClientOptions } from "./connect.js";
+import { agentCallers, organizationCaller, serviceAt, tokenCallers, type ClientOptions } from "./connect.js";
 import { Credential, reveal } from "./credential.js";
 import { address, ownEnvironment, type Environment } from "./environment.js";
-import { object, text as member, Unreadable, whole, write } from "./json.js";
+import type { TokenOptions } from "./fixedtoken.js";
+import { object, text as member, whole, write } from "./json.js";
 import { Organization, organizationFrom, type OrganizationInfo } from "./organization.js";
 import { known } from "./options.js";
-import { withQuery } from "./paths.js";
+import { verify, type Verified, type VerifyOptions } from "./verify.js";
 
 /** A new organization. */
 export interface OrganizationParams {
@@ -22,13 +24,6 @@ export interface TokenPair {
   readonly refreshToken: Credential;
   readonly tokenType: string; // bearer
   readonly expiresIn: number; // lifetime of the access token in seconds
-}
-
-/** The agent that an access token belongs to. */
-export interface Verified {
-  readonly agentId: string;
-  readonly organizationId: string;
-  readonly scopes: readonly string[];
 }
 
 /** One Remit service. `organization` and `agent` are the two ways to call it. */
@@ -50,9 +45,20 @@ export class Client {
     return new Organization(organizationCaller(this.#service, apiKey));
   }
 
-  /** Returns the agent with this id and secret. It gets its first tokens when it needs them. */
-  agent(id: string, secret: string | Credential): Agent {
-    return new Agent(id, ...agentCaller(this.#service, id, secret));
+  /**
+   * Returns the agent with this id and secret, or with another credential. It gets its first tokens when it needs them. Throws
+   * UnusableCredential for a key that is none.
+   */
+  agent(id: string, credential: string | Credential | AgentOptions): Agent {
+    return new Agent(id, agentCallers(this.#service, id, agentOptions(credential)));
+  }
+
+  /**
+   * Returns the agent of an access token, such as a delegated one. It can do what the token allows, until the token ends: it
+   * cannot renew it.
+   */
+  agentWithToken(accessToken: string | Credential, options: TokenOptions = {}): Agent {
+    return new Agent(...tokenCallers(this.#service, accessToken, options));
   }
 
   /**
@@ -71,20 +77,18 @@ export class Client {
     const { name, metadata, bootstrapToken } = known("an organization", params, names);
     const creator = new Caller(
       this.#service,
-      bootstrapToken === undefined ? undefined : { header: "Authorization", credential: bootstrapToken },
+      bootstrapToken === undefined ? undefined : { header: "Bearer", credential: bootstrapToken },
     );
     const body = write({ name, metadata });
     return creator.do(keyed(this.#service, "/v1/organizations", body, options, organizationFrom), options.signal);
   }
 
   /**
-   * Returns the agent that an access token belongs to. Throws Unauthorized if the token is not valid, and InsufficientScope if
-   * it lacks the scope. Charges nothing.
+   * Returns the agent that an access token belongs to. Throws Unauthorized if the token is not valid or is for another audience,
+   * and InsufficientScope if it lacks the scope. Charges nothing.
    */
-  async verify(accessToken: string | Credential, scope?: string, options: CallOptions = {}): Promise<Verified> {
-    const caller = new Caller(this.#service, { header: "Authorization", credential: accessToken });
-    const path = withQuery("/v1/auth/verify", { scope });
-    return caller.do({ method: "GET", path, semantics: "safe", read: verifiedFrom }, signalOf(options));
+  async verify(accessToken: string | Credential, scope?: string, options: VerifyOptions = {}): Promise<Verified> {
+    return verify(this.#service, accessToken, scope, options);
   }
 }
 
@@ -95,17 +99,5 @@ function pairFrom(value: unknown): TokenPair {
     refreshToken: new Credential(member(answer, "refresh_token")),
     tokenType: member(answer, "token_type"),
     expiresIn: whole(answer, "expires_in"),
-  };
-}
-
-function verifiedFrom(_: unknown, headers: Headers): Verified {
-  const said = { agentId: headers.get("X-Agent-Id"), organizationId: headers.get("X-Org-Id") };
-  if (headers.get("X-Scopes") === null) {
-    throw new Unreadable("X-Scopes is missing");
-  }
-  return {
-    agentId: member(said, "agentId"),
-    organizationId: member(said, "organizationId"),
-    scopes: (headers.get("X-Scopes") ?? "").split(" ").filter((scope) => scope !== ""),
   };
 }

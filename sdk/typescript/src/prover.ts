@@ -1,0 +1,47 @@
+// Proofs of possession (RFC 9449): a request shows that it comes from the holder of the key to which its token is bound.
+
+import { base64url } from "./base64.js";
+import { sha256 } from "./jwk.js";
+import type { Key } from "./keys.js";
+import { once } from "./once.js";
+import { webCrypto } from "./platform.js";
+
+/** Makes the proofs of one agent. */
+export class Prover {
+  readonly #read: () => Promise<Key>;
+  #nonce: string | undefined; // the last that the service gave
+  #hashed: readonly [token: string, hash: string] = ["", ""]; // of the token in use
+
+  /** read makes or reads the key when the first proof is needed, and again if it failed. */
+  constructor(read: () => Promise<Key>) {
+    this.#read = once(read);
+  }
+
+  /** Returns a proof for one attempt to send a request. Each is good for one. The token is empty for requests for one. */
+  async proof(method: string, url: string, accessToken: string): Promise<string> {
+    const key = await this.#read();
+    const claims = {
+      jti: await randomId(), htm: method, htu: url, iat: Math.floor(Date.now() / 1000),
+      ...(accessToken === "" ? {} : { ath: await this.#hash(accessToken) }),
+      ...(this.#nonce === undefined ? {} : { nonce: this.#nonce }),
+    };
+    return key.sign({ typ: "dpop+jwt", jwk: key.publicJwk }, claims);
+  }
+
+  /** Keeps the nonce of an answer, for the proofs to come. */
+  hear(headers: Headers): void {
+    this.#nonce = headers.get("DPoP-Nonce") ?? this.#nonce;
+  }
+
+  async #hash(token: string): Promise<string> {
+    if (this.#hashed[0] !== token) {
+      this.#hashed = [token, await sha256(token)];
+    }
+    return this.#hashed[1];
+  }
+}
+
+/** Returns 128 random bits as text. */
+export async function randomId(): Promise<string> {
+  return base64url((await webCrypto()).getRandomValues(new Uint8Array(16)));
+}
