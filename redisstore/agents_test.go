@@ -160,9 +160,9 @@ func TestARevokedAgentHasNothingLeft(t *testing.T) {
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		before := w.contents(t, s)
 
-		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret)
+		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{})
 		wantError(t, "exchange", err, ErrInvalidCredentials)
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
 		wantError(t, "refresh", err, ErrInvalidRefreshToken)
 		wantError(t, "RevokeFamily", s.RevokeFamily(t.Context(), grant.AccessToken, grant.Family), ErrInvalidToken)
 		for _, operation := range askedByEither(byToken(grant)) {
@@ -210,7 +210,7 @@ func TestARotatedSecretLivesForItsGrace(t *testing.T) {
 				t.Errorf("the old secret ends at %s, a minute after %s", until, before)
 			}
 			for _, secret := range [][32]byte{old, w.secret, old} {
-				must(s.ExchangeSecret(t.Context(), w.agent.ID, secret))(t)
+				must(s.ExchangeSecret(t.Context(), w.agent.ID, secret, GrantRequest{}))(t)
 			}
 		}
 	})
@@ -223,7 +223,7 @@ func TestARotatedSecretDiesAfterItsGrace(t *testing.T) {
 		old := w.secret
 		w.rotateSecret(t, s, 30*time.Millisecond)
 		eventually(t, "the old secret is dead", func() bool {
-			_, err := s.ExchangeSecret(t.Context(), w.agent.ID, old)
+			_, err := s.ExchangeSecret(t.Context(), w.agent.ID, old, GrantRequest{})
 			return err != nil
 		})
 		wantDeadSecret(t, s, w.agent.ID, old)
@@ -244,7 +244,7 @@ func TestAnUnusedSecretIsReplacedAndTheOneInUseStays(t *testing.T) {
 			if lost != inUse {
 				wantDeadSecret(t, s, w.agent.ID, lost)
 			}
-			must(s.ExchangeSecret(t.Context(), w.agent.ID, inUse))(t)
+			must(s.ExchangeSecret(t.Context(), w.agent.ID, inUse, GrantRequest{}))(t)
 		}
 		w.exchange(t, s)
 	})
@@ -260,7 +260,7 @@ func TestAUsedSecretStaysAndTheOneBeforeItEnds(t *testing.T) {
 		second := w.secret
 		w.rotateSecret(t, s, time.Minute)
 		wantDeadSecret(t, s, w.agent.ID, first)
-		must(s.ExchangeSecret(t.Context(), w.agent.ID, second))(t)
+		must(s.ExchangeSecret(t.Context(), w.agent.ID, second, GrantRequest{}))(t)
 		w.exchange(t, s)
 	})
 }
@@ -289,7 +289,7 @@ func TestAnEndedSecretIsNeverKeptInsteadOfAnUnusedOne(t *testing.T) {
 		unused := w.secret
 		w.rotateSecret(t, s, time.Minute)
 		wantDeadSecret(t, s, w.agent.ID, dead)
-		must(s.ExchangeSecret(t.Context(), w.agent.ID, unused))(t)
+		must(s.ExchangeSecret(t.Context(), w.agent.ID, unused, GrantRequest{}))(t)
 		w.exchange(t, s)
 	})
 }
@@ -301,7 +301,7 @@ func TestRotatingASecretEndsNoFamily(t *testing.T) {
 		grant := w.exchange(t, s)
 		w.rotateSecret(t, s, 0)
 		must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1}))(t)
-		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t)
+		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{}))(t)
 	})
 }
 
@@ -314,7 +314,7 @@ func (w *tenant) rotateSecret(t *testing.T, s *Store, grace time.Duration) time.
 
 func wantDeadSecret(t *testing.T, s *Store, agent uuid.UUID, secret [32]byte) {
 	t.Helper()
-	_, err := s.ExchangeSecret(t.Context(), agent, secret)
+	_, err := s.ExchangeSecret(t.Context(), agent, secret, GrantRequest{})
 	wantError(t, fmt.Sprintf("exchange of secret %d", secret[0]), err, ErrInvalidCredentials)
 }
 
