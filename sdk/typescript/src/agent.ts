@@ -42,6 +42,14 @@ export class Agent {
     return this.#callers.tokens.get("", signalOf(options));
   }
 
+  /**
+   * Returns the headers of one request to another server, such as one behind a gateway: Authorization with the access token, and
+   * with the option `dpop` also a proof, which is good for this request alone.
+   */
+  async prove(method: string, url: string | URL, options: CallOptions = {}): Promise<Record<string, string>> {
+    return this.#caller.headersElsewhere(method, new URL(url), await this.token(options));
+  }
+
   /** Replaces the access token now. The previous one stays valid until it expires. */
   async refresh(options: CallOptions = {}): Promise<void> {
     await this.#callers.tokens.renew(signalOf(options));

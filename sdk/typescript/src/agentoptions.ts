@@ -21,8 +21,6 @@ export interface AgentOptions {
   readonly assertion?: () => string | Promise<string>;
   /** A file with that token, such as Kubernetes projects into a pod. It is read at each exchange. */
   readonly assertionFile?: string;
-  /** The name of the key in statements; the default is the JWK's own, else the key's thumbprint. */
-  readonly keyId?: string;
   /** Whom the tokens are for; the default is Remit. */
   readonly resource?: readonly string[];
   /** The tokens' scopes; the default is all that the agent has. */
@@ -44,7 +42,7 @@ const longestKey = 64 << 10;
 
 const credentialNames = ["secret", "key", "keyFile", "assertion", "assertionFile"] as const;
 const names: Names<AgentOptions> = {
-  secret: true, key: true, keyFile: true, assertion: true, assertionFile: true, keyId: true, resource: true, scopes: true, dpop: true,
+  secret: true, key: true, keyFile: true, assertion: true, assertionFile: true, resource: true, scopes: true, dpop: true,
 };
 
 /** Returns the options of an agent. Throws TypeError and UnusableCredential for those that cannot work. */
@@ -99,7 +97,7 @@ export function withTargets(form: URLSearchParams, scopes?: readonly string[], r
 type Fields = Record<string, string>;
 
 function formOf(agent: string, options: AgentOptions, service: Service): (signal: AbortSignal | undefined) => Promise<Fields> {
-  const { secret, key, keyFile, keyId, assertion, assertionFile } = options;
+  const { secret, key, keyFile, assertion, assertionFile } = options;
   if (secret !== undefined) {
     return async () => ({ grant_type: "client_credentials", client_id: agent, client_secret: reveal(secret) });
   }
@@ -113,15 +111,14 @@ function formOf(agent: string, options: AgentOptions, service: Service): (signal
   return async (signal) => ({
     grant_type: "client_credentials", client_id: agent,
     client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-    client_assertion: await statement(agent, await issuerOf(service, signal), await read(), keyId),
+    client_assertion: await statement(agent, await issuerOf(service, signal), await read()),
   });
 }
 
 // statement returns a JWT by which an agent authenticates once, within a minute (RFC 7523 §2.2).
-async function statement(agent: string, audience: string, key: Key, keyId: string | undefined): Promise<string> {
-  const kid = keyId ?? key.id;
+async function statement(agent: string, audience: string, key: Key): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
-  const header = { ...(kid === undefined ? {} : { kid }), typ: "client-authentication+jwt" };
+  const header = { ...(key.id === undefined ? {} : { kid: key.id }), typ: "client-authentication+jwt" };
   return key.sign(header, { iss: agent, sub: agent, aud: audience, iat: now, exp: now + 60, jti: await randomId() });
 }
 

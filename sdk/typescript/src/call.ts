@@ -117,6 +117,12 @@ export class Caller {
     this.#prover = prover;
   }
 
+  /** Returns the headers of one request to another server with the token. */
+  async headersElsewhere(method: string, url: URL, accessToken: string): Promise<Record<string, string>> {
+    const proof = await this.#prover?.elsewhere(method, url.origin + url.pathname, accessToken);
+    return proof === undefined ? { Authorization: `Bearer ${accessToken}` } : { Authorization: `DPoP ${accessToken}`, DPoP: proof };
+  }
+
   /** Whether each request carries a proof. */
   get proves(): boolean {
     return this.#prover !== undefined;

@@ -1,13 +1,14 @@
 import { Agent } from "./agent.js";
-import { agentOptions, type AgentOptions } from "./agentoptions.js";
+import { agentOptions, opening, proverOf, type AgentOptions } from "./agentoptions.js";
 import { Caller, keyed, signalOf, type CallOptions, type Service, type WriteOptions } from "./call.js";
 import { agentCallers, organizationCaller, serviceAt, tokenCallers, type ClientOptions } from "./connect.js";
-import { Credential, reveal } from "./credential.js";
+import { Credential } from "./credential.js";
 import { address, ownEnvironment, type Environment } from "./environment.js";
 import type { TokenOptions } from "./fixedtoken.js";
-import { object, text as member, whole, write } from "./json.js";
+import { maybe, object, text as member, whole, write } from "./json.js";
 import { Organization, organizationFrom, type OrganizationInfo } from "./organization.js";
 import { known } from "./options.js";
+import { tokenType } from "./tokens.js";
 import { verify, type Verified, type VerifyOptions } from "./verify.js";
 
 /** A new organization. */
@@ -18,11 +19,11 @@ export interface OrganizationParams {
   readonly bootstrapToken?: string | Credential;
 }
 
-/** The tokens that an agent's secret is exchanged for. */
+/** The tokens that an agent's credential is exchanged for. */
 export interface TokenPair {
   readonly accessToken: Credential;
-  readonly refreshToken: Credential;
-  readonly tokenType: string; // bearer
+  readonly refreshToken: Credential | undefined; // undefined: the workload presents its own token again
+  readonly tokenType: string; // bearer or DPoP
   readonly expiresIn: number; // lifetime of the access token in seconds
 }
 
@@ -62,13 +63,15 @@ export class Client {
   }
 
   /**
-   * Exchanges an agent's secret for a new token pair. Use it only if you store and renew tokens yourself; an Agent does both
-   * for you.
+   * Exchanges an agent's secret, or another credential, for new tokens. Use it only if you store and renew tokens yourself; an
+   * Agent does both for you.
    */
-  async exchange(agentId: string, secret: string | Credential, options: CallOptions = {}): Promise<TokenPair> {
-    const caller = new Caller(this.#service, undefined);
-    const body = write({ agent_id: agentId, secret: reveal(secret) });
-    return caller.do({ method: "POST", path: "/v1/auth/token", body, semantics: "safe", read: pairFrom }, signalOf(options));
+  async exchange(agentId: string, credential: string | Credential | AgentOptions, options: CallOptions = {}): Promise<TokenPair> {
+    const settings = agentOptions(credential);
+    const caller = new Caller(this.#service, undefined, proverOf(settings));
+    const read = (answer: unknown) => pairFrom(answer, caller.proves);
+    const call = { method: "POST", semantics: "safe", ...opening(agentId, settings, this.#service), read } as const;
+    return caller.do(call, signalOf(options));
   }
 
   /** Creates an organization. Only this response has its API key. An idempotencyKey of your own needs at least 32 characters. */
@@ -92,12 +95,12 @@ export class Client {
   }
 }
 
-function pairFrom(value: unknown): TokenPair {
+function pairFrom(value: unknown, bound: boolean): TokenPair {
   const answer = object(value);
   return {
     accessToken: new Credential(member(answer, "access_token")),
-    refreshToken: new Credential(member(answer, "refresh_token")),
-    tokenType: member(answer, "token_type"),
+    refreshToken: maybe(answer, "refresh_token", (from, name) => new Credential(member(from, name))),
+    tokenType: tokenType(answer, bound),
     expiresIn: whole(answer, "expires_in"),
   };
 }

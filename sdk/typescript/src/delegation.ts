@@ -6,6 +6,7 @@ import { Credential } from "./credential.js";
 import { claimsOf } from "./fixedtoken.js";
 import { maybe, object, text, Unreadable, whole } from "./json.js";
 import { known, listOf, scopesOf, type Names } from "./options.js";
+import { tokenType } from "./tokens.js";
 
 /** What a delegated token may do. By default all that the agent and the session may. */
 export interface DelegateParams {
@@ -44,16 +45,16 @@ export function delegate(
     };
     return withTargets(new URLSearchParams(fields), scopes, resource);
   };
-  const read = (answer: unknown) => delegatedFrom(answer, session);
+  const read = (answer: unknown) => delegatedFrom(answer, session, issuer.proves);
   return issuer.do({ method: "POST", path: "/oauth2/token", form, semantics: "safe", read }, signal);
 }
 
-function delegatedFrom(value: unknown, sessionId: string): DelegatedToken {
+function delegatedFrom(value: unknown, sessionId: string, bound: boolean): DelegatedToken {
   const answer = object(value);
   const token = text(answer, "access_token");
   return {
     accessToken: new Credential(token),
-    tokenType: text(answer, "token_type"),
+    tokenType: tokenType(answer, bound),
     expiresIn: whole(answer, "expires_in"),
     scopes: (maybe(answer, "scope", text) ?? "").split(" ").filter((scope) => scope !== ""),
     sessionId,

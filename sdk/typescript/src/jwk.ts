@@ -61,8 +61,8 @@ export function idOf(jwk: JWK): string | undefined {
 }
 
 /** Returns a public key as it is registered. */
-export function withUse({ jwk, thumbprint }: Public, algorithm: string, id: string | undefined): JWK {
-  return { ...jwk, kid: id ?? thumbprint, use: "sig", alg: algorithm };
+export function registered({ jwk, thumbprint }: Public, algorithm: string, id: string | undefined): JWK {
+  return { ...jwk, kid: id ?? thumbprint, alg: algorithm };
 }
 
 /** Reads a set of public keys of a response. */

@@ -3,7 +3,7 @@
 import { base64url } from "./base64.js";
 import { Credential, reveal } from "./credential.js";
 import { UnusableCredential } from "./errors.js";
-import { algorithmOf, idOf, members, publicOf, withUse, type JWK, type JWKS, type Public } from "./jwk.js";
+import { algorithmOf, idOf, members, publicOf, registered, type JWK, type JWKS, type Public } from "./jwk.js";
 import { fromPem, isPem } from "./pem.js";
 import { webCrypto } from "./platform.js";
 
@@ -60,7 +60,7 @@ export class Key {
 
   /** The public key as a set of one, to register with an agent. */
   get jwks(): JWKS {
-    return { keys: [withUse(this.#known, this.algorithm, this.#id)] };
+    return { keys: [registered(this.#known, this.algorithm, this.#id)] };
   }
 
   /** The private key as a JWK. Throws TypeError if WebCrypto does not let it out. */
@@ -164,7 +164,7 @@ export async function publicJwks(text: string | Credential): Promise<JWKS> {
     const said = reveal(text);
     const given = isPem(said) ? await publicOfPem(said) : (JSON.parse(said) as JWK);
     const all = Array.isArray(given["keys"]) ? (given["keys"] as JWK[]) : [given];
-    const read = async (jwk: JWK) => withUse(await publicOf(jwk), algorithmOf(jwk), idOf(jwk));
+    const read = async (jwk: JWK) => registered(await publicOf(jwk), algorithmOf(jwk), idOf(jwk));
     return { keys: await Promise.all(all.map(read)) };
   } catch (error) {
     throw unusable("key", error);

@@ -1,6 +1,6 @@
 // A server that accepts agents' tokens (a protected resource, RFC 9728), such as an MCP server.
 
-import { InsufficientScope, InvalidProof, RateLimited, RemitError, Unauthorized, Unavailable } from "./errors.js";
+import { InsufficientScope, InvalidProof, RemitError, Unauthorized } from "./errors.js";
 import { known, listOf, type Names } from "./options.js";
 import type { Verified, VerifyOptions } from "./verify.js";
 
@@ -36,9 +36,9 @@ export class ProtectedResource {
     this.#params = known("a protected resource", params, names);
     listOf("authorizationServers", params.authorizationServers, "https://remit.example");
     listOf("scopes", params.scopes, "read");
-    const { origin, pathname, search } = new URL(params.resource);
+    const { origin, pathname } = new URL(params.resource);
     this.resource = params.resource;
-    this.metadataUrl = `${origin}/.well-known/oauth-protected-resource${pathname === "/" ? "" : pathname}${search}`;
+    this.metadataUrl = `${origin}/.well-known/oauth-protected-resource${pathname.replace(/\/$/, "")}`;
   }
 
   /** Returns the document for `metadataUrl` (RFC 9728 §2). */
@@ -69,12 +69,13 @@ export class ProtectedResource {
 
   /**
    * Handles what is not the server's own work: it answers requests for the metadata, and refuses requests without a token for this
-   * server, which has the scope if there is one. For the others it returns whose the token is. The request's URL must be the one
-   * that its client sees.
+   * server, which has the scope if there is one. For the others it returns whose the token is. A request with a proof needs this
+   * server among Remit's trusted proxies.
    */
   async handle(request: Request, client: Verifier, scope?: string): Promise<Verified | Response> {
-    if (["GET", "HEAD"].includes(request.method) && withoutQuery(request.url) === withoutQuery(this.metadataUrl)) {
-      return Response.json(this.metadata(), { headers: { "Access-Control-Allow-Origin": "*" } });
+    const { pathname, search } = new URL(request.url);
+    if (["GET", "HEAD"].includes(request.method) && pathname === new URL(this.metadataUrl).pathname) {
+      return Response.json(this.metadata(), { headers: { "Cache-Control": "public, max-age=3600" } });
     }
     const [, scheme, token] = /^(Bearer|DPoP) +([\x21-\x7e]+)$/i.exec(request.headers.get("Authorization") ?? "") ?? [];
     if (token === undefined) {
@@ -85,7 +86,9 @@ export class ProtectedResource {
     if (isBound && proof === null) {
       return this.#refusal(401, new InvalidProof("a request", { status: 401, code: "invalid_dpop_proof" }));
     }
-    const shown = isBound ? { proof: proof!, method: request.method, url: request.url } : {};
+    // The client sees the resource's origin, whatever address a proxy in front has for this server.
+    const url = new URL(this.resource).origin + pathname + search;
+    const shown = isBound ? { proof: proof!, method: request.method, url } : {};
     try {
       return await client.verify(token, scope, { audience: this.resource, ...shown, signal: request.signal });
     } catch (error) {
@@ -97,7 +100,7 @@ export class ProtectedResource {
     if (error instanceof Unauthorized || error instanceof InvalidProof || error instanceof InsufficientScope) {
       return this.#refusal(error instanceof InsufficientScope ? 403 : 401, error);
     }
-    if (error instanceof Unavailable || error instanceof RateLimited) {
+    if (error instanceof RemitError) { // the token may be good
       return new Response(null, { status: 503, headers: { "Retry-After": String(Math.ceil(error.retryAfter ?? 1)) } });
     }
     throw error;
@@ -106,9 +109,4 @@ export class ProtectedResource {
   #refusal(status: number, error?: unknown): Response {
     return new Response(null, { status, headers: { "WWW-Authenticate": this.challenge(error) } });
   }
-}
-
-function withoutQuery(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return origin + pathname;
 }

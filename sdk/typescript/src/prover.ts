@@ -17,13 +17,22 @@ export class Prover {
     this.#read = once(read);
   }
 
-  /** Returns a proof for one attempt to send a request. Each is good for one. The token is empty for requests for one. */
-  async proof(method: string, url: string, accessToken: string): Promise<string> {
+  /** Returns a proof for one attempt to send a request to the service. The token is empty for requests for one. */
+  proof(method: string, url: string, accessToken: string): Promise<string> {
+    return this.#sign(method, url, accessToken, this.#nonce);
+  }
+
+  /** Returns a proof for a request to another server, which does not know the service's nonces. */
+  elsewhere(method: string, url: string, accessToken: string): Promise<string> {
+    return this.#sign(method, url, accessToken, undefined);
+  }
+
+  async #sign(method: string, url: string, accessToken: string, nonce: string | undefined): Promise<string> {
     const key = await this.#read();
     const claims = {
       jti: await randomId(), htm: method, htu: url, iat: Math.floor(Date.now() / 1000),
       ...(accessToken === "" ? {} : { ath: await this.#hash(accessToken) }),
-      ...(this.#nonce === undefined ? {} : { nonce: this.#nonce }),
+      ...(nonce === undefined ? {} : { nonce }),
     };
     return key.sign({ typ: "dpop+jwt", jwk: key.publicJwk }, claims);
   }

@@ -4,7 +4,7 @@ import type { Call, Caller, TokenSource } from "./call.js";
 import { codes } from "./codes.js";
 import { isVisible } from "./credential.js";
 import { DPoPRequired, InvalidProof, RemitError } from "./errors.js";
-import { maybe, object, text, Unreadable, whole, write } from "./json.js";
+import { maybe, object, text, Unreadable, whole, write, type Answer } from "./json.js";
 
 // Fractions of a token's lifetime. The SDK renews a token at a random moment between the first two, so that a fleet that
 // started together does not renew together. It stops using the token at the third, because the token has to arrive in time.
@@ -162,10 +162,17 @@ function pairFrom(value: unknown, bound: boolean): Pair {
   if (!isVisible(access) || lifetime <= 0) {
     throw new Unreadable("it has no token, or no lifetime");
   }
-  if (bound && text(answer, "token_type").toLowerCase() !== "dpop") {
+  tokenType(answer, bound);
+  return { access, refresh: maybe(answer, "refresh_token", text) ?? "", lifetime };
+}
+
+/** Reads the type of a token, which must be bound if it was asked for with a proof: else the service does not know proofs. */
+export function tokenType(answer: Answer, bound: boolean): string {
+  const type = text(answer, "token_type");
+  if (bound && type.toLowerCase() !== "dpop") {
     throw new Unreadable("its token is not bound to the agent's key");
   }
-  return { access, refresh: maybe(answer, "refresh_token", text) ?? "", lifetime };
+  return type;
 }
 
 // between returns a random number from least up to most.

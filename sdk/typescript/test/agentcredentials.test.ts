@@ -74,9 +74,6 @@ test("keys of WebCrypto sign, also those that nobody can export", async (t) => {
     const { alg, kid } = part(new URLSearchParams(sent(network, token)[0]!.body).get("client_assertion")!, 0);
     assert.deepEqual([alg, typeof kid === "string"], ["ES384", named]);
   }
-  const { network, agent } = await newAgent(t, { key: privateKey, keyId: "mine" });
-  await agent.token();
-  assert.equal(part(new URLSearchParams(sent(network, token)[0]!.body).get("client_assertion")!, 0)["kid"], "mine");
   await failure((await newAgent(t, { key: publicKey })).agent.token(), UnusableCredential);
   await failure((await newAgent(t, { secret: "s", dpop: privateKey })).agent.token(), UnusableCredential);
 });
@@ -110,6 +107,17 @@ test("a workload's token is presented at each exchange, without a refresh token"
   const own = await newAgent(t, { assertion: async () => `token-${++asked}` });
   await own.agent.token();
   assert.equal(new URLSearchParams(sent(own.network, token)[0]!.body).get("assertion"), "token-1");
+});
+
+test("any credential is exchanged for tokens to renew oneself", async (t) => {
+  const { network } = await newAgent(t, { secret: "s" });
+  const client = network.client();
+  const first = await client.exchange("a1", { secret: "s", resource: ["https://a.example/"] });
+  assert.equal(first.refreshToken?.reveal(), "refresh");
+  network.fate = () => json({ ...pair, refresh_token: undefined, token_type: "DPoP" });
+  const second = await client.exchange("a1", { assertion: () => "workload", dpop: true });
+  assert.deepEqual([second.refreshToken, second.tokenType], [undefined, "DPoP"]);
+  assert.ok(sent(network, token)[0]!.headers["dpop"]);
 });
 
 test("an agent with a key refreshes as any other", async (t) => {

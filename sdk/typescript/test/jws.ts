@@ -5,7 +5,7 @@ import { constants, createPublicKey, verify, type KeyObject } from "node:crypto"
 export function isSigned(token: string, key: KeyObject, algorithm: string): boolean {
   const [header, payload, signature] = token.split(".");
   const hash = algorithm === "EdDSA" ? null : algorithm === "ES384" ? "sha384" : "sha256";
-  const options = { key: createPublicKey(key), dsaEncoding: "ieee-p1363" as const, ...(algorithm === "PS256" ? { padding: constants.RSA_PKCS1_PSS_PADDING } : {}) };
+  const options = { key: key.type === "public" ? key : createPublicKey(key), dsaEncoding: "ieee-p1363" as const, ...(algorithm === "PS256" ? { padding: constants.RSA_PKCS1_PSS_PADDING } : {}) };
   return verify(hash, Buffer.from(`${header}.${payload}`), options, Buffer.from(signature!, "base64url"));
 }
 
