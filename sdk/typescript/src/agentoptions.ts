@@ -13,7 +13,7 @@ import { Prover, randomId } from "./prover.js";
 /** How an agent authenticates, and what its tokens are for. Exactly one of the first five. */
 export interface AgentOptions {
   readonly secret?: string | Credential;
-  /** Its private key: it signs a statement for each exchange, and never leaves the process. */
+  /** Its private key: it signs a statement for each exchange, and never leaves this program. */
   readonly key?: PrivateKey;
   /** A file with its private key, which is read at each exchange: a file that is replaced counts from then on. */
   readonly keyFile?: string;
@@ -25,7 +25,7 @@ export interface AgentOptions {
   readonly resource?: readonly string[];
   /** The tokens' scopes; the default is all that the agent has. */
   readonly scopes?: readonly string[];
-  /** Binds the tokens to a key: true to a new one that never leaves the process. */
+  /** Binds the tokens to a key: true to a new one that never leaves this program. */
   readonly dpop?: true | PrivateKey;
 }
 
