@@ -3,7 +3,6 @@ package token
 import (
 	"bytes"
 	"encoding/base64"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -78,18 +77,14 @@ func (k *Keyring) VerifyAccess(text string, now time.Time) (Access, error) {
 
 // split rejects characters outside the base64url alphabet, which decoders skip (line breaks) or treat as padding.
 func split(text string) (header, payload, signature string, err error) {
-	if len(text) > MaxAccessSize {
+	header, payload, signature, ok := cutJWT(text, MaxAccessSize)
+	if !ok {
 		return "", "", "", ErrMalformed
 	}
 	for i := range len(text) {
 		if !isBase64URL(text[i]) && text[i] != '.' {
 			return "", "", "", ErrMalformed
 		}
-	}
-	header, rest, found := strings.Cut(text, ".")
-	payload, signature, more := strings.Cut(rest, ".")
-	if !found || !more || strings.Contains(signature, ".") {
-		return "", "", "", ErrMalformed
 	}
 	return header, payload, signature, nil
 }
