@@ -5,6 +5,9 @@ local function may_be_for(audience, audiences)
   if audience == 'self' then
     return true
   end
+  if audiences == '-' then
+    return false
+  end
   if audiences then
     return string.find(' ' .. audiences .. ' ', ' ' .. audience .. ' ', 1, true) ~= nil
   end
