@@ -109,7 +109,7 @@ func (k *Keyring) readClaims(payload string, now time.Time) (Access, error) {
 	switch {
 	case c.Issuer != k.issuer, c.ID == uuid.Nil, c.Organization == uuid.Nil, c.Family == uuid.Nil,
 		c.Agent == uuid.Nil, c.Subject != c.Agent, c.Issued <= 0, c.Expires-c.Issued != int64(access.lifetime()/time.Second),
-		access.check() != nil:
+		len(c.Families) != len(access.Actors), access.check() != nil:
 		return Access{}, ErrClaims
 	case access.Issued.After(now.Add(maxClockSkew)):
 		return Access{}, ErrClaims
