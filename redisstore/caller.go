@@ -28,6 +28,7 @@ type AccessToken struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
 	Family       uuid.UUID
+	Session      uuid.UUID // of a delegated token, whose idempotency keys are the session's own; uuid.Nil for others
 
 	written *writtenToken // for a token that is used often; see Remembered
 }
@@ -48,9 +49,9 @@ func (s *Store) Remembered(t AccessToken) *AccessToken {
 // actor is the token's part in an operation on its own agent.
 func (t *AccessToken) actor() actor {
 	if t.written != nil {
-		return actor{t.Organization, t.Agent, t.written.family, t.flow(), t.written}
+		return actor{t.Organization, t.Agent, t.written.family, t.flow(), t.Session, t.written}
 	}
-	return actor{t.Organization, t.Agent, familyField(t.Family), t.flow(), nil}
+	return actor{t.Organization, t.Agent, familyField(t.Family), t.flow(), t.Session, nil}
 }
 
 // flow is the organization's flow until Redis has refused the token: a revoked agent must not use up that share.
@@ -82,6 +83,7 @@ type actor struct {
 	agent        uuid.UUID
 	family       string // '' when an API key calls
 	flow         flow
+	session      uuid.UUID     // see AccessToken
 	written      *writtenToken // nil for a token that is not Remembered
 }
 

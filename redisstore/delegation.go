@@ -12,15 +12,13 @@ import (
 // DelegatedToken is an access token with which other agents act for a session's agent, in that session alone (RFC 8693). Each
 // use checks it in Redis, because it dies with the session and with every agent that stands in it.
 type DelegatedToken struct {
-	AccessToken // of the session's agent, with a family of its own
-	Session     uuid.UUID
+	AccessToken               // of the session's agent, with a family of its own and its Session
 	Actors      []AccessToken // who acts, by which token: first who asked for this one
 }
 
 // NewDelegation is a request for a delegated token.
 type NewDelegation struct {
-	Subject AccessToken // of the agent that asks
-	Within  uuid.UUID   // the only session whose children Subject may act in; uuid.Nil for any of its agent's
+	Subject AccessToken // of the agent that asks; with a Session, for the children of that one only
 	Session uuid.UUID
 	Scopes  []string // wanted; none for as many as possible
 	Held    []string // by Subject
@@ -28,7 +26,7 @@ type NewDelegation struct {
 
 // Delegation is the content of a delegated token. Redis keeps nothing of it.
 type Delegation struct {
-	AccessToken // of the session's agent, with a new family
+	AccessToken // of the session's agent, with a new family and its Session
 	Scopes      []string
 	Rest        time.Duration // until the session expires
 }
@@ -46,9 +44,11 @@ var (
 // *ScopeError, *RateError.
 func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, error) {
 	act := n.Subject.actor()
-	if err := s.CheckToken(ctx, n.Subject); err != nil { // a revoked agent must not learn which sessions there are
+	left, err := s.VerifyToken(ctx, n.Subject) // a revoked agent must not learn which sessions there are
+	if err != nil {
 		return Delegation{}, err
 	}
+	n.Held = left.Of(n.Held)
 	for _, wanted := range n.Scopes {
 		if !slices.Contains(n.Held, wanted) {
 			return Delegation{}, &ScopeError{Scope: wanted}
@@ -68,7 +68,7 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 	if err != nil {
 		return Delegation{}, err
 	}
-	if n.Within != uuid.Nil && parent != n.Within {
+	if n.Subject.Session != uuid.Nil && parent != n.Subject.Session {
 		return Delegation{}, ErrUnknownSession
 	}
 	_, err = s.client.Run(ctx, act.flow, checkDelegator, []string{s.keys.agent(act.agent), s.keys.session(act.agent, parent)},
@@ -87,7 +87,7 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 		return Delegation{}, err
 	}
 	return Delegation{
-		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family},
+		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family, Session: n.Session},
 		Scopes:      strings.Fields(r.Text(0)),
 		Rest:        time.Duration(r.Number(1)) * time.Millisecond,
 	}, r.Err

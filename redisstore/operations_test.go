@@ -132,11 +132,11 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			return err
 		}},
 		{"CheckDelegated", checkDelegated, func(ctx context.Context, s *Store) error {
-			_, err := s.CheckDelegated(ctx, &DelegatedToken{AccessToken: g.AccessToken, Session: w.session.ID, Actors: []AccessToken{w.delegation.Subject}})
+			_, err := s.CheckDelegated(ctx, w.asDelegated(g))
 			return err
 		}},
 		{"CheckTransaction", checkBelonging, func(ctx context.Context, s *Store) error {
-			return s.CheckTransaction(ctx, &DelegatedToken{AccessToken: g.AccessToken, Session: w.session.ID}, pending.ID)
+			return s.CheckTransaction(ctx, w.asDelegated(g), pending.ID)
 		}},
 		{"CreateSession, its index", indexSession, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateSession(ctx, w.key, n)

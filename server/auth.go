@@ -52,6 +52,9 @@ func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedT
 	if s.store.Suspended(access.Organization) {
 		return nil, redisstore.ErrOrganizationSuspended
 	}
+	if access.caller.delegated != nil {
+		return s.admitDelegated(ctx, access)
+	}
 	return access, nil
 }
 
