@@ -9,12 +9,13 @@ import time
 from email.message import Message
 from typing import Any, Dict, Optional, Union
 
-from .credential import Credential
+from . import keys
+from .credential import Credential, Sealed
 from .jwk import encoded
 from .keys import Key, KeyText, generate_key, parse, sealed
 
 # What an agent's tokens are bound to: True makes a key in memory. None and False: nothing.
-Binding = Union[bool, Key, KeyText, None]
+Binding = Union[bool, Key, KeyText, Sealed, None]
 
 _LONGEST_NONCE = re.compile(r"[!#-\[\]-~]{1,256}")  # RFC 9449 §8.1
 _DEMAND = re.compile(r'DPoP [^\r\n]*error="use_dpop_nonce"')
@@ -48,6 +49,11 @@ class Proofs:
 def demands_nonce(headers: Message) -> bool:
     """Returns whether a 401 demands a nonce (RFC 9449 §9)."""
     return any(_DEMAND.search(challenge) for challenge in headers.get_all("WWW-Authenticate") or ())
+
+
+def held(binding: Binding) -> Binding:
+    """Seals a key, so that no traceback shows it."""
+    return binding if isinstance(binding, bool) else keys.held(binding)
 
 
 def proofs(binding: Binding) -> Optional[Proofs]:
