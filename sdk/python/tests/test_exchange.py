@@ -260,6 +260,28 @@ class Options(ExchangeTest):
             self.assertIn(why, str(caught.exception))
             self.assertNotIn("hush", str(caught.exception))
 
+    def test_no_error_shows_a_key_or_a_token(self) -> None:
+        client = self.client_of("http://127.0.0.1:1")
+        takers: List[Callable[[Any], object]] = [
+            lambda text: client.agent(AGENT, key=text),
+            lambda text: client.agent(AGENT, "rms_some", dpop=text),
+            lambda text: client.exchange(AGENT, key=text),
+            lambda text: client.exchange(AGENT, "rms_some", dpop=text),
+            lambda text: client.agent_with_token(text),
+            lambda text: client.agent_with_token("a.b.c", dpop=text),
+            lambda text: remit.parse_key(text),
+            lambda text: remit.public_jwks(text),
+        ]
+        for take in takers:
+            for text in ("hush-hush", "{\"kty\":\"hush\"}", "-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----", "hush.hush.hush"):
+                try:
+                    self.fail(f"it is taken: {take(text)}")
+                except remit.UnusableCredential as error:
+                    assert error.__traceback__  # the lambda is the test's own, too
+                    self.assertNotIn("hush", visible(error.with_traceback(error.__traceback__.tb_next)))
+                except ValueError as error:  # a token with a line break
+                    self.assertNotIn("hush", str(error))
+
     def test_a_resource_that_is_not_allowed_is_an_invalid_target(self) -> None:
         json_answer = '{"status":400,"code":"invalid_target","detail":"words","errors":[{"field":"resource","message":"words"}]}'
         for options, answer in (

@@ -75,15 +75,16 @@ class Client:
         default is all. dpop binds the tokens to a key (RFC 9449), so that a stolen token is useless without it: True makes a key in
         memory. Raises UnusableCredential for a key that is wrong."""
         secret = None if secret is None else credential(secret)
-        key, dpop = keys.held(key), proofs.held(dpop)
-        by = Credentials(secret, key, key_file, assertion, assertion_file)
-        return Agent(*connect.agent(self._service, exchange.given(id, by, wanted(resource, scopes)), dpop), id)
+        by, binding = Credentials(secret, keys.held(key), key_file, assertion, assertion_file), proofs.held(dpop)
+        del key, dpop
+        return Agent(*connect.agent(self._service, exchange.given(id, by, wanted(resource, scopes)), binding), id)
 
     def agent_with_token(self, token: Union[str, Credential], *, dpop: Binding = None) -> Agent:
         """Returns an agent that has an access token and nothing else, such as one of Agent.delegate. It uses the token until the
         service refuses it. dpop is the key that the token is bound to. Raises UnusableCredential if the token needs another."""
-        token, dpop = credential(token), proofs.held(dpop)
-        bound = proofs.proofs(dpop)
+        token, binding = credential(token), proofs.held(dpop)
+        del dpop
+        bound = proofs.proofs(binding)
         id = delegation.subject(valid(token), None if bound is None else bound.key)
         return Agent(Caller(self._service, bearer=token, proofs=bound), delegation.OneToken(token), id)
 
@@ -104,9 +105,9 @@ class Client:
         """Exchanges an agent's credential for new tokens, with the arguments of agent. Use it only if you store and renew tokens
         yourself; an Agent does both for you."""
         secret = None if secret is None else credential(secret)
-        key, dpop = keys.held(key), proofs.held(dpop)
-        by = Credentials(secret, key, key_file, assertion, assertion_file)
-        issuer = Caller(self._service, proofs=proofs.proofs(dpop))
+        by, binding = Credentials(secret, keys.held(key), key_file, assertion, assertion_file), proofs.held(dpop)
+        del key, dpop
+        issuer = Caller(self._service, proofs=proofs.proofs(binding))
         return connect.pair(issuer, exchange.given(agent_id, by, wanted(resource, scopes)), timeout)
 
     def create_organization(

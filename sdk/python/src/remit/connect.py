@@ -9,7 +9,7 @@ from . import environment, exchange, proofs, url
 from .calls import Call, Caller, Service, end_of, timeout_of
 from .credential import Credential
 from .exchange import REFRESH, Exchange
-from .proofs import Binding
+from .proofs import Held
 from .tokens import TokenPair, Tokens
 from .transport import Transport
 from .wire import Fields, Malformed
@@ -28,7 +28,7 @@ def from_env() -> Service:
     return service(environment.address())
 
 
-def agent(at: Service, by: Exchange, binding: Binding = None) -> Tuple[Caller, Tokens]:
+def agent(at: Service, by: Exchange, binding: Held = None) -> Tuple[Caller, Tokens]:
     """Returns a caller that authenticates as an agent, and the tokens that it uses."""
     bound = proofs.proofs(binding)
     issuer = Caller(at, proofs=bound)

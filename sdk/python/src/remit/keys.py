@@ -70,15 +70,17 @@ def generate_key(alg: str = "ES256") -> Key:
 def parse_key(text: KeyText) -> Key:
     """Reads a private key: a JWK, or PEM (PKCS #8, SEC 1 or PKCS #1) without a passphrase. Raises UnusableCredential, which does not
     quote it, unless it is an RSA key of 2048 to 8192 bits, P-256, P-384 or Ed25519."""
-    text = sealed(text)
-    return parse(text, "key")
+    key = sealed(text)
+    del text
+    return parse(key, "key")
 
 
 def public_jwks(text: KeyText) -> Dict[str, Any]:
     """Returns the JWK Set of public keys, for create_agent, of a private or public JWK, a JWK Set or PEM. PEM alone needs the package
     cryptography."""
-    text = sealed(text)
-    found = _published(text)
+    key = sealed(text)
+    del text
+    found = _published(key)
     if isinstance(found, str):
         raise unusable("key", found)
     return found
@@ -86,7 +88,7 @@ def public_jwks(text: KeyText) -> Dict[str, Any]:
 
 def sealed(text: Union[KeyText, Sealed]) -> Sealed:
     """Returns the bytes of a key. It raises nothing, because tools that print the variables of a traceback would print the key.
-    Callers first replace their text with the result, then parse it."""
+    Callers first forget their text, then parse the result."""
     try:
         if isinstance(text, Sealed):
             return text
