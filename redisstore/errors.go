@@ -27,6 +27,7 @@ var (
 	ErrUnknownLease        = errors.New("no such lease")
 	ErrUnknownRequest      = errors.New("no such request")
 	ErrUnknownWebhook      = errors.New("no such webhook")
+	ErrUnknownIssuer       = errors.New("no such trusted issuer")
 	ErrUnknownDelivery     = errors.New("no such delivery")
 	ErrWebhooksClaimed     = errors.New("another instance delivers for the organization")
 	// ErrChangedMeanwhile refuses to store what was made from a record that is another by now.
