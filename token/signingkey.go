@@ -8,7 +8,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/binary"
@@ -30,19 +29,6 @@ type SigningKey struct {
 }
 
 const minRSABits = 2048
-
-// jwk is a public key as RFC 7517 writes it, with RFC 8037 for Ed25519.
-type jwk struct {
-	Kty string `json:"kty"`
-	Use string `json:"use"`
-	Alg string `json:"alg"`
-	Kid string `json:"kid"`
-	Crv string `json:"crv,omitempty"`
-	X   string `json:"x,omitempty"`
-	Y   string `json:"y,omitempty"`
-	N   string `json:"n,omitempty"`
-	E   string `json:"e,omitempty"`
-}
 
 // Algorithm is a JWS algorithm (RFC 7518, RFC 8037) of a signing key.
 type Algorithm string
@@ -91,12 +77,11 @@ func ParseSigningKey(text []byte) (*SigningKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: not PKCS#8", ErrKey) // the cause could quote the key
 	}
-	key, thumbprint, err := describe(parsed)
+	key, err := describe(parsed)
 	if err != nil {
 		return nil, err
 	}
-	digest := sha256.Sum256([]byte(thumbprint))
-	key.id = base64.RawURLEncoding.EncodeToString(digest[:])
+	key.id = key.public.thumbprint()
 	key.public.Use, key.public.Alg, key.public.Kid = "sig", key.method.Alg(), key.id
 	key.header, err = encodeHeader(key.method.Alg(), key.id)
 	return key, err
@@ -105,34 +90,30 @@ func ParseSigningKey(text []byte) (*SigningKey, error) {
 // String returns the kid, so that a key printed by mistake shows nothing else.
 func (key *SigningKey) String() string { return key.id }
 
-// describe returns the key with its algorithm and public form, and the JSON whose SHA-256 is the thumbprint: only the required
-// members, in lexicographic order, without white space (RFC 7638 §3).
-func describe(parsed any) (*SigningKey, string, error) {
+// describe returns the key with its algorithm and the required members of its public form.
+func describe(parsed any) (*SigningKey, error) {
 	switch private := parsed.(type) {
 	case ed25519.PrivateKey:
 		x := encode(private.Public().(ed25519.PublicKey))
-		return &SigningKey{method: jwt.SigningMethodEdDSA, private: private, public: jwk{Kty: "OKP", Crv: "Ed25519", X: x}},
-			`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`, nil
+		return &SigningKey{method: jwt.SigningMethodEdDSA, private: private, public: jwk{Kty: "OKP", Crv: "Ed25519", X: x}}, nil
 	case *ecdsa.PrivateKey:
 		if private.Curve != elliptic.P256() {
-			return nil, "", fmt.Errorf("%w: of the elliptic curves only P-256 is signed with", ErrKey)
+			return nil, fmt.Errorf("%w: of the elliptic curves only P-256 is signed with", ErrKey)
 		}
 		point, err := private.PublicKey.Bytes() // 4, x, y: SEC 1 §2.3.3
 		if err != nil {
-			return nil, "", fmt.Errorf("%w: %v", ErrKey, err)
+			return nil, fmt.Errorf("%w: %v", ErrKey, err)
 		}
 		x, y := encode(point[1:33]), encode(point[33:])
-		return &SigningKey{method: jwt.SigningMethodES256, private: private, public: jwk{Kty: "EC", Crv: "P-256", X: x, Y: y}},
-			`{"crv":"P-256","kty":"EC","x":"` + x + `","y":"` + y + `"}`, nil
+		return &SigningKey{method: jwt.SigningMethodES256, private: private, public: jwk{Kty: "EC", Crv: "P-256", X: x, Y: y}}, nil
 	case *rsa.PrivateKey:
 		if private.N.BitLen() < minRSABits {
-			return nil, "", fmt.Errorf("%w: RSA needs at least %d bits", ErrKey, minRSABits)
+			return nil, fmt.Errorf("%w: RSA needs at least %d bits", ErrKey, minRSABits)
 		}
 		n, e := encode(private.N.Bytes()), encode(exponent(private.E))
-		return &SigningKey{method: jwt.SigningMethodRS256, private: private, public: jwk{Kty: "RSA", N: n, E: e}},
-			`{"e":"` + e + `","kty":"RSA","n":"` + n + `"}`, nil
+		return &SigningKey{method: jwt.SigningMethodRS256, private: private, public: jwk{Kty: "RSA", N: n, E: e}}, nil
 	}
-	return nil, "", fmt.Errorf("%w: sign with Ed25519, P-256 or RSA", ErrKey)
+	return nil, fmt.Errorf("%w: sign with Ed25519, P-256 or RSA", ErrKey)
 }
 
 func exponent(e int) []byte {
