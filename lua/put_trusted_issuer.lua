@@ -13,7 +13,7 @@
 -- Reply:  {'ok', issuer_id}
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
---         {'issuer_exists', issuer_id}  the one of that name
+--         {'issuer_exists'}  the organization has one of that name
 --         {'over_quota', quota, used, max}
 -- Writes: HSET issuers and names
 local organization, issuers, names = KEYS[1], KEYS[2], KEYS[3]
@@ -21,9 +21,8 @@ local credential, issuer_id, name, settings, most = unpack(ARGV)
 
 --@block now
 --@block api_key
-local other = redis.call('HGET', names, name)
-if other then
-  return {'issuer_exists', other}
+if redis.call('HEXISTS', names, name) == 1 then
+  return {'issuer_exists'}
 end
 local used = redis.call('HLEN', issuers)
 if used >= tonumber(most) then

@@ -31,8 +31,8 @@ func (i TrustedIssuer) Created() time.Time { return madeAt(i.ID) }
 // TrustedIssuerSettings are what an organization decides about a trusted issuer.
 type TrustedIssuerSettings struct {
 	Issuer      string       `json:"issuer"`            // the iss of its tokens, exactly; it never changes
-	KeysURI     string       `json:"jwks_uri,omitzero"` // where its public keys are; "" with Keys
-	Keys        string       `json:"jwks,omitzero"`     // its public keys, a JSON Web Key Set (RFC 7517 §5); "" with KeysURI
+	JWKSURI     string       `json:"jwks_uri,omitzero"` // where its public keys are; "" with JWKS
+	JWKS        string       `json:"jwks,omitzero"`     // its public keys, a JSON Web Key Set (RFC 7517 §5); "" with JWKSURI
 	Rules       []IssuerRule `json:"rules"`
 	Description string       `json:"description,omitzero"`
 }
@@ -93,8 +93,3 @@ type UnknownAgentsError struct{ Agents []uuid.UUID }
 func (e *UnknownAgentsError) Error() string {
 	return "a rule names an agent that the organization does not have"
 }
-
-// IssuerExistsError refuses an issuer that the organization trusts already.
-type IssuerExistsError struct{ ID uuid.UUID } // of the trusted issuer
-
-func (e *IssuerExistsError) Error() string { return "the organization trusts this issuer already" }
