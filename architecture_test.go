@@ -29,6 +29,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/money":                {},
 		"remit/redisproc":            {},
 		"remit/internal/serviceproc": {},
+		"remit/internal/prover":      {},
 		"remit/internal/suite":       {},
 		"remit/internal/testreport":  {},
 		"remit/internal/tool":        {},

@@ -61,7 +61,7 @@ func makeSession(ctx context.Context, s *service, a agent) error {
 }
 
 func makeFamily(ctx context.Context, s *service, a agent) error {
-	_, err := s.store.ExchangeSecret(ctx, a.id, token.Hash(a.secret))
+	_, err := s.store.ExchangeSecret(ctx, a.id, token.Hash(a.secret), redisstore.GrantRequest{})
 	return err
 }
 

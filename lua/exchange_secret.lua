@@ -39,8 +39,8 @@ local agent_secret, previous_secret, previous_until, secret_used, agent_revoked,
 --@block hold_scopes held=agent_scopes
 
 -- Marks of revoked families outlive their access tokens by design. Each exchange checks a few, which keeps
--- their number in proportion to the live ones without ever walking over all of them. An agent has 15 fields of its own.
-local looked_at = redis.call('HLEN', agent) > 15 and redis.call('HRANDFIELD', agent, 8) or {}
+-- their number in proportion to the live ones without ever walking over all of them. An agent has 18 fields of its own.
+local looked_at = redis.call('HLEN', agent) > 18 and redis.call('HRANDFIELD', agent, 8) or {}
 
 -- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
 local epoch = tonumber(agent_epoch or 0)

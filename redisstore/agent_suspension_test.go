@@ -49,7 +49,7 @@ func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
 		}
 		for i := 0; i < count; i += 1 + count/97 {
 			agent := must(s.Agent(t.Context(), w.key, ids[i]))(t)
-			_, err := s.ExchangeSecret(t.Context(), ids[i], w.secret)
+			_, err := s.ExchangeSecret(t.Context(), ids[i], w.secret, GrantRequest{})
 			wantError(t, "exchange", err, &AgentSuspendedError{agent.Suspended})
 			if agent.SuspensionReason != "drill" || agent.Status() != Active {
 				t.Errorf("%+v", agent)
@@ -58,7 +58,7 @@ func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
 		if got := must(s.ResumeAgents(t.Context(), w.key, ""))(t); got != int64(count) {
 			t.Errorf("%d are resumed, want %d", got, count)
 		}
-		must(s.ExchangeSecret(t.Context(), ids[count/2], w.secret))(t)
+		must(s.ExchangeSecret(t.Context(), ids[count/2], w.secret, GrantRequest{}))(t)
 
 		w.breakOffSuspension(t, s)
 		first := w.suspended(t, s, ids)

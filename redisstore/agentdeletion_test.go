@@ -116,7 +116,7 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 			NewTransaction{Session: w.session.ID, ActionType: "x", PreState: "{}", Value: 1, Lifetime: 300 * time.Millisecond}))(t)
 		held := must(s.Begin(t.Context(), grant.AccessToken,
 			NewTransaction{Session: w.session.ID, ActionType: "x", PreState: "{}", Value: 1, Lifetime: time.Hour}))(t)
-		must(s.RotateRefresh(t.Context(), w.agent.ID, used.Family, 1))(t)
+		must(s.RotateRefresh(t.Context(), w.agent.ID, used.Family, 1, GrantRequest{}))(t)
 		eventually(t, "a hold is due", func() bool {
 			now := must(peek(t, s).Time(t.Context()).Result())(t).UnixMilli()
 			return must(peek(t, s).ZCount(t.Context(), s.keys.holds(w.agent.ID, w.session.ID), "-inf", strconv.FormatInt(now, 10)).Result())(t) == 1
@@ -140,15 +140,18 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 				_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "k"}})
 				return err
 			}, ErrInvalidToken},
-			"check":    {func(ctx context.Context) error { return s.CheckToken(ctx, grant.AccessToken) }, ErrInvalidToken},
-			"exchange": {func(ctx context.Context) error { _, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret); return err }, ErrInvalidCredentials},
-			"secret":   {func(ctx context.Context) error { _, err := s.CheckSecret(ctx, w.agent.ID, w.secret); return err }, ErrInvalidCredentials},
+			"check": {func(ctx context.Context) error { return s.CheckToken(ctx, grant.AccessToken) }, ErrInvalidToken},
+			"exchange": {func(ctx context.Context) error {
+				_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
+				return err
+			}, ErrInvalidCredentials},
+			"secret": {func(ctx context.Context) error { _, err := s.CheckSecret(ctx, w.agent.ID, w.secret); return err }, ErrInvalidCredentials},
 			"refresh": {func(ctx context.Context) error {
-				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1)
+				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1, GrantRequest{})
 				return err
 			}, ErrInvalidRefreshToken},
 			"reuse": {func(ctx context.Context) error {
-				_, err := s.RotateRefresh(ctx, w.agent.ID, used.Family, 1)
+				_, err := s.RotateRefresh(ctx, w.agent.ID, used.Family, 1, GrantRequest{})
 				return err
 			}, ErrInvalidRefreshToken},
 			"family":  {func(ctx context.Context) error { return s.RevokeFamily(ctx, grant.AccessToken, grant.Family) }, ErrInvalidToken},

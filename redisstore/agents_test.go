@@ -18,6 +18,9 @@ func TestAnAgentIsReadAsItWasCreated(t *testing.T) {
 			{Name: "bare", Scopes: []string{}},
 			{Name: "größe\n", Scopes: []string{"orders:read"}},
 			{Name: "full", Scopes: []string{"orders:read", "orders:write", "admin"}, Description: "buys things", Metadata: `{"a":1}`},
+			{Name: "with keys", Scopes: []string{}, Audiences: []string{"https://a.example", "urn:b"}, JWKS: `{"keys":[]}`, NoSecret: true},
+			{Name: "bound", Scopes: []string{}, Audiences: []string{}, JWKSURI: "https://a.example/keys", DPoPRequired: true,
+				Limits: AgentLimits{ActionsPerMinute: new(int64(7))}},
 		} {
 			before := time.Now().Add(-time.Millisecond)
 			agent := must(s.CreateAgent(t.Context(), key, wanted, [32]byte{2}, nil))(t)
@@ -160,9 +163,9 @@ func TestARevokedAgentHasNothingLeft(t *testing.T) {
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		before := w.contents(t, s)
 
-		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret)
+		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{})
 		wantError(t, "exchange", err, ErrInvalidCredentials)
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
 		wantError(t, "refresh", err, ErrInvalidRefreshToken)
 		wantError(t, "RevokeFamily", s.RevokeFamily(t.Context(), grant.AccessToken, grant.Family), ErrInvalidToken)
 		for _, operation := range askedByEither(byToken(grant)) {
@@ -210,7 +213,7 @@ func TestARotatedSecretLivesForItsGrace(t *testing.T) {
 				t.Errorf("the old secret ends at %s, a minute after %s", until, before)
 			}
 			for _, secret := range [][32]byte{old, w.secret, old} {
-				must(s.ExchangeSecret(t.Context(), w.agent.ID, secret))(t)
+				must(s.ExchangeSecret(t.Context(), w.agent.ID, secret, GrantRequest{}))(t)
 			}
 		}
 	})
@@ -223,7 +226,7 @@ func TestARotatedSecretDiesAfterItsGrace(t *testing.T) {
 		old := w.secret
 		w.rotateSecret(t, s, 30*time.Millisecond)
 		eventually(t, "the old secret is dead", func() bool {
-			_, err := s.ExchangeSecret(t.Context(), w.agent.ID, old)
+			_, err := s.ExchangeSecret(t.Context(), w.agent.ID, old, GrantRequest{})
 			return err != nil
 		})
 		wantDeadSecret(t, s, w.agent.ID, old)
@@ -244,7 +247,7 @@ func TestAnUnusedSecretIsReplacedAndTheOneInUseStays(t *testing.T) {
 			if lost != inUse {
 				wantDeadSecret(t, s, w.agent.ID, lost)
 			}
-			must(s.ExchangeSecret(t.Context(), w.agent.ID, inUse))(t)
+			must(s.ExchangeSecret(t.Context(), w.agent.ID, inUse, GrantRequest{}))(t)
 		}
 		w.exchange(t, s)
 	})
@@ -260,7 +263,7 @@ func TestAUsedSecretStaysAndTheOneBeforeItEnds(t *testing.T) {
 		second := w.secret
 		w.rotateSecret(t, s, time.Minute)
 		wantDeadSecret(t, s, w.agent.ID, first)
-		must(s.ExchangeSecret(t.Context(), w.agent.ID, second))(t)
+		must(s.ExchangeSecret(t.Context(), w.agent.ID, second, GrantRequest{}))(t)
 		w.exchange(t, s)
 	})
 }
@@ -289,7 +292,7 @@ func TestAnEndedSecretIsNeverKeptInsteadOfAnUnusedOne(t *testing.T) {
 		unused := w.secret
 		w.rotateSecret(t, s, time.Minute)
 		wantDeadSecret(t, s, w.agent.ID, dead)
-		must(s.ExchangeSecret(t.Context(), w.agent.ID, unused))(t)
+		must(s.ExchangeSecret(t.Context(), w.agent.ID, unused, GrantRequest{}))(t)
 		w.exchange(t, s)
 	})
 }
@@ -301,7 +304,7 @@ func TestRotatingASecretEndsNoFamily(t *testing.T) {
 		grant := w.exchange(t, s)
 		w.rotateSecret(t, s, 0)
 		must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1}))(t)
-		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t)
+		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{}))(t)
 	})
 }
 
@@ -314,7 +317,7 @@ func (w *tenant) rotateSecret(t *testing.T, s *Store, grace time.Duration) time.
 
 func wantDeadSecret(t *testing.T, s *Store, agent uuid.UUID, secret [32]byte) {
 	t.Helper()
-	_, err := s.ExchangeSecret(t.Context(), agent, secret)
+	_, err := s.ExchangeSecret(t.Context(), agent, secret, GrantRequest{})
 	wantError(t, fmt.Sprintf("exchange of secret %d", secret[0]), err, ErrInvalidCredentials)
 }
 
@@ -327,4 +330,28 @@ func newAgents(t *testing.T, s *Store, key APIKey, n int) []Agent {
 			Agent{Name: fmt.Sprint("agent ", i), Scopes: []string{"read"}}, [32]byte{2}, nil))(t)
 	}
 	return agents
+}
+
+// TestFlagsOfAnAgentKeepTheirOrder: charges look only at the beginning of the flags for s and n.
+func TestFlagsOfAnAgentKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{})
+		flags := func() string { return peek(t, s).HGet(t.Context(), s.keys.agent(w.agent.ID), "restricted").Val() }
+		change := func(c AgentChanges) Agent { return must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, c))(t) }
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		change(AgentChanges{DPoPRequired: new(true), Scopes: &[]string{"read"}})
+		change(AgentChanges{Limits: NewAgentLimits{OpenSessions: LimitChange{Given: true, Value: new(int64(7))}}})
+		if got := flags(); got != "nspo" {
+			t.Errorf("flags %q", got)
+		}
+		if a := change(AgentChanges{DPoPRequired: new(false)}); a.DPoPRequired || flags() != "nso" {
+			t.Errorf("%+v, flags %q", a, flags())
+		}
+		change(AgentChanges{DPoPRequired: new(true)})
+		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		if a := must(s.Agent(t.Context(), w.key, w.agent.ID))(t); !a.DPoPRequired || flags() != "npo" {
+			t.Errorf("%+v, flags %q", a, flags())
+		}
+	})
 }

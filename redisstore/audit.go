@@ -31,7 +31,7 @@ type Event struct {
 	Enforcement string    // of a session, when it is set: enforce or observe; else ""
 	Late        bool      // a commit after the transaction had expired
 	Reason      string    // of a suspension or its end, "" for none
-	Changed     []string  // of an agent: name, scopes, description, metadata
+	Changed     []string  // of an agent: name, scopes, description, metadata, audiences, jwks, jwks_uri, dpop_required, limits
 	// What changed; nil for what the event does not contain.
 	MaxActions     *int64
 	AddActions     *int64                    // asked for, or granted

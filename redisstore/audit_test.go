@@ -85,13 +85,13 @@ func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 					Amounts: amounts{"max_value": 9}, Times: map[string]time.Time{"expires": w.session.Expires}}
 			}},
 			{func(ctx context.Context) error {
-				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1)
+				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1, GrantRequest{})
 				return err
 			}, func() Event { return Event{Type: "token.refreshed", Family: grant.Family} }},
 			{func(ctx context.Context) error { return s.RevokeFamily(ctx, token, other.Family) },
 				func() Event { return Event{Type: "token.revoked", Family: other.Family} }},
 			{func(ctx context.Context) (err error) {
-				other, err = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
+				other, err = s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 				return err
 			}, func() Event { return Event{Type: "token.issued", Family: other.Family} }},
 			{func(ctx context.Context) error {
@@ -328,7 +328,7 @@ func TestRefusalsLeaveNoEvent(t *testing.T) {
 		refuse(err)
 		_, err = s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Scopes: []string{"admin"}, Lifetime: 1e9})
 		refuse(err)
-		_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9})
+		_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, GrantRequest{})
 		refuse(err)
 		if got := trail(t); len(got) != 0 {
 			t.Errorf("%+v", got)
@@ -353,7 +353,7 @@ func TestNoEventHoldsACredential(t *testing.T) {
 		w := tenant{key: key, secret: secret}
 		w.agent = must(s.CreateAgent(t.Context(), key, Agent{Name: "scout", Scopes: []string{"read"}}, secret, nil))(t)
 		grant := w.exchange(t, s)
-		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t)
+		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{}))(t)
 		must(s.RotateAgentSecret(t.Context(), key, w.agent.ID, next, time.Hour, nil))(t)
 		w.secret = next
 		idem := &Idempotency{Key: "the-idempotency-key", Fingerprint: random()}

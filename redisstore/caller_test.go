@@ -136,7 +136,7 @@ func putAgent(t *testing.T, s *Store, key APIKey, id uuid.UUID) Grant {
 	secret := [32]byte{5}
 	must(s.client.Run(t.Context(), flow{}, createAgent.script, []string{s.keys.agent(id), s.keys.events(id), s.keys.agentOpen(id)},
 		key.Organization[:], "neighbour", "read", "", "", secret[:], s.auditAs(t.Context(), actorKey), ""))(t)
-	return must(s.ExchangeSecret(t.Context(), id, secret))(t)
+	return must(s.ExchangeSecret(t.Context(), id, secret, GrantRequest{}))(t)
 }
 
 // otherCell returns a fresh id that is in another cell than this one.

@@ -103,7 +103,7 @@ func TestCheckRefreshReturnsTheGrantOfAnUnspentToken(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		narrowed := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, "write"))(t)
+		narrowed := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: []string{"write"}}))(t)
 		for _, family := range []Grant{w.exchange(t, s), narrowed} {
 			w.refresh(t, s, family.Family, 1, 2)
 			for name, generation := range map[string]uint32{"current": 2, "ahead of Redis": 3, "far ahead": 1 << 31} {
@@ -190,11 +190,11 @@ func TestScopesOfAnExchangeNarrowTheWholeFamily(t *testing.T) {
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		for _, scopes := range [][]string{{"read"}, {"write"}, {"write", "read"}, {"read", "write"}} {
-			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, scopes...))(t)
+			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: scopes}))(t)
 			w.wantScopes(t, grant, 1, scopes)
 			for generation := uint32(1); generation <= 3; generation++ {
-				w.wantScopes(t, must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t), generation+1, scopes)
-				again := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t) // the answer was lost
+				w.wantScopes(t, must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t), generation+1, scopes)
+				again := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t) // the answer was lost
 				w.wantScopes(t, asFirst(t, again), generation+1, scopes)
 			}
 		}
@@ -205,7 +205,7 @@ func TestScopesOfARefreshNarrowThatTokenAlone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		whole := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, "read", "write"))(t)
+		whole := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: []string{"read", "write"}}))(t)
 		for _, family := range []uuid.UUID{w.exchange(t, s).Family, whole.Family} {
 			for _, step := range []struct {
 				generation uint32
@@ -219,7 +219,7 @@ func TestScopesOfARefreshNarrowThatTokenAlone(t *testing.T) {
 				{9, []string{"read"}, []string{"read"}}, // ahead of Redis
 				{10, []string{"write", "read"}, []string{"write", "read"}},
 			} {
-				grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, step.generation, step.ask...))(t)
+				grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, step.generation, GrantRequest{Scopes: step.ask}))(t)
 				if grant.Replayed {
 					grant = asFirst(t, grant)
 				}
@@ -233,7 +233,7 @@ func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, "read"))(t)
+		grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: []string{"read"}}))(t)
 		w.refresh(t, s, grant.Family, 1, 2)
 		keys := []string{s.keys.agent(w.agent.ID), s.keys.family(w.agent.ID, grant.Family)}
 		before := contents(t, s, keys...)
@@ -252,14 +252,14 @@ func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
 			"several":                      {[]string{"x", "y"}, "x", "x"},
 		} {
 			for generation := uint32(1); generation <= 3; generation++ { // spent within the grace, current, ahead
-				got, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, test.ask...)
+				got, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{Scopes: test.ask})
 				wantError(t, name, err, &ScopeError{test.refused})
 				if !reflect.DeepEqual(got, Grant{}) {
 					t.Errorf("%s: %+v", name, got)
 				}
 			}
 			if test.exchange != "" {
-				_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, test.ask...)
+				_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: test.ask})
 				wantError(t, name+", exchange", err, &ScopeError{test.exchange})
 			}
 		}
@@ -275,14 +275,14 @@ func TestScopesAreCheckedAfterTheCredential(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, "admin")
+		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, GrantRequest{Scopes: []string{"admin"}})
 		wantError(t, "exchange with a wrong secret", err, ErrInvalidCredentials)
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, NewID(w.agent.ID), 1, "admin")
+		_, err = s.RotateRefresh(t.Context(), w.agent.ID, NewID(w.agent.ID), 1, GrantRequest{Scopes: []string{"admin"}})
 		wantError(t, "refresh of a family that is gone", err, ErrInvalidRefreshToken)
 
 		grant := w.exchange(t, s)
 		w.refresh(t, s, grant.Family, 1, 2)
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, "admin")
+		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{Scopes: []string{"admin"}})
 		wantError(t, "reuse", err, ErrTokenReused)
 		w.wantRevoked(t, s, grant, 2)
 	})
@@ -293,11 +293,11 @@ func TestScopesOfAnAgentThatHasNoneCannotBeNarrowed(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key, secret := newOrganization(t, s), [32]byte{2}
 		w := tenant{key: key, secret: secret, agent: must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, secret, nil))(t)}
-		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, secret, "read")
+		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, secret, GrantRequest{Scopes: []string{"read"}})
 		wantError(t, "exchange", err, &ScopeError{"read"})
 		grant := w.exchange(t, s)
 		w.wantScopes(t, grant, 1, []string{})
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, "read")
+		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{Scopes: []string{"read"}})
 		wantError(t, "refresh", err, &ScopeError{"read"})
 		got, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1)
 		wantError(t, "check", err, nil)

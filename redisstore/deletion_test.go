@@ -116,7 +116,7 @@ func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T
 		if err := remove(t, s, w.key.Organization); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.RotateRefresh(t.Context(), neighbour.agent.ID, theirs.Family, 1); err != nil {
+		if _, err := s.RotateRefresh(t.Context(), neighbour.agent.ID, theirs.Family, 1, GrantRequest{}); err != nil {
 			t.Errorf("the neighbour's family: %v", err)
 		}
 		again := &Idempotency{Key: "their own"}
@@ -124,7 +124,7 @@ func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T
 		if !again.Replayed {
 			t.Error("the outcome of the neighbour's idempotency key is gone")
 		}
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, mine.Family, 1)
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, mine.Family, 1, GrantRequest{})
 		wantError(t, "a family that is left of the deleted one", err, ErrInvalidRefreshToken)
 	})
 }
@@ -233,7 +233,7 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 				_, _ = s.Charge(ctx, byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: fmt.Sprint(i)}})
 				_, _ = s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
 				_, _ = s.CreateAgent(ctx, w.key, Agent{Name: "late"}, w.secret, nil)
-				_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
+				_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 			}
 		}()
 		err := asOperator(t, s).deleteOrganization(t.Context(), w.key.Organization, 200*time.Millisecond, func(DeletionProgress) {})

@@ -70,7 +70,7 @@ func TestAfterARestartOfRedisEverythingGoesOn(t *testing.T) {
 	if usage.ActionCount != 2 || usage.ValueUsed != 10 {
 		t.Errorf("after the restart: %+v", usage)
 	}
-	if next := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t); next.Generation != 2 {
+	if next := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{}))(t); next.Generation != 2 {
 		t.Errorf("after the restart: %+v", next)
 	}
 }

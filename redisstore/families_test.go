@@ -37,7 +37,7 @@ func TestFamiliesAreListedNewestFirstUntilTheyEnd(t *testing.T) {
 			t.Errorf("refreshed, %+v became %+v", families[0], again)
 		}
 
-		byAgent := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret))(t)
+		byAgent := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{}))(t)
 		if err := s.RevokeFamily(t.Context(), byAgent.AccessToken, byAgent.Family); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range (2*endFamiliesAtOnce + 8) / 8 {
-					grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret))(t)
+					grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{}))(t)
 					mu.Lock()
 					ended = append(ended, grant)
 					mu.Unlock()
@@ -145,7 +145,7 @@ func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
 		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
 		for _, grant := range ended {
 			wantError(t, "CheckToken", s.CheckToken(t.Context(), grant.AccessToken), ErrInvalidToken)
-			_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+			_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
 			wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
 		}
 	})
@@ -161,7 +161,7 @@ func TestRevokeFamiliesEndsARefreshTokenThatNoIndexHas(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1)
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1, GrantRequest{})
 		wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
 		_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, family, 1)
 		wantError(t, "CheckRefresh", err, ErrInvalidRefreshToken)
@@ -188,7 +188,7 @@ func TestAFamilyEndsForGoodHoweverOftenItIsRefreshed(t *testing.T) {
 
 		w.letFamilyAge(t, s, family, lifetime+time.Second)
 		for _, generation := range []uint32{1, 2, 3} {
-			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation)
+			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{})
 			wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
 			_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, family, generation)
 			wantError(t, "CheckRefresh", err, ErrInvalidRefreshToken)
@@ -340,14 +340,14 @@ func TestTwoGenerationsInARowThatAreReplayedLateAreReuse(t *testing.T) {
 					}
 					w.letSpent(t, s, grant.Family, after)
 					if test.reuse && i == len(test.replays)-1 {
-						_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation)
+						_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{})
 						wantError(t, "the last replay", err, ErrTokenReused)
 						w.wantRevoked(t, s, grant, generation+1)
 						w.wantFamilies(t, s)
 						break
 					}
 					for range 3 { // more of the same generation is no more
-						if again := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t); again.Generation != generation+1 || !again.Replayed {
+						if again := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t); again.Generation != generation+1 || !again.Replayed {
 							t.Errorf("replayed, generation %d opened %+v", generation, again)
 						}
 					}

@@ -133,7 +133,7 @@ func TestATokenListsItsOwnAgentsSessionsAlone(t *testing.T) {
 		other := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: second.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
 		grants := map[uuid.UUID]Grant{
 			w.session.ID: w.exchange(t, s),
-			other.ID:     must(s.ExchangeSecret(t.Context(), second.ID, [32]byte{2}))(t),
+			other.ID:     must(s.ExchangeSecret(t.Context(), second.ID, [32]byte{2}, GrantRequest{}))(t),
 		}
 		for own, grant := range grants {
 			for _, q := range []Query{{Limit: 10}, {Limit: 10, Agent: grant.Agent}, {Limit: 10, Status: Active}} {

@@ -47,7 +47,7 @@ func newFixture(t rapid.TB, s *Store, peek redis.UniversalClient) (*fixture, *mo
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant, err := s.ExchangeSecret(ctx, agent.ID, [32]byte{2})
+	grant, err := s.ExchangeSecret(ctx, agent.ID, [32]byte{2}, GrantRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,11 +117,11 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			return err
 		}},
 		{"ExchangeSecret", exchangeSecret, func(ctx context.Context, s *Store) error {
-			_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret)
+			_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 			return err
 		}},
 		{"RotateRefresh", rotateRefresh, func(ctx context.Context, s *Store) error {
-			_, err := s.RotateRefresh(ctx, w.agent.ID, g.Family, 1)
+			_, err := s.RotateRefresh(ctx, w.agent.ID, g.Family, 1, GrantRequest{})
 			return err
 		}},
 		{"RevokeFamily", revokeFamily, func(ctx context.Context, s *Store) error {

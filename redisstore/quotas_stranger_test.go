@@ -15,9 +15,9 @@ func TestAWrongSecretLearnsNothingOfAQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		usageOf(t, s, w.key.Organization)
-		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret)
+		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{})
 		wantOverQuota(t, err, "refresh_families", 1, 1)
-		_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9})
+		_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, GrantRequest{})
 		wantError(t, "a wrong secret", err, ErrInvalidCredentials)
 	})
 }

@@ -51,7 +51,7 @@ var quotaCases = []quotaCase{
 		return err
 	}},
 	{"refresh_families", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-		_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret)
+		_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 		return err
 	}},
 	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
@@ -384,7 +384,7 @@ func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 		must(s.Commit(t.Context(), g.AccessToken, first, Commit{Idempotency: &Idempotency{Key: "a"}}))(t)
 		must(s.Rollback(t.Context(), w.byKey(), second, Rollback{Idempotency: &Idempotency{Key: "b"}}))(t)
 		must(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t)
-		must(s.RotateRefresh(t.Context(), g.Agent, g.Family, 1))(t)
+		must(s.RotateRefresh(t.Context(), g.Agent, g.Family, 1, GrantRequest{}))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{5}, 0, nil))(t)
 		if err := s.RevokeFamily(t.Context(), g.AccessToken, g.Family); err != nil {
@@ -579,7 +579,7 @@ func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 		for range 3 * burstTime {
 			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3}, nil)
 			wantError(t, "an agent", err, ErrInvalidAPIKey)
-			_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8})
+			_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8}, GrantRequest{})
 			wantError(t, "an exchange", err, ErrInvalidCredentials)
 		}
 		w.exchange(t, s)

@@ -67,7 +67,7 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 		w := newTenant(t, s, limits)
 		grant, reused, revoked := w.exchange(t, s), w.exchange(t, s), w.exchange(t, s)
 		for generation := range uint32(2) {
-			must(s.RotateRefresh(ctx, w.agent.ID, reused.Family, generation+1))(t)
+			must(s.RotateRefresh(ctx, w.agent.ID, reused.Family, generation+1, GrantRequest{}))(t)
 		}
 		token, caller := grant.AccessToken, byToken(grant)
 		alone := must(s.Begin(ctx, token, w.alone(7)))(t)
@@ -111,7 +111,7 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 		_, err := s.EndSession(ctx, caller, expired.session.ID)
 		wantError(t, "EndSession of an expired one", err, &NotActiveError{Expired})
 
-		_, err = s.RotateRefresh(ctx, w.agent.ID, reused.Family, 1)
+		_, err = s.RotateRefresh(ctx, w.agent.ID, reused.Family, 1, GrantRequest{})
 		wantError(t, "RotateRefresh of a spent one", err, ErrTokenReused)
 		wantError(t, "CheckToken after reuse", s.CheckToken(ctx, reused.AccessToken), ErrInvalidToken)
 		wantError(t, "RevokeFamily", s.RevokeFamily(ctx, token, revoked.Family), nil)
@@ -186,7 +186,7 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 				return err
 			}},
 			{"a refresh", func() error {
-				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1)
+				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1, GrantRequest{})
 				return err
 			}},
 		} {

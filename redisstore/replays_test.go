@@ -51,7 +51,7 @@ func TestTheScriptFollowsTheRuleForReplays(t *testing.T) {
 				for range random.IntN(3) {
 					after += time.Duration(1+random.IntN(11)) * 3 * time.Second // never 10 s, for time passes
 					w.letSpent(t, s, family, after)
-					_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation)
+					_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{})
 					if rule.replay(after) != errors.Is(err, ErrTokenReused) || err != nil && !rule.over {
 						t.Fatalf("generation %d again after %s: %v, want %+v", generation, after, err, rule)
 					}

@@ -150,9 +150,11 @@ func fuzzedOperations() []readsReply {
 		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Agents(ctx, key, Query{Limit: 2}) },
 		func(ctx context.Context, s *Store) (any, error) {
-			return s.ExchangeSecret(ctx, fuzzedAgent, [32]byte{})
+			return s.ExchangeSecret(ctx, fuzzedAgent, [32]byte{}, GrantRequest{})
 		},
-		func(ctx context.Context, s *Store) (any, error) { return s.RotateRefresh(ctx, fuzzedAgent, o, 1) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.RotateRefresh(ctx, fuzzedAgent, o, 1, GrantRequest{})
+		},
 		func(ctx context.Context, s *Store) (any, error) { return nil, s.RevokeFamily(ctx, token, o) },
 		func(ctx context.Context, s *Store) (any, error) { return s.CheckSecret(ctx, fuzzedAgent, [32]byte{}) },
 		func(ctx context.Context, s *Store) (any, error) { return nil, s.CheckToken(ctx, token) },

@@ -201,7 +201,7 @@ func (w tenant) byKey() Caller { return Caller{Key: &w.key} }
 
 func (w tenant) exchange(t *testing.T, s *Store) Grant {
 	t.Helper()
-	grant, err := s.ExchangeSecret(context.Background(), w.agent.ID, w.secret)
+	grant, err := s.ExchangeSecret(context.Background(), w.agent.ID, w.secret, GrantRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

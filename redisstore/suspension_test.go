@@ -52,14 +52,17 @@ func TestASuspendedOrganizationIsRefusedUntilItResumes(t *testing.T) {
 				_, err := s.RotateAPIKey(ctx, w.key, APIKey{Hash: w.key.Hash}, time.Hour, nil)
 				return err
 			},
-			"an exchange": func(ctx context.Context) error { _, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret); return err },
-			"a secret":    func(ctx context.Context) error { _, err := s.CheckSecret(ctx, w.agent.ID, w.secret); return err },
+			"an exchange": func(ctx context.Context) error {
+				_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
+				return err
+			},
+			"a secret": func(ctx context.Context) error { _, err := s.CheckSecret(ctx, w.agent.ID, w.secret); return err },
 			"a stream": func(ctx context.Context) error {
 				_, _, err := s.Events(ctx, byToken(grant), w.agent.ID, "", 1)
 				return err
 			},
 			"a refresh": func(ctx context.Context) error {
-				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1)
+				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1, GrantRequest{})
 				return err
 			},
 		}
@@ -70,7 +73,7 @@ func TestASuspendedOrganizationIsRefusedUntilItResumes(t *testing.T) {
 			}
 		})
 		must(s.Organization(t.Context(), other.key))(t)
-		must(s.RotateRefresh(t.Context(), other.agent.ID, theirs.Family, 1))(t)
+		must(s.RotateRefresh(t.Context(), other.agent.ID, theirs.Family, 1, GrantRequest{}))(t)
 		if err := asOperator(t, s).Resume(t.Context(), w.key.Organization); err != nil {
 			t.Fatal(err)
 		}
@@ -87,9 +90,9 @@ func TestASuspendedOrganizationsSpentRefreshTokenGetsNoSuccessor(t *testing.T) {
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 9})
 		grant := w.exchange(t, s)
-		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t)
+		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{}))(t)
 		w.suspend(t, s)
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
 		wantError(t, "the predecessor", err, ErrOrganizationSuspended)
 	})
 }
@@ -102,7 +105,7 @@ func TestAStrangerLearnsNothingOfASuspension(t *testing.T) {
 		w.suspend(t, s)
 		_, err := s.Organization(t.Context(), APIKey{Organization: w.key.Organization, Hash: [32]byte{99}})
 		wantError(t, "a made-up key", err, ErrInvalidAPIKey)
-		_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{99})
+		_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{99}, GrantRequest{})
 		wantError(t, "a wrong secret", err, ErrInvalidCredentials)
 	})
 }

@@ -10,6 +10,11 @@ import (
 	"remit/redisclient"
 )
 
+// GrantRequest is what an exchange or a refresh asks for.
+type GrantRequest struct {
+	Scopes []string // that the grant is narrowed to; none for all
+}
+
 // Grant is the content of the token pair that a successful exchange or refresh issues.
 type Grant struct {
 	AccessToken
@@ -26,17 +31,17 @@ var (
 	checkRefresh   = newScript("check_refresh", reads)
 )
 
-// ExchangeSecret opens a new refresh-token family for the agent with this secret, narrowed to the scopes if there are any. An
+// ExchangeSecret opens a new refresh-token family for the agent with this secret, narrowed as it is asked for. An
 // agent has at most 10,000 families: beyond that, the least recently used families end. This instance learns an agent's
 // organization from its first exchange, so no quota refuses that one. Errors: ErrInvalidCredentials,
 // ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError.
-func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
+func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, asked GrantRequest) (Grant, error) {
 	if s.anySuspended() { // only the agent's cell knows its organization
 		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
 			return Grant{}, err
 		}
 	}
-	family, narrowed := NewID(agent), strings.Join(scopes, " ")
+	family, narrowed := NewID(agent), strings.Join(asked.Scopes, " ")
 	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, narrowed))
 	if err != nil {
 		return Grant{}, s.refusedExchange(ctx, agent, secretHash, err)
@@ -73,10 +78,10 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 }
 
 // RotateRefresh spends a generation of a family and grants the next one (RFC 6749 §6). The caller must have verified that the
-// generation was issued. Within the grace time the immediate predecessor gets its successor again. Scopes, if any, narrow
-// only this access token. Errors: ErrInvalidRefreshToken, ErrOrganizationSuspended; *ScopeError, with nothing spent;
+// generation was issued. Within the grace time the immediate predecessor gets its successor again. What is asked for
+// narrows only this access token. Errors: ErrInvalidRefreshToken, ErrOrganizationSuspended; *ScopeError, with nothing spent;
 // ErrTokenReused, after it has revoked the family.
-func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
+func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, asked GrantRequest) (Grant, error) {
 	if s.anySuspended() { // only the agent's cell knows its organization
 		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
 			return Grant{}, ErrOrganizationSuspended
@@ -84,7 +89,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	}
 	r, err := s.client.Run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
+		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(asked.Scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}

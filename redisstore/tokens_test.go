@@ -55,7 +55,7 @@ func TestExchangeRefusesEverythingAlike(t *testing.T) {
 			{"unknown agent, empty secret", NewID(w.agent.ID), [32]byte{}},
 			{"revoked agent", revoked.agent.ID, revoked.secret},
 		} {
-			grant, err := s.ExchangeSecret(t.Context(), test.agent, test.secret)
+			grant, err := s.ExchangeSecret(t.Context(), test.agent, test.secret, GrantRequest{})
 			if err != ErrInvalidCredentials || !reflect.DeepEqual(grant, Grant{}) {
 				t.Errorf("%s: %+v, %v", test.name, grant, err)
 			}
@@ -74,7 +74,7 @@ func TestRefreshOpensOneGenerationAfterTheOther(t *testing.T) {
 		for generation := uint32(1); generation <= 4; generation++ {
 			want := grant
 			want.Generation = generation + 1
-			got := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t)
+			got := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v, want %+v", got, want)
 			}
@@ -103,7 +103,7 @@ func TestRefreshesOfOneTokenAtOnceAllGetTheSameSuccessor(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 32 {
 			wg.Go(func() {
-				grant, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1)
+				grant, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1, GrantRequest{})
 				if err != nil || grant.Generation != 2 {
 					t.Errorf("generation %d, %v", grant.Generation, err)
 				}
@@ -138,7 +138,7 @@ func TestReuseOfARefreshTokenRevokesItsFamilyAlone(t *testing.T) {
 				}
 
 				reuse := func() error {
-					_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, test.reused)
+					_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, test.reused, GrantRequest{})
 					return err
 				}
 				err := reuse()
@@ -162,7 +162,7 @@ func TestRefreshFollowsATokenThatIsAheadOfRedis(t *testing.T) {
 		w.refresh(t, s, family, 2, 3) // Redis has lost that 1 was spent
 		w.refresh(t, s, family, 2, 3)
 		w.refresh(t, s, family, 3, 4)
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1)
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1, GrantRequest{})
 		wantError(t, "one that it left behind", err, ErrTokenReused)
 	})
 }
@@ -183,7 +183,7 @@ func TestRefreshOfAFamilyThatIsGoneIsRefused(t *testing.T) {
 			"a family that Redis lost":   {w.agent.ID, lost.Family},
 		} {
 			for _, generation := range []uint32{1, 2} {
-				_, err := s.RotateRefresh(t.Context(), token.agent, token.family, generation)
+				_, err := s.RotateRefresh(t.Context(), token.agent, token.family, generation, GrantRequest{})
 				wantError(t, name, err, ErrInvalidRefreshToken)
 			}
 		}
@@ -214,7 +214,7 @@ func TestAnExpiredFamilyIsRefused(t *testing.T) {
 		eventually(t, "the family is gone", func() bool {
 			return must(peek(t, s).Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t) == 0
 		})
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
 		wantError(t, "refresh", err, ErrInvalidRefreshToken)
 		// Its access token has a lifetime of its own.
 		must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1}))(t)
@@ -275,7 +275,7 @@ func TestAMarkedFamilyIsRevokedThoughItsGenerationIsKept(t *testing.T) {
 		mark := time.Now().Add(time.Hour).UnixMilli()
 		must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), familyField(family), mark).Result())(t)
 		for _, generation := range []uint32{0, 1, 2} {
-			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation)
+			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{})
 			wantError(t, "refresh", err, ErrInvalidRefreshToken)
 		}
 	})
@@ -321,7 +321,7 @@ func TestExchangesDropOnlyExpiredMarks(t *testing.T) {
 // refresh spends a generation and checks which one it opens.
 func (w tenant) refresh(t *testing.T, s *Store, family uuid.UUID, generation, want uint32) {
 	t.Helper()
-	grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, generation))(t)
+	grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{}))(t)
 	if grant.Generation != want {
 		t.Errorf("generation %d opened %d, want %d", generation, grant.Generation, want)
 	}
@@ -335,7 +335,7 @@ func (w tenant) wantRevoked(t *testing.T, s *Store, grant Grant, latest uint32) 
 		t.Error("the revoked family is still kept")
 	}
 	for generation := uint32(1); generation <= latest+1; generation++ {
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation)
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{})
 		wantError(t, "refresh", err, ErrInvalidRefreshToken)
 	}
 	for _, operation := range askedByEither(byToken(grant)) {
@@ -382,14 +382,14 @@ func TestAFamilyIsKeptInFewAndShortFields(t *testing.T) {
 			{nil, []string{"c", "g", "r"}},
 			{[]string{"read"}, []string{"c", "g", "r", "sc"}},
 		} {
-			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, test.scopes...))(t)
+			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: test.scopes}))(t)
 			for generation := uint32(1); generation <= 2; generation++ {
 				kept := must(peek(t, s).HGetAll(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t)
 				if fields := slices.Sorted(maps.Keys(kept)); !slices.Equal(fields, test.want) ||
 					kept["g"] != strconv.Itoa(int(generation)) || kept["sc"] != strings.Join(test.scopes, " ") {
 					t.Errorf("narrowed to %q, at generation %d: %q", test.scopes, generation, kept)
 				}
-				must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t)
+				must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t)
 			}
 		}
 	})

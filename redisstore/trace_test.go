@@ -175,7 +175,7 @@ func TestSpansContainNoKeysOrArguments(t *testing.T) {
 	r.Request(func(ctx context.Context) {
 		w := newTenant(t, s, NewSession{})
 		_, _ = s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "an-idempotency-key"}})
-		_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
+		_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 		_, _ = s.client.Call(ctx, flow{}, reads, "hget", s.keys.agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
 		_, _ = s.client.Call(ctx, flow{}, reads, "llen", s.keys.agent(w.agent.ID))
 	})

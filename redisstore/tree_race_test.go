@@ -67,7 +67,7 @@ func newRacedTree(t *testing.T, s *Store, of race) *racedTree {
 	for i := range of.agents {
 		secret := [32]byte{byte(i + 1)}
 		agent := must(s.CreateAgent(t.Context(), r.key, Agent{Name: fmt.Sprint("agent ", i), Scopes: []string{"sessions:delegate"}}, secret, nil))(t)
-		r.agents = append(r.agents, &racedAgent{agent.ID, must(s.ExchangeSecret(t.Context(), agent.ID, secret))(t).AccessToken, newRacedGate()})
+		r.agents = append(r.agents, &racedAgent{agent.ID, must(s.ExchangeSecret(t.Context(), agent.ID, secret, GrantRequest{}))(t).AccessToken, newRacedGate()})
 	}
 	must(s.SetBudget(t.Context(), r.key, racedBudget, BudgetForever))(t)
 	root := must(s.CreateSession(t.Context(), r.key, NewSession{Agent: r.agents[0].id, MaxActions: racedActions, MaxValue: racedValue,

@@ -69,12 +69,12 @@ func (p present) end(ctx context.Context, t AccessToken, session uuid.UUID) erro
 }
 
 func (p present) exchange(ctx context.Context, w tenant) (AccessToken, error) {
-	grant, err := p.ExchangeSecret(ctx, w.agent.ID, w.secret)
+	grant, err := p.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 	return grant.AccessToken, err
 }
 
 func (p present) refresh(ctx context.Context, t AccessToken, generation uint32) (uint32, error) {
-	grant, err := p.RotateRefresh(ctx, t.Agent, t.Family, generation)
+	grant, err := p.RotateRefresh(ctx, t.Agent, t.Family, generation, GrantRequest{})
 	return grant.Generation, err
 }
 

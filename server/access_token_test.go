@@ -139,7 +139,7 @@ func TestEveryWrongAccessTokenIsRefusedAlike(t *testing.T) {
 				"another signature":    otherSignature(tokens.access),
 				"without a signature":  tokens.access[:lastDot(tokens.access)+1],
 				"with alg none":        algNone(tokens.access),
-				"longer than 2048":     tokens.access + long(2048),
+				"longer than 3072":     tokens.access + long(3072),
 				"with a space at last": tokens.access + " x",
 			} {
 				if r := w.ask(e.method, e.path, e.body, asAgent(access)); r.withoutRequestID() != refused.withoutRequestID() {

@@ -97,7 +97,7 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 	described := describe(keys, access.Agent, access.Organization, left.Of(access.Scopes))
 	described.TokenType = "Bearer"
 	described.Issued = access.Issued.Unix()
-	described.Expires = access.Issued.Add(token.AccessLifetime).Unix()
+	described.Expires = access.Expires().Unix()
 	return described, access.Organization, nil
 }
 

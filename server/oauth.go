@@ -30,7 +30,7 @@ type oauthGrant struct {
 // oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6).
 func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	return s.oauth(ctx, func(client credential, form url.Values) error {
-		scopes, err := scopesIn(form)
+		asked, err := readGrantRequest(form)
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		grant, err := s.grantFor(ctx, client, form, scopes)
+		grant, err := s.grantFor(ctx, client, form, asked)
 		if err != nil {
 			return err
 		}
@@ -54,23 +54,23 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, scopes []string) (redisstore.Grant, error) {
+func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	switch form.Get("grant_type") {
 	case "client_credentials":
-		grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, scopes...)
+		grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, asked)
 		if err == nil {
 			s.metrics.tokensBySecret.Inc()
 		}
 		return grant, err
 	case "refresh_token":
-		return s.oauthRefresh(ctx, client, form, scopes)
+		return s.oauthRefresh(ctx, client, form, asked)
 	case "":
 		return redisstore.Grant{}, &oauthError{"invalid_request", "grant_type is required"}
 	}
 	return redisstore.Grant{}, &oauthError{"unsupported_grant_type", "use client_credentials or refresh_token"}
 }
 
-func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form url.Values, scopes []string) (redisstore.Grant, error) {
+func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	if _, err := s.authenticatedClient(ctx, client, form, "refresh_token"); err != nil {
 		return redisstore.Grant{}, err
 	}
@@ -81,7 +81,7 @@ func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form 
 	if err != nil || spent.Agent != client.agent {
 		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
 	}
-	return s.rotateRefresh(ctx, spent, scopes...)
+	return s.rotateRefresh(ctx, spent, asked)
 }
 
 // oauthAuthorize refuses: there is no authorization by users (RFC 6749 §4.1.2.1, without a client to redirect to).

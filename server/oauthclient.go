@@ -117,6 +117,11 @@ func readBasic(header string) (id, secret string, ok bool) {
 	return id, secret, found && idErr == nil && secretErr == nil
 }
 
+func readGrantRequest(form url.Values) (redisstore.GrantRequest, error) {
+	scopes, err := scopesIn(form)
+	return redisstore.GrantRequest{Scopes: scopes}, err
+}
+
 func scopesIn(form url.Values) ([]string, error) {
 	scopes := strings.Fields(form.Get("scope"))
 	var v validation

@@ -4,7 +4,7 @@ import "strconv"
 
 const (
 	maxScopes      = 64
-	maxScopesChars = 600 // together, so that an access token stays below 2 KiB
+	maxScopesChars = 600 // together, so that an access token stays below 3 KiB
 )
 
 // scopes validates a list of scopes; RFC 6749 §3.3 defines their characters.

@@ -100,7 +100,7 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, presented, func() (err error) {
-		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret)
+		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret, redisstore.GrantRequest{})
 		return err
 	})
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
-		grant, err = s.rotateRefresh(ctx, spent)
+		grant, err = s.rotateRefresh(ctx, spent, redisstore.GrantRequest{})
 		return err
 	})
 	if err != nil {
@@ -163,9 +163,9 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 }
 
 // rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
-func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
+func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	identifyCaller(ctx, uuid.Nil, spent.Agent)
-	grant, err := s.store.RotateRefresh(requestContext(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
+	grant, err := s.store.RotateRefresh(requestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
 	if err == nil {
 		s.metrics.tokensByRefresh.Inc()
 	}

@@ -13,7 +13,13 @@ func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
 		Issuer: "https://remit.example/\"<é>\u2028", Subject: uuid.New(), ID: uuid.New(), Agent: uuid.New(), Organization: uuid.New(),
 		Family: uuid.New(), Scopes: []string{"read", "tools:<a>&'b'", "\\\"\n"}, Issued: 1_732_185_600, Expires: 1 << 52,
 	}
-	for name, c := range map[string]claims{"none": {}, "no scopes": {Scopes: []string{}}, "all": full} {
+	bound, delegated := full, full
+	bound.Client, bound.Audience, bound.Confirmation = uuid.New(), audience{"https://a.example/\"<é>"}, confirmation{"\"<é>"}
+	delegated.Client, delegated.Audience, delegated.Session = uuid.New(), audience{"urn:<a>", "", "\u2028"}, uuid.New()
+	delegated.Actor = &actor{uuid.New(), &actor{Subject: uuid.New()}}
+	for name, c := range map[string]claims{
+		"none": {}, "no scopes": {Scopes: []string{}}, "all of the version before": full, "bound": bound, "delegated": delegated,
+	} {
 		want, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
@@ -22,7 +28,8 @@ func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
 		}
 	}
-	for name, c := range map[string]claims{"issuer": {Issuer: "\xff"}, "scope": {Scopes: []string{"\xff", "read"}}} {
+	for name, c := range map[string]claims{"issuer": {Issuer: "\xff"}, "scope": {Scopes: []string{"\xff", "read"}},
+		"audience": {Audience: audience{"\xff"}}, "second audience": {Audience: audience{"a", "\xff"}}, "key": {Confirmation: confirmation{"\xff"}}} {
 		if got, err := c.append(nil); err == nil {
 			t.Errorf("an invalid %s is written as %q", name, got)
 		}

@@ -1,6 +1,9 @@
 package token
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Sentinel errors. Every rejection of a credential wraps one of them. None reveals which bytes were wrong.
 var (
@@ -16,4 +19,7 @@ var (
 	ErrExpired = errors.New("expired")
 	// ErrKey: a signing, token or key encryption key is unusable.
 	ErrKey = errors.New("unusable key")
+	// ErrAccessSize: an access token with these scopes, this audience and a signature of this length would be too long. It is
+	// an ErrKey too: a shorter key may help.
+	ErrAccessSize = fmt.Errorf("%w: an access token would be longer than %d bytes", ErrKey, MaxAccessSize)
 )

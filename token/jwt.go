@@ -2,16 +2,11 @@ package token
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
-	"encoding/hex"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 )
 
@@ -21,7 +16,7 @@ const (
 	// RefreshLifetime is how long a refresh token is valid.
 	RefreshLifetime = 7 * 24 * time.Hour
 	// MaxAccessSize is the maximum length of an access token in bytes. Longer ones are rejected unread.
-	MaxAccessSize = 2048
+	MaxAccessSize = 3072
 
 	accessTokenType = "at+jwt" // RFC 9068 §2.1
 
@@ -30,77 +25,19 @@ const (
 	maxClockSkew = 30 * time.Second
 )
 
-// Access is the content of an access token.
-type Access struct {
-	Agent        uuid.UUID
-	Organization uuid.UUID
-	Family       uuid.UUID // the refresh token family it was issued with
-	Scopes       []string
-	Issued       time.Time // to the second; it expires AccessLifetime later
-}
-
-// Expires returns when the token expires.
-func (a Access) Expires() time.Time { return a.Issued.Add(AccessLifetime) }
-
-// claims is the exact claim set, in the order in which it is written. A token whose claims differ in a single byte from what
-// would be written was not issued here.
-type claims struct {
-	Issuer       string    `json:"iss"`
-	Subject      uuid.UUID `json:"sub"`
-	ID           uuid.UUID `json:"jti"`
-	Agent        uuid.UUID `json:"agent_id"`
-	Organization uuid.UUID `json:"org_id"`
-	Family       uuid.UUID `json:"fam"`
-	Scopes       []string  `json:"scopes"`
-	Issued       int64     `json:"iat"`
-	Expires      int64     `json:"exp"`
-}
-
-// append writes the claims without reflection. It returns an error for scopes that are not UTF-8.
-func (c claims) append(text []byte) ([]byte, error) {
-	text, err := jsontext.AppendQuote(append(text, `{"iss":`...), c.Issuer)
-	for _, id := range []struct {
-		name string
-		id   uuid.UUID
-	}{{"sub", c.Subject}, {"jti", c.ID}, {"agent_id", c.Agent}, {"org_id", c.Organization}, {"fam", c.Family}} {
-		text = append(append(append(text, `,"`...), id.name...), `":"`...)
-		text = append(appendID(text, id.id), '"')
-	}
-	text = append(text, `,"scopes":[`...)
-	for i, scope := range c.Scopes {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		var failed error
-		text, failed = jsontext.AppendQuote(text, scope)
-		err = cmp.Or(err, failed)
-	}
-	text = strconv.AppendInt(append(text, `],"iat":`...), c.Issued, 10)
-	text = strconv.AppendInt(append(text, `,"exp":`...), c.Expires, 10)
-	return append(text, '}'), err
-}
-
-// appendID appends the id in its text form (RFC 9562 §4).
-func appendID(text []byte, id uuid.UUID) []byte {
-	text = hex.AppendEncode(text, id[:4])
-	for _, part := range [][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {
-		text = hex.AppendEncode(append(text, '-'), part)
-	}
-	return text
-}
-
-// SignAccess returns a signed JWT (RFC 7519) that is valid for AccessLifetime from a.Issued on. It returns ErrKey when the
-// token would exceed MaxAccessSize, which happens only with long scopes and RSA keys above 2048 bits.
+// SignAccess returns a signed JWT (RFC 7519, RFC 9068) that is valid from a.Issued until a.Expires. Without an audience it has
+// the form of the version before. It returns ErrClaims for fields that no token has together, and ErrAccessSize when the token
+// would exceed MaxAccessSize.
 func (k *Keyring) SignAccess(a Access) (string, error) {
+	if a.check() != nil {
+		return "", ErrClaims
+	}
 	key := k.signing[0]
-	payload, err := claims{
-		Issuer: k.issuer, Subject: a.Agent, ID: uuid.New(), Agent: a.Agent, Organization: a.Organization,
-		Family: a.Family, Scopes: a.Scopes, Issued: a.Issued.Unix(), Expires: a.Issued.Add(AccessLifetime).Unix(),
-	}.append(make([]byte, 0, 512))
+	payload, err := claimsOf(a, k.issuer, uuid.New()).append(make([]byte, 0, 640))
 	if err != nil {
 		return "", err
 	}
-	text := append(append(make([]byte, 0, 1024), key.header...), '.')
+	text := append(append(make([]byte, 0, 1280), key.header...), '.')
 	text = base64.RawURLEncoding.AppendEncode(text, payload)
 	signature, err := key.method.Sign(string(text), key.private)
 	if err != nil {
@@ -108,7 +45,7 @@ func (k *Keyring) SignAccess(a Access) (string, error) {
 	}
 	text = base64.RawURLEncoding.AppendEncode(append(text, '.'), signature)
 	if len(text) > MaxAccessSize {
-		return "", fmt.Errorf("%w: its signatures make an access token longer than %d bytes", ErrKey, MaxAccessSize)
+		return "", ErrAccessSize
 	}
 	return string(text), nil
 }
@@ -170,19 +107,19 @@ func (k *Keyring) readClaims(payload string, now time.Time) (Access, error) {
 	if json.Unmarshal(raw, &c, json.RejectUnknownMembers(true)) != nil {
 		return Access{}, ErrClaims
 	}
-	if written, err := json.Marshal(c); err != nil || !bytes.Equal(written, raw) {
+	if written, err := c.append(make([]byte, 0, len(raw))); err != nil || !bytes.Equal(written, raw) {
 		return Access{}, ErrClaims
 	}
-	issued := time.Unix(c.Issued, 0)
+	access := c.access()
 	switch {
 	case c.Issuer != k.issuer, c.ID == uuid.Nil, c.Organization == uuid.Nil, c.Family == uuid.Nil,
-		c.Agent == uuid.Nil, c.Subject != c.Agent, c.Issued <= 0,
-		c.Expires-c.Issued != int64(AccessLifetime/time.Second):
+		c.Agent == uuid.Nil, c.Subject != c.Agent, c.Issued <= 0, c.Expires-c.Issued != int64(access.lifetime()/time.Second),
+		access.check() != nil:
 		return Access{}, ErrClaims
-	case issued.After(now.Add(maxClockSkew)):
+	case access.Issued.After(now.Add(maxClockSkew)):
 		return Access{}, ErrClaims
-	case !now.Before(issued.Add(AccessLifetime)):
+	case !now.Before(access.Expires()):
 		return Access{}, ErrExpired
 	}
-	return Access{Agent: c.Agent, Organization: c.Organization, Family: c.Family, Scopes: c.Scopes, Issued: issued}, nil
+	return access, nil
 }

@@ -216,7 +216,7 @@ func TestSignAccessRefusesWhatVerifyAccessWouldFindTooLong(t *testing.T) {
 	if longest > token.MaxAccessSize || longest < token.MaxAccessSize-2 {
 		t.Errorf("the longest token has %d bytes", longest)
 	}
-	long := s.issue(t, goodClaims().with("scopes", `["`+strings.Repeat("s", 1500)+`"]`).String())
+	long := s.issue(t, goodClaims().with("scopes", `["`+strings.Repeat("s", 2500)+`"]`).String())
 	requireRefused(t, ring, "signed all the same", long, noon, token.ErrMalformed)
 }
 
@@ -226,9 +226,12 @@ func TestSignAccessRefusesALongTokenOfALongKey(t *testing.T) {
 	ring := newKeyring(t, newSigner("RSA-4096", "RS256", key, err))
 	a := bearer()
 	requireSays(t, ring, signAccess(t, ring, a), noon, a)
-	a.Scopes = longestScopes()
+	a = longest(a)
 	text, err := ring.SignAccess(a)
 	requireErrKey(t, text, err)
+	if !errors.Is(err, token.ErrAccessSize) {
+		t.Errorf("SignAccess: %v; want ErrAccessSize", err)
+	}
 }
 
 // A test signs here what the package never would, so first: it signs what the package does, too.
@@ -322,7 +325,7 @@ func TestVerifyAccessRefusesWhatItDidNotIssue(t *testing.T) {
 		{"quotes", `"` + issued + `"`, token.ErrMalformed},
 		{"JSON serialization", `{"protected":"` + header + `","payload":"` + payload + `","signature":"` + signature + `"}`, token.ErrMalformed},
 
-		{"one byte over 2 KiB", issued + strings.Repeat("A", token.MaxAccessSize+1-len(issued)), token.ErrMalformed},
+		{"one byte over 3 KiB", issued + strings.Repeat("A", token.MaxAccessSize+1-len(issued)), token.ErrMalformed},
 		{"huge", strings.Repeat(issued, 10_000), token.ErrMalformed},
 		{"API key", goldenAPIKey, token.ErrMalformed},
 		{"agent secret", goldenSecret, token.ErrMalformed},
@@ -617,6 +620,9 @@ func FuzzVerifyAccess(f *testing.F) {
 		"", "..", "...", issued, issued + "\n", issued + "=", otherLastBits(issued), goldenRefresh,
 		otherEd25519().issue(f, goodClaims().String()), s.header() + ".." + encode(strings.Repeat("\x00", 64)),
 		goodClaims().String(), goodClaims().without("jti").String(), goodClaims().and("aud", "null").String(),
+		newClaims().String(), newClaims().with("aud", `["`+issuer+`","urn:a"]`).String(),
+		slices.Insert(newClaims(), 9, claim{"cnf", `{"jkt":"` + thumbprintOf("a key") + `"}`}).String(),
+		slices.Insert(newClaims(), 9, claim{"act", `{"sub":` + goodClaims()[1].value + `}`}, claim{"session_id", goodClaims()[5].value}).String(),
 		goodClaims().with("scopes", "[]").String(), goodClaims().with("exp", "1e400").String(), "null", "[[", "{\"\xff\":0}",
 		goodClaims().with("iat", "9223372036854775807", "exp", "-9223372036854772209").String(),
 	} {
@@ -639,28 +645,60 @@ func requireOurClaims(tb testing.TB, ring *token.Keyring, s *signer, payload str
 	if err != nil {
 		return
 	}
+	type actor struct {
+		Subject uuid.UUID `json:"sub"`
+		Actor   *actor    `json:"act"`
+	}
 	var read struct {
-		Issuer       string    `json:"iss"`
-		Agent        uuid.UUID `json:"agent_id"`
-		Subject      uuid.UUID `json:"sub"`
-		Organization uuid.UUID `json:"org_id"`
-		Family       uuid.UUID `json:"fam"`
-		Scopes       []string  `json:"scopes"`
-		Issued       int64     `json:"iat"`
-		Expires      int64     `json:"exp"`
+		Issuer       string          `json:"iss"`
+		Agent        uuid.UUID       `json:"agent_id"`
+		Subject      uuid.UUID       `json:"sub"`
+		Organization uuid.UUID       `json:"org_id"`
+		Family       uuid.UUID       `json:"fam"`
+		Scopes       []string        `json:"scopes"`
+		Client       uuid.UUID       `json:"client_id"`
+		Audience     json.RawMessage `json:"aud"`
+		Key          struct {
+			Thumbprint string `json:"jkt"`
+		} `json:"cnf"`
+		Actor   *actor    `json:"act"`
+		Session uuid.UUID `json:"session_id"`
+		Issued  int64     `json:"iat"`
+		Expires int64     `json:"exp"`
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(payload), &read) != nil || json.Unmarshal([]byte(payload), &members) != nil {
 		tb.Fatalf("%q was accepted", payload)
 	}
-	if want := sortedNames(payloadOf(tb, s.issue(tb, goodClaims().String()))); !slices.Equal(sortedNames(members), want) {
+	again := token.Access{
+		Agent: read.Agent, Organization: read.Organization, Family: read.Family, Scopes: read.Scopes, Issued: time.Unix(read.Issued, 0),
+		Client: read.Client, Thumbprint: read.Key.Thumbprint, Session: read.Session,
+	}
+	want := goodClaims()
+	if read.Client != uuid.Nil {
+		want = newClaims()
+		if json.Unmarshal(read.Audience, &again.Audience) != nil {
+			again.Audience = make([]string, 1)
+			_ = json.Unmarshal(read.Audience, &again.Audience[0])
+		}
+	}
+	if again.Thumbprint != "" {
+		want = want.and("cnf", "{}")
+	}
+	lasts := read.Expires - read.Issued
+	if again.Delegated() {
+		want = want.and("act", "{}").and("session_id", "{}")
+		if lasts < 3600 {
+			again.Lifetime, lasts = time.Duration(lasts)*time.Second, 3600
+		}
+	}
+	for one := read.Actor; one != nil; one = one.Actor {
+		again.Actors = append(again.Actors, one.Subject)
+	}
+	if !slices.Equal(sortedNames(members), sortedNames(payloadOf(tb, s.issue(tb, want.String())))) {
 		tb.Errorf("%q was accepted; want the claims %v", payload, want)
 	}
-	again := token.Access{
-		Agent: read.Agent, Organization: read.Organization, Family: read.Family,
-		Scopes: read.Scopes, Issued: time.Unix(read.Issued, 0),
-	}
-	if !reflect.DeepEqual(got, again) || read.Subject != read.Agent || read.Issuer != issuer || read.Expires-read.Issued != 3600 {
+	if !reflect.DeepEqual(got, again) || read.Subject != read.Agent || read.Issuer != issuer || lasts != 3600 {
 		tb.Errorf("%q says %+v to one, %+v to the other", payload, got, again)
 	}
 	text, err := ring.SignAccess(got)
@@ -679,6 +717,17 @@ func longestScopes() []string {
 	}
 	scopes[0] += strings.Repeat("&", 600-len(strings.Join(scopes, "")))
 	return scopes
+}
+
+// longest returns the token with as much in it as any agent's may have, but for those of token exchange: the longest scopes,
+// eight resources of 512 bytes together, and a key.
+func longest(a token.Access) token.Access {
+	a.Scopes, a.Client, a.Thumbprint = longestScopes(), a.Agent, thumbprintOf("a key")
+	a.Audience = nil
+	for i := range 8 {
+		a.Audience = append(a.Audience, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))
+	}
+	return a
 }
 
 func requireErrKey(tb testing.TB, text string, err error) {

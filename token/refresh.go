@@ -39,7 +39,7 @@ const (
 	refreshTextSize  = refreshSize / 3 * 4 // in base64, without the prefix
 )
 
-// macPurpose keeps what the key authenticates here apart from anything else that it might.
+// macPurpose keeps what the key authenticates here apart from what it authenticates elsewhere.
 var macPurpose = []byte("remit refresh token\x00")
 
 // GenerateRefreshKey returns a new key in the form that ParseRefreshKey reads: base64 of 32 random bytes.
@@ -92,7 +92,7 @@ func (k *Keyring) ParseRefresh(text string) (RefreshToken, error) {
 	if key == nil {
 		return RefreshToken{}, ErrUnknownKey
 	}
-	if !hmac.Equal(raw[refreshBodySize:], key.appendMAC(nil, raw[:refreshBodySize])) {
+	if !hmac.Equal(raw[refreshBodySize:], key.appendMAC(macPurpose, nil, raw[:refreshBodySize])) {
 		return RefreshToken{}, ErrSignature
 	}
 	facts := raw[refreshKeyIDSize:refreshBodySize]
@@ -132,20 +132,20 @@ func (key *RefreshKey) format(t RefreshToken) string {
 	raw = append(raw, t.Agent[:]...)
 	raw = append(raw, t.Family[:]...)
 	raw = binary.BigEndian.AppendUint32(raw, t.Generation)
-	raw = key.appendMAC(raw, raw)
+	raw = key.appendMAC(macPurpose, raw, raw)
 	text := make([]byte, 0, len(RefreshPrefix)+refreshTextSize)
 	return string(base64.RawURLEncoding.AppendEncode(append(text, RefreshPrefix...), raw))
 }
 
-// appendMAC appends the HMAC of the body.
-func (key *RefreshKey) appendMAC(to, body []byte) []byte {
+// appendMAC appends the HMAC of the body for a purpose.
+func (key *RefreshKey) appendMAC(purpose, to, body []byte) []byte {
 	mac, pooled := key.macs.Get().(hash.Hash)
 	if !pooled {
 		mac = hmac.New(sha256.New, key.secret[:])
 	}
 	defer key.macs.Put(mac)
 	mac.Reset()
-	mac.Write(macPurpose)
+	mac.Write(purpose)
 	mac.Write(body)
 	return mac.Sum(to)
 }
