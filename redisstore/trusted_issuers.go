@@ -52,7 +52,7 @@ func (s *Store) checkAgents(ctx context.Context, key APIKey, agents []uuid.UUID)
 	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil { // before anything is read for the caller
 		return err
 	}
-	found, err := s.loadAgents(ctx, key.Organization, agents)
+	found, err := s.loadAgents(ctx, key.Organization, agents, listedAgentFields)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,14 +9,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"remit/redisstore"
 	"remit/token"
-	"remit/webhook"
 )
 
 const (
 	maxIssuerDescription = 500 // characters
 	maxIssuerRules       = 64
 	maxRuleClaims        = 16
-	maxJWKSURI           = 512 // bytes
 )
 
 // trustedIssuerRequest creates a trusted issuer.
@@ -64,10 +61,10 @@ func (r *changeTrustedIssuerRequest) settings(v *validation, allowPrivate bool) 
 	settings := redisstore.TrustedIssuerSettings{JWKSURI: r.JWKSURI.value, Description: r.Description.value}
 	v.require(!r.JWKSURI.given || !r.JWKS.given, "jwks_uri", "must not be given together with jwks")
 	if r.JWKSURI.given {
-		v.keysURI("jwks_uri", r.JWKSURI.value, allowPrivate)
+		v.jwksURI(&r.JWKSURI.value, allowPrivate)
 	}
 	if r.JWKS.given {
-		settings.JWKS = v.keySet("jwks", r.JWKS.value)
+		settings.JWKS = v.jwks(&r.JWKS.value)
 	}
 	if r.Rules.given {
 		settings.Rules = v.issuerRules(r.Rules.value)
@@ -87,28 +84,6 @@ func (r *changeTrustedIssuerRequest) apply(settings *redisstore.TrustedIssuerSet
 	if r.Description.given {
 		settings.Description = given.Description
 	}
-}
-
-func (v *validation) keysURI(field, text string, allowPrivate bool) {
-	v.require(len(text) <= maxJWKSURI, field, "must have at most 512 bytes")
-	if err := webhook.CheckURL(text, allowPrivate); err != nil && len(text) <= maxJWKSURI {
-		v.add(field, err.Error())
-	}
-}
-
-// keySet returns a set of public keys as it is stored.
-func (v *validation) keySet(field string, text jsontext.Value) string {
-	keys, err := token.ParseJWKS(text)
-	var wrong *token.KeyError
-	switch {
-	case errors.As(err, &wrong):
-		v.add(field+".keys["+strconv.Itoa(wrong.Index)+"]", wrong.Reason)
-	case err != nil:
-		v.add(field, "must be a JSON Web Key Set of 1 to 8 public keys and at most 16 KiB")
-	default:
-		return keys.Text()
-	}
-	return ""
 }
 
 // issuerRules reads the rules of a trusted issuer.
