@@ -71,7 +71,7 @@ import (
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
 //	f:{cell}:<family>         hash  g generation, r when it was issued, c created (in ms after the time in its id), sc scopes
-//	                                when narrowed, e the agent's epoch unless 0, p the last generation that was presented
+//	                                when narrowed, au audience (self is the issuer) when not the issuer alone, e the agent's epoch unless 0, p the last generation that was presented
 //	                                again, l the last one presented again late; TTL 7 days, at most to its --family-lifetime
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
