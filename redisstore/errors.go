@@ -27,8 +27,11 @@ var (
 	ErrUnknownLease        = errors.New("no such lease")
 	ErrUnknownRequest      = errors.New("no such request")
 	ErrUnknownWebhook      = errors.New("no such webhook")
-	ErrUnknownDelivery     = errors.New("no such delivery")
-	ErrWebhooksClaimed     = errors.New("another instance delivers for the organization")
+	ErrUnknownIssuer       = errors.New("no such trusted issuer")
+	// ErrIssuerExists refuses an issuer that the organization trusts already.
+	ErrIssuerExists    = errors.New("the organization trusts this issuer already")
+	ErrUnknownDelivery = errors.New("no such delivery")
+	ErrWebhooksClaimed = errors.New("another instance delivers for the organization")
 	// ErrChangedMeanwhile refuses to store what was made from a record that is another by now.
 	ErrChangedMeanwhile     = errors.New("it was changed meanwhile")
 	ErrIdempotencyKeyReused = errors.New("the idempotency key was used for another request")
