@@ -31,6 +31,9 @@ type Delegation struct {
 	Rest        time.Duration // until the session expires
 }
 
+// scopeDelegate is what a token, its agent and its session must hold to give, as to create a child.
+const scopeDelegate = "sessions:delegate"
+
 var (
 	checkDelegated  = newMergedScript("check_delegated", reads)
 	checkBelonging  = newScript("check_belonging", reads)
@@ -49,9 +52,9 @@ func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, erro
 		return Delegation{}, err
 	}
 	n.Held = left.Of(n.Held)
-	for _, wanted := range n.Scopes {
-		if !slices.Contains(n.Held, wanted) {
-			return Delegation{}, &ScopeError{Scope: wanted}
+	for _, needed := range append([]string{scopeDelegate}, n.Scopes...) {
+		if !slices.Contains(n.Held, needed) {
+			return Delegation{}, &ScopeError{Scope: needed}
 		}
 	}
 	held, err := s.reserveIn(act.flow, demand{organization: act.organization, agent: act.agent, resource: noResource, events: eventSize})

@@ -148,7 +148,7 @@ func TestADelegatedTokenHasNoScopeThatOneOfThemLacks(t *testing.T) {
 			{"all", d.child.ID, []string{"pay", "read", "write"}, nil, "read write", ""},
 			{"of a session that has fewer", narrow.ID, []string{"pay", "read", "write"}, nil, "read", ""},
 			{"of a token that has fewer", d.child.ID, []string{"write"}, nil, "write", ""},
-			{"of a token that has none", d.child.ID, nil, nil, "", ""},
+			{"of a token that has no other", d.child.ID, nil, nil, "", ""},
 			{"one", d.child.ID, []string{"pay", "read", "write"}, []string{"write"}, "write", ""},
 			{"one that the agent has lost", d.child.ID, []string{"pay", "read"}, []string{"pay"}, "", "pay"},
 			{"one that the session lacks", narrow.ID, []string{"read", "write"}, []string{"read", "write"}, "", "write"},
@@ -156,7 +156,7 @@ func TestADelegatedTokenHasNoScopeThatOneOfThemLacks(t *testing.T) {
 			{"as many as a session without any", none.ID, []string{"read"}, nil, "", ""},
 		} {
 			n := d.ask(test.wanted...)
-			n.Session, n.Held = test.session, test.held
+			n.Session, n.Held = test.session, append(test.held, "sessions:delegate")
 			granted, err := s.Delegate(t.Context(), n)
 			var scope *ScopeError
 			if test.lacks != "" {
@@ -169,6 +169,9 @@ func TestADelegatedTokenHasNoScopeThatOneOfThemLacks(t *testing.T) {
 				t.Errorf("%s: %q, %v; want %q", test.name, got, err, test.want)
 			}
 		}
+		n := d.ask("read")
+		n.Held = []string{"read"}
+		wantError(t, "a token that may not delegate", errOf(s.Delegate(t.Context(), n)), &ScopeError{Scope: "sessions:delegate"})
 		must(s.ChangeAgent(t.Context(), d.key, d.planner.Agent, AgentChanges{Scopes: &[]string{"read"}}))(t)
 		wantError(t, "an agent that may not delegate any more", errOf(s.Delegate(t.Context(), d.ask())), &ScopeError{Scope: "sessions:delegate"})
 	})
@@ -298,7 +301,7 @@ func TestARevocationAnywhereInAChainEndsWhatComesAfterIt(t *testing.T) {
 			d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
 			first, last := d.delegate(t, s), d.newAgent(t, s, "pay")
 			below := d.childFor(t, s, Grant{AccessToken: first.AccessToken}, d.child.ID, last.Agent)
-			granted := must(s.Delegate(t.Context(), NewDelegation{Subject: first.AccessToken, Session: below.ID, Held: []string{"pay"}}))(t)
+			granted := must(s.Delegate(t.Context(), NewDelegation{Subject: first.AccessToken, Session: below.ID, Held: []string{"pay", "sessions:delegate"}}))(t)
 			chained := &DelegatedToken{granted.AccessToken, append([]AccessToken{first.AccessToken}, first.Actors...)}
 			wantError(t, test.name+", before", errOfCheck(s, t, chained), nil)
 			wantError(t, test.name, test.do(d, first, last), nil)

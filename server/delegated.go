@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -70,7 +72,7 @@ func delegatedOf(access token.Access) *redisstore.DelegatedToken {
 // agents have left.
 func (s *Server) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, error) {
 	infoOf(ctx).actor = access.Client
-	scopes, err := s.checkDelegated(ctx, access.caller)
+	scopes, err := s.checkDelegated(readContext(ctx), access.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +90,8 @@ func (s *Server) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (
 
 // checkDelegated returns the scopes that a delegated token has left, while it is live. One that is checked again after a wait may
 // have died meanwhile.
-func (s *Server) checkDelegated(ctx *fasthttp.RequestCtx, c caller) ([]string, error) {
-	left, err := s.store.CheckDelegated(readContext(ctx), c.delegated)
+func (s *Server) checkDelegated(ctx context.Context, c caller) ([]string, error) {
+	left, err := s.store.CheckDelegated(ctx, c.delegated)
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +139,16 @@ func reachOf(ctx *fasthttp.RequestCtx) reach {
 		return one
 	}
 	return reaches[route]
+}
+
+// revokeDelegated revokes a delegated token for the agent that asked for it. One whose own agent is revoked needs no revocation.
+func (s *Server) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
+	owner := redisstore.AccessToken{Organization: client.Organization, Agent: revoked.Agent}
+	err := s.store.RevokeFamily(redisstore.WithActor(readContext(ctx), requestID(ctx), client.Agent), owner, revoked.Family)
+	if errors.Is(err, redisstore.ErrInvalidToken) {
+		return nil
+	}
+	return err
 }
 
 // mayActIn refuses a session that a delegated token does not reach.

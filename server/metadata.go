@@ -39,7 +39,7 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 		RevocationEndpoint:       issuer + "/oauth2/revoke",
 		IntrospectionEndpoint:    issuer + "/oauth2/introspect",
 		JWKS:                     issuer + "/.well-known/jwks.json",
-		GrantTypes:               []string{"client_credentials", "refresh_token"},
+		GrantTypes:               []string{"client_credentials", "refresh_token", grantTokenExchange},
 		ResponseTypes:            []string{},
 		TokenAuthMethods:         methods,
 		RevocationAuthMethods:    methods,

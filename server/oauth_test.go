@@ -487,7 +487,7 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 			"revocation_endpoint":                           issuer + "/oauth2/revoke",
 			"introspection_endpoint":                        issuer + "/oauth2/introspect",
 			"jwks_uri":                                      issuer + "/.well-known/jwks.json",
-			"grant_types_supported":                         list("client_credentials", "refresh_token"),
+			"grant_types_supported": list("client_credentials", "refresh_token", exchangeGrant),
 			"response_types_supported":                      list(),
 			"token_endpoint_auth_methods_supported":         methods,
 			"revocation_endpoint_auth_methods_supported":    methods,

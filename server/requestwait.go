@@ -62,7 +62,7 @@ func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller caller, asked re
 			return asked, errInvalidToken
 		}
 		if caller.delegated != nil {
-			if _, err := s.checkDelegated(ctx, caller); err != nil {
+			if _, err := s.checkDelegated(readContext(ctx), caller); err != nil {
 				return asked, err
 			}
 		}
