@@ -11,12 +11,16 @@
 -- ARGV[4] = family_id    16 bytes
 -- ARGV[5] = scopes       that the family is narrowed to, separated by single spaces; '' for all that the agent has
 -- ARGV[6] = audit        see include/audit.lua
+-- ARGV[7] = key          thumbprint of the key that the family is bound to (RFC 9449 §5), 32 bytes; '' for none
+--
+-- Arguments: what is asked for, and two times that the operator sets; scripts keep no settings.
 --
 -- Reply:  {'ok', scopes, ids}        scopes separated by spaces; ids: the organization's 16 bytes, and behind them, when the
 --                                    agent has too many families, 14 bytes of each that is to be ended
 --         {'invalid_credentials'}    no such agent, wrong secret or revoked; the reply does not say which
 --         {'agent_suspended', since}  in ms since 1970
 --         {'scope_not_held', scope}  the first scope that the agent does not have
+--         {'proof_required'}         the agent's tokens must be bound to a key
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
 -- of marks that have lapsed; XADD events
 --@joined
@@ -26,7 +30,7 @@
 --@include index_family
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local secret_hash, refresh_ttl, lifetime = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local family_id, scopes, audit = ARGV[4], ARGV[5], ARGV[6]
+local family_id, scopes, audit, key = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local max_families = 10000 -- of one agent; an exchange beyond ends those that were not used for longest
 
 --@block now
@@ -37,6 +41,7 @@ local agent_secret, previous_secret, previous_until, secret_used, agent_revoked,
 --@block refuse_secret
 --@block refuse_suspended
 --@block hold_scopes held=agent_scopes
+--@block require_key
 
 -- Marks of revoked families outlive their access tokens by design. Each exchange checks a few, which keeps
 -- their number in proportion to the live ones without ever walking over all of them. An agent has 15 fields of its own.
@@ -64,6 +69,7 @@ if agent_epoch then
   fields[#fields + 1] = 'e'
   fields[#fields + 1] = agent_epoch
 end
+--@block optional_field field=k value=key
 redis.call('HSET', family, unpack(fields))
 redis.call('PEXPIRE', family, string.format('%d', math.min(refresh_ttl, lifetime)))
 if #ended > 0 then
@@ -77,7 +83,7 @@ if current and not secret_used then
   redis.call('HSET', agent, 'secret_used', 1)
 end
 for _, field in ipairs(looked_at) do
-  if string.sub(field, 1, 7) == 'family:' and tonumber(redis.call('HGET', agent, field)) <= now then
+  if (string.sub(field, 1, 7) == 'family:' or string.sub(field, 1, 6) == 'bound:') and tonumber(redis.call('HGET', agent, field)) <= now then
     redis.call('HDEL', agent, field)
   end
 end

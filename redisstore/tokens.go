@@ -13,6 +13,7 @@ import (
 // GrantRequest is what an exchange or a refresh asks for.
 type GrantRequest struct {
 	Scopes []string // that the grant is narrowed to; none for all
+	Proof  *Proof   // of the key that its tokens are bound to; nil for none
 }
 
 // Grant is the content of the token pair that a successful exchange or refresh issues.
@@ -24,8 +25,8 @@ type Grant struct {
 }
 
 var (
-	exchangeSecret = newMergedScript("exchange_secret", writes)
-	rotateRefresh  = newMergedScript("rotate_refresh", writes)
+	exchangeSecret = newGrantScript("exchange_secret")
+	rotateRefresh  = newGrantScript("rotate_refresh")
 	revokeFamily   = newScript("revoke_family", writes)
 	checkSecret    = newScript("check_secret", bestEffort)
 	checkRefresh   = newScript("check_refresh", reads)
@@ -33,8 +34,9 @@ var (
 
 // ExchangeSecret opens a new refresh-token family for the agent with this secret, narrowed as it is asked for. An
 // agent has at most 10,000 families: beyond that, the least recently used families end. This instance learns an agent's
-// organization from its first exchange, so no quota refuses that one. Errors: ErrInvalidCredentials,
-// ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError.
+// organization from its first exchange, so no quota refuses that one. A proof binds the family to its key. Errors:
+// ErrInvalidCredentials, ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError, ErrProofRequired, ErrProofUsed,
+// ErrManyProofs.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, asked GrantRequest) (Grant, error) {
 	if s.anySuspended() { // only the agent's cell knows its organization
 		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
@@ -46,15 +48,15 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	if err != nil {
 		return Grant{}, s.refusedExchange(ctx, agent, secretHash, err)
 	}
-	r, err := s.client.Run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
+	r, err := s.grant(ctx, exchangeSecret, agent, asked.Proof, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
-		narrowed, s.auditAs(ctx, actorAgent))
+		narrowed, s.auditAs(ctx, actorAgent), asked.Proof.key())
 	if err != nil {
 		held.finish(err, false)
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Agent: agent, Family: family},
+		AccessToken: AccessToken{Agent: agent, Family: family, Bound: asked.Proof != nil},
 		Scopes:      strings.Fields(r.Text(0)),
 		Generation:  1,
 	}
@@ -79,22 +81,23 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 
 // RotateRefresh spends a generation of a family and grants the next one (RFC 6749 §6). The caller must have verified that the
 // generation was issued. Within the grace time the immediate predecessor gets its successor again. What is asked for
-// narrows only this access token. Errors: ErrInvalidRefreshToken, ErrOrganizationSuspended; *ScopeError, with nothing spent;
-// ErrTokenReused, after it has revoked the family.
+// narrows only this access token; a proof binds only this access token to its key, and a family that is bound needs one of the
+// same key. Errors: ErrTokenReused, after it has revoked the family; with nothing spent ErrInvalidRefreshToken,
+// ErrOrganizationSuspended, *ScopeError, ErrProofRequired, ErrProofUsed, ErrManyProofs.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, asked GrantRequest) (Grant, error) {
 	if s.anySuspended() { // only the agent's cell knows its organization
 		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
 			return Grant{}, ErrOrganizationSuspended
 		}
 	}
-	r, err := s.client.Run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
+	r, err := s.grant(ctx, rotateRefresh, agent, asked.Proof, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(asked.Scopes, " "), s.auditAs(ctx, actorAgent))
+		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(asked.Scopes, " "), s.auditAs(ctx, actorAgent), asked.Proof.key())
 	if err != nil {
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Organization: r.ID(3), Agent: agent, Family: family},
+		AccessToken: AccessToken{Organization: r.ID(3), Agent: agent, Family: family, Bound: asked.Proof != nil},
 		Scopes:      strings.Fields(r.Text(2)),
 		Generation:  generationAt(r, 0),
 		Replayed:    r.Text(1) != "",
@@ -112,7 +115,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 // verified that the family belongs to that agent. It is safe to repeat. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
 	_, err := s.client.Run(ctx, caller.flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
-		familyField(caller.Family), familyField(family), s.revocationLifetime(), s.auditAs(ctx, actorAgent))
+		caller.family(), familyField(family), s.revocationLifetime(), s.auditAs(ctx, actorAgent))
 	return err
 }
 
