@@ -285,7 +285,9 @@ func TestOneProofAtTwoInstancesAtOncePassesOnce(t *testing.T) {
 				wg.Go(func() {
 					use := instances[i%2].UseProof
 					if i >= 2 {
-						use = func(ctx context.Context, t AccessToken, p Proof) error { return errOf(instances[i%2].VerifyProof(ctx, t, p)) }
+						use = func(ctx context.Context, t AccessToken, p Proof) error {
+							return errOf(instances[i%2].VerifyProof(ctx, t, p))
+						}
 					}
 					switch err := use(context.Background(), token, *p); {
 					case err == nil:
