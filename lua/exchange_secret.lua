@@ -43,10 +43,6 @@ local agent_secret, previous_secret, previous_until, secret_used, agent_revoked,
 --@block hold_scopes held=agent_scopes
 --@block require_key
 
--- Marks of revoked families outlive their access tokens by design. Each exchange checks a few, which keeps
--- their number in proportion to the live ones without ever walking over all of them. An agent has 15 fields of its own.
-local looked_at = redis.call('HLEN', agent) > 15 and redis.call('HRANDFIELD', agent, 8) or {}
-
 -- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
 local epoch = tonumber(agent_epoch or 0)
 local kept = redis.call('ZCARD', families)
@@ -82,10 +78,6 @@ index_family(families, string.sub(family_id, 1, 14), epoch, now, refresh_ttl)
 if current and not secret_used then
   redis.call('HSET', agent, 'secret_used', 1)
 end
-for _, field in ipairs(looked_at) do
-  if (string.sub(field, 1, 7) == 'family:' or string.sub(field, 1, 6) == 'bound:') and tonumber(redis.call('HGET', agent, field)) <= now then
-    redis.call('HDEL', agent, field)
-  end
-end
+--@block drop_lapsed_marks
 record(events, audit, now, 'token.issued', 'family', string.sub(family, -36))
 return {'ok', scopes, agent_organization .. table.concat(oldest)}

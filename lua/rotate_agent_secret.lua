@@ -1,4 +1,4 @@
--- Replaces an agent's secret. The one before stays valid for the grace time. A secret that was never used is replaced
+-- Replaces an agent's secret, or gives one to an agent without. The one before stays valid for the grace time. A secret that was never used is replaced
 -- instead: the answer that carried it may have been lost, and the agents still hold the older one.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
@@ -9,7 +9,7 @@
 -- ARGV[3] = grace            ms for which the secret in use stays valid
 -- ARGV[4] = audit            see include/audit.lua
 --
--- Reply:  {'ok', previous_until}  ms since 1970 at which the secret in use ends
+-- Reply:  {'ok', previous_until}  ms since 1970 at which the secret in use ends; now if there is none
 --         {'unknown_agent'}
 --         {'agent_revoked'}
 -- Writes: HSET and HDEL agent, XADD events
@@ -31,9 +31,11 @@ local previous_lives = previous_secret and now < tonumber(old_previous_until)
 if previous_lives and not secret_used then
   in_use = previous_secret
 end
-local previous_until = string.format('%d', now + grace)
-redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', agent, 'secret', new_secret_hash, 'previous_secret', in_use, 'previous_until', previous_until)
-redis.call('HDEL', agent, 'secret_used')
+local previous_until = string.format('%d', in_use and now + grace or now)
+redis.call('HDEL', agent, 'secret_used', 'no_secret') -- goes on when Redis is full, see lua.go
+redis.call('HSET', agent, 'secret', new_secret_hash)
+if in_use then
+  redis.call('HSET', agent, 'previous_secret', in_use, 'previous_until', previous_until)
+end
 record(events, audit, now, 'agent.secret_rotated', 'previous_until', previous_until)
 return {'ok', previous_until}

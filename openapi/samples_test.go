@@ -64,7 +64,7 @@ func TestTheSamplesRun(t *testing.T) {
 	programs := map[string]func(t *testing.T) []string{
 		"Go": func(*testing.T) []string { return []string{"go", "run", "./samples/go"} },
 		"Python": func(t *testing.T) []string {
-			return []string{tool.Path(t, "python3"), "-W", "error", "samples/samples.py"}
+			return []string{tool.Python(t), "-W", "error", "samples/samples.py"}
 		},
 		"TypeScript": func(t *testing.T) []string {
 			return []string{tool.Path(t, "node"), compiled(t, typeScript)}

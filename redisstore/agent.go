@@ -19,8 +19,15 @@ type Agent struct {
 
 	Suspended        time.Time // since when; zero while it is not
 	SuspensionReason string    // "" for none
-	Limits           AgentLimits
-	Usage            AgentUsage // of Limits; not in lists
+
+	Audiences    []string // that its tokens may be for, besides the issuer; nil for any
+	JWKS         string   // JSON Web Key Set of the keys it signs assertions with, "" for none; not with JWKSURI
+	JWKSURI      string   // where it publishes them, "" for none
+	DPoPRequired bool     // its tokens must be bound to a key (RFC 9449)
+	NoSecret     bool     // it has no secret
+
+	Limits AgentLimits
+	Usage  AgentUsage // of Limits; not in lists
 
 	counted countedDay
 }

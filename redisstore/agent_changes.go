@@ -13,7 +13,12 @@ type AgentChanges struct {
 	Description *string // "" for none
 	Metadata    *string // JSON object, "" for none
 	Scopes      *[]string
-	Limits      NewAgentLimits
+	Audiences   *[]string // nil for any
+	// At most one of JWKS and JWKSURI that is not "" may be given. It replaces the other.
+	JWKS         *string
+	JWKSURI      *string
+	DPoPRequired *bool
+	Limits       NewAgentLimits
 }
 
 var changeAgent = newScript("change_agent", writes)
@@ -21,6 +26,7 @@ var changeAgent = newScript("change_agent", writes)
 // ChangeAgent changes an agent of the key's organization, and returns it. Scopes that it no longer has are refused from then
 // on, whatever its tokens and sessions hold. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked, *QuotaError.
 func (s *Store) ChangeAgent(ctx context.Context, key APIKey, id uuid.UUID, c AgentChanges) (Agent, error) {
+	c = c.withOneSourceOfKeys()
 	f := s.proven.urgent(key) // it may take scopes away
 	if _, err := s.authenticate(ctx, f, key); err != nil {
 		return Agent{}, err
@@ -30,7 +36,8 @@ func (s *Store) ChangeAgent(ctx context.Context, key APIKey, id uuid.UUID, c Age
 		return Agent{}, s.refusals.count(err)
 	}
 	r, err := s.client.Run(ctx, f, changeAgent, []string{s.keys.agent(id), s.keys.events(id), s.keys.agentOpen(id)}, key.Organization,
-		settingOf(c.Name), settingOf(c.scopes()), settingOf(c.Description), settingOf(c.Metadata), s.auditAs(ctx, actorKey), c.Limits.text())
+		settingOf(c.Name), settingOf(c.scopes()), settingOf(c.Description), settingOf(c.Metadata), s.auditAs(ctx, actorKey), c.Limits.text(),
+		settingOf(c.audiences()), settingOf(c.JWKS), settingOf(c.JWKSURI), settingOf(c.dpopRequired()))
 	if err != nil {
 		held.finish(err, false)
 		return Agent{}, err
@@ -45,10 +52,21 @@ func (s *Store) ChangeAgent(ctx context.Context, key APIKey, id uuid.UUID, c Age
 	return changed, r.Err
 }
 
-// demand is the most that the changes may add. Changes of scopes alone are never refused: they may take authority away.
+// withOneSourceOfKeys returns the changes with the other source removed when one of JWKS and JWKSURI is set.
+func (c AgentChanges) withOneSourceOfKeys() AgentChanges {
+	if c.JWKS != nil && *c.JWKS != "" {
+		c.JWKSURI = new("")
+	} else if c.JWKSURI != nil && *c.JWKSURI != "" {
+		c.JWKS = new("")
+	}
+	return c
+}
+
+// demand is the most that the changes may add. Changes that may take authority away are never refused: those of scopes,
+// audiences, keys and dpop_required alone.
 func (c AgentChanges) demand(organization uuid.UUID) demand {
 	var given []string
-	for _, text := range []*string{c.Name, c.Description, c.Metadata, c.scopes()} {
+	for _, text := range []*string{c.Name, c.Description, c.Metadata, c.scopes(), c.audiences(), c.JWKS, c.JWKSURI} {
 		if text != nil {
 			given = append(given, *text)
 		}
@@ -68,11 +86,30 @@ func (c AgentChanges) scopes() *string {
 	return &joined
 }
 
-// noteGrowth counts by how much an agent's texts have grown. before has its name, scopes, description and metadata as they
-// were.
+func (c AgentChanges) audiences() *string {
+	if c.Audiences == nil {
+		return nil
+	}
+	return new(audiencesText(*c.Audiences))
+}
+
+func (c AgentChanges) dpopRequired() *string {
+	switch {
+	case c.DPoPRequired == nil:
+		return nil
+	case *c.DPoPRequired:
+		return new("1")
+	default:
+		return new("")
+	}
+}
+
+// noteGrowth counts by how much an agent's texts have grown. before has them as they were.
 func (s *Store) noteGrowth(a Agent, before *reply) {
-	was := texts(tableSize, before.Optional(0), before.Optional(1), before.Optional(2), before.Optional(3))
-	grown := texts(tableSize, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata) - was
+	was := texts(tableSize, before.Optional(0), before.Optional(1), before.Optional(2), before.Optional(3),
+		before.Optional(4), before.Optional(5), before.Optional(6))
+	grown := texts(tableSize, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata,
+		audiencesText(a.Audiences), a.JWKS, a.JWKSURI) - was
 	s.usage.note(a.Organization, func(c *changes, unsent *quantities) {
 		c.agentBytes += grown
 		c.eventBytes += eventSize

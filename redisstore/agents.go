@@ -19,7 +19,7 @@ var (
 )
 
 // CreateAgent creates an agent of the key's organization and returns it with its id and creation time. Of a it reads name,
-// scopes, description, metadata and limits. idem is nil for no idempotency key. Errors: ErrInvalidAPIKey, *QuotaError, *RateError;
+// scopes, description, metadata, limits and what it authenticates with; the hash is ignored when it has no secret. idem is nil for no idempotency key. Errors: ErrInvalidAPIKey, *QuotaError, *RateError;
 // with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, idem *Idempotency) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
@@ -53,7 +53,8 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 	r, err := s.create(ctx, c, createAgent, replayAgent, func(sc keyedScript) (*reply, error) {
 		return s.performSealed(ctx, sc, act.flow, idem, c.outcome, act.organization,
 			[]string{s.keys.agent(a.ID), s.keys.events(a.ID), s.keys.agentOpen(a.ID)},
-			act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey), a.Limits.given().text())
+			act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, a.secretField(secretHash), s.auditAs(ctx, actorKey),
+			a.Limits.given().text(), audiencesText(a.Audiences), a.JWKS, a.JWKSURI, a.restrictedField())
 	})
 	if err != nil {
 		return Agent{}, err
@@ -71,12 +72,28 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 	return a, err
 }
 
+// secretField returns the field secret of a new agent.
+func (a *Agent) secretField(hash [32]byte) string {
+	if a.NoSecret {
+		return ""
+	}
+	return string(hash[:])
+}
+
+// restrictedField returns the field restricted of a new agent, before its limits.
+func (a *Agent) restrictedField() string {
+	if a.DPoPRequired {
+		return "p"
+	}
+	return ""
+}
+
 // Agent returns an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) Agent(ctx context.Context, key APIKey, id uuid.UUID) (Agent, error) {
 	if _, err := s.Organization(ctx, key); err != nil {
 		return Agent{}, err
 	}
-	agents, err := s.loadAgents(ctx, key.Organization, []uuid.UUID{id})
+	agents, err := s.loadAgents(ctx, key.Organization, []uuid.UUID{id}, agentFields)
 	if err != nil {
 		return Agent{}, err
 	}
@@ -106,7 +123,7 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	agents, err := s.loadAgents(ctx, key.Organization, []uuid.UUID{id})
+	agents, err := s.loadAgents(ctx, key.Organization, []uuid.UUID{id}, listedAgentFields)
 	if err == nil && agents[0] != nil {
 		err = s.rememberDeleted(ctx, s.proven.urgent(key), key.Organization, id)
 	}

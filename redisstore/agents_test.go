@@ -18,6 +18,9 @@ func TestAnAgentIsReadAsItWasCreated(t *testing.T) {
 			{Name: "bare", Scopes: []string{}},
 			{Name: "größe\n", Scopes: []string{"orders:read"}},
 			{Name: "full", Scopes: []string{"orders:read", "orders:write", "admin"}, Description: "buys things", Metadata: `{"a":1}`},
+			{Name: "with keys", Scopes: []string{}, Audiences: []string{"https://a.example", "urn:b"}, JWKS: `{"keys":[]}`, NoSecret: true},
+			{Name: "bound", Scopes: []string{}, Audiences: []string{}, JWKSURI: "https://a.example/keys", DPoPRequired: true,
+				Limits: AgentLimits{ActionsPerMinute: new(int64(7))}},
 		} {
 			before := time.Now().Add(-time.Millisecond)
 			agent := must(s.CreateAgent(t.Context(), key, wanted, [32]byte{2}, nil))(t)
@@ -327,4 +330,28 @@ func newAgents(t *testing.T, s *Store, key APIKey, n int) []Agent {
 			Agent{Name: fmt.Sprint("agent ", i), Scopes: []string{"read"}}, [32]byte{2}, nil))(t)
 	}
 	return agents
+}
+
+// TestFlagsOfAnAgentKeepTheirOrder: charges look only at the beginning of the flags for s and n.
+func TestFlagsOfAnAgentKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{})
+		flags := func() string { return peek(t, s).HGet(t.Context(), s.keys.agent(w.agent.ID), "restricted").Val() }
+		change := func(c AgentChanges) Agent { return must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, c))(t) }
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		change(AgentChanges{DPoPRequired: new(true), Scopes: &[]string{"read"}})
+		change(AgentChanges{Limits: NewAgentLimits{OpenSessions: LimitChange{Given: true, Value: new(int64(7))}}})
+		if got := flags(); got != "nspo" {
+			t.Errorf("flags %q", got)
+		}
+		if a := change(AgentChanges{DPoPRequired: new(false)}); a.DPoPRequired || flags() != "nso" {
+			t.Errorf("%+v, flags %q", a, flags())
+		}
+		change(AgentChanges{DPoPRequired: new(true)})
+		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		if a := must(s.Agent(t.Context(), w.key, w.agent.ID))(t); !a.DPoPRequired || flags() != "npo" {
+			t.Errorf("%+v, flags %q", a, flags())
+		}
+	})
 }

@@ -20,7 +20,8 @@ type Event struct {
 	// ByKey is true if an API key of the agent's organization made the request, false if the agent did. Expiry has no
 	// caller, so its event names the first request that observed it.
 	ByKey       bool
-	Request     string // id of the request
+	Actor       uuid.UUID // the agent that made it with a delegated token; uuid.Nil for the agent itself
+	Request     string    // id of the request
 	Session     uuid.UUID
 	Transaction uuid.UUID
 	Family      uuid.UUID
@@ -31,7 +32,7 @@ type Event struct {
 	Enforcement string    // of a session, when it is set: enforce or observe; else ""
 	Late        bool      // a commit after the transaction had expired
 	Reason      string    // of a suspension or its end, "" for none
-	Changed     []string  // of an agent: name, scopes, description, metadata
+	Changed     []string  // of an agent: name, scopes, description, metadata, audiences, jwks, jwks_uri, dpop_required, limits
 	// What changed; nil for what the event does not contain.
 	MaxActions     *int64
 	AddActions     *int64                    // asked for, or granted
@@ -134,7 +135,9 @@ func (e *Event) take(r *reply, name string, i int) {
 	case "actor":
 		e.ByKey = r.Text(i) == actorKey
 	case "request":
-		e.Request = r.Text(i)
+		id, actor, _ := strings.Cut(r.Text(i), " ") // see auditedRequest
+		e.Request = id
+		e.Actor, _ = uuid.Parse(actor)
 	case "session":
 		e.Session = idOrNilAt(r, i)
 	case "transaction":
@@ -195,7 +198,7 @@ const (
 
 // auditAs returns what scripts need for the audit trail: the cap on an agent's events, the kind of caller, and the request.
 func (s *Store) auditAs(ctx context.Context, who string) redisclient.Joined {
-	return redisclient.Joined{s.eventsKept, who, requestID(ctx)}
+	return redisclient.Joined{s.eventsKept, who, auditedRequest(ctx)}
 }
 
 // audit is auditAs for an actor.
@@ -224,6 +227,40 @@ func (c requestContext) Value(key any) any {
 
 // WithRequestID returns a context for the operations of one request.
 func WithRequestID(ctx context.Context, id string) context.Context { return requestContext{ctx, id} }
+
+// actingContext is a requestContext for a request that an agent makes with a delegated token.
+type actingContext struct {
+	requestContext
+	actor uuid.UUID
+}
+
+type actorContextKey struct{}
+
+// Value implements context.Context.
+func (c actingContext) Value(key any) any {
+	if key == (actorContextKey{}) {
+		return c.actor
+	}
+	return c.requestContext.Value(key)
+}
+
+// WithActor is WithRequestID for a request that this agent makes with a delegated token: the audit trail of the token's agent
+// names it.
+func WithActor(ctx context.Context, id string, actor uuid.UUID) context.Context {
+	return actingContext{requestContext{ctx, id}, actor}
+}
+
+// auditedRequest returns the id of the request, and behind it, if the token is a delegated one, who acts. No id contains a space.
+func auditedRequest(ctx context.Context) string {
+	if own, ok := ctx.(requestContext); ok { // as most are
+		return own.id
+	}
+	id := requestID(ctx)
+	if actor, acts := ctx.Value(actorContextKey{}).(uuid.UUID); acts {
+		id += " " + actor.String()
+	}
+	return id
+}
 
 func requestID(ctx context.Context) string {
 	if own, ok := ctx.(requestContext); ok { // most are, and need no copy of the id

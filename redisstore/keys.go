@@ -50,8 +50,9 @@ import (
 //	ox:{cell}:<organization>  string  the latest expiry of a session that was observed expired (close_sessions.lua);
 //	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
-//	                                previous_secret, previous_until, created, revoked, restricted flags that few agents
-//	                                have (block/refuse_suspended.lua), and limits with what is used of them
+//	                                previous_secret, previous_until, no_secret 1 without any, created, revoked, audiences
+//	                                (URIs; - for none, absent for any), jwks (JSON Web Key Set), jwks_uri, restricted flags that few agents
+//	                                have (include/restrict_agent.lua), and limits with what is used of them
 //	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
 //	                                next hold of ah: is due, suspended since and suspension_reason, epoch how

@@ -19,7 +19,7 @@ func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], e
 		late: s.lateIndex(key.Organization, s.keys.organizationAgents, s.keys.suspectAgents),
 		read: s.readOrganizationIndex(key, s.keys.organizationAgents(key.Organization)),
 		load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
-			return s.loadAgents(ctx, key.Organization, ids)
+			return s.loadAgents(ctx, key.Organization, ids, listedAgentFields)
 		},
 		id:      func(a *Agent) uuid.UUID { return a.ID },
 		matches: func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status },

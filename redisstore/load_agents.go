@@ -7,9 +7,9 @@ import (
 )
 
 // loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or belongs to another
-// organization.
-func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) ([]*Agent, error) {
-	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, s.keys.agent), agentFields...)
+// organization. fields are agentFields or listedAgentFields.
+func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, fields []string) ([]*Agent, error) {
+	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, s.keys.agent), fields...)
 	if err != nil {
 		return nil, err
 	}

@@ -142,6 +142,17 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 		{"RevokeFamily", revokeFamily, func(ctx context.Context, s *Store) error {
 			return s.RevokeFamily(ctx, g.AccessToken, g.Family)
 		}},
+		{"Delegate", delegateSession, func(ctx context.Context, s *Store) error {
+			_, err := s.Delegate(ctx, w.delegation)
+			return err
+		}},
+		{"CheckDelegated", checkDelegated, func(ctx context.Context, s *Store) error {
+			_, err := s.CheckDelegated(ctx, &DelegatedToken{AccessToken: g.AccessToken, Session: w.session.ID, Actors: []AccessToken{w.delegation.Subject}})
+			return err
+		}},
+		{"CheckTransaction", checkBelonging, func(ctx context.Context, s *Store) error {
+			return s.CheckTransaction(ctx, &DelegatedToken{AccessToken: g.AccessToken, Session: w.session.ID}, pending.ID)
+		}},
 		{"CreateSession, its index", indexSession, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateSession(ctx, w.key, n)
 			return err
@@ -357,6 +368,7 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 		pending := w.begin(t, s, grant.AccessToken, 5)
 		w.asked = w.ask(t, s, grant.AccessToken, 1, 5).ID
 		w.other = w.newKey(t, s, Viewer, 250).id
+		w.delegation = newDelegators(t, s, w).ask()
 		operations = append(operations, everyOperation(w, grant, pending, w.lease(t, s, 1, 5))[i])
 		tenants = append(tenants, w)
 	}

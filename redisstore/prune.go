@@ -44,7 +44,7 @@ func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
 		key:  s.keys.organizationAgents(organization),
 		late: s.lateIndex(organization, s.keys.organizationAgents, s.keys.suspectAgents),
 		load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
-			return s.loadAgents(ctx, organization, ids)
+			return s.loadAgents(ctx, organization, ids, listedAgentFields)
 		},
 	}, pruneSample)
 }

@@ -72,7 +72,7 @@ func (s *Store) transactionDemand(t AccessToken, n NewTransaction) demand {
 }
 
 func agentDemand(organization [16]byte, a Agent, scopes string) demand {
-	text := texts(tableSize, a.Name, a.Description, a.Metadata, scopes)
+	text := texts(tableSize, a.Name, a.Description, a.Metadata, scopes, audiencesText(a.Audiences), a.JWKS, a.JWKSURI)
 	return demand{organization: organization, resource: noResource, bytes: agentSize + text, text: text}
 }
 

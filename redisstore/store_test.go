@@ -170,6 +170,8 @@ type tenant struct {
 	session Session
 	asked   uuid.UUID // a pending request for more, of some tests
 	other   uuid.UUID // another API key, of everyOperation
+
+	delegation NewDelegation // by another agent, of everyOperation
 }
 
 func newOrganization(t *testing.T, s *Store) APIKey {

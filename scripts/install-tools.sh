@@ -15,6 +15,8 @@ command -v shellcheck >/dev/null || missing+=(shellcheck)
 command -v node >/dev/null || missing+=(node)
 command -v npm >/dev/null || missing+=(npm)
 command -v python3 >/dev/null || missing+=(python3)
+# For the keys of the Python SDK. Its tests run with the first of these that has it (internal/tool).
+python3 -c 'import cryptography' 2>/dev/null || /usr/bin/python3 -c 'import cryptography' 2>/dev/null || missing+=(cryptography)
 command -v chromium >/dev/null || missing+=(chromium)
 command -v sslscan >/dev/null || missing+=(sslscan)
 command -v zsh >/dev/null || missing+=(zsh) # into which the tests paste what the pages show
@@ -37,6 +39,7 @@ if command -v apt-get >/dev/null; then
       redis) packages+=(redis-server) ;;
       compiler) packages+=(gcc libc6-dev) ;;
       node) packages+=(nodejs) ;;
+      cryptography) packages+=(python3-cryptography) ;;
       *) packages+=("$tool") ;;
     esac
   done

@@ -24,7 +24,7 @@ const pythonTimeout = 2 * time.Minute
 // The tests of the Python SDK run against the service itself, over HTTP and HTTPS.
 func TestPython(t *testing.T) {
 	t.Parallel()
-	python := tool.Path(t, "python3")
+	python := tool.Python(t)
 	service := serviceproc.Run(t)
 	secure, authority := overTLS(t, service.URL)
 

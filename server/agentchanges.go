@@ -14,11 +14,12 @@ type changeAgentRequest struct {
 	Metadata    optional[jsontext.Value]     `json:"metadata"`
 	Scopes      optional[[]string]           `json:"scopes"`
 	Limits      optional[agentLimitsRequest] `json:"limits"`
+	agentCredentialsRequest
 }
 
-func (r *changeAgentRequest) changes() (redisstore.AgentChanges, error) {
+func (r *changeAgentRequest) changes(allowPrivate bool) (redisstore.AgentChanges, error) {
 	var v validation
-	var c redisstore.AgentChanges
+	c := r.check(&v, allowPrivate)
 	if r.Name.given {
 		v.name(r.Name)
 		c.Name = &r.Name.value
@@ -36,7 +37,7 @@ func (r *changeAgentRequest) changes() (redisstore.AgentChanges, error) {
 		c.Scopes = &r.Scopes.value
 	}
 	c.Limits = r.Limits.value.changes(&v)
-	v.require(c != (redisstore.AgentChanges{}), "", "name at least one of name, description, metadata, scopes and limits")
+	v.require(c != (redisstore.AgentChanges{}), "", "name at least one of name, description, metadata, scopes, limits, audiences, jwks, jwks_uri and dpop_required")
 	return c, v.err()
 }
 
@@ -54,7 +55,7 @@ func (s *Server) changeAgent(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &request); err != nil {
 		return err
 	}
-	wanted, err := request.changes()
+	wanted, err := request.changes(s.webhooks.AllowPrivate)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type createAgentRequest struct {
 	Description optional[string]             `json:"description"`
 	Metadata    optional[jsontext.Value]     `json:"metadata"`
 	Limits      optional[agentLimitsRequest] `json:"limits"`
+	Secret      optional[bool]               `json:"secret"`
+	agentCredentialsRequest
 }
 
 type agentAnswer struct {
@@ -46,6 +48,7 @@ type agentAnswer struct {
 	Secret           string            `json:"secret,omitzero"` // in the response to its creation only
 	Limits           *agentLimits      `json:"limits,omitzero"` // not in lists
 	Usage            *agentUsage       `json:"usage,omitzero"`  // not in lists
+	agentCredentials
 }
 
 func agentOf(a redisstore.Agent) agentAnswer {
@@ -54,6 +57,7 @@ func agentOf(a redisstore.Agent) agentAnswer {
 		Description: a.Description, Metadata: metadataOf(a.Metadata),
 		Created: timestamp(a.Created), Revoked: timestamp(a.Revoked),
 		Suspended: timestamp(a.Suspended), SuspensionReason: a.SuspensionReason,
+		agentCredentials: agentCredentialsOf(a),
 	}
 }
 
@@ -66,7 +70,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &request); err != nil {
 		return err
 	}
-	wanted, err := request.newAgent()
+	wanted, err := request.newAgent(s.webhooks.AllowPrivate)
 	if err != nil {
 		return err
 	}
@@ -84,12 +88,14 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		s.metrics.agentsCreated.Inc()
 	}
 	created := agentWithLimits(agent)
-	created.Secret = credentialOf(secret, idempotency)
+	if !wanted.NoSecret {
+		created.Secret = credentialOf(secret, idempotency)
+	}
 	keepFromCaches(ctx)
 	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
 }
 
-func (r *createAgentRequest) newAgent() (redisstore.Agent, error) {
+func (r *createAgentRequest) newAgent(allowPrivate bool) (redisstore.Agent, error) {
 	var v validation
 	v.name(r.Name)
 	v.require(r.Scopes.given, "scopes", "is required")
@@ -98,7 +104,9 @@ func (r *createAgentRequest) newAgent() (redisstore.Agent, error) {
 	agent := redisstore.Agent{
 		Name: r.Name.value, Scopes: r.Scopes.value, Description: r.Description.value,
 		Metadata: v.object("metadata", r.Metadata, maxMetadata), Limits: r.Limits.value.limits(&v),
+		NoSecret: !r.Secret.or(true),
 	}
+	r.agentCredentialsRequest.newAgent(&v, &agent, allowPrivate)
 	return agent, v.err()
 }
 

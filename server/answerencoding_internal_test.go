@@ -49,7 +49,8 @@ func answersOfEveryType() []namedAnswer {
 		other, &count, &most,
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, at, hostile, "rms_secret",
-		&agentLimits{&most, nil, &count}, &agentUsage{&none, &at, nil}}
+		&agentLimits{&most, nil, &count}, &agentUsage{&none, &at, nil},
+		agentCredentials{&scopes, jsontext.Value(`{"keys":[]}`), "https://a.example/" + hostile, true, new(false)}}
 	event := eventAnswer{
 		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other,
 		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &most, &none, &most, true, at, at, at,

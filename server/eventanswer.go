@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"remit/money"
@@ -24,7 +26,7 @@ type eventAnswer struct {
 	Data        eventData  `json:"data,omitzero"`
 }
 
-// eventActor is the caller: an organization by its API key, or the agent.
+// eventActor is the caller: an organization by its API key, the agent, or the one that acts for it with a delegated token.
 type eventActor struct {
 	Type string    `json:"type"` // api_key or agent
 	ID   uuid.UUID `json:"id"`
@@ -72,7 +74,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 	if e.PreState != "" {
 		preState = jsontext.Value(e.PreState)
 	}
-	actor := eventActor{"agent", agent}
+	actor := eventActor{"agent", cmp.Or(e.Actor, agent)}
 	if e.ByKey {
 		actor = eventActor{"api_key", organization}
 	}

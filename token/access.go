@@ -24,8 +24,14 @@ type Access struct {
 
 	// Only a delegated token (RFC 8693) has these three.
 	Session  uuid.UUID     // the only session it may act on
-	Actors   []uuid.UUID   // the agents that act, first who asked for it: at most MaxActors
+	Actors   []Actor       // who acts, first who asked for it: at most MaxActors
 	Lifetime time.Duration // in whole seconds, below AccessLifetime; 0 for AccessLifetime
+}
+
+// Actor is an agent that acts with a delegated token.
+type Actor struct {
+	Agent  uuid.UUID
+	Family uuid.UUID // of the token with which it asked: what revokes that one revokes the delegated one
 }
 
 // Delegated reports whether the token came from a token exchange.
@@ -46,19 +52,21 @@ func (a Access) check() error {
 	isNew := len(a.Audience) > 0
 	client := a.Agent
 	if len(a.Actors) > 0 {
-		client = a.Actors[0]
+		client = a.Actors[0].Agent
 	}
 	switch {
 	case slices.Contains(a.Audience, ""),
 		isNew && a.Client != client,
 		!isNew && (a.Client != uuid.Nil || a.Thumbprint != "" || a.Delegated()),
 		a.Thumbprint != "" && !isThumbprint(a.Thumbprint),
-		a.Delegated() != (len(a.Actors) > 0), len(a.Actors) > MaxActors, slices.Contains(a.Actors, uuid.Nil),
+		a.Delegated() != (len(a.Actors) > 0), len(a.Actors) > MaxActors, slices.ContainsFunc(a.Actors, Actor.isIncomplete),
 		a.Lifetime != 0 && (!a.Delegated() || a.Lifetime < time.Second || a.Lifetime >= AccessLifetime || a.Lifetime%time.Second != 0):
 		return ErrClaims
 	}
 	return nil
 }
+
+func (a Actor) isIncomplete() bool { return a.Agent == uuid.Nil || a.Family == uuid.Nil }
 
 // isThumbprint reports whether the text has the form of a SHA-256 in base64url.
 func isThumbprint(text string) bool {

@@ -31,9 +31,9 @@ func delegated(actors int) token.Access {
 	a := forIssuer()
 	a.Session, a.Lifetime = uuid.New(), 20*time.Minute
 	for range actors {
-		a.Actors = append(a.Actors, uuid.New())
+		a.Actors = append(a.Actors, token.Actor{Agent: uuid.New(), Family: uuid.New()})
 	}
-	a.Client = a.Actors[0]
+	a.Client = a.Actors[0].Agent
 	return a
 }
 
@@ -66,14 +66,16 @@ func TestAnAccessTokenNamesItsAudienceItsClientAndItsKey(t *testing.T) {
 			map[string]string{"aud": `"` + issuer + `"`, "cnf": `{"jkt":"` + thumbprintOf("a key") + `"}`},
 		},
 		"delegated": {one, map[string]string{
-			"aud": `"` + issuer + `"`, "act": `{"sub":` + id(one.Actors[0]) + `}`, "session_id": id(one.Session),
+			"aud": `"` + issuer + `"`, "act": `{"sub":` + id(one.Actors[0].Agent) + `}`, "session_id": id(one.Session),
+			"act_fam": `[` + id(one.Actors[0].Family) + `]`,
 		}},
 		"delegated along a chain, bound, an hour long": {
 			with(chain, func(a *token.Access) { a.Lifetime, a.Thumbprint = 0, thumbprintOf("a key") }),
 			map[string]string{
 				"aud": `"` + issuer + `"`, "cnf": `{"jkt":"` + thumbprintOf("a key") + `"}`, "session_id": id(chain.Session),
-				"act": `{"sub":` + id(chain.Actors[0]) + `,"act":{"sub":` + id(chain.Actors[1]) +
-					`,"act":{"sub":` + id(chain.Actors[2]) + `}}}`,
+				"act": `{"sub":` + id(chain.Actors[0].Agent) + `,"act":{"sub":` + id(chain.Actors[1].Agent) +
+					`,"act":{"sub":` + id(chain.Actors[2].Agent) + `}}}`,
+				"act_fam": `[` + id(chain.Actors[0].Family) + `,` + id(chain.Actors[1].Family) + `,` + id(chain.Actors[2].Family) + `]`,
 			},
 		},
 	} {
@@ -144,8 +146,9 @@ func TestOnlyFieldsThatBelongTogetherAreSigned(t *testing.T) {
 		"half a second":                     with(delegated(1), func(a *token.Access) { a.Lifetime = 1500 * time.Millisecond }),
 		"a session without an actor":        with(forIssuer(), func(a *token.Access) { a.Session = uuid.New() }),
 		"an actor without a session":        with(delegated(1), func(a *token.Access) { a.Session, a.Lifetime = uuid.Nil, 0 }),
-		"an actor that is nobody":           with(delegated(2), func(a *token.Access) { a.Actors[1] = uuid.Nil }),
-		"another client than the actor":     with(delegated(2), func(a *token.Access) { a.Client = a.Actors[1] }),
+		"an actor that is nobody":           with(delegated(2), func(a *token.Access) { a.Actors[1].Agent = uuid.Nil }),
+		"an actor of no family":             with(delegated(2), func(a *token.Access) { a.Actors[1].Family = uuid.Nil }),
+		"another client than the actor":     with(delegated(2), func(a *token.Access) { a.Client = a.Actors[1].Agent }),
 		"more actors than trees are deep":   delegated(token.MaxActors + 1),
 		"a delegation without any audience": with(delegated(1), func(a *token.Access) { a.Audience, a.Client = nil, uuid.Nil }),
 	} {
@@ -171,7 +174,10 @@ func TestVerifyAccessRefusesNewClaimsThatItDoesNotIssue(t *testing.T) {
 	const another, none = `"018f3c2a-b4d5-7e06-91a2-b3c4d5e6f70b"`, `"00000000-0000-0000-0000-000000000000"`
 	insert := func(at int, more ...claim) claimSet { return slices.Insert(slices.Clone(good), at, more...) }
 	jkt := `"` + thumbprintOf("a key") + `"`
-	act := func(value string) claimSet { return insert(9, claim{"act", value}, claim{"session_id", another}) }
+	act := func(value string, families ...string) claimSet {
+		return insert(9, claim{"act", value}, claim{"act_fam", "[" + strings.Join(families, ",") + "]"}, claim{"session_id", another})
+	}
+	delegation := act(`{"sub":`+another+`}`, another).with("client_id", another)
 	deep := strings.Repeat(`{"sub":`+another+`,"act":`, token.MaxActors) + `{"sub":` + another + `}` + strings.Repeat("}", token.MaxActors)
 	for name, payload := range map[string]claimSet{
 		"aud alone":             good.without("client_id"),
@@ -199,13 +205,19 @@ func TestVerifyAccessRefusesNewClaimsThatItDoesNotIssue(t *testing.T) {
 		"jkt twice":             insert(9, claim{"cnf", `{"jkt":` + jkt + `,"jkt":` + jkt + `}`}),
 		"cnf at the end":        good.and("cnf", `{"jkt":`+jkt+`}`),
 		"cnf in the old form":   goodClaims().and("cnf", `{"jkt":`+jkt+`}`),
-		"act null":              act("null"),
-		"act empty":             act("{}"),
-		"act of the subject":    act(`{"sub":` + good[1].value + `,"act":null}`),
-		"act of nobody":         act(`{"sub":` + none + `}`),
-		"act of another client": act(`{"sub":` + another + `}`),
-		"act a text":            act(another),
-		"act too deep":          act(deep).with("client_id", another),
+		"act null":              act("null", another),
+		"act empty":             act("{}", another),
+		"act of the subject":    act(`{"sub":`+good[1].value+`,"act":null}`, another),
+		"act of nobody":         act(`{"sub":`+none+`}`, another),
+		"act of another client": act(`{"sub":`+another+`}`, another),
+		"act a text":            act(another, another),
+		"act too deep":          act(deep, slices.Repeat([]string{another}, token.MaxActors+1)...).with("client_id", another),
+		"no act_fam":            delegation.without("act_fam"),
+		"act_fam empty":         delegation.with("act_fam", "[]"),
+		"act_fam null":          delegation.with("act_fam", "null"),
+		"act_fam of nobody":     delegation.with("act_fam", "["+none+"]"),
+		"act_fam of more":       delegation.with("act_fam", "["+another+","+another+"]"),
+		"act_fam alone":         insert(9, claim{"act_fam", "[" + another + "]"}),
 		"act without a session": insert(9, claim{"act", `{"sub":` + another + `}`}).with("client_id", another),
 		"session_id alone":      insert(9, claim{"session_id", another}),
 		"session_id of nobody":  insert(9, claim{"session_id", none}),
@@ -213,7 +225,6 @@ func TestVerifyAccessRefusesNewClaimsThatItDoesNotIssue(t *testing.T) {
 	} {
 		requireRefused(t, ring, name, s.issue(t, payload.String()), noon, token.ErrClaims)
 	}
-	delegation := act(`{"sub":`+another+`}`).with("client_id", another)
 	if _, err := ring.VerifyAccess(s.issue(t, delegation.String()), noon); err != nil {
 		t.Errorf("a delegated token: %v", err)
 	}

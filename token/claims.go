@@ -25,6 +25,7 @@ type claims struct {
 	Audience     audience     `json:"aud,omitzero"`
 	Confirmation confirmation `json:"cnf,omitzero"`
 	Actor        *actor       `json:"act,omitzero"`
+	Families     []uuid.UUID  `json:"act_fam,omitempty"` // of the actors: not in act, which has identities alone (RFC 8693 §4.1)
 	Session      uuid.UUID    `json:"session_id,omitzero"`
 	Issued       int64        `json:"iat"`
 	Expires      int64        `json:"exp"`
@@ -72,7 +73,8 @@ func claimsOf(a Access, issuer string, id uuid.UUID) claims {
 		Issued: a.Issued.Unix(), Expires: a.Expires().Unix(),
 	}
 	for i := range a.Actors {
-		c.Actor = &actor{a.Actors[len(a.Actors)-1-i], c.Actor}
+		c.Actor = &actor{a.Actors[len(a.Actors)-1-i].Agent, c.Actor}
+		c.Families = append(c.Families, a.Actors[i].Family)
 	}
 	return c
 }
@@ -83,7 +85,11 @@ func (c claims) access() Access {
 		Audience: c.Audience, Client: c.Client, Thumbprint: c.Confirmation.Thumbprint, Session: c.Session,
 	}
 	for one := c.Actor; one != nil; one = one.Actor {
-		a.Actors = append(a.Actors, one.Subject)
+		next := Actor{Agent: one.Subject}
+		if i := len(a.Actors); i < len(c.Families) {
+			next.Family = c.Families[i]
+		}
+		a.Actors = append(a.Actors, next)
 	}
 	if lasts := c.Expires - c.Issued; a.Delegated() && lasts > 0 && lasts < int64(AccessLifetime/time.Second) {
 		a.Lifetime = time.Duration(lasts) * time.Second
@@ -113,7 +119,7 @@ func (c claims) append(text []byte) ([]byte, error) {
 		text, failed = jsontext.AppendQuote(append(text, `,"cnf":{"jkt":`...), c.Confirmation.Thumbprint)
 		text, err = append(text, '}'), cmp.Or(err, failed)
 	}
-	text = c.Actor.append(text)
+	text = appendFamilies(c.Actor.append(text), c.Families)
 	if c.Session != uuid.Nil {
 		text = appendMember(text, "session_id", c.Session)
 	}
@@ -136,6 +142,19 @@ func (a *actor) append(text []byte) []byte {
 	}
 	text = append(appendID(append(text, `,"act":{"sub":"`...), a.Subject), '"')
 	return append(a.Actor.append(text), '}')
+}
+
+// appendFamilies appends the families of actors, and nothing for no actor.
+func appendFamilies(text []byte, families []uuid.UUID) []byte {
+	opening := `,"act_fam":["`
+	for _, family := range families {
+		text = append(appendID(append(text, opening...), family), '"')
+		opening = `,"`
+	}
+	if len(families) > 0 {
+		text = append(text, ']')
+	}
+	return text
 }
 
 // appendMember appends a member of an object that is not its first.

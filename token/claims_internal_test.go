@@ -16,7 +16,7 @@ func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
 	bound, delegated := full, full
 	bound.Client, bound.Audience, bound.Confirmation = uuid.New(), audience{"https://a.example/\"<é>"}, confirmation{"\"<é>"}
 	delegated.Client, delegated.Audience, delegated.Session = uuid.New(), audience{"urn:<a>", "", "\u2028"}, uuid.New()
-	delegated.Actor = &actor{uuid.New(), &actor{Subject: uuid.New()}}
+	delegated.Actor, delegated.Families = &actor{uuid.New(), &actor{Subject: uuid.New()}}, []uuid.UUID{uuid.New(), uuid.New()}
 	for name, c := range map[string]claims{
 		"none": {}, "no scopes": {Scopes: []string{}}, "all of the version before": full, "bound": bound, "delegated": delegated,
 	} {

@@ -3,7 +3,6 @@ package token
 import (
 	"bytes"
 	"encoding/base64"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -78,18 +77,14 @@ func (k *Keyring) VerifyAccess(text string, now time.Time) (Access, error) {
 
 // split rejects characters outside the base64url alphabet, which decoders skip (line breaks) or treat as padding.
 func split(text string) (header, payload, signature string, err error) {
-	if len(text) > MaxAccessSize {
+	header, payload, signature, ok := cutJWT(text, MaxAccessSize)
+	if !ok {
 		return "", "", "", ErrMalformed
 	}
 	for i := range len(text) {
 		if !isBase64URL(text[i]) && text[i] != '.' {
 			return "", "", "", ErrMalformed
 		}
-	}
-	header, rest, found := strings.Cut(text, ".")
-	payload, signature, more := strings.Cut(rest, ".")
-	if !found || !more || strings.Contains(signature, ".") {
-		return "", "", "", ErrMalformed
 	}
 	return header, payload, signature, nil
 }
@@ -114,7 +109,7 @@ func (k *Keyring) readClaims(payload string, now time.Time) (Access, error) {
 	switch {
 	case c.Issuer != k.issuer, c.ID == uuid.Nil, c.Organization == uuid.Nil, c.Family == uuid.Nil,
 		c.Agent == uuid.Nil, c.Subject != c.Agent, c.Issued <= 0, c.Expires-c.Issued != int64(access.lifetime()/time.Second),
-		access.check() != nil:
+		len(c.Families) != len(access.Actors), access.check() != nil:
 		return Access{}, ErrClaims
 	case access.Issued.After(now.Add(maxClockSkew)):
 		return Access{}, ErrClaims

@@ -661,10 +661,11 @@ func requireOurClaims(tb testing.TB, ring *token.Keyring, s *signer, payload str
 		Key          struct {
 			Thumbprint string `json:"jkt"`
 		} `json:"cnf"`
-		Actor   *actor    `json:"act"`
-		Session uuid.UUID `json:"session_id"`
-		Issued  int64     `json:"iat"`
-		Expires int64     `json:"exp"`
+		Actor    *actor      `json:"act"`
+		Families []uuid.UUID `json:"act_fam"`
+		Session  uuid.UUID   `json:"session_id"`
+		Issued   int64       `json:"iat"`
+		Expires  int64       `json:"exp"`
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(payload), &read) != nil || json.Unmarshal([]byte(payload), &members) != nil {
@@ -687,13 +688,13 @@ func requireOurClaims(tb testing.TB, ring *token.Keyring, s *signer, payload str
 	}
 	lasts := read.Expires - read.Issued
 	if again.Delegated() {
-		want = want.and("act", "{}").and("session_id", "{}")
+		want = want.and("act", "{}").and("act_fam", "[]").and("session_id", "{}")
 		if lasts < 3600 {
 			again.Lifetime, lasts = time.Duration(lasts)*time.Second, 3600
 		}
 	}
 	for one := read.Actor; one != nil; one = one.Actor {
-		again.Actors = append(again.Actors, one.Subject)
+		again.Actors = append(again.Actors, token.Actor{Agent: one.Subject, Family: read.Families[len(again.Actors)]})
 	}
 	if !slices.Equal(sortedNames(members), sortedNames(payloadOf(tb, s.issue(tb, want.String())))) {
 		tb.Errorf("%q was accepted; want the claims %v", payload, want)

@@ -112,12 +112,8 @@ func (k *Keyring) VerifyProof(text string, use ProofUse, known *ProofKey) (Proof
 var errProofText = fmt.Errorf("%w: it must be one JWT of at most %d bytes", ErrMalformed, MaxProofSize)
 
 func splitProof(text string) (header, payload, signature string, err error) {
-	if len(text) > MaxProofSize {
-		return "", "", "", errProofText
-	}
-	header, rest, found := strings.Cut(text, ".")
-	payload, signature, more := strings.Cut(rest, ".")
-	if !found || !more || strings.Contains(signature, ".") {
+	header, payload, signature, ok := cutJWT(text, MaxProofSize)
+	if !ok {
 		return "", "", "", errProofText
 	}
 	return header, payload, signature, nil

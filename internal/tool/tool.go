@@ -32,6 +32,29 @@ func Path(t testing.TB, name string) string {
 	return ""
 }
 
+// Python returns a python3 that has the package cryptography, which the SDK's keys need: the user's, or the system's, for which
+// Debian has the package. Where it is missing the test fails, or skips under -short.
+func Python(t testing.TB) string {
+	t.Helper()
+	if found := python(); found != "" {
+		return found
+	}
+	if testing.Short() {
+		t.Skip("no python3 with cryptography is installed")
+	}
+	t.Fatal("no python3 with cryptography is installed; scripts/install-tools.sh installs it")
+	return ""
+}
+
+var python = sync.OnceValue(func() string {
+	for _, candidate := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(candidate, "-c", "import cryptography").Run() == nil {
+			return candidate
+		}
+	}
+	return ""
+})
+
 // installs maps each directory to a function that installs its packages once.
 var installs sync.Map
 

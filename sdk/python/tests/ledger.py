@@ -110,7 +110,7 @@ class Ledger:
 
     def send(
         self, method: str, path: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed], end: float,
-        most: int,
+        most: int, refusal: object,
     ) -> Union[Answer, Failure]:
         """Plays remit.transport.Transport."""
         parts = path.partition("?")[0].split("/")[2:]

@@ -41,6 +41,8 @@ class Answer:
     chunked: bool = False
 
 
+PAIR = '{"access_token":"a","refresh_token":"b","token_type":"bearer","expires_in":3600}'
+
 PASS = "pass it on"
 LOSE = "pass it on and lose the answer"
 DROP = "close the connection without passing it on"
@@ -199,6 +201,17 @@ class ServiceTest(unittest.TestCase):
     ) -> Tuple[remit.Client, Proxy]:
         proxy = Proxy(self, react)
         return self.client_of(proxy.url, **options), proxy
+
+    def answering(self, said: Any) -> Tuple[remit.Client, Callable[[], List[Request]]]:
+        """Returns a client of a service that sends this response after losing two, and the requests except those for tokens."""
+
+        def react(request: Request, n: int) -> Reaction:
+            if request.path == "/v1/auth/token":
+                return Answer(200, PAIR)
+            return Answer(503, "<html>") if n <= 2 else Answer(200, json.dumps(said))
+
+        client, proxy = self.proxied(react)
+        return client, lambda: [r for r in proxy.requests if r.path != "/v1/auth/token"]
 
     def new_organization(self) -> remit.Organization:
         made = self.client.create_organization("acme")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import timedelta
 from decimal import Decimal
@@ -10,10 +9,9 @@ from typing import Any, Callable, Dict, List, Tuple
 from unittest import mock
 
 import remit
-from network import LOSE, URL, Answer, Reaction, Request, ServiceTest, refusal
+from network import LOSE, URL, Answer, ServiceTest, refusal
 
 MOMENT = "2026-11-21T09:19:32.859Z"
-PAIR = '{"access_token":"a","refresh_token":"b","token_type":"bearer","expires_in":3600}'
 SESSION: Dict[str, Any] = {
     "id": "s1", "agent_id": "a1", "status": "active", "max_actions": 10, "action_count": 3, "max_value_usd": 8,
     "value_used_usd": 1.5, "value_held_usd": 0.25, "value_overage_usd": 0, "value_committed_usd": 6.5, "max_committed_usd": 20,
@@ -38,17 +36,6 @@ LIMIT: Dict[str, Any] = {
 
 
 class Requests(ServiceTest):
-    def answering(self, said: Any) -> Tuple[remit.Client, Callable[[], List[Request]]]:
-        """Returns a client of a service that sends this response after losing two, and the requests except those for tokens."""
-
-        def react(request: Request, n: int) -> Reaction:
-            if request.path == "/v1/auth/token":
-                return Answer(200, PAIR)
-            return Answer(503, "<html>") if n <= 2 else Answer(200, json.dumps(said))
-
-        client, proxy = self.proxied(react)
-        return client, lambda: [r for r in proxy.requests if r.path != "/v1/auth/token"]
-
     def test_requests_that_are_not_idempotent_carry_a_key(self) -> None:
         key = {**{"previous_expires_at": MOMENT}, "api_key": "rmk_2", "secret": "rms_2"}
         cases: List[Tuple[Callable[[remit.Client, remit.Organization], object], str, str, bool, Any]] = [

@@ -7,14 +7,15 @@ import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 from unittest import mock
 from urllib.parse import urlsplit
 
 import remit
 from network import LOSE, PASS, URL, Answer, Reaction, Request, ServiceTest
 from remit.credential import Credential
-from remit.tokens import EXCHANGE, REFRESH, TokenPair, Tokens, _SharedCall
+from remit.exchange import EXCHANGE, REFRESH
+from remit.tokens import TokenPair, Tokens, _SharedCall
 
 
 def together(threads: int, do: Callable[[], object]) -> List[object]:
@@ -130,15 +131,12 @@ class Issuer:
         self.limits: List[float] = []  # of each call, in seconds
         self.asked: List[Tuple[str, str]] = []  # the path, and the credential that was presented
         self.fail: Callable[[str], Optional[remit.RemitError]] = lambda path: None
-        self.tokens = Tokens("a1", Credential("rms_secret"), self.ask, lambda: self.now, lambda: self.now + self.asleep)
+        self.tokens = Tokens(self.ask, lambda: self.now, lambda: self.now + self.asleep)
 
-    def ask(
-        self, path: str, body: Mapping[str, object], timeout: float, may_go_on: Callable[[], bool] = lambda: True
-    ) -> TokenPair:
+    def ask(self, refresh: Optional[Credential], timeout: float, may_go_on: Callable[[], bool] = lambda: True) -> TokenPair:
         self.limits.append(timeout)
-        presented = body["refresh_token" if path == REFRESH else "secret"]
-        assert isinstance(presented, Credential)
-        self.asked.append((path, presented.reveal()))
+        path = EXCHANGE if refresh is None else REFRESH
+        self.asked.append((path, "rms_secret" if refresh is None else refresh.reveal()))
         error = self.fail(path)
         if error:
             raise error

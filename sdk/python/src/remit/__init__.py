@@ -12,16 +12,21 @@ from .allevents import OrganizationEvent
 from .apikeys import ApiKeyInfo, RotatedKey
 from .batch import Charge, Result
 from .budget import Budget
-from .client import Client, Verified
+from .client import Client
 from .credential import Credential
+from .delegation import DelegatedToken
 from .errors import (
     AgentLimitReached,
     AgentSuspended,
     BudgetExhausted,
+    DelegatedTokenRefused,
+    DPoPRequired,
     FieldError,
     IdempotencyKeyReused,
     InsufficientRole,
     InsufficientScope,
+    InvalidProof,
+    InvalidTarget,
     LastAdminKey,
     LeaseClosed,
     LimitBelowUsage,
@@ -41,28 +46,35 @@ from .errors import (
     TransactionNotReversible,
     Unauthorized,
     Unavailable,
+    UnusableCredential,
 )
 from .events import Actor, Event
 from .eventtypes import EventType
+from .keys import Key, generate_key, parse_key, public_jwks
 from .lease import Lease
-from .limits import NO_LIMIT, AgentLimits, AgentUsage, NoLimit
+from .limits import NO_LIMIT, REMOVE, AgentLimits, AgentUsage, NoLimit, Remove
 from .more import MoreRequest
 from .organization import AgentInfo, Family, Introspection, Organization, OrganizationInfo, RotatedSecret
+from .protected import ProtectedResource
 from .sessions import Session, SessionInfo, SessionSummary, SessionTree
 from .tokens import TokenPair
 from .transactions import DryRun, Transaction, TransactionInfo
+from .trustedissuers import TrustedIssuerInfo, TrustRule
 from .usage import Usage
 from .usagereport import UsageLine
+from .verification import Verified
 from .webhooks import Delivery, RotatedWebhookSecret, WebhookInfo
 
 __all__ = [
     "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "ApiKeyInfo", "Budget",
-    "BudgetExhausted", "Charge", "Client", "Credential", "Delivery", "DryRun", "Event", "EventType", "Family", "FieldError",
-    "IdempotencyKeyReused", "InsufficientRole", "InsufficientScope", "Introspection", "LastAdminKey", "Lease", "LeaseClosed",
+    "BudgetExhausted", "Charge", "Client", "Credential", "DelegatedToken", "DelegatedTokenRefused", "Delivery", "DPoPRequired",
+    "DryRun", "Event", "EventType", "Family", "FieldError", "generate_key", "IdempotencyKeyReused", "InsufficientRole",
+    "InsufficientScope", "Introspection", "InvalidProof", "InvalidTarget", "Key", "LastAdminKey", "Lease", "LeaseClosed",
     "LimitBelowUsage", "LimitReached", "MoreRequest", "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationEvent",
-    "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "QuotaExceeded", "RateLimited", "RemitError",
-    "RequestDecided", "RequestNotApproved", "Result", "RotatedKey", "RotatedSecret", "RotatedWebhookSecret", "Session",
-    "SessionInfo", "SessionNotActive", "SessionSummary", "SessionSuspended", "SessionTree", "TokenPair", "Transaction",
-    "TransactionDone", "TransactionInfo", "TransactionNotPending", "TransactionNotReversible", "Unauthorized", "Unavailable",
-    "Usage", "UsageLine", "Verified", "WebhookInfo",
+    "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "parse_key", "ProtectedResource", "public_jwks",
+    "QuotaExceeded", "RateLimited", "RemitError", "REMOVE", "Remove", "RequestDecided", "RequestNotApproved", "Result",
+    "RotatedKey", "RotatedSecret", "RotatedWebhookSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary",
+    "SessionSuspended", "SessionTree", "TokenPair", "Transaction", "TransactionDone", "TransactionInfo",
+    "TransactionNotPending", "TransactionNotReversible", "TrustedIssuerInfo", "TrustRule", "Unauthorized", "Unavailable",
+    "UnusableCredential", "Usage", "UsageLine", "Verified", "WebhookInfo",
 ]

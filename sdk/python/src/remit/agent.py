@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
 
-from . import batch, connect, environment, events, sessions, transactions
+from . import batch, connect, delegation, events, sessions, transactions
 from .batch import Charge, Result
 from .calls import Caller, end_of
 from .credential import Credential
+from .delegation import DelegatedToken, OneToken
 from .events import Event
+from .exchange import Wanted
+from .proofs import Proofs
 from .sessions import Session, SessionSummary
 from .tokens import Tokens
 from .transactions import Transaction, TransactionInfo
-from .wire import Seconds, seconds
+from .wire import Seconds, names, seconds, uris
 
 
 class Agent:
     """Calls the service as one agent. It gets, caches and renews its tokens. Client.agent makes one. Keep one Agent for the
-    lifetime of the process and share it between threads, because each new Agent exchanges the secret again."""
+    lifetime of the process and share it between threads, because each new Agent exchanges its credential again."""
 
-    def __init__(self, caller: Caller, tokens: Tokens, id: str) -> None:
+    def __init__(self, caller: Caller, tokens: Union[Tokens, OneToken], id: str) -> None:
         self._caller = caller
         self._tokens = tokens
         self.id = id
 
     @classmethod
     def from_env(cls) -> Agent:
-        """Returns the agent whose id and secret are in REMIT_AGENT and REMIT_SECRET, at the service of Client.from_env."""
-        environment.require(environment.AGENT, environment.SECRET)
-        id = environment.identifier(environment.AGENT)
-        caller, tokens = connect.agent(connect.from_env(), id, environment.credential(environment.SECRET))
-        return cls(caller, tokens, id)
+        """Returns the agent with the id REMIT_AGENT, at the service of Client.from_env. Its secret is in REMIT_SECRET; or its private
+        key or the token of its workload is in the file REMIT_KEY_FILE or REMIT_ASSERTION_FILE. REMIT_RESOURCE and REMIT_DPOP, if set,
+        are resource and dpop of Client.agent."""
+        return cls(*connect.agent_from_env())
 
     def __repr__(self) -> str:
         return f"Agent({self.id!r})"
@@ -43,6 +45,31 @@ class Agent:
     def refresh(self, *, timeout: Optional[float] = None) -> None:
         """Replaces the access token now. The previous one stays valid until it expires."""
         self._tokens.renew(end_of(timeout))
+
+    def prove(self, method: str, url: str, *, timeout: Optional[float] = None) -> Dict[str, str]:
+        """Returns the headers that authenticate one request of your own to another server, such as one behind a gateway:
+        Authorization, and DPoP if the agent's tokens are bound to a key. A server takes a proof once: call it for each request."""
+        access, proofs = self.token(timeout=timeout), self._caller.proofs
+        if proofs is None:
+            return {"Authorization": f"Bearer {access.reveal()}"}
+        own = Proofs(proofs.key)  # without the service's nonces
+        proof = own.make(method, url.partition("#")[0].partition("?")[0], access)
+        return {"Authorization": f"DPoP {access.reveal()}", "DPoP": proof.reveal()}
+
+    def delegate(
+        self,
+        child_session_id: str,
+        *,
+        scopes: Optional[Iterable[str]] = None,
+        resource: Optional[Iterable[str]] = None,
+        timeout: Optional[float] = None,
+    ) -> DelegatedToken:
+        """Returns a token for a child of one of the agent's sessions (Session.create_child), for whoever works on it:
+        Client.agent_with_token uses it. The agent needs the scope sessions:delegate. The token has at most the scopes of the agent, of
+        the child session and of its agent, and ends with the session. If the agent's tokens are bound to a key, it is, too."""
+        wanted = Wanted(tuple(uris("resource", resource or ())), tuple(names(scopes or ())))
+        issuer = Caller(self._caller.service, proofs=self._caller.proofs)
+        return delegation.delegate(issuer, self._tokens, child_session_id, wanted, timeout)
 
     def session(self, id: str) -> Session:
         """Returns the agent's session with this id. Sends nothing."""

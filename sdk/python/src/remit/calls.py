@@ -7,14 +7,15 @@ import math
 import re
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 from urllib.parse import parse_qs, urlsplit
 
 from . import codes, retry, wire
 from .credential import Credential, Sealed
-from .errors import RemitError, Unavailable
+from .errors import USE_NONCE, DPoPRequired, InvalidProof, RemitError, Unavailable, oauth_problem, problem
+from .proofs import Proofs, demands_nonce
 from .retry import Semantics
 from .tokens import Tokens
 from .transport import LONGEST_ANSWER, Answer, Failure, Kind, Transport
@@ -37,13 +38,15 @@ class Call:
 
     method: str
     path: str  # with its query
-    body: Optional[Mapping[str, Any]] = None
+    body: Optional[Mapping[str, Any]] = None  # JSON
     semantics: Semantics = Semantics.SAFE
     key: str = ""  # Idempotency-Key
     most: int = LONGEST_ANSWER  # bytes of the response
     wait: float = 0.0  # seconds that the service may hold the request back (long polling)
     gone: bool = False  # whether not_found after an attempt in doubt means that this call deleted the object
     may_go_on: Callable[[], bool] = lambda: True  # runs before each retry and returns whether to make it
+    form: Optional[Callable[[], wire.Form]] = None  # instead of a body; made for each attempt
+    headers: Mapping[str, Union[str, Credential]] = field(default_factory=dict)  # beside those of every call
 
     @property
     def name(self) -> str:
@@ -57,6 +60,7 @@ class Service:
     transport: Transport
     attempts: int
     keys: bool  # whether writes get a random idempotency key
+    metadata: Dict[str, str] = field(default_factory=dict)  # what was read of it as an authorization server
 
     def keyed(self, path: str, own: Optional[str], body: Mapping[str, Any], method: str = "POST") -> Call:
         """Returns a write with the given Idempotency-Key, or a random one."""
@@ -75,7 +79,8 @@ def random_key() -> str:
 
 
 class Caller:
-    """Sends calls with one credential, or none."""
+    """Sends calls with one credential, or none. With proofs, each attempt carries one, and the access token is bound to their
+    key."""
 
     def __init__(
         self,
@@ -84,11 +89,13 @@ class Caller:
         api_key: Optional[Credential] = None,
         bearer: Optional[Credential] = None,
         tokens: Optional[Tokens] = None,
+        proofs: Optional[Proofs] = None,
     ) -> None:
         self.service = service
         self._api_key = api_key
         self._bearer = bearer
         self._tokens = tokens
+        self.proofs = proofs
 
     def ask(self, call: Call, read: Callable[[Any], T], timeout: Optional[float] = None) -> T:
         """Sends a call, with retries, and reads the JSON of its response."""
@@ -170,17 +177,48 @@ class Caller:
     def _send(
         self, call: Call, body: Optional[Sealed], bearer: Optional[Credential], end: float
     ) -> Union[Answer, Failure]:
+        """Sends a call once, and once more if the service demands its nonce in the proof: it has done nothing then."""
+        end = min(end, time.monotonic() + _ATTEMPT_LIMIT + call.wait)
+        got = self._send_once(call, body, bearer, end)
+        if self.proofs is None:
+            return got if isinstance(got, Answer) or "DPoP" in call.headers else _without_proof(got)
+        if self.proofs.learn(got.headers) and isinstance(got, Failure) and _demands_nonce(got):
+            got = self._send_once(call, body, bearer, end)
+            self.proofs.learn(got.headers)
+        return got
+
+    def _send_once(
+        self, call: Call, body: Optional[Sealed], bearer: Optional[Credential], end: float
+    ) -> Union[Answer, Failure]:
         headers: Dict[str, Union[str, Credential]] = {"User-Agent": "remit-python", "Accept": "application/json"}
-        if body is not None:
+        if call.form is not None:
+            body = wire.encode_form(call.form())
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        elif body is not None:
             headers["Content-Type"] = "application/json"
         if call.key:
             headers["Idempotency-Key"] = call.key
         if self._api_key is not None:
             headers["X-API-Key"] = self._api_key
         if bearer is not None:
-            headers["Authorization"] = Credential("Bearer " + bearer.reveal())
-        end = min(end, time.monotonic() + _ATTEMPT_LIMIT + call.wait)
-        return self.service.transport.send(call.method, call.path, headers, body, end, call.most)
+            headers["Authorization"] = Credential(f"{'Bearer' if self.proofs is None else 'DPoP'} {bearer.reveal()}")
+        transport, refusal = self.service.transport, problem if call.form is None else oauth_problem
+        if self.proofs is not None:
+            headers["DPoP"] = self.proofs.make(call.method, transport.url(call.path), bearer)
+        return transport.send(call.method, call.path, {**headers, **call.headers}, body, end, call.most, refusal)
+
+
+def _demands_nonce(failure: Failure) -> bool:
+    return failure.error.code == USE_NONCE or failure.error.status == 401 and demands_nonce(failure.headers)
+
+
+def _without_proof(failure: Failure) -> Failure:
+    """Returns the failure of a call without a proof. The service calls a proof that is missing an invalid one."""
+    if not isinstance(failure.error, InvalidProof):
+        return failure
+    error = DPoPRequired(failure.error.detail)
+    error.__dict__.update({name: value for name, value in vars(failure.error).items() if name != "clock_skew"})
+    return Failure(failure.kind, error, failure.headers)
 
 
 def end_of(timeout: Optional[float]) -> float:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import ssl
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Type, Union
 
-from . import connect, environment
+from . import connect, delegation, environment, exchange, keys, proofs, verification
 from .agent import Agent
 from .calls import Call, Caller
 from .credential import Credential, credential, valid
+from .exchange import EXCHANGE
+from .keys import Key, KeyText
 from .organization import Organization, OrganizationInfo
-from .tokens import EXCHANGE, TokenPair
-from .transport import Answer
-from .url import path, with_query
-from .wire import Fields, Malformed, present
-
-
-@dataclass(frozen=True)
-class Verified:
-    """The agent that a valid access token belongs to."""
-
-    agent_id: str
-    organization_id: str
-    scopes: Tuple[str, ...]
+from .proofs import Binding
+from .tokens import TokenPair
+from .url import path
+from .verification import Presented, Verified
+from .wire import Fields, names, present, uris
 
 
 class Client:
@@ -59,11 +53,45 @@ class Client:
         api_key = credential(api_key)
         return Organization(Caller(self._service, api_key=valid(api_key)))
 
-    def agent(self, id: str, secret: Union[str, Credential]) -> Agent:
-        """Returns the agent with this id and secret. It gets its first tokens when it needs them."""
-        secret = credential(secret)
-        caller, tokens = connect.agent(self._service, id, secret)
-        return Agent(caller, tokens, id)
+    def agent(
+        self,
+        id: str,
+        secret: Optional[Union[str, Credential]] = None,
+        *,
+        key: Optional[Union[KeyText, Key]] = None,
+        key_file: Optional[Union[str, "os.PathLike[str]"]] = None,
+        key_id: str = "",
+        assertion: Optional[Callable[[], str]] = None,
+        assertion_file: Optional[Union[str, "os.PathLike[str]"]] = None,
+        resource: Optional[Iterable[str]] = None,
+        scopes: Optional[Iterable[str]] = None,
+        dpop: Binding = None,
+    ) -> Agent:
+        """Returns the agent with this id. It gets its first tokens when it needs them, by exactly one of these:
+
+        secret; key, a private key whose public half the service knows, as a JWK or PEM; key_file, a file of one; assertion, a function
+        that returns the token which the agent's workload has from its platform, such as a CI job's; assertion_file, a file of one, such
+        as a projected service account token. Files are read again at each exchange. key_id names the key, if the JWK does not.
+
+        resource is what the tokens are for, as absolute URIs; the default is the service itself. scopes are some of the agent's; the
+        default is all. dpop binds the tokens to a key (RFC 9449), so that a stolen token is useless without it: True makes a key in
+        memory. Raises UnusableCredential for a key that is wrong."""
+        secret = None if secret is None else credential(secret)
+        key = key if key is None or isinstance(key, Key) else keys.sealed(key)
+        dpop = dpop if dpop is None or isinstance(dpop, (bool, Key)) else keys.sealed(dpop)
+        by = exchange.given(
+            id, exchange.Credentials(secret, key, key_file, key_id, assertion, assertion_file),
+            exchange.Wanted(tuple(uris("resource", resource or ())), tuple(names(scopes or ()))),
+        )
+        return Agent(*connect.agent(self._service, by, dpop), id)
+
+    def agent_with_token(self, token: Union[str, Credential], *, dpop: Binding = None) -> Agent:
+        """Returns an agent that has an access token and nothing else, such as one of Agent.delegate. It uses the token until the
+        service refuses it. dpop is the key that the token is bound to. Raises UnusableCredential if the token needs another."""
+        token, dpop = credential(token), dpop if dpop is None or isinstance(dpop, (bool, Key)) else keys.sealed(dpop)
+        bound = proofs.proofs(dpop)
+        id = delegation.subject(valid(token), None if bound is None else bound.key)
+        return Agent(Caller(self._service, bearer=token, proofs=bound), delegation.OneToken(token), id)
 
     def exchange(self, agent_id: str, secret: Union[str, Credential], *, timeout: Optional[float] = None) -> TokenPair:
         """Exchanges an agent's secret for a new token pair. Use it only if you store and renew tokens yourself; an Agent does
@@ -91,13 +119,26 @@ class Client:
         )
 
     def verify(
-        self, token: Union[str, Credential], *, scope: Optional[str] = None, timeout: Optional[float] = None
+        self,
+        token: Union[str, Credential],
+        scope: Optional[str] = None,
+        *,
+        audience: Optional[str] = None,
+        proof: Optional[Union[str, Credential]] = None,
+        method: Optional[str] = None,
+        url: Optional[str] = None,
+        timeout: Optional[float] = None,
     ) -> Verified:
-        """Returns the agent that an access token belongs to. Raises Unauthorized if the token is no longer valid, and
-        InsufficientScope if it lacks the scope. Charges nothing."""
-        token = credential(token)
-        call = Call("GET", with_query(path("auth", "verify"), scope=scope))
-        return Caller(self._service, bearer=valid(token)).ask_raw(call, _verified, timeout)
+        """Returns the agent that an access token belongs to. Raises Unauthorized if the token is no longer valid, or not for the
+        audience (by default the service itself), and InsufficientScope if it lacks the scope. Charges nothing.
+
+        A token that is bound to a key comes with the header DPoP: proof is its value, and method and url are those of the request, as
+        its client sees them. The service believes these two only if this machine is among its trusted proxies."""
+        token, proof = credential(token), None if proof is None else credential(proof)
+        if proof is None:
+            return verification.bearer(self._service, valid(token), scope, audience, timeout)
+        presented = Presented(valid(proof), method, url)
+        return verification.bound(self._service, valid(token), presented, scope, audience, timeout)
 
     def close(self) -> None:
         """Closes idle connections."""
@@ -114,9 +155,3 @@ class Client:
     ) -> None:
         self.close()
 
-
-def _verified(answer: Answer) -> Verified:
-    agent, organization = answer.headers.get("X-Agent-Id"), answer.headers.get("X-Org-Id")
-    if not agent or not organization:
-        raise Malformed("it does not name the agent")
-    return Verified(agent, organization, tuple((answer.headers.get("X-Scopes") or "").split()))

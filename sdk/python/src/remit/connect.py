@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ssl
-from typing import Callable, Mapping, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
-from . import environment, url
-from .calls import Call, Caller, Service
-from .credential import Credential, valid
+from . import environment, exchange, proofs, url
+from .calls import Call, Caller, Service, end_of, timeout_of
+from .credential import Credential
+from .exchange import REFRESH, Exchange
+from .proofs import Binding, Proofs
 from .tokens import TokenPair, Tokens
 from .transport import Transport
-from .wire import Fields
+from .wire import Fields, Malformed
 
 
 def service(
@@ -26,13 +28,39 @@ def from_env() -> Service:
     return service(environment.address())
 
 
-def agent(at: Service, id: str, secret: Credential) -> Tuple[Caller, Tokens]:
+def agent(at: Service, by: Exchange, binding: Binding = None) -> Tuple[Caller, Tokens]:
     """Returns a caller that authenticates as an agent, and the tokens that it uses."""
-    issuer = Caller(at)
+    bound = proofs.proofs(binding)
+    issuer = Caller(at, proofs=bound)
 
-    def ask(where: str, body: Mapping[str, object], timeout: float, may_go_on: Callable[[], bool]) -> TokenPair:
-        call = Call("POST", where, body, may_go_on=may_go_on)
-        return issuer.ask(call, lambda said: TokenPair._read(Fields(said)), timeout)
+    def ask(refresh: Optional[Credential], timeout: float, may_go_on: Callable[[], bool]) -> TokenPair:
+        end = end_of(timeout)
+        if refresh is None:
+            call = by(issuer, timeout)
+        else:
+            call = Call("POST", REFRESH, {"refresh_token": refresh}, may_go_on=may_go_on)
+        return issuer.ask(call, lambda said: _pair(said, bound), timeout_of(end))
 
-    tokens = Tokens(id, valid(secret), ask)
-    return Caller(at, tokens=tokens), tokens
+    tokens = Tokens(ask)
+    return Caller(at, tokens=tokens, proofs=bound), tokens
+
+
+def _pair(said: Any, bound: Optional[Proofs]) -> TokenPair:
+    pair = TokenPair._read(Fields(said))
+    if bound is not None and pair.token_type.lower() != "dpop":  # the service is older, or a proxy drops the header
+        raise Malformed("the token is not bound to the key")
+    return pair
+
+
+def agent_from_env() -> Tuple[Caller, Tokens, str]:
+    """Returns the same and the agent's id, from the environment."""
+    environment.require_agent()
+    id, wanted = environment.identifier(environment.AGENT), exchange.Wanted(environment.resource())
+    key_file, assertion_file = environment.identifier(environment.KEY_FILE), environment.identifier(environment.ASSERTION_FILE)
+    if key_file:
+        by = exchange.by_key(id, exchange.key_in(key_file), "", wanted)
+    elif assertion_file:
+        by = exchange.by_assertion(id, exchange.token_in(assertion_file), wanted)
+    else:
+        by = exchange.by_secret(id, environment.credential(environment.SECRET), wanted)
+    return (*agent(from_env(), by, environment.dpop()), id)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import List
+from typing import List, Tuple, Union
 
+from . import exchange
 from .credential import Credential
+from .keys import Key
 
 ADDRESS = "REMIT_ADDR"  # base URL of the service; optional
 KEY = "REMIT_API_KEY"  # of an organization
 AGENT = "REMIT_AGENT"  # its id
 SECRET = "REMIT_SECRET"  # the agent's
+KEY_FILE = "REMIT_KEY_FILE"  # with the agent's private key, instead of its secret
+ASSERTION_FILE = "REMIT_ASSERTION_FILE"  # with the token of its workload, instead of its secret
+DPOP = "REMIT_DPOP"  # 1, or a file with the private key that its tokens are bound to
+RESOURCE = "REMIT_RESOURCE"  # what its tokens are for, separated by spaces; optional
 SESSION = "REMIT_SESSION"  # its id
 
 _DEFAULT_ADDRESS = "http://127.0.0.1:8080"
@@ -25,10 +31,29 @@ def require(*names: str) -> None:
     from standard input: the SDK would send them as the credential itself."""
     missing: List[str] = [name for name in names if not _get(name)]
     if missing:
-        raise ValueError(f"set {', '.join(missing)}")
-    for name in names:
+        instead = f" (or {KEY_FILE} or {ASSERTION_FILE} instead of {SECRET})" if SECRET in missing else ""
+        raise ValueError(f"set {', '.join(missing)}{instead}")
+    for name in set(names) - {KEY_FILE, ASSERTION_FILE}:
         if _get(name).startswith("@") or _get(name) == "-":
             raise ValueError(f"{name} must be the text itself: the SDK reads no file")
+
+
+def require_agent(*others: str) -> None:
+    """Checks that an agent's id, exactly one of its credentials, and the others are set."""
+    given = [name for name in (SECRET, KEY_FILE, ASSERTION_FILE) if _get(name)]
+    if len(given) > 1:
+        raise ValueError(f"set only one of {', '.join(given)}")
+    require(AGENT, *(given or [SECRET]), *others)
+
+
+def resource() -> Tuple[str, ...]:
+    return tuple(_get(RESOURCE).split())
+
+
+def dpop() -> Union[bool, Key]:
+    """Returns the key that the agent's tokens are bound to: of a file, True for one in memory, or False for none."""
+    given = _get(DPOP)
+    return given == "1" if given in ("", "0", "1") else exchange.key_in(given)()
 
 
 def identifier(name: str) -> str:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .more import MoreRequest
 
 _LONGEST_RETRY_AFTER = float(1 << 30)  # seconds; larger values are cut to it
+_TOLERATED_SKEW = 30.0  # seconds between two clocks that no error mentions
+INVALID_TARGET, INVALID_PROOF, USE_NONCE = "invalid_target", "invalid_dpop_proof", "use_dpop_nonce"
+DPOP_REQUIRED, DELEGATED_TOKEN = "dpop_required", "delegated_token"
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,41 @@ class Unauthorized(RemitError):
     """The API key, secret or token is not valid (401)."""
 
 
+class InvalidTarget(RemitError):
+    """A resource is malformed, or not among the agent's audiences or those of the grant. There is no token."""
+
+
+class InvalidProof(Unauthorized):
+    """The service refuses the proof of possession (RFC 9449). Nothing was done."""
+
+    # Seconds that this machine's clock is ahead of the service's, by the Date of the response; negative: behind. 0 without one.
+    clock_skew: float = 0.0
+
+    def _more(self) -> str:
+        if abs(self.clock_skew) <= _TOLERATED_SKEW:
+            return ""
+        minutes, seconds = divmod(round(abs(self.clock_skew)), 60)
+        length = f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
+        return f"this machine's clock is {length} {'ahead of' if self.clock_skew > 0 else 'behind'} the service's"
+
+
+class DPoPRequired(Unauthorized):
+    """The agent must prove that it holds a key: make it with dpop=True or a key."""
+
+    def _more(self) -> str:
+        return "set dpop"
+
+
+class DelegatedTokenRefused(RemitError):
+    """A delegated token may act on its own session only. Nothing was done."""
+
+
+class UnusableCredential(RemitError):
+    """A key, a token or the file of one cannot be used. Nothing was sent with it."""
+
+    source: str = ""  # the file's path, or key, dpop, assertion or token
+
+
 class NotFound(RemitError):
     """The object does not exist or belongs to somebody else (404)."""
 
@@ -225,23 +263,40 @@ class OutcomeUnknown(RemitError):
     """The write may have happened: its response was lost. __cause__ is the error of the last attempt."""
 
 
-def problem(status: int, headers: Message, body: Sealed) -> RemitError:
-    """Reads an error response into the type for its code."""
-    try:
-        error = _read(status, Fields(decode(body)))
-    except Malformed:
-        error = _of_status(status, "")(_phrase(status))
-    error.status, error.retry_after = status, retry_after(headers) or error.retry_after
+def unusable(source: str, why: str) -> UnusableCredential:
+    error = UnusableCredential(f"{source}: {why}")
+    error.source = source
     return error
 
 
-def _read(status: int, said: Fields) -> RemitError:
-    code = said.text("code")
+def problem(status: int, headers: Message, body: Sealed) -> RemitError:
+    """Reads an error response into the type for its code."""
+    return _problem(status, headers, body, ("code", "detail"))
+
+
+def oauth_problem(status: int, headers: Message, body: Sealed) -> RemitError:
+    """Like problem, for the token endpoint, whose errors are those of RFC 6749 §5.2."""
+    return _problem(status, headers, body, ("error", "error_description"))
+
+
+def _problem(status: int, headers: Message, body: Sealed, names: Tuple[str, str]) -> RemitError:
+    try:
+        error = _read(status, Fields(decode(body)), *names)
+    except Malformed:
+        error = _of_status(status, "")(_phrase(status))
+    error.status, error.retry_after = status, retry_after(headers) or error.retry_after
+    if isinstance(error, InvalidProof):
+        error.clock_skew = _skew(headers)
+    return error
+
+
+def _read(status: int, said: Fields, code_name: str, detail_name: str) -> RemitError:
+    code = said.text(code_name)
     try:
         error = _TYPES.get(code, lambda _: _of_status(status, code)())(said)
     except Malformed:  # keep at least the code
         error = _of_status(status, code)()
-    error.detail = said.text("detail", "")
+    error.detail = said.text(detail_name, "")
     error.args = (error.detail,)
     error.code, error.request_id = code, said.text("request_id", "")
     wait = said.integer("retry_after_seconds", 0)  # as in the header, which an item of a batch does not have
@@ -340,6 +395,13 @@ _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
     codes.LAST_ADMIN_KEY: lambda _: LastAdminKey(),
     codes.TRANSACTION_NOT_PENDING: _transaction_not_pending,
     codes.TRANSACTION_NOT_REVERSIBLE: _transaction_not_reversible,
+    INVALID_TARGET: lambda _: InvalidTarget(),
+    INVALID_PROOF: lambda _: InvalidProof(),
+    USE_NONCE: lambda _: InvalidProof(),
+    DPOP_REQUIRED: lambda _: DPoPRequired(),
+    DELEGATED_TOKEN: lambda _: DelegatedTokenRefused(),
+    "invalid_client": lambda _: Unauthorized(),
+    "invalid_grant": lambda _: Unauthorized(),
 }
 
 
@@ -354,6 +416,14 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
+
+
+def _skew(headers: Message) -> float:
+    """Returns the seconds that this machine's clock is ahead of the Date of a response. 0: there is none."""
+    try:
+        return time.time() - parsedate_to_datetime(headers.get("Date") or "").timestamp()
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return 0.0
 
 
 def retry_after(headers: Message) -> float:

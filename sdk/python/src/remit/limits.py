@@ -22,6 +22,15 @@ class NoLimit(enum.Enum):
 NO_LIMIT = NoLimit.NO_LIMIT
 
 
+class Remove(enum.Enum):
+    """The type of REMOVE."""
+
+    REMOVE = "remove"
+
+
+#: Removes a field of an agent. None leaves it as it is.
+REMOVE = Remove.REMOVE
+
 
 @dataclass(frozen=True)
 class AgentLimits:

@@ -7,7 +7,8 @@ from datetime import date, datetime, timezone
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import (
-    allevents, apikeys, batch, budget, connect, environment, events, more, sessions, transactions, usagereport, webhooks,
+    allevents, apikeys, batch, budget, connect, environment, events, more, sessions, transactions, trustedissuers, usagereport,
+    webhooks,
 )
 from .allevents import OrganizationEvent
 from .apikeys import ApiKeyInfo, RotatedKey, rotated
@@ -16,16 +17,17 @@ from .budget import Budget
 from .calls import AGENTS_PER_PAGE, PER_PAGE, Call, Caller
 from .credential import Credential, credential, valid
 from .events import Event
-from .limits import AgentLimits, AgentUsage, NoLimit
+from .limits import AgentLimits, AgentUsage, NoLimit, Remove
 from .money import Amount
 from .more import MoreRequest
 from .retry import Semantics
 from .sessions import SessionInfo, SessionSummary, SessionTree
 from .transactions import Transaction, TransactionInfo
+from .trustedissuers import TrustedIssuerInfo, TrustRule
 from .url import path
 from .usagereport import UsageLine
 from .webhooks import Delivery, RotatedWebhookSecret, WebhookInfo
-from .wire import Fields, Malformed, Seconds, names, present, seconds, usd_or_none
+from .wire import Fields, Malformed, Seconds, names, present, seconds, uris, usd_or_none
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,11 @@ class AgentInfo:
     suspension_reason: str  # empty: none
     limits: Optional[AgentLimits]  # None: not returned, as in lists
     usage: Optional[AgentUsage]
+    audiences: Optional[Tuple[str, ...]]  # that its tokens may have; None: any
+    jwks: Optional[Dict[str, Any]]  # its public keys; None: none, or they are at jwks_uri
+    jwks_uri: str  # empty: none
+    dpop_required: bool  # its tokens must be bound to a key
+    has_secret: bool
     secret: Optional[Credential]  # only in the response to create_agent
 
     @classmethod
@@ -89,6 +96,11 @@ class AgentInfo:
             suspension_reason=said.text("suspension_reason", ""),
             limits=None if limits is None else AgentLimits._read(Fields(limits)),
             usage=None if usage is None else AgentUsage._read(Fields(usage)),
+            audiences=said.texts_or_none("audiences"),
+            jwks=said.mapping("jwks"),
+            jwks_uri=said.text("jwks_uri", ""),
+            dpop_required=said.flag("dpop_required", False),
+            has_secret=said.flag("has_secret", True),
             secret=said.credential("secret"),
         )
 
@@ -129,6 +141,10 @@ class Introspection:
     organization_id: str
     scopes: Tuple[str, ...]
     expires_at: Optional[datetime]
+    audience: Tuple[str, ...]  # whom the token is for
+    thumbprint: str  # of the key that it is bound to; empty: a bearer token
+    session_id: str  # of a delegated token; empty: it is not delegated
+    actors: Tuple[str, ...]  # who delegated it, outermost first
 
     @classmethod
     def _read(cls, said: Fields) -> Introspection:
@@ -143,7 +159,22 @@ class Introspection:
             organization_id=said.text("org_id", ""),
             scopes=tuple(said.text("scope", "").split()),
             expires_at=moment,
+            audience=said.text_or_texts("aud"),
+            thumbprint=Fields(said.mapping("cnf") or {}).text("jkt", ""),
+            session_id=said.text("session_id", ""),
+            actors=_actors(said),
         )
+
+
+def _actors(said: Fields) -> Tuple[str, ...]:
+    """Reads the chain of act (RFC 8693 §4.1)."""
+    found: List[str] = []
+    act = said.mapping("act")
+    while act is not None:
+        actor = Fields(act)
+        found.append(actor.text("sub"))
+        act = actor.mapping("act")
+    return tuple(found)
 
 
 class Organization:
@@ -249,12 +280,25 @@ class Organization:
         description: Optional[str] = None,
         metadata: Optional[Mapping[str, Any]] = None,
         limits: Optional[AgentLimits] = None,
+        secret: bool = True,
+        jwks: Optional[Mapping[str, Any]] = None,
+        jwks_uri: Optional[str] = None,
+        audiences: Optional[Iterable[str]] = None,
+        dpop_required: bool = False,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AgentInfo:
-        """Creates an agent. Only this response has its secret. The limits bound it over all of its sessions."""
+        """Creates an agent. Only this response has its secret. The limits bound it over all of its sessions.
+
+        With secret=False it has none: it authenticates by a private key or a token of its workload. jwks are its public keys, as
+        public_jwks returns them, or jwks_uri is where they are. audiences are what its tokens may be for: by default anything, and
+        with an empty list nothing but the service. With dpop_required its tokens must be bound to a key."""
         bounds = None if limits is None else limits._body()
-        body = present(name=name, scopes=names(scopes), description=description, metadata=metadata, limits=bounds)
+        body = present(
+            name=name, scopes=names(scopes), description=description, metadata=metadata, limits=bounds,
+            secret=None if secret else False, jwks=jwks, jwks_uri=jwks_uri,
+            audiences=None if audiences is None else uris("audiences", audiences), dpop_required=dpop_required or None,
+        )
         call = self._caller.service.keyed(path("agents"), idempotency_key, body)
         return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
 
@@ -275,14 +319,24 @@ class Organization:
         metadata: Optional[Mapping[str, Any]] = None,
         scopes: Optional[Iterable[str]] = None,
         limits: Optional[AgentLimits] = None,
+        jwks: Union[Mapping[str, Any], Remove, None] = None,
+        jwks_uri: Union[str, Remove, None] = None,
+        audiences: Union[Iterable[str], Remove, None] = None,
+        dpop_required: Optional[bool] = None,
         timeout: Optional[float] = None,
     ) -> AgentInfo:
         """Changes an agent. What is omitted stays. A scope that it loses is refused from now on, whatever its tokens and sessions
-        say. A new limit counts from now on."""
+        say. A new limit counts from now on. REMOVE removes jwks, jwks_uri or audiences; a key that is removed opens nothing from
+        now on. audiences count for new tokens; dpop_required refuses the tokens that are not bound to a key."""
         body = present(
             name=name, description=description, metadata=metadata, scopes=None if scopes is None else names(scopes),
-            limits=None if limits is None else limits._body(),
+            limits=None if limits is None else limits._body(), dpop_required=dpop_required,
         )
+        if audiences is not None and not isinstance(audiences, Remove):
+            audiences = uris("audiences", audiences)
+        for field, value in (("jwks", jwks), ("jwks_uri", jwks_uri), ("audiences", audiences)):
+            if value is not None:
+                body[field] = None if isinstance(value, Remove) else value
         call = Call("PATCH", path("agents", id), body, Semantics.IDEMPOTENT)
         return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
 
@@ -567,6 +621,50 @@ class Organization:
     def retry_delivery(self, webhook_id: str, id: str, *, timeout: Optional[float] = None) -> Delivery:
         """Sends a delivery again at once, under the same id, and with the service's retries before it."""
         return webhooks.retry(self._caller, webhook_id, id, timeout)
+
+    def create_trusted_issuer(
+        self,
+        issuer: str,
+        rules: Iterable[TrustRule],
+        *,
+        jwks_uri: Optional[str] = None,
+        jwks: Optional[Mapping[str, Any]] = None,
+        description: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> TrustedIssuerInfo:
+        """Trusts a platform, such as a Kubernetes cluster or a CI service, for what the rules say: workloads with its tokens become
+        agents without a secret (assertion and assertion_file of Client.agent). issuer is as the tokens name it in iss: https://… or
+        spiffe://trust-domain. Its public keys are at jwks_uri, or jwks itself. Raises QuotaExceeded beyond 32 trusted issuers."""
+        body = trustedissuers.settings(issuer, rules, jwks_uri, jwks, description)
+        return trustedissuers.create(self._caller, body, idempotency_key, timeout)
+
+    def trusted_issuers(self, *, timeout: Optional[float] = None) -> List[TrustedIssuerInfo]:
+        """Lists the organization's trusted issuers, newest first."""
+        return trustedissuers.every(self._caller, timeout)
+
+    def get_trusted_issuer(self, id: str, *, timeout: Optional[float] = None) -> TrustedIssuerInfo:
+        """Gets a trusted issuer."""
+        return trustedissuers.get(self._caller, id, timeout)
+
+    def update_trusted_issuer(
+        self,
+        id: str,
+        *,
+        rules: Optional[Iterable[TrustRule]] = None,
+        jwks_uri: Optional[str] = None,
+        jwks: Optional[Mapping[str, Any]] = None,
+        description: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> TrustedIssuerInfo:
+        """Changes a trusted issuer. What is omitted stays; jwks_uri replaces jwks, and the other way round. Tokens that were issued
+        before live on until they expire, up to an hour."""
+        body = trustedissuers.settings(None, rules, jwks_uri, jwks, description)
+        return trustedissuers.update(self._caller, id, body, timeout)
+
+    def delete_trusted_issuer(self, id: str, *, timeout: Optional[float] = None) -> None:
+        """Trusts the issuer no more. Tokens that were issued before live on until they expire, up to an hour."""
+        trustedissuers.delete(self._caller, id, timeout)
 
     def introspect(self, token: Union[str, Credential], *, timeout: Optional[float] = None) -> Introspection:
         """Returns the current state of an access or refresh token of this organization's agents."""

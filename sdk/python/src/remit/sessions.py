@@ -146,9 +146,8 @@ class Session:
     @classmethod
     def from_env(cls) -> Session:
         """Returns the session whose id is in REMIT_SESSION, of the agent of Agent.from_env."""
-        environment.require(environment.AGENT, environment.SECRET, environment.SESSION)
-        agent, secret = environment.identifier(environment.AGENT), environment.credential(environment.SECRET)
-        caller, _ = connect.agent(connect.from_env(), agent, secret)
+        environment.require_agent(environment.SESSION)
+        caller, _, agent = connect.agent_from_env()
         return cls(caller, agent, environment.identifier(environment.SESSION))
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import Callable, Mapping, Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 from . import codes
 from .credential import Credential
@@ -26,17 +26,14 @@ _LONGEST_LIFETIME = 1 << 30
 # seconds; after that it treats the token as stolen.
 _REPEAT_WITHIN = 50.0
 
-EXCHANGE, REFRESH = "/v1/auth/token", "/v1/auth/refresh"
-
-
 @dataclass(frozen=True)
 class TokenPair:
-    """The tokens that an agent's secret, or a refresh token, is exchanged for."""
+    """The tokens that an agent's credential, or a refresh token, is exchanged for."""
 
     access_token: Credential
-    refresh_token: Optional[Credential]
+    refresh_token: Optional[Credential]  # None: a workload's token gets none
     expires_in: int  # lifetime of the access token in seconds
-    token_type: str = "bearer"
+    token_type: str = "bearer"  # or DPoP, if the access token is bound to a key
 
     @classmethod
     def _read(cls, said: Fields) -> TokenPair:
@@ -71,9 +68,9 @@ class _Moment:
         return max(later.monotonic - self.monotonic, later.wall - self.wall)
 
 
-# Calls the service without a credential. The arguments are a path, a body, a timeout for all attempts, and a predicate that
-# runs before each retry and returns whether to make it.
-Ask = Callable[[str, Mapping[str, object], float, Callable[[], bool]], TokenPair]
+# Gets tokens from the service. The arguments are the refresh token to present, or None for an exchange of the agent's credential,
+# a timeout for all attempts, and a predicate that runs before each retry and returns whether to make it.
+Ask = Callable[[Optional[Credential], float, Callable[[], bool]], TokenPair]
 
 
 class Tokens:
@@ -82,14 +79,10 @@ class Tokens:
 
     def __init__(
         self,
-        agent: str,
-        secret: Credential,
         ask: Ask,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self._agent = agent
-        self._secret = secret
         self._ask = ask
         self._clock = clock
         self._wall_clock = wall_clock
@@ -187,20 +180,20 @@ class Tokens:
             call.done.set()
 
     def _obtain(self) -> TokenPair:
-        """Refreshes, or exchanges the secret if there is no refresh token or the service refuses it. Both are repeatable: the
+        """Refreshes, or exchanges the credential if there is no refresh token or the service refuses it. Both are repeatable: the
         service returns the same successor, and a second family of tokens does no harm."""
         end = time.monotonic() + RENEWAL_LIMIT
         presented, left = self._present()
         if presented is not None:
-            short = left < RENEWAL_LIMIT  # then the refresh may fail for lack of time, and the secret can still succeed
+            short = left < RENEWAL_LIMIT  # then the refresh may fail for lack of time, and the exchange can still succeed
             try:
-                return self._ask(REFRESH, {"refresh_token": presented}, min(left, RENEWAL_LIMIT), self._may_present)
+                return self._ask(presented, min(left, RENEWAL_LIMIT), self._may_present)
             except RemitError as e:
                 if e.code != codes.INVALID_REFRESH_TOKEN and not short and self._may_present():
                     raise
             self._forget(presented)
         left = max(end - time.monotonic(), 1.0)
-        return self._ask(EXCHANGE, {"agent_id": self._agent, "secret": self._secret}, left, lambda: True)
+        return self._ask(None, left, lambda: True)
 
     def _present(self) -> Tuple[Optional[Credential], float]:
         """Returns the refresh token, if it may be presented, and for how many seconds more. From now on the token counts as

@@ -10,10 +10,10 @@ import socket
 import ssl
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from http import HTTPStatus
-from typing import Any, Deque, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Mapping, Optional, Tuple, Union
 
 from .credential import Credential, Sealed
 from .errors import RemitError, Unavailable, problem
@@ -48,6 +48,7 @@ class Failure:
 
     kind: Kind
     error: RemitError
+    headers: Message = field(default_factory=Message)  # of the response; empty if there was none
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ class Transport:
     def __del__(self) -> None:  # the user of a from_env method has no Client to close
         self.close()
 
+    def url(self, path: str) -> str:
+        """Returns the URL of a path, without its query."""
+        return self._base.url(path.partition("?")[0])
+
     def send(
         self,
         method: str,
@@ -85,9 +90,10 @@ class Transport:
         body: Optional[Sealed],
         end: float,
         most: int = LONGEST_ANSWER,
+        refusal: Callable[[int, Message, Sealed], RemitError] = problem,
     ) -> Union[Answer, Failure]:
         """Sends one request without retries and reads its response of at most so many bytes. end is the deadline on the monotonic
-        clock."""
+        clock. refusal reads an error response."""
         if time.monotonic() >= end:
             return Failure(Kind.NOT_SENT, Unavailable("the time given is over"))
         connection = self._take() or self._connect(end)
@@ -109,7 +115,7 @@ class Transport:
             connection.close()
         if got.status in (200, 201, 204):
             return Answer(got.headers, got.body)
-        return Failure(Kind.REFUSED, problem(got.status, got.headers, got.body))
+        return Failure(Kind.REFUSED, refusal(got.status, got.headers, got.body), got.headers)
 
     def close(self) -> None:
         """Closes idle connections."""

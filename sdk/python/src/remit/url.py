@@ -17,6 +17,10 @@ class BaseURL:
     authority: str  # as the Host header has it
     path: str  # without a slash at the end
 
+    def url(self, path: str) -> str:
+        """Returns the URL of a path below it."""
+        return f"{'https' if self.tls else 'http'}://{self.authority}{self.path}{path}"
+
 
 def parse(base_url: str) -> BaseURL:
     """Parses a base URL such as https://remit.example.com. No error quotes it, because it may contain a password."""

@@ -7,7 +7,8 @@ import re
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from math import ceil, isfinite
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from urllib.parse import urlencode
 
 from . import money
 from .credential import Credential, Sealed
@@ -18,6 +19,9 @@ Seconds = Union[int, float, timedelta]
 _LONGEST_INT = 4300  # digits that every Python version parses
 _DEEPEST = 100  # more than the service accepts, and less than Python's recursion limit
 
+# The members of a form, of which some repeat.
+Form = Sequence[Tuple[str, Union[str, Credential]]]
+
 T = TypeVar("T")
 
 
@@ -26,8 +30,7 @@ class Malformed(Exception):
 
 
 def encode(value: Any) -> Sealed:
-    """Returns the JSON of a request. It writes Decimals as exact numbers, which the json module cannot do, and it is the only
-    place that reveals a Credential."""
+    """Returns the JSON of a request. It writes Decimals as exact numbers, which the json module cannot do."""
     parts: List[str] = []
     _write(value, parts, _DEEPEST)
     return Sealed("".join(parts).encode())
@@ -59,6 +62,11 @@ def _write(value: Any, parts: List[str], depth: int) -> None:
         parts.append("]")
     else:
         parts.append(json.dumps(value, allow_nan=False))
+
+
+def encode_form(members: Form) -> Sealed:
+    """Returns a form (application/x-www-form-urlencoded)."""
+    return Sealed(urlencode([(n, v.reveal() if isinstance(v, Credential) else v) for n, v in members]).encode())
 
 
 def decode(text: Sealed) -> Any:
@@ -123,6 +131,13 @@ def names(given: Iterable[str]) -> List[str]:
     return list(given)
 
 
+def uris(what: str, given: Iterable[str]) -> List[str]:
+    """Returns a list of resources or audiences. It refuses a str, which would be a list of letters."""
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f'{what} is a list of URIs, such as ["https://mcp.example.com"], and no {type(given).__name__}')
+    return list(given)
+
+
 class Fields:
     """A JSON object of a response. Each method reads one field by its type, or raises Malformed. Unknown fields are ignored, so
     the service may add some. Its repr does not show the content."""
@@ -160,6 +175,14 @@ class Fields:
         if not all(isinstance(v, str) for v in values):
             raise Malformed(f"{name} is not a list of texts")
         return tuple(values)
+
+    def texts_or_none(self, name: str) -> Optional[Tuple[str, ...]]:
+        return None if self._get(name) is None else self.texts(name)
+
+    def text_or_texts(self, name: str) -> Tuple[str, ...]:
+        """Returns one text or several; a missing field is empty."""
+        value = self._get(name)
+        return () if value is None else (value,) if isinstance(value, str) else self.texts(name)
 
     def integers_or_none(self, name: str) -> Optional[Tuple[int, ...]]:
         if self._get(name) is None:

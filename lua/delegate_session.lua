@@ -1,0 +1,47 @@
+-- Grants a delegated token (RFC 8693) for a child session to the agent of its parent, which has been checked in its own cell. Of
+-- the token it keeps nothing but a line in the audit trail: each grant is another token.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the parent's agent
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = family_id        16 bytes, of the new token
+-- ARGV[4] = scopes           that the token is to have, separated by single spaces; '' for as many as it may
+-- ARGV[5] = most_scopes      that it may have, separated by single spaces
+-- ARGV[6] = audit            see include/audit.lua
+--
+-- Reply:  {'ok', scopes, rest}                    scopes separated by single spaces; rest: ms until the session expires
+--         {'unknown_agent'}
+--         {'unknown_session'}
+--         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'agent_suspended', since}              in ms since 1970
+--         {'session_suspended', since}            in ms since 1970
+--         {'scope_not_held', scope}               the first that the agent, the session or most_scopes lack
+-- Writes: XADD events; HDEL agent of marks that have lapsed
+--@include audit
+--@include still_held
+local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
+local organization_id, agent_id, family_id, scopes, most_scopes, audit = unpack(ARGV)
+
+--@block now
+local agent_organization, agent_revoked, agent_restricted, agent_scopes = unpack(redis.call('HMGET', agent,
+  'organization', 'revoked', 'restricted', 'scopes'))
+--@block refuse_unknown_agent
+local a, x, e, r, sc = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'r', 'sc'))
+--@block refuse_unknown_session
+if e or agent_revoked or now >= tonumber(x) then
+  return {'not_active', e or '', agent_revoked or '', x, string.format('%d', now)}
+end
+--@block refuse_suspended
+--@block refuse_suspended_session r=r
+local held_scopes = still_held(most_scopes, still_held(sc or agent_scopes, agent_scopes))
+--@block hold_scopes held=held_scopes
+if scopes == '' then
+  scopes = held_scopes
+end
+
+--@block drop_lapsed_marks
+record(events, audit, now, 'token.issued', 'family', family_id, 'session', string.sub(session, -36))
+return {'ok', scopes, string.format('%d', x - now)}

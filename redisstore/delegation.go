@@ -1,0 +1,149 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// DelegatedToken is an access token with which other agents act for a session's agent, in that session alone (RFC 8693). Each
+// use checks it in Redis, because it dies with the session and with every agent that stands in it.
+type DelegatedToken struct {
+	AccessToken // of the session's agent, with a family of its own
+	Session     uuid.UUID
+	Actors      []AccessToken // who acts, by which token: first who asked for this one
+}
+
+// NewDelegation is a request for a delegated token.
+type NewDelegation struct {
+	Subject AccessToken // of the agent that asks
+	Within  uuid.UUID   // the only session whose children Subject may act in; uuid.Nil for any of its agent's
+	Session uuid.UUID
+	Scopes  []string // wanted; none for as many as possible
+	Held    []string // by Subject
+}
+
+// Delegation is the content of a delegated token. Redis keeps nothing of it.
+type Delegation struct {
+	AccessToken // of the session's agent, with a new family
+	Scopes      []string
+	Rest        time.Duration // until the session expires
+}
+
+var (
+	checkDelegated  = newMergedScript("check_delegated", reads)
+	checkBelonging  = newScript("check_belonging", reads)
+	checkDelegator  = newScript("check_delegator", reads)
+	delegateSession = newScript("delegate_session", writes)
+)
+
+// Delegate grants the parent's agent a token for a child session. The caller must have checked that Subject is genuine and, if
+// it is delegated itself, CheckDelegated. Each call grants another token. Errors: ErrInvalidToken, ErrUnknownSession for what is
+// no child of a session of Subject's, *NotActiveError, *AgentSuspendedError and *SessionSuspendedError of parent or child,
+// *ScopeError, *RateError.
+func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, error) {
+	act := n.Subject.actor()
+	if err := s.CheckToken(ctx, n.Subject); err != nil { // a revoked agent must not learn which sessions there are
+		return Delegation{}, err
+	}
+	for _, wanted := range n.Scopes {
+		if !slices.Contains(n.Held, wanted) {
+			return Delegation{}, &ScopeError{Scope: wanted}
+		}
+	}
+	held, err := s.reserveIn(act.flow, demand{organization: act.organization, agent: act.agent, resource: noResource, events: eventSize})
+	if err != nil {
+		return Delegation{}, s.refusals.count(err)
+	}
+	granted, err := s.delegate(ctx, act, n)
+	held.finish(err, false)
+	return granted, err
+}
+
+func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Delegation, error) {
+	child, parent, err := s.childOf(ctx, act, n.Session)
+	if err != nil {
+		return Delegation{}, err
+	}
+	if n.Within != uuid.Nil && parent != n.Within {
+		return Delegation{}, ErrUnknownSession
+	}
+	_, err = s.client.Run(ctx, act.flow, checkDelegator, []string{s.keys.agent(act.agent), s.keys.session(act.agent, parent)},
+		act.organization, act.agent, act.family)
+	if err != nil {
+		return Delegation{}, act.errorFor(err)
+	}
+	family := NewID(child)
+	keys := []string{s.keys.agent(child), s.keys.session(child, n.Session), s.keys.events(child)}
+	r, err := s.client.Run(ctx, act.flow, delegateSession, keys, act.organization, child, family,
+		strings.Join(n.Scopes, " "), strings.Join(n.Held, " "), s.auditAs(WithActor(ctx, requestID(ctx), act.agent), actorAgent))
+	if err == ErrUnknownAgent {
+		err = ErrUnknownSession // the child's, which has been deleted since
+	}
+	if err != nil {
+		return Delegation{}, err
+	}
+	return Delegation{
+		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family},
+		Scopes:      strings.Fields(r.Text(0)),
+		Rest:        time.Duration(r.Number(1)) * time.Millisecond,
+	}, r.Err
+}
+
+// childOf returns the agent and the parent of a session whose parent is the actor's. None of these ever changes.
+func (s *Store) childOf(ctx context.Context, act actor, session uuid.UUID) (agent, parent uuid.UUID, err error) {
+	replies, err := s.client.ReadAll(ctx, act.flow, []string{s.keys.session(session, session)}, "a", "pg", "pa")
+	if err != nil {
+		return uuid.Nil, uuid.Nil, err
+	}
+	r := replies[0]
+	if r.Optional(1) != string(act.agent[:]) {
+		return uuid.Nil, uuid.Nil, ErrUnknownSession
+	}
+	agent, parent = r.ID(0), idOrNilAt(r, 2)
+	return agent, parent, r.Err
+}
+
+// CheckDelegated returns which scopes the agents of a delegated token have left, while it is live and none of them is suspended.
+// Errors: ErrInvalidToken, *AgentSuspendedError, *SessionSuspendedError.
+func (s *Store) CheckDelegated(ctx context.Context, t *DelegatedToken) ([]ScopesLeft, error) {
+	act := t.actor()
+	r, err := s.client.Run(ctx, act.flow, checkDelegated, []string{s.agentKey(act), s.keys.session(t.Agent, t.Session)},
+		t.Organization, t.Agent, act.family)
+	if err != nil {
+		return nil, act.errorFor(err)
+	}
+	left := []ScopesLeft{scopesLeftAt(r, 0)}
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	for _, actor := range t.Actors {
+		of, err := s.VerifyToken(ctx, actor)
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, of)
+	}
+	return left, nil
+}
+
+// CheckTransaction returns ErrUnknownTransaction unless the transaction is of the delegated token's session.
+func (s *Store) CheckTransaction(ctx context.Context, t *DelegatedToken, id uuid.UUID) error {
+	return s.checkBelonging(ctx, t, s.keys.transaction(t.Agent, id), ErrUnknownTransaction)
+}
+
+// CheckLease returns ErrUnknownLease unless the lease is of the delegated token's session.
+func (s *Store) CheckLease(ctx context.Context, t *DelegatedToken, id uuid.UUID) error {
+	return s.checkBelonging(ctx, t, s.keys.lease(t.Agent, id), ErrUnknownLease)
+}
+
+func (s *Store) checkBelonging(ctx context.Context, t *DelegatedToken, key string, unknown error) error {
+	_, err := s.client.Run(ctx, t.flow(), checkBelonging, []string{key}, t.Session)
+	if err == ErrUnknownSession {
+		return unknown
+	}
+	return err
+}

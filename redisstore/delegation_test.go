@@ -1,0 +1,411 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// delegators are a planner with a session, and the session's child, of another agent.
+type delegators struct {
+	tenant
+	planner Grant
+	plan    Session
+	worker  Agent
+	child   Session
+}
+
+// newDelegators gives the organization a planner and a worker, who hold these scopes and sessions:delegate.
+func newDelegators(t *testing.T, s *Store, w tenant, scopes ...string) delegators {
+	t.Helper()
+	d := delegators{tenant: w}
+	d.planner = d.newAgent(t, s, scopes...)
+	d.plan = d.newSessionOf(t, s, NewSession{Agent: d.planner.Agent})
+	d.worker.ID = d.newAgent(t, s, scopes...).Agent
+	d.child = d.childFor(t, s, d.planner, d.plan.ID, d.worker.ID)
+	return d
+}
+
+func (d delegators) newAgent(t *testing.T, s *Store, scopes ...string) Grant {
+	t.Helper()
+	made := must(s.CreateAgent(t.Context(), d.key, Agent{Name: "planner", Scopes: append(slices.Clone(scopes), "sessions:delegate")}, [32]byte{3}, nil))(t)
+	return must(s.ExchangeSecret(t.Context(), made.ID, [32]byte{3}, GrantRequest{}))(t)
+}
+
+func (d delegators) newSessionOf(t *testing.T, s *Store, n NewSession) Session {
+	t.Helper()
+	n.MaxActions, n.MaxValue, n.Lifetime, n.MaxLease = 100, 100, time.Hour, time.Minute
+	return must(s.CreateSession(t.Context(), d.key, n))(t)
+}
+
+// childFor creates a child of the grant's agent's session.
+func (d delegators) childFor(t *testing.T, s *Store, by Grant, parent, agent uuid.UUID, scopes ...string) Session {
+	t.Helper()
+	return must(s.CreateChildSession(t.Context(), byToken(by), NewSession{
+		Agent: agent, Parent: parent, MaxActions: 10, MaxValue: 10, Lifetime: time.Minute, WithinParent: true, MaxLease: time.Minute,
+		Scopes: scopes}))(t)
+}
+
+// ask is the planner's request for a token for the child.
+func (d delegators) ask(scopes ...string) NewDelegation {
+	return NewDelegation{Subject: d.planner.AccessToken, Session: d.child.ID, Scopes: scopes, Held: d.planner.Scopes}
+}
+
+// delegate grants the planner a token for the child.
+func (d delegators) delegate(t *testing.T, s *Store) *DelegatedToken {
+	t.Helper()
+	granted := must(s.Delegate(t.Context(), d.ask()))(t)
+	return &DelegatedToken{granted.AccessToken, d.child.ID, []AccessToken{d.planner.AccessToken}}
+}
+
+func errOfCheck(s *Store, t *testing.T, token *DelegatedToken) error {
+	return errOf(s.CheckDelegated(t.Context(), token))
+}
+
+func TestTheParentsAgentGetsATokenForAChild(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay", "read")
+		first, second := must(s.Delegate(t.Context(), d.ask()))(t), must(s.Delegate(t.Context(), d.ask()))(t)
+		for _, granted := range []Delegation{first, second} {
+			if granted.Organization != d.key.Organization || granted.Agent != d.worker.ID || cellOf(granted.Family) != cellOf(d.worker.ID) {
+				t.Errorf("the token is %+v", granted.AccessToken)
+			}
+			if want := []string{"pay", "read", "sessions:delegate"}; !slices.Equal(granted.Scopes, want) {
+				t.Errorf("scopes %q, want %q", granted.Scopes, want)
+			}
+			if granted.Rest <= 50*time.Second || granted.Rest > time.Minute {
+				t.Errorf("the session has %s left", granted.Rest)
+			}
+		}
+		if first.Family == second.Family {
+			t.Error("two tokens have one family")
+		}
+		wantError(t, "the token", errOfCheck(s, t, d.delegate(t, s)), nil)
+		issued := d.eventsOf(t, s, d.worker.ID)
+		last := issued[len(issued)-1]
+		if last.Type != "token.issued" || last.Session != d.child.ID || last.Actor != d.planner.Agent || last.ByKey {
+			t.Errorf("the audit trail ends with %+v", last)
+		}
+	})
+}
+
+func TestOnlyTheAgentOfTheParentGetsATokenForAChild(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		d, stranger := newDelegators(t, s, w, "pay"), newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		grandchild := d.childFor(t, s, must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}, GrantRequest{}))(t), d.child.ID, d.planner.Agent)
+		other := d.newSessionOf(t, s, NewSession{Agent: d.worker.ID})
+		ask := func(subject AccessToken, within, session uuid.UUID) error {
+			return errOf(s.Delegate(t.Context(), NewDelegation{Subject: subject, Within: within, Session: session, Held: d.planner.Scopes}))
+		}
+		worker := must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}, GrantRequest{}))(t).AccessToken
+		for _, test := range []struct {
+			name            string
+			subject         AccessToken
+			within, session uuid.UUID
+			want            error
+		}{
+			{"its own session", d.planner.AccessToken, uuid.Nil, d.plan.ID, ErrUnknownSession},
+			{"another session of the child's agent", d.planner.AccessToken, uuid.Nil, other.ID, ErrUnknownSession},
+			{"a grandchild, though of its own", d.planner.AccessToken, uuid.Nil, grandchild.ID, ErrUnknownSession},
+			{"a session that does not exist", d.planner.AccessToken, uuid.Nil, NewID(d.worker.ID), ErrUnknownSession},
+			{"its child's own agent", worker, uuid.Nil, d.child.ID, ErrUnknownSession},
+			{"another organization's agent", stranger.planner.AccessToken, uuid.Nil, d.child.ID, ErrUnknownSession},
+			{"another organization's child", d.planner.AccessToken, uuid.Nil, stranger.child.ID, ErrUnknownSession},
+			{"a claim to another organization", AccessToken{Organization: stranger.key.Organization, Agent: d.planner.Agent, Family: d.planner.Family}, uuid.Nil, d.child.ID, ErrInvalidToken},
+			{"within another session", d.planner.AccessToken, other.ID, d.child.ID, ErrUnknownSession},
+			{"within the parent", d.planner.AccessToken, d.plan.ID, d.child.ID, nil},
+			{"the child's agent, below it", worker, d.child.ID, grandchild.ID, nil},
+		} {
+			wantError(t, test.name, ask(test.subject, test.within, test.session), test.want)
+		}
+	})
+}
+
+func TestADelegatedTokenHasNoScopeThatOneOfThemLacks(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay", "read", "write")
+		narrow := d.childFor(t, s, d.planner, d.plan.ID, d.worker.ID, "pay", "read")
+		none := d.childFor(t, s, d.planner, d.plan.ID, d.worker.ID, []string{}...)
+		must(s.ChangeAgent(t.Context(), d.key, d.worker.ID, AgentChanges{Scopes: &[]string{"read", "write"}}))(t)
+		for _, test := range []struct {
+			name         string
+			session      uuid.UUID
+			held, wanted []string
+			want, lacks  string
+		}{
+			{"all", d.child.ID, []string{"pay", "read", "write"}, nil, "read write", ""},
+			{"of a session that has fewer", narrow.ID, []string{"pay", "read", "write"}, nil, "read", ""},
+			{"of a token that has fewer", d.child.ID, []string{"write"}, nil, "write", ""},
+			{"of a token that has none", d.child.ID, nil, nil, "", ""},
+			{"one", d.child.ID, []string{"pay", "read", "write"}, []string{"write"}, "write", ""},
+			{"one that the agent has lost", d.child.ID, []string{"pay", "read"}, []string{"pay"}, "", "pay"},
+			{"one that the session lacks", narrow.ID, []string{"read", "write"}, []string{"read", "write"}, "", "write"},
+			{"one that the token lacks", d.child.ID, []string{"read"}, []string{"read", "write"}, "", "write"},
+			{"as many as a session without any", none.ID, []string{"read"}, nil, "", ""},
+		} {
+			n := d.ask(test.wanted...)
+			n.Session, n.Held = test.session, test.held
+			granted, err := s.Delegate(t.Context(), n)
+			var scope *ScopeError
+			if test.lacks != "" {
+				if !errors.As(err, &scope) || scope.Scope != test.lacks {
+					t.Errorf("%s: %v, want %s", test.name, err, test.lacks)
+				}
+				continue
+			}
+			if got := strings.Join(granted.Scopes, " "); err != nil || got != test.want {
+				t.Errorf("%s: %q, %v; want %q", test.name, got, err, test.want)
+			}
+		}
+		must(s.ChangeAgent(t.Context(), d.key, d.planner.Agent, AgentChanges{Scopes: &[]string{"read"}}))(t)
+		wantError(t, "an agent that may not delegate any more", errOf(s.Delegate(t.Context(), d.ask())), &ScopeError{Scope: "sessions:delegate"})
+	})
+}
+
+// over are the ways in which a delegated token dies, or is refused for the time being.
+var over = []struct {
+	name  string
+	do    func(*testing.T, *Store, delegators, *DelegatedToken)
+	want  error
+	again error // with which another token is refused; nil when it is granted
+}{
+	{"the end of the child", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) { d.end(t, s, d.child.ID) }, ErrInvalidToken, &NotActiveError{Completed}},
+	{"the end of the parent", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) { d.end(t, s, d.plan.ID) }, ErrInvalidToken, &NotActiveError{Completed}},
+	{"a revoked child's agent", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) {
+		must(s.RevokeAgent(t.Context(), d.key, d.worker.ID))(t)
+	}, ErrInvalidToken, &NotActiveError{Revoked}},
+	{"a revoked acting agent", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) {
+		must(s.RevokeAgent(t.Context(), d.key, d.planner.Agent))(t)
+	}, ErrInvalidToken, ErrInvalidToken},
+	{"a deleted acting agent", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) {
+		must(s.RevokeAgent(t.Context(), d.key, d.planner.Agent))(t)
+		must(s.DeleteAgent(t.Context(), d.key, d.planner.Agent))(t)
+	}, ErrInvalidToken, ErrInvalidToken},
+	{"the token with which it was asked for, revoked", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) {
+		wantError(t, "EndFamily", s.EndFamily(t.Context(), d.key, d.planner.Agent, d.planner.Family), nil)
+	}, ErrInvalidToken, ErrInvalidToken},
+	{"its own revocation", func(t *testing.T, s *Store, d delegators, token *DelegatedToken) {
+		wantError(t, "RevokeFamily", s.RevokeFamily(t.Context(), AccessToken{Organization: token.Organization, Agent: token.Agent}, token.Family), nil)
+	}, ErrInvalidToken, nil},
+	{"a suspended child", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) {
+		must(s.SuspendSession(t.Context(), d.key, d.child.ID, ""))(t)
+	}, &SessionSuspendedError{}, &SessionSuspendedError{}},
+	{"a suspended parent", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) {
+		must(s.SuspendSession(t.Context(), d.key, d.plan.ID, ""))(t)
+	}, &SessionSuspendedError{}, &SessionSuspendedError{}},
+	{"a suspended child's agent", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) {
+		must(s.SuspendAgent(t.Context(), d.key, d.worker.ID, ""))(t)
+	}, &AgentSuspendedError{}, &AgentSuspendedError{}},
+	{"a suspended acting agent", func(t *testing.T, s *Store, d delegators, _ *DelegatedToken) {
+		must(s.SuspendAgent(t.Context(), d.key, d.planner.Agent, ""))(t)
+	}, &AgentSuspendedError{}, &AgentSuspendedError{}},
+}
+
+// sameKind compares errors, of a suspension only their type: the time is Redis's.
+func sameKind(err, want error) bool {
+	if isSuspended(want) || reflect.TypeOf(want) == reflect.TypeFor[*SessionSuspendedError]() {
+		return reflect.TypeOf(err) == reflect.TypeOf(want)
+	}
+	return reflect.DeepEqual(err, want)
+}
+
+func TestADelegatedTokenDiesAtOnceAtEveryInstance(t *testing.T) {
+	t.Parallel()
+	for _, test := range over {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+				d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+				token, second := d.delegate(t, s), anotherInstance(t, s)
+				for _, instance := range []*Store{s, second} {
+					wantError(t, "before", errOfCheck(instance, t, token), nil)
+				}
+				test.do(t, s, d, token)
+				for _, instance := range []*Store{s, second} {
+					if err := errOfCheck(instance, t, token); !sameKind(err, test.want) {
+						t.Errorf("%v, want %v", err, test.want)
+					}
+					if err := errOf(instance.Delegate(t.Context(), d.ask())); !sameKind(err, test.again) {
+						t.Errorf("another token: %v, want %v", err, test.again)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestADelegatedTokenDiesWhenItsSessionExpires(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		token := d.delegate(t, s)
+		must(s.ChangeLimits(t.Context(), d.key, d.child.ID, NewLimits{Lifetime: new(10 * time.Millisecond)}))(t)
+		eventually(t, "it is dead", func() bool { return errOfCheck(s, t, token) == ErrInvalidToken })
+		wantError(t, "another token", errOf(s.Delegate(t.Context(), d.ask())), &NotActiveError{Expired})
+	})
+}
+
+func TestADelegatedTokenIsGoodAgainAfterAResumption(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		token := d.delegate(t, s)
+		must(s.SuspendSession(t.Context(), d.key, d.plan.ID, ""))(t)
+		must(s.ResumeSession(t.Context(), d.key, d.plan.ID, ""))(t)
+		wantError(t, "after the tree's resumption", errOfCheck(s, t, token), nil)
+	})
+}
+
+// In a chain each agent stands for the one before it, and each of them can break it.
+func TestARevocationAnywhereInAChainEndsWhatComesAfterIt(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		for _, test := range []struct {
+			name string
+			do   func(d delegators, first *DelegatedToken, last Grant) error
+		}{
+			{"the first agent", func(d delegators, _ *DelegatedToken, _ Grant) error {
+				return errOf(s.RevokeAgent(t.Context(), d.key, d.planner.Agent))
+			}},
+			{"the agent between", func(d delegators, _ *DelegatedToken, _ Grant) error {
+				return errOf(s.RevokeAgent(t.Context(), d.key, d.worker.ID))
+			}},
+			{"the token between", func(d delegators, first *DelegatedToken, _ Grant) error {
+				return s.RevokeFamily(t.Context(), AccessToken{Organization: first.Organization, Agent: first.Agent}, first.Family)
+			}},
+			{"the first token", func(d delegators, _ *DelegatedToken, _ Grant) error {
+				return s.EndFamily(t.Context(), d.key, d.planner.Agent, d.planner.Family)
+			}},
+			{"the last agent", func(d delegators, _ *DelegatedToken, last Grant) error {
+				return errOf(s.RevokeAgent(t.Context(), d.key, last.Agent))
+			}},
+			{"the session between", func(d delegators, _ *DelegatedToken, _ Grant) error {
+				return errOf(s.EndSession(t.Context(), d.byKey(), d.child.ID))
+			}},
+		} {
+			d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+			first, last := d.delegate(t, s), d.newAgent(t, s, "pay")
+			below := d.childFor(t, s, Grant{AccessToken: first.AccessToken}, d.child.ID, last.Agent)
+			granted := must(s.Delegate(t.Context(), NewDelegation{Subject: first.AccessToken, Within: first.Session, Session: below.ID, Held: []string{"pay"}}))(t)
+			chained := &DelegatedToken{granted.AccessToken, below.ID, append([]AccessToken{first.AccessToken}, first.Actors...)}
+			wantError(t, test.name+", before", errOfCheck(s, t, chained), nil)
+			wantError(t, test.name, test.do(d, first, last), nil)
+			wantError(t, test.name+", after", errOfCheck(s, t, chained), ErrInvalidToken)
+		}
+	})
+}
+
+func TestANarrowedActingAgentNarrowsItsDelegatedTokens(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay", "read", "write")
+		token := d.delegate(t, s)
+		must(s.ChangeAgent(t.Context(), d.key, d.planner.Agent, AgentChanges{Scopes: &[]string{"read", "write"}}))(t)
+		must(s.ChangeAgent(t.Context(), d.key, d.worker.ID, AgentChanges{Scopes: &[]string{"pay", "read"}}))(t)
+		scopes := []string{"pay", "read", "write"}
+		for _, left := range must(s.CheckDelegated(t.Context(), token))(t) {
+			scopes = left.Of(scopes)
+		}
+		if !slices.Equal(scopes, []string{"read"}) {
+			t.Errorf("%q are left", scopes)
+		}
+	})
+}
+
+func TestADelegatedTokenReachesOnlyWhatBelongsToItsSession(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		token := d.delegate(t, s)
+		other := d.newSessionOf(t, s, NewSession{Agent: d.worker.ID})
+		begin := func(session uuid.UUID) uuid.UUID {
+			return must(s.Begin(t.Context(), token.AccessToken, NewTransaction{Session: session, ActionType: "pay", PreState: "{}", Lifetime: time.Minute}))(t).ID
+		}
+		lease := func(session uuid.UUID) uuid.UUID {
+			return must(s.GrantLease(t.Context(), d.byKey(), session, NewLease{MaxActions: 1, Lifetime: time.Second}))(t).ID
+		}
+		for name, test := range map[string]struct{ transaction, lease error }{
+			"in its session": {
+				s.CheckTransaction(t.Context(), token, begin(d.child.ID)), s.CheckLease(t.Context(), token, lease(d.child.ID)),
+			},
+			"in another": {
+				wanted(ErrUnknownTransaction, s.CheckTransaction(t.Context(), token, begin(other.ID))),
+				wanted(ErrUnknownLease, s.CheckLease(t.Context(), token, lease(other.ID))),
+			},
+			"in none": {
+				wanted(ErrUnknownTransaction, s.CheckTransaction(t.Context(), token, begin(uuid.Nil))),
+				wanted(ErrUnknownLease, s.CheckLease(t.Context(), token, NewID(d.worker.ID))),
+			},
+		} {
+			wantError(t, "a transaction "+name, test.transaction, nil)
+			wantError(t, "a lease "+name, test.lease, nil)
+		}
+	})
+}
+
+// wanted returns nil for the error that is wanted.
+func wanted(want, err error) error {
+	if err == want {
+		return nil
+	}
+	return errors.Join(errors.New("another error"), err)
+}
+
+func TestDelegationsAreGrantedAtTheRateOfTheirAgent(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{Rates: Rates{Agent: 1}}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		var err error
+		granted := 0
+		for ; err == nil && granted < 2*burstTime; granted++ {
+			err = errOf(s.Delegate(t.Context(), d.ask()))
+		}
+		var rate *RateError
+		if !errors.As(err, &rate) || granted > burstTime+1 {
+			t.Errorf("the %dth: %v", granted, err)
+		}
+	})
+}
+
+// Marks of delegated tokens that were revoked go away as those of others do: by the next ones that are granted.
+func TestDelegationsDropMarksThatHaveLapsed(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		key := s.keys.agent(d.worker.ID)
+		kept := must(peek(t, s).HLen(t.Context(), key).Result())(t)
+		for range 20 {
+			must(peek(t, s).HSet(t.Context(), key, familyField(NewID(d.worker.ID)), time.Now().Add(-time.Minute).UnixMilli()).Result())(t)
+		}
+		eventually(t, "most are gone", func() bool {
+			d.delegate(t, s)
+			return must(peek(t, s).HLen(t.Context(), key).Result())(t) <= max(kept, 18)
+		})
+	})
+}
+
+func TestWhatAnAgentDoesWithADelegatedTokenNamesItInTheAuditTrail(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		token := d.delegate(t, s)
+		ctx, cancel := context.WithCancel(WithActor(t.Context(), "request-1", d.planner.Agent))
+		defer cancel()
+		must(s.EndSession(ctx, Caller{Token: &token.AccessToken}, d.child.ID))(t)
+		for _, e := range d.eventsOf(t, s, d.worker.ID) {
+			if e.Type == "session.ended" && (e.Actor != d.planner.Agent || e.Request != "request-1" || e.ByKey) {
+				t.Errorf("%+v", e)
+			}
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package server
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"remit/redisstore"
+	"remit/token"
+	"remit/webhook"
+)
+
+const (
+	maxAudiences    = 16  // of one agent
+	maxAudienceSize = 256 // bytes
+	maxJWKSURI      = 512 // bytes
+)
+
+// agentCredentialsRequest says what an agent authenticates with and whom its tokens are for. Null is none, and of audiences
+// any.
+type agentCredentialsRequest struct {
+	Audiences    nullable[[]string]       `json:"audiences"`
+	JWKS         nullable[jsontext.Value] `json:"jwks"`
+	JWKSURI      nullable[string]         `json:"jwks_uri"`
+	DPoPRequired optional[bool]           `json:"dpop_required"`
+}
+
+// check returns the changes that the request wants.
+func (r *agentCredentialsRequest) check(v *validation, allowPrivate bool) redisstore.AgentChanges {
+	var c redisstore.AgentChanges
+	if r.Audiences.given {
+		c.Audiences = new(v.audiences(r.Audiences.value))
+	}
+	if r.JWKS.given {
+		c.JWKS = new(v.jwks(r.JWKS.value))
+	}
+	if r.JWKSURI.given {
+		c.JWKSURI = new(v.jwksURI(r.JWKSURI.value, allowPrivate))
+	}
+	if r.DPoPRequired.given {
+		c.DPoPRequired = &r.DPoPRequired.value
+	}
+	v.require(r.JWKS.value == nil || r.JWKSURI.value == nil, "jwks_uri", "must not be given together with jwks")
+	return c
+}
+
+// newAgent writes what the request says into a new agent.
+func (r *agentCredentialsRequest) newAgent(v *validation, agent *redisstore.Agent, allowPrivate bool) {
+	c := r.check(v, allowPrivate)
+	if c.Audiences != nil {
+		agent.Audiences = *c.Audiences
+	}
+	if c.JWKS != nil {
+		agent.JWKS = *c.JWKS
+	}
+	if c.JWKSURI != nil {
+		agent.JWKSURI = *c.JWKSURI
+	}
+	agent.DPoPRequired = r.DPoPRequired.value
+}
+
+func (v *validation) audiences(given *[]string) []string {
+	if given == nil {
+		return nil
+	}
+	v.require(len(*given) <= maxAudiences, "audiences", "must have at most "+strconv.Itoa(maxAudiences)+" entries")
+	seen := map[string]bool{}
+	for i, audience := range *given {
+		field := "audiences[" + strconv.Itoa(i) + "]"
+		if err := checkAudience(audience); err != nil {
+			v.add(field, err.Error())
+		}
+		v.require(!seen[audience], field, "is given twice")
+		seen[audience] = true
+	}
+	return append([]string{}, *given...)
+}
+
+// checkAudience returns why a text cannot be an audience, in words that follow its name: an audience is an absolute URI
+// without a fragment (RFC 8707 §2), of which http is for this machine only.
+func checkAudience(text string) error {
+	parsed, err := url.Parse(text)
+	switch {
+	case len(text) > maxAudienceSize:
+		return errors.New("must have at most " + strconv.Itoa(maxAudienceSize) + " bytes")
+	case err != nil || !isURIText(text) || parsed.Scheme == "" || strings.HasSuffix(text, ":"):
+		return errors.New("must be an absolute URI")
+	case strings.Contains(text, "#"):
+		return errors.New("must not have a fragment")
+	case parsed.Scheme == "https" && parsed.Hostname() == "":
+		return errors.New("must have a host")
+	case parsed.Scheme == "http" && !isLoopbackHost(parsed.Hostname()):
+		return errors.New("must be an https URI: http is for loopback hosts only")
+	}
+	return nil
+}
+
+// isURIText says whether a text has only characters that may stand in a URI (RFC 3986 §2).
+func isURIText(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isLoopbackHost(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+func (v *validation) jwks(given *jsontext.Value) string {
+	if given == nil {
+		return ""
+	}
+	keys, err := token.ParseJWKS(*given)
+	if refused, is := errors.AsType[*token.KeyError](err); is {
+		v.add("jwks.keys["+strconv.Itoa(refused.Index)+"]", refused.Reason)
+		return ""
+	}
+	if err != nil {
+		v.add("jwks", strings.TrimPrefix(err.Error(), token.ErrKey.Error()+": "))
+		return ""
+	}
+	return keys.Text()
+}
+
+func (v *validation) jwksURI(given *string, allowPrivate bool) string {
+	if given == nil {
+		return ""
+	}
+	if len(*given) > maxJWKSURI {
+		v.add("jwks_uri", "must have at most "+strconv.Itoa(maxJWKSURI)+" bytes")
+	} else if err := webhook.CheckURL(*given, allowPrivate); err != nil {
+		v.add("jwks_uri", err.Error())
+	}
+	return *given
+}
+
+// agentCredentials is what an agent authenticates with and whom its tokens are for, as far as it is set.
+type agentCredentials struct {
+	Audiences    *[]string      `json:"audiences,omitzero"` // absent for any; like the next two not in lists
+	JWKS         jsontext.Value `json:"jwks,omitzero"`
+	JWKSURI      string         `json:"jwks_uri,omitzero"`
+	DPoPRequired bool           `json:"dpop_required,omitzero"`
+	HasSecret    *bool          `json:"has_secret,omitzero"` // false or absent
+}
+
+func agentCredentialsOf(a redisstore.Agent) agentCredentials {
+	shown := agentCredentials{JWKS: jsontext.Value(a.JWKS), JWKSURI: a.JWKSURI, DPoPRequired: a.DPoPRequired}
+	if a.Audiences != nil {
+		shown.Audiences = &a.Audiences
+	}
+	if a.JWKS == "" {
+		shown.JWKS = nil
+	}
+	if a.NoSecret {
+		shown.HasSecret = new(false)
+	}
+	return shown
+}
