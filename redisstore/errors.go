@@ -121,6 +121,12 @@ type NotActiveError struct{ Status Status }
 
 func (e *NotActiveError) Error() string { return fmt.Sprintf("the session is %s", e.Status) }
 
+// AudienceError refuses an access token for an audience that the agent's tokens may not be for, or that a refresh token was not
+// granted for.
+type AudienceError struct{ Audience string }
+
+func (e *AudienceError) Error() string { return fmt.Sprintf("the token may not be for %s", e.Audience) }
+
 // ScopeError refuses a scope that the agent or the session does not hold.
 type ScopeError struct{ Scope string }
 

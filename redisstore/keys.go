@@ -70,7 +70,8 @@ import (
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
 //	pr:{cell}:<agent>:0, :1   hash  its DPoP proofs of the last minutes: 14 bytes of each fingerprint (with_proof.lua); TTL 4 minutes
 //	f:{cell}:<family>         hash  g generation, r when it was issued, c created (in ms after the time in its id), sc scopes
-//	                                when narrowed, k thumbprint of the key it is bound to (32 bytes), e the agent's epoch unless 0, p the last generation that was presented
+//	                                when narrowed, au audience (self is the issuer) when not the issuer alone, k thumbprint of the key it is
+//	                                bound to (32 bytes), e the agent's epoch unless 0, p the last generation that was presented
 //	                                again, l the last one presented again late; TTL 7 days, at most to its --family-lifetime
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the

@@ -52,6 +52,7 @@ var refusals = redisclient.Refusals{
 	},
 	"insufficient_role": func(r *reply) error { return orBroken(r, &RoleError{roleAt(r, 0)}) },
 	"scope_not_held":    func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.Rest(0)}) },
+	"audience_not_held": func(r *reply) error { return orBroken(r, &AudienceError{Audience: r.Rest(0)}) },
 	"not_active":        refuseNotActive,
 	"agent_suspended":   func(r *reply) error { return orBroken(r, &AgentSuspendedError{r.Time(0)}) },
 	"session_suspended": func(r *reply) error { return orBroken(r, &SessionSuspendedError{r.Time(0)}) },
