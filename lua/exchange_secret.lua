@@ -11,12 +11,16 @@
 -- ARGV[4] = family_id    16 bytes
 -- ARGV[5] = scopes       that the family is narrowed to, separated by single spaces; '' for all that the agent has
 -- ARGV[6] = audit        see include/audit.lua
+-- ARGV[7] = audience     that the family is for, separated by single spaces, 'self' for the issuer; '' for the issuer alone
+--
+-- Arguments: two are times that the operator sets, and scripts keep no settings; two narrow what the secret gives.
 --
 -- Reply:  {'ok', scopes, ids}        scopes separated by spaces; ids: the organization's 16 bytes, and behind them, when the
 --                                    agent has too many families, 14 bytes of each that is to be ended
 --         {'invalid_credentials'}    no such agent, wrong secret or revoked; the reply does not say which
 --         {'agent_suspended', since}  in ms since 1970
 --         {'scope_not_held', scope}  the first scope that the agent does not have
+--         {'audience_not_held', audience}  the first whom the agent's tokens may not be for
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
 -- of marks that have lapsed; XADD events
 --@joined
@@ -26,17 +30,25 @@
 --@include index_family
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local secret_hash, refresh_ttl, lifetime = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local family_id, scopes, audit = ARGV[4], ARGV[5], ARGV[6]
+local family_id, scopes, audit, audience = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local max_families = 10000 -- of one agent; an exchange beyond ends those that were not used for longest
 
 --@block now
 
-local agent_secret, previous_secret, previous_until, secret_used, agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted =
+local agent_secret, previous_secret, previous_until, secret_used, agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_audiences =
   unpack(redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used', 'revoked', 'organization',
-    'scopes', 'epoch', 'restricted'))
+    'scopes', 'epoch', 'restricted', 'audiences'))
 --@block refuse_secret
 --@block refuse_suspended
 --@block hold_scopes held=agent_scopes
+if audience ~= '' then
+  --@include may_be_for
+  for one in string.gmatch(audience, '%S+') do
+    if not may_be_for(one, agent_audiences) then
+      return {'audience_not_held', one}
+    end
+  end
+end
 
 -- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
 local epoch = tonumber(agent_epoch or 0)
@@ -55,6 +67,10 @@ if scopes == '' then
   scopes = agent_scopes
 else
   fields[7], fields[8] = 'sc', scopes
+end
+if audience ~= '' then
+  fields[#fields + 1] = 'au'
+  fields[#fields + 1] = audience
 end
 if agent_epoch then
   fields[#fields + 1] = 'e'

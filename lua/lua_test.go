@@ -24,7 +24,7 @@ func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 	t.Parallel()
 	included := []string{"run_each"} // by merge
 	for _, script := range matching(t, "*.lua") {
-		for _, line := range includes.FindAllStringSubmatch(read(strings.TrimSuffix(script, ".lua")), -1) {
+		for _, line := range includes.FindAllStringSubmatch(expand(read(strings.TrimSuffix(script, ".lua"))), -1) {
 			included = append(included, line[1])
 		}
 		if strings.Contains(Source(strings.TrimSuffix(script, ".lua")), "--@include") {

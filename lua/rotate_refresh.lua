@@ -20,14 +20,16 @@
 -- ARGV[6] = lifetime        ms that a family lives, however often it is refreshed
 -- ARGV[7] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
 -- ARGV[8] = audit           see include/audit.lua
+-- ARGV[9] = audience        that the new access token is for, separated by single spaces, 'self' for the issuer; '' for the family's
 --
 -- Arguments: four are times that the operator sets or derives, and scripts keep no settings.
 --
--- Reply:  {'ok', generation, replayed, scopes, organization_id}  generation that the successor carries; replayed '1' when
---                                                                the predecessor was answered again, else ''
+-- Reply:  {'ok', generation, replayed, scopes, audience, organization_id}  generation that the successor carries; replayed '1'
+--                                    when the predecessor was answered again, else ''; audience of the new access token, as ARGV[9]
 --         {'invalid_refresh_token'}  no such family, expired, or revoked
 --         {'reused'}                 and the family is revoked
 --         {'scope_not_held', scope}  the first scope that the family or its agent does not have
+--         {'audience_not_held', audience}  the first whom the family is not for, or its agent's tokens may not be for
 --         {'agent_suspended', since}  in ms since 1970
 -- Writes: HSET and PEXPIRE family, ZADD and PEXPIRE families now and then; or, on reuse, HSET agent, DEL family and ZREM
 -- families; or, of a generation that is presented again the first time, and the first time late, HSET family; XADD events
@@ -40,15 +42,15 @@
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, refresh_ttl, grace = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local revoked_family, mark_ttl, lifetime = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
-local scopes, audit = ARGV[7], ARGV[8]
+local scopes, audit, audience = ARGV[7], ARGV[8], ARGV[9]
 local at_once = 10000 -- ms within which the predecessor may be presented again in every generation
 local member = string.sub(revoked_family, 8, 21)
 
 --@block now
 
-local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted = unpack(redis.call('HMGET', agent,
-  'revoked', revoked_family, 'organization', 'scopes', 'epoch', 'restricted'))
-local g, r, sc, c, e, p, l = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'c', 'e', 'p', 'l'))
+local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_audiences =
+  unpack(redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes', 'epoch', 'restricted', 'audiences'))
+local g, r, sc, au, c, e, p, l = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'au', 'c', 'e', 'p', 'l'))
 if agent_revoked or family_revoked or not agent_organization or not g or e ~= agent_epoch then
   return {'invalid_refresh_token'}
 end
@@ -77,6 +79,7 @@ local held = sc and still_held(sc, agent_scopes) or agent_scopes
 if scopes == '' then
   scopes = held
 end
+--@block granted_audience
 if answer_was_lost then
   local presented = ARGV[1]
   if p ~= presented or (late and l ~= presented) then
@@ -87,7 +90,7 @@ if answer_was_lost then
     end
     record(events, audit, now, 'token.replayed', 'family', string.sub(family, -36), 'spent', r)
   end
-  return {'ok', g, '1', scopes, agent_organization}
+  return {'ok', g, '1', scopes, audience, agent_organization}
 end
 
 local successor = string.format('%d', generation + 1)
@@ -102,4 +105,4 @@ if not c or math.floor(rotated / period) ~= math.floor(now / period) then
   index_family(families, member, tonumber(agent_epoch or 0), now, refresh_ttl)
 end
 record(events, audit, now, 'token.refreshed', 'family', string.sub(family, -36))
-return {'ok', successor, '', scopes, agent_organization}
+return {'ok', successor, '', scopes, audience, agent_organization}

@@ -320,7 +320,7 @@ func (w tenant) wantScopes(t *testing.T, got Grant, generation uint32, scopes []
 	t.Helper()
 	want := Grant{
 		AccessToken: AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: got.Family},
-		Scopes:      scopes, Generation: generation,
+		Scopes:      scopes, Audience: []string{Self}, Generation: generation,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)

@@ -27,8 +27,11 @@ var (
 	ErrUnknownLease        = errors.New("no such lease")
 	ErrUnknownRequest      = errors.New("no such request")
 	ErrUnknownWebhook      = errors.New("no such webhook")
-	ErrUnknownDelivery     = errors.New("no such delivery")
-	ErrWebhooksClaimed     = errors.New("another instance delivers for the organization")
+	ErrUnknownIssuer       = errors.New("no such trusted issuer")
+	// ErrIssuerExists refuses an issuer that the organization trusts already.
+	ErrIssuerExists    = errors.New("the organization trusts this issuer already")
+	ErrUnknownDelivery = errors.New("no such delivery")
+	ErrWebhooksClaimed = errors.New("another instance delivers for the organization")
 	// ErrChangedMeanwhile refuses to store what was made from a record that is another by now.
 	ErrChangedMeanwhile     = errors.New("it was changed meanwhile")
 	ErrIdempotencyKeyReused = errors.New("the idempotency key was used for another request")
@@ -116,6 +119,12 @@ func isSuspended(err error) bool {
 type NotActiveError struct{ Status Status }
 
 func (e *NotActiveError) Error() string { return fmt.Sprintf("the session is %s", e.Status) }
+
+// AudienceError refuses an access token for an audience that the agent's tokens may not be for, or that a refresh token was not
+// granted for.
+type AudienceError struct{ Audience string }
+
+func (e *AudienceError) Error() string { return fmt.Sprintf("the token may not be for %s", e.Audience) }
 
 // ScopeError refuses a scope that the agent or the session does not hold.
 type ScopeError struct{ Scope string }

@@ -43,6 +43,8 @@ import (
 //	wf:, wx:{cell}:<webhook>  zset  its last deliveries (id as text) that succeeded, and that were given up, by when
 //	wd:{cell}:<webhook>       hash  delivery (id as text) to record, a JSON object. A webhook's cell is the organization's
 //	wq                        zset  organizations (16 bytes) by when to look at their webhooks next
+//	oti:{cell}:<organization> hash  its trusted issuers: id (16 bytes) to settings, a JSON object
+//	otn:{cell}:<organization> hash  their names: the iss of their tokens to id (16 bytes)
 //	od:{cell}:<organization>  zset  its deleted agents (16 bytes) by when, in ms since 1970; TTL Config.UsageKept and a day
 //	oh                        zset  every organization that stores something: its 16 bytes, by its bytes of memory
 //	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that a reader found without their object, by
@@ -69,7 +71,7 @@ import (
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
 //	f:{cell}:<family>         hash  g generation, r when it was issued, c created (in ms after the time in its id), sc scopes
-//	                                when narrowed, e the agent's epoch unless 0, p the last generation that was presented
+//	                                when narrowed, au audience (self is the issuer) when not the issuer alone, e the agent's epoch unless 0, p the last generation that was presented
 //	                                again, l the last one presented again late; TTL 7 days, at most to its --family-lifetime
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
@@ -155,6 +157,8 @@ func (k keyspace) deadDeliveries(organization, id uuid.UUID) string {
 func (k keyspace) deliveries(organization, id uuid.UUID) string {
 	return k.key("wd:", cellOf(organization), id)
 }
+func (k keyspace) trustedIssuers(id uuid.UUID) string      { return k.key("oti:", cellOf(id), id) }
+func (k keyspace) issuerNames(id uuid.UUID) string         { return k.key("otn:", cellOf(id), id) }
 func (k keyspace) deletedAgents(id uuid.UUID) string       { return k.key("od:", cellOf(id), id) }
 func (k keyspace) holdings() string                        { return k.prefix + "oh" }
 func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }

@@ -22,6 +22,8 @@ var refusals = redisclient.Refusals{
 	"unknown_request":       refuse(ErrUnknownRequest),
 	"request_decided":       refuse(ErrRequestDecided),
 	"unknown_webhook":       refuse(ErrUnknownWebhook),
+	"unknown_issuer":        refuse(ErrUnknownIssuer),
+	"issuer_exists":         refuse(ErrIssuerExists),
 	"claimed":               refuse(ErrWebhooksClaimed),
 	"changed_meanwhile":     refuse(ErrChangedMeanwhile),
 	"lease_settled":         refuse(ErrLeaseSettled),
@@ -49,6 +51,7 @@ var refusals = redisclient.Refusals{
 	},
 	"insufficient_role": func(r *reply) error { return orBroken(r, &RoleError{roleAt(r, 0)}) },
 	"scope_not_held":    func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.Rest(0)}) },
+	"audience_not_held": func(r *reply) error { return orBroken(r, &AudienceError{Audience: r.Rest(0)}) },
 	"not_active":        refuseNotActive,
 	"agent_suspended":   func(r *reply) error { return orBroken(r, &AgentSuspendedError{r.Time(0)}) },
 	"session_suspended": func(r *reply) error { return orBroken(r, &SessionSuspendedError{r.Time(0)}) },
@@ -68,7 +71,7 @@ var refusals = redisclient.Refusals{
 	"budget_below_usage": func(r *reply) error {
 		return orBroken(r, &BudgetBelowUsageError{Reserved: moneyAt(r, 0), Used: moneyAt(r, 1)})
 	},
-	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
+	"above_bounds":  func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.Text(0), Usage: usageAt(r, 1)})
 	},

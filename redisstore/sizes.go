@@ -76,11 +76,11 @@ func agentDemand(organization [16]byte, a Agent, scopes string) demand {
 	return demand{organization: organization, resource: noResource, bytes: agentSize + text, text: text}
 }
 
-func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand {
+func (s *Store) familyDemand(organization, agent [16]byte, asked GrantRequest) demand {
 	lifetime := s.config.RefreshLifetime
 	return demand{
 		organization: organization, agent: agent, resource: familiesHeld, lifetime: lifetime, events: eventSize,
-		bytes: familySize + texts(tableSize, scopes), retained: lifetime,
+		bytes: familySize + texts(tableSize, asked.scopes(), asked.familyAudience()), retained: lifetime,
 	}
 }
 

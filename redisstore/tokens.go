@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,17 +11,33 @@ import (
 	"remit/redisclient"
 )
 
+// Self stands for the issuer itself in an audience.
+const Self = "self"
+
 // GrantRequest is what an exchange or a refresh asks for.
 type GrantRequest struct {
-	Scopes []string // that the grant is narrowed to; none for all
+	Scopes   []string // that the grant is narrowed to; none for all
+	Audience []string // whom the access token is for, with Self for the issuer; none for Self, or at a refresh for whom the family is for
+}
+
+func (r GrantRequest) scopes() string   { return strings.Join(r.Scopes, " ") }
+func (r GrantRequest) audience() string { return strings.Join(r.Audience, " ") }
+
+// familyAudience is how a new family stores its audience: "" for the issuer alone.
+func (r GrantRequest) familyAudience() string {
+	if slices.Equal(r.Audience, []string{Self}) {
+		return ""
+	}
+	return r.audience()
 }
 
 // Grant is the content of the token pair that a successful exchange or refresh issues.
 type Grant struct {
 	AccessToken
 	Scopes     []string
-	Generation uint32 // of the refresh token
-	Replayed   bool   // it was granted before, and is repeated because the first response may have been lost
+	Audience   []string // of the access token, with Self for the issuer
+	Generation uint32   // of the refresh token
+	Replayed   bool     // it was granted before, and is repeated because the first response may have been lost
 }
 
 var (
@@ -34,21 +51,21 @@ var (
 // ExchangeSecret opens a new refresh-token family for the agent with this secret, narrowed as it is asked for. An
 // agent has at most 10,000 families: beyond that, the least recently used families end. This instance learns an agent's
 // organization from its first exchange, so no quota refuses that one. Errors: ErrInvalidCredentials,
-// ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError.
+// ErrOrganizationSuspended, *ScopeError, *AudienceError, *QuotaError, *RateError.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, asked GrantRequest) (Grant, error) {
 	if s.anySuspended() { // only the agent's cell knows its organization
 		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
 			return Grant{}, err
 		}
 	}
-	family, narrowed := NewID(agent), strings.Join(asked.Scopes, " ")
-	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, narrowed))
+	family := NewID(agent)
+	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, asked))
 	if err != nil {
 		return Grant{}, s.refusedExchange(ctx, agent, secretHash, err)
 	}
 	r, err := s.client.Run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
-		narrowed, s.auditAs(ctx, actorAgent))
+		asked.scopes(), s.auditAs(ctx, actorAgent), asked.familyAudience())
 	if err != nil {
 		held.finish(err, false)
 		return Grant{}, err
@@ -56,6 +73,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	grant := Grant{
 		AccessToken: AccessToken{Agent: agent, Family: family},
 		Scopes:      strings.Fields(r.Text(0)),
+		Audience:    orSelf(asked.Audience),
 		Generation:  1,
 	}
 	organization, oldest := cutID(r, 1)
@@ -79,8 +97,8 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 
 // RotateRefresh spends a generation of a family and grants the next one (RFC 6749 §6). The caller must have verified that the
 // generation was issued. Within the grace time the immediate predecessor gets its successor again. What is asked for
-// narrows only this access token. Errors: ErrInvalidRefreshToken, ErrOrganizationSuspended; *ScopeError, with nothing spent;
-// ErrTokenReused, after it has revoked the family.
+// narrows only this access token. Errors: ErrInvalidRefreshToken, ErrOrganizationSuspended; *ScopeError and *AudienceError, with
+// nothing spent; ErrTokenReused, after it has revoked the family.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, asked GrantRequest) (Grant, error) {
 	if s.anySuspended() { // only the agent's cell knows its organization
 		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
@@ -89,13 +107,14 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	}
 	r, err := s.client.Run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(asked.Scopes, " "), s.auditAs(ctx, actorAgent))
+		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), asked.scopes(), s.auditAs(ctx, actorAgent), asked.audience())
 	if err != nil {
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Organization: r.ID(3), Agent: agent, Family: family},
+		AccessToken: AccessToken{Organization: r.ID(4), Agent: agent, Family: family},
 		Scopes:      strings.Fields(r.Text(2)),
+		Audience:    orSelf(strings.Fields(r.Text(3))),
 		Generation:  generationAt(r, 0),
 		Replayed:    r.Text(1) != "",
 	}
@@ -134,7 +153,8 @@ func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32
 	return organization, r.Err
 }
 
-// CheckRefresh returns the grant of a refresh token and when it expires, without spending it. Errors: ErrInvalidRefreshToken.
+// CheckRefresh returns the grant of a refresh token and when it expires, without spending it. Errors: ErrInvalidRefreshToken,
+// *AudienceError when none of the agent's tokens may be for what the family is for any more.
 func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, time.Time, error) {
 	r, err := s.client.Run(ctx, flow{}, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
 		generation, familyField(family), s.config.FamilyLifetime.Milliseconds())
@@ -144,7 +164,15 @@ func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, gener
 	grant := Grant{
 		AccessToken: AccessToken{Organization: r.ID(0), Agent: agent, Family: family},
 		Scopes:      strings.Fields(r.Text(1)),
+		Audience:    orSelf(strings.Fields(r.Text(3))),
 		Generation:  generation,
 	}
 	return grant, r.Time(2), r.Err
+}
+
+func orSelf(audience []string) []string {
+	if len(audience) == 0 {
+		return []string{Self}
+	}
+	return audience
 }

@@ -22,7 +22,7 @@ func TestExchangeGrantsAFamilyAtGeneration1(t *testing.T) {
 		for _, grant := range []Grant{first, second} {
 			want := Grant{
 				AccessToken: AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: grant.Family},
-				Scopes:      []string{"read", "write"}, Generation: 1,
+				Scopes:      []string{"read", "write"}, Audience: []string{Self}, Generation: 1,
 			}
 			if !reflect.DeepEqual(grant, want) {
 				t.Errorf("%+v, want %+v", grant, want)

@@ -1,0 +1,21 @@
+-- Finds the audience of the new access token: the one that is wanted, each of it among the family's and among those that its agent's
+-- tokens may still be for; or of the family's all that they still may be for. au, the family's, is false for the issuer alone.
+if audience == '' and not au then
+  audience = 'self'
+end
+if audience ~= 'self' or au then
+  --@include may_be_for
+  local granted, left = au or 'self', {}
+  for one in string.gmatch(audience == '' and granted or audience, '%S+') do
+    local held = string.find(' ' .. granted .. ' ', ' ' .. one .. ' ', 1, true) and may_be_for(one, agent_audiences)
+    if held then
+      left[#left + 1] = one
+    elseif audience ~= '' then
+      return {'audience_not_held', one}
+    end
+  end
+  if #left == 0 then
+    return {'audience_not_held', granted}
+  end
+  audience = table.concat(left, ' ')
+end
