@@ -43,6 +43,8 @@ import (
 //	wf:, wx:{cell}:<webhook>  zset  its last deliveries (id as text) that succeeded, and that were given up, by when
 //	wd:{cell}:<webhook>       hash  delivery (id as text) to record, a JSON object. A webhook's cell is the organization's
 //	wq                        zset  organizations (16 bytes) by when to look at their webhooks next
+//	oti:{cell}:<organization> hash  its trusted issuers: id (16 bytes) to settings, a JSON object
+//	otn:{cell}:<organization> hash  their names: the iss of their tokens to id (16 bytes)
 //	od:{cell}:<organization>  zset  its deleted agents (16 bytes) by when, in ms since 1970; TTL Config.UsageKept and a day
 //	oh                        zset  every organization that stores something: its 16 bytes, by its bytes of memory
 //	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that a reader found without their object, by
@@ -157,6 +159,8 @@ func (k keyspace) deadDeliveries(organization, id uuid.UUID) string {
 func (k keyspace) deliveries(organization, id uuid.UUID) string {
 	return k.key("wd:", cellOf(organization), id)
 }
+func (k keyspace) trustedIssuers(id uuid.UUID) string      { return k.key("oti:", cellOf(id), id) }
+func (k keyspace) issuerNames(id uuid.UUID) string         { return k.key("otn:", cellOf(id), id) }
 func (k keyspace) deletedAgents(id uuid.UUID) string       { return k.key("od:", cellOf(id), id) }
 func (k keyspace) holdings() string                        { return k.prefix + "oh" }
 func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }

@@ -336,6 +336,18 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.Webhooks(ctx, w.key)
 			return err
 		}},
+		{"CreateTrustedIssuer", putTrustedIssuer.script, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateTrustedIssuer(ctx, w.key, w.trusting("https://issuer.example"), nil)
+			return err
+		}},
+		{"CreateTrustedIssuer with an idempotency key", putTrustedIssuer.keyed, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateTrustedIssuer(ctx, w.key, w.trusting("https://issuer.example"), &Idempotency{Key: longKey})
+			return err
+		}},
+		{"TrustedIssuers", listTrustedIssuers, func(ctx context.Context, s *Store) error {
+			_, err := s.TrustedIssuers(ctx, w.key)
+			return err
+		}},
 		{"EndSession", endSession, func(ctx context.Context, s *Store) error {
 			_, err := s.EndSession(ctx, caller, w.session.ID)
 			return err

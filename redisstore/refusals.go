@@ -25,6 +25,8 @@ var refusals = redisclient.Refusals{
 	"unknown_request":       refuse(ErrUnknownRequest),
 	"request_decided":       refuse(ErrRequestDecided),
 	"unknown_webhook":       refuse(ErrUnknownWebhook),
+	"unknown_issuer":        refuse(ErrUnknownIssuer),
+	"issuer_exists":         refuse(ErrIssuerExists),
 	"claimed":               refuse(ErrWebhooksClaimed),
 	"changed_meanwhile":     refuse(ErrChangedMeanwhile),
 	"lease_settled":         refuse(ErrLeaseSettled),
@@ -72,7 +74,7 @@ var refusals = redisclient.Refusals{
 	"budget_below_usage": func(r *reply) error {
 		return orBroken(r, &BudgetBelowUsageError{Reserved: moneyAt(r, 0), Used: moneyAt(r, 1)})
 	},
-	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
+	"above_bounds":  func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.Text(0), Usage: usageAt(r, 1)})
 	},
