@@ -63,7 +63,7 @@ func delegatedOf(access token.Access) *redisstore.DelegatedToken {
 	}
 	d := &redisstore.DelegatedToken{AccessToken: heldBy(access)}
 	for _, actor := range access.Actors {
-		d.Actors = append(d.Actors, redisstore.AccessToken{Organization: access.Organization, Agent: actor.Agent, Family: actor.Family})
+		d.Actors = append(d.Actors, redisstore.AccessToken{Organization: access.Organization, Agent: actor.Agent, Family: actor.Family, Bound: d.Bound})
 	}
 	return d
 }
