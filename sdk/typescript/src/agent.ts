@@ -1,34 +1,37 @@
 import { signalOf, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { chargeMany, type Result, type SessionCharge } from "./charges.js";
-import { agentCaller, serviceFromEnv } from "./connect.js";
-import { ownEnvironment, required, type Environment } from "./environment.js";
+import { agentCallers, serviceFromEnv, type AgentCallers } from "./connect.js";
+import { delegate, type DelegatedToken, type DelegateParams } from "./delegation.js";
+import { agentFrom, ownEnvironment, type Environment } from "./environment.js";
 import { events, type Event, type EventOptions } from "./events.js";
 import { Session } from "./session.js";
 import { listSessions, type SessionFilter, type SessionSummary } from "./sessions.js";
-import type { Tokens } from "./tokens.js";
 import { beginOrWork, Transaction, type Work } from "./transaction.js";
 import { listTransactions, type TransactionFilter, type TransactionInfo, type TransactionParams } from "./transactions.js";
 
 /**
  * Calls the service as one agent. It gets, caches and renews its tokens. Keep one Agent for the lifetime of the process,
- * because each new Agent exchanges the secret again.
+ * because each new Agent presents its credential again.
  */
 export class Agent {
   readonly id: string;
   readonly #caller: Caller;
-  readonly #tokens: Tokens;
+  readonly #callers: AgentCallers;
 
   /** @internal */
-  constructor(id: string, caller: Caller, tokens: Tokens) {
+  constructor(id: string, callers: AgentCallers) {
     this.id = id;
-    this.#caller = caller;
-    this.#tokens = tokens;
+    this.#caller = callers.caller;
+    this.#callers = callers;
   }
 
-  /** Returns the agent whose id and secret are in REMIT_AGENT and REMIT_SECRET, at the service of `Client.fromEnv`. */
+  /**
+   * Returns the agent whose id is in REMIT_AGENT, at the service of `Client.fromEnv`. Its credential is in REMIT_SECRET, or in the
+   * file that REMIT_KEY_FILE or REMIT_ASSERTION_FILE names. REMIT_RESOURCE and REMIT_DPOP are optional.
+   */
   static fromEnv(environment: Environment = ownEnvironment()): Agent {
-    const [id, secret] = required(environment, "REMIT_AGENT", "REMIT_SECRET") as [string, string];
-    return new Agent(id, ...agentCaller(serviceFromEnv(environment), id, secret));
+    const { id, settings } = agentFrom(environment);
+    return new Agent(id, agentCallers(serviceFromEnv(environment), id, settings));
   }
 
   /**
@@ -36,12 +39,28 @@ export class Agent {
    * again before each use instead of storing the token.
    */
   async token(options: CallOptions = {}): Promise<string> {
-    return this.#tokens.get("", signalOf(options));
+    return this.#callers.tokens.get("", signalOf(options));
+  }
+
+  /**
+   * Returns the headers of one request to another server, such as one behind a gateway: Authorization with the access token, and
+   * with the option `dpop` also a proof, which is good for this request alone.
+   */
+  async prove(method: string, url: string | URL, options: CallOptions = {}): Promise<Record<string, string>> {
+    return this.#caller.headersElsewhere(method, new URL(url), await this.token(options));
   }
 
   /** Replaces the access token now. The previous one stays valid until it expires. */
   async refresh(options: CallOptions = {}): Promise<void> {
-    await this.#tokens.renew(signalOf(options));
+    await this.#callers.tokens.renew(signalOf(options));
+  }
+
+  /**
+   * Returns a token for the agent of a child session of one of this agent's sessions. It is good for that session only, with at
+   * most the scopes and the lifetime of this agent's own token, and ends with the session.
+   */
+  async delegate(childSessionId: string, params: DelegateParams = {}, options: CallOptions = {}): Promise<DelegatedToken> {
+    return delegate(this.#callers.issuer, this.#callers.tokens, childSessionId, params, signalOf(options));
   }
 
   /** Returns the agent's session with this id. Sends nothing. */

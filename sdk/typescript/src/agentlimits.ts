@@ -4,7 +4,8 @@ import { agentFrom, type AgentInfo } from "./agents.js";
 import type { Call } from "./call.js";
 import { amount, maybe, time, whole, write, Written, type Answer } from "./json.js";
 import type { MicroUSD } from "./money.js";
-import { known, scopesOf, type Names } from "./options.js";
+import type { JWKS } from "./jwk.js";
+import { known, listOf, scopesOf, type Names } from "./options.js";
 import { agentPath } from "./paths.js";
 
 /** Limits of an agent over all of its sessions. null removes a limit; in a change, omitted ones stay. */
@@ -35,13 +36,30 @@ export interface AgentChanges {
   readonly metadata?: object; // at most 16 KiB
   readonly scopes?: readonly string[]; // at most 64
   readonly limits?: AgentLimits;
+  /** For whom its tokens may be, besides Remit. null: any https URL. New tokens only. */
+  readonly audiences?: readonly string[] | null;
+  /** The keys with which it may authenticate. null removes them. */
+  readonly jwks?: JWKS | null;
+  /** Where those keys are. null removes it. */
+  readonly jwksUri?: string | null;
+  readonly dpopRequired?: boolean;
 }
 
 export function updateAgent(id: string, changes: AgentChanges): Call<AgentInfo> {
-  const names: Names<AgentChanges> = { name: true, description: true, metadata: true, scopes: true, limits: true };
-  const { name, description, metadata, scopes, limits } = known("a change of an agent", changes, names);
-  const body = write({ name, description, metadata, scopes: scopesOf(scopes), limits: limitsBody(limits) });
+  const names: Names<AgentChanges> = {
+    name: true, description: true, metadata: true, scopes: true, limits: true, audiences: true, jwks: true, jwksUri: true, dpopRequired: true,
+  };
+  const { name, description, metadata, scopes, limits, ...identity } = known("a change of an agent", changes, names);
+  const body = write({ name, description, metadata, scopes: scopesOf(scopes), limits: limitsBody(limits), ...identityBody(identity) });
   return { method: "PATCH", path: agentPath(id), body, semantics: "idempotent", read: agentFrom };
+}
+
+/** Returns the members that say how an agent authenticates and for whom its tokens are. */
+export function identityBody({ audiences, jwks, jwksUri, dpopRequired }: AgentChanges): Answer {
+  return {
+    audiences: audiences === null ? null : listOf("audiences", audiences, "https://tools.example/mcp"),
+    jwks, jwks_uri: jwksUri, dpop_required: dpopRequired,
+  };
 }
 
 /** Returns the limits to write; undefined: there are none. */

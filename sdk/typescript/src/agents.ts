@@ -1,8 +1,9 @@
-import { agentUsageFrom, limitsBody, limitsFrom, type AgentLimits, type AgentLimitsInfo, type AgentUsage } from "./agentlimits.js";
+import { agentUsageFrom, identityBody, limitsBody, limitsFrom, type AgentLimits, type AgentLimitsInfo, type AgentUsage } from "./agentlimits.js";
 import { keyed, type Call, type Caller, type WriteOptions } from "./call.js";
 import { Credential } from "./credential.js";
-import { maybe, object, own, text, texts, time, write, type JSONObject } from "./json.js";
-import { known, scopesOf } from "./options.js";
+import { flag, maybe, object, own, text, texts, time, write, type JSONObject } from "./json.js";
+import { jwksFrom, type JWKS } from "./jwk.js";
+import { known, scopesOf, type Names } from "./options.js";
 import { agentsPerPage, list } from "./pages.js";
 import { agentPath, familyPath } from "./paths.js";
 import { seconds } from "./seconds.js";
@@ -14,6 +15,11 @@ export interface AgentParams {
   readonly description?: string;
   readonly metadata?: object; // at most 16 KiB
   readonly limits?: AgentLimits; // over all of its sessions
+  readonly audiences?: readonly string[]; // at most 16 whom its tokens may be for besides Remit; by default any https URL
+  readonly jwks?: JWKS; // at most 8 public keys with which it may authenticate
+  readonly jwksUri?: string; // where those keys are, instead
+  readonly dpopRequired?: boolean; // it gets tokens only for a key that it proves to have
+  readonly secret?: false; // without a secret
 }
 
 /** An agent as the service shows it. */
@@ -31,11 +37,16 @@ export interface AgentInfo {
   readonly suspensionReason: string; // empty: none
   readonly limits: AgentLimitsInfo | undefined; // undefined: not returned, as in lists
   readonly usage: AgentUsage | undefined;
+  readonly audiences: readonly string[] | undefined; // undefined: any https URL
+  readonly jwks: JWKS | undefined;
+  readonly jwksUri: string | undefined;
+  readonly dpopRequired: boolean;
+  readonly hasSecret: boolean;
 }
 
 /** A new agent. Only this response has its secret. */
 export interface CreatedAgent extends AgentInfo {
-  readonly secret: Credential;
+  readonly secret: Credential; // empty with `secret: false`
 }
 
 /** A new secret. The previous one ends at previousExpiresAt, or has ended. */
@@ -64,9 +75,14 @@ export interface Family {
 }
 
 export function createAgent(caller: Caller, params: AgentParams, options: WriteOptions): Promise<CreatedAgent> {
-  const names = { name: true, scopes: true, description: true, metadata: true, limits: true } as const;
-  const { name, scopes, description, metadata, limits } = known("an agent", params, names);
-  const body = write({ name, scopes: scopesOf(scopes) ?? [], description, metadata, limits: limitsBody(limits) });
+  const names: Names<AgentParams> = {
+    name: true, scopes: true, description: true, metadata: true, limits: true, audiences: true, jwks: true, jwksUri: true,
+    dpopRequired: true, secret: true,
+  };
+  const { name, scopes, description, metadata, limits, secret, ...identity } = known("an agent", params, names);
+  const body = write({
+    name, scopes: scopesOf(scopes) ?? [], description, metadata, limits: limitsBody(limits), ...identityBody(identity), secret,
+  });
   return caller.do(keyed(caller.service, "/v1/agents", body, options, createdFrom), options.signal);
 }
 
@@ -120,11 +136,16 @@ export function agentFrom(value: unknown): AgentInfo {
     suspensionReason: maybe(answer, "suspension_reason", text) ?? "",
     limits: maybe(answer, "limits", limitsFrom),
     usage: maybe(answer, "usage", agentUsageFrom),
+    audiences: maybe(answer, "audiences", texts),
+    jwks: maybe(answer, "jwks", jwksFrom),
+    jwksUri: maybe(answer, "jwks_uri", text),
+    dpopRequired: maybe(answer, "dpop_required", flag) ?? false,
+    hasSecret: maybe(answer, "has_secret", flag) ?? true,
   };
 }
 
 function createdFrom(value: unknown): CreatedAgent {
-  return { ...agentFrom(value), secret: new Credential(text(object(value), "secret")) };
+  return { ...agentFrom(value), secret: new Credential(maybe(object(value), "secret", text) ?? "") };
 }
 
 function rotatedFrom(value: unknown): RotatedSecret {

@@ -1,9 +1,10 @@
 import { bounded, TimeIsUp } from "./abort.js";
 import { codes } from "./codes.js";
 import { forHeader, type Credential } from "./credential.js";
-import { errorFrom, NotFound, retryAfterFrom, Unauthorized } from "./errors.js";
+import { errorFrom, InvalidProof, NotFound, Unauthorized, useNonce } from "./errors.js";
 import { parse, Unreadable } from "./json.js";
 import { known } from "./options.js";
+import type { Prover } from "./prover.js";
 import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, resolves, type Semantics } from "./retry.js";
 
 const longestResponse = 1 << 20; // bytes
@@ -43,7 +44,9 @@ export interface Service {
 export interface Call<T> {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string; // with its query
-  readonly body?: string;
+  readonly body?: string; // JSON
+  readonly form?: (signal: AbortSignal | undefined) => Promise<URLSearchParams>; // instead of a body; it is made for each attempt
+  readonly headers?: Readonly<Record<string, string>>;
   readonly semantics: Semantics;
   readonly key?: string; // Idempotency-Key
   readonly most?: number; // bytes of the response; by default 1 MiB
@@ -85,23 +88,44 @@ export function randomKey(): string {
   return Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/**
- * How a caller authenticates: with a header, with an agent's access tokens, or not at all. accessToken returns a token other
- * than the refused one; "" refuses none.
- */
+/** The access tokens of an agent. */
+export interface TokenSource {
+  /** Whether there is another token after one that the service refuses. */
+  readonly renews: boolean;
+  /** Returns a token other than the refused one; "" refuses none. */
+  get(refused: string, signal: AbortSignal | undefined): Promise<string>;
+  /** Returns a new token, even if the current one is still valid. */
+  renew(signal: AbortSignal | undefined): Promise<string>;
+}
+
+/** How a caller authenticates: with a header, with an agent's access tokens, or not at all. */
 export type Identity =
-  | { readonly header: "X-API-Key" | "Authorization"; readonly credential: string | Credential }
-  | { readonly accessToken: (refused: string, signal: AbortSignal | undefined) => Promise<string> }
+  | { readonly header: "X-API-Key" | "Bearer" | "DPoP"; readonly credential: string | Credential }
+  | { readonly tokens: TokenSource }
   | undefined;
 
 /** Sends calls as one identity. */
 export class Caller {
   readonly service: Service;
   readonly #identity: Identity; // a private field, so that printing a Caller does not show the credential
+  readonly #prover: Prover | undefined;
 
-  constructor(service: Service, identity: Identity) {
+  /** A prover adds a proof to each request. */
+  constructor(service: Service, identity: Identity, prover?: Prover) {
     this.service = service;
     this.#identity = identity;
+    this.#prover = prover;
+  }
+
+  /** Returns the headers of one request to another server with the token. */
+  async headersElsewhere(method: string, url: URL, accessToken: string): Promise<Record<string, string>> {
+    const proof = await this.#prover?.elsewhere(method, url.origin + url.pathname, accessToken);
+    return proof === undefined ? { Authorization: `Bearer ${accessToken}` } : { Authorization: `DPoP ${accessToken}`, DPoP: proof };
+  }
+
+  /** Whether each request carries a proof. */
+  get proves(): boolean {
+    return this.#prover !== undefined;
   }
 
   /** Sends the call, with retries, and reads the response. */
@@ -129,30 +153,40 @@ export class Caller {
   async #attempt<T>(call: Call<T>, signal: AbortSignal | undefined): Promise<Result<T>> {
     const identity = this.#identity;
     if (identity === undefined) {
-      return this.#send(call, {}, signal);
+      return this.#send(call, {}, "", signal);
     }
     if ("header" in identity) {
-      const prefix = identity.header === "Authorization" ? "Bearer " : "";
-      return this.#send(call, { [identity.header]: prefix + forHeader(identity.credential) }, signal);
+      const { header, credential } = identity;
+      const text = forHeader(credential);
+      return this.#send(call, header === "X-API-Key" ? { [header]: text } : { Authorization: `${header} ${text}` }, "", signal);
     }
+    const { tokens } = identity;
     let access = "";
     for (let refused = ""; ; refused = access) {
       try {
-        access = await identity.accessToken(refused, signal);
+        access = await tokens.get(refused, signal);
       } catch (error) {
         return { failure: new NoToken(error) };
       }
-      const result = await this.#send(call, { Authorization: `Bearer ${access}` }, signal);
+      const scheme = this.proves ? "DPoP" : "Bearer";
+      const result = await this.#send(call, { Authorization: `${scheme} ${access}` }, access, signal);
       const tokenRefused =
         "failure" in result && result.failure instanceof Unauthorized && result.failure.code === codes.invalidToken;
-      if (!tokenRefused || refused !== "") {
+      if (!tokenRefused || refused !== "" || !tokens.renews) {
         return result;
       }
     }
   }
 
-  // #send sends one request and reads its response.
-  async #send<T>(call: Call<T>, credential: Record<string, string>, signal: AbortSignal | undefined): Promise<Result<T>> {
+  // #send sends one request and reads its response. It sends the request once more if the service wants a newer nonce in the
+  // proof: it wants that before it does anything.
+  async #send<T>(call: Call<T>, headers: Headings, access: string, signal: AbortSignal | undefined): Promise<Result<T>> {
+    const result = await this.#sendOnce(call, headers, access, signal);
+    const wantsNonce = "failure" in result && result.failure instanceof InvalidProof && result.failure.code === useNonce;
+    return wantsNonce && this.proves ? this.#sendOnce(call, headers, access, signal) : result;
+  }
+
+  async #sendOnce<T>(call: Call<T>, headers: Headings, access: string, signal: AbortSignal | undefined): Promise<Result<T>> {
     if (signal?.aborted) {
       return { failure: new Ended(signal.reason) };
     }
@@ -160,12 +194,14 @@ export class Caller {
       return { failure: new Ended(new TimeIsUp("it is too late to send it")) };
     }
     const { fetch, base, timeout } = this.service;
-    const request: RequestInit = { method: call.method, headers: headersOf(call, credential), redirect: "manual" };
-    if (call.body !== undefined) {
-      request.body = call.body;
-    }
     let response: Response;
     let body: string;
+    let request: RequestInit;
+    try {
+      request = await this.#request(call, headers, access, signal);
+    } catch (error) {
+      return { failure: new NoToken(error) };
+    }
     try {
       [response, body] = await bounded(signal, timeout + (call.wait ?? 0), async (limited) => {
         const answer = await fetch(base + call.path, { ...request, signal: limited });
@@ -174,24 +210,38 @@ export class Caller {
     } catch (error) {
       return { failure: error instanceof Unreadable ? error : new Lost(error) };
     }
+    this.#prover?.hear(response.headers);
     return readAnswer(call, response, body);
+  }
+
+  // #request makes what is new in each attempt: a form with an assertion, and a proof.
+  async #request<T>(call: Call<T>, headers: Headings, access: string, signal: AbortSignal | undefined): Promise<RequestInit> {
+    const form = await call.form?.(signal);
+    const type = form !== undefined ? "application/x-www-form-urlencoded" : call.body === undefined ? undefined : "application/json";
+    const { method } = call;
+    const proof = await this.#prover?.proof(method, this.service.base + call.path.replace(/\?.*/, ""), access);
+    return {
+      method, redirect: "manual",
+      headers: {
+        Accept: "application/json",
+        ...(type === undefined ? {} : { "Content-Type": type }),
+        ...(call.key === undefined ? {} : { "Idempotency-Key": call.key }),
+        ...(proof === undefined ? {} : { DPoP: proof }),
+        ...call.headers,
+        ...headers,
+      },
+      ...(type === undefined ? {} : { body: form === undefined ? call.body! : String(form) }),
+    };
   }
 }
 
-type Result<T> = { readonly value: T } | { readonly failure: unknown };
+type Headings = Readonly<Record<string, string>>;
 
-function headersOf<T>(call: Call<T>, credential: Record<string, string>): Record<string, string> {
-  return {
-    Accept: "application/json",
-    ...(call.body === undefined ? {} : { "Content-Type": "application/json" }),
-    ...(call.key === undefined ? {} : { "Idempotency-Key": call.key }),
-    ...credential,
-  };
-}
+type Result<T> = { readonly value: T } | { readonly failure: unknown };
 
 function readAnswer<T>(call: Call<T>, response: Response, body: string): Result<T> {
   if (![200, 201, 204].includes(response.status)) {
-    return { failure: errorFrom(placeOf(call), response.status, body, retryAfterFrom(response.headers)) };
+    return { failure: errorFrom(placeOf(call), response.status, body, response.headers) };
   }
   try {
     const answer = call.verbatim === true ? body : body === "" ? undefined : parse(body);

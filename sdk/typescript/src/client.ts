@@ -1,12 +1,15 @@
 import { Agent } from "./agent.js";
+import { agentOptions, opening, proverOf, type AgentOptions } from "./agentoptions.js";
 import { Caller, keyed, signalOf, type CallOptions, type Service, type WriteOptions } from "./call.js";
-import { agentCaller, organizationCaller, serviceAt, type ClientOptions } from "./connect.js";
-import { Credential, reveal } from "./credential.js";
+import { agentCallers, organizationCaller, serviceAt, tokenCallers, type ClientOptions } from "./connect.js";
+import { Credential } from "./credential.js";
 import { address, ownEnvironment, type Environment } from "./environment.js";
-import { object, text as member, Unreadable, whole, write } from "./json.js";
+import type { TokenOptions } from "./fixedtoken.js";
+import { maybe, object, text as member, whole, write } from "./json.js";
 import { Organization, organizationFrom, type OrganizationInfo } from "./organization.js";
 import { known } from "./options.js";
-import { withQuery } from "./paths.js";
+import { tokenType } from "./tokens.js";
+import { verify, type Verified, type VerifyOptions } from "./verify.js";
 
 /** A new organization. */
 export interface OrganizationParams {
@@ -16,19 +19,12 @@ export interface OrganizationParams {
   readonly bootstrapToken?: string | Credential;
 }
 
-/** The tokens that an agent's secret is exchanged for. */
+/** The tokens that an agent's credential is exchanged for. */
 export interface TokenPair {
   readonly accessToken: Credential;
-  readonly refreshToken: Credential;
-  readonly tokenType: string; // bearer
+  readonly refreshToken: Credential | undefined; // undefined: the workload presents its own token again
+  readonly tokenType: string; // bearer or DPoP
   readonly expiresIn: number; // lifetime of the access token in seconds
-}
-
-/** The agent that an access token belongs to. */
-export interface Verified {
-  readonly agentId: string;
-  readonly organizationId: string;
-  readonly scopes: readonly string[];
 }
 
 /** One Remit service. `organization` and `agent` are the two ways to call it. */
@@ -50,19 +46,32 @@ export class Client {
     return new Organization(organizationCaller(this.#service, apiKey));
   }
 
-  /** Returns the agent with this id and secret. It gets its first tokens when it needs them. */
-  agent(id: string, secret: string | Credential): Agent {
-    return new Agent(id, ...agentCaller(this.#service, id, secret));
+  /**
+   * Returns the agent with this id and secret, or with another credential. It gets its first tokens when it needs them. Throws
+   * UnusableCredential for a key that is none.
+   */
+  agent(id: string, credential: string | Credential | AgentOptions): Agent {
+    return new Agent(id, agentCallers(this.#service, id, agentOptions(credential)));
   }
 
   /**
-   * Exchanges an agent's secret for a new token pair. Use it only if you store and renew tokens yourself; an Agent does both
-   * for you.
+   * Returns the agent of an access token, such as a delegated one. It can do what the token allows, until the token ends: it
+   * cannot renew it.
    */
-  async exchange(agentId: string, secret: string | Credential, options: CallOptions = {}): Promise<TokenPair> {
-    const caller = new Caller(this.#service, undefined);
-    const body = write({ agent_id: agentId, secret: reveal(secret) });
-    return caller.do({ method: "POST", path: "/v1/auth/token", body, semantics: "safe", read: pairFrom }, signalOf(options));
+  agentWithToken(accessToken: string | Credential, options: TokenOptions = {}): Agent {
+    return new Agent(...tokenCallers(this.#service, accessToken, options));
+  }
+
+  /**
+   * Exchanges an agent's secret, or another credential, for new tokens. Use it only if you store and renew tokens yourself; an
+   * Agent does both for you.
+   */
+  async exchange(agentId: string, credential: string | Credential | AgentOptions, options: CallOptions = {}): Promise<TokenPair> {
+    const settings = agentOptions(credential);
+    const caller = new Caller(this.#service, undefined, proverOf(settings));
+    const read = (answer: unknown) => pairFrom(answer, caller.proves);
+    const call = { method: "POST", semantics: "safe", ...opening(agentId, settings, this.#service), read } as const;
+    return caller.do(call, signalOf(options));
   }
 
   /** Creates an organization. Only this response has its API key. An idempotencyKey of your own needs at least 32 characters. */
@@ -71,41 +80,27 @@ export class Client {
     const { name, metadata, bootstrapToken } = known("an organization", params, names);
     const creator = new Caller(
       this.#service,
-      bootstrapToken === undefined ? undefined : { header: "Authorization", credential: bootstrapToken },
+      bootstrapToken === undefined ? undefined : { header: "Bearer", credential: bootstrapToken },
     );
     const body = write({ name, metadata });
     return creator.do(keyed(this.#service, "/v1/organizations", body, options, organizationFrom), options.signal);
   }
 
   /**
-   * Returns the agent that an access token belongs to. Throws Unauthorized if the token is not valid, and InsufficientScope if
-   * it lacks the scope. Charges nothing.
+   * Returns the agent that an access token belongs to. Throws Unauthorized if the token is not valid or is for another audience,
+   * and InsufficientScope if it lacks the scope. Charges nothing.
    */
-  async verify(accessToken: string | Credential, scope?: string, options: CallOptions = {}): Promise<Verified> {
-    const caller = new Caller(this.#service, { header: "Authorization", credential: accessToken });
-    const path = withQuery("/v1/auth/verify", { scope });
-    return caller.do({ method: "GET", path, semantics: "safe", read: verifiedFrom }, signalOf(options));
+  async verify(accessToken: string | Credential, scope?: string, options: VerifyOptions = {}): Promise<Verified> {
+    return verify(this.#service, accessToken, scope, options);
   }
 }
 
-function pairFrom(value: unknown): TokenPair {
+function pairFrom(value: unknown, bound: boolean): TokenPair {
   const answer = object(value);
   return {
     accessToken: new Credential(member(answer, "access_token")),
-    refreshToken: new Credential(member(answer, "refresh_token")),
-    tokenType: member(answer, "token_type"),
+    refreshToken: maybe(answer, "refresh_token", (from, name) => new Credential(member(from, name))),
+    tokenType: tokenType(answer, bound),
     expiresIn: whole(answer, "expires_in"),
-  };
-}
-
-function verifiedFrom(_: unknown, headers: Headers): Verified {
-  const said = { agentId: headers.get("X-Agent-Id"), organizationId: headers.get("X-Org-Id") };
-  if (headers.get("X-Scopes") === null) {
-    throw new Unreadable("X-Scopes is missing");
-  }
-  return {
-    agentId: member(said, "agentId"),
-    organizationId: member(said, "organizationId"),
-    scopes: (headers.get("X-Scopes") ?? "").split(" ").filter((scope) => scope !== ""),
   };
 }

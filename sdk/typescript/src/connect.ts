@@ -1,8 +1,11 @@
 // Makes the callers of a service. Client and the fromEnv methods share it.
 
-import { Caller, type Service } from "./call.js";
+import { opening, proverOf, type AgentSettings } from "./agentoptions.js";
+import { Caller, type Service, type TokenSource } from "./call.js";
 import type { Credential } from "./credential.js";
 import { address, type Environment } from "./environment.js";
+import { UnusableCredential } from "./errors.js";
+import { FixedToken, type TokenOptions } from "./fixedtoken.js";
 import { known } from "./options.js";
 import { Tokens } from "./tokens.js";
 
@@ -47,10 +50,31 @@ export function organizationCaller(service: Service, apiKey: string | Credential
   return new Caller(service, { header: "X-API-Key", credential: apiKey });
 }
 
-/** A caller that authenticates as an agent, and the tokens that it uses. */
-export function agentCaller(service: Service, id: string, secret: string | Credential): readonly [Caller, Tokens] {
-  const tokens = new Tokens(new Caller(service, undefined), id, secret);
-  return [new Caller(service, { accessToken: (refused, signal) => tokens.get(refused, signal) }), tokens];
+/** What calls as an agent. */
+export interface AgentCallers {
+  readonly caller: Caller;
+  readonly tokens: TokenSource;
+  readonly issuer: Caller; // asks for tokens: it has no access token, and the agent's proofs
+}
+
+/** Returns what calls as an agent with these options. */
+export function agentCallers(service: Service, id: string, settings: AgentSettings): AgentCallers {
+  const prover = proverOf(settings);
+  const issuer = new Caller(service, undefined, prover);
+  const tokens = new Tokens(issuer, opening(id, settings, service));
+  return { caller: new Caller(service, { tokens }, prover), tokens, issuer };
+}
+
+/** Returns what calls as an agent with a token that it cannot renew, and the agent's id. */
+export function tokenCallers(service: Service, token: string | Credential, options: TokenOptions): readonly [string, AgentCallers] {
+  const { dpop } = known("the options of an agent", options, { dpop: true });
+  const tokens = new FixedToken(token);
+  if (tokens.isBound && dpop === undefined) {
+    throw new UnusableCredential("token", "it is bound to a key: pass the key as dpop");
+  }
+  const prover = tokens.isBound ? proverOf({ dpop: dpop! }) : undefined;
+  const issuer = new Caller(service, undefined, prover);
+  return [tokens.agent, { caller: new Caller(service, { tokens }, prover), tokens, issuer }];
 }
 
 function baseOf(text: string): string {

@@ -2,63 +2,12 @@ import { codes, type Code } from "./codes.js";
 import { amount, array, maybe, object, parse, text, time, whole, type Answer } from "./json.js";
 import type { MoreRequest } from "./more.js";
 import { formatUSD, type MicroUSD } from "./money.js";
+import { DelegatedTokenRefused, DPoPRequired, InvalidProof, InvalidTarget, useNonce } from "./credentialerrors.js";
+import { RemitError, type FieldError, type Said } from "./remiterror.js";
 import { usageFrom, type Usage } from "./usage.js";
 
-/** What is wrong with one field of a request. */
-export interface FieldError {
-  readonly field: string;
-  readonly message: string;
-}
-
-/** The content of an error response. */
-interface Said {
-  readonly status: number;
-  readonly code?: string;
-  readonly detail?: string;
-  readonly requestId?: string;
-  readonly fields?: readonly FieldError[];
-  readonly retryAfter?: number | undefined;
-  readonly cause?: unknown;
-  readonly more?: string; // what a subclass adds to the text
-}
-
-/**
- * Any failure of a call. OutcomeUnknown means that a write may have happened; every other error means that it did not. No error
- * contains a credential.
- */
-export class RemitError extends Error {
-  override name = "RemitError";
-  /** The HTTP status; 0 if there was no response. */
-  readonly status: number;
-  /** Machine-readable, such as invalid_request; empty if the response did not come from Remit. */
-  readonly code: string;
-  /** A text for people. */
-  readonly detail: string;
-  /** The request id in the service's log; empty if unknown. */
-  readonly requestId: string;
-  readonly fields: readonly FieldError[];
-  /** In seconds; undefined if the response does not say. */
-  readonly retryAfter: number | undefined;
-
-  constructor(place: string, said: Said) {
-    super(`remit: ${place}: ${line(said)}`, said.cause === undefined ? undefined : { cause: said.cause });
-    this.status = said.status;
-    this.code = said.code ?? "";
-    this.detail = said.detail ?? "";
-    this.requestId = said.requestId ?? "";
-    this.fields = said.fields ?? [];
-    this.retryAfter = said.retryAfter;
-  }
-}
-
-// line returns the message of an error: the content of the response, and what a subclass adds.
-function line(said: Said): string {
-  const { detail = "", more = "" } = said;
-  const parts = [...(said.fields ?? []).map((f) => `${f.field} ${f.message}`.trim()), more];
-  const added = parts.filter((part) => part !== "" && !`; ${detail}; `.includes(`; ${part}; `)).map((part) => `; ${part}`).join("");
-  const head = [said.status || "", said.code].filter(Boolean).join(" ");
-  return [head, detail + added].filter(Boolean).join(": ") + (said.requestId ? ` (request ${said.requestId})` : "");
-}
+export { DelegatedTokenRefused, DPoPRequired, InvalidProof, InvalidTarget, UnusableCredential, useNonce } from "./credentialerrors.js";
+export { RemitError, type FieldError } from "./remiterror.js";
 
 /** The charge or hold exceeds a limit of the session. Nothing was charged. */
 export class LimitReached extends RemitError {
@@ -303,7 +252,10 @@ export class LeaseClosed extends RemitError {
 
 type ErrorType = new (place: string, said: Said, answer: Answer) => RemitError;
 
-const byCode: ReadonlyMap<string, ErrorType> = new Map<Code, ErrorType>([
+// Codes that the description of the API does not list as those of problems.
+type OAuthCode = "invalid_target" | "invalid_dpop_proof" | typeof useNonce | "dpop_required" | "delegated_token" | "invalid_grant";
+
+const byCode: ReadonlyMap<string, ErrorType> = new Map<Code | OAuthCode, ErrorType>([
   [codes.sessionLimitReached, LimitReached],
   [codes.agentLimitReached, AgentLimitReached],
   [codes.budgetExhausted, BudgetExhausted],
@@ -321,6 +273,12 @@ const byCode: ReadonlyMap<string, ErrorType> = new Map<Code, ErrorType>([
   [codes.transactionNotReversible, TransactionNotReversible],
   [codes.idempotencyKeyReused, IdempotencyKeyReused],
   [codes.unavailable, Unavailable],
+  ["invalid_target", InvalidTarget],
+  ["invalid_dpop_proof", InvalidProof],
+  [useNonce, InvalidProof],
+  ["dpop_required", DPoPRequired],
+  ["delegated_token", DelegatedTokenRefused],
+  ["invalid_grant", Unauthorized],
 ]);
 
 const byStatus: Readonly<Record<number, new (place: string, said: Said) => RemitError>> = {
@@ -329,11 +287,13 @@ const byStatus: Readonly<Record<number, new (place: string, said: Said) => Remit
   429: RateLimited,
 };
 
-/** Reads an error response into the type for its code. */
-export function errorFrom(place: string, status: number, body: string | Answer, retryAfter?: number): RemitError {
+/** Reads an error response, a problem or an OAuth error (RFC 6749 §5.2), into the type for its code. */
+export function errorFrom(place: string, status: number, body: string | Answer, headers = new Headers()): RemitError {
+  const retryAfter = retryAfterFrom(headers);
   try {
     const answer = object(typeof body === "string" ? parse(body) : body);
-    const said = { ...saidIn(answer), status, retryAfter: retryAfter ?? maybe(answer, "retry_after_seconds", whole) };
+    const seconds = retryAfter ?? maybe(answer, "retry_after_seconds", whole);
+    const said = { ...saidIn(answer), status, retryAfter: seconds, clockSkew: clockSkewFrom(headers) };
     return new (typeOf(said.code, status))(place, said, answer);
   } catch {
     const foreign = { status, detail: "the answer is not Remit's", retryAfter };
@@ -349,8 +309,8 @@ function typeOf(code: string, status: number): new (place: string, said: Said, a
 
 function saidIn(answer: Answer) {
   return {
-    code: text(answer, "code"),
-    detail: maybe(answer, "detail", text) ?? "",
+    code: maybe(answer, "code", text) ?? text(answer, "error"),
+    detail: maybe(answer, "detail", text) ?? maybe(answer, "error_description", text) ?? "",
     requestId: maybe(answer, "request_id", text) ?? "",
     fields: maybe(answer, "errors", fieldErrors) ?? [],
   };
@@ -363,12 +323,18 @@ function fieldErrors(answer: Answer, name: string): FieldError[] {
   });
 }
 
-/** Returns Retry-After in seconds, from either form of RFC 9110 §10.2.3. */
-export function retryAfterFrom(headers: Headers): number | undefined {
+// retryAfterFrom returns Retry-After in seconds, from either form of RFC 9110 §10.2.3.
+function retryAfterFrom(headers: Headers): number | undefined {
   const said = headers.get("Retry-After");
   if (said === null) {
     return undefined;
   }
   const seconds = /^\d+$/.test(said) ? Number(said) : (Date.parse(said) - Date.now()) / 1000;
   return Number.isNaN(seconds) ? undefined : Math.max(seconds, 0);
+}
+
+// clockSkewFrom returns how many seconds this machine's clock is ahead of the service's.
+function clockSkewFrom(headers: Headers): number | undefined {
+  const skew = (Date.now() - Date.parse(headers.get("Date") ?? "")) / 1000;
+  return Number.isNaN(skew) ? undefined : skew;
 }

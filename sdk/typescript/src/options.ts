@@ -20,18 +20,20 @@ export function known<T extends object>(what: string, given: T, names: Names<T>)
   return given;
 }
 
-/** Returns the scopes. Throws TypeError unless they are a list. */
-export function scopesOf(given: readonly string[] | undefined): readonly string[] | undefined {
+/** Returns the list. Throws TypeError, with an example of an element, unless it is one. */
+export function listOf<T>(name: string, given: readonly T[] | undefined, such: string): readonly T[] | undefined {
   if (given !== undefined && !Array.isArray(given)) {
-    throw new TypeError('remit: scopes must be a list, such as ["read"]');
+    throw new TypeError(`remit: ${name} must be a list, such as ["${such}"]`);
   }
   return given;
 }
 
+/** Returns the scopes. Throws TypeError unless they are a list. */
+export function scopesOf(given: readonly string[] | undefined): readonly string[] | undefined {
+  return listOf("scopes", given, "read");
+}
+
 /** Returns the types of events. Throws TypeError unless they are a list. */
 export function typesOf(given: readonly EventType[] | undefined): readonly EventType[] | undefined {
-  if (given !== undefined && !Array.isArray(given)) {
-    throw new TypeError('remit: types must be a list, such as ["session.ended"]');
-  }
-  return given;
+  return listOf("types", given, "session.ended");
 }

@@ -15,7 +15,7 @@ import { organizationCaller, serviceFromEnv } from "./connect.js";
 import { Credential } from "./credential.js";
 import { ownEnvironment, required, type Environment } from "./environment.js";
 import { events, type Event, type EventOptions } from "./events.js";
-import { flag, maybe, object, own, text, time, whole, write, type Answer, type JSONObject } from "./json.js";
+import { flag, maybe, object, own, text, texts, time, whole, write, type Answer, type JSONObject } from "./json.js";
 import {
   approveRequest, denyRequest, getRequest, listRequests, type ApprovalParams, type MoreFilter, type MoreRequest,
 } from "./more.js";
@@ -27,6 +27,10 @@ import {
 import { changeAgent, changeAllAgents, changeSession } from "./suspension.js";
 import { Transaction } from "./transaction.js";
 import { listTransactions, type TransactionFilter, type TransactionInfo } from "./transactions.js";
+import {
+  createTrustedIssuer, deleteTrustedIssuer, getTrustedIssuer, listTrustedIssuers, updateTrustedIssuer,
+  type TrustedIssuerChanges, type TrustedIssuerInfo, type TrustedIssuerParams,
+} from "./trustedissuers.js";
 import { sessionUsage, usage, usageCsv, type UsageLine, type UsageParams } from "./usagereport.js";
 import {
   createWebhook, deleteWebhook, getWebhook, listDeliveries, listWebhooks, retryDelivery, rotateWebhookSecret, testWebhook, updateWebhook,
@@ -60,6 +64,10 @@ export type Introspection =
       readonly issuer: string | undefined;
       readonly issuedAt: Date | undefined;
       readonly expiresAt: Date;
+      readonly audience: readonly string[]; // for whom the token is; empty: for Remit
+      readonly thumbprint: string | undefined; // of the key to which it is bound
+      readonly sessionId: string | undefined; // of a delegated token: it is good for this session only
+      readonly actors: readonly string[]; // of a delegated token: the agent that asked for it, then the one that it had its own from
     };
 
 /** Calls the service with an API key. */
@@ -343,6 +351,31 @@ export class Organization {
     return this.#caller.do(retryDelivery(webhookId, id), signalOf(options));
   }
 
+  /** Trusts an issuer: what its rules name stands for the agent. Throws QuotaExceeded beyond 32 issuers. */
+  async createTrustedIssuer(params: TrustedIssuerParams, options: WriteOptions = {}): Promise<TrustedIssuerInfo> {
+    return createTrustedIssuer(this.#caller, params, options);
+  }
+
+  /** Lists the trusted issuers, newest first. */
+  async trustedIssuers(options: CallOptions = {}): Promise<TrustedIssuerInfo[]> {
+    return this.#caller.do(listTrustedIssuers(), signalOf(options));
+  }
+
+  /** Gets a trusted issuer. */
+  async getTrustedIssuer(id: string, options: CallOptions = {}): Promise<TrustedIssuerInfo> {
+    return this.#caller.do(getTrustedIssuer(id), signalOf(options));
+  }
+
+  /** Changes a trusted issuer, for the tokens that come from now on. */
+  async updateTrustedIssuer(id: string, changes: TrustedIssuerChanges, options: CallOptions = {}): Promise<TrustedIssuerInfo> {
+    return this.#caller.do(updateTrustedIssuer(id, changes), signalOf(options));
+  }
+
+  /** Deletes a trusted issuer. The access tokens that agents got with its tokens live on, for at most an hour. */
+  async deleteTrustedIssuer(id: string, options: CallOptions = {}): Promise<void> {
+    await this.#caller.do(deleteTrustedIssuer(id), signalOf(options));
+  }
+
   /** Returns the transaction with this id. Sends nothing. An organization can read it and roll it back, but not commit it. */
   transaction(id: string): Transaction {
     return new Transaction(this.#caller, id);
@@ -394,7 +427,20 @@ function introspectionFrom(value: unknown): Introspection {
     issuer: maybe(answer, "iss", text),
     issuedAt: maybe(answer, "iat", date),
     expiresAt: date(answer, "exp"),
+    audience: typeof answer["aud"] === "string" ? [answer["aud"]] : (maybe(answer, "aud", texts) ?? []),
+    thumbprint: maybe(maybe(answer, "cnf", own) ?? {}, "jkt", text),
+    sessionId: maybe(answer, "session_id", text),
+    actors: actorsOf(maybe(answer, "act", own)),
   };
+}
+
+// actorsOf returns the chain of an act claim, outermost first (RFC 8693 §4.1).
+function actorsOf(act: Answer | undefined): string[] {
+  const actors: string[] = [];
+  for (let actor = act; actor !== undefined; actor = maybe(actor, "act", own)) {
+    actors.push(text(actor, "sub"));
+  }
+  return actors;
 }
 
 // date reads seconds since 1970, as in tokens.

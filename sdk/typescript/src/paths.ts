@@ -12,6 +12,8 @@ export const webhooksPath = "/v1/webhooks";
 export const webhookPath = (id: string) => `${webhooksPath}/${segment(id)}`;
 export const deliveriesPath = (webhook: string) => `${webhookPath(webhook)}/deliveries`;
 export const deliveryPath = (webhook: string, id: string) => `${deliveriesPath(webhook)}/${segment(id)}`;
+export const trustedIssuersPath = "/v1/trusted-issuers";
+export const trustedIssuerPath = (id: string) => `${trustedIssuersPath}/${segment(id)}`;
 export const transactionPath = (id: string) => `/v1/transactions/${segment(id)}`;
 
 // URL parsers resolve "." and ".." even if they are encoded, so segment refuses them.

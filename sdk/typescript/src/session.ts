@@ -1,8 +1,8 @@
 import { Asking } from "./ask.js";
 import { keyed, signalOf, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { chargeBody, chargeMany, withoutAsking, type AskingCharge, type Charge, type Result } from "./charges.js";
-import { agentCaller, serviceFromEnv } from "./connect.js";
-import { ownEnvironment, required, type Environment } from "./environment.js";
+import { agentCallers, serviceFromEnv } from "./connect.js";
+import { agentFrom, ownEnvironment, type Environment } from "./environment.js";
 import { write } from "./json.js";
 import { Lease } from "./lease.js";
 import type { LeaseOptions } from "./leases.js";
@@ -33,10 +33,9 @@ export class Session {
 
   /** Returns the session whose id is in REMIT_SESSION, of the agent of `Agent.fromEnv`. */
   static fromEnv(environment: Environment = ownEnvironment()): Session {
-    const names = ["REMIT_AGENT", "REMIT_SECRET", "REMIT_SESSION"] as const;
-    const [agent, secret, id] = required(environment, ...names) as [string, string, string];
-    const [caller] = agentCaller(serviceFromEnv(environment), agent, secret);
-    return new Session(caller, agent, id);
+    const { id, settings, others } = agentFrom(environment, "REMIT_SESSION");
+    const { caller } = agentCallers(serviceFromEnv(environment), id, settings);
+    return new Session(caller, id, others[0]!);
   }
 
   /**

@@ -1,9 +1,10 @@
 import { bounded, unlessAborted } from "./abort.js";
-import type { Caller } from "./call.js";
+import type { Opening } from "./agentoptions.js";
+import type { Call, Caller, TokenSource } from "./call.js";
 import { codes } from "./codes.js";
-import { isVisible, reveal, type Credential } from "./credential.js";
-import { RemitError } from "./errors.js";
-import { object, text, Unreadable, whole, write } from "./json.js";
+import { isVisible } from "./credential.js";
+import { DPoPRequired, InvalidProof, RemitError } from "./errors.js";
+import { maybe, object, text, Unreadable, whole, write, type Answer } from "./json.js";
 
 // Fractions of a token's lifetime. The SDK renews a token at a random moment between the first two, so that a fleet that
 // started together does not renew together. It stops using the token at the third, because the token has to arrive in time.
@@ -23,7 +24,7 @@ const timerError = 2; // timers may fire this much too early
 /** The result of an exchange or a refresh. */
 interface Pair {
   readonly access: string;
-  readonly refresh: string;
+  readonly refresh: string; // empty: none
   readonly lifetime: number; // milliseconds
 }
 
@@ -43,10 +44,10 @@ class Presented {
  * Keeps an agent's tokens fresh. It measures time on this machine's monotonic clock, from when it received a token, so this
  * machine's clock need not agree with the service's.
  */
-export class Tokens {
+export class Tokens implements TokenSource {
+  readonly renews = true;
   readonly #issuer: Caller; // without a credential
-  readonly #agent: string;
-  readonly #secret: string | Credential;
+  readonly #opening: Opening;
 
   #access = ""; // empty: none
   #renewAt = 0;
@@ -55,10 +56,9 @@ export class Tokens {
   #presented: Presented | undefined; // of #refresh; undefined: never presented
   #shared: Promise<string> | undefined; // the exchange or refresh in flight, shared by all callers (single flight)
 
-  constructor(issuer: Caller, agent: string, secret: string | Credential) {
+  constructor(issuer: Caller, opening: Opening) {
     this.#issuer = issuer;
-    this.#agent = agent;
-    this.#secret = secret;
+    this.#opening = opening;
   }
 
   /**
@@ -107,7 +107,7 @@ export class Tokens {
     }
   }
 
-  // #obtain refreshes. It exchanges the secret if there is no refresh token, the service refuses it, or it may have been spent
+  // #obtain refreshes. It presents the agent's own credential if there is no refresh token, the service refuses it, or it may have been spent
   // too long ago.
   async #obtain(signal: AbortSignal): Promise<Pair> {
     if (this.#refresh !== "") {
@@ -122,21 +122,26 @@ export class Tokens {
         this.#refresh = "";
       }
     }
-    return this.#ask("/v1/auth/token", write({ agent_id: this.#agent, secret: reveal(this.#secret) }), signal);
+    return this.#ask(this.#opening, signal);
   }
 
   // #present presents a refresh token within its time limit. A timer aborts the attempt in flight at the limit. Each attempt
   // also checks the clocks before it is sent, because the timer stops while the machine sleeps.
   #present(refresh: string, presented: Presented, signal: AbortSignal): Promise<Pair> {
-    const body = write({ refresh_token: refresh });
     const inTime = () => presented.left() > 0;
-    const ask = (limited: AbortSignal) => this.#ask("/v1/auth/refresh", body, limited, inTime);
+    const call = { path: "/v1/auth/refresh", body: write({ refresh_token: refresh }), inTime };
+    const ask = (limited: AbortSignal) => this.#ask(call, limited);
     return bounded(signal, Math.max(presented.left(), 0) + timerError, ask);
   }
 
   // #ask is repeatable: the service returns the same successor, and a second family of tokens does no harm.
-  #ask(path: string, body: string, signal: AbortSignal, inTime = () => true): Promise<Pair> {
-    return this.#issuer.do({ method: "POST", path, body, semantics: "safe", inTime, read: pairFrom }, signal);
+  async #ask(call: Opening & Pick<Call<Pair>, "inTime">, signal: AbortSignal): Promise<Pair> {
+    const read = (answer: unknown) => pairFrom(answer, this.#issuer.proves);
+    try {
+      return await this.#issuer.do({ method: "POST", semantics: "safe", ...call, read }, signal);
+    } catch (error) {
+      throw error instanceof InvalidProof && !this.#issuer.proves ? new DPoPRequired(`POST ${call.path}`, error) : error;
+    }
   }
 
   // #keep starts using a pair that was just received.
@@ -150,14 +155,24 @@ export class Tokens {
   }
 }
 
-function pairFrom(value: unknown): Pair {
+function pairFrom(value: unknown, bound: boolean): Pair {
   const answer = object(value);
   const access = text(answer, "access_token");
   const lifetime = whole(answer, "expires_in") * 1000;
   if (!isVisible(access) || lifetime <= 0) {
     throw new Unreadable("it has no token, or no lifetime");
   }
-  return { access, refresh: text(answer, "refresh_token"), lifetime };
+  tokenType(answer, bound);
+  return { access, refresh: maybe(answer, "refresh_token", text) ?? "", lifetime };
+}
+
+/** Reads the type of a token, which must be bound if it was asked for with a proof: else the service does not know proofs. */
+export function tokenType(answer: Answer, bound: boolean): string {
+  const type = text(answer, "token_type");
+  if (bound && type.toLowerCase() !== "dpop") {
+    throw new Unreadable("its token is not bound to the agent's key");
+  }
+  return type;
 }
 
 // between returns a random number from least up to most.

@@ -1,5 +1,5 @@
 // A proxy between the SDK and the service that loses or delays responses on demand.
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { Client, type ClientOptions } from "@remit/sdk";
@@ -11,6 +11,7 @@ export interface Seen {
   readonly query: string; // decoded, without the question mark
   readonly key: string | undefined; // Idempotency-Key
   readonly token: string | undefined;
+  readonly headers: IncomingHttpHeaders;
   readonly body: string;
   readonly nth: number; // counts the requests with the same place, from 1
 }
@@ -30,14 +31,14 @@ export class Network {
   readonly seen: Seen[] = [];
   /** Decides what happens to a request; by default all pass. */
   fate: (seen: Seen) => Fate = () => "pass";
-  readonly #url: string;
+  readonly url: string;
 
   constructor(url: string) {
-    this.#url = url;
+    this.url = url;
   }
 
   client(options: ClientOptions = {}): Client {
-    return new Client(this.#url, options);
+    return new Client(this.url, options);
   }
 
   count(place: string): number {
@@ -54,7 +55,8 @@ export class Network {
     const key = request.headers["idempotency-key"] as string | undefined;
     const query = new URL(request.url!, "http://h").searchParams;
     const said = [...query].map(([name, value]) => `${name}=${value}`).join("&");
-    const seen = { place, query: said, key, token: request.headers.authorization, body, nth: this.count(place) + 1 };
+    const { headers: sent } = request;
+    const seen = { place, query: said, key, token: sent.authorization, headers: sent, body, nth: this.count(place) + 1 };
     this.seen.push(seen);
     const fate = this.fate(seen);
     if (fate === "hang") {

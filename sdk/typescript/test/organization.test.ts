@@ -120,7 +120,7 @@ test("tokens are introspected, and verified as gateways do it", async () => {
   assert.ok(introspection.active);
   assert.deepEqual([introspection.agentId, introspection.organizationId, introspection.scopes], [agent.id, organizationId, ["read", "write"]]);
   assert.deepEqual(await acme.introspect("nonsense"), { active: false });
-  const verified = { agentId: agent.id, organizationId, scopes: ["read", "write"] };
+  const verified = { agentId: agent.id, organizationId, scopes: ["read", "write"], actorId: undefined, thumbprint: undefined };
   assert.deepEqual(await remit.verify(access), verified);
   assert.deepEqual(await remit.verify(access, "read"), verified);
   await failure(remit.verify(access, "admin"), InsufficientScope);

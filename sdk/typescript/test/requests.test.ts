@@ -182,8 +182,8 @@ test("settings come from the environment", async () => {
   assert.equal(typeof (await acme.getSession(own.id)).id, "string");
   const named = (make: () => unknown, words: RegExp) => assert.throws(make, (e: Error) => e instanceof TypeError && words.test(e.message));
   named(() => Organization.fromEnv({}), /set REMIT_API_KEY$/);
-  named(() => Agent.fromEnv({ REMIT_SECRET: " " }), /set REMIT_AGENT, REMIT_SECRET$/);
-  named(() => Session.fromEnv({ REMIT_AGENT: "a1" }), /set REMIT_SECRET, REMIT_SESSION$/);
+  named(() => Agent.fromEnv({ REMIT_SECRET: " " }), /set REMIT_AGENT, REMIT_SECRET \(or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET\)$/);
+  named(() => Session.fromEnv({ REMIT_AGENT: "a1" }), /set REMIT_SECRET, REMIT_SESSION \(or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET\)$/);
   named(() => Organization.fromEnv({ REMIT_API_KEY: "@acme.key" }), /REMIT_API_KEY must be the text itself/);
   named(() => Client.fromEnv({}, { REMIT_ADDR: "nowhere" }), /base URL/);
   assert.ok(Client.fromEnv({}, {}) instanceof Client);

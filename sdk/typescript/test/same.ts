@@ -149,7 +149,7 @@ async function tokens(client: Client, o: Organization, scout: string): Promise<v
   await agent.refresh();
   add("renew it", (await agent.token()) !== first);
   const pair = await client.exchange(scout, process.env["REMIT_SECRET"]!);
-  add("exchange a secret", pair.refreshToken.reveal() !== "", pair.expiresIn);
+  add("exchange a secret", pair.refreshToken!.reveal() !== "", pair.expiresIn);
   const verified = await client.verify(pair.accessToken, "read");
   add("verify a token", verified.agentId === scout, verified.scopes);
   const introspection = await o.introspect(pair.accessToken);
