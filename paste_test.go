@@ -17,6 +17,7 @@ import (
 
 	"github.com/creack/pty"
 	"remit/internal/serviceproc"
+	"remit/internal/suite"
 	"remit/internal/tool"
 )
 
@@ -28,10 +29,14 @@ var shells = map[string][]string{
 	"zsh":  {"-f", "-i"},
 }
 
-// inEachShell runs a test in each of the shells.
+// inEachShell runs a test in bash, and in the long run in each of the shells.
 func inEachShell(t *testing.T, test func(t *testing.T, shell string)) {
 	t.Helper()
-	for _, shell := range slices.Sorted(maps.Keys(shells)) {
+	pasted := []string{"bash"}
+	if suite.Long {
+		pasted = slices.Sorted(maps.Keys(shells))
+	}
+	for _, shell := range pasted {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			test(t, shell)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -54,38 +53,6 @@ func (l agentLimits) sent() client.AgentLimits {
 		MaxValuePerDay: (*money.MicroUSD)(l.MaxValuePerDay), MaxActionsPerMinute: (*int64)(l.MaxActionsPerMinute),
 		MaxOpenSessions: (*int64)(l.MaxOpenSessions),
 	}
-}
-
-type updateAgent struct {
-	asOrganization
-	ID          string    `arg:"" help:"The agent's id."`
-	Name        string    `env:"-" help:"New name, 1 to 200 characters."`
-	Description *string   `env:"-" help:"New description; an empty one removes it."`
-	Metadata    metadata  `env:"-" placeholder:"JSON" help:"New metadata: a JSON object."`
-	Scopes      *[]string `env:"-" placeholder:"SCOPE,…" help:"New scopes of the agent; repeatable; an empty one removes all. Scopes that it loses are refused at once."`
-	agentLimits
-}
-
-// Validate is called by the flag parser.
-func (c *updateAgent) Validate() error {
-	if c.Name == "" && c.Description == nil && c.Metadata == nil && c.Scopes == nil && c.agentLimits == (agentLimits{}) {
-		return errors.New("set at least one of --name, --description, --metadata, --scopes and the limits")
-	}
-	return nil
-}
-
-// Run changes the agent and shows it.
-func (c *updateAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		changes := client.AgentChanges{
-			Name: c.Name, Description: c.Description, Metadata: c.Metadata.sent(), Scopes: listOrNone(c.Scopes), Limits: c.sent(),
-		}
-		changed, err := o.UpdateAgent(ctx, c.ID, changes)
-		if err != nil {
-			return err
-		}
-		return c.show(changed, factsOfAgent(changed))
-	})
 }
 
 // listOrNone returns the values of a flag; nil: it is not given. The one empty value that --scopes= gives means none.

@@ -10,10 +10,10 @@ import (
 )
 
 type agentCommands struct {
-	Create       createAgent       `cmd:"" help:"Create an agent and print its secret."`
+	Create       createAgent       `cmd:"" help:"Create an agent and print its secret, if it has one."`
 	List         listAgents        `cmd:"" help:"List the organization's agents, newest first."`
 	Show         showAgent         `cmd:"" help:"Show an agent."`
-	Update       updateAgent       `cmd:"" help:"Change an agent's name, description, metadata, scopes and limits."`
+	Update       updateAgent       `cmd:"" help:"Change an agent's name, description, metadata, scopes, limits, keys and audiences."`
 	Suspend      suspendAgent      `cmd:"" help:"Suspend an agent at once, until it is resumed."`
 	Resume       resumeAgent       `cmd:"" help:"Let a suspended agent go on."`
 	Revoke       revokeAgent       `cmd:"" help:"Revoke an agent at once, with its tokens and open sessions."`
@@ -29,22 +29,37 @@ type createAgent struct {
 	Description string   `env:"-" help:"A description for people."`
 	Metadata    metadata `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
 	agentLimits
+	agentKeys
+	NoSecret     bool     `env:"-" help:"Create no secret: the agent authenticates by its key, or by a token of its workload."`
+	Audiences    []string `name:"audience" sep:"none" env:"-" placeholder:"URI" help:"Audience that the agent's tokens may have; repeatable; an empty one means the service alone. The default is any https URI."`
+	DPoPRequired bool     `name:"dpop-required" env:"-" help:"Refuse tokens of the agent that are not bound to a key."`
 }
 
 // Run creates the agent.
 func (c *createAgent) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		made, err := o.CreateAgent(ctx, client.AgentParams{
-			Name: c.Name, Scopes: c.Scopes, Description: c.Description, Metadata: c.Metadata.sent(), Limits: c.sent(),
-		})
+		keys, err := c.keys()
 		if err != nil {
 			return err
 		}
-		shownOnce("agent's secret")
+		p := client.AgentParams{
+			Name: c.Name, Scopes: c.Scopes, Description: c.Description, Metadata: c.Metadata.sent(), Limits: c.sent(),
+			NoSecret: c.NoSecret, JWKS: keys, JWKSURI: c.JWKSURI, DPoPRequired: c.DPoPRequired,
+		}
+		if c.Audiences != nil {
+			p.Audiences = listOrNone(&c.Audiences)
+		}
+		made, err := o.CreateAgent(ctx, p)
+		if err != nil {
+			return err
+		}
+		if !c.NoSecret {
+			shownOnce("agent's secret")
+		}
 		secret := string(made.Secret)
 		return c.show(struct {
 			client.AgentInfo
-			Secret string `json:"secret"`
+			Secret string `json:"secret,omitzero"`
 		}{made, secret}, append(factsOfAgent(made), fact{"SECRET", secret}))
 	})
 }
@@ -88,7 +103,7 @@ func factsOfAgent(a client.AgentInfo) []fact {
 		{"SCOPES", strings.Join(a.Scopes, ",")}, {"DESCRIPTION", a.Description}, {"METADATA", shownMetadata(a.Metadata)},
 		{"ORGANIZATION", a.OrganizationID}, {"CREATED", moment(a.CreatedAt)}, {"REVOKED", moment(a.RevokedAt)},
 	}
-	return append(facts, factsOfLimits(a)...)
+	return append(append(facts, factsOfKeys(a)...), factsOfLimits(a)...)
 }
 
 type revokeAgent struct{ showAgent }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"slices"
 
+	"github.com/alecthomas/kong"
 	"remit/client"
 )
 
@@ -46,27 +48,103 @@ func (o *asOrganization) callAtLeisure(confirm, operation func(context.Context, 
 	return o.call(operation)
 }
 
-// agentFlags are an agent's id and secret.
+// agentFlags are an agent's id, how it authenticates, and what its tokens are for.
 type agentFlags struct {
-	Agent  string     `placeholder:"ID" help:"The agent's id."`
-	Secret credential `placeholder:"SECRET" help:"Secret of the agent: @FILE, - for standard input, or the secret itself. Prefer the environment variable: other users of this machine can see command lines."`
+	Agent         string     `placeholder:"ID" help:"The agent's id."`
+	Secret        credential `placeholder:"SECRET" help:"Secret of the agent: @FILE, - for standard input, or the secret itself. Prefer the environment variable: other users of this machine can see command lines."`
+	KeyFile       string     `type:"path" placeholder:"FILE" help:"Private key of the agent instead of a secret: a JWK or PEM."`
+	AssertionFile string     `type:"path" placeholder:"FILE" help:"Token of the agent's workload instead of a secret, such as a projected service account token."`
+	Resource      []string   `sep:" " placeholder:"URI" help:"What tokens are to be for; repeatable. The default is the service itself."`
+	DPoP          string     `name:"dpop" placeholder:"FILE" help:"Private key that the tokens are bound to: a JWK or PEM; 1 makes one for this command."`
 }
 
-// asAgent is the flags of commands that need an agent's secret.
+// credentialFlags are the flags of which an agent needs one.
+var credentialFlags = []string{"secret", "key-file", "assertion-file"}
+
+// AfterApply is called by the flag parser. A credential on the command line takes precedence over those in the environment.
+func (f *agentFlags) AfterApply(parsed *kong.Context) error {
+	inLine := flagsInLine(parsed)
+	if !slices.ContainsFunc(credentialFlags, func(name string) bool { return inLine[name] }) {
+		return nil
+	}
+	if !inLine["secret"] {
+		f.Secret = ""
+	}
+	if !inLine["key-file"] {
+		f.KeyFile = ""
+	}
+	if !inLine["assertion-file"] {
+		f.AssertionFile = ""
+	}
+	return nil
+}
+
+// flagsInLine returns the names of the flags that the command line sets, not the environment.
+func flagsInLine(parsed *kong.Context) map[string]bool {
+	names := map[string]bool{}
+	for _, p := range parsed.Path {
+		if p.Flag != nil && !p.Resolved {
+			names[p.Flag.Name] = true
+		}
+	}
+	return names
+}
+
+// options returns how the agent authenticates; the error is missing if the flags do not say.
+func (f *agentFlags) options(missing error) (client.AgentOptions, error) {
+	secret, err := f.Secret.read()
+	if err != nil {
+		return client.AgentOptions{}, err
+	}
+	o := client.AgentOptions{Secret: secret, KeyFile: f.KeyFile, AssertionFile: f.AssertionFile, Resource: f.Resource}
+	given := 0
+	for _, credential := range []string{secret, f.KeyFile, f.AssertionFile} {
+		if credential != "" {
+			given++
+		}
+	}
+	switch {
+	case f.Agent == "" || given == 0:
+		return o, missing
+	case given > 1:
+		return o, errManyCredentials
+	}
+	o.DPoP, err = f.proofKey()
+	return o, err
+}
+
+// agentOf returns the agent; the error is missing if the flags do not say how it authenticates.
+func (f *agentFlags) agentOf(remit *client.Client, missing error) (*client.Agent, error) {
+	o, err := f.options(missing)
+	if err != nil {
+		return nil, err
+	}
+	return remit.AgentWith(f.Agent, o)
+}
+
+// proofKey returns the key that the tokens are to be bound to; nil: to none.
+func (f *agentFlags) proofKey() (*client.Key, error) {
+	switch f.DPoP {
+	case "", "0":
+		return nil, nil
+	case "1":
+		return client.GenerateKey(client.ES256)
+	}
+	return client.ReadKey(f.DPoP)
+}
+
+// asAgent is the flags of commands that an agent calls.
 type asAgent struct {
 	service
 	agentFlags
 }
 
 func (a *asAgent) call(operation func(context.Context, *client.Agent) error) error {
-	secret, err := a.Secret.read()
-	if err != nil {
-		return err
-	}
-	if a.Agent == "" || secret == "" {
-		return errNoSecret
-	}
 	return a.service.call(func(ctx context.Context, remit *client.Client) error {
-		return operation(ctx, remit.Agent(a.Agent, secret))
+		agent, err := a.agentOf(remit, errNoSecret)
+		if err != nil {
+			return err
+		}
+		return operation(ctx, agent)
 	})
 }

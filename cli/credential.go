@@ -10,9 +10,13 @@ import (
 
 var (
 	errNoKey    = errors.New("no API key: set REMIT_API_KEY, or use --api-key=@FILE or --api-key=- (standard input)")
-	errNoSecret = errors.New("no agent: set REMIT_AGENT and REMIT_SECRET, or use --agent=ID and --secret=@FILE or --secret=- (standard input)")
+	errNoSecret = errors.New("no agent: set REMIT_AGENT and REMIT_SECRET, or use --agent=ID and --secret=@FILE, --secret=- (standard input), " +
+		"--key-file=FILE or --assertion-file=FILE")
 	errNoCaller = errors.New("no credential: set REMIT_API_KEY, or REMIT_AGENT and REMIT_SECRET")
 	errBoth     = errors.New("use either --api-key, or --agent and --secret")
+
+	errManyCredentials = errors.New("the agent has several credentials: use only one of --secret, --key-file and --assertion-file")
+	errKeyInMemory     = errors.New("--dpop=1 makes a key that ends with this command, and the tokens with it: use --dpop=FILE")
 )
 
 // credential is a flag: @FILE, - for standard input, or the credential itself.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"remit/client"
@@ -18,18 +19,10 @@ type asEither struct {
 
 // AfterApply is called by the flag parser. Only here is it known which flags the command line sets.
 func (e *asEither) AfterApply(parsed *kong.Context) error {
-	for _, p := range parsed.Path {
-		if p.Flag == nil || p.Resolved {
-			continue
-		}
-		switch p.Flag.Name {
-		case "api-key":
-			e.keyInLine = true
-		case "agent", "secret":
-			e.agentInLine = true
-		}
-	}
-	return nil
+	inLine := flagsInLine(parsed)
+	e.keyInLine = inLine["api-key"]
+	e.agentInLine = inLine["agent"] || slices.ContainsFunc(credentialFlags, func(name string) bool { return inLine[name] })
+	return e.agentFlags.AfterApply(parsed)
 }
 
 // sessions is what organizations and agents can both do with sessions.
@@ -98,32 +91,33 @@ func sessionsOfAgent(a *client.Agent) sessions {
 }
 
 func (e *asEither) call(operation func(context.Context, sessions) error) error {
-	of, err := e.sessions()
-	if err != nil {
-		return err
-	}
-	return e.service.call(func(ctx context.Context, remit *client.Client) error { return operation(ctx, of(remit)) })
+	return e.service.call(func(ctx context.Context, remit *client.Client) error {
+		s, err := e.sessions(remit)
+		if err != nil {
+			return err
+		}
+		return operation(ctx, s)
+	})
 }
 
-// sessions reads the credential and returns the function that binds it to a Client.
-func (e *asEither) sessions() (func(*client.Client) sessions, error) {
+// sessions reads the credential and binds it to the Client.
+func (e *asEither) sessions(remit *client.Client) (sessions, error) {
 	key, err := e.key()
 	if err != nil {
-		return nil, err
+		return sessions{}, err
 	}
 	if key != "" {
-		return func(remit *client.Client) sessions { return sessionsOfOrganization(remit.Organization(key)) }, nil
+		return sessionsOfOrganization(remit.Organization(key)), nil
 	}
-	secret, err := e.Secret.read()
-	switch {
-	case err != nil:
-		return nil, err
-	case (e.Agent == "" || secret == "") && e.agentInLine:
-		return nil, errNoSecret
-	case e.Agent == "" || secret == "":
-		return nil, errNoCaller
+	missing := errNoCaller
+	if e.agentInLine {
+		missing = errNoSecret
 	}
-	return func(remit *client.Client) sessions { return sessionsOfAgent(remit.Agent(e.Agent, secret)) }, nil
+	agent, err := e.agentOf(remit, missing)
+	if err != nil {
+		return sessions{}, err
+	}
+	return sessionsOfAgent(agent), nil
 }
 
 // key returns the API key, or "" when the command line names an agent.

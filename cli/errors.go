@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"remit/client"
 )
@@ -45,7 +46,7 @@ func explain(addr string, err error) error {
 	var p *client.Problem
 	switch {
 	case errors.As(err, &p):
-		return errors.New(printable(describe(p) + doubt))
+		return errors.New(printable(describe(p) + advice(err) + doubt))
 	case doubt != "" || errors.Is(err, client.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
 		return errors.New(printable("no response from " + addr + ": " + cause(err) + doubt))
 	}
@@ -69,6 +70,18 @@ func describe(p *client.Problem) string {
 		text.WriteString(" (request " + p.RequestID + ")")
 	}
 	return text.String()
+}
+
+// advice returns what to do about a proof that is missing or refused.
+func advice(err error) string {
+	var proof *client.InvalidProof
+	switch {
+	case errors.Is(err, client.ErrDPoPRequired):
+		return "; set REMIT_DPOP, or use --dpop=FILE"
+	case errors.As(err, &proof) && proof.ClockSkew.Abs() > time.Minute/2:
+		return "; this machine's clock is " + proof.ClockSkew.Abs().String() + " off the service's"
+	}
+	return ""
 }
 
 // cause returns why there was no response, without the request's URL.

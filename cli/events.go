@@ -77,17 +77,17 @@ func (c *events) sequence() (int64, error) {
 
 // follow prints events until a signal interrupts it, and so has no deadline.
 func (c *events) follow() error {
-	of, err := c.sessions()
-	if err != nil {
-		return err
-	}
 	remit, err := c.client(client.Options{})
 	if err != nil {
 		return err
 	}
+	s, err := c.sessions(remit)
+	if err != nil {
+		return c.explain(err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if s := of(remit); c.isOfAll(s) {
+	if c.isOfAll(s) {
 		err = c.followAll(ctx, s.everything)
 	} else {
 		err = c.followAgent(ctx, s)

@@ -3,42 +3,83 @@ package cli
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"remit/client"
 )
 
 type tokenCommands struct {
-	Get     getToken     `cmd:"" default:"withargs" help:"Exchange an agent's secret for an access and a refresh token (the default)."`
+	Get     getToken     `cmd:"" default:"withargs" help:"Exchange an agent's secret, key or workload token for an access token, and a refresh token if there is one (the default)."`
 	Inspect inspectToken `cmd:"" help:"Show the current state of a token."`
+	Verify  verifyToken  `cmd:"" help:"Check an access token as a gateway does."`
 }
 
 type getToken struct {
 	service
 	agentFlags
+	Scopes []string `env:"-" placeholder:"SCOPE,…" help:"Scopes of the tokens; repeatable. The default is all that the agent has."`
 }
 
-// Run exchanges the secret.
+// Run exchanges the credential.
 func (c *getToken) Run() error {
-	secret, err := c.Secret.read()
+	if c.DPoP == "1" {
+		return errKeyInMemory
+	}
+	o, err := c.options(errNoSecret)
 	if err != nil {
 		return err
 	}
-	if c.Agent == "" || secret == "" {
-		return errNoSecret
-	}
+	o.Scopes = c.Scopes
 	return c.call(func(ctx context.Context, remit *client.Client) error {
-		pair, err := remit.Exchange(ctx, c.Agent, secret)
+		pair, err := remit.ExchangeWith(ctx, c.Agent, o)
 		if err != nil {
 			return err
 		}
 		access, refresh := string(pair.AccessToken), string(pair.RefreshToken)
 		return c.show(struct {
 			Access  string `json:"access_token"`
-			Refresh string `json:"refresh_token"`
+			Refresh string `json:"refresh_token,omitzero"`
 			client.TokenPair
 		}{access, refresh, pair}, []fact{
-			{"ACCESS TOKEN", access}, {"REFRESH TOKEN", refresh}, {"EXPIRES IN", (time.Duration(pair.ExpiresIn) * time.Second).String()},
+			{"ACCESS TOKEN", access}, {"REFRESH TOKEN", refresh}, {"BOUND TO", boundTo(o.DPoP)},
+			{"EXPIRES IN", (time.Duration(pair.ExpiresIn) * time.Second).String()},
+		})
+	})
+}
+
+func boundTo(key *client.Key) string {
+	if key == nil {
+		return ""
+	}
+	return key.Thumbprint()
+}
+
+type verifyToken struct {
+	service
+	Token    credential `arg:"" optional:"" default:"-" help:"The access token: @FILE, - for standard input (the default), or the token itself, which other users of this machine can then see."`
+	Scope    string     `env:"-" help:"Scope that the token must have."`
+	Audience string     `env:"-" placeholder:"URI" help:"Audience that the token must have. The default is the service itself."`
+}
+
+// Run verifies the token and shows whose it is.
+func (c *verifyToken) Run() error {
+	token, err := c.Token.read()
+	if err != nil {
+		return err
+	}
+	return c.call(func(ctx context.Context, remit *client.Client) error {
+		v, err := remit.VerifyWith(ctx, token, client.VerifyOptions{Scope: c.Scope, Audience: c.Audience})
+		if err != nil {
+			return err
+		}
+		return c.show(struct {
+			Agent        string   `json:"agent_id"`
+			Organization string   `json:"org_id"`
+			Scopes       []string `json:"scopes"`
+			Actor        string   `json:"actor_id,omitzero"`
+		}{v.AgentID, v.OrganizationID, v.Scopes, v.ActorID}, []fact{
+			{"AGENT", v.AgentID}, {"ORGANIZATION", v.OrganizationID}, {"SCOPES", strings.Join(v.Scopes, ",")}, {"ACTOR", v.ActorID},
 		})
 	})
 }
@@ -66,7 +107,9 @@ func (c *inspectToken) Run() error {
 func factsOfToken(t client.Introspection) []fact {
 	return []fact{
 		{"ACTIVE", strconv.FormatBool(t.Active)}, {"AGENT", t.AgentID}, {"ORGANIZATION", t.OrganizationID}, {"SCOPES", t.Scope},
-		{"ISSUER", t.Issuer}, {"ISSUED", second(t.Issued)}, {"EXPIRES", second(t.Expires)},
+		{"ISSUER", t.Issuer}, {"AUDIENCE", strings.Join(t.Audience, ",")}, {"BOUND TO", t.Thumbprint},
+		{"SESSION", t.SessionID}, {"ACTORS", strings.Join(t.Actors, ",")},
+		{"ISSUED", second(t.Issued)}, {"EXPIRES", second(t.Expires)},
 	}
 }
 

@@ -56,17 +56,17 @@ func (c *watchSession) Run() error {
 
 // live runs an operation until a signal ends it.
 func (e *asEither) live(operation func(context.Context, sessions) error) error {
-	of, err := e.sessions()
-	if err != nil {
-		return err
-	}
 	remit, err := e.client(client.Options{MaxAttempts: 1}) // because follow retries, and shows that it does
 	if err != nil {
 		return err
 	}
+	s, err := e.sessions(remit)
+	if err != nil {
+		return e.explain(err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
-	return e.explain(operation(ctx, of(remit)))
+	return e.explain(operation(ctx, s))
 }
 
 // display shows a sequence of views.

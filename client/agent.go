@@ -6,7 +6,7 @@ import (
 )
 
 // Agent calls the service as one agent and renews its tokens itself. Keep one for the life of the process: each new Agent
-// exchanges the secret again.
+// exchanges its credential again.
 type Agent struct {
 	id     string
 	caller *caller
@@ -16,11 +16,19 @@ type Agent struct {
 func (a *Agent) ID() string { return a.id }
 
 // Token returns a valid access token for other requests, such as those through a gateway. Call it before each use instead of
-// keeping the token.
-func (a *Agent) Token(ctx context.Context) (string, error) { return a.caller.tokens.get(ctx, "") }
+// keeping the token. Those of an agent with a DPoP key also need a proof: see Prove.
+func (a *Agent) Token(ctx context.Context) (string, error) {
+	if a.caller.tokens == nil {
+		return a.caller.bearer.reveal(), nil
+	}
+	return a.caller.tokens.get(ctx, "")
+}
 
 // Refresh replaces the access token now. The previous one stays valid until it expires.
 func (a *Agent) Refresh(ctx context.Context) error {
+	if a.caller.tokens == nil {
+		return errNotRenewable{}
+	}
 	_, err := a.caller.tokens.renew(ctx)
 	return err
 }

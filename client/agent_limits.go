@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -59,22 +60,67 @@ type AgentChanges struct {
 	Metadata    any       // a JSON object of at most 16 KiB; nil: omitted
 	Scopes      *[]string // at most 64; nil: omitted
 	Limits      AgentLimits
+
+	JWKS         json.RawMessage // as in AgentParams; it replaces JWKSURI, and the other way round
+	JWKSURI      string
+	Audiences    *[]string // for new tokens; nil: omitted; empty: the service alone
+	DPoPRequired *bool     // nil: omitted; true also refuses the tokens that are not bound
+
+	Remove []string // of jwks, jwks_uri and audiences: those that the agent is to have no more
 }
 
 // UpdateAgent changes an agent. A scope that it loses is refused from now on, whatever its tokens and sessions say. A new limit
 // counts from now on.
 func (o *Organization) UpdateAgent(ctx context.Context, id string, c AgentChanges) (AgentInfo, error) {
-	body := struct {
-		Name        string         `json:"name,omitzero"`
-		Description *string        `json:"description,omitzero"`
-		Metadata    any            `json:"metadata,omitzero"`
-		Scopes      *[]string      `json:"scopes,omitzero"`
-		Limits      map[string]any `json:"limits,omitzero"`
-	}{c.Name, c.Description, asGiven(c.Metadata), c.Scopes, c.Limits.sent()}
+	body, err := c.body()
+	if err != nil {
+		return AgentInfo{}, err
+	}
+	var changed AgentInfo
+	err = o.caller.do(ctx, call{method: http.MethodPatch, path: agentPath(id), body: body, semantics: idempotent}, &changed)
+	return changed, err
+}
+
+// agentChangesBody is AgentChanges on the wire.
+type agentChangesBody struct {
+	Name         string         `json:"name,omitzero"`
+	Description  *string        `json:"description,omitzero"`
+	Metadata     any            `json:"metadata,omitzero"`
+	Scopes       *[]string      `json:"scopes,omitzero"`
+	Limits       map[string]any `json:"limits,omitzero"`
+	JWKS         any            `json:"jwks,omitzero"`
+	JWKSURI      any            `json:"jwks_uri,omitzero"`
+	Audiences    any            `json:"audiences,omitzero"`
+	DPoPRequired *bool          `json:"dpop_required,omitzero"`
+}
+
+func (c AgentChanges) body() (agentChangesBody, error) {
+	body := agentChangesBody{
+		Name: c.Name, Description: c.Description, Metadata: asGiven(c.Metadata), Limits: c.Limits.sent(), DPoPRequired: c.DPoPRequired,
+	}
 	if c.Scopes != nil {
 		body.Scopes = new(append([]string{}, *c.Scopes...)) // null would be refused
 	}
-	var changed AgentInfo
-	err := o.caller.do(ctx, call{method: http.MethodPatch, path: agentPath(id), body: body, semantics: idempotent}, &changed)
-	return changed, err
+	if c.Audiences != nil {
+		body.Audiences = append([]string{}, *c.Audiences...) // null removes them
+	}
+	if c.JWKS != nil {
+		body.JWKS = c.JWKS
+	}
+	if c.JWKSURI != "" {
+		body.JWKSURI = c.JWKSURI
+	}
+	for _, name := range c.Remove {
+		switch null := json.RawMessage("null"); name {
+		case "jwks":
+			body.JWKS = null
+		case "jwks_uri":
+			body.JWKSURI = null
+		case "audiences":
+			body.Audiences = null
+		default:
+			return body, fmt.Errorf("remit: %q cannot be removed from an agent: jwks, jwks_uri and audiences can", name)
+		}
+	}
+	return body, nil
 }

@@ -17,6 +17,12 @@ type AgentParams struct {
 
 	Limits AgentLimits `json:"-"`
 
+	NoSecret     bool            `json:"-"`                      // the agent authenticates by a key or a workload's token alone
+	JWKS         json.RawMessage `json:"jwks,omitzero"`          // its public keys, as Key.JWKS and PublicJWKS return them; or
+	JWKSURI      string          `json:"jwks_uri,omitzero"`      // where they are
+	Audiences    *[]string       `json:"audiences,omitzero"`     // that its tokens may have; nil: any; empty: the service alone
+	DPoPRequired bool            `json:"dpop_required,omitzero"` // its tokens must be bound to a key
+
 	IdempotencyKey string `json:"-"` // empty: a random one
 }
 
@@ -36,6 +42,12 @@ type AgentInfo struct {
 	SuspendedAt      time.Time `json:"suspended_at,omitzero"` // zero: the agent is not suspended
 	SuspensionReason string    `json:"suspension_reason,omitzero"`
 
+	Audiences    *[]string       `json:"audiences,omitzero"` // nil: any
+	JWKS         json.RawMessage `json:"jwks,omitzero"`
+	JWKSURI      string          `json:"jwks_uri,omitzero"`
+	DPoPRequired bool            `json:"dpop_required,omitzero"`
+	HasSecret    *bool           `json:"has_secret,omitzero"` // nil: it has one
+
 	Limits *AgentLimits `json:"limits,omitzero"` // nil: not returned, as in lists
 	Usage  *AgentUsage  `json:"usage,omitzero"`  // nil: not returned
 }
@@ -51,7 +63,7 @@ type AgentFilter struct {
 	Status string // active or revoked
 }
 
-// CreateAgent creates an agent. Only this response holds its secret.
+// CreateAgent creates an agent. Only this response holds its secret, unless it has none.
 func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInfo, error) {
 	var made AgentInfo
 	p.Scopes = append([]string{}, p.Scopes...) // null would be refused
@@ -59,7 +71,14 @@ func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInf
 	body := struct {
 		AgentParams
 		Limits map[string]any `json:"limits,omitzero"`
-	}{p, p.Limits.sent()}
+		Secret *bool          `json:"secret,omitzero"`
+	}{AgentParams: p, Limits: p.Limits.sent()}
+	if p.NoSecret {
+		body.Secret = new(false)
+	}
+	if p.Audiences != nil {
+		body.Audiences = new(append([]string{}, *p.Audiences...)) // null would be refused
+	}
 	err := o.caller.do(ctx, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, body), &made)
 	return made, err
 }

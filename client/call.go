@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -35,11 +36,12 @@ type call struct {
 	path      string // with its query
 	body      any    // nil: none
 	semantics semantics
-	key       string        // Idempotency-Key; empty: none
-	wait      time.Duration // for which the service may hold the request back
-	most      int64         // bytes of the response; 0: maxResponse
-	empty     bool          // whether a success has no body (204)
-	gone      bool          // whether not_found after an attempt in doubt means that this call deleted the object
+	form      func(context.Context) (url.Values, error) // the body of an OAuth endpoint, made for each attempt; nil: none
+	key       string                                    // Idempotency-Key; empty: none
+	wait      time.Duration                             // for which the service may hold the request back
+	most      int64                                     // bytes of the response; 0: maxResponse
+	empty     bool                                      // whether a success has no body (204)
+	gone      bool                                      // whether not_found after an attempt in doubt means that this call deleted the object
 
 	mayRetry func() bool // called before each attempt except the first; nil: always true
 }
@@ -74,9 +76,11 @@ func randomKey() string {
 // caller sends calls with one credential, or none.
 type caller struct {
 	client *Client
-	key    hidden  // an API key
-	bearer hidden  // a token that is not renewed: a bootstrap token, or a token to verify
-	tokens *tokens // of an agent
+	key    hidden      // an API key
+	bearer hidden      // a token that is not renewed: a bootstrap token, or a token to verify
+	tokens *tokens     // of an agent
+	prover *prover     // proves the key that the tokens are bound to; nil: they are bound to none
+	header http.Header // of all requests; nil: none
 }
 
 // do sends q, retries it as allowed, and decodes the response into the value behind into.
@@ -117,6 +121,14 @@ func (q call) isSuccess(status int) bool {
 	return status == http.StatusOK || status == http.StatusCreated || q.empty && status == http.StatusNoContent
 }
 
+// refusal returns the error of an error response.
+func (q call) refusal(status int, header http.Header, body []byte) error {
+	if q.form != nil {
+		return oauthProblemFrom(status, header, body)
+	}
+	return problemFrom(status, header, body)
+}
+
 // response is an HTTP response whose body was read.
 type response struct {
 	status int
@@ -128,18 +140,27 @@ type response struct {
 // token before it does anything else. The error is nil for 200 and 201, and for the 204 of a call without a response body.
 func (c *caller) attempt(ctx context.Context, q call, body []byte) (response, error) {
 	if c.tokens == nil {
-		return c.send(ctx, q, body, c.bearer.reveal())
+		return c.deliver(ctx, q, body, c.bearer.reveal())
 	}
 	access, err := c.tokens.get(ctx, "")
 	if err != nil {
 		return response{}, &noToken{err}
 	}
-	got, err := c.send(ctx, q, body, access)
+	got, err := c.deliver(ctx, q, body, access)
 	if !hasCode(err, codeInvalidToken) {
 		return got, err
 	}
 	if access, err = c.tokens.get(ctx, access); err != nil {
 		return response{}, &noToken{err}
+	}
+	return c.deliver(ctx, q, body, access)
+}
+
+// deliver sends q, and once more with the service's nonce if it asks for one: it checks the proof before it does anything else.
+func (c *caller) deliver(ctx context.Context, q call, body []byte, access string) (response, error) {
+	got, err := c.send(ctx, q, body, access)
+	if c.prover == nil || !hasCode(err, oauthUseNonce) {
+		return got, err
 	}
 	return c.send(ctx, q, body, access)
 }
@@ -149,6 +170,13 @@ func (c *caller) attempt(ctx context.Context, q call, body []byte) (response, er
 func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (response, error) {
 	if err := ctx.Err(); err != nil {
 		return response{}, err
+	}
+	if q.form != nil {
+		form, err := q.form(ctx)
+		if err != nil {
+			return response{}, err
+		}
+		body = []byte(form.Encode())
 	}
 	limited, cancel := context.WithTimeout(ctx, attemptLimit+q.wait)
 	defer cancel()
@@ -161,6 +189,7 @@ func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (
 		return response{}, &lost{withoutURL(err)}
 	}
 	defer received.Body.Close()
+	c.prover.learn(received.Header)
 	most := cmp.Or(q.most, maxResponse)
 	text, err := io.ReadAll(io.LimitReader(received.Body, most+1))
 	if err != nil {
@@ -170,7 +199,11 @@ func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (
 		return response{}, &unreadable{fmt.Errorf("it is longer than %d MiB", most>>20)}
 	}
 	if !q.isSuccess(received.StatusCode) {
-		return response{}, problemFrom(received.StatusCode, received.Header, text)
+		err := q.refusal(received.StatusCode, received.Header, text)
+		if proof, ok := err.(*InvalidProof); ok {
+			proof.missing = request.Header.Get("DPoP") == ""
+		}
+		return response{}, err
 	}
 	return response{received.StatusCode, received.Header, text}, nil
 }
@@ -191,7 +224,10 @@ func (c *caller) request(ctx context.Context, q call, body []byte, bearer string
 	}
 	request.Header.Set("User-Agent", userAgent)
 	request.Header.Set("Accept", "application/json")
-	if body != nil {
+	switch {
+	case q.form != nil:
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	case body != nil:
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if q.key != "" {
@@ -203,5 +239,6 @@ func (c *caller) request(ctx context.Context, q call, body []byte, bearer string
 	if bearer != "" {
 		request.Header.Set("Authorization", "Bearer "+bearer)
 	}
-	return request, nil
+	maps.Copy(request.Header, c.header)
+	return request, c.prover.prove(request, bearer)
 }

@@ -42,6 +42,7 @@ type Client struct {
 	http     *http.Client
 	attempts int
 	keyless  bool
+	issuer   issuerName
 }
 
 var defaultHTTP = &http.Client{Transport: &http.Transport{
@@ -86,10 +87,9 @@ func (c *Client) Organization(apiKey string) *Organization {
 	return &Organization{&caller{client: c, key: hide(apiKey)}}
 }
 
-// Agent returns the agent with this id and secret. It obtains its first tokens when it needs them.
+// Agent returns the agent with this id and secret. It obtains its first tokens when it needs them. AgentWith takes other credentials.
 func (c *Client) Agent(id, secret string) *Agent {
-	own := &tokens{issuer: &caller{client: c}, agent: id, secret: hide(secret), wall: wallClock}
-	return &Agent{id: id, caller: &caller{client: c, tokens: own}}
+	return c.agent(id, exchangeSecret(id, AgentOptions{Secret: secret}), nil)
 }
 
 // CreateOrganization creates an organization. Only this response holds its API key.

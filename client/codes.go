@@ -30,6 +30,7 @@ const (
 	codeLeaseSettled             = "lease_settled"
 	codeRequestDecided           = "request_decided"
 	codeLastAdminKey             = "last_admin_key"
+	codeIssuerExists             = "issuer_exists"
 	codeLimitBelowUsage          = "limit_below_usage"
 	codeTransactionNotPending    = "transaction_not_pending"
 	codeTransactionNotReversible = "transaction_not_reversible"

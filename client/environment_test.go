@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,7 +12,8 @@ import (
 // setEnvironment sets the variables that the SDK reads, and no others of its own.
 func setEnvironment(t *testing.T, variables map[string]string) {
 	t.Helper()
-	for _, name := range []string{"REMIT_ADDR", "REMIT_API_KEY", "REMIT_AGENT", "REMIT_SECRET", "REMIT_SESSION"} {
+	for _, name := range []string{"REMIT_ADDR", "REMIT_API_KEY", "REMIT_AGENT", "REMIT_SECRET", "REMIT_SESSION",
+		"REMIT_KEY_FILE", "REMIT_ASSERTION_FILE", "REMIT_DPOP", "REMIT_RESOURCE"} {
 		t.Setenv(name, variables[name])
 	}
 }
@@ -60,6 +62,16 @@ func TestMissingVariablesAreNamed(t *testing.T) {
 			"set REMIT_AGENT, REMIT_SECRET"},
 		{map[string]string{"REMIT_AGENT": "a1"}, func() error { _, err := client.SessionFromEnv(client.Options{}); return err },
 			"set REMIT_SECRET, REMIT_SESSION"},
+		{map[string]string{"REMIT_AGENT": "a1"}, func() error { _, err := client.AgentFromEnv(client.Options{}); return err },
+			"set REMIT_SECRET (or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET)"},
+		{map[string]string{"REMIT_KEY_FILE": "f"}, func() error { _, err := client.SessionFromEnv(client.Options{}); return err },
+			"set REMIT_AGENT, REMIT_SESSION"},
+		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "s", "REMIT_KEY_FILE": "f"},
+			func() error { _, err := client.AgentFromEnv(client.Options{}); return err }, "only one of REMIT_SECRET, REMIT_KEY_FILE"},
+		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "@s"}, func() error { _, err := client.AgentFromEnv(client.Options{}); return err },
+			"REMIT_SECRET must be the text itself"},
+		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "s", "REMIT_DPOP": "absent.pem"},
+			func() error { _, err := client.AgentFromEnv(client.Options{}); return err }, "absent.pem"},
 		{map[string]string{"REMIT_API_KEY": "@acme.key"}, func() error { _, err := client.OrganizationFromEnv(client.Options{}); return err },
 			"REMIT_API_KEY must be the text itself"},
 	} {
@@ -68,4 +80,42 @@ func TestMissingVariablesAreNamed(t *testing.T) {
 			t.Errorf("with %v: %v, want %q", test.set, err, test.want)
 		}
 	}
+}
+
+func TestOtherCredentialsComeFromTheEnvironment(t *testing.T) {
+	key := generated(t, client.EdDSA)
+	file := filepath.Join(t.TempDir(), "agent.jwk")
+	write(t, file, string(key.Text()))
+	for _, variables := range []map[string]string{
+		{"REMIT_ADDR": "http://remit.test", "REMIT_AGENT": "a1", "REMIT_KEY_FILE": file, "REMIT_DPOP": "1", "REMIT_RESOURCE": "urn:b  urn:c"},
+		{"REMIT_ADDR": "http://remit.test", "REMIT_AGENT": "a1", "REMIT_KEY_FILE": file, "REMIT_DPOP": file},
+	} {
+		f := &fake{react: describes(inTurn(boundPair(1)))}
+		setEnvironment(t, variables)
+		agent, err := client.AgentFromEnv(client.Options{HTTPClient: &http.Client{Transport: f}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token(t, agent)
+		r := f.to(oauthPath)[0]
+		want := "client_assertion=…&client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer&client_id=a1&grant_type=client_credentials"
+		if variables["REMIT_RESOURCE"] != "" {
+			want += "&resource=urn:b&resource=urn:c"
+		} else {
+			proofOf(t, key, r)
+		}
+		sent(t, r, want)
+		if r.header.Get("DPoP") == "" {
+			t.Error("there is no proof")
+		}
+	}
+	write(t, file, "e30.e30.a")
+	f := &fake{react: inTurn(pair(1))}
+	setEnvironment(t, map[string]string{"REMIT_AGENT": "a1", "REMIT_ASSERTION_FILE": file, "REMIT_DPOP": "0"})
+	agent, err := client.AgentFromEnv(client.Options{HTTPClient: &http.Client{Transport: f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token(t, agent)
+	sent(t, f.requests[0], "assertion=e30.e30.a&client_id=a1&grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer")
 }

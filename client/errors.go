@@ -33,6 +33,10 @@ var (
 	ErrRequestDecided = errors.New("request decided")
 	// ErrLastAdminKey: the last admin key that never expires cannot be deleted (409).
 	ErrLastAdminKey = errors.New("last admin key")
+	// ErrDPoPRequired: the agent's tokens must be bound to a key. Set AgentOptions.DPoP.
+	ErrDPoPRequired = errors.New("the agent must prove a key")
+	// ErrDelegatedToken: a delegated token acts on its session alone, and may not make this call (403).
+	ErrDelegatedToken = errors.New("not allowed to a delegated token")
 	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
 	// deferred Rollback may ignore it.
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
@@ -63,7 +67,14 @@ type problemHolder interface {
 func (p *Problem) problem() *Problem { return p }
 
 // Error returns one line: status, code, detail, fields and request id, where present.
-func (p *Problem) Error() string { return p.text("") }
+func (p *Problem) Error() string {
+	if p.Code == oauthDPoPRequired {
+		return p.text(adviseDPoP)
+	}
+	return p.text("")
+}
+
+const adviseDPoP = "set AgentOptions.DPoP"
 
 // text returns the line of Error with the addition of a specific type.
 func (p *Problem) text(more string) string {
@@ -93,7 +104,11 @@ func (p *Problem) text(more string) string {
 func (p *Problem) Is(target error) bool {
 	switch target {
 	case ErrUnauthorized:
-		return p.Status == http.StatusUnauthorized
+		return p.Status == http.StatusUnauthorized || p.Code == oauthInvalidGrant
+	case ErrDPoPRequired:
+		return p.Code == oauthDPoPRequired
+	case ErrDelegatedToken:
+		return p.Code == oauthDelegatedToken
 	case ErrNotFound:
 		return p.Status == http.StatusNotFound
 	case ErrRateLimited:
@@ -118,37 +133,64 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &p) && p.Code == code
 }
 
+// problemFields are what problems have beside those of Problem, by their codes.
+type problemFields struct {
+	Code              string       `json:"code"`
+	Detail            string       `json:"detail"`
+	RequestID         string       `json:"request_id"`
+	Errors            []FieldError `json:"errors"`
+	Limit             string       `json:"limit"`
+	SessionStatus     string       `json:"session_status"`
+	TransactionStatus string       `json:"transaction_status"`
+	RequiredScope     string       `json:"required_scope"`
+	RequiredRole      string       `json:"required_role"`
+	Quota             string       `json:"quota"`
+	Used              int64        `json:"used"`
+	Max               int64        `json:"max"`
+
+	ParentSessionID string         `json:"parent_session_id"`
+	SuspendedAt     time.Time      `json:"suspended_at"`
+	ResetsAt        time.Time      `json:"resets_at"`
+	Remaining       money.MicroUSD `json:"remaining_usd"`
+	RetryAfter      int64          `json:"retry_after_seconds"` // as in the header, which an item of a batch does not have
+	Usage
+}
+
 // problemFrom returns the error of an error response, in the type of its code.
 func problemFrom(status int, header http.Header, body []byte) error {
-	var fields struct {
-		Code              string       `json:"code"`
-		Detail            string       `json:"detail"`
-		RequestID         string       `json:"request_id"`
-		Errors            []FieldError `json:"errors"`
-		Limit             string       `json:"limit"`
-		SessionStatus     string       `json:"session_status"`
-		TransactionStatus string       `json:"transaction_status"`
-		RequiredScope     string       `json:"required_scope"`
-		RequiredRole      string       `json:"required_role"`
-		Quota             string       `json:"quota"`
-		Used              int64        `json:"used"`
-		Max               int64        `json:"max"`
-
-		ParentSessionID string         `json:"parent_session_id"`
-		SuspendedAt     time.Time      `json:"suspended_at"`
-		ResetsAt        time.Time      `json:"resets_at"`
-		Remaining       money.MicroUSD `json:"remaining_usd"`
-		RetryAfter      int64          `json:"retry_after_seconds"` // as in the header, which an item of a batch does not have
-		Usage
-	}
+	var fields problemFields
 	if json.Unmarshal(body, &fields) != nil || fields.Code == "" {
 		return &Problem{Status: status, Detail: http.StatusText(status), RetryAfter: retryAfter(header)}
 	}
+	return fields.problem(status, header)
+}
+
+// oauthProblemFrom is problemFrom for the endpoints whose errors have the form of RFC 6749 §5.2.
+func oauthProblemFrom(status int, header http.Header, body []byte) error {
+	var answer struct {
+		Code   string `json:"error"`
+		Detail string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Code == "" {
+		return problemFrom(status, header, body)
+	}
+	return problemFields{Code: answer.Code, Detail: answer.Detail}.problem(status, header)
+}
+
+// problem returns the error in the type of its code.
+func (fields problemFields) problem(status int, header http.Header) error {
 	p := &Problem{
 		Status: status, Code: fields.Code, Detail: fields.Detail, RequestID: fields.RequestID, Fields: fields.Errors,
 		RetryAfter: cmp.Or(retryAfter(header), clamped(fields.RetryAfter)),
 	}
-	switch fields.Code {
+	switch p.Code {
+	case oauthInvalidTarget:
+		return &InvalidTarget{p}
+	case oauthInvalidProof, oauthUseNonce:
+		if strings.Contains(header.Get("WWW-Authenticate"), `error="`+oauthUseNonce+`"`) {
+			p.Code = oauthUseNonce
+		}
+		return &InvalidProof{Problem: p, ClockSkew: clockSkew(header)}
 	case codeSessionLimitReached:
 		return &LimitReached{p, fields.Limit, fields.ParentSessionID, fields.Usage}
 	case codeAgentLimitReached:

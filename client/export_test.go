@@ -18,3 +18,8 @@ func (l *Lease) Kill() {
 	l.cancel()
 	<-l.ended
 }
+
+// AssertionBy is the assertion that the key signs now.
+func AssertionBy(k *Key, id, audience string) (string, error) {
+	return k.assertion(id, audience, time.Now())
+}

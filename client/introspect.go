@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 )
 
@@ -18,12 +19,48 @@ type Introspection struct {
 	Issuer         string `json:"iss,omitzero"`
 	AgentID        string `json:"agent_id,omitzero"`
 	OrganizationID string `json:"org_id,omitzero"`
+
+	Audience   Audience `json:"aud,omitzero"`        // for which the token is
+	SessionID  string   `json:"session_id,omitzero"` // on which alone a delegated token acts
+	Thumbprint string   `json:"-"`                   // of the key that the token is bound to; empty: none
+	Actors     []string `json:"-"`                   // ids of the agents that delegated the token, the last one first
+}
+
+// Audience is the audiences of a token.
+type Audience []string
+
+// UnmarshalJSON reads a string, or an array of strings (RFC 7519 §4.1.3).
+func (a *Audience) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '"' {
+		var one string
+		err := json.Unmarshal(text, &one)
+		*a = Audience{one}
+		return err
+	}
+	return json.Unmarshal(text, (*[]string)(a))
 }
 
 // Introspect returns the current state of an access or refresh token of one of the organization's agents.
 func (o *Organization) Introspect(ctx context.Context, token string) (Introspection, error) {
-	var info Introspection
+	var answer struct {
+		Introspection
+		Confirmation struct {
+			Thumbprint string `json:"jkt"`
+		} `json:"cnf"`
+		Actor *actor `json:"act"`
+	}
 	body := map[string]string{"token": token}
-	err := o.caller.do(ctx, call{method: http.MethodPost, path: "/v1/auth/introspect", body: body, semantics: safe}, &info)
+	err := o.caller.do(ctx, call{method: http.MethodPost, path: "/v1/auth/introspect", body: body, semantics: safe}, &answer)
+	info := answer.Introspection
+	info.Thumbprint = answer.Confirmation.Thumbprint
+	for a := answer.Actor; a != nil; a = a.Actor {
+		info.Actors = append(info.Actors, a.Subject)
+	}
 	return info, err
+}
+
+// actor is who acts for the subject of a token, and for whom it acts in turn (RFC 8693 §4.1).
+type actor struct {
+	Subject string `json:"sub"`
+	Actor   *actor `json:"act"`
 }

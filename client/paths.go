@@ -13,11 +13,13 @@ func familyPath(agent, id string) string { return agentPath(agent) + "/families/
 func transactionPath(id string) string   { return "/v1/transactions/" + url.PathEscape(id) }
 func apiKeyPath(id string) string        { return apiKeysPath + "/" + url.PathEscape(id) }
 func webhookPath(id string) string       { return webhooksPath + "/" + url.PathEscape(id) }
+func trustedIssuerPath(id string) string { return trustedIssuersPath + "/" + url.PathEscape(id) }
 func deliveriesPath(hook string) string  { return webhookPath(hook) + "/deliveries" }
 
 const (
-	apiKeysPath  = "/v1/api-keys"
-	webhooksPath = "/v1/webhooks"
+	apiKeysPath        = "/v1/api-keys"
+	webhooksPath       = "/v1/webhooks"
+	trustedIssuersPath = "/v1/trusted-issuers"
 )
 
 // withQuery adds the parameters that are not empty. They are name, value, name, value, …

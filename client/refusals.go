@@ -97,6 +97,21 @@ type TransactionNotReversible struct {
 	TransactionStatus string
 }
 
+// InvalidTarget refuses tokens for a resource that is malformed, or that is not among the agent's audiences.
+type InvalidTarget struct{ *Problem }
+
+// InvalidProof refuses a DPoP proof (RFC 9449).
+type InvalidProof struct {
+	*Problem
+	ClockSkew time.Duration // this machine's clock minus the service's, to the second; 0: equal, or unknown
+	missing   bool          // whether no proof was sent
+}
+
+// Is matches ErrDPoPRequired when no proof was sent.
+func (e *InvalidProof) Is(target error) bool { return e.missing && target == ErrDPoPRequired }
+
+func (e *InvalidTarget) Unwrap() error            { return e.Problem }
+func (e *InvalidProof) Unwrap() error             { return e.Problem }
 func (e *LimitReached) Unwrap() error             { return e.Problem }
 func (e *QuotaExceeded) Unwrap() error            { return e.Problem }
 func (e *LimitBelowUsage) Unwrap() error          { return e.Problem }
@@ -154,6 +169,24 @@ func (e *AgentLimitReached) Error() string {
 		return e.text(e.Limit)
 	}
 	return e.text(e.Limit + ", until " + e.ResetsAt.UTC().Format(time.RFC3339))
+}
+
+// Error adds what to do.
+func (e *InvalidTarget) Error() string {
+	return e.text("name the resource in the agent's audiences, or in AgentOptions.Resource when the token was first obtained")
+}
+
+// Error adds how far the clocks differ, if that is why.
+func (e *InvalidProof) Error() string {
+	switch {
+	case e.missing:
+		return e.text(adviseDPoP)
+	case e.ClockSkew > proofTolerance:
+		return e.text("this machine's clock is " + e.ClockSkew.String() + " ahead of the service's")
+	case e.ClockSkew < -proofTolerance:
+		return e.text("this machine's clock is " + (-e.ClockSkew).String() + " behind the service's")
+	}
+	return e.Problem.Error()
 }
 
 // Error adds what remains of the budget.

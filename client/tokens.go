@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -31,9 +32,8 @@ const (
 // tokens keeps an agent's tokens fresh. It measures lifetimes from the receipt of a token, so the clocks of this machine and
 // the service need not agree.
 type tokens struct {
-	issuer *caller // without a credential
-	agent  string
-	secret hidden
+	issuer   *caller     // without a credential
+	exchange func() call // obtains the first tokens
 
 	wall func() time.Time // advances while the machine is suspended, unlike the monotonic clock
 
@@ -68,6 +68,7 @@ type renewal struct {
 type tokenPair struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
+	TokenType    string `json:"token_type"`
 	ExpiresIn    int64  `json:"expires_in"` // seconds
 }
 
@@ -138,7 +139,7 @@ func (t *tokens) do(ctx context.Context, r *renewal) {
 	close(r.done)
 }
 
-// obtain refreshes, or exchanges the secret without a refresh token or when the service refuses it.
+// obtain refreshes, or exchanges the agent's credential without a refresh token or when the service refuses it.
 func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
 	if presented, left := t.present(); presented != "" {
 		pair, err := t.refreshWith(ctx, presented, left)
@@ -151,8 +152,7 @@ func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
 		}
 		t.forget(presented)
 	}
-	body := map[string]string{"agent_id": t.agent, "secret": t.secret.reveal()}
-	return t.request(ctx, call{path: "/v1/auth/token", body: body})
+	return t.request(ctx, t.exchange())
 }
 
 // refreshWith presents the refresh token, for the time left at most.
@@ -199,10 +199,15 @@ func (t *tokens) request(ctx context.Context, q call) (tokenPair, error) {
 	q.method, q.semantics = http.MethodPost, safe
 	var pair tokenPair
 	err := t.issuer.do(ctx, q, &pair)
-	if err == nil && (pair.AccessToken == "" || pair.ExpiresIn <= 0) {
+	switch {
+	case err != nil:
+		return pair, err
+	case pair.AccessToken == "" || pair.ExpiresIn <= 0:
 		return tokenPair{}, errors.New("remit: POST " + q.path + ": the answer has no token, or no lifetime")
+	case t.issuer.prover != nil && !strings.EqualFold(pair.TokenType, "DPoP"):
+		return tokenPair{}, errors.New("remit: POST " + q.path + ": the token is not bound to the key: the service does not know DPoP")
 	}
-	return pair, err
+	return pair, nil
 }
 
 // keep stores a pair that was just received. Called with mu held.

@@ -17,6 +17,7 @@ var flags = map[string]string{
 var owned = map[string]string{
 	"organizations": "$ORG", "agents": "$AGENT", "sessions": "$SESSION", "transactions": "$TRANSACTION", "leases": "$LEASE", "families": "$FAMILY",
 	"requests": "$REQUEST", "api-keys": "$KEY_ID", "webhooks": "$WEBHOOK", "deliveries": "$DELIVERY",
+	"trusted-issuers": "$ISSUER",
 }
 
 // variables replace example values that readers of the page do not own, in parameters and in bodies.
@@ -44,6 +45,8 @@ curl -s -X PUT "$URL/v1/budget" -H 'Content-Type: application/json' -d '{"max_va
 KEY_ID=$(post /v1/api-keys '{"name":"dashboard","role":"viewer"}' "X-API-Key: $KEY" | field id)
 WEBHOOK=$(post /v1/webhooks '{"url":"https://receiver.example/remit"}' "X-API-Key: $KEY" | field id)
 DELIVERY=$(post /v1/webhooks/$WEBHOOK/test '{}' "X-API-Key: $KEY" | field id)
+RULES='"rules":[{"agent_id":"'$AGENT'","claims":{"project_path":"acme/app"}}]'
+ISSUER=$(post /v1/trusted-issuers '{"issuer":"https://gitlab.com","jwks_uri":"https://gitlab.com/oauth/discovery/keys",'"$RULES}" "X-API-Key: $KEY" | field id)
 FAMILY=$(curl -s "$URL/v1/agents/$AGENT/families" -H "X-API-Key: $KEY" | field family_id)`
 
 // curl returns a command that calls the operation when it is pasted after the preparation. It includes the parameters

@@ -18,12 +18,12 @@ type asked struct {
 func (a asked) endsItsKey() bool { return a.name == "RotateAPIKey" }
 
 // target is what a caller asks for.
-type target struct{ agent, session, family, transaction, lease, request, key, webhook, delivery uuid.UUID }
+type target struct{ agent, session, family, transaction, lease, request, key, webhook, delivery, issuer uuid.UUID }
 
 // targetIn is a target that does not exist, but for the agent and the session if they do.
 func targetIn(agent, session uuid.UUID) target {
 	in := NewID(agent)
-	return target{agent, session, in, NewID(session), NewID(session), NewID(session), in, in, in}
+	return target{agent, session, in, NewID(session), NewID(session), NewID(session), in, in, in, in}
 }
 
 // furnished gives the tenant one of everything, and returns that. Its session must have room for two actions, and for leases.
@@ -32,7 +32,7 @@ func (w tenant) furnished(t *testing.T, s *Store) target {
 	grant, organization := w.exchange(t, s), w.key.Organization
 	hook := w.hook(t, s, 0)
 	return target{
-		agent: w.agent.ID, session: w.session.ID, family: grant.Family, webhook: hook.ID,
+		agent: w.agent.ID, session: w.session.ID, family: grant.Family, webhook: hook.ID, issuer: w.trust(t, s, "https://issuer.example").ID,
 		transaction: must(s.Begin(t.Context(), grant.AccessToken, w.beginning(1)))(t).ID,
 		lease:       w.lease(t, s, 1, 1).ID,
 		request:     w.ask(t, s, grant.AccessToken, 1, 1).ID,
@@ -161,6 +161,20 @@ func askedByKey(key APIKey) []asked {
 			return errOf(s.SendTest(t.Context(), key, of.webhook, nil, time.Now()))
 		}},
 		{"DeleteWebhook", func(s *Store, t *testing.T, of target) error { return s.DeleteWebhook(t.Context(), key, of.webhook) }},
+		{"CreateTrustedIssuer", func(s *Store, t *testing.T, of target) error {
+			return errOf(s.CreateTrustedIssuer(t.Context(), key, TrustedIssuerSettings{Issuer: "https://spy.example"}, nil))
+		}},
+		{"TrustedIssuers", func(s *Store, t *testing.T, of target) error { return errOf(s.TrustedIssuers(t.Context(), key)) }},
+		{"TrustedIssuer", func(s *Store, t *testing.T, of target) error {
+			return errOf(s.TrustedIssuer(t.Context(), key, of.issuer))
+		}},
+		{"ChangeTrustedIssuer", func(s *Store, t *testing.T, of target) error {
+			return errOf(s.ChangeTrustedIssuer(t.Context(), key, of.issuer, func(settings *TrustedIssuerSettings) error {
+				settings.Description = "spied on"
+				return nil
+			}))
+		}},
+		{"DeleteTrustedIssuer", func(s *Store, t *testing.T, of target) error { return s.DeleteTrustedIssuer(t.Context(), key, of.issuer) }},
 		{"OrganizationEvents", func(s *Store, t *testing.T, of target) error {
 			return errOf(s.OrganizationEvents(t.Context(), key, 0, 1))
 		}},

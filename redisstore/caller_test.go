@@ -56,6 +56,8 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 			"RotateAPIKeyOf": ErrUnknownAPIKey, "DeleteAPIKey": ErrUnknownAPIKey,
 			"Webhook": ErrUnknownWebhook, "ChangeWebhook": ErrUnknownWebhook, "ChangeWebhook with an idempotency key": ErrUnknownWebhook,
 			"DeleteWebhook": ErrUnknownWebhook, "Deliveries": ErrUnknownWebhook, "SendAgain": ErrUnknownWebhook, "SendTest": ErrUnknownWebhook,
+			"TrustedIssuer": ErrUnknownIssuer, "ChangeTrustedIssuer": ErrUnknownIssuer, "DeleteTrustedIssuer": ErrUnknownIssuer,
+			"TrustedIssuers": nil, "CreateTrustedIssuer": nil,
 			"APIKeys": nil, "CreateAPIKey": nil, "CreateWebhook": nil, "Webhooks": nil, "OrganizationEvents": nil, "UsageReport": nil,
 			"Organization": nil, "OwnKey": nil, "Agents": nil, "CreateAgent": nil, "SuspendAgents": nil, "ResumeAgents": nil, "SetBudget": nil,
 			"Budget": nil, "DeleteBudget": nil, "Sessions": nil, "Transactions": nil,

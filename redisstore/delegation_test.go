@@ -389,7 +389,7 @@ func TestDelegationsDropMarksThatHaveLapsed(t *testing.T) {
 		}
 		eventually(t, "most are gone", func() bool {
 			d.delegate(t, s)
-			return must(peek(t, s).HLen(t.Context(), key).Result())(t) <= max(kept, 18)
+			return must(peek(t, s).HLen(t.Context(), key).Result())(t) <= max(kept, 15)
 		})
 	})
 }

@@ -42,6 +42,8 @@ func TestKeysAreSpelledAsDocumented(t *testing.T) {
 		{"parts, in the agent's cell", k.parts(owner, id), "p:sp:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
 		{"looks, in the agent's cell", k.looks(owner, id), "p:sc:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
 		{"closedChildren, in the agent's cell", k.closedChildren(owner, id), "p:sd:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"trustedIssuers", k.trustedIssuers(owner), "p:oti:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"issuerNames", k.issuerNames(owner), "p:otn:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"keyRecords", k.keyRecords(SigningKeys), "p:k:signing"},
 		{"keyRecords", k.keyRecords(RefreshKeys), "p:k:refresh"},
 		{"suspended", k.suspended(), "p:k:suspended"},

@@ -14,6 +14,9 @@ var refusals = redisclient.Refusals{
 	"invalid_credentials":   refuse(ErrInvalidCredentials),
 	"invalid_refresh_token": refuse(ErrInvalidRefreshToken),
 	"reused":                refuse(ErrTokenReused),
+	"proof_required":        refuse(ErrProofRequired),
+	"proof_used":            refuse(ErrProofUsed),
+	"too_many_proofs":       refuse(ErrManyProofs),
 	"unknown_agent":         refuse(ErrUnknownAgent),
 	"unknown_family":        refuse(ErrUnknownFamily),
 	"unknown_session":       refuse(ErrUnknownSession),
@@ -22,6 +25,8 @@ var refusals = redisclient.Refusals{
 	"unknown_request":       refuse(ErrUnknownRequest),
 	"request_decided":       refuse(ErrRequestDecided),
 	"unknown_webhook":       refuse(ErrUnknownWebhook),
+	"unknown_issuer":        refuse(ErrUnknownIssuer),
+	"issuer_exists":         refuse(ErrIssuerExists),
 	"claimed":               refuse(ErrWebhooksClaimed),
 	"changed_meanwhile":     refuse(ErrChangedMeanwhile),
 	"lease_settled":         refuse(ErrLeaseSettled),
@@ -69,7 +74,7 @@ var refusals = redisclient.Refusals{
 	"budget_below_usage": func(r *reply) error {
 		return orBroken(r, &BudgetBelowUsageError{Reserved: moneyAt(r, 0), Used: moneyAt(r, 1)})
 	},
-	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
+	"above_bounds":  func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.Text(0), Usage: usageAt(r, 1)})
 	},

@@ -7,7 +7,7 @@ type Role string
 const (
 	Viewer   Role = "viewer"   // read everything that contains no credential
 	Operator Role = "operator" // also run and stop: sessions, suspensions, revocations, rollbacks
-	Admin    Role = "admin"    // also agents, secrets, keys, budgets, webhooks
+	Admin    Role = "admin"    // also agents, secrets, keys, budgets, webhooks, trusted issuers
 )
 
 // ParseRole returns the role of this name, and whether there is one.

@@ -254,7 +254,7 @@ func (w tenant) contents(t *testing.T, s *Store) map[string]any {
 		s.keys.organizationClosed(o), s.keys.agent(w.agent.ID), s.keys.agentSessions(w.agent.ID),
 		s.keys.session(w.agent.ID, w.session.ID), s.keys.organizationBudget(o), s.keys.reservations(o),
 		s.keys.parts(w.agent.ID, w.session.ID), s.keys.leases(w.agent.ID, w.session.ID), s.keys.sessionRequests(w.agent.ID, w.session.ID),
-		s.keys.webhooks(o), s.keys.webhookProgress(o), s.keys.agentTransactions(w.agent.ID), s.keys.usageDays(w.agent.ID))
+		s.keys.webhooks(o), s.keys.webhookProgress(o), s.keys.trustedIssuers(o), s.keys.issuerNames(o), s.keys.agentTransactions(w.agent.ID), s.keys.usageDays(w.agent.ID))
 }
 
 // contents returns what the keys hold.

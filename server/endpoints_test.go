@@ -50,6 +50,11 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"POST", "/v1/webhooks/" + session + "/test", nil},
 		{"GET", "/v1/webhooks/" + session + "/deliveries", nil},
 		{"POST", "/v1/webhooks/" + session + "/deliveries/" + session + "/retry", nil},
+		{"POST", "/v1/trusted-issuers", trustedIssuer(w.agent.id)},
+		{"GET", "/v1/trusted-issuers", nil},
+		{"GET", "/v1/trusted-issuers/" + session, nil}, // no trusted issuer has this id
+		{"PATCH", "/v1/trusted-issuers/" + session, fields{"description": "d"}},
+		{"DELETE", "/v1/trusted-issuers/" + session, nil},
 		{"PATCH", "/sessions/" + session, fields{"max_actions": 5}},
 		{"PATCH", "/v1/sessions/" + session, fields{"max_actions": 5}},
 		{"POST", "/sessions/" + session + "/suspend", nil},

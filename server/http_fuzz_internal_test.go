@@ -57,6 +57,7 @@ var served = strings.Fields(`
 	GET,HEAD:/v1/auth/verify *:/v1/auth/verify/* *:/v1/auth/authorize *:/v1/auth/authorize/*
 	POST:/oauth2/token GET,HEAD:/oauth2/authorize POST:/oauth2/revoke POST:/oauth2/introspect
 	GET,HEAD,POST:/v1/webhooks GET,HEAD,PATCH,DELETE:/v1/webhooks/{id} POST:/v1/webhooks/{id}/rotate POST:/v1/webhooks/{id}/test
+	GET,HEAD,POST:/v1/trusted-issuers GET,HEAD,PATCH,DELETE:/v1/trusted-issuers/{id}
 	GET,HEAD:/v1/webhooks/{id}/deliveries POST:/v1/webhooks/{id}/deliveries/{id}/retry
 	PUT,GET,HEAD,DELETE:/v1/budget GET,HEAD:/sessions/{id}/tree GET,HEAD:/v1/sessions/{id}/tree GET,HEAD:/v1/usage
 	GET,HEAD:/sessions/{id}/usage GET,HEAD:/v1/sessions/{id}/usage

@@ -102,6 +102,9 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 			[]string{"action_count", "value_used_usd"}, map[string]kind{
 				"action_count": anInteger, "value_used_usd": anAmount, "by_action_type": knownFields, "renew": knownFields,
 			}},
+		{"POST", "/v1/trusted-issuers", key, trustedIssuer(w.agent.id), []string{"issuer", "jwks_uri", "rules"}, map[string]kind{
+			"issuer": aText, "jwks_uri": aText, "rules": itemList, "description": aText,
+		}},
 		{"POST", "/v1/actions", key, batchOf(fields{"session_id": session}), nil, map[string]kind{"actions": itemList}},
 		begin,
 		{"PATCH", "/v1/transactions/" + transaction, asAgent(tokens.access), fields{"value_usd": 1}, nil,

@@ -63,6 +63,7 @@ var titles = map[string]string{
 	"insufficient_scope":     "Insufficient scope",
 	"insufficient_role":      "Insufficient role",
 	"last_admin_key":         "Last admin key",
+	"issuer_exists":          "Issuer exists",
 	"forbidden":              "Forbidden",
 	"organizations_closed":   "Organizations closed",
 	"organization_suspended": "Organization suspended",

@@ -50,6 +50,11 @@ var roles = map[string]redisstore.Role{
 	"POST /v1/webhooks/{id}/test":                           redisstore.Admin,
 	"GET /v1/webhooks/{id}/deliveries":                      redisstore.Viewer,
 	"POST /v1/webhooks/{id}/deliveries/{delivery_id}/retry": redisstore.Admin,
+	"GET /v1/trusted-issuers":                               redisstore.Viewer,
+	"POST /v1/trusted-issuers":                              redisstore.Admin,
+	"GET /v1/trusted-issuers/{id}":                          redisstore.Viewer,
+	"PATCH /v1/trusted-issuers/{id}":                        redisstore.Admin,
+	"DELETE /v1/trusted-issuers/{id}":                       redisstore.Admin,
 
 	"POST /v1/auth/token": noKey, "POST /v1/auth/refresh": noKey, "POST /v1/auth/revoke": noKey,
 	"POST /v1/auth/introspect": redisstore.Viewer,

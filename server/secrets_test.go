@@ -78,6 +78,9 @@ func (c *client) useEachEndpoint() []string {
 			delivery := w.post("/v1/webhooks/"+webhook+"/test", nil, asKey(w.key)).text("id")
 			e.path = "/v1/webhooks/" + webhook + strings.ReplaceAll(after[len(webhook):], session, delivery)
 		}
+		if strings.HasPrefix(e.path, "/v1/trusted-issuers/") {
+			e.path = "/v1/trusted-issuers/" + w.post("/v1/trusted-issuers", trustedIssuer(w.agent.id), asKey(w.key)).is(201).text("id")
+		}
 		if e.method == "DELETE" && e.path == "/v1/api-keys/"+w.org {
 			e.path = "/v1/api-keys/" + w.newKey("admin").id
 		}

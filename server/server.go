@@ -127,6 +127,7 @@ func (s *Server) routes() *router.Router {
 	s.leaseRoutes(r)
 	s.budgetRoutes(r)
 	s.webhookRoutes(r)
+	s.trustedIssuerRoutes(r)
 	s.usageRoutes(r)
 	s.sessionRoutes(r)
 	s.sessionRequestRoutes(r)

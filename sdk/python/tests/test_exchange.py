@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -77,7 +78,7 @@ class PrivateKeys(ExchangeTest):
     def test_a_key_refreshes_like_a_secret_and_the_issuer_is_read_once(self) -> None:
         key = remit.generate_key()
         client, proxy = self.authority(Authority(key.jwks))
-        first, second = client.agent(AGENT, key=key), client.agent(AGENT, key=key, key_id=key.thumbprint)
+        first, second = client.agent(AGENT, key=key), client.agent(AGENT, key=key)
         first.token()
         first.refresh()
         second.token()
@@ -127,6 +128,26 @@ class PrivateKeys(ExchangeTest):
         self.assertEqual((caught.exception.status, caught.exception.code), (401, "invalid_client"))
         self.assertIn("who are you?", str(caught.exception))
         self.assertEqual(len(proxy.to(TOKEN)), 1)
+
+    def test_a_key_without_an_id_names_none(self) -> None:
+        """The service tries the agent's keys then."""
+        key = remit.generate_key()
+        authority = Authority(key.jwks)
+        bare = {name: value for name, value in json.loads(key.text.reveal()).items() if name != "kid"}
+        client, _ = self.authority(authority)
+        with self.assertRaises(remit.Unauthorized):  # this one does not
+            client.agent(AGENT, key=bare).token()
+        self.assertEqual(parts(dict(authority.forms[0])["client_assertion"])[0], {"alg": "ES256", "typ": "client-authentication+jwt"})
+
+    def test_every_credential_is_exchanged_for_a_pair(self) -> None:
+        key = remit.generate_key()
+        authority = Authority(key.jwks)
+        client, _ = self.authority(authority)
+        pair = client.exchange(AGENT, key=key, dpop=True, timeout=30)
+        self.assertEqual((pair.token_type, pair.refresh_token is not None), ("DPoP", True))
+        authority.refresh = False
+        pair = client.exchange(AGENT, assertion=lambda: "a.b.c", scopes=["read"])
+        self.assertEqual((pair.token_type, pair.refresh_token), ("Bearer", None))
 
     def test_without_the_issuer_there_is_no_exchange(self) -> None:
         key = remit.generate_key()
@@ -238,6 +259,28 @@ class Options(ExchangeTest):
                 client.agent(AGENT, **options)
             self.assertIn(why, str(caught.exception))
             self.assertNotIn("hush", str(caught.exception))
+
+    def test_no_error_shows_a_key_or_a_token(self) -> None:
+        client = self.client_of("http://127.0.0.1:1")
+        takers: List[Callable[[Any], object]] = [
+            lambda text: client.agent(AGENT, key=text),
+            lambda text: client.agent(AGENT, "rms_some", dpop=text),
+            lambda text: client.exchange(AGENT, key=text),
+            lambda text: client.exchange(AGENT, "rms_some", dpop=text),
+            lambda text: client.agent_with_token(text),
+            lambda text: client.agent_with_token("a.b.c", dpop=text),
+            lambda text: remit.parse_key(text),
+            lambda text: remit.public_jwks(text),
+        ]
+        for take in takers:
+            for text in ("hush-hush", "{\"kty\":\"hush\"}", "-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----", "hush.hush.hush"):
+                try:
+                    self.fail(f"it is taken: {take(text)}")
+                except remit.UnusableCredential as error:
+                    assert error.__traceback__  # the lambda is the test's own, too
+                    self.assertNotIn("hush", visible(error.with_traceback(error.__traceback__.tb_next)))
+                except ValueError as error:  # a token with a line break
+                    self.assertNotIn("hush", str(error))
 
     def test_a_resource_that_is_not_allowed_is_an_invalid_target(self) -> None:
         json_answer = '{"status":400,"code":"invalid_target","detail":"words","errors":[{"field":"resource","message":"words"}]}'

@@ -81,7 +81,7 @@ class Keys(unittest.TestCase):
                     self.assertEqual((header, claims), ({"alg": algorithm, "typ": "x"}, {"n": 1}))
                 self.assertEqual(again.jwks, key.jwks)
                 self.assertEqual(remit.public_jwks(text), key.jwks)
-                self.assertEqual((public["kid"], public["alg"], public["use"]), (key.thumbprint, algorithm, "sig"))
+                self.assertEqual((public["kid"], public["alg"]), (key.thumbprint, algorithm))
                 if algorithm.startswith("RS"):
                     break
                 text = remit.generate_key(algorithm).text.reveal() if algorithm != "ES384" else text
@@ -89,7 +89,7 @@ class Keys(unittest.TestCase):
     def test_an_rsa_jwk_needs_no_primes_and_chooses_its_algorithm(self) -> None:
         whole = json.loads(parse_key(text_of(RSA)).text.reveal())
         bare = {name: whole[name] for name in ("kty", "n", "e", "d")}
-        self.assertEqual(remit.parse_key(bare).thumbprint, whole["kid"])
+        self.assertEqual(remit.parse_key(bare).thumbprint, parse_key(text_of(RSA)).thumbprint)
         key = remit.parse_key({**bare, "alg": "PS256", "kid": "mine"})
         self.assertEqual(verified(key._token({}, {}).reveal(), key.public)[0], {"alg": "PS256"})
         self.assertEqual((key.jwks["keys"][0]["kid"], key.jwks["keys"][0]["alg"]), ("mine", "PS256"))

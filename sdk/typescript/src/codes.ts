@@ -28,6 +28,7 @@ export const codes = {
   leaseSettled: "lease_settled",
   requestDecided: "request_decided",
   lastAdminKey: "last_admin_key",
+  issuerExists: "issuer_exists",
   limitBelowUsage: "limit_below_usage",
   transactionNotPending: "transaction_not_pending",
   transactionNotReversible: "transaction_not_reversible",

@@ -10,12 +10,12 @@ from .calls import Caller, end_of
 from .credential import Credential
 from .delegation import DelegatedToken, OneToken
 from .events import Event
-from .exchange import Wanted
+from .exchange import wanted
 from .proofs import Proofs
 from .sessions import Session, SessionSummary
 from .tokens import Tokens
 from .transactions import Transaction, TransactionInfo
-from .wire import Seconds, names, seconds, uris
+from .wire import Seconds, seconds
 
 
 class Agent:
@@ -67,9 +67,8 @@ class Agent:
         """Returns a token for a child of one of the agent's sessions (Session.create_child), for whoever works on it:
         Client.agent_with_token uses it. The agent needs the scope sessions:delegate. The token has at most the scopes of the agent, of
         the child session and of its agent, and ends with the session. If the agent's tokens are bound to a key, it is, too."""
-        wanted = Wanted(tuple(uris("resource", resource or ())), tuple(names(scopes or ())))
         issuer = Caller(self._caller.service, proofs=self._caller.proofs)
-        return delegation.delegate(issuer, self._tokens, child_session_id, wanted, timeout)
+        return delegation.delegate(issuer, self._tokens, child_session_id, wanted(resource, scopes), timeout)
 
     def session(self, id: str) -> Session:
         """Returns the agent's session with this id. Sends nothing."""

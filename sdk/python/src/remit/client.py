@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from types import TracebackType
 from typing import Any, Callable, Iterable, Mapping, Optional, Type, Union
@@ -11,14 +10,14 @@ from . import connect, delegation, environment, exchange, keys, proofs, verifica
 from .agent import Agent
 from .calls import Call, Caller
 from .credential import Credential, credential, valid
-from .exchange import EXCHANGE
+from .exchange import Credentials, Path, wanted
 from .keys import Key, KeyText
 from .organization import Organization, OrganizationInfo
 from .proofs import Binding
 from .tokens import TokenPair
 from .url import path
 from .verification import Presented, Verified
-from .wire import Fields, names, present, uris
+from .wire import Fields, present
 
 
 class Client:
@@ -59,10 +58,9 @@ class Client:
         secret: Optional[Union[str, Credential]] = None,
         *,
         key: Optional[Union[KeyText, Key]] = None,
-        key_file: Optional[Union[str, "os.PathLike[str]"]] = None,
-        key_id: str = "",
+        key_file: Optional[Path] = None,
         assertion: Optional[Callable[[], str]] = None,
-        assertion_file: Optional[Union[str, "os.PathLike[str]"]] = None,
+        assertion_file: Optional[Path] = None,
         resource: Optional[Iterable[str]] = None,
         scopes: Optional[Iterable[str]] = None,
         dpop: Binding = None,
@@ -71,34 +69,46 @@ class Client:
 
         secret; key, a private key whose public half the service knows, as a JWK or PEM; key_file, a file of one; assertion, a function
         that returns the token which the agent's workload has from its platform, such as a CI job's; assertion_file, a file of one, such
-        as a projected service account token. Files are read again at each exchange. key_id names the key, if the JWK does not.
+        as a projected service account token. Files are read again at each exchange.
 
         resource is what the tokens are for, as absolute URIs; the default is the service itself. scopes are some of the agent's; the
         default is all. dpop binds the tokens to a key (RFC 9449), so that a stolen token is useless without it: True makes a key in
         memory. Raises UnusableCredential for a key that is wrong."""
         secret = None if secret is None else credential(secret)
-        key = key if key is None or isinstance(key, Key) else keys.sealed(key)
-        dpop = dpop if dpop is None or isinstance(dpop, (bool, Key)) else keys.sealed(dpop)
-        by = exchange.given(
-            id, exchange.Credentials(secret, key, key_file, key_id, assertion, assertion_file),
-            exchange.Wanted(tuple(uris("resource", resource or ())), tuple(names(scopes or ()))),
-        )
-        return Agent(*connect.agent(self._service, by, dpop), id)
+        by, binding = Credentials(secret, keys.held(key), key_file, assertion, assertion_file), proofs.held(dpop)
+        del key, dpop
+        return Agent(*connect.agent(self._service, exchange.given(id, by, wanted(resource, scopes)), binding), id)
 
     def agent_with_token(self, token: Union[str, Credential], *, dpop: Binding = None) -> Agent:
         """Returns an agent that has an access token and nothing else, such as one of Agent.delegate. It uses the token until the
         service refuses it. dpop is the key that the token is bound to. Raises UnusableCredential if the token needs another."""
-        token, dpop = credential(token), dpop if dpop is None or isinstance(dpop, (bool, Key)) else keys.sealed(dpop)
-        bound = proofs.proofs(dpop)
+        token, binding = credential(token), proofs.held(dpop)
+        del dpop
+        bound = proofs.proofs(binding)
         id = delegation.subject(valid(token), None if bound is None else bound.key)
         return Agent(Caller(self._service, bearer=token, proofs=bound), delegation.OneToken(token), id)
 
-    def exchange(self, agent_id: str, secret: Union[str, Credential], *, timeout: Optional[float] = None) -> TokenPair:
-        """Exchanges an agent's secret for a new token pair. Use it only if you store and renew tokens yourself; an Agent does
-        both for you."""
-        secret = credential(secret)
-        call = Call("POST", EXCHANGE, {"agent_id": agent_id, "secret": valid(secret)})
-        return Caller(self._service).ask(call, lambda said: TokenPair._read(Fields(said)), timeout)
+    def exchange(
+        self,
+        agent_id: str,
+        secret: Optional[Union[str, Credential]] = None,
+        *,
+        key: Optional[Union[KeyText, Key]] = None,
+        key_file: Optional[Path] = None,
+        assertion: Optional[Callable[[], str]] = None,
+        assertion_file: Optional[Path] = None,
+        resource: Optional[Iterable[str]] = None,
+        scopes: Optional[Iterable[str]] = None,
+        dpop: Binding = None,
+        timeout: Optional[float] = None,
+    ) -> TokenPair:
+        """Exchanges an agent's credential for new tokens, with the arguments of agent. Use it only if you store and renew tokens
+        yourself; an Agent does both for you."""
+        secret = None if secret is None else credential(secret)
+        by, binding = Credentials(secret, keys.held(key), key_file, assertion, assertion_file), proofs.held(dpop)
+        del key, dpop
+        issuer = Caller(self._service, proofs=proofs.proofs(binding))
+        return connect.pair(issuer, exchange.given(agent_id, by, wanted(resource, scopes)), timeout)
 
     def create_organization(
         self,

@@ -9,7 +9,7 @@ from . import environment, exchange, proofs, url
 from .calls import Call, Caller, Service, end_of, timeout_of
 from .credential import Credential
 from .exchange import REFRESH, Exchange
-from .proofs import Binding, Proofs
+from .proofs import Held
 from .tokens import TokenPair, Tokens
 from .transport import Transport
 from .wire import Fields, Malformed
@@ -28,28 +28,33 @@ def from_env() -> Service:
     return service(environment.address())
 
 
-def agent(at: Service, by: Exchange, binding: Binding = None) -> Tuple[Caller, Tokens]:
+def agent(at: Service, by: Exchange, binding: Held = None) -> Tuple[Caller, Tokens]:
     """Returns a caller that authenticates as an agent, and the tokens that it uses."""
     bound = proofs.proofs(binding)
     issuer = Caller(at, proofs=bound)
 
     def ask(refresh: Optional[Credential], timeout: float, may_go_on: Callable[[], bool]) -> TokenPair:
-        end = end_of(timeout)
         if refresh is None:
-            call = by(issuer, timeout)
-        else:
-            call = Call("POST", REFRESH, {"refresh_token": refresh}, may_go_on=may_go_on)
-        return issuer.ask(call, lambda said: _pair(said, bound), timeout_of(end))
+            return pair(issuer, by, timeout)
+        call = Call("POST", REFRESH, {"refresh_token": refresh}, may_go_on=may_go_on)
+        return issuer.ask(call, lambda said: _pair(said, issuer), timeout)
 
     tokens = Tokens(ask)
     return Caller(at, tokens=tokens, proofs=bound), tokens
 
 
-def _pair(said: Any, bound: Optional[Proofs]) -> TokenPair:
-    pair = TokenPair._read(Fields(said))
-    if bound is not None and pair.token_type.lower() != "dpop":  # the service is older, or a proxy drops the header
+def pair(issuer: Caller, by: Exchange, timeout: Optional[float]) -> TokenPair:
+    """Exchanges an agent's credential. issuer has no credential but the proofs of the agent."""
+    end = end_of(timeout)
+    call = by(issuer, timeout)
+    return issuer.ask(call, lambda said: _pair(said, issuer), timeout_of(end))
+
+
+def _pair(said: Any, issuer: Caller) -> TokenPair:
+    got = TokenPair._read(Fields(said))
+    if issuer.proofs is not None and got.token_type.lower() != "dpop":  # the service is older, or a proxy drops the header
         raise Malformed("the token is not bound to the key")
-    return pair
+    return got
 
 
 def agent_from_env() -> Tuple[Caller, Tokens, str]:
@@ -58,7 +63,7 @@ def agent_from_env() -> Tuple[Caller, Tokens, str]:
     id, wanted = environment.identifier(environment.AGENT), exchange.Wanted(environment.resource())
     key_file, assertion_file = environment.identifier(environment.KEY_FILE), environment.identifier(environment.ASSERTION_FILE)
     if key_file:
-        by = exchange.by_key(id, exchange.key_in(key_file), "", wanted)
+        by = exchange.by_key(id, exchange.key_in(key_file), wanted)
     elif assertion_file:
         by = exchange.by_assertion(id, exchange.token_in(assertion_file), wanted)
     else:

@@ -6,13 +6,13 @@ import os
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Tuple, Union
+from typing import Any, Callable, Iterable, List, Optional, Tuple, Union
 
 from .calls import Call, Caller
 from .credential import NONE, Credential, Sealed, credential, valid
 from .errors import unusable
 from .keys import Key, parse
-from .wire import Fields, Form, Malformed
+from .wire import Fields, Form, Malformed, names, uris
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -27,7 +27,7 @@ _LONGEST_TOKEN = 8 << 10  # bytes
 _LONGEST_KEY = 64 << 10  # bytes
 
 # Returns the call that gets an agent's first tokens. It may first ask the service for its issuer, within the timeout in seconds.
-Exchange = Callable[[Caller, float], Call]
+Exchange = Callable[[Caller, Optional[float]], Call]
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,17 @@ class Wanted:
         return [*members, *scope, *(("resource", one) for one in self.resource)]
 
 
+def wanted(resource: Optional[Iterable[str]], scopes: Optional[Iterable[str]]) -> Wanted:
+    return Wanted(tuple(uris("resource", resource or ())), tuple(names(scopes or ())))
+
+
 @dataclass(frozen=True)
 class Credentials:
-    """How an agent authenticates: exactly one is given, and a key_id with a key at most."""
+    """How an agent authenticates: exactly one is given."""
 
     secret: Optional[Credential]
     key: Union[Key, Sealed, None]
     key_file: Optional[Path]
-    key_id: str
     assertion: Optional[Callable[[], str]]
     assertion_file: Optional[Path]
 
@@ -73,17 +76,17 @@ def given(agent: str, by: Credentials, wanted: Wanted) -> Exchange:
     if by.assertion_file is not None:
         return by_assertion(agent, token_in(by.assertion_file), wanted)
     if by.key_file is not None:
-        return by_key(agent, key_in(by.key_file), by.key_id, wanted)
+        return by_key(agent, key_in(by.key_file), wanted)
     assert by.key is not None
     key = by.key if isinstance(by.key, Key) else parse(by.key, "key")
-    return by_key(agent, lambda: key, by.key_id, wanted)
+    return by_key(agent, lambda: key, wanted)
 
 
 def by_secret(agent: str, secret: Credential, wanted: Wanted) -> Exchange:
     members = {"agent_id": agent, "secret": secret, **({"resource": list(wanted.resource)} if wanted.resource else {})}
     form = wanted.form(("grant_type", "client_credentials"), ("client_id", agent), ("client_secret", secret))
 
-    def call(caller: Caller, timeout: float) -> Call:
+    def call(caller: Caller, timeout: Optional[float]) -> Call:
         if wanted.scopes:  # which only OAuth has
             return Call("POST", OAUTH_TOKEN, form=lambda: form)
         return Call("POST", EXCHANGE, members)
@@ -91,8 +94,8 @@ def by_secret(agent: str, secret: Credential, wanted: Wanted) -> Exchange:
     return call
 
 
-def by_key(agent: str, key: Callable[[], Key], key_id: str, wanted: Wanted) -> Exchange:
-    def call(caller: Caller, timeout: float) -> Call:
+def by_key(agent: str, key: Callable[[], Key], wanted: Wanted) -> Exchange:
+    def call(caller: Caller, timeout: Optional[float]) -> Call:
         signer, audience = key(), _issuer(caller, timeout)
 
         def form() -> Form:  # for each attempt, because the service takes an assertion once
@@ -100,7 +103,7 @@ def by_key(agent: str, key: Callable[[], Key], key_id: str, wanted: Wanted) -> E
                 ("grant_type", "client_credentials"),
                 ("client_id", agent),
                 ("client_assertion_type", _ASSERTION_TYPE),
-                ("client_assertion", _assertion(agent, signer, key_id, audience)),
+                ("client_assertion", _assertion(agent, signer, audience)),
             )
 
         return Call("POST", OAUTH_TOKEN, form=form)
@@ -108,8 +111,8 @@ def by_key(agent: str, key: Callable[[], Key], key_id: str, wanted: Wanted) -> E
     return call
 
 
-def _assertion(agent: str, key: Key, key_id: str, audience: str) -> Credential:
-    header = {"kid": key_id or key.key_id or key.thumbprint, "typ": "client-authentication+jwt"}
+def _assertion(agent: str, key: Key, audience: str) -> Credential:
+    header = {**({"kid": key.key_id} if key.key_id else {}), "typ": "client-authentication+jwt"}
     now = int(time.time())
     claims = {
         "iss": agent, "sub": agent, "aud": audience, "iat": now, "exp": now + _ASSERTION_LIFETIME, "jti": secrets.token_urlsafe(16),
@@ -117,7 +120,7 @@ def _assertion(agent: str, key: Key, key_id: str, audience: str) -> Credential:
     return key._token(header, claims)
 
 
-def _issuer(caller: Caller, timeout: float) -> str:
+def _issuer(caller: Caller, timeout: Optional[float]) -> str:
     """Returns the issuer of the service (RFC 8414), whose base URL is often another, such as an address inside a cluster. It is read
     once."""
 
@@ -134,7 +137,7 @@ def _issuer(caller: Caller, timeout: float) -> str:
 
 
 def by_assertion(agent: str, assertion: Callable[[], Credential], wanted: Wanted) -> Exchange:
-    def call(caller: Caller, timeout: float) -> Call:
+    def call(caller: Caller, timeout: Optional[float]) -> Call:
         presented = assertion()
         form = wanted.form(("grant_type", _JWT_BEARER), ("client_id", agent), ("assertion", presented))
         return Call("POST", OAUTH_TOKEN, form=lambda: form)

@@ -87,13 +87,13 @@ def thumbprint(public: Mapping[str, str]) -> str:
 
 
 def public_set(keys: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Returns a JWK Set of keys or their public halves, for signatures only."""
+    """Returns a JWK Set of the public halves of keys. Each has a kid and an alg."""
     return {"keys": [_published(key) for key in keys]}
 
 
 def _published(key: Mapping[str, Any]) -> Dict[str, str]:
     public = public_half(key)
-    return {**public, "kid": key_id(key) or thumbprint(public), "use": "sig", "alg": algorithm(key)}
+    return {**public, "kid": key_id(key) or thumbprint(public), "alg": algorithm(key)}
 
 
 def each(value: Mapping[str, Any]) -> List[Dict[str, Any]]:

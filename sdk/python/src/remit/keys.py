@@ -4,7 +4,7 @@ cryptography, and only when it reads, makes or uses a private key."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, Mapping, Union
 
 from . import jwk
@@ -26,7 +26,7 @@ class Key:
     """A private key. Its repr shows the public half only. Threads share it."""
 
     algorithm: str  # RS256, PS256, ES256, ES384 or EdDSA
-    key_id: str  # the JWK's own kid; empty: none
+    key_id: str  # the JWK's own kid, or the thumbprint of a key that was made here; empty: none
     public: Mapping[str, str]  # the members that make the thumbprint
     _sign: Callable[[bytes], bytes] = field(repr=False, compare=False)
     _private: Callable[[], Dict[str, str]] = field(repr=False, compare=False)
@@ -48,7 +48,7 @@ class Key:
 
     @property
     def _named(self) -> Dict[str, Any]:
-        return {**self.public, "alg": self.algorithm, "kid": self.key_id or self.thumbprint}
+        return {**self.public, "alg": self.algorithm, **({"kid": self.key_id} if self.key_id else {})}
 
     def _token(self, header: Mapping[str, Any], claims: Mapping[str, Any]) -> Credential:
         """Returns a JWS in its compact form (RFC 7515 §7.1)."""
@@ -70,15 +70,17 @@ def generate_key(alg: str = "ES256") -> Key:
 def parse_key(text: KeyText) -> Key:
     """Reads a private key: a JWK, or PEM (PKCS #8, SEC 1 or PKCS #1) without a passphrase. Raises UnusableCredential, which does not
     quote it, unless it is an RSA key of 2048 to 8192 bits, P-256, P-384 or Ed25519."""
-    text = sealed(text)
-    return parse(text, "key")
+    key = sealed(text)
+    del text
+    return parse(key, "key")
 
 
 def public_jwks(text: KeyText) -> Dict[str, Any]:
     """Returns the JWK Set of public keys, for create_agent, of a private or public JWK, a JWK Set or PEM. PEM alone needs the package
     cryptography."""
-    text = sealed(text)
-    found = _published(text)
+    key = sealed(text)
+    del text
+    found = _published(key)
     if isinstance(found, str):
         raise unusable("key", found)
     return found
@@ -86,7 +88,7 @@ def public_jwks(text: KeyText) -> Dict[str, Any]:
 
 def sealed(text: Union[KeyText, Sealed]) -> Sealed:
     """Returns the bytes of a key. It raises nothing, because tools that print the variables of a traceback would print the key.
-    Callers first replace their text with the result, then parse it."""
+    Callers first forget their text, then parse the result."""
     try:
         if isinstance(text, Sealed):
             return text
@@ -95,6 +97,11 @@ def sealed(text: Union[KeyText, Sealed]) -> Sealed:
         return Sealed((json.dumps(dict(text)) if isinstance(text, Mapping) else text).encode())
     except (TypeError, ValueError, AttributeError):
         return Sealed(b"")
+
+
+def held(key: Union[KeyText, Key, Sealed, None]) -> Union[Key, Sealed, None]:
+    """Seals a key unless it is a Key already."""
+    return key if key is None or isinstance(key, Key) else sealed(key)
 
 
 def parse(key: Sealed, source: str) -> Key:
@@ -114,8 +121,10 @@ def _generated(alg: str) -> Union[Key, str]:
     except Refused as e:
         return str(e)
     if alg == "EdDSA":
-        return _key(crypto, crypto.ed25519.Ed25519PrivateKey.generate(), {})
-    return _key(crypto, crypto.ec.generate_private_key(crypto.ec.SECP256R1()), {})
+        made = _key(crypto, crypto.ed25519.Ed25519PrivateKey.generate(), {})
+    else:
+        made = _key(crypto, crypto.ec.generate_private_key(crypto.ec.SECP256R1()), {})
+    return replace(made, key_id=made.thumbprint)
 
 
 def _read(key: Sealed) -> Union[Key, str]:

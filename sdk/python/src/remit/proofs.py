@@ -9,9 +9,10 @@ import time
 from email.message import Message
 from typing import Any, Dict, Optional, Union
 
-from .credential import Credential
+from . import keys
+from .credential import Credential, Sealed
 from .jwk import encoded
-from .keys import Key, KeyText, generate_key, parse, sealed
+from .keys import Key, KeyText, generate_key, parse
 
 # What an agent's tokens are bound to: True makes a key in memory. None and False: nothing.
 Binding = Union[bool, Key, KeyText, None]
@@ -50,13 +51,17 @@ def demands_nonce(headers: Message) -> bool:
     return any(_DEMAND.search(challenge) for challenge in headers.get_all("WWW-Authenticate") or ())
 
 
-def proofs(binding: Binding) -> Optional[Proofs]:
+Held = Union[bool, Key, Sealed, None]  # the same, with the text of a key sealed
+
+
+def held(binding: Binding) -> Held:
+    return binding if isinstance(binding, bool) else keys.held(binding)
+
+
+def proofs(binding: Held) -> Optional[Proofs]:
     """Returns what makes the proofs of a new agent. Raises UnusableCredential."""
-    if binding is None or binding is False:
-        return None
-    if binding is True:
-        return Proofs(generate_key())
-    if isinstance(binding, Key):
-        return Proofs(binding)
-    binding = sealed(binding)
-    return Proofs(parse(binding, "dpop"))
+    if isinstance(binding, bool):
+        return Proofs(generate_key()) if binding else None
+    if isinstance(binding, Sealed):
+        binding = parse(binding, "dpop")
+    return None if binding is None else Proofs(binding)

@@ -1,0 +1,336 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remit/client"
+)
+
+const (
+	oauthPath    = "/oauth2/token"
+	metadataPath = "/.well-known/oauth-authorization-server"
+	metadata     = `{"issuer":"https://issuer.test","token_endpoint":"https://issuer.test/oauth2/token"}`
+)
+
+// describes serves the metadata, and passes all other requests to next.
+func describes(next func(n int, r seen) reaction) func(n int, r seen) reaction {
+	return func(n int, r seen) reaction {
+		if r.path == metadataPath {
+			return ok(metadata)
+		}
+		return next(n, r)
+	}
+}
+
+// formOf returns the parameters of a request to the token endpoint.
+func formOf(t *testing.T, r seen) url.Values {
+	t.Helper()
+	form, err := url.ParseQuery(r.body)
+	if err != nil || r.header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+		t.Fatalf("%s %s: %v", r.header.Get("Content-Type"), r.body, err)
+	}
+	return form
+}
+
+// sent compares the parameters, but for those that differ from one request to the next.
+func sent(t *testing.T, r seen, want string) url.Values {
+	t.Helper()
+	form := formOf(t, r)
+	fixed := url.Values{}
+	for name, values := range form {
+		fixed[name] = values
+		if name == "client_assertion" {
+			fixed[name] = []string{"…"}
+		}
+	}
+	if got, _ := url.QueryUnescape(fixed.Encode()); got != want {
+		t.Errorf("sends %s\nwant  %s", got, want)
+	}
+	return form
+}
+
+func agentWith(t *testing.T, f *fake, o client.AgentOptions) *client.Agent {
+	t.Helper()
+	agent, err := newClient(t, f, client.Options{}).AgentWith("a1", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent
+}
+
+func TestWhatATokenIsForIsSent(t *testing.T) {
+	t.Parallel()
+	secret := client.AgentOptions{Secret: "rms_1", Resource: []string{"https://a.test/x", "urn:b"}}
+	f := &fake{react: issues(nil)}
+	token(t, agentWith(t, f, secret))
+	if body := f.requests[0].body; body != `{"agent_id":"a1","resource":["https://a.test/x","urn:b"],"secret":"rms_1"}` {
+		t.Errorf("sends %s", body)
+	}
+	secret.Scopes = []string{"read", "pay"}
+	f = &fake{react: inTurn(pair(1))}
+	token(t, agentWith(t, f, secret))
+	sent(t, f.requests[0], "client_id=a1&client_secret=rms_1&grant_type=client_credentials&resource=https://a.test/x&resource=urn:b&scope=read pay")
+}
+
+// Each attempt signs a new assertion, because the service accepts each once.
+func TestAKeySignsAnAssertionForEachAttempt(t *testing.T) {
+	t.Parallel()
+	for _, a := range []client.Algorithm{client.ES256, client.EdDSA} {
+		synctest.Test(t, func(t *testing.T) {
+			key := generated(t, a)
+			f := &fake{react: describes(inTurn(fails(errReset), refusal(503, "outcome_unknown"), pair(1), pair(2)))}
+			agent := agentWith(t, f, client.AgentOptions{Key: string(key.Text()), Scopes: []string{"read"}, Resource: []string{"urn:b"}})
+			if access := token(t, agent); access != "access-1" {
+				t.Error(access)
+			}
+			seen := map[string]bool{}
+			for _, r := range f.to(oauthPath) {
+				form := sent(t, r, "client_assertion=…&client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer&client_id=a1&"+
+					"grant_type=client_credentials&resource=urn:b&scope=read")
+				var header struct{ Alg, Kid, Typ string }
+				var claims struct {
+					Iss, Sub, Aud, Jti string
+					Iat, Exp           int64
+				}
+				onlyKey(t, key.JWKS()).verifies(t, form.Get("client_assertion"), &header, &claims)
+				if header.Alg != string(a) || header.Kid != key.Thumbprint() || header.Typ != "client-authentication+jwt" ||
+					claims.Iss != "a1" || claims.Sub != "a1" || claims.Aud != "https://issuer.test" || len(claims.Jti) != 32 ||
+					claims.Exp-claims.Iat != 60 || r.at.Sub(time.Unix(claims.Iat, 0)) >= time.Second {
+					t.Errorf("%+v %+v", header, claims)
+				}
+				seen[claims.Jti] = true
+			}
+			if len(seen) != 3 || f.count(metadataPath) != 1 {
+				t.Errorf("%d assertions, the issuer was asked for %d times", len(seen), f.count(metadataPath))
+			}
+		})
+	}
+}
+
+// A family that a key has opened is refreshed as any other: a new exchange would open one more.
+func TestTokensOfAKeyAreRefreshed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{react: describes(inTurn(pair(1)))}
+		agent := agentWith(t, f, client.AgentOptions{Key: string(generated(t, client.ES256).Text())})
+		token(t, agent)
+		if err := agent.Refresh(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if body := f.to(refreshPath)[0].body; body != `{"refresh_token":"refresh-1"}` || f.count(oauthPath) != 1 {
+			t.Errorf("sends %s, after %d exchanges", body, f.count(oauthPath))
+		}
+	})
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused reacts to a refresh as the service does once it has revoked the family.
+func refusesRefresh(next func(n int, r seen) reaction) func(n int, r seen) reaction {
+	return func(n int, r seen) reaction {
+		if r.path == refreshPath {
+			return refusal(401, "invalid_refresh_token")
+		}
+		return next(n, r)
+	}
+}
+
+func TestAKeyFileIsReadAgainWhenItIsNeeded(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "agent.jwk")
+	f := &fake{react: describes(refusesRefresh(inTurn(pair(1))))}
+	agent := agentWith(t, f, client.AgentOptions{KeyFile: file})
+	_, err := agent.Token(t.Context())
+	var unusable *client.UnusableCredential
+	if !errors.As(err, &unusable) || unusable.Source != file || !errors.Is(err, fs.ErrNotExist) || errors.Is(err, client.ErrUnavailable) || len(f.requests) != 0 {
+		t.Errorf("without a file: %v, after %d requests", err, len(f.requests))
+	}
+	for range 2 {
+		key := generated(t, client.EdDSA)
+		write(t, file, string(key.Text()))
+		if err := agent.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all := f.to(oauthPath)
+		onlyKey(t, key.JWKS()).verifies(t, formOf(t, all[len(all)-1]).Get("client_assertion"), &struct{}{}, &struct{}{})
+	}
+	write(t, file, "torn")
+	if err := agent.Refresh(t.Context()); !errors.As(err, &unusable) {
+		t.Errorf("with a torn file: %v", err)
+	}
+}
+
+// No refresh token comes for a workload's token: it is presented again, as the platform has renewed it meanwhile.
+func TestAWorkloadsTokenIsReadAgainForEachExchange(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	once := ok(`{"access_token":"access","token_type":"Bearer","expires_in":3600,"scope":""}`)
+	calls := 0
+	for name, o := range map[string]client.AgentOptions{
+		"file": {AssertionFile: file, Resource: []string{"urn:b"}},
+		"function": {Assertion: func(context.Context) (string, error) {
+			calls++
+			text, err := os.ReadFile(file)
+			return string(text), err
+		}, Resource: []string{"urn:b"}},
+	} {
+		f := &fake{react: inTurn(once)}
+		agent := agentWith(t, f, o)
+		for _, jwt := range []string{"e30.e30.a", "e30.e30.b"} {
+			write(t, file, jwt+"\n")
+			if err := agent.Refresh(t.Context()); err != nil {
+				t.Fatal(name, err)
+			}
+			sent(t, f.requests[len(f.requests)-1], "assertion="+jwt+"&client_id=a1&grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer&resource=urn:b")
+		}
+		for _, wrong := range []string{"", "no token", "a.b." + strings.Repeat("c", 9000)} {
+			write(t, file, wrong)
+			var unusable *client.UnusableCredential
+			if err := agent.Refresh(t.Context()); !errors.As(err, &unusable) || len(f.requests) != 2 {
+				t.Errorf("%s: %.20q: %v, after %d requests", name, wrong, err, len(f.requests))
+			}
+		}
+	}
+	if calls != 5 {
+		t.Errorf("the function was called %d times", calls)
+	}
+}
+
+func TestAnAgentHasOneCredential(t *testing.T) {
+	t.Parallel()
+	remit := newClient(t, &fake{}, client.Options{})
+	for want, o := range map[string]client.AgentOptions{
+		"no credential":               {},
+		"set one of Secret, KeyFile":  {Secret: "s", KeyFile: "f"},
+		"neither a JWK nor PEM":       {Key: "k"},
+		"set one of Key, AssertionFi": {Key: "k", AssertionFile: "f"},
+	} {
+		if _, err := remit.AgentWith("a1", o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// oauthRefusal is an error in the form of RFC 6749 §5.2.
+func oauthRefusal(status int, code string) reaction {
+	return reaction{status: status, body: `{"error":"` + code + `","error_description":"words"}`}
+}
+
+func TestErrorsOfTheTokenEndpointAreTyped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			answer reaction
+			is     error
+			text   string
+		}{
+			{oauthRefusal(401, "invalid_client"), client.ErrUnauthorized, "401 invalid_client: words"},
+			{oauthRefusal(400, "invalid_grant"), client.ErrUnauthorized, "400 invalid_grant: words"},
+			{oauthRefusal(429, "temporarily_unavailable"), client.ErrRateLimited, ""},
+			{oauthRefusal(503, "temporarily_unavailable"), client.ErrUnavailable, ""},
+			{refusal(401, "dpop_required"), client.ErrDPoPRequired, "DPoP"},
+			{refusal(403, "delegated_token"), client.ErrDelegatedToken, ""},
+		} {
+			f := &fake{react: inTurn(test.answer)}
+			_, err := agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: []string{"read"}}).Token(t.Context())
+			if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%v, want %v", err, test.is)
+			}
+		}
+		var target *client.InvalidTarget
+		f := &fake{react: inTurn(refusal(400, "invalid_target"))}
+		if _, err := agentWith(t, f, client.AgentOptions{Secret: "s", Resource: []string{"urn:b"}}).Token(t.Context()); !errors.As(err, &target) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestIssuersAndKeysOfAgentsAreSent(t *testing.T) {
+	t.Parallel()
+	set := json.RawMessage(`{"keys":[]}`)
+	f := &fake{react: func(int, seen) reaction {
+		return ok(`{"id":"a1","scopes":[],"metadata":{},"audiences":[],"jwks":{"keys":[{"kty":"OKP"}]},"dpop_required":true,"has_secret":false}`)
+	}}
+	o := newClient(t, f, client.Options{}).Organization("k")
+	made, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "n", NoSecret: true, JWKS: set, Audiences: &[]string{}, DPoPRequired: true})
+	if err != nil || made.Audiences == nil || len(*made.Audiences) != 0 || string(made.JWKS) != `{"keys":[{"kty":"OKP"}]}` || !made.DPoPRequired || *made.HasSecret {
+		t.Errorf("%+v, %v", made, err)
+	}
+	for _, changes := range []client.AgentChanges{
+		{JWKSURI: "https://k.test/", Audiences: &[]string{"urn:b"}, DPoPRequired: new(false)},
+		{JWKS: set, Audiences: new([]string(nil)), Remove: []string{"jwks_uri"}},
+		{Remove: []string{"jwks", "audiences"}},
+	} {
+		if _, err := o.UpdateAgent(t.Context(), "a1", changes); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := o.UpdateAgent(t.Context(), "a1", client.AgentChanges{Remove: []string{"scopes"}}); err == nil {
+		t.Error("the scopes are removed")
+	}
+	for i, want := range []string{
+		`{"name":"n","scopes":[],"jwks":{"keys":[]},"audiences":[],"dpop_required":true,"secret":false}`,
+		`{"jwks_uri":"https://k.test/","audiences":["urn:b"],"dpop_required":false}`,
+		`{"jwks":{"keys":[]},"jwks_uri":null,"audiences":[]}`,
+		`{"jwks":null,"audiences":null}`,
+	} {
+		if got := f.requests[i].body; got != want {
+			t.Errorf("sends %s\nwant  %s", got, want)
+		}
+	}
+}
+
+func TestTrustedIssuers(t *testing.T) {
+	t.Parallel()
+	const info = `{"id":"i1","issuer":"https://ci.test","jwks_uri":"https://ci.test/keys","rules":[{"agent_id":"a1","claims":{"sub":"repo:acme/*"}}],"created_at":"2026-11-21T09:19:32.859Z"}`
+	f := &fake{react: func(_ int, r seen) reaction {
+		switch {
+		case r.method == "DELETE":
+			return reaction{status: 204}
+		case r.method == "GET" && strings.HasSuffix(r.path, "issuers"):
+			return ok("[" + info + "]")
+		}
+		return ok(info)
+	}}
+	o := newClient(t, f, client.Options{}).Organization("k")
+	rules := []client.TrustRule{{AgentID: "a1", Claims: map[string]string{"sub": "repo:acme/*"}}}
+	made, err := o.CreateTrustedIssuer(t.Context(), client.TrustedIssuerParams{Issuer: "https://ci.test", JWKSURI: "https://ci.test/keys", Rules: rules, IdempotencyKey: "once"})
+	if err != nil || made.ID != "i1" || made.Rules[0].Claims["sub"] != "repo:acme/*" {
+		t.Errorf("%+v, %v", made, err)
+	}
+	all, err := o.TrustedIssuers(t.Context())
+	if err != nil || len(all) != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	_, one := o.GetTrustedIssuer(t.Context(), "i/1")
+	_, two := o.UpdateTrustedIssuer(t.Context(), "i1", client.TrustedIssuerChanges{JWKS: json.RawMessage(`{"keys":[]}`), Description: new("")})
+	if err := errors.Join(one, two, o.DeleteTrustedIssuer(t.Context(), "i1")); err != nil {
+		t.Error(err)
+	}
+	var got []string
+	for _, r := range f.requests {
+		got = append(got, r.method+" "+r.path+" "+r.body)
+	}
+	want := []string{
+		`POST /v1/trusted-issuers {"issuer":"https://ci.test","jwks_uri":"https://ci.test/keys","rules":[{"agent_id":"a1","claims":{"sub":"repo:acme/*"}}]}`,
+		`GET /v1/trusted-issuers `, `GET /v1/trusted-issuers/i/1 `, `PATCH /v1/trusted-issuers/i1 {"jwks":{"keys":[]},"description":""}`, `DELETE /v1/trusted-issuers/i1 `,
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("sends\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,372 @@
+package client_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remit/client"
+)
+
+// proofClaims are the claims of a proof.
+type proofClaims struct {
+	Jti, Htm, Htu, Ath, Nonce string
+	Iat                       int64
+}
+
+// proofOf returns the claims of a request's proof, once it is verified with the key in it, which must be the given one.
+func proofOf(t *testing.T, key *client.Key, r seen) proofClaims {
+	t.Helper()
+	var header struct {
+		Typ, Alg string
+		Jwk      published
+	}
+	proofs := r.header.Values("DPoP")
+	if len(proofs) != 1 {
+		t.Fatalf("%s %s has %d proofs", r.method, r.path, len(proofs))
+	}
+	if err := json.Unmarshal(segment(t, strings.Split(proofs[0], ".")[0]), &header); err != nil {
+		t.Fatal(err)
+	}
+	own := onlyKey(t, key.JWKS())
+	var claims proofClaims
+	own.verifies(t, proofs[0], &struct{}{}, &claims)
+	if header.Typ != "dpop+jwt" || header.Alg != string(key.Algorithm()) || header.Jwk.X != own.X || header.Jwk.ID != "" || header.Jwk.D != "" {
+		t.Errorf("the header is %+v", header)
+	}
+	if claims.Htm != r.method || claims.Htu != "http://remit.test"+r.path || r.at.Sub(time.Unix(claims.Iat, 0)) >= time.Second || len(claims.Jti) != 32 {
+		t.Errorf("for %s %s: %+v", r.method, r.path, claims)
+	}
+	return claims
+}
+
+// boundPair is a pair of tokens bound to a key, numbered.
+func boundPair(n int) reaction {
+	p := pair(n)
+	p.body = strings.Replace(p.body, `"bearer"`, `"DPoP"`, 1)
+	return p
+}
+
+func bound(t *testing.T, f *fake, key *client.Key) *client.Agent {
+	t.Helper()
+	return agentWith(t, f, client.AgentOptions{Secret: "rms_1", DPoP: key})
+}
+
+func hashOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func TestEveryRequestOfABoundAgentHasItsOwnProof(t *testing.T) {
+	t.Parallel()
+	for _, a := range []client.Algorithm{client.ES256, client.EdDSA} {
+		synctest.Test(t, func(t *testing.T) {
+			key := generated(t, a)
+			f := &fake{react: func(n int, r seen) reaction {
+				switch {
+				case r.path == exchangePath || r.path == refreshPath:
+					return boundPair(len(r.path) - len(exchangePath) + n) // 1, and 3 after the refresh
+				case n == 1:
+					return refusal(503, "unavailable")
+				}
+				return ok(usageBody)
+			}}
+			agent := bound(t, f, key)
+			if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := agent.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]bool{}
+			for i, r := range f.requests {
+				claims := proofOf(t, key, r)
+				seen[claims.Jti] = true
+				want, hash := "", ""
+				if r.path == actionsPath {
+					want, hash = "DPoP access-1", hashOf("access-1")
+				}
+				if got := r.header.Get("Authorization"); got != want || claims.Ath != hash {
+					t.Errorf("request %d has %q and %+v", i, got, claims)
+				}
+			}
+			if len(seen) != 4 || len(f.requests) != 4 {
+				t.Errorf("%d proofs of %d requests", len(seen), len(f.requests))
+			}
+		})
+	}
+}
+
+// The query of a request is no part of what its proof is for (RFC 9449 §4.2).
+func TestAProofNamesNoQuery(t *testing.T) {
+	t.Parallel()
+	key := generated(t, client.ES256)
+	f := &fake{react: func(n int, r seen) reaction {
+		if r.path == exchangePath {
+			return boundPair(n)
+		}
+		return ok("[]")
+	}}
+	for _, err := range bound(t, f, key).Sessions(t.Context(), client.SessionFilter{Status: "active"}) {
+		t.Error(err)
+	}
+	if r := f.requests[1]; r.query == "" || proofOf(t, key, r).Ath == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// withNonce is the reaction with a nonce of the service.
+func withNonce(r reaction, nonce string) reaction {
+	r.header = http.Header{"Dpop-Nonce": {nonce}}
+	return r
+}
+
+func TestANonceIsUsedAndRemembered(t *testing.T) {
+	t.Parallel()
+	for name, asks := range map[string]func(path string) reaction{
+		"problem": func(path string) reaction { return refusal(400, "use_dpop_nonce") },
+		"challenge": func(path string) reaction {
+			r := refusal(401, "invalid_dpop_proof")
+			r.header = http.Header{"Www-Authenticate": {`DPoP error="use_dpop_nonce", algs="ES256"`}}
+			return r
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			key := generated(t, client.ES256)
+			nonce := "n-1"
+			var nonces []string
+			f := &fake{}
+			f.react = func(n int, r seen) reaction {
+				claims := proofOf(t, key, r)
+				nonces = append(nonces, claims.Nonce)
+				if claims.Nonce != nonce {
+					asked := asks(r.path)
+					if asked.header == nil {
+						asked.header = http.Header{}
+					}
+					asked.header.Set("DPoP-Nonce", nonce)
+					return asked
+				}
+				if r.path == exchangePath {
+					return withNonce(boundPair(n), nonce)
+				}
+				return withNonce(ok(usageBody), nonce)
+			}
+			remit := newClient(t, f, client.Options{MaxAttempts: 1, NoIdempotencyKeys: true}) // asking is no attempt
+			agent, err := remit.AgentWith("a1", client.AgentOptions{Secret: "s", DPoP: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				if i == 2 {
+					nonce = "n-2"
+				}
+				if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if got := strings.Join(nonces, ","); got != ",n-1,n-1,n-1,n-1,n-2" {
+				t.Errorf("%s: nonces %s", name, got)
+			}
+		})
+	}
+}
+
+func TestTheTokenEndpointAsksForANonceToo(t *testing.T) {
+	t.Parallel()
+	key := generated(t, client.ES256)
+	asked := oauthRefusal(400, "use_dpop_nonce")
+	f := &fake{react: inTurn(withNonce(asked, "n"), boundPair(1))}
+	token(t, agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: []string{"read"}, DPoP: key}))
+	if got := proofOf(t, key, f.requests[1]).Nonce; got != "n" || len(f.requests) != 2 {
+		t.Errorf("the nonce is %q, after %d requests", got, len(f.requests))
+	}
+}
+
+// A service that always asks for a nonce is asked once more, no oftener.
+func TestANonceIsSentOnce(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: func(int, seen) reaction { return withNonce(refusal(400, "use_dpop_nonce"), "n") }}
+	_, err := bound(t, f, generated(t, client.ES256)).Token(t.Context())
+	var proof *client.InvalidProof
+	if !errors.As(err, &proof) || len(f.requests) != 2 {
+		t.Errorf("%v, after %d requests", err, len(f.requests))
+	}
+}
+
+// A token that is bound to no key would be sent without the protection that the program asked for.
+func TestAnUnboundTokenIsNotUsed(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: issues(nil)}
+	if access, err := bound(t, f, generated(t, client.ES256)).Token(t.Context()); err == nil || !strings.Contains(err.Error(), "not bound") {
+		t.Errorf("%q, %v", access, err)
+	}
+}
+
+func TestARefusedProofTellsWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			ahead time.Duration // of the service
+			want  string
+		}{{3 * time.Minute, "clock is 3m0s behind"}, {-time.Hour, "clock is 1h0m0s ahead"}, {time.Second, "400 invalid_dpop_proof: words (request r-1)"}} {
+			answer := refusal(400, "invalid_dpop_proof")
+			answer.header = http.Header{"Date": {time.Now().Add(test.ahead).UTC().Format(http.TimeFormat)}}
+			f := &fake{react: inTurn(answer)}
+			_, err := bound(t, f, generated(t, client.ES256)).Token(t.Context())
+			var proof *client.InvalidProof
+			if !errors.As(err, &proof) || proof.ClockSkew != -test.ahead || !strings.Contains(err.Error(), test.want) || errors.Is(err, client.ErrDPoPRequired) {
+				t.Errorf("%v, want %s", err, test.want)
+			}
+			f = &fake{react: inTurn(answer)}
+			_, err = newClient(t, f, client.Options{}).Agent("a1", "s").Token(t.Context())
+			if !errors.Is(err, client.ErrDPoPRequired) || !strings.Contains(err.Error(), "set AgentOptions.DPoP") {
+				t.Errorf("without a proof: %v", err)
+			}
+		}
+	})
+}
+
+func TestConcurrentCallsHaveDistinctProofs(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: func(n int, r seen) reaction {
+		if r.path == exchangePath {
+			return boundPair(n)
+		}
+		return withNonce(ok(usageBody), fmt.Sprint("n-", n))
+	}}
+	agent := bound(t, f, generated(t, client.EdDSA))
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	seen := map[string]bool{}
+	for _, r := range f.requests {
+		seen[r.header.Get("DPoP")] = true
+	}
+	if len(seen) != 51 {
+		t.Errorf("%d proofs", len(seen))
+	}
+}
+
+func TestARequestToAnotherServerIsProved(t *testing.T) {
+	t.Parallel()
+	key := generated(t, client.ES256)
+	for _, agent := range []*client.Agent{bound(t, &fake{react: inTurn(boundPair(1))}, key), agentWith(t, &fake{react: inTurn(pair(1))}, client.AgentOptions{Secret: "s"})} {
+		r, err := http.NewRequestWithContext(t.Context(), "PUT", "https://tools.test/x%2Fy?q=1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := agent.Prove(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Header.Get("DPoP") == "" {
+			if got := r.Header.Get("Authorization"); got != "Bearer access-1" {
+				t.Error(got)
+			}
+			continue
+		}
+		var claims proofClaims
+		onlyKey(t, key.JWKS()).verifies(t, r.Header.Get("DPoP"), &struct{}{}, &claims)
+		if claims.Htm != "PUT" || claims.Htu != "https://tools.test/x%2Fy" || claims.Ath != hashOf("access-1") || r.Header.Get("Authorization") != "DPoP access-1" {
+			t.Errorf("%+v %s", claims, r.Header.Get("Authorization"))
+		}
+	}
+}
+
+// jwtWith is an access token with these claims, signed by nobody.
+func jwtWith(claims string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+}
+
+func TestAChildSessionIsDelegated(t *testing.T) {
+	t.Parallel()
+	key := generated(t, client.ES256)
+	child := jwtWith(`{"sub":"a2","session_id":"s2"}`)
+	for _, dpop := range []*client.Key{nil, key} {
+		f := &fake{react: func(n int, r seen) reaction {
+			switch {
+			case r.path == exchangePath && dpop != nil:
+				return boundPair(n)
+			case r.path == exchangePath:
+				return pair(n)
+			case r.path == oauthPath && n == 1:
+				return fails(errReset)
+			case r.path == oauthPath:
+				return ok(`{"access_token":"` + child + `","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600,"scope":"read pay"}`)
+			}
+			return ok(usageBody)
+		}}
+		agent := agentWith(t, f, client.AgentOptions{Secret: "s", DPoP: dpop})
+		got, err := agent.Delegate(t.Context(), "s2", client.DelegateParams{Scopes: []string{"read"}, Resource: []string{"urn:b"}})
+		if err != nil || string(got.AccessToken) != child || got.AgentID != "a2" || got.SessionID != "s2" || got.ExpiresIn != 600 || strings.Join(got.Scopes, ",") != "read,pay" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		r := f.to(oauthPath)[1]
+		sent(t, r, "grant_type=urn:ietf:params:oauth:grant-type:token-exchange&resource=urn:b&scope=read&session_id=s2&subject_token=access-1&"+
+			"subject_token_type=urn:ietf:params:oauth:token-type:access_token")
+		if r.header.Get("Authorization") != "" || (r.header.Get("DPoP") != "") != (dpop != nil) {
+			t.Errorf("%+v", r.header)
+		}
+		if dpop != nil && proofOf(t, key, r).Ath != "" {
+			t.Error("the proof of a request for a token names one")
+		}
+	}
+}
+
+func TestAnAgentByATokenAloneUsesIt(t *testing.T) {
+	t.Parallel()
+	key := generated(t, client.EdDSA)
+	plain, tied := jwtWith(`{"sub":"a2"}`), jwtWith(`{"sub":"a2","cnf":{"jkt":"`+key.Thumbprint()+`"}}`)
+	f := &fake{react: func(n int, _ seen) reaction {
+		if n > 2 {
+			return refusal(401, "invalid_token")
+		}
+		return ok(usageBody)
+	}}
+	remit := newClient(t, f, client.Options{})
+	agent, err := remit.AgentWithToken(plain, nil)
+	if err != nil || agent.ID() != "a2" {
+		t.Fatal(err)
+	}
+	proved, err := remit.AgentWithToken(tied, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*client.Agent{agent, proved} {
+		if _, err := a.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if a, b := f.requests[0].header, f.requests[1].header; a.Get("Authorization") != "Bearer "+plain || b.Get("Authorization") != "DPoP "+tied || proofOf(t, key, f.requests[1]).Ath != hashOf(tied) {
+		t.Errorf("%v %v", a, b)
+	}
+	if access, err := agent.Token(t.Context()); access != plain || err != nil {
+		t.Error(access, err)
+	}
+	if err := agent.Refresh(t.Context()); !errors.Is(err, client.ErrUnauthorized) || !strings.Contains(err.Error(), "cannot be renewed") {
+		t.Error(err)
+	}
+	if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnauthorized) || len(f.requests) != 3 {
+		t.Errorf("%v, after %d requests", err, len(f.requests))
+	}
+	for token, with := range map[string]*client.Key{"nonsense": nil, jwtWith(`{}`): nil, tied: nil, plain: key} {
+		var unusable *client.UnusableCredential
+		if _, err := remit.AgentWithToken(token, with); !errors.As(err, &unusable) || strings.Contains(err.Error(), token) {
+			t.Errorf("%s: %v", token, err)
+		}
+	}
+}

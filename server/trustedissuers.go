@@ -1,0 +1,160 @@
+package server
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+func (s *Server) trustedIssuerRoutes(r *routes) {
+	r.post("/v1/trusted-issuers", s.createTrustedIssuer)
+	r.get("/v1/trusted-issuers", s.listTrustedIssuers)
+	r.get("/v1/trusted-issuers/{id}", s.getTrustedIssuer)
+	r.patch("/v1/trusted-issuers/{id}", s.changeTrustedIssuer)
+	r.delete("/v1/trusted-issuers/{id}", s.deleteTrustedIssuer)
+}
+
+// createTrustedIssuer makes the organization trust an issuer.
+func (s *Server) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	var request trustedIssuerRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	settings, err := request.read(s.webhooks.AllowPrivate)
+	if err != nil {
+		return err
+	}
+	idempotency, err := idempotencyOf(ctx, "create trusted issuer", key.Organization)
+	if err != nil {
+		return err
+	}
+	created, err := s.store.CreateTrustedIssuer(requestContext(ctx), key, settings, idempotency)
+	s.reportReplay(ctx, idempotency)
+	if err != nil {
+		return ruleError(err, settings.Rules)
+	}
+	return answerCreated(ctx, "/v1/trusted-issuers/"+created.ID.String(), trustedIssuerOf(created))
+}
+
+// listTrustedIssuers lists all trusted issuers of the organization.
+func (s *Server) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.reserveAnswer(ctx, redisstore.MostTrustedIssuers*mostIssuerBytes); err != nil {
+		return err
+	}
+	all, err := s.store.TrustedIssuers(requestContext(ctx), key)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(all) // newest first
+	answers := make([]trustedIssuerAnswer, len(all))
+	for i, issuer := range all {
+		answers[i] = trustedIssuerOf(issuer)
+	}
+	return answer(ctx, answers)
+}
+
+func (s *Server) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
+	key, id, err := keyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := s.store.TrustedIssuer(requestContext(ctx), key, id)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, trustedIssuerOf(found))
+}
+
+// changeTrustedIssuer changes an issuer's keys, rules or description. From its response on, no token is exchanged by what they were.
+func (s *Server) changeTrustedIssuer(ctx *fasthttp.RequestCtx) error {
+	key, id, err := keyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request changeTrustedIssuerRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.read(s.webhooks.AllowPrivate)
+	if err != nil {
+		return err
+	}
+	changed, err := s.store.ChangeTrustedIssuer(requestContext(ctx), key, id, func(settings *redisstore.TrustedIssuerSettings) error {
+		request.apply(settings, wanted)
+		return nil
+	})
+	if err != nil {
+		return ruleError(err, wanted.Rules)
+	}
+	return answer(ctx, trustedIssuerOf(changed))
+}
+
+func (s *Server) deleteTrustedIssuer(ctx *fasthttp.RequestCtx) error {
+	key, id, err := keyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.store.DeleteTrustedIssuer(requestContext(ctx), key, id); err != nil {
+		return err
+	}
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
+
+// ruleError names the rules whose agents the organization does not have.
+func ruleError(err error, rules []redisstore.IssuerRule) error {
+	var unknown *redisstore.UnknownAgentsError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var v validation
+	for i, rule := range rules {
+		v.require(!slices.Contains(unknown.Agents, rule.Agent), ruleField(i, "agent_id"), "is not an agent of the organization")
+	}
+	return v.err()
+}
+
+type trustedIssuerAnswer struct {
+	ID          uuid.UUID          `json:"id"`
+	Issuer      string             `json:"issuer"`
+	JWKSURI     string             `json:"jwks_uri,omitzero"`
+	JWKS        jsontext.Value     `json:"jwks,omitzero"`
+	Rules       []issuerRuleAnswer `json:"rules"`
+	Description string             `json:"description"`
+	Created     timestamp          `json:"created_at"`
+}
+
+type issuerRuleAnswer struct {
+	Agent  uuid.UUID         `json:"agent_id"`
+	Claims map[string]string `json:"claims"`
+}
+
+// mostIssuerBytes is about how much a trusted issuer has in a response.
+const mostIssuerBytes = 52 << 10
+
+func trustedIssuerOf(i redisstore.TrustedIssuer) trustedIssuerAnswer {
+	rules := make([]issuerRuleAnswer, len(i.Settings.Rules))
+	for at, rule := range i.Settings.Rules {
+		rules[at] = issuerRuleAnswer(rule)
+	}
+	shown := trustedIssuerAnswer{
+		ID: i.ID, Issuer: i.Settings.Issuer, JWKSURI: i.Settings.JWKSURI, Rules: rules,
+		Description: i.Settings.Description, Created: timestamp(i.Created()),
+	}
+	if i.Settings.JWKS != "" {
+		shown.JWKS = jsontext.Value(i.Settings.JWKS)
+	}
+	return shown
+}

@@ -1,0 +1,66 @@
+package token
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// MaxClaimName is the length of the longest name of a claim in a rule, in bytes.
+	MaxClaimName = 100
+	// MaxClaimPattern is the length of the longest pattern of a claim in a rule, in bytes.
+	MaxClaimPattern = 512
+
+	wildcard = "*"
+)
+
+// commonClaims are claims that tell no workload from another: every token of the issuer that is accepted has the right ones.
+var commonClaims = map[string]bool{"iss": true, "aud": true, "exp": true, "iat": true, "nbf": true, "jti": true}
+
+// TellsApart reports whether a claim of this name may tell one workload of an issuer from another.
+func TellsApart(name string) bool { return !commonClaims[name] }
+
+// CheckClaimPattern returns why a text cannot be the pattern of a claim, in words that follow its name; nil if it can. A pattern
+// is the value itself, or ends with * after a / or : that something precedes: then it is the beginning of the value.
+func CheckClaimPattern(pattern string) error {
+	switch prefix, isPrefix := strings.CutSuffix(pattern, wildcard); {
+	case pattern == "" || len(pattern) > MaxClaimPattern:
+		return errors.New("must have 1 to 512 bytes")
+	case strings.Contains(prefix, wildcard):
+		return errors.New("must have no * but one at its end")
+	case isPrefix && (len(prefix) < 2 || !strings.HasSuffix(prefix, "/") && !strings.HasSuffix(prefix, ":")):
+		return errors.New("must have a / or : before the *, and something before that")
+	}
+	return nil
+}
+
+// MatchClaims reports whether the claims match every pattern. Only a string does: a number, an array or an object has several
+// spellings. A pattern that CheckClaimPattern refuses matches nothing.
+func MatchClaims(patterns map[string]string, claims map[string]jsontext.Value) bool {
+	for name, pattern := range patterns {
+		value, isString := stringIn(claims[name])
+		if !isString || CheckClaimPattern(pattern) != nil || !matchClaim(pattern, value) {
+			return false
+		}
+	}
+	return len(patterns) > 0
+}
+
+func matchClaim(pattern, value string) bool {
+	prefix, isPrefix := strings.CutSuffix(pattern, wildcard)
+	if !isPrefix {
+		return value == pattern
+	}
+	return len(value) > len(prefix) && strings.HasPrefix(value, prefix)
+}
+
+// stringIn returns the string that a JSON value is, if it is one.
+func stringIn(value jsontext.Value) (string, bool) {
+	if value.Kind() != '"' {
+		return "", false
+	}
+	text, err := jsontext.AppendUnquote(nil, value)
+	return string(text), err == nil
+}

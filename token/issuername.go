@@ -1,0 +1,62 @@
+package token
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+const (
+	// MaxIssuerName is the length of the longest issuer of other parties' tokens, in bytes.
+	MaxIssuerName = 255
+
+	spiffeScheme = "spiffe://"
+)
+
+// CheckIssuerName returns why a text cannot name a trusted issuer, in words that follow its field; nil if it can. The name is an
+// https URL, which may be http on the loopback interface, or spiffe:// and a trust domain (SPIFFE-ID §2.1).
+func CheckIssuerName(name string) error {
+	parsed, err := url.Parse(name)
+	switch {
+	case len(name) > MaxIssuerName:
+		return errors.New("must have at most 255 bytes")
+	case strings.HasPrefix(name, spiffeScheme):
+		if !isTrustDomain(name[len(spiffeScheme):]) {
+			return errors.New("must be spiffe:// and a trust domain, without a path")
+		}
+	case err != nil || parsed.Hostname() == "" || parsed.Opaque != "" || !isVisible(name):
+		return errors.New("must be an absolute URL with a host")
+	case parsed.Scheme != "https" && !(parsed.Scheme == "http" && isLoopback(parsed.Hostname())):
+		return errors.New("must be an https URL, or spiffe:// and a trust domain")
+	case parsed.User != nil || strings.ContainsAny(name, "?#"):
+		return errors.New("must have no credentials, no query and no fragment")
+	}
+	return nil
+}
+
+// isTrustDomain allows the characters of SPIFFE-ID §2.1: capitals are none of them.
+func isTrustDomain(text string) bool {
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
+}
+
+// isVisible says whether a text has visible ASCII characters only.
+func isVisible(text string) bool {
+	return strings.IndexFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// issuerOfSubject returns the name of the issuer of a token without iss: of a SPIFFE JWT-SVID, the trust domain of its subject
+// (JWT-SVID §3). It returns "" when the subject is no SPIFFE ID.
+func issuerOfSubject(subject string) string {
+	rest, isSPIFFE := strings.CutPrefix(subject, spiffeScheme)
+	domain, path, hasPath := strings.Cut(rest, "/")
+	if !isSPIFFE || !isTrustDomain(domain) || !hasPath || path == "" {
+		return ""
+	}
+	return spiffeScheme + domain
+}
