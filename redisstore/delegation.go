@@ -22,6 +22,9 @@ type NewDelegation struct {
 	Session uuid.UUID
 	Scopes  []string // wanted; none for as many as possible
 	Held    []string // by Subject
+
+	Audience []string    // that the token is for, with Self for this service
+	Actors   []uuid.UUID // the agents that act with Subject, if it is delegated itself
 }
 
 // Delegation is the content of a delegated token. Redis keeps nothing of it.
@@ -44,7 +47,7 @@ var (
 // Delegate grants the parent's agent a token for a child session. The caller must have checked that Subject is genuine and, if
 // it is delegated itself, CheckDelegated. Each call grants another token. Errors: ErrInvalidToken, ErrUnknownSession for what is
 // no child of a session of Subject's, *NotActiveError, *AgentSuspendedError and *SessionSuspendedError of parent or child,
-// *ScopeError, *RateError.
+// *ScopeError, *AudienceError, *RateError.
 func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, error) {
 	act := n.Subject.actor()
 	left, err := s.VerifyToken(ctx, n.Subject) // a revoked agent must not learn which sessions there are
@@ -79,6 +82,9 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 	if err != nil {
 		return Delegation{}, act.errorFor(err)
 	}
+	if err := s.checkAudience(ctx, act.flow, n.Audience, append([]uuid.UUID{child, act.agent}, n.Actors...)); err != nil {
+		return Delegation{}, err
+	}
 	family := NewID(child)
 	keys := []string{s.keys.agent(child), s.keys.session(child, n.Session), s.keys.events(child)}
 	r, err := s.client.Run(ctx, act.flow, delegateSession, keys, act.organization, child, family,
@@ -94,6 +100,38 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 		Scopes:      strings.Fields(r.Text(0)),
 		Rest:        time.Duration(r.Number(1)) * time.Millisecond,
 	}, r.Err
+}
+
+// checkAudience refuses an audience that the tokens of one of the agents may not be for: else an agent could reach through another
+// what it must not.
+func (s *Store) checkAudience(ctx context.Context, f flow, audience []string, agents []uuid.UUID) error {
+	if len(audience) == 0 {
+		return nil
+	}
+	replies, err := s.client.ReadAll(ctx, f, keysOf(agents, s.keys.agent), "audiences")
+	if err != nil {
+		return err
+	}
+	for _, r := range replies {
+		allowed := r.Optional(0)
+		for _, one := range audience {
+			if !mayBeFor(one, allowed) {
+				return &AudienceError{Audience: one}
+			}
+		}
+	}
+	return nil
+}
+
+// mayBeFor is include/may_be_for.lua.
+func mayBeFor(audience, allowed string) bool {
+	switch {
+	case audience == Self:
+		return true
+	case allowed == "":
+		return strings.HasPrefix(audience, "https://") || strings.HasPrefix(audience, "http://")
+	}
+	return slices.Contains(strings.Fields(allowed), audience)
 }
 
 // childOf returns the agent and the parent of a session whose parent is the actor's. None of these ever changes.

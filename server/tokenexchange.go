@@ -61,12 +61,12 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 	if err != nil {
 		return err
 	}
-	x := exchange{session: session}
-	if x.asked, err = readGrantRequest(form); err != nil {
-		return err
-	}
 	keys, err := s.keys()
 	if err != nil {
+		return err
+	}
+	x := exchange{session: session}
+	if x.asked, err = readGrantRequest(form, keys.Issuer()); err != nil {
 		return err
 	}
 	client, err := s.optionalClient(ctx, form)
@@ -82,15 +82,20 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 	identifyCaller(ctx, x.subject.Organization, x.subject.Agent)
 	granted, err := s.store.Delegate(requestContext(ctx), redisstore.NewDelegation{
 		Subject: *x.subject.caller.Token, Session: session, Scopes: x.asked.Scopes, Held: x.held,
+		Audience: x.asked.Audience, Actors: x.actingAgents(),
 	})
 	if err != nil {
 		return x.refused(err)
 	}
-	access, err := x.token(granted, keys.Issuer(), time.Now())
+	grant := redisstore.Grant{Audience: x.asked.Audience}
+	if len(grant.Audience) == 0 {
+		grant.Audience = []string{redisstore.Self}
+	}
+	access, err := x.token(granted, audienceOf(keys, grant), time.Now())
 	if err != nil {
 		return err
 	}
-	text, err := keys.SignAccess(access)
+	text, err := signAccess(keys, grant, access)
 	if err != nil {
 		return err
 	}
@@ -143,17 +148,11 @@ func (s *Server) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid
 
 // readSubject verifies the subject token. Only one for this service itself may be exchanged.
 func (s *Server) readSubject(ctx *fasthttp.RequestCtx, text string, x *exchange) error {
-	subject, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) {
-		subject, err := v.verify([]byte(text), time.Now())
-		if err == nil && !v.keys.IsFor(subject.Access, v.keys.Issuer()) {
-			return nil, errInvalidToken
-		}
-		return subject, err
-	})
+	subject, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify([]byte(text), time.Now()) })
 	if keysUnavailable(err) {
 		return err
 	}
-	if err != nil {
+	if err != nil || !subject.forIssuer || subject.Thumbprint != "" {
 		return x.refused(errInvalidToken)
 	}
 	x.subject, x.held = subject, subject.Scopes
@@ -184,6 +183,8 @@ func (x *exchange) refused(err error) error {
 		return &oauthError{"invalid_request", "the subject token, its agent and its session must hold " + scopeDelegate}
 	case errors.Is(err, redisstore.ErrUnknownSession):
 		return &oauthError{"invalid_request", "session_id must be a child of a session that the subject token reaches"}
+	case errors.As(err, new(*redisstore.AudienceError)):
+		return err
 	case errors.As(err, &inactive):
 		return &oauthError{"invalid_request", "the session or its parent is " + string(inactive.Status)}
 	case p.Status == 401:
@@ -194,8 +195,16 @@ func (x *exchange) refused(err error) error {
 	return err
 }
 
+func (x *exchange) actingAgents() []uuid.UUID {
+	var agents []uuid.UUID
+	for _, actor := range x.subject.Actors {
+		agents = append(agents, actor.Agent)
+	}
+	return agents
+}
+
 // token returns the token to sign. It does not outlive the subject token, nor the session as it is now.
-func (x *exchange) token(granted redisstore.Delegation, issuer string, now time.Time) (token.Access, error) {
+func (x *exchange) token(granted redisstore.Delegation, audience []string, now time.Time) (token.Access, error) {
 	issued := now.Truncate(time.Second)
 	lifetime := min(token.AccessLifetime, x.subject.Expires().Sub(issued), granted.Rest).Truncate(time.Second)
 	if lifetime < time.Second {
@@ -206,7 +215,7 @@ func (x *exchange) token(granted redisstore.Delegation, issuer string, now time.
 	}
 	return token.Access{
 		Agent: granted.Agent, Organization: granted.Organization, Family: granted.Family, Scopes: granted.Scopes, Issued: issued,
-		Audience: []string{issuer}, Client: x.subject.Agent, Session: granted.Session, Lifetime: lifetime,
+		Audience: audience, Client: x.subject.Agent, Session: granted.Session, Lifetime: lifetime,
 		Actors: append([]token.Actor{{Agent: x.subject.Agent, Family: x.subject.Family}}, x.subject.Actors...),
 	}, nil
 }
