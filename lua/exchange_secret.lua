@@ -41,14 +41,7 @@ local agent_secret, previous_secret, previous_until, secret_used, agent_revoked,
 --@block refuse_secret
 --@block refuse_suspended
 --@block hold_scopes held=agent_scopes
-if audience ~= '' then
-  --@include may_be_for
-  for one in string.gmatch(audience, '%S+') do
-    if not may_be_for(one, agent_audiences) then
-      return {'audience_not_held', one}
-    end
-  end
-end
+--@block hold_audience
 
 -- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
 local epoch = tonumber(agent_epoch or 0)
