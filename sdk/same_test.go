@@ -52,23 +52,30 @@ func TestTheSDKsBehaveTheSame(t *testing.T) {
 		{"contract", http.HandlerFunc(serveContract)},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
-			var firstSteps []step
-			var firstSent []string
-			for i, l := range languages {
-				steps, sent := l.run(t, scenario.name, scenario.answer)
-				if i == 0 {
-					firstSteps, firstSent = steps, sent
-					for _, s := range steps {
-						rows = append(rows, s[0])
-					}
-					continue
-				}
-				compare(t, l.name+": outcome", steps, firstSteps)
-				compare(t, l.name+": request", sent, firstSent)
-			}
+			rows = append(rows, compareAll(t, languages, scenario.name, scenario.answer)...)
 		})
 	}
 	checkTable(t, languages, rows)
+}
+
+// compareAll runs a scenario in all languages, and returns the names of its calls.
+func compareAll(t *testing.T, languages []language, scenario string, answer http.Handler) (made []string) {
+	t.Helper()
+	var firstSteps []step
+	var firstSent []string
+	for i, l := range languages {
+		steps, sent := l.run(t, scenario, answer)
+		if i == 0 {
+			firstSteps, firstSent = steps, sent
+			for _, s := range steps {
+				made = append(made, s[0])
+			}
+			continue
+		}
+		compare(t, l.name+": outcome", steps, firstSteps)
+		compare(t, l.name+": request", sent, firstSent)
+	}
+	return made
 }
 
 // buildAll builds the programs. The test compares the others with the Go program, which comes first.
@@ -84,7 +91,7 @@ func buildAll(t *testing.T) []language {
 		t.Fatal(err)
 	}
 	return []language{
-		{"Go", []string{"../internal/same/main.go", "../internal/same/contract.go", "../internal/same/fleet.go", "../internal/same/follow.go", "../internal/same/served.go", "../internal/same/told.go"}, []string{binary}, nil},
+		{"Go", []string{"../internal/same/main.go", "../internal/same/contract.go", "../internal/same/fleet.go", "../internal/same/follow.go", "../internal/same/identity.go", "../internal/same/served.go", "../internal/same/told.go"}, []string{binary}, nil},
 		{"TypeScript", []string{"typescript/test/same.ts"}, []string{tool.Path(t, "node"), "typescript/build/same.js"}, nil},
 		{"Python", []string{"../internal/same/same.py"}, []string{tool.Python(t), "-B", "-W", "error", "../internal/same/same.py"}, []string{"PYTHONPATH=" + packages}},
 	}
@@ -150,7 +157,7 @@ var (
 	anID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	// To the service an omitted field and its default are the same. Credentials differ from run to run.
 	defaults = map[string]any{"value_usd": 0.0, "count": 1.0, "reversible": true}
-	varying  = []string{"secret", "refresh_token", "token"}
+	varying  = []string{"secret", "refresh_token", "token", "client_assertion", "subject_token", "jwks"}
 )
 
 // isOfALease reports whether a request may be one that a lease sends by itself. Their number and sizes follow the pace of the
@@ -167,8 +174,14 @@ func normalized(r *http.Request, body []byte) string {
 	if len(key) >= 32 {
 		key = "random"
 	}
+	if r.Header.Get("DPoP") != "" {
+		scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		key += " proof:" + scheme
+	}
 	var members map[string]any
-	if len(body) > 0 && json.Unmarshal(body, &members) != nil {
+	if r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
+		members = membersOf(body)
+	} else if len(body) > 0 && json.Unmarshal(body, &members) != nil {
 		return "no JSON: " + string(body)
 	}
 	if r.Method != http.MethodPatch {
@@ -186,6 +199,21 @@ func normalized(r *http.Request, body []byte) string {
 	}
 	sorted, _ := json.Marshal(members)
 	return anID.ReplaceAllString(fmt.Sprintf("%s %s %s key:%s", r.Method, r.URL.Path, sorted, key), "ID")
+}
+
+// membersOf returns the parameters of a form.
+func membersOf(form []byte) map[string]any {
+	members := map[string]any{}
+	parameters, err := url.ParseQuery(string(form))
+	if err != nil {
+		members["error"] = err.Error()
+	}
+	for name, values := range parameters {
+		if members[name] = values[0]; len(values) > 1 || name == "resource" {
+			members[name] = values
+		}
+	}
+	return members
 }
 
 func withoutDefaults(members map[string]any) {

@@ -3,6 +3,8 @@
 //
 //	same service     makes the calls to the service at REMIT_ADDR
 //	same contract    makes the calls that need states which a test cannot create; the test plays the service
+//	same identity    makes the calls about keys, audiences and delegation to the service
+//	same identity-contract  makes those of them whose answers the test plays
 //	same follow SEQ  prints the events of all agents after this one, until it is killed
 //	same trail ID    prints an agent's events after this one, until it is killed
 package main
@@ -49,6 +51,10 @@ func main() {
 		contract(&done, remit)
 		fleet(&done, remit)
 		contractTold(&done, remit.Organization("rmk_1"))
+	case "identity":
+		identity(&done, remit)
+	case "identity-contract":
+		contractIdentity(&done, remit)
 	case "follow":
 		follow(os.Args[2])
 	case "trail":
