@@ -10,16 +10,21 @@
 -- ARGV[4] = audit            see include/audit.lua
 -- ARGV[5] = family           that it names, as text
 -- ARGV[6] = issuer           the trusted issuer, as text
+-- ARGV[7] = key              thumbprint of the key that it is bound to (RFC 9449 §5), 32 bytes; '' for none
+--
+-- Arguments: three narrow what the agent has, and two are for the audit trail.
 --
 -- Reply:  {'ok', scopes}  separated by spaces
 --         {'invalid_credentials'}    the organization has no such agent, or it is revoked; the reply does not say which
 --         {'agent_suspended', since}  in ms since 1970
 --         {'scope_not_held', scope}  the first scope that the agent does not have
 --         {'audience_not_held', audience}  the first whom the agent's tokens may not be for
+--         {'proof_required'}         the agent's tokens must be bound to a key
 -- Writes: HDEL agent of marks that have lapsed; XADD events
+--@joined
 --@include audit
 local agent, events = KEYS[1], KEYS[2]
-local organization_id, scopes, audience, audit, family, issuer = unpack(ARGV)
+local organization_id, scopes, audience, audit, family, issuer, key = unpack(ARGV)
 
 --@block now
 
@@ -31,6 +36,7 @@ end
 --@block refuse_suspended
 --@block hold_scopes held=agent_scopes
 --@block hold_audience
+--@block require_key
 --@block drop_lapsed_marks
 record(events, audit, now, 'token.issued', 'family', family, 'issuer', issuer)
 return {'ok', scopes == '' and agent_scopes or scopes}

@@ -9,7 +9,7 @@ import (
 
 var (
 	findTrustedIssuer = newScript("find_trusted_issuer", reads)
-	grantByIssuer     = newScript("grant_by_issuer", writes)
+	grantByIssuer     = newGrantScript("grant_by_issuer")
 )
 
 // IssuerFor returns the trusted issuer of this name of an agent's organization, and the organization. Nobody is authenticated by
@@ -46,7 +46,8 @@ func (s *Store) issuerNamed(ctx context.Context, organization uuid.UUID, name st
 // GrantByIssuer grants an agent of the organization an access token, without a refresh token, because of a token of this issuer.
 // The caller must have verified that token, and that the agent is one that a rule of the issuer gives it to. Errors: ErrUnknownIssuer when
 // the organization has stopped to trust the issuer as it was read; ErrInvalidCredentials for an agent that is not live;
-// ErrOrganizationSuspended, *AgentSuspendedError, *ScopeError, *AudienceError, *QuotaError, *RateError.
+// ErrOrganizationSuspended, *AgentSuspendedError, *ScopeError, *AudienceError, *QuotaError, *RateError, ErrProofRequired,
+// ErrProofUsed, ErrManyProofs.
 func (s *Store) GrantByIssuer(ctx context.Context, organization, agent uuid.UUID, issuer TrustedIssuer, asked GrantRequest) (Grant, error) {
 	if s.Suspended(organization) {
 		return Grant{}, ErrOrganizationSuspended
@@ -60,14 +61,14 @@ func (s *Store) GrantByIssuer(ctx context.Context, organization, agent uuid.UUID
 		return Grant{}, s.refusals.count(err)
 	}
 	family := NewID(agent)
-	r, err := s.client.Run(ctx, flow{Owner: organization}, grantByIssuer, []string{s.keys.agent(agent), s.keys.events(agent)},
-		organization, asked.scopes(), asked.audience(), s.auditAs(ctx, actorAgent), family.String(), issuer.ID.String())
+	r, err := s.grant(ctx, grantByIssuer, agent, asked.Proof, []string{s.keys.agent(agent), s.keys.events(agent)},
+		organization, asked.scopes(), asked.audience(), s.auditAs(ctx, actorAgent), family.String(), issuer.ID.String(), asked.Proof.key())
 	held.finish(err, false)
 	if err != nil {
 		return Grant{}, err
 	}
 	return Grant{
-		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: family},
+		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: family, Bound: asked.Proof != nil},
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),
 	}, r.Err
