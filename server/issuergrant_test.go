@@ -152,12 +152,12 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 			"an embedded key":                impostor.key.Sign(changed(header, object{"jwk": impostor.publicKey()}), usual),
 			"an access token's type":         f.key.Sign(changed(header, object{"typ": "at+jwt"}), usual),
 			"a proof's type":                 f.key.Sign(changed(header, object{"typ": "dpop+jwt"}), usual),
-			"a claim that is given twice":    f.key.SignText(text(t, header), strings.Replace(text(t, usual), `{`, `{"sub":"repo:acme/app:ref:refs/heads/main",`, 1)),
-			"claims that are an array":       f.key.SignText(text(t, header), `[]`),
+			"a claim that is given twice":    f.key.SignText(jsonText(t, header), strings.Replace(jsonText(t, usual), `{`, `{"sub":"repo:acme/app:ref:refs/heads/main",`, 1)),
+			"claims that are an array":       f.key.SignText(jsonText(t, header), `[]`),
 			"changed claims":                 parts[0] + "." + strings.Split(f.key.Sign(header, changed(usual, object{"jti": "1"})), ".")[1] + "." + parts[2],
 			"a changed signature":            token[:len(token)-4] + "AAAA",
 			"four parts":                     token + ".",
-			"JSON":                           text(t, usual),
+			"JSON":                           jsonText(t, usual),
 			"an access token of the service": w.exchange().access,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -198,16 +198,16 @@ func byPublicKey(t *testing.T, f *foreignIssuer, header, claims object) string {
 	t.Helper()
 	signed := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims(claims))
 	signed.Header["kid"] = header["kid"]
-	return must(signed.SignedString([]byte(text(t, f.publicKey()))))(t)
+	return must(signed.SignedString([]byte(jsonText(t, f.publicKey()))))(t)
 }
 
 func unsigned(t *testing.T, header, claims object) string {
 	t.Helper()
-	part := func(value object) string { return base64.RawURLEncoding.EncodeToString([]byte(text(t, value))) }
+	part := func(value object) string { return base64.RawURLEncoding.EncodeToString([]byte(jsonText(t, value))) }
 	return part(header) + "." + part(claims) + "."
 }
 
-func text(t *testing.T, value object) string {
+func jsonText(t *testing.T, value object) string {
 	t.Helper()
 	return string(must(encode(value))(t))
 }

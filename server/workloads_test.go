@@ -49,15 +49,20 @@ func (f *foreignIssuer) publicKey() object {
 // rotate gives the issuer another key, which it signs with and does not publish yet.
 func (f *foreignIssuer) rotate(kid string) { f.key, f.kid = prover.New(f.key.Algorithm), kid }
 
-// changed returns an object with these members changed; nil removes one.
+// changed returns an object with these members changed.
 func changed(from, changes object) object {
 	all := maps.Clone(from)
 	maps.Copy(all, changes)
-	maps.DeleteFunc(all, func(_ string, value any) bool { return value == nil })
 	return all
 }
 
-// sign returns a token with these claims, and with iss and the times of one that was made a minute ago for ten minutes.
+// withoutNil returns an object without the members that are nil.
+func withoutNil(from object) object {
+	maps.DeleteFunc(from, func(_ string, value any) bool { return value == nil })
+	return from
+}
+
+// sign returns a token with these claims, without those that are nil, and with iss and the times of one that was made a minute ago for ten minutes.
 func (f *foreignIssuer) sign(claims object) string {
 	return f.signWith(object{}, claims)
 }
@@ -66,7 +71,7 @@ func (f *foreignIssuer) sign(claims object) string {
 func (f *foreignIssuer) signWith(header, claims object) string {
 	now := time.Now().Unix()
 	usual := object{"iss": f.name, "aud": issuer, "iat": now - 60, "nbf": now - 60, "exp": now + 540}
-	return f.key.Sign(changed(object{"alg": f.key.Algorithm, "kid": f.kid, "typ": "JWT"}, header), changed(usual, claims))
+	return f.key.Sign(withoutNil(changed(object{"alg": f.key.Algorithm, "kid": f.kid, "typ": "JWT"}, header)), withoutNil(changed(usual, claims)))
 }
 
 // workload is a platform's token: its real shape, with the claims by which a rule may tell its workloads apart.
