@@ -57,3 +57,14 @@ test("a key of another service is not in the set", async () => {
   const foreign = Buffer.from(JSON.stringify({ ...decodeProtectedHeader(token), kid: "another" })).toString("base64url");
   await assert.rejects(jwtVerify([foreign, ...rest].join("."), keys, expected), errors.JWKSNoMatchingKey);
 });
+
+test("a token for a resource verifies with this audience alone", async () => {
+  const resource = "https://tools.example/mcp";
+  const token = await accessToken({ resource });
+  const { payload } = await jwtVerify(token, keys, { ...expected, audience: resource, requiredClaims: ["aud", "client_id", "jti"] });
+  assert.deepEqual([payload.aud, payload.client_id], [resource, clientId]);
+  for (const audience of [issuer.origin, `${resource}/`, "https://tools.example"]) {
+    await assert.rejects(jwtVerify(token, keys, { ...expected, audience }), errors.JWTClaimValidationFailed);
+  }
+  assert.equal((await jwtVerify(await accessToken(), keys, { ...expected, audience: issuer.origin })).payload.aud, issuer.origin);
+});
