@@ -506,6 +506,39 @@ func TestGatewaysAndIntrospectionNameWhoActs(t *testing.T) {
 	})
 }
 
+// An agent must not reach through another what its own tokens may not be for, nor the other way round.
+func TestADelegatedTokenIsForWhatAllItsAgentsMayReach(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		d := api.newDelegation()
+		third := d.newAgentWith("pay", "sessions:delegate")
+		below := d.childOf(d.token, d.child, third.id)
+		const mail = "https://mail.example.com/mcp"
+		listed := func(agent string, audiences ...string) {
+			d.patch("/v1/agents/"+agent, fields{"audiences": audiences}, asKey(d.key)).is(200)
+		}
+		r := d.delegate("resource", mail).is(200)
+		_, claims := verify(t, d.client, r.text("access_token"))
+		if claims["aud"] != mail {
+			t.Errorf("aud is %v", claims["aud"])
+		}
+		d.get("/v1/auth/verify?audience="+mail, asAgent(r.text("access_token"))).is(200)
+		d.get("/v1/sessions/"+d.child, asAgent(r.text("access_token"))).refused(401, "invalid_token")
+		d.exchangeToken(r.text("access_token"), below).refusedOAuth(400, "invalid_request")
+		d.exchangeToken(d.token, below, "audience", mail).is(200)
+		for _, agent := range []string{d.agent.id, d.worker.id, third.id} {
+			listed(agent, "https://other.example.com/")
+			if agent != third.id {
+				d.delegate("resource", mail).refusedOAuth(400, "invalid_target")
+			}
+			d.exchangeToken(d.token, below, "audience", mail).refusedOAuth(400, "invalid_target")
+			listed(agent, mail)
+		}
+		d.exchangeToken(d.token, below, "audience", mail, "resource", issuer).is(200)
+		d.delegate("resource", "no URI").refusedOAuth(400, "invalid_target")
+	})
+}
+
 func TestADelegatedTokenLosesTheScopesThatItsActingAgentLoses(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
