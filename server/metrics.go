@@ -18,6 +18,7 @@ type serviceMetrics struct {
 	http     *httpMetrics
 
 	tokensBySecret, tokensByRefresh prometheus.Counter
+	tokensByAssertion               prometheus.Counter
 	tokensReused, familiesRevoked   prometheus.Counter
 	tokensReplayed                  prometheus.Counter
 
@@ -90,7 +91,7 @@ func (c *serviceMetrics) byLimit(name, help, label string, limits ...string) lim
 
 func (c *serviceMetrics) registerTokens() {
 	c.counters("remit_tokens_issued_total", "Token pairs issued, by grant.", "grant",
-		map[string]*prometheus.Counter{"client_secret": &c.tokensBySecret, "refresh_token": &c.tokensByRefresh})
+		map[string]*prometheus.Counter{"client_secret": &c.tokensBySecret, "private_key_jwt": &c.tokensByAssertion, "refresh_token": &c.tokensByRefresh})
 	c.tokensReused = c.counter("remit_refresh_tokens_reused_total",
 		"Refresh tokens reused after their grace time, by a thief or by a client that keeps old tokens. Their families are revoked.", nil)
 	c.tokensReplayed = c.counter("remit_refresh_tokens_replayed_total",

@@ -57,11 +57,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	switch form.Get("grant_type") {
 	case "client_credentials":
-		grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, asked)
-		if err == nil {
-			s.metrics.tokensBySecret.Inc()
-		}
-		return grant, err
+		return s.exchangeClient(ctx, client, asked)
 	case "refresh_token":
 		return s.oauthRefresh(ctx, client, form, asked)
 	case "":
