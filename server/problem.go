@@ -73,6 +73,7 @@ var rules = []rule{
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{redisstore.ErrChangedMeanwhile, 503, "unavailable", "somebody else changes it at the same time; nothing was changed"},
 	{errNoClientKeys, 503, "unavailable", ""},
+	{errNoIssuerKeys, 503, "unavailable", ""},
 	{errManyBodies, 503, "unavailable", ""},
 	{errOwnBodies, 503, "unavailable", ""},
 	{errManyUnwritten, 503, "unavailable", ""},

@@ -45,13 +45,19 @@ func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
 		Scopes: grant.Scopes, Issued: time.Now(),
 	})
 	return tokenPair{
-		AccessToken: access,
-		RefreshToken: keys.FormatRefresh(token.RefreshToken{
-			Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation,
-		}),
-		TokenType: "bearer",
-		ExpiresIn: int64(token.AccessLifetime / time.Second),
+		AccessToken:  access,
+		RefreshToken: refreshFor(keys, grant),
+		TokenType:    "bearer",
+		ExpiresIn:    int64(token.AccessLifetime / time.Second),
 	}, err
+}
+
+// refreshFor returns the refresh token of a grant, "" for one without.
+func refreshFor(keys *token.Keyring, grant redisstore.Grant) string {
+	if grant.Generation == 0 {
+		return ""
+	}
+	return keys.FormatRefresh(token.RefreshToken{Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation})
 }
 
 type exchangeRequest struct {
