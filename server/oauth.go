@@ -27,14 +27,14 @@ type oauthGrant struct {
 	Scope        string `json:"scope"`
 }
 
-// oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6).
+// oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6) and the jwt-bearer grant (RFC 7523 §2.1).
 func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	return s.oauth(ctx, s.readTokenClient, func(client credential, form url.Values) error {
-		asked, err := readGrantRequest(form)
+		keys, err := s.keys()
 		if err != nil {
 			return err
 		}
-		keys, err := s.keys()
+		asked, err := readGrantRequest(form, keys.Issuer())
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,10 @@ func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		described, err := s.describeToken(readContext(ctx), form.Get("token"), authenticated.Organization)
+		if len(form["audience"]) > 1 {
+			return &oauthError{"invalid_request", "a parameter is given twice"}
+		}
+		described, err := s.describeToken(readContext(ctx), form.Get("token"), form.Get("audience"), authenticated.Organization)
 		if err != nil {
 			return err
 		}
