@@ -5,7 +5,7 @@ import { createRemoteJWKSet, decodeProtectedHeader, errors, jwtVerify } from "jo
 import { algorithm, clientId, clientSecret, issuer, organization, scopes } from "./settings.mjs";
 
 const keys = createRemoteJWKSet(new URL("/.well-known/jwks.json", issuer));
-const expected = { issuer: issuer.origin, typ: "at+jwt", algorithms: [algorithm] };
+const expected = { issuer: issuer.origin, audience: issuer.origin, typ: "at+jwt", algorithms: [algorithm] };
 
 async function accessToken(parameters = {}) {
   const response = await fetch(new URL("/oauth2/token", issuer), {
@@ -25,6 +25,16 @@ test(`a token signed with ${algorithm} verifies`, async () => {
   assert.equal(payload.org_id, organization);
   assert.equal(payload.scopes.join(" "), scopes);
   assert.equal(payload.exp - payload.iat, 3600);
+});
+
+test("a token for a resource verifies there and nowhere else", async () => {
+  const resource = "https://mail.example/mcp";
+  const token = await accessToken({ resource });
+  const { payload } = await jwtVerify(token, keys, { ...expected, audience: resource });
+  assert.deepEqual([payload.aud, payload.client_id], [resource, clientId]);
+  for (const audience of [issuer.origin, "https://mail.example", resource + "/"]) {
+    await assert.rejects(jwtVerify(token, keys, { ...expected, audience }), errors.JWTClaimValidationFailed);
+  }
 });
 
 test("another issuer, another type, another algorithm and a changed token do not", async () => {
