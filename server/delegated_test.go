@@ -201,6 +201,8 @@ func TestTheClientOfAnExchangeIsTheSubjectTokensOwn(t *testing.T) {
 			"another client_id":          {asked("client_id", d.worker.id), nil, false},
 			"a client_id that is no id":  {asked("client_id", "me"), nil, false},
 			"a wrong secret":             {asked("client_id", d.agent.id, "client_secret", d.worker.secret), nil, false},
+			"an assertion that is none":  {asked("client_assertion_type", assertionType, "client_assertion", "e30.e30.e30"), nil, false},
+			"another agent's assertion":  {asked("client_assertion_type", assertionType, "client_assertion", d.newSigner("ES256").sign(nil)), nil, false},
 			"the subject token as Basic": {asked(), []option{asAgent(d.planner.access)}, false},
 		} {
 			r := d.postForm("/oauth2/token", test.body, test.as...)
