@@ -66,9 +66,9 @@ func answersOfEveryType() []namedAnswer {
 	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
-	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other}
+	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, confirmation{"jkt"}}
 	metadata := serverMetadata{
-		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile},
+		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile}, scopes,
 	}
 	return []namedAnswer{
 		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", newProblem(404, "not_found", "")},

@@ -24,7 +24,7 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 		s.log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
 		body = []byte(`{"code":"` + p.Code + `"}`)
 	}
-	if challenge := challengeFor(err, p); challenge != "" {
+	if challenge := proofChallenge(challengeFor(err, p), err, infoOf(ctx).proven); challenge != "" {
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
 	}
 	ctx.Response.Header.SetContentType("application/problem+json")
@@ -63,6 +63,9 @@ func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Reset()
 	ctx.Response.Header.Set(headerRequestID, id)
 	ctx.Response.Header.SetCanonical(canonicalSniffing, noSniffing)
+	if infoOf(ctx).proofs > 0 {
+		s.offerNonce(ctx)
+	}
 	if s.pages.have(ctx) && s.pages.Headers != nil {
 		s.pages.Headers(&ctx.Response.Header)
 	}

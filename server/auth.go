@@ -30,23 +30,35 @@ func newKey(organization uuid.UUID, text string) redisstore.APIKey {
 	return redisstore.APIKey{Organization: organization, Hash: token.Hash(text), Hint: token.Hint(text)}
 }
 
-// agentToken returns the verified access token that the request carries (RFC 6750 §2.1).
+// agentToken returns the verified access token that the request carries (RFC 6750 §2.1, RFC 9449 §7.1).
 func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
-	given, found := bearer(ctx)
+	given, found := accessToken(ctx)
 	if !found {
 		return nil, errMissingToken
 	}
 	return s.verifiedToken(ctx, given)
 }
 
-// verifiedToken is agentToken for a token that is already read.
-func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedToken, error) {
-	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given, time.Now()) })
+// verifiedToken is agentToken for a token that is already read. It uses up the proof of a token that is bound to a key.
+func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
+	access, err := s.anyToken(ctx, given)
+	if err != nil || !given.proven {
+		return access, err
+	}
+	return access, s.useProof(ctx, access)
+}
+
+// anyToken is verifiedToken without the proof.
+func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
+	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, time.Now()) })
 	if keysUnavailable(err) {
 		return nil, err
 	}
 	if err != nil {
 		return nil, errInvalidToken
+	}
+	if err := given.checkScheme(access); err != nil {
+		return nil, err
 	}
 	identifyCaller(ctx, access.Organization, access.Agent)
 	if s.store.Suspended(access.Organization) {
@@ -58,7 +70,7 @@ func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedT
 // eitherCaller returns the organization or the agent that calls. It refuses a request with both credentials, because it is
 // ambiguous.
 func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
-	given, hasToken := bearer(ctx)
+	given, hasToken := accessToken(ctx)
 	hasKey := len(ctx.Request.Header.PeekCanonical(canonicalAPIKey)) > 0
 	switch {
 	case hasKey && hasToken:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"remit/redisstore"
+	"remit/token"
 )
 
 // retryLater is the Retry-After, in seconds, when no better value is known.
@@ -44,6 +45,8 @@ func challengeFor(err error, p problem) string {
 		return keyChallenge
 	case p.Code == "invalid_token":
 		return bearerChallenge + `, error="invalid_token", error_description="` + p.Detail + `"`
+	case p.Code == "invalid_dpop_proof", p.Code == "use_dpop_nonce":
+		return bearerChallenge + `, error="` + p.Code + `", error_description="` + p.Detail + `"`
 	case p.Code == "insufficient_scope":
 		return bearerChallenge + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"`
 	case p.Status == 401:
@@ -54,3 +57,17 @@ func challengeFor(err error, p problem) string {
 
 // quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).
 func quoted(scope string) string { return strings.NewReplacer(`\`, "", `"`, "").Replace(scope) }
+
+// proofChallenge turns the challenge of an access token into one of the scheme DPoP for a request under that scheme, and offers that
+// scheme too to who did not use it and must (RFC 9449 §7.1 and §7.2).
+func proofChallenge(challenge string, err error, proven bool) string {
+	algorithms := `algs="` + strings.Join(token.ProofAlgorithms(), " ") + `"`
+	rest, ofToken := strings.CutPrefix(challenge, "Bearer ")
+	switch {
+	case ofToken && (proven || errors.Is(err, redisstore.ErrProofRequired)):
+		return "DPoP " + rest + ", " + algorithms
+	case errors.Is(err, errBoundToken):
+		return challenge + ", DPoP " + algorithms
+	}
+	return challenge
+}

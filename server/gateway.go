@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,13 +33,40 @@ func (e *gatewayError) problem() problem {
 	return p
 }
 
+// gatewayToken returns the verified access token that the request carries, and the proof of one that is bound to a key.
+func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redisstore.Proof, error) {
+	given, found := accessToken(ctx)
+	if !found {
+		return nil, nil, errMissingToken
+	}
+	access, err := s.anyToken(ctx, given)
+	if err != nil || !given.proven {
+		return access, nil, err
+	}
+	proof, err := s.proofOf(ctx, access)
+	var malformed *invalidRequest
+	if errors.As(err, &malformed) {
+		err = &gatewayError{err}
+	}
+	return access, &proof, err
+}
+
+// verifyLive asks the store about a token, and uses up its proof in the same call.
+func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
+	if proof == nil {
+		return s.store.VerifyToken(readContext(ctx), *access.caller.Token)
+	}
+	left, err := s.store.VerifyProof(readContext(ctx), *access.caller.Token, *proof)
+	return left, asProofError(401, err)
+}
+
 // verify returns the agent of an access token that is live and holds the scope. The agent is not suspended.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
-	access, err := s.agentToken(ctx)
+	access, proof, err := s.gatewayToken(ctx)
 	if err != nil {
 		return err
 	}
-	left, err := s.store.VerifyToken(readContext(ctx), *access.caller.Token)
+	left, err := s.verifyLive(ctx, access, proof)
 	if err != nil {
 		return err
 	}
@@ -60,7 +88,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 
 // authorize verifies an access token and charges a session of its agent, in one subrequest.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
-	access, err := s.agentToken(ctx)
+	access, proof, err := s.gatewayToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,6 +100,11 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	if err := caller.mayUse(wanted.Scope); err != nil {
 		s.metrics.charged(wanted, err)
 		return err
+	}
+	if proof != nil {
+		if err := asProofError(401, s.store.UseProof(readContext(ctx), *caller.Token, *proof)); err != nil {
+			return err
+		}
 	}
 	usage, left, err := s.store.Authorize(requestContext(ctx), caller.Caller, session, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)

@@ -23,16 +23,22 @@ type introspectRequest struct {
 // introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live, of a suspended agent
 // or of another organization.
 type introspection struct {
-	Active       bool      `json:"active"`
-	Scope        string    `json:"scope,omitzero"`
-	ClientID     uuid.UUID `json:"client_id,omitzero"`
-	TokenType    string    `json:"token_type,omitzero"`
-	Expires      int64     `json:"exp,omitzero"` // seconds since 1970, like iat
-	Issued       int64     `json:"iat,omitzero"`
-	Subject      uuid.UUID `json:"sub,omitzero"`
-	Issuer       string    `json:"iss,omitzero"`
-	Agent        uuid.UUID `json:"agent_id,omitzero"`
-	Organization uuid.UUID `json:"org_id,omitzero"`
+	Active       bool         `json:"active"`
+	Scope        string       `json:"scope,omitzero"`
+	ClientID     uuid.UUID    `json:"client_id,omitzero"`
+	TokenType    string       `json:"token_type,omitzero"`
+	Expires      int64        `json:"exp,omitzero"` // seconds since 1970, like iat
+	Issued       int64        `json:"iat,omitzero"`
+	Subject      uuid.UUID    `json:"sub,omitzero"`
+	Issuer       string       `json:"iss,omitzero"`
+	Agent        uuid.UUID    `json:"agent_id,omitzero"`
+	Organization uuid.UUID    `json:"org_id,omitzero"`
+	Confirmation confirmation `json:"cnf,omitzero"`
+}
+
+// confirmation is the key that a token is bound to (RFC 9449 §6.2).
+type confirmation struct {
+	Thumbprint string `json:"jkt"`
 }
 
 func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
@@ -96,6 +102,9 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 	}
 	described := describe(keys, access.Agent, access.Organization, left.Of(access.Scopes))
 	described.TokenType = "Bearer"
+	if access.Thumbprint != "" {
+		described.TokenType, described.Confirmation = "DPoP", confirmation{access.Thumbprint}
+	}
 	described.Issued = access.Issued.Unix()
 	described.Expires = access.Expires().Unix()
 	return described, access.Organization, nil

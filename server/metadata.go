@@ -1,6 +1,9 @@
 package server
 
-import "github.com/valyala/fasthttp"
+import (
+	"github.com/valyala/fasthttp"
+	"remit/token"
+)
 
 func (s *Server) metadataRoutes(r *routes) {
 	r.get("/.well-known/oauth-authorization-server", s.metadata)
@@ -19,6 +22,7 @@ type serverMetadata struct {
 	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationAuthMethods    []string `json:"revocation_endpoint_auth_methods_supported"`
 	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported"`
+	ProofAlgorithms          []string `json:"dpop_signing_alg_values_supported"`
 }
 
 // metadata lists the OAuth endpoints. All of them lie below the issuer, which is the service's own URL.
@@ -44,5 +48,6 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 		TokenAuthMethods:         methods,
 		RevocationAuthMethods:    methods,
 		IntrospectionAuthMethods: methods,
+		ProofAlgorithms:          token.ProofAlgorithms(),
 	})
 }

@@ -38,6 +38,9 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
+		if asked.Proof, err = s.grantProof(ctx); err != nil {
+			return err
+		}
 		grant, err := s.grantFor(ctx, client, form, asked)
 		if err != nil {
 			return err
@@ -48,7 +51,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 		return answer(ctx, oauthGrant{
-			AccessToken: pair.AccessToken, TokenType: "Bearer", ExpiresIn: pair.ExpiresIn,
+			AccessToken: pair.AccessToken, TokenType: tokenType(grant, "Bearer"), ExpiresIn: pair.ExpiresIn,
 			RefreshToken: pair.RefreshToken, Scope: strings.Join(grant.Scopes, " "),
 		})
 	})

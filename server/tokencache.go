@@ -3,6 +3,7 @@ package server
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"remit/redisstore"
@@ -16,6 +17,7 @@ type tokenCache struct {
 	keys    *token.Keyring
 	store   *redisstore.Store
 	metrics *serviceMetrics
+	base    string // of URLs below the issuer, "" when that is no URL; see baseOf
 	seed    maphash.Seed
 	shards  [cacheShards]cacheShard
 }
@@ -30,16 +32,17 @@ type cacheShard struct {
 	tokens map[uint64]*cachedToken // by a hash of the whole token
 }
 
-// cachedToken is a valid access token with everything derived from it. It is shared and never changed.
+// cachedToken is a valid access token with everything derived from it. It is shared and never changed, except proofKey.
 type cachedToken struct {
 	token.Access
 	text     string
 	caller   caller
 	identity identity
+	proofKey atomic.Pointer[token.ProofKey] // of the last proof; nil for none
 }
 
 func newTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *serviceMetrics) *tokenCache {
-	v := &tokenCache{keys: keys, store: store, metrics: metrics, seed: maphash.MakeSeed()}
+	v := &tokenCache{keys: keys, store: store, metrics: metrics, base: baseOf(keys.Issuer()), seed: maphash.MakeSeed()}
 	for i := range v.shards {
 		v.shards[i].tokens = map[uint64]*cachedToken{}
 	}

@@ -40,18 +40,30 @@ func (p tokenPair) append(o object) object {
 
 // pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
 func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
-	access, err := keys.SignAccess(token.Access{
+	content := token.Access{
 		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
-		Scopes: grant.Scopes, Issued: time.Now(),
-	})
+		Scopes: grant.Scopes, Issued: time.Now(), Thumbprint: grant.Thumbprint,
+	}
+	if grant.Bound {
+		content.Audience, content.Client = []string{keys.Issuer()}, grant.Agent
+	}
+	access, err := keys.SignAccess(content)
 	return tokenPair{
 		AccessToken: access,
 		RefreshToken: keys.FormatRefresh(token.RefreshToken{
 			Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation,
 		}),
-		TokenType: "bearer",
+		TokenType: tokenType(grant, "bearer"),
 		ExpiresIn: int64(token.AccessLifetime / time.Second),
 	}, err
+}
+
+// tokenType returns how an access token is presented: by the scheme DPoP if it is bound to a key (RFC 9449 §5).
+func tokenType(grant redisstore.Grant, unbound string) string {
+	if grant.Bound {
+		return "DPoP"
+	}
+	return unbound
 }
 
 type exchangeRequest struct {
@@ -100,8 +112,12 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, presented, func() (err error) {
-		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret, redisstore.GrantRequest{})
-		return err
+		proof, err := s.grantProof(ctx)
+		if err != nil {
+			return err
+		}
+		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret, redisstore.GrantRequest{Proof: proof})
+		return asProofError(400, err)
 	})
 	if err != nil {
 		return err
@@ -153,8 +169,12 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
-		grant, err = s.rotateRefresh(ctx, spent, redisstore.GrantRequest{})
-		return err
+		proof, err := s.grantProof(ctx)
+		if err != nil {
+			return err
+		}
+		grant, err = s.rotateRefresh(ctx, spent, redisstore.GrantRequest{Proof: proof})
+		return asProofError(400, err)
 	})
 	if err != nil {
 		return err
