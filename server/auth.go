@@ -39,16 +39,20 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
 	return s.verifiedToken(ctx, given)
 }
 
-// verifiedToken is agentToken for a token that is already read. It uses up the proof of a token that is bound to a key.
+// verifiedToken is agentToken for a token that is already read. It refuses a token that is for others only (RFC 9068 §4), and uses
+// up the proof of one that is bound to a key.
 func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
 	access, err := s.anyToken(ctx, given)
+	if err == nil && !access.forIssuer {
+		return nil, errInvalidToken
+	}
 	if err != nil || !given.proven {
 		return access, err
 	}
 	return access, s.useProof(ctx, access)
 }
 
-// anyToken is verifiedToken without the proof.
+// anyToken is verifiedToken for a token for any audience, without its proof.
 func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
 	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, time.Now()) })
 	if keysUnavailable(err) {

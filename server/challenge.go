@@ -12,6 +12,9 @@ import (
 // retryLater is the Retry-After, in seconds, when no better value is known.
 const retryLater = 1
 
+// proofPause is the Retry-After when an agent has used too many proofs, which are forgotten within minutes.
+const proofPause = 60
+
 // retryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
 func retryAfter(err error, p problem) int {
 	var limited *rateLimited
@@ -24,6 +27,8 @@ func retryAfter(err error, p problem) int {
 		return max(int(math.Ceil(tooFast.RetryAfter.Seconds())), 1)
 	case errors.As(err, &agentLimit) && agentLimit.RetryAfter > 0:
 		return max(int(math.Ceil(agentLimit.RetryAfter.Seconds())), 1)
+	case errors.Is(err, redisstore.ErrManyProofs):
+		return proofPause
 	case p.Status == 503 || p.Status == 429:
 		return retryLater
 	}
@@ -31,28 +36,39 @@ func retryAfter(err error, p problem) int {
 }
 
 const (
-	bearerChallenge = `Bearer realm="remit"`
-	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
+	bearerRealm  = `Bearer realm="remit"`
+	keyChallenge = `APIKey realm="remit", header="X-API-Key"`
 )
 
-// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 for access tokens; for API keys Remit's own scheme,
-// which RFC 9110 §11.1 permits.
-func challengeFor(err error, p problem) string {
+// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 and RFC 9728 §5.1 for access tokens, with where the metadata of
+// the resource is, "" for unknown; for API keys Remit's own scheme, which RFC 9110 §11.1 permits.
+func challengeFor(err error, p problem, metadata string) string {
+	if metadata != "" {
+		metadata = `, resource_metadata="` + metadata + `"`
+	}
 	switch {
 	case errors.Is(err, errMissingEither):
-		return bearerChallenge + ", " + keyChallenge
+		return bearerRealm + metadata + ", " + keyChallenge
 	case errors.Is(err, errMissingKey), p.Code == "invalid_api_key":
 		return keyChallenge
+	case errors.Is(err, errNoBootstrap):
+		return bearerRealm
+	case errors.Is(err, errWrongBootstrap):
+		return bearerRealm + invalidTokenChallenge(p)
 	case p.Code == "invalid_token":
-		return bearerChallenge + `, error="invalid_token", error_description="` + p.Detail + `"`
+		return bearerRealm + invalidTokenChallenge(p) + metadata
 	case p.Code == "invalid_dpop_proof", p.Code == "use_dpop_nonce":
-		return bearerChallenge + `, error="` + p.Code + `", error_description="` + p.Detail + `"`
+		return bearerRealm + `, error="` + p.Code + `", error_description="` + p.Detail + `"` + metadata
 	case p.Code == "insufficient_scope":
-		return bearerChallenge + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"`
+		return bearerRealm + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"` + metadata
 	case p.Status == 401:
-		return bearerChallenge
+		return bearerRealm + metadata
 	}
 	return ""
+}
+
+func invalidTokenChallenge(p problem) string {
+	return `, error="invalid_token", error_description="` + p.Detail + `"`
 }
 
 // quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).

@@ -33,22 +33,33 @@ func (e *gatewayError) problem() problem {
 	return p
 }
 
-// gatewayToken returns the verified access token that the request carries, and the proof of one that is bound to a key.
+// gatewayToken returns the verified access token that the request carries, for the audience that the gateway names, or else for
+// this service; and the proof of one that is bound to a key.
 func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redisstore.Proof, error) {
 	given, found := accessToken(ctx)
 	if !found {
 		return nil, nil, errMissingToken
 	}
 	access, err := s.anyToken(ctx, given)
-	if err != nil || !given.proven {
-		return access, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	var v validation
+	audience := v.gatewayParameter(ctx, "audience", "X-Audience")
+	if err := v.err(); err != nil {
+		return nil, nil, &gatewayError{err}
+	}
+	if !access.isFor(audience) {
+		return nil, nil, errInvalidToken
+	}
+	if !given.proven {
+		return access, nil, nil
 	}
 	proof, err := s.proofOf(ctx, access)
-	var malformed *invalidRequest
-	if errors.As(err, &malformed) {
-		err = &gatewayError{err}
+	if err != nil {
+		return nil, nil, &gatewayError{err}
 	}
-	return access, &proof, err
+	return access, &proof, nil
 }
 
 // verifyLive asks the store about a token, and uses up its proof in the same call.
@@ -57,7 +68,15 @@ func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof
 		return s.store.VerifyToken(readContext(ctx), *access.caller.Token)
 	}
 	left, err := s.store.VerifyProof(readContext(ctx), *access.caller.Token, *proof)
-	return left, asProofError(401, err)
+	return left, gatewayProofError(err)
+}
+
+// gatewayProofError is asProofError for a gateway, which understands 401 and 403.
+func gatewayProofError(err error) error {
+	if errors.Is(err, redisstore.ErrManyProofs) {
+		return &gatewayError{err}
+	}
+	return asProofError(401, err)
 }
 
 // verify returns the agent of an access token that is live and holds the scope. The agent is not suspended.
@@ -71,7 +90,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var v validation
-	v.gatewayNames(ctx, "scope")
+	v.gatewayNames(ctx, "scope", "audience")
 	scope := v.gatewayParameter(ctx, "scope", "X-Scope")
 	v.require(scope == "" || isScope(scope), "scope", "must be one scope")
 	if err := v.err(); err != nil {
@@ -102,8 +121,8 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if proof != nil {
-		if err := asProofError(401, s.store.UseProof(readContext(ctx), *caller.Token, *proof)); err != nil {
-			return err
+		if err := s.store.UseProof(readContext(ctx), *caller.Token, *proof); err != nil {
+			return gatewayProofError(err)
 		}
 	}
 	usage, left, err := s.store.Authorize(requestContext(ctx), caller.Caller, session, wanted)
@@ -128,7 +147,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v validation
 	var request chargeRequest
-	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", gatewayDryRun, gatewayKey)
+	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", gatewayDryRun, gatewayKey)
 	session := v.id("session_id", optionalText(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
 	request.ActionType = optionalText(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
 	request.Scope = optionalText(v.gatewayParameter(ctx, "scope", "X-Scope"))

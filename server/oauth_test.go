@@ -492,6 +492,7 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 			"token_endpoint_auth_methods_supported":         methods,
 			"revocation_endpoint_auth_methods_supported":    methods,
 			"introspection_endpoint_auth_methods_supported": methods,
+			"dpop_signing_alg_values_supported":             list("ES256", "ES384", "EdDSA", "RS256", "PS256"),
 		}).object()
 		for member, value := range document {
 			text, _ := value.(string)

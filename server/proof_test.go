@@ -298,9 +298,12 @@ func TestOneProofPassesOnceOnAllInstances(t *testing.T) {
 				wg.Go(func() {
 					at := []tenant{h.tenant, there}[i%2]
 					r, err := at.try("GET", verifyPath, nil, again)
-					switch {
-					case err != nil:
+					if err != nil {
 						t.Error(err)
+						return
+					}
+					r.t = t
+					switch {
 					case r.status == 200:
 						passed.Add(1)
 					case r.status == 401 && r.object()["code"] == "invalid_dpop_proof":

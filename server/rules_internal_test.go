@@ -175,7 +175,7 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 func TestAScopeCannotLeaveItsQuotes(t *testing.T) {
 	t.Parallel()
 	err := &scopeError{`a", error="x\"`}
-	if got := challengeFor(err, problemOf(err)); strings.Count(got, `"`) != 6 {
+	if got := challengeFor(err, problemOf(err), "https://remit.example/x"); strings.Count(got, `"`) != 8 {
 		t.Errorf("WWW-Authenticate: %s", got)
 	}
 }
