@@ -53,7 +53,8 @@ import (
 //	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, no_secret 1 without any, created, revoked, audiences
-//	                                (URIs; - for none, absent for any), jwks (JSON Web Key Set), jwks_uri, restricted flags that few agents
+//	                                (URIs; - for none, absent for any), jwks (JSON Web Key Set), jwks_uri, keys_version how often
+//	                                these two were changed, none for 0, restricted flags that few agents
 //	                                have (include/restrict_agent.lua), and limits with what is used of them
 //	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
@@ -70,6 +71,8 @@ import (
 //	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (include/family_score.lua);
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
+//	j:{cell}:<agent>          zset  its assertions that were used (16 bytes of the SHA-256 of each jti), by when no instance takes them
+//	                                any more; TTL of the longest-lived, 13 minutes at most
 //	pr:{cell}:<agent>:0, :1   hash  its DPoP proofs of the last minutes: 14 bytes of each fingerprint (with_proof.lua); TTL 4 minutes
 //	f:{cell}:<family>         hash  g generation, r when it was issued, c created (in ms after the time in its id), sc scopes
 //	                                when narrowed, au audience (self is the issuer) when not the issuer alone, k thumbprint of the key it is
@@ -175,6 +178,7 @@ func (k keyspace) usageDays(id uuid.UUID) string           { return k.key("uy:",
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
 func (k keyspace) agentHolds(id uuid.UUID) string          { return k.key("ah:", cellOf(id), id) }
 func (k keyspace) agentOpen(id uuid.UUID) string           { return k.key("ao:", cellOf(id), id) }
+func (k keyspace) assertions(id uuid.UUID) string         { return k.key("j:", cellOf(id), id) }
 func (k keyspace) proofs(id uuid.UUID, period byte) string {
 	return k.key("pr:", cellOf(id), id) + ":" + string('0'+period)
 }
