@@ -92,7 +92,7 @@ func answersOfEveryType() []namedAnswer {
 		{"introspection", token}, {"least introspection", introspection{}}, {"introspection for two", forTwo}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
 		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
 		{"oauth error", oauthErrorAnswer{"invalid_request", hostile}}, {"server metadata", metadata},
-		{"resource metadata", resourceMetadata{hostile, []string{hostile}, "j", []string{"header"}, "d"}},
+		{"resource metadata", resourceMetadata{hostile, []string{hostile}, "j", []string{"header"}, []string{"ES256"}, "d"}},
 		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
 		{"charge", chargeAnswer{id, usage, ""}}, {"observed charge", chargeAnswer{id, usage, "max_actions"}}, {"least charge", chargeAnswer{}},
 		{"batch", []batchResult{{200, chargeAnswer{id, usage, ""}}, {400, problem}, {403, ofQuota}, {0, nil}}},

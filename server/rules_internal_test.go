@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"remit/redisstore"
+	"remit/token"
 )
 
 // everyCode returns the codes that problems can have, with a status of each.
@@ -44,6 +45,7 @@ var errorsWithMembers = []error{
 	&redisstore.SessionSuspendedError{Since: time.Unix(1, 0)},
 	&scopeError{"read"},
 	&redisstore.AudienceError{Audience: "urn:mail"},
+	&proofError{401, token.ErrNonce}, &proofError{400, errNoProof},
 }
 
 func TestEachCodeHasATitleAndEachTitleACode(t *testing.T) {
