@@ -52,7 +52,7 @@ func answersOfEveryType() []namedAnswer {
 		&agentLimits{&most, nil, &count}, &agentUsage{&none, &at, nil},
 		agentCredentials{&scopes, jsontext.Value(`{"keys":[]}`), "https://a.example/" + hostile, true, new(false)}}
 	event := eventAnswer{
-		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other,
+		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other, id,
 		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &most, &none, &most, true, at, at, at,
 			hostile, scopes, observes, &most, &agentLimits{nil, &count, nil}, object, "session", 80, []int{1, 100}},
 	}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/valyala/fasthttp"
 	"remit/token"
 )
@@ -43,9 +45,9 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 		RevocationEndpoint:       issuer + "/oauth2/revoke",
 		IntrospectionEndpoint:    issuer + "/oauth2/introspect",
 		JWKS:                     issuer + "/.well-known/jwks.json",
-		GrantTypes:               []string{"client_credentials", "refresh_token"},
+		GrantTypes:               []string{"client_credentials", "refresh_token", grantJWTBearer},
 		ResponseTypes:            []string{},
-		TokenAuthMethods:         methods,
+		TokenAuthMethods:         append(slices.Clone(methods), "none"), // none: for jwt-bearer
 		RevocationAuthMethods:    methods,
 		IntrospectionAuthMethods: methods,
 		ProofAlgorithms:          token.ProofAlgorithms(),

@@ -76,6 +76,7 @@ var rules = []rule{
 	{redisstore.ErrOverloaded, 503, "unavailable", overloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{redisstore.ErrChangedMeanwhile, 503, "unavailable", "somebody else changes it at the same time; nothing was changed"},
+	{errNoIssuerKeys, 503, "unavailable", ""},
 	{errManyBodies, 503, "unavailable", ""},
 	{errOwnBodies, 503, "unavailable", ""},
 	{errManyUnwritten, 503, "unavailable", ""},

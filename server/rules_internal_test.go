@@ -19,7 +19,7 @@ func everyCode() map[string]int {
 	for _, r := range rules {
 		codes[r.code] = r.status
 	}
-	for _, err := range errorsWithMembers {
+	for _, err := range append([]error{&proofError{401, token.ErrNonce}}, errorsWithMembers...) {
 		p := problemOf(err)
 		codes[p.Code] = p.Status
 	}
@@ -45,7 +45,6 @@ var errorsWithMembers = []error{
 	&redisstore.SessionSuspendedError{Since: time.Unix(1, 0)},
 	&scopeError{"read"},
 	&redisstore.AudienceError{Audience: "urn:mail"},
-	&proofError{401, token.ErrNonce}, &proofError{400, errNoProof},
 }
 
 func TestEachCodeHasATitleAndEachTitleACode(t *testing.T) {

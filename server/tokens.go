@@ -45,12 +45,10 @@ func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
 		Scopes: grant.Scopes, Issued: time.Now(), Audience: audienceOf(keys, grant), Client: grant.Agent, Thumbprint: grant.Thumbprint,
 	})
 	return tokenPair{
-		AccessToken: access,
-		RefreshToken: keys.FormatRefresh(token.RefreshToken{
-			Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation,
-		}),
-		TokenType: tokenType(grant, "bearer"),
-		ExpiresIn: int64(token.AccessLifetime / time.Second),
+		AccessToken:  access,
+		RefreshToken: refreshFor(keys, grant),
+		TokenType:    tokenType(grant, "bearer"),
+		ExpiresIn:    int64(token.AccessLifetime / time.Second),
 	}, err
 }
 
@@ -60,6 +58,14 @@ func tokenType(grant redisstore.Grant, unbound string) string {
 		return "DPoP"
 	}
 	return unbound
+}
+
+// refreshFor returns the refresh token of a grant, "" for one without.
+func refreshFor(keys *token.Keyring, grant redisstore.Grant) string {
+	if grant.Generation == 0 {
+		return ""
+	}
+	return keys.FormatRefresh(token.RefreshToken{Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation})
 }
 
 type exchangeRequest struct {
