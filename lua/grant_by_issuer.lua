@@ -20,7 +20,7 @@
 --         {'scope_not_held', scope}  the first scope that the agent does not have
 --         {'audience_not_held', audience}  the first whom the agent's tokens may not be for
 --         {'proof_required'}         the agent's tokens must be bound to a key
--- Writes: HDEL agent of marks that have lapsed; XADD events
+-- Writes: XADD events; HDEL agent of marks that have lapsed
 --@joined
 --@include audit
 local agent, events = KEYS[1], KEYS[2]
@@ -37,6 +37,6 @@ end
 --@block hold_scopes held=agent_scopes
 --@block hold_audience
 --@block require_key
---@block drop_lapsed_marks
 record(events, audit, now, 'token.issued', 'family', family, 'issuer', issuer)
+--@block drop_lapsed_marks
 return {'ok', scopes == '' and agent_scopes or scopes}

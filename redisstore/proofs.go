@@ -27,8 +27,8 @@ func (p *Proof) key() string {
 	return string(p.Key[:])
 }
 
-// thumbprint returns cnf.jkt of a token that is bound to the key, "" without a proof.
-func (p *Proof) thumbprint() string {
+// Thumbprint returns cnf.jkt of a token that is bound to the key, "" without a proof.
+func (p *Proof) Thumbprint() string {
 	if p == nil {
 		return ""
 	}

@@ -75,7 +75,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	}
 	grant := Grant{
 		AccessToken: AccessToken{Agent: agent, Family: family, Bound: asked.Proof != nil},
-		Thumbprint:  asked.Proof.thumbprint(),
+		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),
 		Generation:  1,
@@ -119,7 +119,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	}
 	grant := Grant{
 		AccessToken: AccessToken{Organization: r.ID(4), Agent: agent, Family: family, Bound: asked.Proof != nil},
-		Thumbprint:  asked.Proof.thumbprint(),
+		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(2)),
 		Audience:    orSelf(strings.Fields(r.Text(3))),
 		Generation:  generationAt(r, 0),

@@ -43,16 +43,38 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
 // up the proof of one that is bound to a key.
 func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
 	access, err := s.anyToken(ctx, given)
-	if err == nil && !access.forIssuer {
+	if err != nil {
+		return nil, err
+	}
+	if !access.forIssuer {
 		return nil, errInvalidToken
 	}
-	if err != nil || !given.proven {
+	access, proof, err := s.admit(ctx, access)
+	if err != nil || proof == nil {
 		return access, err
 	}
-	return access, s.useProof(ctx, access)
+	return access, asProofError(401, s.store.UseProof(readContext(ctx), *access.caller.Token, *proof))
 }
 
-// anyToken is verifiedToken for a token for any audience, without its proof.
+// admit checks what anyToken leaves: the proof of a token that is bound to a key, which it returns, and where a delegated token
+// reaches. It checks the proof first, because that needs no store.
+func (s *Server) admit(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, *redisstore.Proof, error) {
+	var proof *redisstore.Proof
+	if access.Thumbprint != "" {
+		given, err := s.proofOf(ctx, access)
+		if err != nil {
+			return nil, nil, err
+		}
+		proof = &given
+	}
+	if access.caller.delegated == nil {
+		return access, proof, nil
+	}
+	access, err := s.admitDelegated(ctx, access)
+	return access, proof, err
+}
+
+// anyToken returns the token if this service signed it, for whomever it is, and it comes under the scheme that it needs.
 func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
 	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, time.Now()) })
 	if keysUnavailable(err) {

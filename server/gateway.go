@@ -52,14 +52,11 @@ func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redissto
 	if !access.isFor(audience) {
 		return nil, nil, errInvalidToken
 	}
-	if !given.proven {
-		return access, nil, nil
+	access, proof, err := s.admit(ctx, access)
+	if errors.As(err, new(*invalidRequest)) {
+		err = &gatewayError{err}
 	}
-	proof, err := s.proofOf(ctx, access)
-	if err != nil {
-		return nil, nil, &gatewayError{err}
-	}
-	return access, &proof, nil
+	return access, proof, err
 }
 
 // verifyLive asks the store about a token, and uses up its proof in the same call.
@@ -116,6 +113,9 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		return &gatewayError{err}
 	}
 	caller := access.caller
+	if err := caller.mayActIn(session); err != nil {
+		return &gatewayError{err}
+	}
 	if err := caller.mayUse(wanted.Scope); err != nil {
 		s.metrics.charged(wanted, err)
 		return err

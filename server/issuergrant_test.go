@@ -239,6 +239,24 @@ func TestOnlyTheAssertionAuthenticatesItsExchange(t *testing.T) {
 	})
 }
 
+func TestAWorkloadsTokenIsForTheResourceThatItNames(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, ofThisMachine, func(t *testing.T, api *client) {
+		w, f := api.newTenant(), newForeignIssuer(t, "https://idp.example", "ES256")
+		w.trust(f, object{"sub": "job"})
+		assertion := f.sign(object{"sub": "job"})
+		access := w.present(assertion, "resource", "https://api.example").is(200).text("access_token")
+		if _, claims := verify(t, w.client, access); claims["aud"] != "https://api.example" {
+			t.Errorf("it is for %v", claims["aud"])
+		}
+		w.get("/v1/auth/verify", asAgent(access)).refused(401, "invalid_token")
+		w.get("/v1/auth/verify?audience=https%3A%2F%2Fapi.example", asAgent(access)).is(200)
+		w.patch("/v1/agents/"+w.agent.id, fields{"audiences": list()}, asKey(w.key)).is(200)
+		w.present(assertion, "resource", "https://api.example").refusedOAuth(400, "invalid_target")
+		w.present(assertion).is(200)
+	})
+}
+
 func TestAnAgentThatIsNotLiveGetsNothingForAnAssertion(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, ofThisMachine, func(t *testing.T, api *client) {

@@ -45,7 +45,7 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 		RevocationEndpoint:       issuer + "/oauth2/revoke",
 		IntrospectionEndpoint:    issuer + "/oauth2/introspect",
 		JWKS:                     issuer + "/.well-known/jwks.json",
-		GrantTypes:               []string{"client_credentials", "refresh_token", grantJWTBearer},
+		GrantTypes:               []string{"client_credentials", "refresh_token", grantJWTBearer, grantTokenExchange},
 		ResponseTypes:            []string{},
 		TokenAuthMethods:         append(slices.Clone(methods), "none"), // none: for jwt-bearer
 		RevocationAuthMethods:    methods,

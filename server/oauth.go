@@ -27,8 +27,12 @@ type oauthGrant struct {
 	Scope        string `json:"scope"`
 }
 
-// oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6) and the jwt-bearer grant (RFC 7523 §2.1).
+// oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6), the jwt-bearer grant (RFC 7523 §2.1) and
+// token exchange (RFC 8693).
 func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
+	if isTokenExchange(ctx) {
+		return s.oauthExchange(ctx)
+	}
 	return s.oauth(ctx, readTokenClient, func(client credential, form url.Values) error {
 		keys, err := s.keys()
 		if err != nil {
@@ -72,7 +76,7 @@ func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.
 	case "":
 		return redisstore.Grant{}, &oauthError{"invalid_request", "grant_type is required"}
 	}
-	return redisstore.Grant{}, &oauthError{"unsupported_grant_type", "use client_credentials, refresh_token or " + grantJWTBearer}
+	return redisstore.Grant{}, &oauthError{"unsupported_grant_type", "use client_credentials, refresh_token, " + grantJWTBearer + " or " + grantTokenExchange}
 }
 
 func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {
@@ -102,16 +106,20 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		agent, family, err := s.familyOf(form.Get("token"))
+		revoked, err := s.familyOf(form.Get("token"))
 		switch {
 		case keysUnavailable(err):
 			return err
 		case err != nil:
 			return nil //nolint:nilerr // see above
-		case agent != client.agent:
+		case revoked.Agent != client.agent && revoked.Client != client.agent:
 			return &oauthError{"invalid_grant", "the token was issued to another client"}
+		case revoked.Agent != client.agent:
+			err = s.revokeDelegated(ctx, authenticated, revoked)
+		default:
+			err = s.store.RevokeFamily(requestContext(ctx), authenticated, revoked.Family)
 		}
-		if err := s.store.RevokeFamily(requestContext(ctx), authenticated, family); err != nil {
+		if err != nil {
 			return err
 		}
 		s.metrics.familiesRevoked.Inc()

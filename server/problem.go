@@ -59,6 +59,7 @@ var rules = []rule{
 	{redisstore.ErrInvalidRefreshToken, 401, "invalid_refresh_token", "the refresh token is not valid"},
 	{redisstore.ErrTokenReused, 401, "invalid_refresh_token", "the refresh token is not valid"},
 	{errForeignToken, 403, "forbidden", ""},
+	{errDelegatedToken, 403, "delegated_token", ""},
 	{redisstore.ErrSuccessorUsed, 403, "forbidden", "the API key was replaced and its successor is in use: only that one manages API keys"},
 	{errNoNewOrgs, 403, "organizations_closed", ""},
 	{redisstore.ErrOrganizationSuspended, 403, "organization_suspended", "the organization is suspended by the operator of this service"},

@@ -63,15 +63,6 @@ func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisst
 	return redisstore.Proof{Fingerprint: proof.Fingerprint}, nil
 }
 
-// useProof uses up the proof that comes with a bound access token.
-func (s *Server) useProof(ctx *fasthttp.RequestCtx, access *cachedToken) error {
-	proof, err := s.proofOf(ctx, access)
-	if err != nil {
-		return err
-	}
-	return asProofError(401, s.store.UseProof(readContext(ctx), *access.caller.Token, proof))
-}
-
 // grantProof returns the proof of the key to which a token endpoint is to bind what it issues, nil without one (RFC 9449 §5).
 func (s *Server) grantProof(ctx *fasthttp.RequestCtx) (*redisstore.Proof, error) {
 	switch infoOf(ctx).proofs {

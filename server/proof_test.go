@@ -511,3 +511,65 @@ func TestARefusedProofCostsRedisNothing(t *testing.T) {
 		t.Errorf("they cost Redis %d calls", cost)
 	}
 }
+
+// Whoever has a bound token alone gets none for it that is bound to another key, or to none.
+func TestABoundTokenIsExchangedWithAProofOfItsKeyOnly(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		d := api.newDelegation()
+		h := holder{d.tenant, prover.New("ES256")}
+		ask := func(subject string, options ...option) *response {
+			return h.postForm("/oauth2/token", form("grant_type", exchangeGrant, "subject_token", subject,
+				"subject_token_type", accessTokenType, "session_id", d.child), options...)
+		}
+		bound := h.exchange().access
+		ask(bound).refusedOAuth(400, "invalid_dpop_proof")
+		thief := holder{d.tenant, prover.New("ES256")}
+		ask(bound, withProof(thief.key.Prove(h.proof("POST", "/oauth2/token")))).refusedOAuth(400, "invalid_dpop_proof")
+		once := withProof(h.key.Prove(h.proof("POST", "/oauth2/token")))
+		granted := ask(bound, once).is(200)
+		if got := granted.text("token_type"); got != "DPoP" {
+			t.Errorf("token_type %s", got)
+		}
+		ask(bound, once).refusedOAuth(400, "invalid_dpop_proof")
+		delegated := granted.text("access_token")
+		h.boundTo(delegated, h.key.Thumbprint())
+		path := "/v1/sessions/" + d.child
+		h.get(path, h.proven(delegated, "GET", path)).is(200)
+		h.get(path, asAgent(delegated)).refused(401, "invalid_token")
+		h.get(path, header("Authorization", "DPoP "+delegated)).refused(401, "invalid_dpop_proof")
+		h.get(verifyPath, h.proven(delegated, "GET", verifyPath)).is(200)
+
+		unbound := ask(d.planner.access, withProof(h.key.Prove(h.proof("POST", "/oauth2/token")))).is(200)
+		h.boundTo(unbound.text("access_token"), h.key.Thumbprint())
+	})
+}
+
+func TestAnAgentThatRequiresProofsGetsAndUsesBoundTokensOnly(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		h := api.newTenant().holding("ES256")
+		before, bound := h.tenant.exchange(), h.exchange()
+		session, transaction := h.newSession(nil), h.begin(nil)
+		path := "/v1/agents/" + h.agent.id
+		h.patch(path, fields{"dpop_required": true}, asKey(h.tenant.key)).is(200)
+
+		body := fields{"agent_id": h.agent.id, "secret": h.agent.secret}
+		refused := h.post("/v1/auth/token", body).refused(401, "dpop_required")
+		if got := refused.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, `DPoP realm="remit"`) || !strings.HasSuffix(got, dpopAlgorithms) {
+			t.Errorf("WWW-Authenticate %q", got)
+		}
+		h.post("/v1/auth/refresh", fields{"refresh_token": before.refresh}).refused(401, "dpop_required")
+		h.postForm("/oauth2/token", form("grant_type", "client_credentials"), byBasic(h.agent)).refusedOAuth(400, "invalid_dpop_proof")
+		h.postForm("/oauth2/token", form("grant_type", "refresh_token", "refresh_token", before.refresh), byBasic(h.agent)).refusedOAuth(400, "invalid_dpop_proof")
+		for _, e := range append(endpointsOfBoth(h.tenant, session, transaction), endpointsOfAgents(transaction)...) {
+			h.ask(e.method, e.path, e.body, asAgent(before.access)).refused(401, "invalid_token")
+		}
+		h.get("/sessions", h.proven(bound.access, "GET", "/sessions")).is(200)
+		h.exchange()
+		h.post("/v1/auth/refresh", fields{"refresh_token": before.refresh}, withProof(h.key.Prove(h.proof("POST", "/v1/auth/refresh")))).is(200)
+		h.post("/v1/auth/introspect", fields{"token": before.access}, asKey(h.tenant.key)).is(200).exactly(fields{"active": false})
+		h.patch(path, fields{"dpop_required": false}, asKey(h.tenant.key)).is(200)
+		h.get("/sessions", asAgent(before.access)).is(200)
+	})
+}

@@ -39,7 +39,7 @@ type cachedToken struct {
 	text     string
 	caller   caller
 	identity identity
-	proofKey atomic.Pointer[token.ProofKey] // of the last proof; nil for none
+	proofKey *atomic.Pointer[token.ProofKey] // of the last proof; nil for a token that is bound to no key
 
 	issuer    string // this service
 	forIssuer bool   // its audience has this service
@@ -86,11 +86,16 @@ func (v *tokenCache) verify(text []byte, now time.Time) (*cachedToken, error) {
 
 func (v *tokenCache) newCached(text string, access token.Access) *cachedToken {
 	held := v.store.Remembered(heldBy(access))
+	var proofKey *atomic.Pointer[token.ProofKey]
+	if access.Thumbprint != "" {
+		proofKey = new(atomic.Pointer[token.ProofKey])
+	}
 	return &cachedToken{
 		Access:   access,
 		text:     text,
-		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires()},
+		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires(), delegatedOf(access)},
 		identity: newIdentity(access),
+		proofKey: proofKey,
 
 		issuer:    v.keys.Issuer(),
 		forIssuer: v.keys.IsFor(access, v.keys.Issuer()),

@@ -289,13 +289,12 @@ func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// familyOf returns the agent and the family of an access or refresh token, and an error unless this service issued it and
-// it has not expired.
-func (s *Server) familyOf(text string) (agent, family uuid.UUID, err error) {
+// familyOf returns the agent, the client and the family of an access or refresh token, and an error unless this service issued it
+// and it has not expired.
+func (s *Server) familyOf(text string) (token.Access, error) {
 	if strings.HasPrefix(text, token.RefreshPrefix) {
 		refresh, err := s.parseRefresh(text)
-		return refresh.Agent, refresh.Family, err
+		return token.Access{Agent: refresh.Agent, Client: refresh.Agent, Family: refresh.Family}, err
 	}
-	access, err := s.verifyAccess(text)
-	return access.Agent, access.Family, err
+	return s.verifyAccess(text)
 }
