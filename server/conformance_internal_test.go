@@ -230,6 +230,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"RateLimited":       {errRateLimited},
 		"TooManyWaiting":    {errOwnWaiting, errAddressWaiting},
 		"LeaseSettled":      {redisstore.ErrLeaseSettled},
+		"IssuerExists":      {redisstore.ErrIssuerExists},
 		"DecisionRefused":   {redisstore.ErrRequestDecided, &conflict{&redisstore.NotActiveError{Status: redisstore.Completed}}},
 		"HeadersTooLarge":   {errHeadersTooLarge},
 		"InternalError":     {errPanic},
