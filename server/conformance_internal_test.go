@@ -208,6 +208,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"ApiKeyNotCreated":    {role, &redisstore.QuotaError{Quota: "api_keys"}, redisstore.ErrSuccessorUsed, suspended},
 		"BatchRefused":        {role, quota, agentSuspended, suspended},
 		"LastAdminKey":        {redisstore.ErrLastAdminKey},
+		"IssuerExists":        {redisstore.ErrIssuerExists},
 		"SessionRefused": {role, &redisstore.ParentError{LimitError: limit}, notActive(redisstore.Completed),
 			&redisstore.ScopeError{Scope: "payments:write"}, &redisstore.BudgetError{}, &redisstore.QuotaError{Quota: "open_sessions"}, suspended,
 			&redisstore.AgentLimitError{Limit: redisstore.LimitOpenSessions}},
