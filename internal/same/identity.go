@@ -83,6 +83,8 @@ func trustedIssuers(done *steps, o *client.Organization, agent string, key *clie
 	rules := []client.TrustRule{{AgentID: agent, Claims: map[string]string{"sub": "repo:acme/agent:*", "environment": "production"}}}
 	made := get(o.CreateTrustedIssuer(ctx, client.TrustedIssuerParams{Issuer: "https://ci.example", JWKS: key.JWKS(), Rules: rules, Description: "CI"}))
 	done.add("create a trusted issuer", "%s %s %s", made.Issuer, made.Rules[0].Claims["sub"], made.Description)
+	again := second(o.CreateTrustedIssuer(ctx, client.TrustedIssuerParams{Issuer: "https://ci.example", JWKS: key.JWKS(), Rules: rules}))
+	done.add("an issuer is trusted already", "%t", errors.Is(again, client.ErrIssuerExists))
 	done.add("list trusted issuers", "%d", len(get(o.TrustedIssuers(ctx))))
 	done.add("read a trusted issuer", "%t", get(o.GetTrustedIssuer(ctx, made.ID)).Rules[0].AgentID == agent)
 	changed := get(o.UpdateTrustedIssuer(ctx, made.ID, client.TrustedIssuerChanges{Description: new("builds")}))
