@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"remit/outbound"
 	"remit/redisstore"
 	"remit/token"
-	"remit/webhook"
 )
 
 const (
@@ -135,7 +135,7 @@ func (v *validation) jwksURI(given *string, allowPrivate bool) string {
 	}
 	if len(*given) > maxJWKSURI {
 		v.add("jwks_uri", "must have at most "+strconv.Itoa(maxJWKSURI)+" bytes")
-	} else if err := webhook.CheckURL(*given, allowPrivate); err != nil {
+	} else if err := outbound.CheckURL(*given, allowPrivate); err != nil {
 		v.add("jwks_uri", err.Error())
 	}
 	return *given

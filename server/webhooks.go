@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
+	"remit/outbound"
 	"remit/redisstore"
 	"remit/webhook"
 )
@@ -37,7 +38,7 @@ type webhookRequest struct {
 
 func (r *webhookRequest) check(v *validation, allowPlain bool) {
 	if r.URL.given {
-		if err := webhook.CheckURL(r.URL.value, allowPlain); err != nil {
+		if err := outbound.CheckURL(r.URL.value, allowPlain); err != nil {
 			v.add("url", err.Error())
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"remit/outbound"
 )
 
 const (
-	requestTime       = 15 * time.Second // for connecting, sending and the response together
-	connectTime       = 5 * time.Second
-	maxResponseBody   = 4 << 10  // bytes that are read, so that the connection may be used again
-	maxResponseHeader = 16 << 10 // bytes
-	idleConnections   = 256
-	idleTime          = 30 * time.Second
+	requestTime     = 15 * time.Second // for connecting, sending and the response together
+	maxResponseBody = 4 << 10          // bytes that are read, so that the connection may be used again
+	idleConnections = 256
+	idleTime        = 30 * time.Second
 )
 
 // sender sends requests to receivers. What a receiver answers is not kept, except the status.
@@ -28,24 +28,11 @@ type sender struct {
 
 // newSender returns a sender. A resolver of nil is the default one.
 func newSender(allowPrivate bool, resolver *net.Resolver) sender {
-	dialer := &net.Dialer{Timeout: connectTime, KeepAlive: -1, Resolver: resolver}
-	if !allowPrivate {
-		dialer.Control = controlPublic(net.InterfaceAddrs)
-	}
-	return sender{most: requestTime, client: &http.Client{
-		Transport: &http.Transport{
-			Proxy:                  nil, // the environment's would connect in our place, to any address
-			DialContext:            dialer.DialContext,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout:    connectTime,
-			MaxResponseHeaderBytes: maxResponseHeader,
-			MaxIdleConns:           idleConnections,
-			MaxIdleConnsPerHost:    2,
-			IdleConnTimeout:        idleTime,
-			DisableCompression:     true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	transport := outbound.NewTransport(allowPrivate, resolver)
+	transport.MaxIdleConns = idleConnections
+	transport.MaxIdleConnsPerHost = 2
+	transport.IdleConnTimeout = idleTime
+	return sender{most: requestTime, client: outbound.NewClient(transport)}
 }
 
 // keepIdle bounds the connections that wait for their next request.
@@ -107,10 +94,10 @@ func whyFailed(status int, err error) string {
 		return "the receiver redirects, which is not followed"
 	case err == nil:
 		return "the receiver did not answer 2xx"
-	case errors.Is(err, errPrivateAddress), errors.As(err, &name) && name.IsNotFound: // not which: names of the network behind would show
-		return errPrivateAddress.Error()
-	case errors.Is(err, errPort):
-		return errPort.Error()
+	case errors.Is(err, outbound.ErrPrivateAddress), errors.As(err, &name) && name.IsNotFound: // not which: names of the network behind would show
+		return outbound.ErrPrivateAddress.Error()
+	case errors.Is(err, outbound.ErrPort):
+		return outbound.ErrPort.Error()
 	case errors.As(err, &name):
 		return "the host cannot be resolved"
 	case errors.As(err, &certificate):

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"remit/outbound"
 )
 
 func TestASuccessIsA2xxOnly(t *testing.T) {
@@ -28,7 +30,7 @@ func TestASuccessIsA2xxOnly(t *testing.T) {
 		case "/reset":
 			panic(http.ErrAbortHandler)
 		case "/headers":
-			w.Header().Set("Filler", strings.Repeat("a", maxResponseHeader))
+			w.Header().Set("Filler", strings.Repeat("a", 16<<10))
 		case "/204":
 			w.WriteHeader(http.StatusNoContent)
 		case "/500":
@@ -116,7 +118,7 @@ const (
 func causeOf(err error) string {
 	var name *net.DNSError
 	switch {
-	case errors.Is(err, errPrivateAddress):
+	case errors.Is(err, outbound.ErrPrivateAddress):
 		return notPublicCause
 	case errors.As(err, &name):
 		return unresolvedCause
@@ -143,7 +145,7 @@ func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 		if _, err := newSender(false, resolver).post(t.Context(), r, time.Now()); causeOf(err) != cause {
 			t.Errorf("%s: %v, want %s", host, err, cause)
 		}
-		if got := newSender(false, resolver).send(t.Context(), r); got.failed != errPrivateAddress.Error() || got.status != 0 {
+		if got := newSender(false, resolver).send(t.Context(), r); got.failed != outbound.ErrPrivateAddress.Error() || got.status != 0 {
 			t.Errorf("%s: %d %q", host, got.status, got.failed) // whoever has the webhook does not learn which
 		}
 	}

@@ -1,4 +1,4 @@
-package webhook
+package outbound
 
 import (
 	"errors"
@@ -54,9 +54,9 @@ func TestThisMachinesPublicAddressesAreNotConnectedTo(t *testing.T) {
 		address    string
 		want       error
 	}{
-		{own, "8.8.4.4:443", errPrivateAddress}, {own, "[::ffff:8.8.4.4]:443", errPrivateAddress}, {own, "[2a00:1450::7]:443", errPrivateAddress},
-		{own, "8.8.4.5:443", nil}, {own, "[2a00:1450::8]:8443", nil}, {unknown, "8.8.4.5:443", errPrivateAddress},
-		{own, "8.8.4.5:22", errPort}, {own, "8.8.4.5:1023", errPort}, {own, "8.8.4.5:1024", nil}, {own, "8.8.4.4:22", errPrivateAddress},
+		{own, "8.8.4.4:443", ErrPrivateAddress}, {own, "[::ffff:8.8.4.4]:443", ErrPrivateAddress}, {own, "[2a00:1450::7]:443", ErrPrivateAddress},
+		{own, "8.8.4.5:443", nil}, {own, "[2a00:1450::8]:8443", nil}, {unknown, "8.8.4.5:443", ErrPrivateAddress},
+		{own, "8.8.4.5:22", ErrPort}, {own, "8.8.4.5:1023", ErrPort}, {own, "8.8.4.5:1024", nil}, {own, "8.8.4.4:22", ErrPrivateAddress},
 	} {
 		if err := controlPublic(test.interfaces)("tcp", test.address, nil); err != test.want {
 			t.Errorf("%s: %v, want %v", test.address, err, test.want)

@@ -1,4 +1,4 @@
-package webhook
+package outbound
 
 import (
 	"errors"
@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// errPrivateAddress refuses to connect to an address that is not public. A host that does not exist fails with the same words.
-var errPrivateAddress = errors.New("the host has no public address")
+// ErrPrivateAddress refuses to connect to an address that is not public. A host that does not exist fails with the same words.
+var ErrPrivateAddress = errors.New("the host has no public address")
 
-// errPort refuses to connect to a port that no receiver has.
-var errPort = errors.New("the port is neither 443 nor one from 1024 on")
+// ErrPort refuses to connect to a port that no receiver has.
+var ErrPort = errors.New("the port is neither 443 nor one from 1024 on")
 
 // notPublic are the networks in which no public receiver can be, by the special-purpose registries of IANA (RFC 6890). Networks that
 // carry an IPv4 address inside an IPv6 one are among them: a gateway would take them into the network behind it.
@@ -57,14 +57,14 @@ func controlPublic(interfaces func() ([]net.Addr, error)) func(_, address string
 	return func(_, address string, _ syscall.RawConn) error {
 		host, port, err := net.SplitHostPort(address)
 		if err != nil {
-			return errPrivateAddress
+			return ErrPrivateAddress
 		}
 		parsed, err := netip.ParseAddr(host)
 		if err != nil || !isPublic(parsed) || isOwn(parsed.Unmap(), interfaces) {
-			return errPrivateAddress
+			return ErrPrivateAddress
 		}
 		if !isReceiverPort(port) { // a webhook that was created while --webhook-allow-private was set
-			return errPort
+			return ErrPort
 		}
 		return nil
 	}
