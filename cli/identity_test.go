@@ -91,3 +91,69 @@ func TestTrustedIssuersAreCreatedChangedAndDeleted(t *testing.T) {
 		t.Errorf("without keys: exit %d: %s", r.exit, r.stderr)
 	}
 }
+
+func TestTokensComeFromAKeyForAnAudience(t *testing.T) {
+	t.Parallel()
+	s, file := ofOrganization(t), pemFile(t)
+	id := s.object("agent", "create", "deployer", "--no-secret", "--jwks", file, "--scopes", "deploy,read", "--audience", "urn:b")["id"].(string)
+	agent := s.with(t, map[string]string{"REMIT_AGENT": id, "REMIT_KEY_FILE": file, "REMIT_RESOURCE": "urn:b", "REMIT_API_KEY": ""})
+	access := agent.object("token", "--scopes", "deploy")["access_token"].(string)
+	agent.stdin = access
+	has(t, agent.good("token", "verify", "--audience", "urn:b", "--scope", "deploy").stdout, `^AGENT +`+id+`$`, `^SCOPES +deploy$`)
+	if r := agent.run("token", "verify"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: invalid_token") {
+		t.Errorf("for the service itself: exit %d: %s", r.exit, r.stderr)
+	}
+	if r := agent.run("token", "verify", "--audience", "urn:b", "--scope", "read"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: insufficient_scope") {
+		t.Errorf("for another scope: exit %d: %s", r.exit, r.stderr)
+	}
+	s.stdin = access
+	has(t, s.good("token", "inspect").stdout, `^AUDIENCE +urn:b$`)
+	if r := agent.run("token", "--resource", "urn:c"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: invalid_target") {
+		t.Errorf("for another audience: exit %d: %s", r.exit, r.stderr)
+	}
+	for want, arguments := range map[string][]string{
+		"use only one of":        {"token", "--secret", "s", "--key-file", file},
+		"cannot be used":         {"token", "--key-file", os.DevNull},
+		"ends with this command": {"token", "--dpop", "1"},
+	} {
+		if r := agent.run(arguments...); r.exit != exitFailed || !strings.Contains(r.stderr, want) {
+			t.Errorf("%q: exit %d: %s", arguments, r.exit, r.stderr)
+		}
+	}
+}
+
+func TestAnAgentProvesItsKey(t *testing.T) {
+	t.Parallel()
+	s, file := ofOrganization(t), pemFile(t)
+	made := s.object("agent", "create", "scout", "--dpop-required")
+	id := made["id"].(string)
+	session := s.object("session", "create", id)["id"].(string)
+	agent := s.with(t, map[string]string{"REMIT_AGENT": id, "REMIT_SECRET": made["secret"].(string), "REMIT_API_KEY": ""})
+	if r := agent.run("charge", session); r.exit != exitFailed || !strings.Contains(r.stderr, "set REMIT_DPOP, or use --dpop=FILE") {
+		t.Errorf("without a key: exit %d: %s", r.exit, r.stderr)
+	}
+	agent.good("charge", session, "--dpop", "1")
+	agent.env["REMIT_DPOP"] = file
+	agent.good("charge", session)
+	got := agent.good("token")
+	has(t, got.stdout, `^BOUND TO +\S{43}$`)
+	access := strings.Fields(strings.SplitAfter(got.stdout, "ACCESS TOKEN")[1])[0]
+	s.stdin = access
+	has(t, s.good("token", "inspect").stdout, `^BOUND TO +\S{43}$`)
+	if r := s.run("token", "verify"); r.exit != exitFailed {
+		t.Errorf("a bound token is a bearer token: %s", r.stdout)
+	}
+}
+
+func TestAWorkloadsTokenIsExchanged(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	id := s.object("agent", "create", "builder", "--no-secret")["id"].(string)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("e30.e30.c2ln"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.run("token", "--agent", id, "--assertion-file", token); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: invalid_grant") {
+		t.Errorf("of a platform that is not trusted: exit %d: %s", r.exit, r.stderr)
+	}
+}
