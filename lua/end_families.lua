@@ -22,8 +22,10 @@ if #members > 0 then
   local marked_until = string.format('%d', now + mark_ttl)
   local marks = {}
   for _, member in ipairs(members) do
-    marks[#marks + 1] = 'family:' .. member .. cell
-    marks[#marks + 1] = marked_until
+    for _, kind in ipairs({'family:', 'bound:'}) do -- see block/mark_family.lua
+      marks[#marks + 1] = kind .. member .. cell
+      marks[#marks + 1] = marked_until
+    end
   end
   redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', agent, unpack(marks))

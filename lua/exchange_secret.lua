@@ -12,8 +12,9 @@
 -- ARGV[5] = scopes       that the family is narrowed to, separated by single spaces; '' for all that the agent has
 -- ARGV[6] = audit        see include/audit.lua
 -- ARGV[7] = audience     that the family is for, separated by single spaces, 'self' for the issuer; '' for the issuer alone
+-- ARGV[8] = key          thumbprint of the key that the family is bound to (RFC 9449 §5), 32 bytes; '' for none
 --
--- Arguments: two are times that the operator sets, and scripts keep no settings; two narrow what the secret gives.
+-- Arguments: two are times that the operator sets, and scripts keep no settings; three narrow what the secret gives.
 --
 -- Reply:  {'ok', scopes, ids}        scopes separated by spaces; ids: the organization's 16 bytes, and behind them, when the
 --                                    agent has too many families, 14 bytes of each that is to be ended
@@ -21,6 +22,7 @@
 --         {'agent_suspended', since}  in ms since 1970
 --         {'scope_not_held', scope}  the first scope that the agent does not have
 --         {'audience_not_held', audience}  the first whom the agent's tokens may not be for
+--         {'proof_required'}         the agent's tokens must be bound to a key
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
 -- of marks that have lapsed; XADD events
 --@joined
@@ -30,7 +32,7 @@
 --@include index_family
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local secret_hash, refresh_ttl, lifetime = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local family_id, scopes, audit, audience = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local family_id, scopes, audit, audience, key = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local max_families = 10000 -- of one agent; an exchange beyond ends those that were not used for longest
 
 --@block now
@@ -49,6 +51,7 @@ if audience ~= '' then
     end
   end
 end
+--@block require_key
 
 -- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
 local epoch = tonumber(agent_epoch or 0)
@@ -76,6 +79,7 @@ if agent_epoch then
   fields[#fields + 1] = 'e'
   fields[#fields + 1] = agent_epoch
 end
+--@block optional_field field=k value=key
 redis.call('HSET', family, unpack(fields))
 redis.call('PEXPIRE', family, string.format('%d', math.min(refresh_ttl, lifetime)))
 if #ended > 0 then

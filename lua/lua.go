@@ -29,7 +29,7 @@
 // a line break stands last. Inside another script the operation still returns arrays: what is stored for an idempotency
 // key is the same for every version.
 //
-// idempotent.lua, idempotent_sealed.lua and dry_run.lua take a whole operation in at --@operation. A script that many callers run at once
+// idempotent.lua, idempotent_sealed.lua, with_proof.lua and dry_run.lua take a whole operation in at --@operation. A script that many callers run at once
 // has a second text, which runs it for several of them; see MergedSource.
 package lua
 
@@ -100,6 +100,9 @@ func IdempotentSource(name string) string { return include(expand(around("idempo
 func SealedIdempotentSource(name string) string {
 	return include(expand(around("idempotent_sealed", name)))
 }
+
+// ProvenSource returns the script that runs the operation of the named one once for a DPoP proof; see with_proof.lua.
+func ProvenSource(name string) string { return include(expand(around("with_proof", name))) }
 
 // DrySource returns the script that replies what the named one would, and does not write; see dry_run.lua.
 func DrySource(name string) string { return include(expand(around("dry_run", name))) }

@@ -40,10 +40,19 @@ func MergedSource(name string) (source string, keys, arguments int) {
 
 // MergedIdempotentSource is MergedSource for the script that IdempotentSource returns.
 func MergedIdempotentSource(name string) (source string, keys, arguments int) {
+	return mergedAround("idempotent", name)
+}
+
+// MergedProvenSource is MergedSource for the script that ProvenSource returns.
+func MergedProvenSource(name string) (source string, keys, arguments int) {
+	return mergedAround("with_proof", name)
+}
+
+func mergedAround(wrapper, name string) (source string, keys, arguments int) {
 	_, keys, arguments = MergedSource(name)
-	first := within.FindStringSubmatch(read("idempotent"))
+	first := within.FindStringSubmatch(read(wrapper))
 	keys, arguments = keys+number(first[1])-1, arguments+number(first[2])-1
-	return merge(around("idempotent", name), keys, arguments), keys, arguments
+	return merge(around(wrapper, name), keys, arguments), keys, arguments
 }
 
 // byLocals calls what is hoisted.
@@ -60,7 +69,9 @@ func merge(text string, keys, arguments int) string {
 			shared = append(shared, line)
 		}
 	}
-	shared = append(shared, clock.FindAllString(text, -1)...)
+	if readings := clock.FindAllString(text, -1); len(readings) > 0 { // an operation may read what its wrapper does, and more
+		shared = append(shared, slices.MaxFunc(readings, func(a, b string) int { return len(a) - len(b) }))
+	}
 	return hoisted + byLocals.Replace(commentLines.ReplaceAllString(include(expand(strings.Join(shared, ""))), "")+
 		fmt.Sprintf("local function one_call(%s, %s)\n%send\nreturn run_each(one_call, %d, %d)\n",
 			keysBefore, argumentsBefore, behind(body, keys, arguments), keys, arguments))

@@ -26,6 +26,7 @@ func variants(t *testing.T) map[string]string {
 		}
 		texts[name], _, _ = MergedSource(name)
 		texts[name+", keyed"], _, _ = MergedIdempotentSource(name)
+		texts[name+", with a proof"], _, _ = MergedProvenSource(name)
 	}
 	if len(texts) < 40 {
 		t.Fatalf("only %d texts", len(texts))
@@ -91,6 +92,7 @@ func TestAMergedScriptKnowsHowManyKeysAndArgumentsACallHas(t *testing.T) {
 		{"check_token", MergedSource, 1, 2},
 		{"charge_session", MergedSource, 3, 7},
 		{"charge_session", MergedIdempotentSource, 4, 11},
+		{"check_token", MergedProvenSource, 3, 3},
 	} {
 		text, keys, arguments := test.merged(test.name)
 		told := fmt.Sprintf("\nend\nreturn run_each(one_call, %d, %d)\n", test.keys, test.arguments)

@@ -7,7 +7,7 @@
 -- KEYS[4] = families         zset af:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller's access token
--- ARGV[2] = caller_family    'family:' and the 16-byte family id of the caller's access token
+-- ARGV[2] = caller_family    'family:' or 'bound:', and the 16-byte family id of the caller's access token
 -- ARGV[3] = revoked_family   'family:' and the 16-byte id of the family to revoke: the field that marks it
 -- ARGV[4] = mark_ttl         ms that the mark must outlive, so that no access token of the family outlives it
 -- ARGV[5] = audit            see include/audit.lua
@@ -22,12 +22,13 @@ local mark_ttl, audit = tonumber(ARGV[4]), ARGV[5]
 
 --@block now
 
-local agent_organization, agent_revoked, caller_revoked, family_revoked = unpack(redis.call('HMGET', agent,
-  'organization', 'revoked', caller_family, revoked_family))
-local by_another = caller_revoked and caller_family ~= revoked_family
+local agent_organization, agent_revoked, caller_revoked, family_revoked, agent_restricted = unpack(redis.call('HMGET', agent,
+  'organization', 'revoked', caller_family, revoked_family, 'restricted'))
+local by_another = caller_revoked and string.sub(caller_family, -16) ~= string.sub(revoked_family, -16)
 if agent_organization ~= organization_id or agent_revoked or by_another then
   return {'invalid_token'}
 end
+--@block refuse_unbound family=caller_family
 
 local member = string.sub(revoked_family, 8, 21)
 --@block mark_family

@@ -21,16 +21,18 @@
 -- ARGV[7] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
 -- ARGV[8] = audit           see include/audit.lua
 -- ARGV[9] = audience        that the new access token is for, separated by single spaces, 'self' for the issuer; '' for the family's
+-- ARGV[10] = key            thumbprint of the key that the new access token is bound to (RFC 9449 §5), 32 bytes; '' for none
 --
 -- Arguments: four are times that the operator sets or derives, and scripts keep no settings.
 --
 -- Reply:  {'ok', generation, replayed, scopes, audience, organization_id}  generation that the successor carries; replayed '1'
 --                                    when the predecessor was answered again, else ''; audience of the new access token, as ARGV[9]
---         {'invalid_refresh_token'}  no such family, expired, or revoked
+--         {'invalid_refresh_token'}  no such family, expired, revoked, or bound to another key
 --         {'reused'}                 and the family is revoked
 --         {'scope_not_held', scope}  the first scope that the family or its agent does not have
 --         {'audience_not_held', audience}  the first whom the family is not for, or its agent's tokens may not be for
 --         {'agent_suspended', since}  in ms since 1970
+--         {'proof_required'}         the agent's tokens must be bound to a key
 -- Writes: HSET and PEXPIRE family, ZADD and PEXPIRE families now and then; or, on reuse, HSET agent, DEL family and ZREM
 -- families; or, of a generation that is presented again the first time, and the first time late, HSET family; XADD events
 --@joined
@@ -42,7 +44,7 @@
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, refresh_ttl, grace = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local revoked_family, mark_ttl, lifetime = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
-local scopes, audit, audience = ARGV[7], ARGV[8], ARGV[9]
+local scopes, audit, audience, key = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local at_once = 10000 -- ms within which the predecessor may be presented again in every generation
 local member = string.sub(revoked_family, 8, 21)
 
@@ -50,8 +52,11 @@ local member = string.sub(revoked_family, 8, 21)
 
 local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_audiences =
   unpack(redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes', 'epoch', 'restricted', 'audiences'))
-local g, r, sc, au, c, e, p, l = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'au', 'c', 'e', 'p', 'l'))
+local g, r, sc, au, c, e, p, l, k = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'au', 'c', 'e', 'p', 'l', 'k'))
 if agent_revoked or family_revoked or not agent_organization or not g or e ~= agent_epoch then
+  return {'invalid_refresh_token'}
+end
+if k and k ~= key then -- before its reuse is looked for: whoever has the token and not the key must not end the family
   return {'invalid_refresh_token'}
 end
 
@@ -76,6 +81,7 @@ end
 --@block refuse_suspended
 local held = sc and still_held(sc, agent_scopes) or agent_scopes
 --@block hold_scopes held=held
+--@block require_key
 if scopes == '' then
   scopes = held
 end

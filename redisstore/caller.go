@@ -28,6 +28,7 @@ type AccessToken struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
 	Family       uuid.UUID
+	Bound        bool // to a key (RFC 9449); the caller must have verified a proof of it
 
 	written *writtenToken // for a token that is used often; see Remembered
 }
@@ -41,7 +42,7 @@ type writtenToken struct {
 
 // Remembered returns a copy of the token that is cheaper to use many times: it has its keys and arguments formatted.
 func (s *Store) Remembered(t AccessToken) *AccessToken {
-	t.written = &writtenToken{family: familyField(t.Family), agent: s.keys.agent(t.Agent), events: s.keys.events(t.Agent)}
+	t.written = &writtenToken{family: t.family(), agent: s.keys.agent(t.Agent), events: s.keys.events(t.Agent)}
 	return &t
 }
 
@@ -50,7 +51,15 @@ func (t *AccessToken) actor() actor {
 	if t.written != nil {
 		return actor{t.Organization, t.Agent, t.written.family, t.flow(), t.written}
 	}
-	return actor{t.Organization, t.Agent, familyField(t.Family), t.flow(), nil}
+	return actor{t.Organization, t.Agent, t.family(), t.flow(), nil}
+}
+
+// family is the token's family as scripts take it.
+func (t *AccessToken) family() string {
+	if t.Bound {
+		return boundField(t.Family)
+	}
+	return familyField(t.Family)
 }
 
 // flow is the organization's flow until Redis has refused the token: a revoked agent must not use up that share.

@@ -32,6 +32,10 @@ var (
 	ErrIssuerExists    = errors.New("the organization trusts this issuer already")
 	ErrUnknownDelivery = errors.New("no such delivery")
 	ErrWebhooksClaimed = errors.New("another instance delivers for the organization")
+	// ErrProofRequired refuses to issue a token that is bound to no key, for an agent with DPoPRequired.
+	ErrProofRequired = errors.New("the agent's tokens must be bound to a key by a DPoP proof")
+	ErrProofUsed     = errors.New("the DPoP proof was used before")
+	ErrManyProofs    = errors.New("the agent has used too many DPoP proofs within the last minutes")
 	// ErrChangedMeanwhile refuses to store what was made from a record that is another by now.
 	ErrChangedMeanwhile     = errors.New("it was changed meanwhile")
 	ErrIdempotencyKeyReused = errors.New("the idempotency key was used for another request")

@@ -58,7 +58,7 @@ import (
 //	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
 //	                                next hold of ah: is due, suspended since and suspension_reason, epoch how
-//	                                often all its families were revoked, none for 0, family:<family>: revoked, until; TTL after it is deleted
+//	                                often all its families were revoked, none for 0, family:<family> and bound:<family>: revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ah:{cell}:<agent>         zset  its sessions (id as text) that have holds which count in its day, by a time not after the
@@ -70,8 +70,10 @@ import (
 //	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (include/family_score.lua);
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
+//	pr:{cell}:<agent>:0, :1   hash  its DPoP proofs of the last minutes: 14 bytes of each fingerprint (with_proof.lua); TTL 4 minutes
 //	f:{cell}:<family>         hash  g generation, r when it was issued, c created (in ms after the time in its id), sc scopes
-//	                                when narrowed, au audience (self is the issuer) when not the issuer alone, e the agent's epoch unless 0, p the last generation that was presented
+//	                                when narrowed, au audience (self is the issuer) when not the issuer alone, k thumbprint of the key it is
+//	                                bound to (32 bytes), e the agent's epoch unless 0, p the last generation that was presented
 //	                                again, l the last one presented again late; TTL 7 days, at most to its --family-lifetime
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
@@ -172,7 +174,10 @@ func (k keyspace) usageDays(id uuid.UUID) string           { return k.key("uy:",
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
 func (k keyspace) agentHolds(id uuid.UUID) string          { return k.key("ah:", cellOf(id), id) }
 func (k keyspace) agentOpen(id uuid.UUID) string           { return k.key("ao:", cellOf(id), id) }
-func (k keyspace) events(agent uuid.UUID) string           { return k.key("ev:", cellOf(agent), agent) }
+func (k keyspace) proofs(id uuid.UUID, period byte) string {
+	return k.key("pr:", cellOf(id), id) + ":" + string('0'+period)
+}
+func (k keyspace) events(agent uuid.UUID) string { return k.key("ev:", cellOf(agent), agent) }
 
 // agentOfEvents is the inverse of events; uuid.Nil for any other key.
 func (k keyspace) agentOfEvents(key string) uuid.UUID {
@@ -270,11 +275,14 @@ func parseCell(text string) (cell uint16, valid bool) {
 
 func cellText(cell uint16) string { return string(appendCell(nil, cell)) }
 
-// familyField is the field of an agent's hash that records a family as revoked, and the form in which scripts take an access
-// token's family. It is "" for no family, when an API key calls.
+// familyField is the field of an agent's hash that records a family as revoked, and the form in which scripts take the family of
+// an access token that is bound to no key. It is "" for no family, when an API key calls.
 func familyField(family uuid.UUID) string {
 	if family == uuid.Nil {
 		return ""
 	}
 	return "family:" + string(family[:])
 }
+
+// boundField is familyField for an access token that is bound to a key; see lua/block/refuse_unbound.lua.
+func boundField(family uuid.UUID) string { return "bound:" + string(family[:]) }

@@ -110,7 +110,7 @@ func TestEachOperationWorksWhileItSharesCommands(t *testing.T) {
 		check := func() { wantError(t, "checking a token", s.CheckToken(context.Background(), *token), nil) }
 		g.pass(t, s, check, check, check)
 		for _, script := range []*script{
-			checkToken, getSession, exchangeSecret, rotateRefresh, chargeSession.script, chargeSession.keyed, authenticateOrganization,
+			checkToken, getSession, exchangeSecret.script, exchangeSecret.proven, rotateRefresh.script, chargeSession.script, chargeSession.keyed, authenticateOrganization,
 		} {
 			if _, sent := g.sent.Load(script.MergedSHA()); !sent {
 				t.Errorf("no calls of %s were merged", script.Name())

@@ -116,12 +116,27 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour, nil)
 			return err
 		}},
-		{"ExchangeSecret", exchangeSecret, func(ctx context.Context, s *Store) error {
+		{"ExchangeSecret", exchangeSecret.script, func(ctx context.Context, s *Store) error {
 			_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 			return err
 		}},
-		{"RotateRefresh", rotateRefresh, func(ctx context.Context, s *Store) error {
+		{"RotateRefresh", rotateRefresh.script, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateRefresh(ctx, w.agent.ID, g.Family, 1, GrantRequest{})
+			return err
+		}},
+		{"ExchangeSecret with a proof", exchangeSecret.proven, func(ctx context.Context, s *Store) error {
+			_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{Proof: newProof(1)})
+			return err
+		}},
+		{"RotateRefresh with a proof", rotateRefresh.proven, func(ctx context.Context, s *Store) error {
+			_, err := s.RotateRefresh(ctx, w.agent.ID, g.Family, 1, GrantRequest{Proof: newProof(1)})
+			return err
+		}},
+		{"UseProof", useProof, func(ctx context.Context, s *Store) error {
+			return s.UseProof(ctx, bound(g), *newProof(1))
+		}},
+		{"VerifyProof", verifyProof, func(ctx context.Context, s *Store) error {
+			_, err := s.VerifyProof(ctx, bound(g), *newProof(1))
 			return err
 		}},
 		{"RevokeFamily", revokeFamily, func(ctx context.Context, s *Store) error {
@@ -377,7 +392,7 @@ func loadScripts(t *testing.T, s *Store) {
 	t.Helper()
 	client := peek(t, s)
 	for name := range luaFiles(t) {
-		for _, source := range []string{lua.Source(name), lua.IdempotentSource(name), lua.SealedIdempotentSource(name)} {
+		for _, source := range []string{lua.Source(name), lua.IdempotentSource(name), lua.SealedIdempotentSource(name), lua.ProvenSource(name)} {
 			if err := client.ScriptLoad(t.Context(), source).Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -37,6 +37,22 @@ func newMergedKeyedScript(name string) keyedScript {
 	return s
 }
 
+// newProvenScript returns the variant of a script that also takes a proof, see Store.runProven. It writes, whatever the script
+// does.
+func newProvenScript(name string) *script {
+	return recording(redisclient.NewScript(name, lua.ProvenSource(name), writes)).MergeAs(lua.MergedProvenSource(name))
+}
+
+// grantScript is a script that issues tokens, with a variant that takes a proof.
+type grantScript struct {
+	*script
+	proven *script
+}
+
+func newGrantScript(name string) grantScript {
+	return grantScript{newMergedScript(name, writes), newProvenScript(name)}
+}
+
 // newSealedScript is newKeyedScript for an operation that issues a credential.
 func newSealedScript(name string) keyedScript {
 	return keyedScript{newScript(name, writes), recording(redisclient.NewScript(name, lua.SealedIdempotentSource(name), writes))}

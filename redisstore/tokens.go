@@ -18,6 +18,7 @@ const Self = "self"
 type GrantRequest struct {
 	Scopes   []string // that the grant is narrowed to; none for all
 	Audience []string // whom the access token is for, with Self for the issuer; none for Self, or at a refresh for whom the family is for
+	Proof    *Proof   // of the key that its tokens are bound to; nil for none
 }
 
 func (r GrantRequest) scopes() string   { return strings.Join(r.Scopes, " ") }
@@ -41,8 +42,8 @@ type Grant struct {
 }
 
 var (
-	exchangeSecret = newMergedScript("exchange_secret", writes)
-	rotateRefresh  = newMergedScript("rotate_refresh", writes)
+	exchangeSecret = newGrantScript("exchange_secret")
+	rotateRefresh  = newGrantScript("rotate_refresh")
 	revokeFamily   = newScript("revoke_family", writes)
 	checkSecret    = newScript("check_secret", bestEffort)
 	checkRefresh   = newScript("check_refresh", reads)
@@ -50,8 +51,9 @@ var (
 
 // ExchangeSecret opens a new refresh-token family for the agent with this secret, narrowed as it is asked for. An
 // agent has at most 10,000 families: beyond that, the least recently used families end. This instance learns an agent's
-// organization from its first exchange, so no quota refuses that one. Errors: ErrInvalidCredentials,
-// ErrOrganizationSuspended, *ScopeError, *AudienceError, *QuotaError, *RateError.
+// organization from its first exchange, so no quota refuses that one. A proof binds the family to its key. Errors:
+// ErrInvalidCredentials, ErrOrganizationSuspended, *ScopeError, *AudienceError, *QuotaError, *RateError, ErrProofRequired,
+// ErrProofUsed, ErrManyProofs.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, asked GrantRequest) (Grant, error) {
 	if s.anySuspended() { // only the agent's cell knows its organization
 		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
@@ -63,15 +65,15 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	if err != nil {
 		return Grant{}, s.refusedExchange(ctx, agent, secretHash, err)
 	}
-	r, err := s.client.Run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
+	r, err := s.grant(ctx, exchangeSecret, agent, asked.Proof, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
-		asked.scopes(), s.auditAs(ctx, actorAgent), asked.familyAudience())
+		asked.scopes(), s.auditAs(ctx, actorAgent), asked.familyAudience(), asked.Proof.key())
 	if err != nil {
 		held.finish(err, false)
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Agent: agent, Family: family},
+		AccessToken: AccessToken{Agent: agent, Family: family, Bound: asked.Proof != nil},
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),
 		Generation:  1,
@@ -97,22 +99,24 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 
 // RotateRefresh spends a generation of a family and grants the next one (RFC 6749 §6). The caller must have verified that the
 // generation was issued. Within the grace time the immediate predecessor gets its successor again. What is asked for
-// narrows only this access token. Errors: ErrInvalidRefreshToken, ErrOrganizationSuspended; *ScopeError and *AudienceError, with
-// nothing spent; ErrTokenReused, after it has revoked the family.
+// narrows only this access token; a proof binds only this access token to its key, and a family that is bound needs one of the
+// same key. Errors: ErrTokenReused, after it has revoked the family; with nothing spent ErrInvalidRefreshToken,
+// ErrOrganizationSuspended, *ScopeError, *AudienceError, ErrProofRequired, ErrProofUsed, ErrManyProofs.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, asked GrantRequest) (Grant, error) {
 	if s.anySuspended() { // only the agent's cell knows its organization
 		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
 			return Grant{}, ErrOrganizationSuspended
 		}
 	}
-	r, err := s.client.Run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
+	r, err := s.grant(ctx, rotateRefresh, agent, asked.Proof, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), asked.scopes(), s.auditAs(ctx, actorAgent), asked.audience())
+		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), asked.scopes(), s.auditAs(ctx, actorAgent),
+		asked.audience(), asked.Proof.key())
 	if err != nil {
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Organization: r.ID(4), Agent: agent, Family: family},
+		AccessToken: AccessToken{Organization: r.ID(4), Agent: agent, Family: family, Bound: asked.Proof != nil},
 		Scopes:      strings.Fields(r.Text(2)),
 		Audience:    orSelf(strings.Fields(r.Text(3))),
 		Generation:  generationAt(r, 0),
@@ -131,7 +135,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 // verified that the family belongs to that agent. It is safe to repeat. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
 	_, err := s.client.Run(ctx, caller.flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
-		familyField(caller.Family), familyField(family), s.revocationLifetime(), s.auditAs(ctx, actorAgent))
+		caller.family(), familyField(family), s.revocationLifetime(), s.auditAs(ctx, actorAgent))
 	return err
 }
 

@@ -300,7 +300,7 @@ func TestExchangesDropOnlyExpiredMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 		mark := must(peek(t, s).HGet(t.Context(), key, familyField(revoked.Family)).Result())(t)
-		before[familyField(revoked.Family)] = mark
+		before[familyField(revoked.Family)], before[boundField(revoked.Family)] = mark, mark
 		until := time.UnixMilli(must(strconv.ParseInt(mark, 10, 64))(t))
 		if life := time.Until(until); life < defaultAccessLifetime+clockLeeway-time.Minute {
 			t.Errorf("a fresh mark lives for %s", life)

@@ -9,6 +9,7 @@ import sys
 from datetime import date, datetime, timedelta
 from typing import Any, Callable, Iterable, List, Optional, Tuple, Type, TypeVar
 
+import identity
 import remit
 
 E = TypeVar("E", bound=BaseException)
@@ -539,6 +540,10 @@ with remit.Client.from_env() as service:
         follow(sys.argv[2])
     elif sys.argv[1] == "trail":
         trail(sys.argv[2])
+    elif sys.argv[1] == "identity":
+        identity.service(add, service)
+    elif sys.argv[1] == "identity-contract":
+        identity.contract(add, service)
     elif sys.argv[1] == "contract":
         contract(service)
         fleet(service)

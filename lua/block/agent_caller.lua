@@ -5,3 +5,4 @@ local agent_organization, agent_revoked, caller_revoked, agent_restricted = unpa
 if agent_revoked or caller_revoked then
   return {'invalid_token'}
 end
+--@block refuse_unbound family=caller_family

@@ -3,7 +3,7 @@
 -- 15 fields of their own.
 local looked_at = redis.call('HLEN', agent) > 15 and redis.call('HRANDFIELD', agent, 8) or {}
 for _, field in ipairs(looked_at) do
-  if string.sub(field, 1, 7) == 'family:' and tonumber(redis.call('HGET', agent, field)) <= now then
+  if (string.sub(field, 1, 7) == 'family:' or string.sub(field, 1, 6) == 'bound:') and tonumber(redis.call('HGET', agent, field)) <= now then
     redis.call('HDEL', agent, field)
   end
 end

@@ -4,3 +4,4 @@ local agent_organization, agent_revoked, family_revoked, agent_restricted = agen
 if agent_organization ~= organization_id or agent_revoked or family_revoked then
   return {'invalid_token'}
 end
+--@block refuse_unbound family=token_family

@@ -142,6 +142,7 @@ class Introspection:
     scopes: Tuple[str, ...]
     expires_at: Optional[datetime]
     audience: Tuple[str, ...]  # whom the token is for
+    token_type: str  # Bearer, DPoP or refresh_token; empty: it is not active
     thumbprint: str  # of the key that it is bound to; empty: a bearer token
     session_id: str  # of a delegated token; empty: it is not delegated
     actors: Tuple[str, ...]  # who delegated it, outermost first
@@ -160,6 +161,7 @@ class Introspection:
             scopes=tuple(said.text("scope", "").split()),
             expires_at=moment,
             audience=said.text_or_texts("aud"),
+            token_type=said.text("token_type", ""),
             thumbprint=Fields(said.mapping("cnf") or {}).text("jkt", ""),
             session_id=said.text("session_id", ""),
             actors=_actors(said),

@@ -1,0 +1,88 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"remit/redisclient"
+)
+
+// Proof is a DPoP proof (RFC 9449) that is valid as far as its text says. Redis says whether it was used before.
+type Proof struct {
+	Key         [32]byte // SHA-256 thumbprint of the key (RFC 7638)
+	Fingerprint [32]byte // of the key and the jti
+}
+
+// keptFingerprint is how many bytes of a fingerprint are kept.
+const keptFingerprint = 14
+
+// key returns the thumbprint as scripts take it, "" without a proof.
+func (p *Proof) key() string {
+	if p == nil {
+		return ""
+	}
+	return string(p.Key[:])
+}
+
+var (
+	verifyProof = newProvenScript("check_token")
+	useProof    = newProvenScript("check_live")
+)
+
+// UseProof is CheckLive for a token that is bound to a key, with a proof of that key, which it uses up. The operation that
+// follows checks the token again. Errors: ErrInvalidToken, ErrProofUsed, ErrManyProofs. No error leaves in doubt whether
+// anything but the proof was used.
+func (s *Store) UseProof(ctx context.Context, t AccessToken, p Proof) error {
+	_, err := s.proveToken(ctx, useProof, t, p)
+	return err
+}
+
+// VerifyProof is VerifyToken for a token that is bound to a key, with a proof of that key, which it uses up. Errors:
+// ErrInvalidToken, *AgentSuspendedError, ErrProofUsed, ErrManyProofs.
+func (s *Store) VerifyProof(ctx context.Context, t AccessToken, p Proof) (ScopesLeft, error) {
+	r, err := s.proveToken(ctx, verifyProof, t, p)
+	if err != nil {
+		return ScopesLeft{}, err
+	}
+	return scopesLeftAt(r, 0), r.Err
+}
+
+func (s *Store) proveToken(ctx context.Context, sc *script, t AccessToken, p Proof) (*reply, error) {
+	act := t.actor()
+	r, err := s.runProven(ctx, act.flow, sc, act.agent, p, []string{s.agentKey(act)}, t.Organization, act.family)
+	if errors.Is(err, ErrOutcomeUnknown) {
+		return nil, fmt.Errorf("%w: %s", ErrUnavailable, err) // all that may have happened is that the proof is used
+	}
+	if err != nil {
+		return nil, act.errorFor(err)
+	}
+	return r, nil
+}
+
+// runProven runs a script of newProvenScript, in the agent's cell.
+func (s *Store) runProven(ctx context.Context, f flow, sc *script, agent uuid.UUID, p Proof, keys []string, args ...any) (*reply, error) {
+	c := redisclient.NewCommand(f, 2+len(keys))
+	c.Keys(s.keys.proofs(agent, 0), s.keys.proofs(agent, 1))
+	c.Keys(keys...)
+	c.Arguments(p.Fingerprint[:keptFingerprint])
+	c.Arguments(args...)
+	r, err := s.client.RunCommand(ctx, sc, c)
+	if err != nil {
+		return nil, err
+	}
+	inner := r.List(0)
+	if inner.Err != nil {
+		return nil, inner.Err
+	}
+	return readReply(inner.Values)
+}
+
+// grant runs a script that issues tokens: with the proof that the request came with, or without one.
+func (s *Store) grant(ctx context.Context, sc grantScript, agent uuid.UUID, p *Proof, keys []string, args ...any) (*reply, error) {
+	if p == nil {
+		return s.client.Run(ctx, flow{}, sc.script, keys, args...)
+	}
+	return s.runProven(ctx, flow{}, sc.proven, agent, *p, keys, args...)
+}
