@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -104,7 +105,8 @@ func contractIdentity(done *steps, remit *client.Client) {
 
 	byFile := get(remit.AgentWith("a1", client.AgentOptions{KeyFile: keyFile}))
 	done.add("an agent by its private key", "%s", get(byFile.Token(ctx)))
-	workload := get(remit.AgentWith("a1", client.AgentOptions{AssertionFile: tokenFile, Resource: []string{tools, "urn:b"}, Scopes: []string{"read", "pay"}}))
+	read := func(context.Context) (string, error) { text, err := os.ReadFile(tokenFile); return string(text), err }
+	workload := get(remit.AgentWith("a1", client.AgentOptions{Assertion: read, Resource: []string{tools, "urn:b"}, Scopes: []string{"read", "pay"}}))
 	done.add("an agent by its workload's token", "%s", get(workload.Token(ctx)))
 	absent := get(remit.AgentWith("a1", client.AgentOptions{AssertionFile: filepath.Join(dir, "absent")}))
 	unusable := as[*client.UnusableCredential](second(absent.Token(ctx)))
