@@ -71,9 +71,9 @@ export class Key {
     return new Credential(this.#text);
   }
 
-  /** The name of the key in assertions. @internal */
+  /** The name that the key has, or its thumbprint if it was made here. The service may know the others under any name. @internal */
   get id(): string | undefined {
-    return this.#id ?? this.#public?.thumbprint;
+    return this.#id;
   }
 
   /** The public key as proofs carry it. @internal */
@@ -114,7 +114,11 @@ async function generated(algorithm: string, extractable: boolean): Promise<Key> 
   }
   const { subtle } = await webCrypto();
   const pair = (await subtle.generateKey(algorithms[algorithm]!.imports as EcKeyGenParams, extractable, ["sign", "verify"])) as CryptoKeyPair;
-  return extractable ? fromJwk(await subtle.exportKey("jwk", pair.privateKey) as JWK) : fromPlatform(pair.privateKey, pair.publicKey);
+  if (!extractable) {
+    return fromPlatform(pair.privateKey, pair.publicKey);
+  }
+  const jwk = named(await subtle.exportKey("jwk", pair.privateKey) as JWK);
+  return fromJwk({ ...jwk, kid: (await publicOf(jwk)).thumbprint });
 }
 
 /** Reads a private key from a JWK or from PEM. Throws UnusableCredential. */

@@ -68,14 +68,24 @@ test("a key signs a statement for the issuer, and a new one for every attempt", 
 test("keys of WebCrypto sign, also those that nobody can export", async (t) => {
   const made = await webcrypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-384" }, false, ["sign", "verify"]);
   const { privateKey, publicKey } = made as webcrypto.CryptoKeyPair;
-  for (const [key, named] of [[privateKey, false], [{ privateKey, publicKey }, true]] as const) {
+  for (const key of [privateKey, { privateKey, publicKey }]) {
     const { network, agent } = await newAgent(t, { key });
     await agent.token();
     const { alg, kid } = part(new URLSearchParams(sent(network, token)[0]!.body).get("client_assertion")!, 0);
-    assert.deepEqual([alg, typeof kid === "string"], ["ES384", named]);
+    assert.deepEqual([alg, kid], ["ES384", undefined]);
   }
   await failure((await newAgent(t, { key: publicKey })).agent.token(), UnusableCredential);
   await failure((await newAgent(t, { secret: "s", dpop: privateKey })).agent.token(), UnusableCredential);
+});
+
+test("a statement names its key only if the key has a name", async (t) => {
+  const { kid: _, ...nameless } = JSON.parse((await generateKey()).text.reveal()) as Record<string, string>;
+  const pem = createPrivateKey({ key: nameless, format: "jwk" }).export({ type: "pkcs8", format: "pem" }) as string;
+  for (const [key, name] of [[nameless, undefined], [pem, undefined], [{ ...nameless, kid: "mine" }, "mine"]] as const) {
+    const { network, agent } = await newAgent(t, { key });
+    await agent.token();
+    assert.equal(part(new URLSearchParams(sent(network, token)[0]!.body).get("client_assertion")!, 0)["kid"], name);
+  }
 });
 
 test("a key file counts as it is at each exchange", async (t) => {

@@ -6,44 +6,8 @@ import {
   TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type EventType, type SessionParams,
   type Transaction, type Usage,
 } from "@remit/sdk";
-
-const done: [string, string][] = [];
-
-function add(name: string, ...values: unknown[]): void {
-  done.push([name, values.map(text).join(" ")]);
-}
-
-function text(value: unknown): string {
-  if (typeof value === "bigint") {
-    return formatUSD(value);
-  }
-  if (Array.isArray(value)) {
-    return `[${value.map((v) => `"${v}"`).join(" ")}]`; // as Go quotes a list
-  }
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
-}
-
-async function count(elements: AsyncIterable<unknown>): Promise<number> {
-  let n = 0;
-  for await (const _ of elements) {
-    n++;
-  }
-  return n;
-}
-
-const answered = (error: RemitError) => /\d{3} [^(]*/.exec(error.message)?.[0];
-
-async function refused<E extends Error>(kind: new (...args: any[]) => E, call: () => Promise<unknown>): Promise<E> {
-  try {
-    await call();
-  } catch (error) {
-    if (error instanceof kind) {
-      return error;
-    }
-    throw error;
-  }
-  throw new Error(`it is not refused with ${kind.name}`);
-}
+import { contractIdentity, identity } from "./sameidentity.js";
+import { add, answered, count, done, refused } from "./steps.js";
 
 async function organizations(client: Client): Promise<[Organization, string]> {
   const made = await client.createOrganization({ name: "acme", metadata: { tier: 1 } });
@@ -534,6 +498,10 @@ if (process.argv[2] === "follow") {
   await follow(process.argv[3]!);
 } else if (process.argv[2] === "trail") {
   await trail(process.argv[3]!);
+} else if (process.argv[2] === "identity") {
+  await identity(service);
+} else if (process.argv[2] === "identity-contract") {
+  await contractIdentity(service);
 } else if (process.argv[2] === "contract") {
   await contract(service);
   await fleet(service);
