@@ -39,7 +39,11 @@ func failOverBothWays(s *Scenario, w *SentinelGroup) {
 // failover one is left to confirm writes.
 func TestSentinelFailoverLosesNoReplicatedWrite(t *testing.T) {
 	w := StartSentinelGroup(t, 2)
-	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs(), Args: []string{"--durability=replicated"}})
+	setup := Setup{URL: w.Sentinels.URL(), Servers: w.Addrs(), Args: []string{"--durability=replicated"}}
+	if !suite.Long {
+		setup.Workers = 4 // most of the time it waits for the sentinels
+	}
+	s := New(t, setup)
 	failOverBothWays(s, w)
 	s.Finish()
 }

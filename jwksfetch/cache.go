@@ -80,6 +80,7 @@ type tenant struct {
 	places    chan struct{} // of its fetches under way
 	slowUntil time.Time     // one of its hosts was slow lately
 	flights   int           // fetches of it that are under way or wait for a place
+	waiting   int           // requests that wait for these
 	entries   *list.List    // of *entry, the least recently used one last
 	bytes     int
 }

@@ -28,6 +28,8 @@ const (
 	rereadPause = time.Minute      // between two reads of one URL, for keys that it did not have and while older keys help out
 	failedPause = 10 * time.Second // between two reads of one URL that has no keys to help out
 	slowTime    = 10 * time.Minute // for which a tenant counts as slow after a slow host
+
+	maxWaiting = 64 // requests that wait for keys of one tenant; further ones fail at once
 )
 
 // ErrNoKeys: the keys cannot be read now, and none that were read lately are left. It does not say why: that would tell what is
@@ -126,21 +128,31 @@ func (f *Fetcher) keys(ctx context.Context, s Source, again bool) (keySet, error
 		defer f.mu.Unlock()
 		return e.usable(f.now())
 	}
+	if e.tenant.waiting == maxWaiting {
+		defer f.mu.Unlock()
+		return e.usable(f.now())
+	}
 	if e.flight == nil {
 		e.flight = make(chan struct{})
 		e.tenant.flights++
 		f.running.Add(1)
 		go f.fly(e)
 	}
-	flight := e.flight
+	flight, tenant := e.flight, e.tenant
+	tenant.waiting++
 	f.mu.Unlock()
+	var gaveUp error
 	select {
 	case <-flight:
 	case <-ctx.Done():
-		return keySet{}, ctx.Err()
+		gaveUp = ctx.Err()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	tenant.waiting--
+	if gaveUp != nil {
+		return keySet{}, gaveUp
+	}
 	return e.usable(f.now())
 }
 

@@ -309,6 +309,34 @@ func TestASlowHostDelaysOnlyItsOwnOrganization(t *testing.T) {
 	all.Wait()
 }
 
+func TestFewRequestsWaitForTheKeysOfOneOrganization(t *testing.T) {
+	t.Parallel()
+	slow := newHost(t, slowly(t))
+	f := newFetcher(t, Config{AllowPrivate: true})
+	source, a := Source{uuid.New(), slow.URL, 8}, signedBy(t, prover.New("EdDSA"), "a")
+	waiting := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.cache.entry(source).tenant.waiting
+	}
+	var all sync.WaitGroup
+	for range maxWaiting {
+		all.Go(func() { _ = f.Verify(t.Context(), source, a) })
+	}
+	for waiting() < maxWaiting {
+		time.Sleep(time.Millisecond)
+	}
+	began := time.Now()
+	if err := f.Verify(t.Context(), source, a); err != ErrNoKeys || time.Since(began) > time.Second {
+		t.Errorf("another request: %v after %s", err, time.Since(began))
+	}
+	f.stop()
+	all.Wait()
+	if waiting() != 0 {
+		t.Errorf("%d wait still", waiting())
+	}
+}
+
 func TestOrganizationsWithSlowHostsHavePlacesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	key, at := prover.New("EdDSA"), newClock()

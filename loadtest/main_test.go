@@ -9,16 +9,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"remit/internal/suite"
 )
 
 // Runs the whole program with the real service and its own Redis.
 func TestTotalsOfAFleetReconcile(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds the service and runs it for two seconds")
+		t.Skip("builds the service and runs it for seconds")
 	}
 	for name, keys := range map[string]bool{"without keys": false, "with keys": true} {
 		t.Run(name, func(t *testing.T) {
-			cfg := config{agents: 10, sessions: 2, rate: 1000, duration: 2 * time.Second, transactions: 30, keys: keys}
+			cfg := config{agents: 10, sessions: 2, rate: 1000, duration: time.Second, transactions: 30, keys: keys}
+			if suite.Long {
+				cfg.duration = 2 * time.Second
+			}
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), cfg, &stdout, &stderr)
 			t.Logf("%s\n%s", &stdout, &stderr)

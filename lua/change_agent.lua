@@ -35,9 +35,9 @@ local organization_id, name, scopes, description, metadata, audit, limits, audie
 
 --@block now
 
-local agent_organization, agent_revoked, agent_restricted, old_name, old_scopes, old_description, old_metadata, old_audiences, old_jwks, old_jwks_uri =
+local agent_organization, agent_revoked, agent_restricted, old_name, old_scopes, old_description, old_metadata, old_audiences, old_jwks, old_jwks_uri, agent_keys_version =
   unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'restricted', 'name', 'scopes', 'description', 'metadata',
-    'audiences', 'jwks', 'jwks_uri'))
+    'audiences', 'jwks', 'jwks_uri', 'keys_version'))
 --@block refuse_unknown_agent
 if agent_revoked then
   return {'agent_revoked'}
@@ -82,6 +82,9 @@ for _, field in ipairs(changed) do
   else
     redis.call('HSET', agent, field, texts[field])
   end
+end
+if texts.jwks or texts.jwks_uri then
+  redis.call('HSET', agent, 'keys_version', string.format('%d', (agent_keys_version or 0) + 1)) -- what the old ones verified is refused
 end
 if narrowed and not string.find(agent_restricted or '', 'n', 1, true) then
   restrict_agent(agent, agent_restricted, 'n')

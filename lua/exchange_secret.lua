@@ -33,7 +33,6 @@
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local secret_hash, refresh_ttl, lifetime = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local family_id, scopes, audit, audience, key = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local max_families = 10000 -- of one agent; an exchange beyond ends those that were not used for longest
 
 --@block now
 
@@ -41,54 +40,7 @@ local agent_secret, previous_secret, previous_until, secret_used, agent_revoked,
   unpack(redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used', 'revoked', 'organization',
     'scopes', 'epoch', 'restricted', 'audiences'))
 --@block refuse_secret
---@block refuse_suspended
---@block hold_scopes held=agent_scopes
-if audience ~= '' then
-  --@include may_be_for
-  for one in string.gmatch(audience, '%S+') do
-    if not may_be_for(one, agent_audiences) then
-      return {'audience_not_held', one}
-    end
-  end
-end
---@block require_key
-
--- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
-local epoch = tonumber(agent_epoch or 0)
-local kept = redis.call('ZCARD', families)
-local ended, oldest = {}, {}
-if kept >= max_families or string.byte(family_id, 13) % 8 == 0 then
-  ended = redis.call('ZRANGEBYSCORE', families, family_score(epoch, 0), family_score(epoch, now), 'LIMIT', 0, 16)
-end
-local excess = kept - #ended + 1 - max_families
-
--- The id has the time at which it was drawn, by another clock. What is kept of the creation is only how long after that
--- it was: most often a byte or two instead of nine.
-local since_drawn = string.format('%d', now - drawn_at(family_id, 1))
-local fields = {'g', 1, 'r', string.format('%d', now), 'c', since_drawn}
-if scopes == '' then
-  scopes = agent_scopes
-else
-  fields[7], fields[8] = 'sc', scopes
-end
-if audience ~= '' then
-  fields[#fields + 1] = 'au'
-  fields[#fields + 1] = audience
-end
-if agent_epoch then
-  fields[#fields + 1] = 'e'
-  fields[#fields + 1] = agent_epoch
-end
---@block optional_field field=k value=key
-redis.call('HSET', family, unpack(fields))
-redis.call('PEXPIRE', family, string.format('%d', math.min(refresh_ttl, lifetime)))
-if #ended > 0 then
-  redis.call('ZREM', families, unpack(ended))
-end
-if excess > 0 then
-  oldest = redis.call('ZRANGE', families, 0, math.min(excess, 8) - 1)
-end
-index_family(families, string.sub(family_id, 1, 14), epoch, now, refresh_ttl)
+--@block open_family
 if current and not secret_used then
   redis.call('HSET', agent, 'secret_used', 1)
 end

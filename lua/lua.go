@@ -39,6 +39,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed *.lua block/*.lua include/*.lua
@@ -50,8 +51,8 @@ var (
 	holes    = regexp.MustCompile(`\$[a-z]+`)
 	purpose  = regexp.MustCompile(`^(--[^@].*\n)*`)
 	within   = regexp.MustCompile(`(?m)^--@operation KEYS\[(\d+)\] ARGV\[(\d+)\]\n`)
-	indexes  = regexp.MustCompile(`\b(KEYS|ARGV)\[(\d+)\]`)
-	unpacks  = regexp.MustCompile(`\bunpack\((KEYS|ARGV)(?:, (\d+))?\)`)
+	indexes  = regexp.MustCompile(`^(KEYS|ARGV)\[(\d+)\]`)
+	unpacks  = regexp.MustCompile(`^unpack\((KEYS|ARGV)(?:, (\d+))?\)`)
 )
 
 // Source returns the text of the script in the file name + ".lua", with its blocks and what it includes. It panics when there
@@ -60,17 +61,27 @@ func Source(name string) string { return joined(include(expand(read(name)))) }
 
 // include puts the functions that a text names in their places.
 func include(text string) string {
-	return includes.ReplaceAllStringFunc(text, func(line string) string {
-		return expand(read("include/" + includes.FindStringSubmatch(line)[1]))
-	})
+	return eachLine(text, "--@include ", includes, func(match []string) string { return function(match[1]) })
 }
+
+// function returns the text of an included file. Most scripts include the same few.
+func function(name string) string {
+	if text, made := functions.Load(name); made {
+		return text.(string)
+	}
+	text := expand(read("include/" + name))
+	functions.Store(name, text)
+	return text
+}
+
+var functions sync.Map // of texts, by name
 
 // expand puts the blocks that a text names in their places, indented as the lines that name them.
 func expand(text string) string {
-	return blocks.ReplaceAllStringFunc(text, func(line string) string {
-		match := blocks.FindStringSubmatch(line)
+	return eachLine(text, "--@block ", blocks, func(match []string) string {
 		indent, name, words := match[1], match[2], match[3]
-		block := expand(fill(purpose.ReplaceAllString(read("block/"+name), ""), words))
+		text := read("block/" + name)
+		block := expand(fill(text[purpose.FindStringIndex(text)[1]:], words))
 		if indent == "" {
 			return block
 		}
@@ -109,8 +120,7 @@ func DrySource(name string) string { return include(expand(around("dry_run", nam
 
 // around puts an operation into its place in a wrapper. That says which KEYS and ARGV are the operation's first.
 func around(wrapper, name string) string {
-	return within.ReplaceAllStringFunc(read(wrapper), func(line string) string {
-		first := within.FindStringSubmatch(line)
+	return eachLine(read(wrapper), "--@operation ", within, func(first []string) string {
 		return shift(unjoined(read(name)), number(first[1])-1, number(first[2])-1)
 	})
 }
@@ -118,12 +128,10 @@ func around(wrapper, name string) string {
 // shift makes a script take its KEYS and ARGV from behind so many others.
 func shift(text string, keys, arguments int) string {
 	by := map[string]int{"KEYS": keys, "ARGV": arguments}
-	text = indexes.ReplaceAllStringFunc(text, func(index string) string {
-		match := indexes.FindStringSubmatch(index)
+	text = eachWord(text, []string{"KEYS[", "ARGV["}, indexes, func(match []string) string {
 		return fmt.Sprintf("%s[%d]", match[1], number(match[2])+by[match[1]])
 	})
-	return unpacks.ReplaceAllStringFunc(text, func(call string) string {
-		match := unpacks.FindStringSubmatch(call)
+	return eachWord(text, []string{"unpack("}, unpacks, func(match []string) string {
 		return fmt.Sprintf("unpack(%s, %d)", match[1], max(number(match[2]), 1)+by[match[1]])
 	})
 }

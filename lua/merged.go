@@ -10,8 +10,7 @@ import (
 var (
 	keyNames      = regexp.MustCompile(`(?m)^-- KEYS\[(\d+)\] = `)
 	argumentNames = regexp.MustCompile(`(?m)^-- ARGV\[(\d+)\] = `)
-	commentLines  = regexp.MustCompile(`(?m)^ *--.*\n`)
-	ofAnyNumber   = regexp.MustCompile(`#(KEYS|ARGV)|(KEYS|ARGV)\[[a-z]|\bunpack\(ARGV, \d+\)`)
+	ofAnyNumber   = regexp.MustCompile(`^(?:(KEYS|ARGV)\[[a-z]|unpack\(ARGV, \d+\))`)
 )
 
 // clock is where a script reads Redis's clock, with the lines behind it that make something of what it read.
@@ -31,11 +30,21 @@ const (
 // reply to each; see include/run_each.lua. It panics when the script takes a varying number of arguments.
 func MergedSource(name string) (source string, keys, arguments int) {
 	text := read(name)
-	if ofAnyNumber.MatchString(text) {
+	if takesAnyNumber(text) {
 		panic(fmt.Sprintf("lua: calls of %q cannot be merged", name))
 	}
 	keys, arguments = highest(keyNames, text), highest(argumentNames, text)
 	return merge(text, keys, arguments), keys, arguments
+}
+
+// takesAnyNumber reports whether a script takes a varying number of keys or arguments.
+func takesAnyNumber(text string) bool {
+	found := strings.Contains(text, "#KEYS") || strings.Contains(text, "#ARGV")
+	eachWord(text, []string{"KEYS[", "ARGV[", "unpack("}, ofAnyNumber, func(match []string) string {
+		found = true
+		return match[0]
+	})
+	return found
 }
 
 // MergedIdempotentSource is MergedSource for the script that IdempotentSource returns.
@@ -61,18 +70,19 @@ var byLocals = strings.NewReplacer("redis.call(", "redis_call(", "string.format(
 // merge makes a function of a script's text. What all calls have in common stands before it, once: the functions that it
 // includes, and the reading of the clock.
 func merge(text string, keys, arguments int) string {
-	body := commentLines.ReplaceAllString(joined(expand(clock.ReplaceAllString(text, ""))), "")
+	body := withoutComments(joined(expand(clock.ReplaceAllString(text, ""))))
 	var shared []string
-	for _, line := range append(includes.FindAllString(expand(text), -1), "--@include run_each\n") {
-		line = strings.TrimLeft(line, " ")
+	eachLine(expand(text)+"--@include run_each\n", "--@include ", includes, func(match []string) string {
+		line := strings.TrimLeft(match[0], " ")
 		if !slices.Contains(shared, line) { // an operation may include what its wrapper does
 			shared = append(shared, line)
 		}
-	}
+		return ""
+	})
 	if readings := clock.FindAllString(text, -1); len(readings) > 0 { // an operation may read what its wrapper does, and more
 		shared = append(shared, slices.MaxFunc(readings, func(a, b string) int { return len(a) - len(b) }))
 	}
-	return hoisted + byLocals.Replace(commentLines.ReplaceAllString(include(expand(strings.Join(shared, ""))), "")+
+	return hoisted + byLocals.Replace(withoutComments(include(expand(strings.Join(shared, ""))))+
 		fmt.Sprintf("local function one_call(%s, %s)\n%send\nreturn run_each(one_call, %d, %d)\n",
 			keysBefore, argumentsBefore, behind(body, keys, arguments), keys, arguments))
 }
@@ -80,21 +90,19 @@ func merge(text string, keys, arguments int) string {
 // behind makes a script take its KEYS and ARGV from behind those of the calls before it.
 func behind(text string, keys, arguments int) string {
 	offset, count := map[string]string{"KEYS": keysBefore, "ARGV": argumentsBefore}, map[string]int{"KEYS": keys, "ARGV": arguments}
-	text = indexes.ReplaceAllStringFunc(text, func(index string) string {
-		match := indexes.FindStringSubmatch(index)
+	text = eachWord(text, []string{"KEYS[", "ARGV["}, indexes, func(match []string) string {
 		return fmt.Sprintf("%s[%s + %s]", match[1], offset[match[1]], match[2])
 	})
-	return unpacks.ReplaceAllStringFunc(text, func(call string) string {
-		match := unpacks.FindStringSubmatch(call)
+	return eachWord(text, []string{"unpack("}, unpacks, func(match []string) string {
 		of, first := offset[match[1]], max(number(match[2]), 1)
 		return fmt.Sprintf("unpack(%s, %s + %d, %s + %d)", match[1], of, first, of, count[match[1]])
 	})
 }
 
-// highest returns the highest index that a pattern finds in a text.
+// highest returns the highest index that a pattern finds in the header of a script.
 func highest(pattern *regexp.Regexp, text string) int {
 	most := 0
-	for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+	for _, match := range pattern.FindAllStringSubmatch(header(text), -1) {
 		most = max(most, number(match[1]))
 	}
 	return most

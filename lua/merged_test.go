@@ -21,7 +21,7 @@ func variants(t *testing.T) map[string]string {
 	for _, file := range matching(t, "*.lua") {
 		name := strings.TrimSuffix(file, ".lua")
 		text := read(name)
-		if ofAnyNumber.MatchString(text) || within.MatchString(text) || !keyNames.MatchString(text) {
+		if takesAnyNumber(text) || within.MatchString(text) || !keyNames.MatchString(text) {
 			continue
 		}
 		texts[name], _, _ = MergedSource(name)

@@ -36,6 +36,8 @@ var (
 	ErrProofRequired = errors.New("the agent's tokens must be bound to a key by a DPoP proof")
 	ErrProofUsed     = errors.New("the DPoP proof was used before")
 	ErrManyProofs    = errors.New("the agent has used too many DPoP proofs within the last minutes")
+	// ErrManyAssertions refuses a further assertion of an agent before some of those that it has used have expired.
+	ErrManyAssertions = errors.New("the agent has used too many assertions within the last minutes")
 	// ErrChangedMeanwhile refuses to store what was made from a record that is another by now.
 	ErrChangedMeanwhile     = errors.New("it was changed meanwhile")
 	ErrIdempotencyKeyReused = errors.New("the idempotency key was used for another request")

@@ -53,7 +53,8 @@ import (
 //	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, no_secret 1 without any, created, revoked, audiences
-//	                                (URIs; - for none, absent for any), jwks (JSON Web Key Set), jwks_uri, restricted flags that few agents
+//	                                (URIs; - for none, absent for any), jwks (JSON Web Key Set), jwks_uri, keys_version how often
+//	                                these two were changed, none for 0, restricted flags that few agents
 //	                                have (include/restrict_agent.lua), and limits with what is used of them
 //	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
@@ -70,6 +71,8 @@ import (
 //	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (include/family_score.lua);
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
+//	j:{cell}:<agent>          zset  its assertions that were used (16 bytes of the SHA-256 of each jti), by when no instance takes them
+//	                                any more; TTL of the longest-lived, 13 minutes at most
 //	pr:{cell}:<agent>:0, :1   hash  its DPoP proofs of the last minutes: 14 bytes of each fingerprint (with_proof.lua); TTL 4 minutes
 //	f:{cell}:<family>         hash  g generation, r when it was issued, c created (in ms after the time in its id), sc scopes
 //	                                when narrowed, au audience (self is the issuer) when not the issuer alone, k thumbprint of the key it is
@@ -118,6 +121,7 @@ import (
 //	                                16 bytes, a claim by API key with its id as text
 //	k:signing, k:refresh      hash  stored keys: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that are configured with none
+//	k:audiences               string  from when on, in ms since 1970, tokens for the issuer name it (AudiencesFrom)
 //	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
 //	                                changes with every change
 //	k:folding                 string  exists while an instance folds usage, or has lately (FoldUsage); TTL FoldPause
@@ -174,6 +178,7 @@ func (k keyspace) usageDays(id uuid.UUID) string           { return k.key("uy:",
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
 func (k keyspace) agentHolds(id uuid.UUID) string          { return k.key("ah:", cellOf(id), id) }
 func (k keyspace) agentOpen(id uuid.UUID) string           { return k.key("ao:", cellOf(id), id) }
+func (k keyspace) assertions(id uuid.UUID) string         { return k.key("j:", cellOf(id), id) }
 func (k keyspace) proofs(id uuid.UUID, period byte) string {
 	return k.key("pr:", cellOf(id), id) + ":" + string('0'+period)
 }
@@ -225,6 +230,7 @@ func (k keyspace) outcomeIn(cell uint16, digest string) string {
 
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
+func (k keyspace) audiencesFrom() string          { return k.prefix + "k:audiences" }
 func (k keyspace) suspended() string              { return k.prefix + "k:suspended" }
 func (k keyspace) folding() string                { return k.prefix + "k:folding" }
 func (k keyspace) bootstrap() string              { return k.prefix + "k:bootstrap" }

@@ -132,6 +132,17 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.RotateRefresh(ctx, w.agent.ID, g.Family, 1, GrantRequest{Proof: newProof(1)})
 			return err
 		}},
+		{"ExchangeAssertion", exchangeAssertion.script, func(ctx context.Context, s *Store) error {
+			_, err := s.ExchangeAssertion(ctx, w.assertion(1), GrantRequest{})
+			return err
+		}},
+		{"ExchangeAssertion with a proof", exchangeAssertion.proven, func(ctx context.Context, s *Store) error {
+			_, err := s.ExchangeAssertion(ctx, w.assertion(1), GrantRequest{Proof: newProof(1)})
+			return err
+		}},
+		{"CheckAssertion", checkAssertion, func(ctx context.Context, s *Store) error {
+			return s.CheckAssertion(ctx, w.assertion(1))
+		}},
 		{"UseProof", useProof, func(ctx context.Context, s *Store) error {
 			return s.UseProof(ctx, bound(g), *newProof(1))
 		}},

@@ -17,6 +17,7 @@ var refusals = redisclient.Refusals{
 	"proof_required":        refuse(ErrProofRequired),
 	"proof_used":            refuse(ErrProofUsed),
 	"too_many_proofs":       refuse(ErrManyProofs),
+	"too_many_assertions":   refuse(ErrManyAssertions),
 	"unknown_agent":         refuse(ErrUnknownAgent),
 	"unknown_family":        refuse(ErrUnknownFamily),
 	"unknown_session":       refuse(ErrUnknownSession),

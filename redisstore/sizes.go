@@ -10,6 +10,7 @@ const (
 	childSize      = 360 // more, of a session with a parent, with what this keeps of it
 	familySize     = 255
 	eventSize      = 100
+	assertionSize  = 120 // one that was used
 	leaseSize      = 400
 	keySize        = 240 // of an idempotency key
 	claimSize      = 230 // of its claim in the organization's cell

@@ -26,6 +26,9 @@ const (
 	maxRSABits   = 8192
 	rsaExponent  = 65537
 	maxKeyIDSize = 255 // bytes
+
+	useSignatures = "sig"
+	useSPIFFE     = "jwt-svid"
 )
 
 // jwk is a public key as RFC 7517 writes it, with RFC 8037 for Ed25519.
@@ -143,7 +146,8 @@ func (s JWKS) distinct(key PublicKey) error {
 }
 
 // ReadJWKS reads a set that another party publishes. It skips what ParseJWKS would refuse in a key, as RFC 7517 §5 says,
-// and returns the first of the others, at most limit. It returns ErrKey when none is left.
+// and returns the first of the others, at most limit. The use jwt-svid, of the keys in a bundle of SPIFFE, is one for signatures
+// too. It returns ErrKey when no key is left.
 func ReadJWKS(raw []byte, limit int) (JWKS, error) {
 	var set setText
 	if err := json.Unmarshal(raw, &set); err != nil {
@@ -151,7 +155,7 @@ func ReadJWKS(raw []byte, limit int) (JWKS, error) {
 	}
 	var keys JWKS
 	for _, text := range set.Keys {
-		if key, err := ParseJWK(text); err == nil && len(keys) < limit {
+		if key, err := parseJWK(text, useSignatures, useSPIFFE); err == nil && len(keys) < limit {
 			keys = append(keys, key)
 		}
 	}
@@ -183,12 +187,14 @@ func (t *keyText) isPrivate() bool {
 
 // ParseJWK reads one public key (RFC 7517 §4). It ignores unknown members, and refuses with an error of one short sentence
 // that wraps ErrKey and never quotes the key.
-func ParseJWK(raw []byte) (PublicKey, error) {
+func ParseJWK(raw []byte) (PublicKey, error) { return parseJWK(raw, useSignatures) }
+
+func parseJWK(raw []byte, uses ...string) (PublicKey, error) {
 	var text keyText
 	if err := json.Unmarshal(raw, &text); err != nil || jsontext.Value(raw).Kind() != '{' {
 		return PublicKey{}, fmt.Errorf("%w: %s", ErrKey, "must be a JSON Web Key")
 	}
-	key, err := text.parse()
+	key, err := text.parse(uses)
 	if err != nil {
 		return PublicKey{}, fmt.Errorf("%w: %s", ErrKey, err)
 	}
@@ -204,11 +210,11 @@ func reason(err error) string {
 	return text
 }
 
-func (t *keyText) parse() (PublicKey, error) {
+func (t *keyText) parse(uses []string) (PublicKey, error) {
 	switch {
 	case t.isPrivate():
 		return PublicKey{}, errors.New("must be a public key without private members")
-	case t.Use != "" && t.Use != "sig", t.Operations != nil && !slices.Contains(t.Operations, "verify"):
+	case t.Use != "" && !slices.Contains(uses, t.Use), t.Operations != nil && !slices.Contains(t.Operations, "verify"):
 		return PublicKey{}, errors.New("must be a key for signatures")
 	case len(t.Kid) > maxKeyIDSize:
 		return PublicKey{}, fmt.Errorf("must have a kid of at most %d bytes", maxKeyIDSize)

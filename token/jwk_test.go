@@ -176,6 +176,21 @@ func TestEveryKindOfKeyIsRead(t *testing.T) {
 	}
 }
 
+func TestThePublishedKeysOfATrustDomainAreReadForItsTokensOnly(t *testing.T) {
+	t.Parallel()
+	use := func(use string) string {
+		return strings.Replace(rfc8037Key, "{", `{"kid":"`+use+`","use":"`+use+`",`, 1)
+	}
+	bundle := fmt.Appendf(nil, `{"spiffe_sequence":7,"keys":[%s,%s,%s]}`, use("x509-svid"), use("jwt-svid"), use("sig"))
+	keys, err := ReadJWKS(bundle, 8)
+	if err != nil || len(keys) != 2 || keys[0].ID() != "jwt-svid" || keys[1].ID() != "sig" {
+		t.Errorf("%+v, %v", keys, err)
+	}
+	if _, err := ParseJWK([]byte(use("jwt-svid"))); err == nil {
+		t.Error("an agent's own key may have the use jwt-svid")
+	}
+}
+
 // TestAWeakEd25519KeyTakesSignaturesThatNobodyMade shows of each point that is refused why it is: a signature of nothing but
 // the neutral element is right for some of the messages.
 func TestAWeakEd25519KeyTakesSignaturesThatNobodyMade(t *testing.T) {

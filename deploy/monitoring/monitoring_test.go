@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"remit/internal/serviceproc"
+	"remit/internal/suite"
 )
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
@@ -54,7 +55,9 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	promtool(t, "", "check", "config", "prometheus.yml")
 	promtool(t, "", "check", "rules", "alerts.yml")
-	promtool(t, "", "test", "rules", "alerts_test.yml")
+	if suite.Long { // it plays hours of many series
+		promtool(t, "", "test", "rules", "alerts_test.yml")
+	}
 }
 
 func (s *service) scrape() string {

@@ -1,0 +1,106 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ClientKeys is what an agent's assertions are to be verified with: a set of keys, or where it is published.
+type ClientKeys struct {
+	Organization uuid.UUID
+	JWKS         string // JSON Web Key Set, "" for none
+	JWKSURI      string // "" for none
+	version      string
+}
+
+// ClientAssertion is an assertion of an agent (RFC 7523 §2.2) that was verified with these keys.
+type ClientAssertion struct {
+	Agent uuid.UUID
+	Keys  ClientKeys
+	ID    [16]byte      // of the SHA-256 of its jti
+	Left  time.Duration // until no instance takes it any more
+}
+
+var (
+	exchangeAssertion = newGrantScript("exchange_assertion")
+	checkAssertion    = newScript("check_assertion", writes)
+)
+
+// ClientKeys returns the keys of an agent. It authenticates nobody. Errors: ErrInvalidCredentials for an agent that is not live
+// or has no keys.
+func (s *Store) ClientKeys(ctx context.Context, agent uuid.UUID) (ClientKeys, error) {
+	replies, err := s.client.ReadAll(ctx, flow{}, []string{s.keys.agent(agent)}, "organization", "revoked", "jwks", "jwks_uri", "keys_version")
+	if err != nil {
+		return ClientKeys{}, err
+	}
+	r := replies[0]
+	k := ClientKeys{JWKS: r.Optional(2), JWKSURI: r.Optional(3), version: r.Optional(4)}
+	if r.Optional(0) == "" || r.Optional(1) != "" || k.JWKS == "" && k.JWKSURI == "" {
+		return ClientKeys{}, ErrInvalidCredentials
+	}
+	k.Organization = r.ID(0)
+	return k, r.Err
+}
+
+// arguments are what block/refuse_assertion.lua and block/keep_assertion.lua take.
+func (a ClientAssertion) arguments() []any {
+	return []any{a.Keys.version, a.ID[:], a.Left.Milliseconds()}
+}
+
+// ExchangeAssertion is ExchangeSecret for an assertion, which it uses up unless it is refused. A second request with the same
+// assertion is refused, also after a reply that was lost. Errors: those of ExchangeSecret; ErrChangedMeanwhile when the agent
+// has other keys by now, ErrManyAssertions.
+func (s *Store) ExchangeAssertion(ctx context.Context, a ClientAssertion, asked GrantRequest) (Grant, error) {
+	if s.Suspended(a.Keys.Organization) {
+		return Grant{}, ErrOrganizationSuspended
+	}
+	d := s.familyDemand(a.Keys.Organization, a.Agent, asked)
+	d.bytes += assertionSize
+	held, err := s.usage.reserve(d)
+	if err != nil {
+		return Grant{}, s.refusals.count(err)
+	}
+	family := NewID(a.Agent)
+	args := append(a.arguments(), s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
+		asked.scopes(), s.auditAs(ctx, actorAgent), asked.familyAudience(), asked.Proof.key())
+	r, err := s.grant(ctx, exchangeAssertion, a.Agent, asked.Proof, append(s.familyKeys(a.Agent, family), s.keys.assertions(a.Agent)), args...)
+	if err != nil {
+		held.finish(err, false)
+		return Grant{}, err
+	}
+	grant := Grant{
+		AccessToken: AccessToken{Agent: a.Agent, Family: family, Bound: asked.Proof != nil},
+		Scopes:      strings.Fields(r.Text(0)),
+		Audience:    orSelf(asked.Audience),
+		Generation:  1,
+	}
+	organization, oldest := cutID(r, 1)
+	grant.Organization = organization
+	s.endOldest(ctx, grant.AccessToken, ofCell(a.Agent).packed(r, oldest))
+	held.finishFor(grant.Organization, r.Err)
+	return grant, r.Err
+}
+
+// CheckAssertion authenticates an agent by an assertion, which it uses up. Errors: ErrInvalidCredentials for an agent that is not live
+// or an assertion that was used; ErrChangedMeanwhile, ErrManyAssertions, ErrOrganizationSuspended.
+func (s *Store) CheckAssertion(ctx context.Context, a ClientAssertion) error {
+	organization := a.Keys.Organization
+	held, err := s.usage.reserve(demand{
+		organization: organization, agent: a.Agent, resource: noResource, bytes: assertionSize, retained: a.Left, always: true, unpaced: true,
+	})
+	if err != nil {
+		return err
+	}
+	r, err := s.client.Run(ctx, flow{}, checkAssertion, []string{s.keys.agent(a.Agent), s.keys.assertions(a.Agent)}, a.arguments()...)
+	if err == nil {
+		err = r.Err
+	}
+	held.finish(err, false)
+	if err == nil && s.Suspended(organization) {
+		return ErrOrganizationSuspended
+	}
+	return err
+}
