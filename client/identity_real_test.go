@@ -298,7 +298,7 @@ func TestAResourceBeyondTheAudiencesIsAnInvalidTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, options := range []client.AgentOptions{{Resource: []string{"urn:b"}}, {Resource: []string{"urn:b"}, Scopes: []string{"read"}}, {Resource: []string{"no URI"}}} {
+	for _, options := range []client.AgentOptions{{Resource: []string{"urn:b"}}, {Resource: []string{"urn:b"}, Scopes: []string{"read"}}, {Resource: []string{"no URI"}, Scopes: []string{"read"}}} {
 		options.Secret = string(made.Secret)
 		if _, err := with(t, made.ID, options).Token(t.Context()); as[*client.InvalidTarget](err) == nil {
 			t.Errorf("%v: %v", options.Resource, err)
