@@ -11,15 +11,15 @@ import (
 	"remit/token"
 )
 
-// oauth does an operation for a client, and answers its errors as RFC 6749 has them. do authenticates the client, with
-// authenticatedClient or by exchanging its secret: the rate limiter counts its error.
-func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(credential, url.Values) error) error {
+// oauth does an operation for a client, and answers its errors as RFC 6749 has them. read reads who the client says it is. do
+// authenticates the client, with authenticatedClient or by exchanging what it presents: the rate limiter counts its error.
+func (s *Server) oauth(ctx *fasthttp.RequestCtx, read clientReader, do func(credential, url.Values) error) error {
 	keepFromCaches(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
 	form, err := readForm(ctx)
 	var client credential
 	if err == nil {
-		client, err = readClient(ctx, form)
+		client, err = read(ctx, form)
 	}
 	if err != nil {
 		err = s.rejectCredential(ctx, client.agent, err)
@@ -33,13 +33,13 @@ func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(credential, url.Values)
 	return nil
 }
 
-// authenticatedClient returns the client once the store has confirmed its secret. The operation's required parameter is
+// authenticatedClient returns the client once the store has confirmed what it presents. The operation's required parameter is
 // checked first, because a request without it needs no store.
 func (s *Server) authenticatedClient(ctx *fasthttp.RequestCtx, client credential, form url.Values, required string) (redisstore.AccessToken, error) {
 	if form.Get(required) == "" {
 		return redisstore.AccessToken{}, &oauthError{"invalid_request", required + " is required"}
 	}
-	organization, err := s.store.CheckSecret(requestContext(ctx), client.agent, client.secret)
+	organization, err := s.checkClient(ctx, client)
 	if err != nil {
 		return redisstore.AccessToken{}, err
 	}
@@ -86,9 +86,28 @@ func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 	return form, nil
 }
 
-// readClient reads the client's credentials from the Authorization header, or else from the form (RFC 6749 §2.3.1). It
+// clientReader reads the credentials of a client. An error comes with the agent that they name, if there is one.
+type clientReader func(*fasthttp.RequestCtx, url.Values) (credential, error)
+
+// readTokenClient reads the client's credentials as the grant has them.
+func (s *Server) readTokenClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+	if form.Get("grant_type") == grantJWTBearer {
+		return readWorkload(ctx, form)
+	}
+	return s.readClient(ctx, form)
+}
+
+// readClient reads the client's credentials: an assertion that it signed, or its secret.
+func (s *Server) readClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+	if hasClientAssertion(form) {
+		return s.readClientAssertion(ctx, form)
+	}
+	return readClientSecret(ctx, form)
+}
+
+// readClientSecret reads the client's secret from the Authorization header, or else from the form (RFC 6749 §2.3.1). It
 // refuses a malformed secret without asking the store; the error then comes with the agent, if there is one.
-func readClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+func readClientSecret(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
 	id, secret := form.Get("client_id"), form.Get("client_secret")
 	if header := string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)); header != "" {
 		if secret != "" {
