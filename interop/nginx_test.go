@@ -193,7 +193,7 @@ func TestForgedIdentityHeadersDoNotReachTheBackend(t *testing.T) {
 	g := startNginx(t, v.service.URL)
 	for _, path := range []string{"/reports/", "/search/"} {
 		header := bearing(v.token, v.session.ID)
-		for _, name := range []string{"X-Agent-Id", "x-agent-id", "X-ORG-ID", "X-Org-Id", "X-Scopes", "X_Agent_Id", "X_Org_Id", "X_Scopes"} {
+		for _, name := range []string{"X-Agent-Id", "x-agent-id", "X-ORG-ID", "X-Org-Id", "X-Scopes", "X-Actor-Id", "x-actor-id", "X_Agent_Id", "X_Org_Id", "X_Scopes", "X_Actor_Id"} {
 			header[name] = []string{"forged", "forged"} // not canonicalized
 		}
 		g.wantStatus(t, 200, http.MethodGet, path, header)

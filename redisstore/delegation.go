@@ -25,6 +25,7 @@ type NewDelegation struct {
 
 	Audience []string    // that the token is for, with Self for this service
 	Actors   []uuid.UUID // the agents that act with Subject, if it is delegated itself
+	Proof    *Proof      // of the key that the token is bound to, used up already; nil for none
 }
 
 // Delegation is the content of a delegated token. Redis keeps nothing of it.
@@ -47,7 +48,7 @@ var (
 // Delegate grants the parent's agent a token for a child session. The caller must have checked that Subject is genuine and, if
 // it is delegated itself, CheckDelegated. Each call grants another token. Errors: ErrInvalidToken, ErrUnknownSession for what is
 // no child of a session of Subject's, *NotActiveError, *AgentSuspendedError and *SessionSuspendedError of parent or child,
-// *ScopeError, *AudienceError, *RateError.
+// *ScopeError, *AudienceError, *RateError, ErrProofRequired.
 func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, error) {
 	act := n.Subject.actor()
 	left, err := s.VerifyToken(ctx, n.Subject) // a revoked agent must not learn which sessions there are
@@ -88,7 +89,7 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 	family := NewID(child)
 	keys := []string{s.keys.agent(child), s.keys.session(child, n.Session), s.keys.events(child)}
 	r, err := s.client.Run(ctx, act.flow, delegateSession, keys, act.organization, child, family,
-		strings.Join(n.Scopes, " "), strings.Join(n.Held, " "), s.auditAs(WithActor(ctx, requestID(ctx), act.agent), actorAgent))
+		strings.Join(n.Scopes, " "), strings.Join(n.Held, " "), s.auditAs(WithActor(ctx, requestID(ctx), act.agent), actorAgent), n.Proof.key())
 	if err == ErrUnknownAgent {
 		err = ErrUnknownSession // the child's, which has been deleted since
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/redistest"
 	"remit/money"
 )
 
@@ -448,5 +449,106 @@ func TestIdempotencyKeysOfDelegatedTokensAreTheSessionsOwn(t *testing.T) {
 				t.Errorf("%s: replayed %t", step.name, used.Replayed)
 			}
 		}
+	})
+}
+
+// Nothing is kept of a delegated token, so there is nothing to repeat: the client asks for another one.
+func TestADelegationWhoseReplyIsLostLeavesALineInTheTrailAlone(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		loadScripts(t, s)
+		held := func() map[string]any {
+			return contents(t, s, s.keys.agent(d.worker.ID), s.keys.session(d.worker.ID, d.child.ID), s.keys.agentFamilies(d.worker.ID),
+				s.keys.agent(d.planner.Agent), s.keys.session(d.planner.Agent, d.plan.ID), s.keys.agentFamilies(d.planner.Agent))
+		}
+		before, events := held(), len(d.eventsOf(t, s, d.worker.ID))
+		p.LoseReplies(delegateSession.SHA(), 100)
+		wantError(t, "the first time", errOf(s.Delegate(t.Context(), d.ask())), ErrOutcomeUnknown)
+		if n := p.Requests(); n != 1 {
+			t.Errorf("it was sent %d times", n)
+		}
+		p.LoseReplies("", 0)
+		token := d.delegate(t, s)
+		wantError(t, "the token of the second time", errOfCheck(s, t, token), nil)
+		if after := held(); !reflect.DeepEqual(after, before) {
+			t.Errorf("%q became %q", before, after)
+		}
+		if more := len(d.eventsOf(t, s, d.worker.ID)) - events; more != 2 {
+			t.Errorf("%d events were written, want one for each", more)
+		}
+	})
+}
+
+// A check without an answer lets nothing through.
+func TestADelegatedTokenWhoseCheckIsLostIsRefused(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		token := d.delegate(t, s)
+		transaction := must(s.Begin(t.Context(), token.AccessToken, NewTransaction{Session: d.child.ID, ActionType: "pay", PreState: "{}", Lifetime: time.Minute}))(t)
+		loadScripts(t, s)
+		for _, check := range []struct {
+			name   string
+			script *script
+			do     func() error
+		}{
+			{"of the session", checkDelegated, func() error { return errOfCheck(s, t, token) }},
+			{"of who acts", checkToken, func() error { return errOfCheck(s, t, token) }},
+			{"of a transaction", checkBelonging, func() error { return s.CheckTransaction(t.Context(), token, transaction.ID) }},
+			{"of the parent", checkDelegator, func() error { return errOf(s.Delegate(t.Context(), d.ask())) }},
+		} {
+			p.LoseReplies(check.script.SHA(), 100)
+			if err := check.do(); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) {
+				t.Errorf("the check %s: %v", check.name, err)
+			}
+			p.LoseReplies("", 0)
+			wantError(t, "the check "+check.name+", again", check.do(), nil)
+		}
+	})
+}
+
+// A revocation whose reply is lost may be repeated, and has ended the token already.
+func TestADelegatedTokenIsDeadThoughTheReplyToItsRevocationIsLost(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		token := d.delegate(t, s)
+		loadScripts(t, s)
+		revoke := func() error {
+			return s.RevokeFamily(t.Context(), AccessToken{Organization: token.Organization, Agent: token.Agent}, token.Family)
+		}
+		p.LoseReplies(revokeFamily.SHA(), 100)
+		wantError(t, "the first time", revoke(), ErrOutcomeUnknown)
+		p.LoseReplies("", 0)
+		wantError(t, "the token", errOfCheck(s, t, token), ErrInvalidToken)
+		wantError(t, "again", revoke(), nil)
+	})
+}
+
+func TestADelegatedTokenIsForTheAudiencesOfAllItsAgents(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		const mail, queue = "https://mail.example.com/", "urn:queue"
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		third := d.newAgent(t, s, "pay")
+		list := func(agent uuid.UUID, audiences ...string) {
+			must(s.ChangeAgent(t.Context(), d.key, agent, AgentChanges{Audiences: &audiences}))(t)
+		}
+		ask := func(audience ...string) error {
+			n := d.ask()
+			n.Audience, n.Actors = audience, []uuid.UUID{third.Agent}
+			return errOf(s.Delegate(t.Context(), n))
+		}
+		wantError(t, "any https URI", ask(mail), nil)
+		wantError(t, "a scheme that no agent lists", ask(queue), &AudienceError{Audience: queue})
+		for _, agent := range []uuid.UUID{d.planner.Agent, d.worker.ID, third.Agent} {
+			wantError(t, "before", ask(mail, Self), nil)
+			list(agent, []string{}...)
+			wantError(t, "an agent whose tokens are for the issuer alone", ask(Self, mail), &AudienceError{Audience: mail})
+			wantError(t, "the issuer", ask(Self), nil)
+			list(agent, mail, queue)
+		}
+		wantError(t, "what all list", ask(mail, queue, Self), nil)
 	})
 }

@@ -201,6 +201,8 @@ func TestTheClientOfAnExchangeIsTheSubjectTokensOwn(t *testing.T) {
 			"another client_id":          {asked("client_id", d.worker.id), nil, false},
 			"a client_id that is no id":  {asked("client_id", "me"), nil, false},
 			"a wrong secret":             {asked("client_id", d.agent.id, "client_secret", d.worker.secret), nil, false},
+			"an assertion that is none":  {asked("client_assertion_type", assertionType, "client_assertion", "e30.e30.e30"), nil, false},
+			"another agent's assertion":  {asked("client_assertion_type", assertionType, "client_assertion", d.newSigner("ES256").sign(nil)), nil, false},
 			"the subject token as Basic": {asked(), []option{asAgent(d.planner.access)}, false},
 		} {
 			r := d.postForm("/oauth2/token", test.body, test.as...)
@@ -503,6 +505,39 @@ func TestGatewaysAndIntrospectionNameWhoActs(t *testing.T) {
 			"active": true, "sub": d.worker.id, "agent_id": d.worker.id, "client_id": d.agent.id, "session_id": d.child,
 			"act": fields{"sub": d.agent.id},
 		})
+	})
+}
+
+// An agent must not reach through another what its own tokens may not be for, nor the other way round.
+func TestADelegatedTokenIsForWhatAllItsAgentsMayReach(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		d := api.newDelegation()
+		third := d.newAgentWith("pay", "sessions:delegate")
+		below := d.childOf(d.token, d.child, third.id)
+		const mail = "https://mail.example.com/mcp"
+		listed := func(agent string, audiences ...string) {
+			d.patch("/v1/agents/"+agent, fields{"audiences": audiences}, asKey(d.key)).is(200)
+		}
+		r := d.delegate("resource", mail).is(200)
+		_, claims := verify(t, d.client, r.text("access_token"))
+		if claims["aud"] != mail {
+			t.Errorf("aud is %v", claims["aud"])
+		}
+		d.get("/v1/auth/verify?audience="+mail, asAgent(r.text("access_token"))).is(200)
+		d.get("/v1/sessions/"+d.child, asAgent(r.text("access_token"))).refused(401, "invalid_token")
+		d.exchangeToken(r.text("access_token"), below).refusedOAuth(400, "invalid_request")
+		d.exchangeToken(d.token, below, "audience", mail).is(200)
+		for _, agent := range []string{d.agent.id, d.worker.id, third.id} {
+			listed(agent, "https://other.example.com/")
+			if agent != third.id {
+				d.delegate("resource", mail).refusedOAuth(400, "invalid_target")
+			}
+			d.exchangeToken(d.token, below, "audience", mail).refusedOAuth(400, "invalid_target")
+			listed(agent, mail)
+		}
+		d.exchangeToken(d.token, below, "audience", mail, "resource", issuer).is(200)
+		d.delegate("resource", "no URI").refusedOAuth(400, "invalid_target")
 	})
 }
 
