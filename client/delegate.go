@@ -33,11 +33,13 @@ func (a *Agent) Delegate(ctx context.Context, childSessionID string, p DelegateP
 		ExpiresIn   int64  `json:"expires_in"`
 		Scope       string `json:"scope"`
 	}
+	var presented string
 	q := call{method: http.MethodPost, path: oauthTokenPath, semantics: safe, form: func(ctx context.Context) (url.Values, error) {
 		access, err := a.Token(ctx)
 		if err != nil {
 			return nil, &noToken{err}
 		}
+		presented = access
 		form := tokenForm(grantExchange, "", p.Scopes, p.Resource)
 		form.Set("subject_token", access)
 		form.Set("subject_token_type", typeAccessToken)
@@ -45,7 +47,13 @@ func (a *Agent) Delegate(ctx context.Context, childSessionID string, p DelegateP
 		return form, nil
 	}}
 	asked := &caller{client: a.caller.client, prover: a.caller.prover}
-	if err := asked.do(ctx, q, &answer); err != nil {
+	err := asked.do(ctx, q, &answer)
+	if hasCode(err, codeInvalidRequest) && a.caller.tokens != nil { // which is also what a token that was revoked gets (RFC 8693 §2.2.2)
+		if _, renewal := a.caller.tokens.get(ctx, presented); renewal == nil {
+			err = asked.do(ctx, q, &answer)
+		}
+	}
+	if err != nil {
 		return DelegatedToken{}, err
 	}
 	claims, err := unverifiedClaims(answer.AccessToken)

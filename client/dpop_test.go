@@ -327,6 +327,23 @@ func TestAChildSessionIsDelegated(t *testing.T) {
 	}
 }
 
+// A token that was revoked is an invalid_request of the token endpoint, as other mistakes are.
+func TestADelegationByARevokedTokenIsRepeatedOnce(t *testing.T) {
+	t.Parallel()
+	for name, works := range map[string]bool{"revoked": true, "another mistake": false} {
+		f := &fake{react: issues(func(_ int, r seen) reaction {
+			if works && formOf(t, r).Get("subject_token") == "access-2" {
+				return ok(`{"access_token":"` + jwtWith(`{"sub":"a2"}`) + `","token_type":"Bearer","expires_in":600,"scope":""}`)
+			}
+			return oauthRefusal(400, "invalid_request")
+		})}
+		_, err := agentWith(t, f, client.AgentOptions{Secret: "s"}).Delegate(t.Context(), "s2", client.DelegateParams{})
+		if (err == nil) != works || f.count(oauthPath) != 2 || f.count(refreshPath) != 1 {
+			t.Errorf("%s: %v, after %d requests and %d renewals", name, err, f.count(oauthPath), f.count(refreshPath))
+		}
+	}
+}
+
 func TestAnAgentByATokenAloneUsesIt(t *testing.T) {
 	t.Parallel()
 	key := generated(t, client.EdDSA)

@@ -33,6 +33,8 @@ var (
 	ErrRequestDecided = errors.New("request decided")
 	// ErrLastAdminKey: the last admin key that never expires cannot be deleted (409).
 	ErrLastAdminKey = errors.New("last admin key")
+	// ErrIssuerExists: the organization has trusted this issuer before (409). Change that one.
+	ErrIssuerExists = errors.New("issuer exists")
 	// ErrDPoPRequired: the agent's tokens must be bound to a key. Set AgentOptions.DPoP.
 	ErrDPoPRequired = errors.New("the agent must prove a key")
 	// ErrDelegatedToken: a delegated token acts on its session alone, and may not make this call (403).
@@ -105,6 +107,8 @@ func (p *Problem) Is(target error) bool {
 	switch target {
 	case ErrUnauthorized:
 		return p.Status == http.StatusUnauthorized || p.Code == oauthInvalidGrant
+	case ErrIssuerExists:
+		return p.Status == http.StatusConflict && p.Code == codeIssuerExists
 	case ErrDPoPRequired:
 		return p.Code == oauthDPoPRequired
 	case ErrDelegatedToken:

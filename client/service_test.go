@@ -107,7 +107,7 @@ func (s *service) start() error {
 	}
 	cmd := exec.Command(binary)
 	cmd.Dir = s.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0", "REMIT_TRUSTED_PROXIES=127.0.0.0/8"}
 	cmd.Stdout, cmd.Stderr = &s.output, &s.output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

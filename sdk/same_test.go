@@ -50,6 +50,8 @@ func TestTheSDKsBehaveTheSame(t *testing.T) {
 	}{
 		{"service", httputil.NewSingleHostReverseProxy(target)},
 		{"contract", http.HandlerFunc(serveContract)},
+		{"identity", httputil.NewSingleHostReverseProxy(target)},
+		{"identity-contract", http.HandlerFunc(serveIdentity)},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
 			rows = append(rows, compareAll(t, languages, scenario.name, scenario.answer)...)

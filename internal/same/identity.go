@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -83,6 +84,8 @@ func trustedIssuers(done *steps, o *client.Organization, agent string, key *clie
 	rules := []client.TrustRule{{AgentID: agent, Claims: map[string]string{"sub": "repo:acme/agent:*", "environment": "production"}}}
 	made := get(o.CreateTrustedIssuer(ctx, client.TrustedIssuerParams{Issuer: "https://ci.example", JWKS: key.JWKS(), Rules: rules, Description: "CI"}))
 	done.add("create a trusted issuer", "%s %s %s", made.Issuer, made.Rules[0].Claims["sub"], made.Description)
+	again := second(o.CreateTrustedIssuer(ctx, client.TrustedIssuerParams{Issuer: "https://ci.example", JWKS: key.JWKS(), Rules: rules}))
+	done.add("an issuer is trusted already", "%t", errors.Is(again, client.ErrIssuerExists))
 	done.add("list trusted issuers", "%d", len(get(o.TrustedIssuers(ctx))))
 	done.add("read a trusted issuer", "%t", get(o.GetTrustedIssuer(ctx, made.ID)).Rules[0].AgentID == agent)
 	changed := get(o.UpdateTrustedIssuer(ctx, made.ID, client.TrustedIssuerChanges{Description: new("builds")}))
@@ -102,7 +105,8 @@ func contractIdentity(done *steps, remit *client.Client) {
 
 	byFile := get(remit.AgentWith("a1", client.AgentOptions{KeyFile: keyFile}))
 	done.add("an agent by its private key", "%s", get(byFile.Token(ctx)))
-	workload := get(remit.AgentWith("a1", client.AgentOptions{AssertionFile: tokenFile, Resource: []string{tools, "urn:b"}, Scopes: []string{"read", "pay"}}))
+	read := func(context.Context) (string, error) { text, err := os.ReadFile(tokenFile); return string(text), err }
+	workload := get(remit.AgentWith("a1", client.AgentOptions{Assertion: read, Resource: []string{tools, "urn:b"}, Scopes: []string{"read", "pay"}}))
 	done.add("an agent by its workload's token", "%s", get(workload.Token(ctx)))
 	absent := get(remit.AgentWith("a1", client.AgentOptions{AssertionFile: filepath.Join(dir, "absent")}))
 	unusable := as[*client.UnusableCredential](second(absent.Token(ctx)))

@@ -58,6 +58,42 @@ families = list(org.families(agent.id))
 org.revoke_family(agent.id, families[0].id)
 # end
 
+# sample: createTrustedIssuer
+# Jobs of this repository's main branch become the agent, without a secret: client.agent(id, assertion_file=…)
+trusted = org.create_trusted_issuer(
+    "https://token.actions.githubusercontent.com",
+    [remit.TrustRule(agent.id, {"sub": "repo:acme/shop:ref:refs/heads/main"})],
+    jwks_uri="https://token.actions.githubusercontent.com/.well-known/jwks",
+)
+# end
+
+# sample: listTrustedIssuers
+print(len(org.trusted_issuers()), "trusted issuers")
+# end
+
+# sample: getTrustedIssuer
+issuer = org.get_trusted_issuer(trusted.id)
+print(issuer.issuer, issuer.rules)
+# end
+
+# sample: changeTrustedIssuer
+rules = [remit.TrustRule(agent.id, {"sub": "repo:acme/shop:*", "environment": "production"})]
+print(org.update_trusted_issuer(trusted.id, rules=rules).rules)
+# end
+
+# sample: deleteTrustedIssuer
+org.delete_trusted_issuer(trusted.id)
+# end
+
+# sample: oauthToken
+# An agent with a private key instead of a secret. Its tokens are for one server, and bound to a second key (DPoP).
+key = remit.generate_key("EdDSA")
+deployer = org.create_agent("deployer", [], secret=False, jwks=key.jwks)
+bound = client.agent(deployer.id, key=key.text.reveal(), resource=["https://deploy.example.com/"], dpop=True)
+for_deploy = bound.token()
+# end
+assert org.introspect(for_deploy).thumbprint
+
 # sample: createSession
 budget = org.create_session(agent.id, max_actions=20, max_value="0.5", expires_in=3600)
 session = agent.session(budget.id)

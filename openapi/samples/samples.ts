@@ -1,5 +1,5 @@
 // Calls the operations of the API with the TypeScript SDK. The API page shows its parts, and a test runs it.
-import { Client, usd } from "@remit/sdk";
+import { Client, generateKey, usd } from "@remit/sdk";
 
 const client = Client.fromEnv();
 
@@ -56,6 +56,43 @@ for await (const family of org.families(agent.id)) families.push(family);
 // sample: revokeFamily
 await org.revokeFamily(agent.id, families[0]!.id);
 // end
+
+// sample: createTrustedIssuer
+// Jobs of this repository's main branch become the agent, without a secret: client.agent(id, { assertionFile: … })
+const trusted = await org.createTrustedIssuer({
+  issuer: "https://token.actions.githubusercontent.com",
+  jwksUri: "https://token.actions.githubusercontent.com/.well-known/jwks",
+  rules: [{ agentId: agent.id, claims: { sub: "repo:acme/shop:ref:refs/heads/main" } }],
+});
+// end
+
+// sample: listTrustedIssuers
+console.log((await org.trustedIssuers()).length, "trusted issuers");
+// end
+
+// sample: getTrustedIssuer
+const issuer = await org.getTrustedIssuer(trusted.id);
+console.log(issuer.issuer, issuer.rules);
+// end
+
+// sample: changeTrustedIssuer
+const rules = [{ agentId: agent.id, claims: { sub: "repo:acme/shop:*", environment: "production" } }];
+console.log((await org.updateTrustedIssuer(trusted.id, { rules })).rules);
+// end
+
+// sample: deleteTrustedIssuer
+await org.deleteTrustedIssuer(trusted.id);
+// end
+
+// sample: oauthToken
+// An agent with a private key instead of a secret. Its tokens are for one server, and bound to a second key (DPoP).
+const key = await generateKey("EdDSA");
+const deployer = await org.createAgent({ name: "deployer", secret: false, jwks: key.jwks });
+const bound = client.agent(deployer.id, { key, resource: ["https://deploy.example.com/"], dpop: true });
+const forDeploy = await bound.token();
+// end
+const bindings = await org.introspect(forDeploy);
+if (!bindings.active || !bindings.thumbprint) throw new Error("the token is not bound");
 
 // sample: createSession
 const budget = await org.createSession({ agentId: agent.id, maxActions: 20, maxValue: usd("0.5"), expiresInSeconds: 3600 });

@@ -184,6 +184,11 @@ export class InsufficientRole extends RemitError {
   }
 }
 
+/** The organization trusts this issuer already: change that trusted issuer. */
+export class IssuerExists extends RemitError {
+  override name = "IssuerExists";
+}
+
 /** The last admin key that never expires cannot be deleted. */
 export class LastAdminKey extends RemitError {
   override name = "LastAdminKey";
@@ -268,6 +273,7 @@ const byCode: ReadonlyMap<string, ErrorType> = new Map<Code | OAuthCode, ErrorTy
   [codes.sessionNotActive, SessionNotActive],
   [codes.insufficientScope, InsufficientScope],
   [codes.insufficientRole, InsufficientRole],
+  [codes.issuerExists, IssuerExists],
   [codes.lastAdminKey, LastAdminKey],
   [codes.transactionNotPending, TransactionNotPending],
   [codes.transactionNotReversible, TransactionNotReversible],

@@ -34,6 +34,7 @@ export {
   InsufficientScope,
   InvalidProof,
   InvalidTarget,
+  IssuerExists,
   LastAdminKey,
   LeaseClosed,
   LimitBelowUsage,

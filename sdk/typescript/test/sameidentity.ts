@@ -1,9 +1,9 @@
 // The calls of docs/sdks.md about keys, audiences and delegation; see internal/same/identity.go.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  DelegatedTokenRefused, DPoPRequired, generateKey, InsufficientScope, InvalidProof, InvalidTarget, NotFound, ProtectedResource, publicJwks,
+  DelegatedTokenRefused, DPoPRequired, generateKey, InsufficientScope, InvalidProof, InvalidTarget, IssuerExists, NotFound, ProtectedResource, publicJwks,
   Unauthorized, UnusableCredential, USD, type Agent, type AgentChanges, type Client, type Credential, type Key, type Organization, type Session,
 } from "@remit/sdk";
 import { add, refused } from "./steps.js";
@@ -78,6 +78,8 @@ async function trustedIssuers(o: Organization, agentId: string, key: Key): Promi
   const rules = [{ agentId, claims: { sub: "repo:acme/agent:*", environment: "production" } }];
   const made = await o.createTrustedIssuer({ issuer: "https://ci.example", jwks: key.jwks, rules, description: "CI" });
   add("create a trusted issuer", made.issuer, made.rules[0]?.claims["sub"], made.description);
+  await refused(IssuerExists, () => o.createTrustedIssuer({ issuer: "https://ci.example", jwks: key.jwks, rules }));
+  add("an issuer is trusted already", true);
   add("list trusted issuers", (await o.trustedIssuers()).length);
   add("read a trusted issuer", (await o.getTrustedIssuer(made.id)).rules[0]?.agentId === agentId);
   const changed = await o.updateTrustedIssuer(made.id, { description: "builds" });
@@ -105,7 +107,7 @@ async function contractCredentials(remit: Client, dir: string): Promise<void> {
   await writeFile(keyFile, (await generateKey("ES256")).text.reveal());
   await writeFile(tokenFile, "e30.e30.c2ln\n");
   add("an agent by its private key", await remit.agent("a1", { keyFile }).token());
-  const workload = remit.agent("a1", { assertionFile: tokenFile, resource: [tools, "urn:b"], scopes: ["read", "pay"] });
+  const workload = remit.agent("a1", { assertion: () => readFile(tokenFile, "utf8"), resource: [tools, "urn:b"], scopes: ["read", "pay"] });
   add("an agent by its workload's token", await workload.token());
   const absent = join(dir, "absent");
   const unusable = await refused(UnusableCredential, () => remit.agent("a1", { assertionFile: absent }).token());

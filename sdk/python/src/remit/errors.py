@@ -180,6 +180,10 @@ class InsufficientRole(RemitError):
     required_role: str  # operator or admin
 
 
+class IssuerExists(RemitError):
+    """The organization trusts this issuer already: change that trusted issuer."""
+
+
 class LastAdminKey(RemitError):
     """The last admin key that never expires cannot be deleted."""
 
@@ -392,6 +396,7 @@ _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
     codes.SESSION_NOT_ACTIVE: _session_not_active,
     codes.INSUFFICIENT_SCOPE: _insufficient_scope,
     codes.INSUFFICIENT_ROLE: _insufficient_role,
+    codes.ISSUER_EXISTS: lambda _: IssuerExists(),
     codes.LAST_ADMIN_KEY: lambda _: LastAdminKey(),
     codes.TRANSACTION_NOT_PENDING: _transaction_not_pending,
     codes.TRANSACTION_NOT_REVERSIBLE: _transaction_not_reversible,

@@ -6,17 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"testing"
 )
-
-// The SDKs make the same calls about keys, audiences and delegation, to the service and to answers of the test.
-func TestTheSDKsIdentifyThemselvesTheSame(t *testing.T) {
-	t.Parallel()
-	languages := slices.DeleteFunc(buildAll(t), func(l language) bool { return !l.uses(t, "identity-contract") })
-	compareAll(t, languages, "identity-contract", http.HandlerFunc(serveIdentity))
-}
 
 // serveIdentity plays the service. A proof's nonce must be the one that it gives.
 func serveIdentity(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,213 @@
+package interop
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+const (
+	tools    = "https://tools.example/mcp" // a resource
+	assertsJ = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+	grantJ   = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	grantX   = "urn:ietf:params:oauth:grant-type:token-exchange"
+)
+
+// signer is an Ed25519 key, with which golang-jwt signs.
+type signer struct{ private ed25519.PrivateKey }
+
+func newSigner(t *testing.T) signer {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer{private}
+}
+
+// jwks is the public part.
+func (s signer) jwks() map[string]any {
+	x := base64.RawURLEncoding.EncodeToString(s.private.Public().(ed25519.PublicKey))
+	return map[string]any{"keys": []any{map[string]any{"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "k1"}}}
+}
+
+// signed returns a JWT of five minutes.
+func (s signer) signed(t *testing.T, issuer, subject, audience string) string {
+	t.Helper()
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.RegisteredClaims{
+		Issuer: issuer, Subject: subject, Audience: jwt.ClaimStrings{audience}, ID: uuid.NewString(),
+		IssuedAt: jwt.NewNumericDate(time.Now()), ExpiresAt: jwt.NewNumericDate(time.Now().Add(5 * time.Minute)),
+	})
+	token.Header["kid"] = "k1"
+	text, err := token.SignedString(s.private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// newAgentWith is newAgent with further fields.
+func (o organization) newAgentWith(t *testing.T, fields map[string]any) agent {
+	t.Helper()
+	fields["name"] = "scout"
+	var a agent
+	o.call(t, http.MethodPost, "/v1/agents", fields, &a)
+	return a
+}
+
+// audienceOf returns the audiences of an access token, once go-oidc has verified it for one of them.
+func (s *service) audienceOf(t *testing.T, raw, audience string) []string {
+	t.Helper()
+	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), s.URL+"/.well-known/jwks.json")
+	verifier := oidc.NewVerifier(s.URL, keys, &oidc.Config{ClientID: audience, SupportedSigningAlgs: []string{oidc.EdDSA}})
+	verified, err := verifier.Verify(t.Context(), raw)
+	if err != nil {
+		t.Fatalf("for %s: %v", audience, err)
+	}
+	return verified.Audience
+}
+
+func TestGoClientAsksForTokensForAResource(t *testing.T) {
+	t.Parallel()
+	org := newOrganization(t, sharedService(t))
+	scout := org.newAgentWith(t, map[string]any{"scopes": []string{"read"}, "audiences": []string{tools, "urn:b"}})
+	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams} {
+		for name, test := range map[string]struct{ resources, want []string }{
+			"none": {nil, []string{org.service.URL}},
+			"one":  {[]string{tools}, []string{tools}},
+			"more": {[]string{org.service.URL, tools, "urn:b"}, []string{org.service.URL, tools, "urn:b"}},
+		} {
+			config := org.service.goClient(scout, style)
+			config.EndpointParams = url.Values{"resource": test.resources}
+			got, err := config.Token(bounded(t))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, audience := range test.want {
+				if is := org.service.audienceOf(t, got.AccessToken, audience); !slices.Equal(is, test.want) {
+					t.Errorf("%s: for %q, want %q", name, is, test.want)
+				}
+			}
+		}
+	}
+	config := org.service.goClient(scout, oauth2.AuthStyleInHeader)
+	config.EndpointParams = url.Values{"resource": {"https://elsewhere.example/"}}
+	var refused *oauth2.RetrieveError
+	if _, err := config.Token(bounded(t)); !errors.As(err, &refused) || refused.ErrorCode != "invalid_target" {
+		t.Errorf("elsewhere: %v", err)
+	}
+}
+
+func TestGoVerifierRefusesTokensForAnotherAudience(t *testing.T) {
+	t.Parallel()
+	org := newOrganization(t, sharedService(t))
+	config := org.service.goClient(org.newAgent(t, "read"), oauth2.AuthStyleInHeader)
+	config.EndpointParams = url.Values{"resource": {tools}}
+	got, err := config.Token(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), org.service.URL+"/.well-known/jwks.json")
+	for _, audience := range []string{org.service.URL, tools + "/", "https://elsewhere.example/"} {
+		verifier := oidc.NewVerifier(org.service.URL, keys, &oidc.Config{ClientID: audience, SupportedSigningAlgs: []string{oidc.EdDSA}})
+		if _, err := verifier.Verify(t.Context(), got.AccessToken); err == nil || !strings.Contains(err.Error(), "audience") {
+			t.Errorf("for %s: %v", audience, err)
+		}
+	}
+}
+
+// golang.org/x/oauth2 signs no assertions itself, but sends those that the program signs. Its jwt package cannot be used: it
+// has no client_id, and the agent must be named.
+func TestGoClientSendsAnAssertion(t *testing.T) {
+	t.Parallel()
+	org, own := newOrganization(t, sharedService(t)), newSigner(t)
+	scout := org.newAgentWith(t, map[string]any{"scopes": []string{"read"}, "jwks": own.jwks(), "secret": false})
+	for audience, works := range map[string]bool{org.service.URL: true, org.service.URL + "/oauth2/token": true, "https://elsewhere.example": false} {
+		config := clientcredentials.Config{
+			ClientID: scout.ID, TokenURL: org.service.URL + "/oauth2/token", AuthStyle: oauth2.AuthStyleInParams,
+			EndpointParams: url.Values{"client_assertion_type": {assertsJ}, "client_assertion": {own.signed(t, scout.ID, scout.ID, audience)}},
+		}
+		got, err := config.Token(bounded(t))
+		var refused *oauth2.RetrieveError
+		switch {
+		case works && (err != nil || got.RefreshToken == ""):
+			t.Errorf("for %s: %v", audience, err)
+		case !works && (!errors.As(err, &refused) || refused.ErrorCode != "invalid_client"):
+			t.Errorf("for %s: %v", audience, err)
+		}
+		if _, err := config.Token(bounded(t)); !errors.As(err, &refused) || refused.ErrorCode != "invalid_client" {
+			t.Errorf("a second time: %v", err)
+		}
+	}
+}
+
+func TestGoClientExchangesItsPlatformsToken(t *testing.T) {
+	t.Parallel()
+	org, platform := newOrganization(t, sharedService(t)), newSigner(t)
+	scout := org.newAgentWith(t, map[string]any{"scopes": []string{"read"}, "secret": false})
+	org.call(t, http.MethodPost, "/v1/trusted-issuers", map[string]any{
+		"issuer": "https://ci.example", "jwks": platform.jwks(),
+		"rules": []any{map[string]any{"agent_id": scout.ID, "claims": map[string]any{"sub": "repo:acme/shop:*"}}},
+	}, &struct{}{})
+	for subject, works := range map[string]bool{"repo:acme/shop:main": true, "repo:acme/shopping": false} {
+		config := clientcredentials.Config{
+			ClientID: scout.ID, TokenURL: org.service.URL + "/oauth2/token", AuthStyle: oauth2.AuthStyleInParams,
+			EndpointParams: url.Values{"grant_type": {grantJ}, "assertion": {platform.signed(t, "https://ci.example", subject, org.service.URL)}},
+		}
+		for range 2 { // it is presented again by design
+			got, err := config.Token(bounded(t))
+			var refused *oauth2.RetrieveError
+			switch {
+			case works && (err != nil || got.RefreshToken != "" || got.Extra("scope") != "read"):
+				t.Errorf("%s: %v", subject, err)
+			case !works && (!errors.As(err, &refused) || refused.ErrorCode != "invalid_grant"):
+				t.Errorf("%s: %v", subject, err)
+			}
+		}
+	}
+}
+
+func TestGoClientExchangesItsTokenForAChildSessions(t *testing.T) {
+	t.Parallel()
+	org := newOrganization(t, sharedService(t))
+	planner, helper := org.newAgent(t, "read", "sessions:delegate"), org.newAgent(t, "read")
+	parent := org.newSession(t, planner, 10, 5)
+	var child session
+	org.call(t, http.MethodPost, "/v1/sessions", map[string]any{
+		"agent_id": helper.ID, "parent_session_id": parent.ID, "max_actions": 2, "max_value_usd": 1,
+	}, &child)
+	config := clientcredentials.Config{
+		ClientID: planner.ID, ClientSecret: planner.Secret, TokenURL: org.service.URL + "/oauth2/token", AuthStyle: oauth2.AuthStyleInHeader,
+		EndpointParams: url.Values{
+			"grant_type": {grantX}, "subject_token": {org.accessToken(t, planner)},
+			"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "session_id": {child.ID},
+		},
+	}
+	got, err := config.Token(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.RefreshToken != "" || got.Extra("issued_token_type") != "urn:ietf:params:oauth:token-type:access_token" {
+		t.Errorf("%+v", got)
+	}
+	client := oauth2.NewClient(bounded(t), oauth2.StaticTokenSource(got))
+	if status := statusOf(t, client, http.MethodPost, org.service.URL+"/sessions/"+child.ID+"/actions", "{}"); status != 200 {
+		t.Errorf("an action of the child: %d", status)
+	}
+	if status := statusOf(t, client, http.MethodGet, org.service.URL+"/sessions/"+parent.ID, ""); status != 404 {
+		t.Errorf("the parent: %d", status)
+	}
+}
