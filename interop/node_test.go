@@ -44,7 +44,7 @@ func runNode(t *testing.T, settings []string, stdin string, args ...string) stri
 // clientSettings returns the environment of a script: the service's address and the client's credentials.
 func (o organization) clientSettings(a agent, algorithm string) []string {
 	return []string{"REMIT_ADDR=" + o.service.URL, "CLIENT_ID=" + a.ID, "CLIENT_SECRET=" + a.Secret,
-		"ORGANIZATION_ID=" + o.ID, "ALGORITHM=" + algorithm}
+		"ORGANIZATION_ID=" + o.ID, "API_KEY=" + o.Key, "ALGORITHM=" + algorithm}
 }
 
 func TestJavaScriptClientsWorkUnchanged(t *testing.T) {
@@ -55,7 +55,11 @@ func TestJavaScriptClientsWorkUnchanged(t *testing.T) {
 		start             func(*testing.T, string) *service
 	}{
 		"oauth4webapi":          {"oauth4webapi.test.mjs", "EdDSA", onShared},
-		"MCP SDK":               {"mcp.test.mjs", "EdDSA", onShared},
+		"oauth4webapi identity": {"oauth4webapi-identity.test.mjs", "EdDSA", onShared},
+		"openid-client":         {"openid-client.test.mjs", "EdDSA", onShared},
+		"MCP SDK client":        {"mcp.test.mjs", "EdDSA", onShared},
+		"MCP SDK server":        {"mcp-server.test.mjs", "EdDSA", onShared},
+		"resource servers":      {"resource-server.test.mjs", "EdDSA", onShared},
 		"jose verifies Ed25519": {"jose.test.mjs", "EdDSA", onShared},
 		"jose verifies ES256":   {"jose.test.mjs", "ES256", startServiceSigning},
 		"jose verifies RS256":   {"jose.test.mjs", "RS256", startServiceSigning},

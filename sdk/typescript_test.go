@@ -33,7 +33,8 @@ func TestTypeScriptSDKPassesItsTests(t *testing.T) {
 	for _, file := range files {
 		args = append(args, filepath.Join("build", filepath.Base(file)))
 	}
-	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t).URL}
+	// The tests verify proofs as a gateway does, which says what the request was.
+	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t, "--trusted-proxies", "127.0.0.0/8").URL}
 	output := inTypeScript(t, nodeTimeout, settings, "node", args...)
 
 	run, passed := nodeCount(output, "tests"), nodeCount(output, "pass")

@@ -258,7 +258,7 @@ export class LeaseClosed extends RemitError {
 type ErrorType = new (place: string, said: Said, answer: Answer) => RemitError;
 
 // Codes that the description of the API does not list as those of problems.
-type OAuthCode = "invalid_target" | "invalid_dpop_proof" | typeof useNonce | "dpop_required" | "delegated_token" | "invalid_grant";
+type OAuthCode = "invalid_dpop_proof" | typeof useNonce | "dpop_required" | "invalid_grant";
 
 const byCode: ReadonlyMap<string, ErrorType> = new Map<Code | OAuthCode, ErrorType>([
   [codes.sessionLimitReached, LimitReached],
@@ -279,11 +279,11 @@ const byCode: ReadonlyMap<string, ErrorType> = new Map<Code | OAuthCode, ErrorTy
   [codes.transactionNotReversible, TransactionNotReversible],
   [codes.idempotencyKeyReused, IdempotencyKeyReused],
   [codes.unavailable, Unavailable],
-  ["invalid_target", InvalidTarget],
+  [codes.invalidTarget, InvalidTarget],
   ["invalid_dpop_proof", InvalidProof],
   [useNonce, InvalidProof],
   ["dpop_required", DPoPRequired],
-  ["delegated_token", DelegatedTokenRefused],
+  [codes.delegatedToken, DelegatedTokenRefused],
   ["invalid_grant", Unauthorized],
 ]);
 
