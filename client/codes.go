@@ -10,6 +10,7 @@ const (
 	codeInvalidToken             = "invalid_token"
 	codeInvalidCredentials       = "invalid_credentials"
 	codeInvalidRefreshToken      = "invalid_refresh_token"
+	codeInvalidTarget            = "invalid_target"
 	codeInsufficientScope        = "insufficient_scope"
 	codeInsufficientRole         = "insufficient_role"
 	codeSessionLimitReached      = "session_limit_reached"

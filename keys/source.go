@@ -18,6 +18,22 @@ type Source struct {
 	files  *fileKeys
 	stored storage
 	issuer Issuer
+	naming naming
+}
+
+// naming is from when on tokens for the issuer name it as their audience.
+type naming struct {
+	from  time.Time
+	known bool
+}
+
+// resolve reads the time, and remembers it.
+func (n *naming) resolve(ctx context.Context, store *redisstore.Store) (err error) {
+	if !n.known {
+		n.from, err = store.AudiencesFrom(ctx)
+		n.known = err == nil
+	}
+	return err
 }
 
 // Open reads the keys in files. It returns an error for a file that cannot be read or holds no such key.
@@ -26,7 +42,7 @@ func Open(flags Flags, issuer Issuer, store *redisstore.Store, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &Source{files, storage{store, files.encryption, log}, issuer}, nil
+	return &Source{files: files, stored: storage{store, files.encryption, log}, issuer: issuer}, nil
 }
 
 // Encryption returns the key that encrypts what is stored, nil for none.
@@ -39,6 +55,9 @@ func (s *Source) InRedis() bool { return len(s.files.signing) == 0 || len(s.file
 // each kind that has no file. Errors wrap redisstore.ErrUnavailable or redisstore.ErrOutcomeUnknown when Redis does not
 // answer, and token.ErrKey when a kind has no usable key. One call at a time.
 func (s *Source) Keyring(ctx context.Context) (*token.Keyring, error) {
+	if err := s.naming.resolve(ctx, s.stored.store); err != nil { // before anything is stored that it looks for
+		return nil, err
+	}
 	issuer, err := s.issuer.resolve(ctx, s.stored.store)
 	if err != nil {
 		return nil, err
@@ -53,7 +72,11 @@ func (s *Source) Keyring(ctx context.Context) (*token.Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	return token.NewKeyring(issuer, signing, refresh)
+	ring, err := token.NewKeyring(issuer, signing, refresh)
+	if err != nil {
+		return nil, err
+	}
+	return ring.NamingAudiencesFrom(s.naming.from), nil
 }
 
 // LogStorage logs that keys are stored in Redis, and warns when they are not encrypted.

@@ -25,6 +25,13 @@ func (r reader) kind(given object) kind {
 	if choices := s.objects("anyOf"); len(choices) > 0 {
 		return kind{text: "one of several objects"}
 	}
+	if choices := s.objects("oneOf"); len(choices) > 0 {
+		var texts []string
+		for _, choice := range choices {
+			texts = append(texts, r.kind(choice).text)
+		}
+		return kind{text: strings.Join(texts, " or ")}
+	}
 	if s.text("type") == "array" {
 		of := r.kind(s.object("items"))
 		return kind{text: strings.Join(slices.DeleteFunc([]string{bounds(s, "maxItems"), "array of", of.text}, isEmpty), " "), ref: of.ref}

@@ -51,6 +51,7 @@ func TestAccessTokensCarryTheirClaimsForAnyVerifier(t *testing.T) {
 			want := fields{
 				"iss": issuer, "sub": w.agent.id, "agent_id": w.agent.id, "org_id": w.org,
 				"scopes": list(agentScopes...), "jti": anID, "fam": anID,
+				"client_id": w.agent.id, "aud": issuer,
 				"iat": num(unix(t, claims, "iat")), "exp": num(unix(t, claims, "iat") + 3600),
 			}
 			if found := differences(claims, want); found != "" {

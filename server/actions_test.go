@@ -136,7 +136,7 @@ func TestTheScopeOfAnActionMustBeInTheTokenAndInTheSession(t *testing.T) {
 				"type": someText, "title": someText, "detail": someText, "status": 403, "code": "insufficient_scope",
 				"request_id": someText, "required_scope": test.scope,
 			})
-			want := `Bearer realm="remit", error="insufficient_scope", scope="` + test.scope + `"`
+			want := `Bearer realm="remit", error="insufficient_scope", scope="` + test.scope + `"` + itsMetadata
 			if got := r.header.Get("WWW-Authenticate"); got != want {
 				t.Errorf("WWW-Authenticate %q, want %q", got, want)
 			}

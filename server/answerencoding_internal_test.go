@@ -66,7 +66,8 @@ func answersOfEveryType() []namedAnswer {
 	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
-	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other}
+	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, oneOrMore{hostile}}
+	forTwo := introspection{Audience: oneOrMore{hostile, "urn:a"}}
 	metadata := serverMetadata{
 		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile},
 	}
@@ -88,9 +89,10 @@ func answersOfEveryType() []namedAnswer {
 		{"request for more", asked}, {"least request for more", sessionRequestAnswer{}},
 		{"organization", organization}, {"least organization", organizationOf(redisstore.Organization{})},
 		{"rotated key", rotatedKeyAnswer{"k", at}}, {"families", []familyAnswer{{id, at, at, at}, {}}},
-		{"introspection", token}, {"least introspection", introspection{}}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
+		{"introspection", token}, {"least introspection", introspection{}}, {"introspection for two", forTwo}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
 		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
 		{"oauth error", oauthErrorAnswer{"invalid_request", hostile}}, {"server metadata", metadata},
+		{"resource metadata", resourceMetadata{hostile, []string{hostile}, "j", []string{"header"}, "d"}},
 		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
 		{"charge", chargeAnswer{id, usage, ""}}, {"observed charge", chargeAnswer{id, usage, "max_actions"}}, {"least charge", chargeAnswer{}},
 		{"batch", []batchResult{{200, chargeAnswer{id, usage, ""}}, {400, problem}, {403, ofQuota}, {0, nil}}},

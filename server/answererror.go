@@ -24,8 +24,10 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 		s.log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
 		body = []byte(`{"code":"` + p.Code + `"}`)
 	}
-	if challenge := challengeFor(err, p); challenge != "" {
-		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
+	if p.Status == 401 || p.Code == "insufficient_scope" {
+		if challenge := challengeFor(err, p, s.metadataFor(ctx)); challenge != "" {
+			ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
+		}
 	}
 	ctx.Response.Header.SetContentType("application/problem+json")
 	ctx.SetStatusCode(p.Status)

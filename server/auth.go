@@ -39,8 +39,17 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
 	return s.verifiedToken(ctx, given)
 }
 
-// verifiedToken is agentToken for a token that is already read.
+// verifiedToken is agentToken for a token that is already read. It refuses a token that is for others only (RFC 9068 §4).
 func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedToken, error) {
+	access, err := s.anyToken(ctx, given)
+	if err == nil && !access.forIssuer {
+		return nil, errInvalidToken
+	}
+	return access, err
+}
+
+// anyToken is verifiedToken for a token for any audience.
+func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedToken, error) {
 	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given, time.Now()) })
 	if keysUnavailable(err) {
 		return nil, err

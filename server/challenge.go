@@ -30,26 +30,37 @@ func retryAfter(err error, p problem) int {
 }
 
 const (
-	bearerChallenge = `Bearer realm="remit"`
-	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
+	bearerRealm  = `Bearer realm="remit"`
+	keyChallenge = `APIKey realm="remit", header="X-API-Key"`
 )
 
-// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 for access tokens; for API keys Remit's own scheme,
-// which RFC 9110 §11.1 permits.
-func challengeFor(err error, p problem) string {
+// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 and RFC 9728 §5.1 for access tokens, with where the metadata of
+// the resource is, "" for unknown; for API keys Remit's own scheme, which RFC 9110 §11.1 permits.
+func challengeFor(err error, p problem, metadata string) string {
+	if metadata != "" {
+		metadata = `, resource_metadata="` + metadata + `"`
+	}
 	switch {
 	case errors.Is(err, errMissingEither):
-		return bearerChallenge + ", " + keyChallenge
+		return bearerRealm + metadata + ", " + keyChallenge
 	case errors.Is(err, errMissingKey), p.Code == "invalid_api_key":
 		return keyChallenge
+	case errors.Is(err, errNoBootstrap):
+		return bearerRealm
+	case errors.Is(err, errWrongBootstrap):
+		return bearerRealm + invalidTokenChallenge(p)
 	case p.Code == "invalid_token":
-		return bearerChallenge + `, error="invalid_token", error_description="` + p.Detail + `"`
+		return bearerRealm + invalidTokenChallenge(p) + metadata
 	case p.Code == "insufficient_scope":
-		return bearerChallenge + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"`
+		return bearerRealm + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"` + metadata
 	case p.Status == 401:
-		return bearerChallenge
+		return bearerRealm + metadata
 	}
 	return ""
+}
+
+func invalidTokenChallenge(p problem) string {
+	return `, error="invalid_token", error_description="` + p.Detail + `"`
 }
 
 // quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).

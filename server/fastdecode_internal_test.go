@@ -1,6 +1,7 @@
 package server
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/valyala/fasthttp"
@@ -153,13 +154,13 @@ func wantCredentialsReadAlike(t *testing.T, body []byte) {
 	ctx.Request.SetBody(body)
 	var exchange, slowExchange exchangeRequest
 	if exchange.decodeFast(body) {
-		if err := decode(&ctx, &slowExchange); err != nil || slowExchange != exchange {
+		if err := decode(&ctx, &slowExchange); err != nil || !reflect.DeepEqual(slowExchange, exchange) {
 			t.Errorf("%q is %+v, and by decode %+v, %v", body, exchange, slowExchange, err)
 		}
 	}
 	var refresh, slowRefresh refreshRequest
 	if refresh.decodeFast(body) {
-		if err := decode(&ctx, &slowRefresh); err != nil || slowRefresh != refresh {
+		if err := decode(&ctx, &slowRefresh); err != nil || !reflect.DeepEqual(slowRefresh, refresh) {
 			t.Errorf("%q is %+v, and by decode %+v, %v", body, refresh, slowRefresh, err)
 		}
 	}

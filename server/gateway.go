@@ -32,9 +32,31 @@ func (e *gatewayError) problem() problem {
 	return p
 }
 
+// gatewayToken returns the verified access token that the request carries, for the audience that the gateway names, or else for
+// this service.
+func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
+	given, found := bearer(ctx)
+	if !found {
+		return nil, errMissingToken
+	}
+	access, err := s.anyToken(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	var v validation
+	audience := v.gatewayParameter(ctx, "audience", "X-Audience")
+	if err := v.err(); err != nil {
+		return nil, &gatewayError{err}
+	}
+	if !access.isFor(audience) {
+		return nil, errInvalidToken
+	}
+	return access, nil
+}
+
 // verify returns the agent of an access token that is live and holds the scope. The agent is not suspended.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
-	access, err := s.agentToken(ctx)
+	access, err := s.gatewayToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +65,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var v validation
-	v.gatewayNames(ctx, "scope")
+	v.gatewayNames(ctx, "scope", "audience")
 	scope := v.gatewayParameter(ctx, "scope", "X-Scope")
 	v.require(scope == "" || isScope(scope), "scope", "must be one scope")
 	if err := v.err(); err != nil {
@@ -60,7 +82,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 
 // authorize verifies an access token and charges a session of its agent, in one subrequest.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
-	access, err := s.agentToken(ctx)
+	access, err := s.gatewayToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +117,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v validation
 	var request chargeRequest
-	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", gatewayDryRun, gatewayKey)
+	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", gatewayDryRun, gatewayKey)
 	session := v.id("session_id", optionalText(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
 	request.ActionType = optionalText(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
 	request.Scope = optionalText(v.gatewayParameter(ctx, "scope", "X-Scope"))

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -18,6 +19,8 @@ func (s *Server) introspectionRoutes(r *routes) {
 type introspectRequest struct {
 	Token optional[string] `json:"token"`
 	Hint  optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; ignored, because tokens identify their type
+	// Audience is whom the token must be for; absent for anybody.
+	Audience optional[string] `json:"audience"`
 }
 
 // introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live, of a suspended agent
@@ -33,6 +36,7 @@ type introspection struct {
 	Issuer       string    `json:"iss,omitzero"`
 	Agent        uuid.UUID `json:"agent_id,omitzero"`
 	Organization uuid.UUID `json:"org_id,omitzero"`
+	Audience     oneOrMore `json:"aud,omitzero"`
 }
 
 func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
@@ -46,13 +50,14 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	}
 	var v validation
 	v.require(request.Token.given, "token", "is required")
+	v.require(!request.Audience.given || request.Audience.value != "", "audience", "must not be empty")
 	if err := v.err(); err != nil {
 		return err
 	}
 	if _, err := s.store.Organization(requestContext(ctx), key); err != nil {
 		return err
 	}
-	described, err := s.describeToken(readContext(ctx), request.Token.value, key.Organization)
+	described, err := s.describeToken(readContext(ctx), request.Token.value, request.Audience.value, key.Organization)
 	if err != nil {
 		return err
 	}
@@ -60,8 +65,8 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, described)
 }
 
-// describeToken describes an access or refresh token of the organization.
-func (s *Server) describeToken(ctx context.Context, text string, organization uuid.UUID) (introspection, error) {
+// describeToken describes an access or refresh token of the organization that is for the audience; "" is anybody.
+func (s *Server) describeToken(ctx context.Context, text, audience string, organization uuid.UUID) (introspection, error) {
 	keys, err := s.keys()
 	if err != nil {
 		return introspection{}, err
@@ -72,11 +77,12 @@ func (s *Server) describeToken(ctx context.Context, text string, organization uu
 	}
 	described, owner, err := read(ctx, keys, text)
 	var suspended *redisstore.AgentSuspendedError
+	var foreign *redisstore.AudienceError
 	if errors.Is(err, errInvalidToken) || errors.Is(err, redisstore.ErrInvalidToken) ||
-		errors.Is(err, redisstore.ErrInvalidRefreshToken) || errors.As(err, &suspended) {
+		errors.Is(err, redisstore.ErrInvalidRefreshToken) || errors.As(err, &suspended) || errors.As(err, &foreign) {
 		return introspection{}, nil
 	}
-	if err != nil || owner != organization {
+	if err != nil || owner != organization || !described.isFor(audience) {
 		return introspection{}, err
 	}
 	return described, nil
@@ -94,7 +100,7 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 	if err != nil {
 		return introspection{}, uuid.Nil, err
 	}
-	described := describe(keys, access.Agent, access.Organization, left.Of(access.Scopes))
+	described := describe(keys, access.Agent, access.Organization, left.Of(access.Scopes), keys.AudienceOf(access))
 	described.TokenType = "Bearer"
 	described.Issued = access.Issued.Unix()
 	described.Expires = access.Expires().Unix()
@@ -113,15 +119,20 @@ func (s *Server) describeRefresh(ctx context.Context, keys *token.Keyring, text 
 	if err != nil {
 		return introspection{}, uuid.Nil, err
 	}
-	described := describe(keys, grant.Agent, grant.Organization, grant.Scopes)
+	described := describe(keys, grant.Agent, grant.Organization, grant.Scopes, audienceOf(keys, grant))
 	described.TokenType = "refresh_token"
 	described.Expires = expires.Unix()
 	return described, grant.Organization, nil
 }
 
-func describe(keys *token.Keyring, agent, organization uuid.UUID, scopes []string) introspection {
+// isFor reports whether the token is for the audience; "" is anybody.
+func (i introspection) isFor(audience string) bool {
+	return audience == "" || slices.Contains(i.Audience, audience) || isIssuer(audience, i.Issuer) && slices.Contains(i.Audience, i.Issuer)
+}
+
+func describe(keys *token.Keyring, agent, organization uuid.UUID, scopes, audience []string) introspection {
 	return introspection{
 		Active: true, Scope: strings.Join(scopes, " "), ClientID: agent, Subject: agent, Issuer: keys.Issuer(),
-		Agent: agent, Organization: organization,
+		Agent: agent, Organization: organization, Audience: audience,
 	}
 }

@@ -68,7 +68,7 @@ func (r *response) inactive() {
 
 // described is what introspection says of every live token of the agent.
 func (w tenant) described(scope string) fields {
-	return fields{"active": true, "scope": scope, "client_id": w.agent.id, "sub": w.agent.id, "iss": issuer,
+	return fields{"active": true, "scope": scope, "client_id": w.agent.id, "sub": w.agent.id, "iss": issuer, "aud": issuer,
 		"agent_id": w.agent.id, "org_id": w.org}
 }
 

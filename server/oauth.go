@@ -30,11 +30,11 @@ type oauthGrant struct {
 // oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6).
 func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	return s.oauth(ctx, func(client credential, form url.Values) error {
-		asked, err := readGrantRequest(form)
+		keys, err := s.keys()
 		if err != nil {
 			return err
 		}
-		keys, err := s.keys()
+		asked, err := readGrantRequest(form, keys.Issuer())
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,10 @@ func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		described, err := s.describeToken(readContext(ctx), form.Get("token"), authenticated.Organization)
+		if len(form["audience"]) > 1 {
+			return &oauthError{"invalid_request", "a parameter is given twice"}
+		}
+		described, err := s.describeToken(readContext(ctx), form.Get("token"), form.Get("audience"), authenticated.Organization)
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,8 @@ func TestOAuthGrantsATokenPairToAClientByBasicAndByPost(t *testing.T) {
 				header("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8"))},
 			{"a media type in upper case", form("grant_type", "client_credentials"), both(byBasic(w.agent),
 				header("Content-Type", "Application/X-WWW-Form-Urlencoded"))},
-			{"unknown parameters", form("grant_type", "client_credentials", "audience", "x", "resource", "https://x"), byBasic(w.agent)},
+			{"unknown parameters", form("grant_type", "client_credentials", "nonce", "x", "realm", "https://x"), byBasic(w.agent)},
+			{"empty resources", form("grant_type", "client_credentials", "resource", "", "audience", "", "resource", ""), byBasic(w.agent)},
 			{"an empty scope", form("grant_type", "client_credentials", "scope", ""), byBasic(w.agent)},
 		} {
 			t.Run(test.name, func(t *testing.T) {

@@ -60,8 +60,11 @@ func (s *Server) signedRefresh(text string, agent uuid.UUID) token.RefreshToken 
 	return signed
 }
 
-// readForm reads the parameters. A repeated parameter is an error, an unknown one is ignored, and an empty one counts as
-// absent (RFC 6749 §3.2).
+// repeatable are the parameters that may be given several times (RFC 8707 §2, RFC 8693 §2.1).
+var repeatable = map[string]bool{"resource": true, "audience": true}
+
+// readForm reads the parameters. A repeated parameter that is not repeatable is an error, an unknown one is ignored, and an empty
+// one counts as absent (RFC 6749 §3.2).
 func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 	header := &ctx.Request.Header
 	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
@@ -75,8 +78,8 @@ func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 	if err != nil {
 		return nil, &oauthError{"invalid_request", "the body is not well-formed"}
 	}
-	for _, values := range form {
-		if len(values) > 1 {
+	for name, values := range form {
+		if len(values) > 1 && !repeatable[name] {
 			return nil, &oauthError{"invalid_request", "a parameter is given twice"}
 		}
 	}
@@ -117,9 +120,13 @@ func readBasic(header string) (id, secret string, ok bool) {
 	return id, secret, found && idErr == nil && secretErr == nil
 }
 
-func readGrantRequest(form url.Values) (redisstore.GrantRequest, error) {
+func readGrantRequest(form url.Values, issuer string) (redisstore.GrantRequest, error) {
 	scopes, err := scopesIn(form)
-	return redisstore.GrantRequest{Scopes: scopes}, err
+	if err != nil {
+		return redisstore.GrantRequest{}, err
+	}
+	audience, err := audienceIn(form, issuer)
+	return redisstore.GrantRequest{Scopes: scopes, Audience: audience}, err
 }
 
 func scopesIn(form url.Values) ([]string, error) {

@@ -22,6 +22,11 @@ type oauthErrorAnswer struct {
 func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	var refusal *oauthError
 	var scope *redisstore.ScopeError
+	var audience *redisstore.AudienceError
+	var target *targetError
+	if errors.As(err, &audience) {
+		err = foreignTarget(audience)
+	}
 	p := problemOf(err)
 	body := oauthErrorAnswer{Description: p.Detail}
 	switch {
@@ -34,6 +39,8 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 		p.Status, body.Error = 400, "unauthorized_client"
 	case errors.As(err, &scope):
 		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
+	case errors.As(err, &target):
+		p.Status, body = 400, oauthErrorAnswer{"invalid_target", target.Error()}
 	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):
 		p.Status, body.Error = 400, "invalid_grant"
 	case p.Status == 503, p.Status == 429, p.Code == "quota_exceeded":

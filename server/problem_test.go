@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	bearerChallenge = `Bearer realm="remit"`
+	itsMetadata     = `, resource_metadata="` + issuer + `/.well-known/oauth-protected-resource"`
+	bearerChallenge = `Bearer realm="remit"` + itsMetadata
 	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
-	invalidToken    = bearerChallenge + `, error="invalid_token", error_description="the access token is not valid, has expired or was revoked"`
+	invalidToken    = `Bearer realm="remit", error="invalid_token", error_description="the access token is not valid, has expired or was revoked"` + itsMetadata
 )
 
 // RFC 9110 §11.6.1 asks for a challenge in each 401, RFC 6750 §3 for its form where a token is meant.

@@ -59,6 +59,7 @@ var titles = map[string]string{
 	"invalid_token":          "Invalid access token",
 	"invalid_credentials":    "Invalid credentials",
 	"invalid_refresh_token":  "Invalid refresh token",
+	"invalid_target":         "Invalid resource",
 	"insufficient_scope":     "Insufficient scope",
 	"insufficient_role":      "Insufficient role",
 	"last_admin_key":         "Last admin key",

@@ -80,6 +80,7 @@ var (
 		"agent_suspended":       {"suspended_at"},
 		"session_suspended":     {"suspended_at"},
 		"invalid_request":       {"errors"},
+		"invalid_target":        {"errors"},
 		"session_not_active":    {"session_status"},
 		"insufficient_role":     {"required_role"},
 		"insufficient_scope":    {"required_scope"},

@@ -43,6 +43,7 @@ var errorsWithMembers = []error{
 	&redisstore.AgentLimitError{Limit: redisstore.LimitOpenSessions},
 	&redisstore.SessionSuspendedError{Since: time.Unix(1, 0)},
 	&scopeError{"read"},
+	&redisstore.AudienceError{Audience: "urn:mail"},
 }
 
 func TestEachCodeHasATitleAndEachTitleACode(t *testing.T) {
@@ -141,7 +142,7 @@ func TestAnUnknownErrorIsAnsweredWithoutItsText(t *testing.T) {
 func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 	t.Parallel()
 	members := map[string]string{
-		"invalid_request": "errors", "session_limit_reached": "limit", "limit_below_usage": "limit",
+		"invalid_request": "errors", "invalid_target": "errors", "session_limit_reached": "limit", "limit_below_usage": "limit",
 		"quota_exceeded": "quota", "agent_limit_reached": "limit", "budget_exhausted": "remaining_usd",
 		"agent_suspended": "suspended_at", "session_suspended": "suspended_at", "rate_limited": "retry_after_seconds",
 		"session_not_active": "session_status", "insufficient_scope": "required_scope", "insufficient_role": "required_role",
@@ -175,7 +176,7 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 func TestAScopeCannotLeaveItsQuotes(t *testing.T) {
 	t.Parallel()
 	err := &scopeError{`a", error="x\"`}
-	if got := challengeFor(err, problemOf(err)); strings.Count(got, `"`) != 6 {
+	if got := challengeFor(err, problemOf(err), "https://remit.example/x"); strings.Count(got, `"`) != 8 {
 		t.Errorf("WWW-Authenticate: %s", got)
 	}
 }

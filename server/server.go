@@ -120,6 +120,7 @@ func (s *Server) routes() *router.Router {
 	s.gatewayRoutes(r)
 	s.oauthRoutes(r)
 	s.metadataRoutes(r)
+	s.resourceMetadataRoutes(r)
 	s.actionRoutes(r)
 	s.batchRoutes(r)
 	s.transactionRoutes(r)

@@ -22,6 +22,7 @@ func storeProblem(err error) (_ problem, known bool) {
 		notPending *redisstore.NotPendingError
 		notActive  *redisstore.NotActiveError
 		scope      *redisstore.ScopeError
+		audience   *redisstore.AudienceError
 		agentLimit *redisstore.AgentLimitError
 		role       *redisstore.RoleError
 		agent      *redisstore.AgentSuspendedError
@@ -54,6 +55,8 @@ func storeProblem(err error) (_ problem, known bool) {
 		return sessionNotActive(notActive), true
 	case errors.As(err, &scope):
 		return needsScope(scope.Scope, "the session does not hold the scope"), true
+	case errors.As(err, &audience):
+		return foreignTarget(audience).problem(), true
 	case errors.As(err, &role):
 		return needsRole(role), true
 	case errors.As(err, &agent):

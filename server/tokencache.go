@@ -2,6 +2,7 @@ package server
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,17 @@ type cachedToken struct {
 	text     string
 	caller   caller
 	identity identity
+
+	issuer    string // this service
+	forIssuer bool   // its audience has this service
+}
+
+// isFor reports whether the token is for the audience; "" is this service.
+func (c *cachedToken) isFor(audience string) bool {
+	if audience == "" || isIssuer(audience, c.issuer) {
+		return c.forIssuer
+	}
+	return slices.Contains(c.Audience, audience)
 }
 
 func newTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *serviceMetrics) *tokenCache {
@@ -76,6 +88,9 @@ func (v *tokenCache) newCached(text string, access token.Access) *cachedToken {
 		text:     text,
 		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires()},
 		identity: newIdentity(access),
+
+		issuer:    v.keys.Issuer(),
+		forIssuer: v.keys.IsFor(access, v.keys.Issuer()),
 	}
 }
 

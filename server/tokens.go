@@ -40,9 +40,9 @@ func (p tokenPair) append(o object) object {
 
 // pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
 func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
-	access, err := keys.SignAccess(token.Access{
+	access, err := signAccess(keys, grant, token.Access{
 		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
-		Scopes: grant.Scopes, Issued: time.Now(),
+		Scopes: grant.Scopes, Issued: time.Now(), Audience: audienceOf(keys, grant), Client: grant.Agent,
 	})
 	return tokenPair{
 		AccessToken: access,
@@ -57,6 +57,19 @@ func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
 type exchangeRequest struct {
 	Agent  optional[string] `json:"agent_id"`
 	Secret optional[string] `json:"secret"`
+	resourceField
+}
+
+// resourceField says whom the access token is for (RFC 8707); absent for the default.
+type resourceField struct {
+	Resource optional[oneOrMore] `json:"resource"`
+}
+
+func (r resourceField) asked(issuer string) (redisstore.GrantRequest, error) {
+	var v validation
+	v.require(!r.Resource.given || len(r.Resource.value) > 0, "resource", "must not be empty")
+	asked := redisstore.GrantRequest{Audience: v.audience(r.Resource.value, issuer)}
+	return asked, v.err()
 }
 
 // decodeExchange is decode for an exchange; see decodeCharge.
@@ -70,13 +83,9 @@ func decodeExchange(ctx *fasthttp.RequestCtx) (exchangeRequest, error) {
 	return request, err
 }
 
-// presentedSecret returns the agent id and the hash of the secret in the body. It refuses a malformed secret without asking
-// the store; the error then comes with the agent.
-func presentedSecret(ctx *fasthttp.RequestCtx) (credential, error) {
-	request, err := decodeExchange(ctx)
-	if err != nil {
-		return credential{}, err
-	}
+// presentedSecret returns the agent id and the hash of the secret. It refuses a malformed secret without asking the store; the
+// error then comes with the agent.
+func (request exchangeRequest) presentedSecret() (credential, error) {
 	var v validation
 	agent := v.id("agent_id", request.Agent)
 	v.require(request.Secret.given, "secret", "is required")
@@ -89,18 +98,32 @@ func presentedSecret(ctx *fasthttp.RequestCtx) (credential, error) {
 	return credential{agent: agent, secret: token.Hash(request.Secret.value)}, nil
 }
 
-func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
-	presented, err := presentedSecret(ctx)
+// presentedExchange returns the secret in the body, what it is to give, and the keys to sign that.
+func (s *Server) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, credential, redisstore.GrantRequest, error) {
+	request, err := decodeExchange(ctx)
 	if err != nil {
-		return s.rejectCredential(ctx, presented.agent, err)
+		return nil, credential{}, redisstore.GrantRequest{}, err
+	}
+	presented, err := request.presentedSecret()
+	if err != nil {
+		return nil, presented, redisstore.GrantRequest{}, err
 	}
 	keys, err := s.keys()
 	if err != nil {
-		return err
+		return nil, presented, redisstore.GrantRequest{}, err
+	}
+	asked, err := request.asked(keys.Issuer())
+	return keys, presented, asked, err
+}
+
+func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
+	keys, presented, asked, err := s.presentedExchange(ctx)
+	if err != nil {
+		return s.rejectCredential(ctx, presented.agent, err)
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, presented, func() (err error) {
-		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret, redisstore.GrantRequest{})
+		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret, asked)
 		return err
 	})
 	if err != nil {
@@ -113,6 +136,7 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 
 type refreshRequest struct {
 	RefreshToken optional[string] `json:"refresh_token"`
+	resourceField
 }
 
 // decodeRefresh is decode for a refresh; see decodeCharge.
@@ -126,16 +150,12 @@ func decodeRefresh(ctx *fasthttp.RequestCtx) (refreshRequest, error) {
 	return request, err
 }
 
-// presentedRefresh returns the refresh token in the body if this service issued it, with the keys to sign its successor.
-func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, error) {
-	request, err := decodeRefresh(ctx)
-	if err != nil {
-		return nil, token.RefreshToken{}, err
-	}
-	if !request.RefreshToken.given {
+// issuedRefresh returns the refresh token if this service issued it, with the keys to sign its successor.
+func (s *Server) issuedRefresh(given optional[string]) (*token.Keyring, token.RefreshToken, error) {
+	if !given.given {
 		return nil, token.RefreshToken{}, invalid("refresh_token", "is required")
 	}
-	presented, err := s.parseRefresh(request.RefreshToken.value)
+	presented, err := s.parseRefresh(given.value)
 	if keysUnavailable(err) {
 		return nil, token.RefreshToken{}, err
 	}
@@ -146,14 +166,28 @@ func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, tok
 	return keys, presented, err
 }
 
-func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
-	keys, spent, err := s.presentedRefresh(ctx)
+// presentedRefresh returns the refresh token in the body, what it is to give, and the keys to sign that.
+func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, redisstore.GrantRequest, error) {
+	request, err := decodeRefresh(ctx)
 	if err != nil {
-		return s.rejectCredential(ctx, uuid.Nil, err)
+		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
+	}
+	keys, spent, err := s.issuedRefresh(request.RefreshToken)
+	if err != nil {
+		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
+	}
+	asked, err := request.asked(keys.Issuer())
+	return keys, spent, asked, err
+}
+
+func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
+	keys, spent, asked, err := s.presentedRefresh(ctx)
+	if err != nil {
+		return s.rejectCredential(ctx, spent.Agent, err)
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
-		grant, err = s.rotateRefresh(ctx, spent, redisstore.GrantRequest{})
+		grant, err = s.rotateRefresh(ctx, spent, asked)
 		return err
 	})
 	if err != nil {
@@ -192,6 +226,10 @@ func answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.
 	return answerWritten(ctx, pair.append(make([]byte, 0, pairSize)))
 }
 
+type revokeRequest struct {
+	RefreshToken optional[string] `json:"refresh_token"`
+}
+
 type revokedTokenAnswer struct {
 	Revoked bool `json:"revoked"`
 }
@@ -201,7 +239,11 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	_, refresh, err := s.presentedRefresh(ctx)
+	var request revokeRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	_, refresh, err := s.issuedRefresh(request.RefreshToken)
 	if err != nil {
 		return err
 	}

@@ -254,7 +254,7 @@ func TestAnAgentWithoutTheScopeUndoesNoCommit(t *testing.T) {
 			refused := w.post("/v1/transactions/"+begun+"/rollback", fields{"reason": "r"}, with).fresh()
 			refused.refused(403, "insufficient_scope").
 				exactly(problemFields(403, "insufficient_scope", fields{"required_scope": "transactions:rollback"}))
-			want := `Bearer realm="remit", error="insufficient_scope", scope="transactions:rollback"`
+			want := `Bearer realm="remit", error="insufficient_scope", scope="transactions:rollback"` + itsMetadata
 			if got := refused.header.Get("WWW-Authenticate"); got != want {
 				t.Errorf("WWW-Authenticate %q, want %q", got, want)
 			}

@@ -269,3 +269,37 @@ func TestATokenIsForItsAudienceAndAnOlderOneForTheIssuer(t *testing.T) {
 		t.Errorf("the audience %q; want %q", got, mail.Audience)
 	}
 }
+
+func TestTokensForTheIssuerNameItFromTheTimeThatTheKeyringIsGiven(t *testing.T) {
+	t.Parallel()
+	before := newKeyring(t, rfc8037())
+	ring := before.NamingAudiencesFrom(noon.Add(time.Hour))
+	if ring.Equal(before) || !ring.Equal(before.NamingAudiencesFrom(noon.Add(time.Hour))) {
+		t.Error("keyrings are equal when they name audiences from another time on, or are not when from the same")
+	}
+	for name, row := range map[string]struct {
+		access token.Access
+		old    bool
+	}{
+		"for the issuer":        {forIssuer(), true},
+		"for another":           {with(forIssuer(), func(a *token.Access) { a.Audience = []string{"urn:mail"} }), false},
+		"for both":              {with(forIssuer(), func(a *token.Access) { a.Audience = []string{issuer, "urn:mail"} }), false},
+		"bound":                 {with(forIssuer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key") }), false},
+		"delegated":             {delegated(1), false},
+		"of the version before": {bearer(), true},
+	} {
+		for late, issued := range map[bool]time.Time{false: noon.Add(time.Hour - time.Second), true: noon.Add(time.Hour)} {
+			want := row.access
+			want.Issued = issued
+			text := signAccess(t, ring, want)
+			if row.old && !late {
+				want.Audience, want.Client = nil, uuid.Nil
+			}
+			requireSays(t, ring, text, issued, want)
+			requireSays(t, before, text, issued, want)
+			if names := payloadOf(t, text)["aud"] != nil; names != (len(want.Audience) > 0) {
+				t.Errorf("%s, issued %s: it names an audience: %t", name, issued, names)
+			}
+		}
+	}
+}

@@ -32,7 +32,7 @@ func (k *Keyring) SignAccess(a Access) (string, error) {
 		return "", ErrClaims
 	}
 	key := k.signing[0]
-	payload, err := claimsOf(a, k.issuer, uuid.New()).append(make([]byte, 0, 640))
+	payload, err := claimsOf(k.inOldForm(a), k.issuer, uuid.New()).append(make([]byte, 0, 640))
 	if err != nil {
 		return "", err
 	}

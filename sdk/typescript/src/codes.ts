@@ -8,6 +8,7 @@ export const codes = {
   invalidToken: "invalid_token",
   invalidCredentials: "invalid_credentials",
   invalidRefreshToken: "invalid_refresh_token",
+  invalidTarget: "invalid_target",
   insufficientScope: "insufficient_scope",
   insufficientRole: "insufficient_role",
   sessionLimitReached: "session_limit_reached",

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"remit/redisstore"
+	"remit/token"
+)
+
+const (
+	maxResources      = 8   // of one access token
+	maxResourcesBytes = 512 // of one access token, together
+)
+
+// oneOrMore is one text when there is one, else a list: so RFC 7519 §4.1.3 writes an audience.
+type oneOrMore []string
+
+// MarshalJSON implements json.Marshaler.
+func (o oneOrMore) MarshalJSON() ([]byte, error) {
+	if len(o) == 1 {
+		return jsontext.AppendQuote(nil, o[0])
+	}
+	return json.Marshal([]string(o))
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (o *oneOrMore) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != '"' {
+		return json.UnmarshalDecode(d, (*[]string)(o))
+	}
+	var only string
+	err := json.UnmarshalDecode(d, &only)
+	*o = oneOrMore{only}
+	return err
+}
+
+// targetError refuses a resource that an access token may not be for (RFC 8707 §2). Its message follows the parameter's name.
+type targetError struct{ message string }
+
+func (e *targetError) Error() string { return "resource " + e.message }
+
+func (e *targetError) problem() problem {
+	p := newProblem(400, "invalid_target", e.Error())
+	p.Errors = []fieldError{{"resource", e.message}}
+	return p
+}
+
+func foreignTarget(e *redisstore.AudienceError) *targetError {
+	if e.Audience == redisstore.Self {
+		return &targetError{"was not this service when the refresh token was granted"}
+	}
+	return &targetError{"is not allowed for this token: " + shown(e.Audience)}
+}
+
+// audience returns the audience that the resources name, each once, with redisstore.Self for the issuer.
+func (v *validation) audience(resources []string, issuer string) []string {
+	var audience []string
+	total := 0
+	for i, resource := range resources {
+		if isIssuer(resource, issuer) {
+			resource = redisstore.Self
+		} else if err := checkAudience(resource); err != nil {
+			field := "resource"
+			if len(resources) > 1 {
+				field += "[" + strconv.Itoa(i) + "]"
+			}
+			v.add(field, err.Error())
+			continue
+		}
+		if !slices.Contains(audience, resource) {
+			audience = append(audience, resource)
+			total += len(resource)
+		}
+	}
+	v.require(len(audience) <= maxResources, "resource", "must be at most "+strconv.Itoa(maxResources))
+	v.require(total <= maxResourcesBytes, "resource", "must have at most "+strconv.Itoa(maxResourcesBytes)+" bytes together")
+	return audience
+}
+
+// isIssuer reports whether a resource is this service. Clients whose URL type writes a slash behind a host name it so.
+func isIssuer(resource, issuer string) bool { return strings.TrimSuffix(resource, "/") == issuer }
+
+// audienceIn returns the audience that a form names. RFC 8693 §2.1 calls the parameter audience, and other servers do for any grant.
+func audienceIn(form url.Values, issuer string) ([]string, error) {
+	var v validation
+	named := slices.DeleteFunc(slices.Concat(form["resource"], form["audience"]), func(one string) bool { return one == "" })
+	audience := v.audience(named, issuer)
+	if err := v.err(); err != nil {
+		return nil, &oauthError{"invalid_target", err.Error()}
+	}
+	return audience, nil
+}
+
+// audienceOf returns whom the access token of a grant is for.
+func audienceOf(keys *token.Keyring, grant redisstore.Grant) []string {
+	audience := slices.Clone(grant.Audience)
+	for i, one := range audience {
+		if one == redisstore.Self {
+			audience[i] = keys.Issuer()
+		}
+	}
+	return audience
+}
+
+// signAccess is token.Keyring.SignAccess for a grant.
+func signAccess(keys *token.Keyring, grant redisstore.Grant, access token.Access) (string, error) {
+	text, err := keys.SignAccess(access)
+	if errors.Is(err, token.ErrAccessSize) && !slices.Equal(grant.Audience, []string{redisstore.Self}) {
+		return "", &targetError{"makes the access token too long; name fewer, shorter ones, or fewer scopes"}
+	}
+	return text, err
+}
