@@ -11,7 +11,7 @@ import (
 func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
-		"remit":                      {"remit/cli", "remit/console", "remit/keys", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token", "remit/webhook"},
+		"remit":                      {"remit/cli", "remit/console", "remit/jwksfetch", "remit/keys", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token", "remit/webhook"},
 		"remit/console/browser":      {},
 		"remit/console":              {"remit/chart", "remit/client", "remit/money", "remit/redisstore", "remit/server"},
 		"remit/keys":                 {"remit/redisstore", "remit/token"},

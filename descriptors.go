@@ -14,8 +14,8 @@ import (
 const (
 	// maxConnections bounds the connected clients even when more descriptors are free.
 	maxConnections = 1 << 15
-	// otherDescriptors are reserved for the metrics listener and its 64 connections, files, the log, the runtime's poller
-	// and the redis-server that the service starts.
+	// otherDescriptors are reserved for the metrics listener and its 64 connections, the 32 of jwksfetch, files, the log, the
+	// runtime's poller and the redis-server that the service starts.
 	otherDescriptors = 128
 )
 

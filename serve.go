@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"remit/console"
+	"remit/jwksfetch"
 	"remit/keys"
 	"remit/redisstore"
 	"remit/server"
@@ -96,7 +97,9 @@ func (s *service) open(ctx context.Context) error {
 		Store: s.store, Log: s.log, Encryption: s.keys.Encryption(), AllowPrivate: s.flags.WebhookAllowPrivate,
 		Sockets: allowed.webhooks,
 	})
-	config.Collectors = append(config.Collectors, s.webhooks)
+	config.KeySets = jwksfetch.New(jwksfetch.Config{AllowPrivate: s.flags.WebhookAllowPrivate, Log: s.log})
+	s.closers = append(s.closers, config.KeySets.Close)
+	config.Collectors = append(config.Collectors, s.webhooks, config.KeySets)
 	s.server = server.New(config)
 	s.pages = s.flags.consoleFlags.add(s.server, s.log, s.listener.Addr())
 	s.creation = config.Organizations.Creation

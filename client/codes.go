@@ -21,6 +21,7 @@ const (
 	codeSessionSuspended         = "session_suspended"
 	codeQuotaExceeded            = "quota_exceeded"
 	codeForbidden                = "forbidden"
+	codeDelegatedToken           = "delegated_token"
 	codeOrganizationsClosed      = "organizations_closed"
 	codeOrganizationSuspended    = "organization_suspended"
 	codeNotFound                 = "not_found"

@@ -5,15 +5,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// The tests of this file run nginx with the shipped deploy/nginx/remit.conf: /reports/ requires the scope reports:read, and
-// /search/ requires the scope search and charges an action of 0.05 USD per request.
+// The tests of this file run nginx with the shipped deploy/nginx/remit.conf: /reports/ requires the scope reports:read,
+// /search/ requires the scope search and charges an action of 0.05 USD per request, and /mcp requires a token for
+// https://api.example.com/mcp with the scope tools:call.
 
 // ask sends a request through the gateway and returns the response and its body.
 func (g *gateway) ask(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, string, error) {
@@ -225,4 +228,66 @@ func TestTheInternalLocationsOfNginxAreNotOpenToClients(t *testing.T) {
 		g.wantStatus(t, status, http.MethodGet, path, bearing(v.token, v.session.ID))
 	}
 	v.wantCharged(t, v.session, 0, "0")
+}
+
+// tokenFor returns an access token of the agent that is for these resources.
+func (o organization) tokenFor(t *testing.T, a agent, resources ...string) string {
+	t.Helper()
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {a.ID}, "client_secret": {a.Secret}, "resource": resources}
+	response, err := http.PostForm(o.service.URL+"/oauth2/token", form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var granted struct {
+		AccessToken string `json:"access_token"`
+	}
+	if body := readAll(t, response); response.StatusCode != 200 || json.Unmarshal(body, &granted) != nil {
+		t.Fatalf("no token for %q: %s: %s", resources, response.Status, body)
+	}
+	return granted.AccessToken
+}
+
+func TestNginxForwardsToAResourceOnlyWithATokenForIt(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	g := startNginx(t, v.service.URL)
+	caller := v.newAgent(t, "tools:call")
+	const resource, metadata = "https://api.example.com/mcp", "/.well-known/oauth-protected-resource/mcp"
+
+	g.wantStatus(t, 200, http.MethodPost, "/mcp", bearing(v.tokenFor(t, caller, resource), ""))
+	request := g.backend.requests()[0]
+	if agent, token := request.Header.Get("X-Agent-Id"), request.Header.Get("Authorization"); agent != caller.ID || token != "" {
+		t.Errorf("the backend got the agent %q, want %q, and the token %q", agent, caller.ID, token)
+	}
+	for name, token := range map[string]string{
+		"for Remit": v.accessToken(t, caller), "for another": v.tokenFor(t, caller, "https://api.example.com"),
+		"for its neighbour": v.tokenFor(t, caller, resource+"/2"), "without the scope": v.tokenFor(t, v.agent, "https://other.example"),
+	} {
+		forged := bearing(token, "")
+		forged["X-Audience"] = []string{resource, "https://api.example.com", v.service.URL}
+		challenge := g.wantStatus(t, 401, http.MethodPost, "/mcp?audience=https://api.example.com", forged).Header.Get("WWW-Authenticate")
+		if !strings.Contains(challenge, `error="invalid_token"`) || !strings.Contains(challenge, `resource_metadata="https://api.example.com`+metadata+`"`) {
+			t.Errorf("a token %s: the challenge is %q", name, challenge)
+		}
+	}
+	g.wantStatus(t, 403, http.MethodPost, "/mcp", bearing(v.tokenFor(t, v.agent, resource), ""))
+	missing := g.wantStatus(t, 401, http.MethodPost, "/mcp", nil).Header.Get("WWW-Authenticate")
+	if want := `Bearer realm="remit", resource_metadata="https://api.example.com` + metadata + `"`; missing != want {
+		t.Errorf("without a token the challenge is %q, want %q", missing, want)
+	}
+	g.wantStatus(t, 401, http.MethodGet, "/reports/", bearing(v.tokenFor(t, v.agent, resource), ""))
+	g.backend.wantRequests(t, 1)
+
+	response, body, err := g.ask(t.Context(), http.MethodGet, metadata, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Resource string   `json:"resource"`
+		Servers  []string `json:"authorization_servers"`
+	}
+	if err := json.Unmarshal([]byte(body), &document); err != nil || response.StatusCode != 200 || document.Resource != resource ||
+		len(document.Servers) != 1 || response.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("the metadata: %s, %s, %v: %s", response.Status, response.Header.Get("Content-Type"), err, body)
+	}
 }

@@ -171,3 +171,26 @@ func TestTraefiksRequestIsVerified(t *testing.T) {
 	v.revoke(t, v.agent)
 	v.service.wantResponse(t, 401, v.asTraefik("GET", "/v1/auth/verify?scope=reports:read", "/reports/2026"))
 }
+
+func TestEnvoysAndTraefiksRequestsNameAnAudience(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	const resource = "https://api.example.com/mcp"
+	own := v
+	own.token = v.tokenFor(t, v.agent, resource)
+	target := "/v1/auth/verify?scope=search&audience=" + resource
+	for name, request := range map[string]func(v visitor) shape{
+		"Envoy": func(v visitor) shape {
+			return v.asEnvoy("POST", "/v1/auth/verify", "/mcp?audience=https://other.example", "x-scope: search", "x-audience: "+resource)
+		},
+		"Traefik": func(v visitor) shape { return v.asTraefik("GET", target, "/mcp") },
+	} {
+		v.service.wantResponse(t, 200, request(own))
+		refused := v.service.send(t, request(v))
+		readAll(t, refused)
+		want := `resource_metadata="https://api.example.com/.well-known/oauth-protected-resource/mcp"`
+		if got := refused.Header.Get("WWW-Authenticate"); refused.StatusCode != 401 || !strings.Contains(got, want) {
+			t.Errorf("%s, with a token for Remit itself: %s, challenge %q", name, refused.Status, got)
+		}
+	}
+}

@@ -21,10 +21,10 @@ type accessClaims struct {
 	ID           string   `json:"jti"`
 }
 
-// goVerifier returns a go-oidc verifier for access tokens, which have no audience.
+// goVerifier returns a go-oidc verifier for access tokens whose audience is the issuer, as for a client that names no resource.
 func (s *service) goVerifier(t *testing.T, issuer string, algorithms ...string) *oidc.IDTokenVerifier {
 	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), s.URL+"/.well-known/jwks.json")
-	return oidc.NewVerifier(issuer, keys, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms})
+	return oidc.NewVerifier(issuer, keys, &oidc.Config{ClientID: issuer, SupportedSigningAlgs: algorithms})
 }
 
 func TestGoVerifierAcceptsTokensOfEveryAlgorithm(t *testing.T) {
@@ -58,6 +58,19 @@ func TestGoVerifierAcceptsTokensOfEveryAlgorithm(t *testing.T) {
 				t.Errorf("the type is %q", kind)
 			}
 		})
+	}
+}
+
+func TestGoVerifierRefusesTokensForAnother(t *testing.T) {
+	t.Parallel()
+	org := newOrganization(t, sharedService(t))
+	raw := org.tokenFor(t, org.newAgent(t, "read"), "https://mail.example/mcp")
+	if _, err := org.service.goVerifier(t, org.service.URL, oidc.EdDSA).Verify(t.Context(), raw); err == nil || !strings.Contains(err.Error(), "audience") {
+		t.Errorf("the error is %v, want one about the audience", err)
+	}
+	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), org.service.URL+"/.well-known/jwks.json")
+	if _, err := oidc.NewVerifier(org.service.URL, keys, &oidc.Config{ClientID: "https://mail.example/mcp", SupportedSigningAlgs: []string{oidc.EdDSA}}).Verify(t.Context(), raw); err != nil {
+		t.Errorf("the one that it is for refuses it: %v", err)
 	}
 }
 

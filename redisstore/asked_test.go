@@ -174,7 +174,9 @@ func askedByKey(key APIKey) []asked {
 				return nil
 			}))
 		}},
-		{"DeleteTrustedIssuer", func(s *Store, t *testing.T, of target) error { return s.DeleteTrustedIssuer(t.Context(), key, of.issuer) }},
+		{"DeleteTrustedIssuer", func(s *Store, t *testing.T, of target) error {
+			return s.DeleteTrustedIssuer(t.Context(), key, of.issuer)
+		}},
 		{"OrganizationEvents", func(s *Store, t *testing.T, of target) error {
 			return errOf(s.OrganizationEvents(t.Context(), key, 0, 1))
 		}},

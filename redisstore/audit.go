@@ -28,6 +28,7 @@ type Event struct {
 	Lease       uuid.UUID
 	Asked       uuid.UUID // a request for more
 	Child       uuid.UUID // of the session
+	Issuer      uuid.UUID // the trusted issuer whose token was exchanged
 	Limit       string    // max_actions, max_value_usd or max_committed_usd, "" for none
 	Enforcement string    // of a session, when it is set: enforce or observe; else ""
 	Late        bool      // a commit after the transaction had expired
@@ -150,6 +151,8 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Asked = idOrNilAt(r, i)
 	case "child":
 		e.Child = idOrNilAt(r, i)
+	case "issuer":
+		e.Issuer = idOrNilAt(r, i)
 	case "limit":
 		e.Limit = r.Text(i)
 	case "enforcement":

@@ -28,7 +28,8 @@ type AccessToken struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
 	Family       uuid.UUID
-	Bound        bool // to a key (RFC 9449); the caller must have verified a proof of it
+	Session      uuid.UUID // of a delegated token, whose idempotency keys are the session's own; uuid.Nil for others
+	Bound        bool      // to a key (RFC 9449); the caller must have verified a proof of it
 
 	written *writtenToken // for a token that is used often; see Remembered
 }
@@ -49,9 +50,9 @@ func (s *Store) Remembered(t AccessToken) *AccessToken {
 // actor is the token's part in an operation on its own agent.
 func (t *AccessToken) actor() actor {
 	if t.written != nil {
-		return actor{t.Organization, t.Agent, t.written.family, t.flow(), t.written}
+		return actor{t.Organization, t.Agent, t.written.family, t.flow(), t.Session, t.written}
 	}
-	return actor{t.Organization, t.Agent, t.family(), t.flow(), nil}
+	return actor{t.Organization, t.Agent, t.family(), t.flow(), t.Session, nil}
 }
 
 // family is the token's family as scripts take it.
@@ -91,6 +92,7 @@ type actor struct {
 	agent        uuid.UUID
 	family       string // '' when an API key calls
 	flow         flow
+	session      uuid.UUID     // see AccessToken
 	written      *writtenToken // nil for a token that is not Remembered
 }
 

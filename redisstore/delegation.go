@@ -12,26 +12,30 @@ import (
 // DelegatedToken is an access token with which other agents act for a session's agent, in that session alone (RFC 8693). Each
 // use checks it in Redis, because it dies with the session and with every agent that stands in it.
 type DelegatedToken struct {
-	AccessToken // of the session's agent, with a family of its own
-	Session     uuid.UUID
+	AccessToken               // of the session's agent, with a family of its own and its Session
 	Actors      []AccessToken // who acts, by which token: first who asked for this one
 }
 
 // NewDelegation is a request for a delegated token.
 type NewDelegation struct {
-	Subject AccessToken // of the agent that asks
-	Within  uuid.UUID   // the only session whose children Subject may act in; uuid.Nil for any of its agent's
+	Subject AccessToken // of the agent that asks; with a Session, for the children of that one only
 	Session uuid.UUID
 	Scopes  []string // wanted; none for as many as possible
 	Held    []string // by Subject
+
+	Audience []string    // that the token is for, with Self for this service
+	Actors   []uuid.UUID // the agents that act with Subject, if it is delegated itself
 }
 
 // Delegation is the content of a delegated token. Redis keeps nothing of it.
 type Delegation struct {
-	AccessToken // of the session's agent, with a new family
+	AccessToken // of the session's agent, with a new family and its Session
 	Scopes      []string
 	Rest        time.Duration // until the session expires
 }
+
+// scopeDelegate is what a token, its agent and its session must hold to give, as to create a child.
+const scopeDelegate = "sessions:delegate"
 
 var (
 	checkDelegated  = newMergedScript("check_delegated", reads)
@@ -43,15 +47,17 @@ var (
 // Delegate grants the parent's agent a token for a child session. The caller must have checked that Subject is genuine and, if
 // it is delegated itself, CheckDelegated. Each call grants another token. Errors: ErrInvalidToken, ErrUnknownSession for what is
 // no child of a session of Subject's, *NotActiveError, *AgentSuspendedError and *SessionSuspendedError of parent or child,
-// *ScopeError, *RateError.
+// *ScopeError, *AudienceError, *RateError.
 func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, error) {
 	act := n.Subject.actor()
-	if err := s.CheckToken(ctx, n.Subject); err != nil { // a revoked agent must not learn which sessions there are
+	left, err := s.VerifyToken(ctx, n.Subject) // a revoked agent must not learn which sessions there are
+	if err != nil {
 		return Delegation{}, err
 	}
-	for _, wanted := range n.Scopes {
-		if !slices.Contains(n.Held, wanted) {
-			return Delegation{}, &ScopeError{Scope: wanted}
+	n.Held = left.Of(n.Held)
+	for _, needed := range append([]string{scopeDelegate}, n.Scopes...) {
+		if !slices.Contains(n.Held, needed) {
+			return Delegation{}, &ScopeError{Scope: needed}
 		}
 	}
 	held, err := s.reserveIn(act.flow, demand{organization: act.organization, agent: act.agent, resource: noResource, events: eventSize})
@@ -68,13 +74,16 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 	if err != nil {
 		return Delegation{}, err
 	}
-	if n.Within != uuid.Nil && parent != n.Within {
+	if n.Subject.Session != uuid.Nil && parent != n.Subject.Session {
 		return Delegation{}, ErrUnknownSession
 	}
 	_, err = s.client.Run(ctx, act.flow, checkDelegator, []string{s.keys.agent(act.agent), s.keys.session(act.agent, parent)},
 		act.organization, act.agent, act.family)
 	if err != nil {
 		return Delegation{}, act.errorFor(err)
+	}
+	if err := s.checkAudience(ctx, act.flow, n.Audience, append([]uuid.UUID{child, act.agent}, n.Actors...)); err != nil {
+		return Delegation{}, err
 	}
 	family := NewID(child)
 	keys := []string{s.keys.agent(child), s.keys.session(child, n.Session), s.keys.events(child)}
@@ -87,10 +96,42 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 		return Delegation{}, err
 	}
 	return Delegation{
-		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family},
+		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family, Session: n.Session},
 		Scopes:      strings.Fields(r.Text(0)),
 		Rest:        time.Duration(r.Number(1)) * time.Millisecond,
 	}, r.Err
+}
+
+// checkAudience refuses an audience that the tokens of one of the agents may not be for: else an agent could reach through another
+// what it must not.
+func (s *Store) checkAudience(ctx context.Context, f flow, audience []string, agents []uuid.UUID) error {
+	if len(audience) == 0 {
+		return nil
+	}
+	replies, err := s.client.ReadAll(ctx, f, keysOf(agents, s.keys.agent), "audiences")
+	if err != nil {
+		return err
+	}
+	for _, r := range replies {
+		allowed := r.Optional(0)
+		for _, one := range audience {
+			if !mayBeFor(one, allowed) {
+				return &AudienceError{Audience: one}
+			}
+		}
+	}
+	return nil
+}
+
+// mayBeFor is include/may_be_for.lua.
+func mayBeFor(audience, allowed string) bool {
+	switch {
+	case audience == Self:
+		return true
+	case allowed == "":
+		return strings.HasPrefix(audience, "https://") || strings.HasPrefix(audience, "http://")
+	}
+	return slices.Contains(strings.Fields(allowed), audience)
 }
 
 // childOf returns the agent and the parent of a session whose parent is the actor's. None of these ever changes.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
 )
 
 // delegators are a planner with a session, and the session's child, of another agent.
@@ -61,7 +62,7 @@ func (d delegators) ask(scopes ...string) NewDelegation {
 func (d delegators) delegate(t *testing.T, s *Store) *DelegatedToken {
 	t.Helper()
 	granted := must(s.Delegate(t.Context(), d.ask()))(t)
-	return &DelegatedToken{granted.AccessToken, d.child.ID, []AccessToken{d.planner.AccessToken}}
+	return &DelegatedToken{granted.AccessToken, []AccessToken{d.planner.AccessToken}}
 }
 
 func errOfCheck(s *Store, t *testing.T, token *DelegatedToken) error {
@@ -104,7 +105,8 @@ func TestOnlyTheAgentOfTheParentGetsATokenForAChild(t *testing.T) {
 		grandchild := d.childFor(t, s, must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}, GrantRequest{}))(t), d.child.ID, d.planner.Agent)
 		other := d.newSessionOf(t, s, NewSession{Agent: d.worker.ID})
 		ask := func(subject AccessToken, within, session uuid.UUID) error {
-			return errOf(s.Delegate(t.Context(), NewDelegation{Subject: subject, Within: within, Session: session, Held: d.planner.Scopes}))
+			subject.Session = within
+			return errOf(s.Delegate(t.Context(), NewDelegation{Subject: subject, Session: session, Held: d.planner.Scopes}))
 		}
 		worker := must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}, GrantRequest{}))(t).AccessToken
 		for _, test := range []struct {
@@ -146,7 +148,7 @@ func TestADelegatedTokenHasNoScopeThatOneOfThemLacks(t *testing.T) {
 			{"all", d.child.ID, []string{"pay", "read", "write"}, nil, "read write", ""},
 			{"of a session that has fewer", narrow.ID, []string{"pay", "read", "write"}, nil, "read", ""},
 			{"of a token that has fewer", d.child.ID, []string{"write"}, nil, "write", ""},
-			{"of a token that has none", d.child.ID, nil, nil, "", ""},
+			{"of a token that has no other", d.child.ID, nil, nil, "", ""},
 			{"one", d.child.ID, []string{"pay", "read", "write"}, []string{"write"}, "write", ""},
 			{"one that the agent has lost", d.child.ID, []string{"pay", "read"}, []string{"pay"}, "", "pay"},
 			{"one that the session lacks", narrow.ID, []string{"read", "write"}, []string{"read", "write"}, "", "write"},
@@ -154,7 +156,7 @@ func TestADelegatedTokenHasNoScopeThatOneOfThemLacks(t *testing.T) {
 			{"as many as a session without any", none.ID, []string{"read"}, nil, "", ""},
 		} {
 			n := d.ask(test.wanted...)
-			n.Session, n.Held = test.session, test.held
+			n.Session, n.Held = test.session, append(test.held, "sessions:delegate")
 			granted, err := s.Delegate(t.Context(), n)
 			var scope *ScopeError
 			if test.lacks != "" {
@@ -167,6 +169,9 @@ func TestADelegatedTokenHasNoScopeThatOneOfThemLacks(t *testing.T) {
 				t.Errorf("%s: %q, %v; want %q", test.name, got, err, test.want)
 			}
 		}
+		n := d.ask("read")
+		n.Held = []string{"read"}
+		wantError(t, "a token that may not delegate", errOf(s.Delegate(t.Context(), n)), &ScopeError{Scope: "sessions:delegate"})
 		must(s.ChangeAgent(t.Context(), d.key, d.planner.Agent, AgentChanges{Scopes: &[]string{"read"}}))(t)
 		wantError(t, "an agent that may not delegate any more", errOf(s.Delegate(t.Context(), d.ask())), &ScopeError{Scope: "sessions:delegate"})
 	})
@@ -296,8 +301,8 @@ func TestARevocationAnywhereInAChainEndsWhatComesAfterIt(t *testing.T) {
 			d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
 			first, last := d.delegate(t, s), d.newAgent(t, s, "pay")
 			below := d.childFor(t, s, Grant{AccessToken: first.AccessToken}, d.child.ID, last.Agent)
-			granted := must(s.Delegate(t.Context(), NewDelegation{Subject: first.AccessToken, Within: first.Session, Session: below.ID, Held: []string{"pay"}}))(t)
-			chained := &DelegatedToken{granted.AccessToken, below.ID, append([]AccessToken{first.AccessToken}, first.Actors...)}
+			granted := must(s.Delegate(t.Context(), NewDelegation{Subject: first.AccessToken, Session: below.ID, Held: []string{"pay", "sessions:delegate"}}))(t)
+			chained := &DelegatedToken{granted.AccessToken, append([]AccessToken{first.AccessToken}, first.Actors...)}
 			wantError(t, test.name+", before", errOfCheck(s, t, chained), nil)
 			wantError(t, test.name, test.do(d, first, last), nil)
 			wantError(t, test.name+", after", errOfCheck(s, t, chained), ErrInvalidToken)
@@ -405,6 +410,42 @@ func TestWhatAnAgentDoesWithADelegatedTokenNamesItInTheAuditTrail(t *testing.T) 
 		for _, e := range d.eventsOf(t, s, d.worker.ID) {
 			if e.Type == "session.ended" && (e.Actor != d.planner.Agent || e.Request != "request-1" || e.ByKey) {
 				t.Errorf("%+v", e)
+			}
+		}
+	})
+}
+
+// asDelegated is a delegated token for the tenant's session, with which the planner acts.
+func (w tenant) asDelegated(g Grant) *DelegatedToken {
+	g.Session = w.session.ID
+	return &DelegatedToken{g.AccessToken, []AccessToken{w.delegation.Subject}}
+}
+
+// Who acts in a session must not take an idempotency key away from the session's agent, nor see what came of it.
+func TestIdempotencyKeysOfDelegatedTokensAreTheSessionsOwn(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		worker := must(s.ExchangeSecret(t.Context(), d.worker.ID, [32]byte{3}, GrantRequest{}))(t)
+		charge := func(token *AccessToken, value int64) Idempotency {
+			idem := &Idempotency{Key: "step-1", Fingerprint: [32]byte{byte(value)}}
+			must(s.Charge(t.Context(), Caller{Token: token}, d.child.ID, Charge{Count: 1, Value: money.MicroUSD(value), Idempotency: idem}))(t)
+			return *idem
+		}
+		first, renewed := d.delegate(t, s), d.delegate(t, s)
+		for _, step := range []struct {
+			name     string
+			token    *AccessToken
+			value    int64
+			replayed bool
+		}{
+			{"by the session's agent", &worker.AccessToken, 1, false},
+			{"with a delegated token", &first.AccessToken, 2, false},
+			{"with another one for the session", &renewed.AccessToken, 2, true},
+			{"by the session's agent again", &worker.AccessToken, 1, true},
+		} {
+			if used := charge(step.token, step.value); used.Replayed != step.replayed {
+				t.Errorf("%s: replayed %t", step.name, used.Replayed)
 			}
 		}
 	})

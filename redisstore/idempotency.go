@@ -16,7 +16,7 @@ import (
 // that outcome. A refusal by a limit or a state is an outcome. Failed authentication, an unknown id, a scope that is not held
 // and a failure of the store are not.
 type Idempotency struct {
-	Key         string   // chosen by the caller; each organization and each agent has its own keys
+	Key         string   // chosen by the caller; each organization, each agent and each session with delegated tokens has its own keys
 	Fingerprint [32]byte // of the request; the same key with another fingerprint is ErrIdempotencyKeyReused
 	// The operation sets Replayed if it returns the outcome of an earlier request, whose id it sets in FirstRequest.
 	Replayed     bool
@@ -118,8 +118,8 @@ func (o *Idempotency) forget(refusal error) bool {
 	return o.forgotten
 }
 
-// keyDigest names an idempotency key of this actor: for the whole request ("") or for a part of a batch. Keys of an agent and
-// of an organization differ, even in one cell.
+// keyDigest names an idempotency key of this actor: for the whole request ("") or for a part of a batch. Keys of an agent, of an
+// organization and of those that act in a session with delegated tokens differ, even in one cell.
 func (a actor) keyDigest(idem *Idempotency, part string) string {
 	if idem == nil {
 		return ""
@@ -128,6 +128,8 @@ func (a actor) keyDigest(idem *Idempotency, part string) string {
 	kind := "agent"
 	if a.family == "" {
 		owner, kind = a.organization, "organization"
+	} else if a.session != uuid.Nil {
+		owner, kind = a.session, "session"
 	}
 	return digest(kind, string(owner[:]), part, idem.Key)
 }

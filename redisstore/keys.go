@@ -178,7 +178,7 @@ func (k keyspace) usageDays(id uuid.UUID) string           { return k.key("uy:",
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
 func (k keyspace) agentHolds(id uuid.UUID) string          { return k.key("ah:", cellOf(id), id) }
 func (k keyspace) agentOpen(id uuid.UUID) string           { return k.key("ao:", cellOf(id), id) }
-func (k keyspace) assertions(id uuid.UUID) string         { return k.key("j:", cellOf(id), id) }
+func (k keyspace) assertions(id uuid.UUID) string          { return k.key("j:", cellOf(id), id) }
 func (k keyspace) proofs(id uuid.UUID, period byte) string {
 	return k.key("pr:", cellOf(id), id) + ":" + string('0'+period)
 }

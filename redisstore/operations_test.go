@@ -132,6 +132,18 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.RotateRefresh(ctx, w.agent.ID, g.Family, 1, GrantRequest{Proof: newProof(1)})
 			return err
 		}},
+		{"IssuerFor", findTrustedIssuer, func(ctx context.Context, s *Store) error {
+			_, _, err := s.IssuerFor(ctx, w.agent.ID, w.trusted.Settings.Issuer)
+			return err
+		}},
+		{"GrantByIssuer", grantByIssuer.script, func(ctx context.Context, s *Store) error {
+			_, err := s.GrantByIssuer(ctx, w.key.Organization, w.agent.ID, w.trusted, GrantRequest{})
+			return err
+		}},
+		{"GrantByIssuer with a proof", grantByIssuer.proven, func(ctx context.Context, s *Store) error {
+			_, err := s.GrantByIssuer(ctx, w.key.Organization, w.agent.ID, w.trusted, GrantRequest{Proof: newProof(1)})
+			return err
+		}},
 		{"ExchangeAssertion", exchangeAssertion.script, func(ctx context.Context, s *Store) error {
 			_, err := s.ExchangeAssertion(ctx, w.assertion(1), GrantRequest{})
 			return err
@@ -158,11 +170,11 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			return err
 		}},
 		{"CheckDelegated", checkDelegated, func(ctx context.Context, s *Store) error {
-			_, err := s.CheckDelegated(ctx, &DelegatedToken{AccessToken: g.AccessToken, Session: w.session.ID, Actors: []AccessToken{w.delegation.Subject}})
+			_, err := s.CheckDelegated(ctx, w.asDelegated(g))
 			return err
 		}},
 		{"CheckTransaction", checkBelonging, func(ctx context.Context, s *Store) error {
-			return s.CheckTransaction(ctx, &DelegatedToken{AccessToken: g.AccessToken, Session: w.session.ID}, pending.ID)
+			return s.CheckTransaction(ctx, w.asDelegated(g), pending.ID)
 		}},
 		{"CreateSession, its index", indexSession, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateSession(ctx, w.key, n)
@@ -391,6 +403,7 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 		pending := w.begin(t, s, grant.AccessToken, 5)
 		w.asked = w.ask(t, s, grant.AccessToken, 1, 5).ID
 		w.other = w.newKey(t, s, Viewer, 250).id
+		w.trusted = w.trust(t, s, "https://trusted.example")
 		w.delegation = newDelegators(t, s, w).ask()
 		operations = append(operations, everyOperation(w, grant, pending, w.lease(t, s, 1, 5))[i])
 		tenants = append(tenants, w)

@@ -75,7 +75,7 @@ var refusals = redisclient.Refusals{
 	"budget_below_usage": func(r *reply) error {
 		return orBroken(r, &BudgetBelowUsageError{Reserved: moneyAt(r, 0), Used: moneyAt(r, 1)})
 	},
-	"above_bounds":  func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
+	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.Text(0), Usage: usageAt(r, 1)})
 	},

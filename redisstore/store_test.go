@@ -172,6 +172,7 @@ type tenant struct {
 	other   uuid.UUID // another API key, of everyOperation
 
 	delegation NewDelegation // by another agent, of everyOperation
+	trusted    TrustedIssuer // of everyOperation
 }
 
 func newOrganization(t *testing.T, s *Store) APIKey {

@@ -26,9 +26,13 @@ func TestASuspendedOrganizationIsRefusedUntilItResumes(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 9}), newTenant(t, s, NewSession{MaxActions: 9})
-		grant, theirs := w.exchange(t, s), other.exchange(t, s)
+		grant, theirs, trusted := w.exchange(t, s), other.exchange(t, s), w.trust(t, s, "https://one.example")
 		w.readSuspensions(t, s)
 		ways := map[string]func(context.Context) error{
+			"a grant by an issuer": func(ctx context.Context) error {
+				_, err := s.GrantByIssuer(ctx, w.key.Organization, w.agent.ID, trusted, GrantRequest{})
+				return err
+			},
 			"its key":      func(ctx context.Context) error { _, err := s.Organization(ctx, w.key); return err },
 			"a list":       func(ctx context.Context) error { _, err := s.Agents(ctx, w.key, Query{Limit: 1}); return err },
 			"all sessions": func(ctx context.Context) error { _, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1}); return err },

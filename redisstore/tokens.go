@@ -37,7 +37,7 @@ type Grant struct {
 	AccessToken
 	Scopes     []string
 	Audience   []string // of the access token, with Self for the issuer
-	Generation uint32   // of the refresh token
+	Generation uint32   // of the refresh token; 0 for none
 	Replayed   bool     // it was granted before, and is repeated because the first response may have been lost
 }
 

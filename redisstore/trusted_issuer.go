@@ -40,7 +40,7 @@ type TrustedIssuerSettings struct {
 // IssuerRule says which of an issuer's tokens are exchanged for an agent's: those with all of these claims.
 type IssuerRule struct {
 	Agent  uuid.UUID         `json:"agent_id"`
-	Claims map[string]string `json:"claims"` // name to pattern, as token.MatchClaims takes it
+	Claims map[string]string `json:"claims"` // name to pattern, as token.Assertion.Matches takes it
 }
 
 // RulesFor returns the claims of each rule that names the agent.

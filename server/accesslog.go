@@ -64,6 +64,9 @@ func (l *accessLog) write(ctx *fasthttp.RequestCtx, info *requestInfo, client ne
 	if info.agent != uuid.Nil {
 		line = append(line, slog.String("agent_id", info.agent.String()))
 	}
+	if info.actor != uuid.Nil {
+		line = append(line, slog.String("actor_id", info.actor.String()))
+	}
 	if client.IsValid() {
 		line = append(line, slog.String("client", client.String()))
 	}

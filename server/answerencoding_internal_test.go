@@ -52,7 +52,7 @@ func answersOfEveryType() []namedAnswer {
 		&agentLimits{&most, nil, &count}, &agentUsage{&none, &at, nil},
 		agentCredentials{&scopes, jsontext.Value(`{"keys":[]}`), "https://a.example/" + hostile, true, new(false)}}
 	event := eventAnswer{
-		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other,
+		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other, id,
 		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &most, &none, &most, true, at, at, at,
 			hostile, scopes, observes, &most, &agentLimits{nil, &count, nil}, object, "session", 80, []int{1, 100}},
 	}
@@ -66,7 +66,7 @@ func answersOfEveryType() []namedAnswer {
 	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
-	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, oneOrMore{hostile}}
+	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, oneOrMore{hostile}, id, &describedActor{id, nil}}
 	forTwo := introspection{Audience: oneOrMore{hostile, "urn:a"}}
 	metadata := serverMetadata{
 		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile},

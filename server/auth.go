@@ -61,6 +61,9 @@ func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedToken,
 	if s.store.Suspended(access.Organization) {
 		return nil, redisstore.ErrOrganizationSuspended
 	}
+	if access.caller.delegated != nil {
+		return s.admitDelegated(ctx, access)
+	}
 	return access, nil
 }
 

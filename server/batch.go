@@ -100,6 +100,9 @@ func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {
 	if err := v.err(); err != nil {
 		return redisstore.BatchCharge{}, err
 	}
+	if err := c.mayActIn(session); err != nil {
+		return redisstore.BatchCharge{}, err
+	}
 	return wanted, c.mayUse(wanted.Scope)
 }
 

@@ -16,6 +16,8 @@ type caller struct {
 	redisstore.Caller
 	scopes  []string  // of the access token
 	expires time.Time // of the access token, for what outlasts a request; zero for an API key
+
+	delegated *redisstore.DelegatedToken // nil for a token of the agent itself, and for an API key
 }
 
 // organizationID returns the calling organization, or the calling agent's.
@@ -45,7 +47,7 @@ func (c caller) mayUse(scope string) error {
 }
 
 func heldBy(access token.Access) redisstore.AccessToken {
-	return redisstore.AccessToken{Organization: access.Organization, Agent: access.Agent, Family: access.Family}
+	return redisstore.AccessToken{Organization: access.Organization, Agent: access.Agent, Family: access.Family, Session: access.Session}
 }
 
 // identity is what a gateway learns about the caller.
@@ -57,13 +59,17 @@ func newIdentity(access token.Access) identity {
 	}
 }
 
-// writeIdentity writes who the caller is, with those of the token's scopes that the agent has left.
+// writeIdentity writes who the caller is, with those of the token's scopes that the agent has left; of a delegated token also
+// which agent acts.
 func (c *cachedToken) writeIdentity(ctx *fasthttp.RequestCtx, left redisstore.ScopesLeft) {
 	i := c.identity
 	if left.Narrowed() {
 		i.scopes = []byte(strings.Join(left.Of(c.Scopes), " "))
 	}
 	i.writeHeaders(ctx)
+	if c.caller.delegated != nil {
+		ctx.Response.Header.SetCanonical(canonicalActor, redisstore.AppendID(nil, c.Client))
+	}
 }
 
 func (i identity) writeHeaders(ctx *fasthttp.RequestCtx) {

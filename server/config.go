@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+	"remit/jwksfetch"
 	"remit/money"
 	"remit/redisstore"
 	"remit/server/conn"
@@ -42,6 +43,8 @@ type Config struct {
 	Collectors []prometheus.Collector
 	// Webhooks says what webhooks may be.
 	Webhooks Webhooks
+	// KeySets reads the keys that agents and trusted issuers publish. Nil reads none. The caller closes it.
+	KeySets *jwksfetch.Fetcher
 	// TLS makes the server speak TLS only; see TLSFiles. Nil means plain HTTP.
 	TLS *tls.Config
 }

@@ -16,6 +16,7 @@ var (
 	errMissingEither   = errors.New("an API key in X-API-Key or an access token in Authorization: Bearer is required")
 	errInvalidKey      = errors.New("the API key is not valid")
 	errInvalidToken    = errors.New("the access token is not valid, has expired or was revoked")
+	errDelegatedToken  = errors.New("a delegated token reaches its session alone, not what concerns the whole agent")
 	errForeignToken    = errors.New("the refresh token belongs to another agent")
 	errNoBootstrap     = errors.New("the bootstrap token is required in the header Authorization: Bearer")
 	errWrongBootstrap  = errors.New("the bootstrap token is not valid")

@@ -23,6 +23,7 @@ type eventAnswer struct {
 	Lease       uuid.UUID  `json:"lease_id,omitzero"`
 	Asked       uuid.UUID  `json:"session_request_id,omitzero"`
 	Child       uuid.UUID  `json:"child_session_id,omitzero"`
+	Issuer      uuid.UUID  `json:"trusted_issuer_id,omitzero"`
 	Data        eventData  `json:"data,omitzero"`
 }
 
@@ -80,7 +81,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 	}
 	return eventAnswer{
 		ID: e.ID, Type: e.Type, Time: timestamp(e.Time), Agent: agent, Actor: actor, Request: e.Request,
-		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease, Asked: e.Asked, Child: e.Child,
+		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease, Asked: e.Asked, Child: e.Child, Issuer: e.Issuer,
 		Data: eventData{
 			Limit: e.Limit, MaxActions: e.MaxActions, AddActions: e.AddActions, MaxValue: amount("max_value"), AddValue: amount("add_value"),
 			Held: amount("held"), Leased: amount("leased"), Delegated: amount("delegated"),

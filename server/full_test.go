@@ -28,6 +28,10 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 	leasing := w.leasing(nil)
 	lease := w.lease(leasing, fields{"max_actions": 4, "max_value_usd": 2}, access).is(201).text("id")
 
+	f := newForeignIssuer(t, "https://idp.example", "ES256")
+	trusted := fields{"issuer": f.name, "jwks": object{"keys": []any{f.publicKey()}}, "rules": []any{issuerRule(w.agent.id, object{"sub": "job"})}}
+	trust := issuersPath + "/" + w.post(issuersPath, trusted, key).is(201).text("id")
+
 	configure(t, url, "maxmemory", "1")
 	for _, e := range []bodyEndpoint{
 		{method: "POST", path: "/v1/organizations", as: nobody, valid: fields{"name": "n"}},
@@ -68,6 +72,9 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 	}
 	w.post("/v1/auth/revoke", fields{"refresh_token": leaked.refresh}, access).is(200)
 	w.get("/v1/auth/verify", asAgent(leaked.access)).refused(401, "invalid_token")
+	w.present(f.sign(object{"sub": "job"})).refusedOAuth(503, "temporarily_unavailable")
+	w.delete(trust, key).is(204)
+	w.present(f.sign(object{"sub": "job"})).untrusted()
 	w.post("/v1/agents/"+w.agent.id+"/secret/rotate", nil, key).is(200)
 	w.revoke()
 	w.get("/v1/auth/verify", access).refused(401, "invalid_token")

@@ -91,6 +91,9 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		return &gatewayError{err}
 	}
 	caller := access.caller
+	if err := caller.mayActIn(session); err != nil {
+		return &gatewayError{err}
+	}
 	if err := caller.mayUse(wanted.Scope); err != nil {
 		s.metrics.charged(wanted, err)
 		return err

@@ -21,6 +21,7 @@ var (
 	canonicalAgent         = []byte("X-Agent-Id")
 	canonicalOrganization  = []byte("X-Org-Id")
 	canonicalScopes        = []byte("X-Scopes")
+	canonicalActor         = []byte("X-Actor-Id")
 
 	noSniffing = []byte("nosniff")
 	noStore    = []byte("no-store")

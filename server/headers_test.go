@@ -11,7 +11,7 @@ func TestCanonicalHeaderNamesAreThoseOfFasthttp(t *testing.T) {
 	t.Parallel()
 	for _, name := range [][]byte{
 		canonicalAPIKey, canonicalAuthorization, canonicalExpect, canonicalRequestID, canonicalCacheControl, canonicalSniffing,
-		canonicalAgent, canonicalOrganization, canonicalScopes,
+		canonicalAgent, canonicalOrganization, canonicalScopes, canonicalActor,
 	} {
 		if normalized := fasthttp.AppendNormalizedHeaderKeyBytes(nil, name); string(normalized) != string(name) {
 			t.Errorf("%s is %s to fasthttp", name, normalized)

@@ -24,7 +24,7 @@ type introspectRequest struct {
 }
 
 // introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live, of a suspended agent
-// or of another organization.
+// or session, or of another organization.
 type introspection struct {
 	Active       bool      `json:"active"`
 	Scope        string    `json:"scope,omitzero"`
@@ -37,6 +37,33 @@ type introspection struct {
 	Agent        uuid.UUID `json:"agent_id,omitzero"`
 	Organization uuid.UUID `json:"org_id,omitzero"`
 	Audience     oneOrMore `json:"aud,omitzero"`
+
+	// Of a delegated token (RFC 8693 §4.1).
+	Session uuid.UUID       `json:"session_id,omitzero"`
+	Actor   *describedActor `json:"act,omitzero"`
+}
+
+// describedActor is who acts with a delegated token, with who acts for it in turn.
+type describedActor struct {
+	Subject uuid.UUID       `json:"sub"`
+	Actor   *describedActor `json:"act,omitzero"`
+}
+
+func actorsOf(access token.Access) *describedActor {
+	var described *describedActor
+	for _, actor := range slices.Backward(access.Actors) {
+		described = &describedActor{actor.Agent, described}
+	}
+	return described
+}
+
+// scopesLeft returns the scopes that a live access token has left.
+func (s *Server) scopesLeft(ctx context.Context, access token.Access) ([]string, error) {
+	if delegated := delegatedOf(access); delegated != nil {
+		return s.checkDelegated(ctx, caller{scopes: access.Scopes, delegated: delegated})
+	}
+	left, err := s.store.VerifyToken(ctx, heldBy(access))
+	return left.Of(access.Scopes), err
 }
 
 func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
@@ -77,9 +104,10 @@ func (s *Server) describeToken(ctx context.Context, text, audience string, organ
 	}
 	described, owner, err := read(ctx, keys, text)
 	var suspended *redisstore.AgentSuspendedError
+	var session *redisstore.SessionSuspendedError
 	var foreign *redisstore.AudienceError
-	if errors.Is(err, errInvalidToken) || errors.Is(err, redisstore.ErrInvalidToken) ||
-		errors.Is(err, redisstore.ErrInvalidRefreshToken) || errors.As(err, &suspended) || errors.As(err, &foreign) {
+	if errors.Is(err, errInvalidToken) || errors.Is(err, redisstore.ErrInvalidToken) || errors.Is(err, redisstore.ErrInvalidRefreshToken) ||
+		errors.As(err, &suspended) || errors.As(err, &session) || errors.As(err, &foreign) {
 		return introspection{}, nil
 	}
 	if err != nil || owner != organization || !described.isFor(audience) {
@@ -96,14 +124,17 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 	if err != nil {
 		return introspection{}, uuid.Nil, errInvalidToken
 	}
-	left, err := s.store.VerifyToken(ctx, heldBy(access))
+	scopes, err := s.scopesLeft(ctx, access)
 	if err != nil {
 		return introspection{}, uuid.Nil, err
 	}
-	described := describe(keys, access.Agent, access.Organization, left.Of(access.Scopes), keys.AudienceOf(access))
+	described := describe(keys, access.Agent, access.Organization, scopes, keys.AudienceOf(access))
 	described.TokenType = "Bearer"
 	described.Issued = access.Issued.Unix()
 	described.Expires = access.Expires().Unix()
+	if access.Delegated() {
+		described.ClientID, described.Session, described.Actor = access.Client, access.Session, actorsOf(access)
+	}
 	return described, access.Organization, nil
 }
 

@@ -1,6 +1,10 @@
 package server
 
-import "github.com/valyala/fasthttp"
+import (
+	"slices"
+
+	"github.com/valyala/fasthttp"
+)
 
 func (s *Server) metadataRoutes(r *routes) {
 	r.get("/.well-known/oauth-authorization-server", s.metadata)
@@ -39,9 +43,9 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 		RevocationEndpoint:       issuer + "/oauth2/revoke",
 		IntrospectionEndpoint:    issuer + "/oauth2/introspect",
 		JWKS:                     issuer + "/.well-known/jwks.json",
-		GrantTypes:               []string{"client_credentials", "refresh_token"},
+		GrantTypes:               []string{"client_credentials", "refresh_token", grantJWTBearer, grantTokenExchange},
 		ResponseTypes:            []string{},
-		TokenAuthMethods:         methods,
+		TokenAuthMethods:         append(slices.Clone(methods), "none"), // none: for jwt-bearer
 		RevocationAuthMethods:    methods,
 		IntrospectionAuthMethods: methods,
 	})

@@ -18,8 +18,10 @@ type serviceMetrics struct {
 	http     *httpMetrics
 
 	tokensBySecret, tokensByRefresh prometheus.Counter
+	tokensByExchange                prometheus.Counter
 	tokensReused, familiesRevoked   prometheus.Counter
-	tokensReplayed                  prometheus.Counter
+	tokensReplayed, tokensByIssuer  prometheus.Counter
+	assertionsRefused               map[string]prometheus.Counter // by cause
 
 	organizationsCreated, agentsCreated, agentsRevoked prometheus.Counter
 
@@ -55,6 +57,7 @@ func newServiceMetrics(store *redisstore.Store, version string, connections, wai
 	c := &serviceMetrics{registry: prometheus.NewRegistry()}
 	c.http = newHTTPMetrics(c.registry)
 	c.registerTokens()
+	c.registerAssertions()
 	c.registerSessions()
 	c.registerFailures()
 	c.registerGauges(version, connections, waiters)
@@ -89,8 +92,10 @@ func (c *serviceMetrics) byLimit(name, help, label string, limits ...string) lim
 }
 
 func (c *serviceMetrics) registerTokens() {
-	c.counters("remit_tokens_issued_total", "Token pairs issued, by grant.", "grant",
-		map[string]*prometheus.Counter{"client_secret": &c.tokensBySecret, "refresh_token": &c.tokensByRefresh})
+	c.counters("remit_tokens_issued_total", "Access tokens issued, by grant.", "grant", map[string]*prometheus.Counter{
+		"client_secret": &c.tokensBySecret, "refresh_token": &c.tokensByRefresh, "trusted_issuer": &c.tokensByIssuer,
+		"token_exchange": &c.tokensByExchange,
+	})
 	c.tokensReused = c.counter("remit_refresh_tokens_reused_total",
 		"Refresh tokens reused after their grace time, by a thief or by a client that keeps old tokens. Their families are revoked.", nil)
 	c.tokensReplayed = c.counter("remit_refresh_tokens_replayed_total",

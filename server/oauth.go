@@ -23,13 +23,17 @@ type oauthGrant struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
 	ExpiresIn    int64  `json:"expires_in"` // seconds
-	RefreshToken string `json:"refresh_token"`
+	RefreshToken string `json:"refresh_token,omitzero"`
 	Scope        string `json:"scope"`
 }
 
-// oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6).
+// oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6), the jwt-bearer grant (RFC 7523 §2.1) and
+// token exchange (RFC 8693).
 func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, func(client credential, form url.Values) error {
+	if isTokenExchange(ctx) {
+		return s.oauthExchange(ctx)
+	}
+	return s.oauth(ctx, readTokenClient, func(client credential, form url.Values) error {
 		keys, err := s.keys()
 		if err != nil {
 			return err
@@ -38,7 +42,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		grant, err := s.grantFor(ctx, client, form, asked)
+		grant, err := s.grantFor(ctx, client, form, asked, keys.Issuer())
 		if err != nil {
 			return err
 		}
@@ -54,7 +58,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest, issuer string) (redisstore.Grant, error) {
 	switch form.Get("grant_type") {
 	case "client_credentials":
 		grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, asked)
@@ -64,10 +68,12 @@ func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.
 		return grant, err
 	case "refresh_token":
 		return s.oauthRefresh(ctx, client, form, asked)
+	case grantJWTBearer:
+		return s.grantByIssuer(ctx, client.agent, form.Get("assertion"), issuer, asked)
 	case "":
 		return redisstore.Grant{}, &oauthError{"invalid_request", "grant_type is required"}
 	}
-	return redisstore.Grant{}, &oauthError{"unsupported_grant_type", "use client_credentials or refresh_token"}
+	return redisstore.Grant{}, &oauthError{"unsupported_grant_type", "use client_credentials, refresh_token, " + grantJWTBearer + " or " + grantTokenExchange}
 }
 
 func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {
@@ -92,21 +98,25 @@ func (s *Server) oauthAuthorize(ctx *fasthttp.RequestCtx) error {
 // oauthRevoke revokes the family of a refresh or access token of the client (RFC 7009). An invalid token succeeds, because
 // it needs no revocation (RFC 7009 §2.2).
 func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, func(client credential, form url.Values) error {
+	return s.oauth(ctx, readClient, func(client credential, form url.Values) error {
 		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err
 		}
-		agent, family, err := s.familyOf(form.Get("token"))
+		revoked, err := s.familyOf(form.Get("token"))
 		switch {
 		case keysUnavailable(err):
 			return err
 		case err != nil:
 			return nil //nolint:nilerr // see above
-		case agent != client.agent:
+		case revoked.Agent != client.agent && revoked.Client != client.agent:
 			return &oauthError{"invalid_grant", "the token was issued to another client"}
+		case revoked.Agent != client.agent:
+			err = s.revokeDelegated(ctx, authenticated, revoked)
+		default:
+			err = s.store.RevokeFamily(requestContext(ctx), authenticated, revoked.Family)
 		}
-		if err := s.store.RevokeFamily(requestContext(ctx), authenticated, family); err != nil {
+		if err != nil {
 			return err
 		}
 		s.metrics.familiesRevoked.Inc()
@@ -116,7 +126,7 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 
 // oauthIntrospect describes a token of the client's organization (RFC 7662).
 func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, func(client credential, form url.Values) error {
+	return s.oauth(ctx, readClient, func(client credential, form url.Values) error {
 		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err

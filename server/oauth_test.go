@@ -488,9 +488,9 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 			"revocation_endpoint":                           issuer + "/oauth2/revoke",
 			"introspection_endpoint":                        issuer + "/oauth2/introspect",
 			"jwks_uri":                                      issuer + "/.well-known/jwks.json",
-			"grant_types_supported":                         list("client_credentials", "refresh_token"),
+			"grant_types_supported":                         list("client_credentials", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer", exchangeGrant),
 			"response_types_supported":                      list(),
-			"token_endpoint_auth_methods_supported":         methods,
+			"token_endpoint_auth_methods_supported":         list("client_secret_basic", "client_secret_post", "none"),
 			"revocation_endpoint_auth_methods_supported":    methods,
 			"introspection_endpoint_auth_methods_supported": methods,
 		}).object()

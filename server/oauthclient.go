@@ -11,15 +11,15 @@ import (
 	"remit/token"
 )
 
-// oauth does an operation for a client, and answers its errors as RFC 6749 has them. do authenticates the client, with
-// authenticatedClient or by exchanging its secret: the rate limiter counts its error.
-func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(credential, url.Values) error) error {
+// oauth does an operation for a client, and answers its errors as RFC 6749 has them. read reads who the client says it is. do
+// authenticates the client, with authenticatedClient or by exchanging what it presents: the rate limiter counts its error.
+func (s *Server) oauth(ctx *fasthttp.RequestCtx, read clientReader, do func(credential, url.Values) error) error {
 	keepFromCaches(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
 	form, err := readForm(ctx)
 	var client credential
 	if err == nil {
-		client, err = readClient(ctx, form)
+		client, err = read(ctx, form)
 	}
 	if err != nil {
 		err = s.rejectCredential(ctx, client.agent, err)
@@ -84,6 +84,17 @@ func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 		}
 	}
 	return form, nil
+}
+
+// clientReader reads the credentials of a client. An error comes with the agent that they name, if there is one.
+type clientReader func(*fasthttp.RequestCtx, url.Values) (credential, error)
+
+// readTokenClient reads the client's credentials as the grant has them.
+func readTokenClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+	if form.Get("grant_type") == grantJWTBearer {
+		return readWorkload(ctx, form)
+	}
+	return readClient(ctx, form)
 }
 
 // readClient reads the client's credentials from the Authorization header, or else from the form (RFC 6749 §2.3.1). It

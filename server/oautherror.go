@@ -32,6 +32,8 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	switch {
 	case errors.As(err, &refusal):
 		p.Status, body = 400, oauthErrorAnswer{refusal.code, refusal.description}
+	case errors.Is(err, errUntrusted):
+		p.Status, p.Code, body = 400, "invalid_grant", oauthErrorAnswer{"invalid_grant", "the assertion is not trusted for this client"}
 	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):
 		body.Error = "invalid_client"
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)

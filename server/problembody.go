@@ -65,6 +65,7 @@ var titles = map[string]string{
 	"last_admin_key":         "Last admin key",
 	"issuer_exists":          "Issuer exists",
 	"forbidden":              "Forbidden",
+	"delegated_token":        "Delegated token",
 	"organizations_closed":   "Organizations closed",
 	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",

@@ -19,6 +19,7 @@ type requestInfo struct {
 	// organization and agent are the caller that the credential names. For an API key the store has not confirmed it yet.
 	organization uuid.UUID
 	agent        uuid.UUID
+	actor        uuid.UUID     // that acts for the agent with a delegated token; uuid.Nil for the agent itself
 	metrics      *routeMetrics // of the route; nil before it is known
 	code         string        // of the problem in the response; "" for none
 	shed         bool          // an overloaded store shed its call; these are too many to log each
@@ -80,6 +81,9 @@ func (info *requestInfo) method(ctx *fasthttp.RequestCtx) string {
 // requestContext returns the context for a request's calls to the store. It outlives the request: fasthttp's own context
 // ends with the server, which still answers the requests it has accepted.
 func requestContext(ctx *fasthttp.RequestCtx) context.Context {
+	if actor := infoOf(ctx).actor; actor != uuid.Nil {
+		return redisstore.WithActor(readContext(ctx), requestID(ctx), actor)
+	}
 	return redisstore.WithRequestID(readContext(ctx), requestID(ctx))
 }
 

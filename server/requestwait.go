@@ -61,6 +61,11 @@ func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller caller, asked re
 		if caller.hasExpired() {
 			return asked, errInvalidToken
 		}
+		if caller.delegated != nil {
+			if _, err := s.checkDelegated(readContext(ctx), caller); err != nil {
+				return asked, err
+			}
+		}
 		if asked, err = s.store.SessionRequest(requestContext(ctx), caller.Caller, asked.Session, asked.ID); err != nil {
 			return asked, err
 		}

@@ -29,7 +29,7 @@ func New(cfg Config) *Server {
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
 		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, pulse: streamPulse, waiters: newWaiterLimit(cfg.waiterLimit()),
 		bodies: newBodies(), unwritten: newUnwritten(),
-		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks,
+		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, keySets: cfg.KeySets,
 	}
 	if cfg.Organizations.BootstrapToken != "" {
 		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))

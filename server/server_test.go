@@ -22,6 +22,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+	"remit/jwksfetch"
 	"remit/redisproc"
 	"remit/redisstore"
 	"remit/server"
@@ -110,6 +111,7 @@ type setup struct {
 	prepare  func(*server.Server) // before it serves
 
 	organizations server.Organizations
+	keySets       jwksfetch.Config
 }
 
 // onEachRedis runs the test against a service on miniredis and on a real Redis; with -short on miniredis only. The test
@@ -206,7 +208,9 @@ func run(t *testing.T, on *instance) *client {
 	}
 	store := must(redisstore.Open(config))(t)
 	on.kept = store
+	keySets := jwksfetch.New(on.keySets)
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
+		KeySets: keySets, Webhooks: server.Webhooks{AllowPrivate: on.keySets.AllowPrivate},
 		Limits: server.Limits{Off: true}, TLS: on.tls, Organizations: on.organizations,
 		AccessLog: on.access, TrustedProxies: on.proxies})
 	if on.prepare != nil {
@@ -231,6 +235,7 @@ func run(t *testing.T, on *instance) *client {
 		if err := <-served; err != nil {
 			t.Errorf("serve: %v", err)
 		}
+		keySets.Close()
 		_ = store.Close()
 	})
 	return &client{t: t, on: on, http: &http.Client{

@@ -255,7 +255,7 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Sessions(requestContext(ctx), caller.Caller, query)
+	page, err := s.listedSessions(ctx, caller, query)
 	if err != nil {
 		return err
 	}

@@ -18,13 +18,17 @@ func (s *Server) sessionCreator(ctx *fasthttp.RequestCtx) (caller, error) {
 	return s.eitherCaller(ctx)
 }
 
-// mayCreate refuses an agent that wants a root session, or one that observes, or may not delegate.
+// mayCreate refuses an agent that wants a root session, or one that observes, or below a session that its token does not reach, or
+// may not delegate.
 func (c caller) mayCreate(n redisstore.NewSession) error {
 	if c.Token != nil && n.Parent == uuid.Nil {
 		return errMissingKey
 	}
 	if c.Token != nil && n.Observes {
 		return invalid("enforcement", "must be enforce, because only an API key may let a session observe")
+	}
+	if err := c.mayActIn(n.Parent); err != nil {
+		return err
 	}
 	return c.mayUse(scopeDelegate)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/trace"
+	"remit/jwksfetch"
 	"remit/redisstore"
 	"remit/server/conn"
 )
@@ -28,6 +29,7 @@ type Server struct {
 	tls           *tls.Config
 	organizations Organizations
 	webhooks      Webhooks
+	keySets       *jwksfetch.Fetcher       // nil for none
 	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates organizations
 	open          *conn.Set
 	drain         drain

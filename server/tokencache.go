@@ -86,7 +86,7 @@ func (v *tokenCache) newCached(text string, access token.Access) *cachedToken {
 	return &cachedToken{
 		Access:   access,
 		text:     text,
-		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires()},
+		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires(), delegatedOf(access)},
 		identity: newIdentity(access),
 
 		issuer:    v.keys.Issuer(),

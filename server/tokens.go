@@ -45,13 +45,19 @@ func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
 		Scopes: grant.Scopes, Issued: time.Now(), Audience: audienceOf(keys, grant), Client: grant.Agent,
 	})
 	return tokenPair{
-		AccessToken: access,
-		RefreshToken: keys.FormatRefresh(token.RefreshToken{
-			Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation,
-		}),
-		TokenType: "bearer",
-		ExpiresIn: int64(token.AccessLifetime / time.Second),
+		AccessToken:  access,
+		RefreshToken: refreshFor(keys, grant),
+		TokenType:    "bearer",
+		ExpiresIn:    int64(token.AccessLifetime / time.Second),
 	}, err
+}
+
+// refreshFor returns the refresh token of a grant, "" for one without.
+func refreshFor(keys *token.Keyring, grant redisstore.Grant) string {
+	if grant.Generation == 0 {
+		return ""
+	}
+	return keys.FormatRefresh(token.RefreshToken{Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation})
 }
 
 type exchangeRequest struct {
@@ -269,13 +275,12 @@ func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// familyOf returns the agent and the family of an access or refresh token, and an error unless this service issued it and
-// it has not expired.
-func (s *Server) familyOf(text string) (agent, family uuid.UUID, err error) {
+// familyOf returns the agent, the client and the family of an access or refresh token, and an error unless this service issued it
+// and it has not expired.
+func (s *Server) familyOf(text string) (token.Access, error) {
 	if strings.HasPrefix(text, token.RefreshPrefix) {
 		refresh, err := s.parseRefresh(text)
-		return refresh.Agent, refresh.Family, err
+		return token.Access{Agent: refresh.Agent, Client: refresh.Agent, Family: refresh.Family}, err
 	}
-	access, err := s.verifyAccess(text)
-	return access.Agent, access.Family, err
+	return s.verifyAccess(text)
 }

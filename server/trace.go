@@ -82,6 +82,9 @@ func endTrace(ctx *fasthttp.RequestCtx, info *requestInfo) {
 	if info.agent != uuid.Nil {
 		attributes = append(attributes, attribute.String("remit.agent_id", info.agent.String()))
 	}
+	if info.actor != uuid.Nil {
+		attributes = append(attributes, attribute.String("remit.actor_id", info.actor.String()))
+	}
 	if info.code != "" {
 		attributes = append(attributes, semconv.ErrorTypeKey.String(info.code))
 	}

@@ -184,6 +184,9 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if wanted.Idempotency, err = idempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
 		return err
 	}
+	if err := access.caller.mayActIn(wanted.Session); err != nil {
+		return err
+	}
 	begun, err := s.store.Begin(requestContext(ctx), *access.caller.Token, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil && !wanted.DryRun {
@@ -317,6 +320,9 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 		redisstore.Pending, redisstore.Committed, redisstore.RolledBack, redisstore.Expired,
 	}, "agent_id", "session_id")
 	if err != nil {
+		return err
+	}
+	if query, err = caller.withinReach(query); err != nil {
 		return err
 	}
 	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {

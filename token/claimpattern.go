@@ -3,8 +3,6 @@ package token
 import (
 	"errors"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -36,11 +34,11 @@ func CheckClaimPattern(pattern string) error {
 	return nil
 }
 
-// MatchClaims reports whether the claims match every pattern. Only a string does: a number, an array or an object has several
-// spellings. A pattern that CheckClaimPattern refuses matches nothing.
-func MatchClaims(patterns map[string]string, claims map[string]jsontext.Value) bool {
+// Matches reports whether the assertion's claims match every pattern. Only a string does: a number, an array or an object has several
+// spellings. A pattern that CheckClaimPattern refuses matches nothing, and neither do no patterns.
+func (a *Assertion) Matches(patterns map[string]string) bool {
 	for name, pattern := range patterns {
-		value, isString := stringIn(claims[name])
+		value, isString := a.Text(name)
 		if !isString || CheckClaimPattern(pattern) != nil || !matchClaim(pattern, value) {
 			return false
 		}
@@ -54,13 +52,4 @@ func matchClaim(pattern, value string) bool {
 		return value == pattern
 	}
 	return len(value) > len(prefix) && strings.HasPrefix(value, prefix)
-}
-
-// stringIn returns the string that a JSON value is, if it is one.
-func stringIn(value jsontext.Value) (string, bool) {
-	if value.Kind() != '"' {
-		return "", false
-	}
-	text, err := jsontext.AppendUnquote(nil, value)
-	return string(text), err == nil
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"remit/internal/prover"
 	"remit/token"
 )
 
@@ -25,11 +25,8 @@ func TestAPatternIsAValueOrEndsWithAStarAfterASeparator(t *testing.T) {
 func TestClaimsMatchWhenEveryPatternDoes(t *testing.T) {
 	t.Parallel()
 	type patterns = map[string]string
-	claims := map[string]jsontext.Value{
-		"sub": jsontext.Value(`"repo:acme/app:ref:refs/heads/main"`), "repository": jsontext.Value(`"acme\/app"`), "number": jsontext.Value(`7`),
-		"yes": jsontext.Value(`true`), "list": jsontext.Value(`["acme/app"]`), "object": jsontext.Value(`{"sub":"a"}`), "none": jsontext.Value(`null`),
-		"empty": jsontext.Value(`""`), "bare": jsontext.Value(`"acme/"`), "star": jsontext.Value(`"acme/*"`), "object.sub": jsontext.Value(`"b"`),
-	}
+	a := assertionOf(t, `{"sub":"repo:acme/app:ref:refs/heads/main","repository":"acme\/app","number":7,"yes":true,"list":["acme/app"],
+		"object":{"sub":"a"},"none":null,"empty":"","bare":"acme/","star":"acme/*","object.sub":"b"}`)
 	for _, test := range []struct {
 		name     string
 		patterns patterns
@@ -55,11 +52,22 @@ func TestClaimsMatchWhenEveryPatternDoes(t *testing.T) {
 		{"a number", patterns{"number": "7"}, false},
 		{"true", patterns{"yes": "true"}, false},
 		{"an array", patterns{"list": "acme/app"}, false},
+		{"an array, by a prefix", patterns{"list": "acme/*"}, false},
 		{"an object", patterns{"object": `{"sub":"a"}`}, false},
 		{"null", patterns{"none": "null"}, false},
 	} {
-		if got := token.MatchClaims(test.patterns, claims); got != test.want {
+		if got := a.Matches(test.patterns); got != test.want {
 			t.Errorf("%s: %t", test.name, got)
 		}
 	}
+}
+
+// assertionOf returns an assertion with these claims.
+func assertionOf(t *testing.T, claims string) *token.Assertion {
+	t.Helper()
+	a, err := token.ParseAssertion(prover.New("ES256").SignText(`{"alg":"ES256"}`, claims))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }

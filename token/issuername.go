@@ -50,10 +50,22 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// issuerOfSubject returns the name of the issuer of a token without iss: of a SPIFFE JWT-SVID, the trust domain of its subject
-// (JWT-SVID §3). It returns "" when the subject is no SPIFFE ID.
-func issuerOfSubject(subject string) string {
-	rest, isSPIFFE := strings.CutPrefix(subject, spiffeScheme)
+// TrustedIssuer returns the name of the issuer that the assertion names: its iss, or without one, as SPIFFE JWT-SVIDs are, the
+// trust domain of its subject. It returns "" for none, and for a trust domain that its subject does not belong to.
+func (a *Assertion) TrustedIssuer() string {
+	domain := trustDomain(a.Subject)
+	switch {
+	case a.Issuer == "":
+		return domain
+	case strings.HasPrefix(a.Issuer, spiffeScheme) && a.Issuer != domain:
+		return ""
+	}
+	return a.Issuer
+}
+
+// trustDomain returns spiffe:// and the trust domain of a SPIFFE ID, and "" for any other text (SPIFFE-ID §2).
+func trustDomain(id string) string {
+	rest, isSPIFFE := strings.CutPrefix(id, spiffeScheme)
 	domain, path, hasPath := strings.Cut(rest, "/")
 	if !isSPIFFE || !isTrustDomain(domain) || !hasPath || path == "" {
 		return ""

@@ -25,17 +25,17 @@ async function withResource(use) {
   }
 }
 
-async function verified(tokens) {
+async function verified(tokens, serverUrl) {
   const keys = createRemoteJWKSet(new URL("/.well-known/jwks.json", issuer));
   const { payload } = await jwtVerify(tokens.access_token, keys,
-    { issuer: issuer.origin, typ: "at+jwt", algorithms: [algorithm] });
+    { issuer: issuer.origin, audience: serverUrl, typ: "at+jwt", algorithms: [algorithm] });
   return payload;
 }
 
 test("client credentials authorize from the MCP server's URL alone", () => withResource(async (serverUrl) => {
   const provider = new ClientCredentialsProvider({ clientId, clientSecret, expectedIssuer: issuer.origin });
   assert.equal(await auth(provider, { serverUrl }), "AUTHORIZED");
-  const payload = await verified(provider.tokens());
+  const payload = await verified(provider.tokens(), serverUrl);
   assert.equal(payload.sub, clientId);
   assert.equal(payload.scopes.join(" "), scopes);
 }));
@@ -43,7 +43,7 @@ test("client credentials authorize from the MCP server's URL alone", () => withR
 test("the provider's scope narrows the token", () => withResource(async (serverUrl) => {
   const provider = new ClientCredentialsProvider({ clientId, clientSecret, expectedIssuer: issuer.origin, scope: "read" });
   assert.equal(await auth(provider, { serverUrl }), "AUTHORIZED");
-  assert.deepEqual((await verified(provider.tokens())).scopes, ["read"]);
+  assert.deepEqual((await verified(provider.tokens(), serverUrl)).scopes, ["read"]);
 }));
 
 test("a wrong secret ends in InvalidClientError", () => withResource(async (serverUrl) => {

@@ -4,14 +4,7 @@ local max_families = 10000 -- of one agent; an exchange beyond ends those that w
 
 --@block refuse_suspended
 --@block hold_scopes held=agent_scopes
-if audience ~= '' then
-  --@include may_be_for
-  for one in string.gmatch(audience, '%S+') do
-    if not may_be_for(one, agent_audiences) then
-      return {'audience_not_held', one}
-    end
-  end
-end
+--@block hold_audience
 --@block require_key
 
 -- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.

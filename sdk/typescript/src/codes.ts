@@ -19,6 +19,7 @@ export const codes = {
   sessionSuspended: "session_suspended",
   quotaExceeded: "quota_exceeded",
   forbidden: "forbidden",
+  delegatedToken: "delegated_token",
   organizationsClosed: "organizations_closed",
   organizationSuspended: "organization_suspended",
   notFound: "not_found",

@@ -2,7 +2,9 @@
 
 import { withTargets } from "./agentoptions.js";
 import type { Caller, TokenSource } from "./call.js";
+import { codes } from "./codes.js";
 import { Credential } from "./credential.js";
+import { RemitError } from "./errors.js";
 import { claimsOf } from "./fixedtoken.js";
 import { maybe, object, text, Unreadable, whole } from "./json.js";
 import { known, listOf, scopesOf, type Names } from "./options.js";
@@ -27,7 +29,7 @@ export interface DelegatedToken {
 const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
 
 /** Asks for a token of the child session. Repeating it does no harm. */
-export function delegate(
+export async function delegate(
   issuer: Caller,
   tokens: TokenSource,
   session: string,
@@ -38,15 +40,29 @@ export function delegate(
   const { scopes, resource } = known("a delegation", params, names);
   scopesOf(scopes);
   listOf("resource", resource, "https://tools.example/mcp");
+  let presented = "";
   const form = async (limited: AbortSignal | undefined) => {
+    presented = await tokens.get("", limited);
     const fields = {
       grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
-      subject_token: await tokens.get("", limited), subject_token_type: accessTokenType, session_id: session,
+      subject_token: presented, subject_token_type: accessTokenType, session_id: session,
     };
     return withTargets(new URLSearchParams(fields), scopes, resource);
   };
   const read = (answer: unknown) => delegatedFrom(answer, session, issuer.proves);
-  return issuer.do({ method: "POST", path: "/oauth2/token", form, semantics: "safe", read }, signal);
+  const ask = () => issuer.do({ method: "POST", path: "/oauth2/token", form, semantics: "safe", read }, signal);
+  try {
+    return await ask();
+  } catch (error) {
+    if (!tokens.renews || !(error instanceof RemitError) || error.code !== codes.invalidRequest) {
+      throw error;
+    }
+    // So the service refuses a token that was revoked (RFC 8693 §2.2.2), and other mistakes.
+    await tokens.get(presented, signal).catch(() => {
+      throw error;
+    });
+    return ask();
+  }
 }
 
 function delegatedFrom(value: unknown, sessionId: string, bound: boolean): DelegatedToken {

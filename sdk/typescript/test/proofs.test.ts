@@ -197,6 +197,22 @@ test("a bound token needs its key", async (t) => {
   }
 });
 
+test("delegating by a token that was revoked is repeated with a new one, once", async (t) => {
+  for (const works of [true, false]) {
+    const { network, agent } = await newAgent(t, {});
+    const delegated = { access_token: tokenWith({ sub: "a2" }), token_type: "Bearer", expires_in: 60 };
+    network.fate = (seen) => {
+      const subject = new URLSearchParams(seen.body).get("subject_token");
+      return seen.place !== "POST /oauth2/token" ? json({ ...pair, access_token: `access-${network.seen.length}` })
+        : works && subject !== "access-1" ? json(delegated) : json({ error: "invalid_request" }, 400);
+    };
+    const asked = agent.delegate("s2");
+    await (works ? asked : failure(asked, RemitError));
+    const { seen } = network;
+    assert.deepEqual(seen.map((s) => s.place), [exchange, "POST /oauth2/token", "POST /v1/auth/refresh", "POST /oauth2/token"]);
+  }
+});
+
 test("delegating exchanges the agent's own token, with a proof of its key", async (t) => {
   const { network, agent } = await newAgent(t);
   const token = tokenWith({ sub: "a2" });

@@ -1,0 +1,9 @@
+-- Refuses an audience, separated by single spaces, unless the agent's tokens may be for all of it. '' is the issuer alone.
+if audience ~= '' then
+  --@include may_be_for
+  for one in string.gmatch(audience, '%S+') do
+    if not may_be_for(one, agent_audiences) then
+      return {'audience_not_held', one}
+    end
+  end
+end

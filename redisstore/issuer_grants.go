@@ -1,0 +1,75 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+var (
+	findTrustedIssuer = newScript("find_trusted_issuer", reads)
+	grantByIssuer     = newGrantScript("grant_by_issuer")
+)
+
+// IssuerFor returns the trusted issuer of this name of an agent's organization, and the organization. Nobody is authenticated by
+// that. Errors: ErrUnknownIssuer, also for an unknown agent.
+func (s *Store) IssuerFor(ctx context.Context, agent uuid.UUID, name string) (TrustedIssuer, uuid.UUID, error) {
+	found, err := s.client.Call(ctx, flow{}, reads, "hget", s.keys.agent(agent), "organization")
+	if err != nil {
+		return TrustedIssuer{}, uuid.Nil, err
+	}
+	if found == nil {
+		return TrustedIssuer{}, uuid.Nil, ErrUnknownIssuer
+	}
+	r := &reply{Values: []any{found}}
+	organization := r.ID(0)
+	if r.Err != nil {
+		return TrustedIssuer{}, uuid.Nil, r.Err
+	}
+	i, err := s.issuerNamed(ctx, organization, name)
+	return i, organization, err
+}
+
+func (s *Store) issuerNamed(ctx context.Context, organization uuid.UUID, name string) (TrustedIssuer, error) {
+	r, err := s.client.Run(ctx, flow{}, findTrustedIssuer, s.issuerKeys(organization)[1:], name)
+	if err != nil {
+		return TrustedIssuer{}, err
+	}
+	id, text := r.ID(0), r.Text(1)
+	if r.Err != nil {
+		return TrustedIssuer{}, r.Err
+	}
+	return parseTrustedIssuer(id, text)
+}
+
+// GrantByIssuer grants an agent of the organization an access token, without a refresh token, because of a token of this issuer.
+// The caller must have verified that token, and that the agent is one that a rule of the issuer gives it to. Errors: ErrUnknownIssuer when
+// the organization has stopped to trust the issuer as it was read; ErrInvalidCredentials for an agent that is not live;
+// ErrOrganizationSuspended, *AgentSuspendedError, *ScopeError, *AudienceError, *QuotaError, *RateError, ErrProofRequired,
+// ErrProofUsed, ErrManyProofs.
+func (s *Store) GrantByIssuer(ctx context.Context, organization, agent uuid.UUID, issuer TrustedIssuer, asked GrantRequest) (Grant, error) {
+	if s.Suspended(organization) {
+		return Grant{}, ErrOrganizationSuspended
+	}
+	// Reading the issuer's keys may have taken seconds, in which the trust in it may have ended.
+	if now, err := s.issuerNamed(ctx, organization, issuer.Settings.Issuer); err != nil || now.stored != issuer.stored || now.ID != issuer.ID {
+		return Grant{}, orElse(err, ErrUnknownIssuer)
+	}
+	held, err := s.usage.reserve(demand{organization: organization, agent: agent, resource: noResource, events: eventSize})
+	if err != nil {
+		return Grant{}, s.refusals.count(err)
+	}
+	family := NewID(agent)
+	r, err := s.grant(ctx, grantByIssuer, agent, asked.Proof, []string{s.keys.agent(agent), s.keys.events(agent)},
+		organization, asked.scopes(), asked.audience(), s.auditAs(ctx, actorAgent), family.String(), issuer.ID.String(), asked.Proof.key())
+	held.finish(err, false)
+	if err != nil {
+		return Grant{}, err
+	}
+	return Grant{
+		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: family, Bound: asked.Proof != nil},
+		Scopes:      strings.Fields(r.Text(0)),
+		Audience:    orSelf(asked.Audience),
+	}, r.Err
+}

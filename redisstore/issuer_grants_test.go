@@ -1,0 +1,127 @@
+package redisstore
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func TestAnIssuerIsFoundByItsNameForAnAgentOfItsOrganization(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+		trusted := w.trust(t, s, "https://one.example")
+		got, organization, err := s.IssuerFor(t.Context(), w.agent.ID, "https://one.example")
+		if err != nil || !reflect.DeepEqual(got, trusted) || organization != w.key.Organization {
+			t.Errorf("found %+v of %s (%v), want %+v", got, organization, err, trusted)
+		}
+		for name, ask := range map[string]struct {
+			agent uuid.UUID
+			name  string
+		}{
+			"another name":           {w.agent.ID, "https://one.example/"},
+			"no name":                {w.agent.ID, ""},
+			"another's agent":        {other.agent.ID, "https://one.example"},
+			"an agent that is none":  {NewID(w.agent.ID), "https://one.example"},
+			"the organization":       {w.key.Organization, "https://one.example"},
+			"the id instead of name": {w.agent.ID, string(trusted.ID[:])},
+		} {
+			_, _, err := s.IssuerFor(t.Context(), ask.agent, ask.name)
+			wantError(t, name, err, ErrUnknownIssuer)
+		}
+	})
+}
+
+func TestAGrantByAnIssuerIsWithinWhatItsAgentMayDo(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+		trusted := w.trust(t, s, "https://one.example")
+		grant := func(agent uuid.UUID, asked GrantRequest) (Grant, error) {
+			return s.GrantByIssuer(t.Context(), w.key.Organization, agent, trusted, asked)
+		}
+		whole := must(grant(w.agent.ID, GrantRequest{}))(t)
+		want := Grant{AccessToken: whole.AccessToken, Scopes: w.agent.Scopes, Audience: []string{Self}}
+		if !reflect.DeepEqual(whole, want) || cellOf(whole.Family) != cellOf(w.agent.ID) || whole.Organization != w.key.Organization {
+			t.Errorf("granted %+v, want %+v", whole, want)
+		}
+		if err := s.CheckToken(t.Context(), whole.AccessToken); err != nil {
+			t.Errorf("its access token: %v", err)
+		}
+		if must(peek(t, s).Exists(t.Context(), s.keys.family(w.agent.ID, whole.Family)).Result())(t) != 0 {
+			t.Error("a family is stored that nobody can refresh")
+		}
+		events, _ := must2(s.Events(t.Context(), w.byKey(), w.agent.ID, "", 10))(t)
+		last := events[len(events)-1]
+		if last.Type != "token.issued" || last.Issuer != trusted.ID || last.Family != whole.Family || last.ByKey {
+			t.Errorf("the event is %+v", last)
+		}
+		narrowed := must(grant(w.agent.ID, GrantRequest{Scopes: w.agent.Scopes[:1], Audience: []string{"https://api.example"}}))(t)
+		if !reflect.DeepEqual(narrowed.Scopes, w.agent.Scopes[:1]) || !reflect.DeepEqual(narrowed.Audience, []string{"https://api.example"}) {
+			t.Errorf("granted %+v", narrowed)
+		}
+		_, err := grant(w.agent.ID, GrantRequest{Scopes: []string{"admin"}})
+		wantError(t, "a scope that is not held", err, &ScopeError{"admin"})
+		_, err = grant(other.agent.ID, GrantRequest{})
+		wantError(t, "another organization's agent", err, ErrInvalidCredentials)
+		_, err = grant(NewID(w.agent.ID), GrantRequest{})
+		wantError(t, "no agent", err, ErrInvalidCredentials)
+		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+		if _, err := grant(w.agent.ID, GrantRequest{}); !isSuspended(err) {
+			t.Errorf("while it is suspended: %v", err)
+		}
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		_, err = grant(w.agent.ID, GrantRequest{})
+		wantError(t, "after the revocation", err, ErrInvalidCredentials)
+		wantError(t, "its access token after the revocation", s.CheckToken(t.Context(), whole.AccessToken), ErrInvalidToken)
+	})
+}
+
+// Reading an issuer's keys takes seconds at worst. What the organization decides meanwhile counts.
+func TestAnIssuerThatIsTrustedNoMoreGrantsNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		for name, change := range map[string]func(TrustedIssuer){
+			"a change": func(i TrustedIssuer) {
+				must(s.ChangeTrustedIssuer(t.Context(), w.key, i.ID, func(settings *TrustedIssuerSettings) error {
+					settings.Rules[0].Claims["sub"] = "other"
+					return nil
+				}))(t)
+			},
+			"a deletion": func(i TrustedIssuer) {
+				if err := s.DeleteTrustedIssuer(t.Context(), w.key, i.ID); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"another that is the same": func(i TrustedIssuer) {
+				if err := s.DeleteTrustedIssuer(t.Context(), w.key, i.ID); err != nil {
+					t.Fatal(err)
+				}
+				w.trust(t, s, i.Settings.Issuer)
+			},
+		} {
+			trusted := w.trust(t, s, "https://issuer.example/"+name)
+			change(trusted)
+			_, err := s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{})
+			wantError(t, name, err, ErrUnknownIssuer)
+		}
+	})
+}
+
+// A workload that asks without end takes no more than the rate of its agent.
+func TestGrantsByAnIssuerArePaced(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, Config{Rates: Rates{Agent: 1, Organization: 1000}}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		trusted := w.trust(t, s, "https://one.example")
+		for range burstTime {
+			must(s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{}))(t)
+		}
+		eventually(t, "the rate is reached", func() bool {
+			_, err := s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{})
+			return isRefusedCreation(err)
+		})
+	})
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// reach is what of an operation a delegated token may use. It acts in one session alone, and on what belongs to it.
+type reach int
+
+const (
+	reachesNothing     reach = iota // what concerns the whole agent
+	reachesSession                  // {id} must be the token's session
+	reachesTransaction              // {id} must be a transaction of it
+	reachesLease                    // {id} must be a lease of it
+	reachesNamed                    // the handler holds what the request names, or what it lists, against the token's session
+	reachesIdentity                 // it concerns no session
+)
+
+// reaches is the only table of what a delegated token may use of each operation that takes an access token, by method and route,
+// or by route for those of every method. GET includes HEAD. An operation that is not listed refuses delegated tokens.
+var reaches = map[string]reach{
+	"GET /v1/sessions":                            reachesNamed,
+	"POST /v1/sessions":                           reachesNamed,
+	"GET /v1/sessions/{id}":                       reachesSession,
+	"POST /v1/sessions/{id}/end":                  reachesSession,
+	"GET /v1/sessions/{id}/tree":                  reachesSession,
+	"GET /v1/sessions/{id}/usage":                 reachesSession,
+	"POST /v1/sessions/{id}/actions":              reachesSession,
+	"POST /v1/actions":                            reachesNamed,
+	"POST /v1/sessions/{id}/leases":               reachesSession,
+	"GET /v1/leases/{id}":                         reachesLease,
+	"POST /v1/leases/{id}/settle":                 reachesLease,
+	"GET /v1/sessions/{id}/requests":              reachesSession,
+	"POST /v1/sessions/{id}/requests":             reachesSession,
+	"GET /v1/sessions/{id}/requests/{request_id}": reachesSession,
+
+	"GET /v1/transactions":                reachesNamed,
+	"POST /v1/transactions":               reachesNamed,
+	"GET /v1/transactions/{id}":           reachesTransaction,
+	"PATCH /v1/transactions/{id}":         reachesTransaction,
+	"POST /v1/transactions/{id}/commit":   reachesTransaction,
+	"POST /v1/transactions/{id}/rollback": reachesTransaction,
+
+	verifyPath:             reachesIdentity,
+	authorizePath:          reachesNamed,
+	"POST /v1/auth/revoke": reachesNothing,
+
+	"GET /v1/agents/{id}/events": reachesNothing,
+}
+
+// delegatedOf returns what the store checks of a delegated token, nil for any other.
+func delegatedOf(access token.Access) *redisstore.DelegatedToken {
+	if !access.Delegated() {
+		return nil
+	}
+	d := &redisstore.DelegatedToken{AccessToken: heldBy(access)}
+	for _, actor := range access.Actors {
+		d.Actors = append(d.Actors, redisstore.AccessToken{Organization: access.Organization, Agent: actor.Agent, Family: actor.Family, Bound: d.Bound})
+	}
+	return d
+}
+
+// admitDelegated checks a delegated token and what the request wants with it. It returns the token with the scopes that its
+// agents have left.
+func (s *Server) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, error) {
+	infoOf(ctx).actor = access.Client
+	scopes, err := s.checkDelegated(readContext(ctx), access.caller)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkReach(ctx, access.caller.delegated); err != nil {
+		return nil, err
+	}
+	if len(scopes) == len(access.Scopes) {
+		return access, nil
+	}
+	narrowed := *access
+	narrowed.Scopes, narrowed.caller.scopes = scopes, scopes
+	narrowed.identity.scopes = []byte(strings.Join(scopes, " "))
+	return &narrowed, nil
+}
+
+// checkDelegated returns the scopes that a delegated token has left, while it is live. One that is checked again after a wait may
+// have died meanwhile.
+func (s *Server) checkDelegated(ctx context.Context, c caller) ([]string, error) {
+	left, err := s.store.CheckDelegated(ctx, c.delegated)
+	if err != nil {
+		return nil, err
+	}
+	scopes := c.scopes
+	for _, of := range left {
+		scopes = of.Of(scopes)
+	}
+	return scopes, nil
+}
+
+// checkReach refuses an operation on anything but the token's session and what belongs to it. What there is otherwise, the answer
+// does not say.
+func (s *Server) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedToken) error {
+	var id uuid.UUID
+	var err error
+	allowed := reachOf(ctx)
+	switch allowed {
+	case reachesSession, reachesTransaction, reachesLease:
+		if id, err = pathID(ctx); err != nil {
+			return err
+		}
+	}
+	switch allowed {
+	case reachesSession:
+		if id != d.Session {
+			return redisstore.ErrUnknownSession
+		}
+	case reachesTransaction:
+		return s.store.CheckTransaction(readContext(ctx), d, id)
+	case reachesLease:
+		return s.store.CheckLease(readContext(ctx), d, id)
+	case reachesNothing:
+		return errDelegatedToken
+	}
+	return nil
+}
+
+// reachOf returns what a delegated token may use of the request's operation.
+func reachOf(ctx *fasthttp.RequestCtx) reach {
+	method, route := string(ctx.Method()), infoOf(ctx).route
+	if method == fasthttp.MethodHead {
+		method = fasthttp.MethodGet
+	}
+	if one, listed := reaches[method+" "+route]; listed {
+		return one
+	}
+	return reaches[route]
+}
+
+// revokeDelegated revokes a delegated token for the agent that asked for it. One whose own agent is revoked needs no revocation.
+func (s *Server) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
+	owner := redisstore.AccessToken{Organization: client.Organization, Agent: revoked.Agent}
+	err := s.store.RevokeFamily(redisstore.WithActor(readContext(ctx), requestID(ctx), client.Agent), owner, revoked.Family)
+	if errors.Is(err, redisstore.ErrInvalidToken) {
+		return nil
+	}
+	return err
+}
+
+// mayActIn refuses a session that a delegated token does not reach.
+func (c caller) mayActIn(session uuid.UUID) error {
+	if c.delegated == nil || c.delegated.Session == session {
+		return nil
+	}
+	if session == uuid.Nil {
+		return errDelegatedToken
+	}
+	return redisstore.ErrUnknownSession
+}
+
+// listedSessions returns a page of the sessions that the caller may see: with a delegated token, its own alone.
+func (s *Server) listedSessions(ctx *fasthttp.RequestCtx, c caller, q redisstore.Query) (redisstore.Page[redisstore.SessionSummary], error) {
+	if c.delegated == nil {
+		return s.store.Sessions(requestContext(ctx), c.Caller, q)
+	}
+	if q.Agent != uuid.Nil && q.Agent != c.delegated.Agent {
+		return redisstore.Page[redisstore.SessionSummary]{}, redisstore.ErrUnknownAgent
+	}
+	session, err := s.store.Session(requestContext(ctx), c.Caller, c.delegated.Session)
+	if err != nil {
+		return redisstore.Page[redisstore.SessionSummary]{}, err
+	}
+	own := []redisstore.SessionSummary{{
+		ID: session.ID, Agent: session.Agent, Status: session.Status, ActionCount: session.ActionCount, MaxActions: session.MaxActions,
+		ValueUsed: session.ValueUsed, MaxValue: session.MaxValue, Expires: session.Expires,
+	}}
+	return redisstore.Page[redisstore.SessionSummary]{Items: slices.DeleteFunc(own, func(v redisstore.SessionSummary) bool {
+		return q.Status != "" && v.Status != q.Status || q.Before != uuid.Nil && strings.Compare(string(v.ID[:]), string(q.Before[:])) >= 0
+	})}, nil
+}
+
+// withinReach narrows a list of transactions to the session of a delegated token.
+func (c caller) withinReach(q redisstore.Query) (redisstore.Query, error) {
+	if c.delegated == nil {
+		return q, nil
+	}
+	if q.Session == uuid.Nil {
+		q.Session = c.delegated.Session
+	}
+	return q, c.mayActIn(q.Session)
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/jwksfetch"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// grantJWTBearer exchanges a token of a trusted issuer for an access token of an agent (RFC 7523 §2.1).
+const grantJWTBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+// mostIssuerKeys is how many keys of a trusted issuer's jwks_uri are used.
+const mostIssuerKeys = 64
+
+var (
+	// errUntrusted refuses an assertion of a trusted issuer, in one text for all causes: a stranger must not learn whom an organization
+	// trusts. It is counted as a wrong secret is.
+	errUntrusted = fmt.Errorf("%w: the assertion is not trusted for this client", redisstore.ErrInvalidCredentials)
+	// errNoIssuerKeys refuses an assertion that a rule gives to the agent, and that cannot be verified now.
+	errNoIssuerKeys = errors.New("the keys of the assertion's issuer cannot be read now; nothing was issued")
+)
+
+// readWorkload reads who asks for a token by an assertion, which is all that authenticates it.
+func readWorkload(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) > 0 || form.Get("client_secret") != "" ||
+		form.Get("client_assertion") != "" || form.Get("client_assertion_type") != "" {
+		return credential{}, &oauthError{"invalid_request", "the assertion authenticates this request: send no other credentials"}
+	}
+	for _, required := range []string{"client_id", "assertion"} {
+		if form.Get(required) == "" {
+			return credential{}, &oauthError{"invalid_request", required + " is required"}
+		}
+	}
+	agent, isID := parseID(form.Get("client_id"))
+	if !isID {
+		return credential{}, errUntrusted
+	}
+	return credential{agent: agent, secret: token.Hash(form.Get("assertion"))}, nil
+}
+
+// grantByIssuer serves the jwt-bearer grant. What can be checked without the store is checked first, then whether a rule gives
+// the assertion to the agent, and only then is its signature, for which keys may have to be fetched.
+func (s *Server) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, audience string, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+	assertion, err := readAssertion(text, audience, time.Now())
+	if err != nil {
+		return redisstore.Grant{}, s.untrusted(err)
+	}
+	issuer, organization, err := s.store.IssuerFor(requestContext(ctx), agent, assertion.TrustedIssuer())
+	if err != nil {
+		return redisstore.Grant{}, s.untrusted(err)
+	}
+	if !slices.ContainsFunc(issuer.Settings.RulesFor(agent), assertion.Matches) {
+		return redisstore.Grant{}, s.untrusted(errNoRule)
+	}
+	if err := s.verifyByIssuer(ctx, organization, issuer.Settings, assertion); err != nil {
+		return redisstore.Grant{}, s.untrusted(err)
+	}
+	grant, err := s.store.GrantByIssuer(requestContext(ctx), organization, agent, issuer, asked)
+	if err != nil {
+		return redisstore.Grant{}, s.untrusted(err)
+	}
+	s.metrics.tokensByIssuer.Inc()
+	return grant, nil
+}
+
+// readAssertion reads a token of a foreign issuer, and checks what needs no key.
+func readAssertion(text, audience string, now time.Time) (*token.Assertion, error) {
+	assertion, err := token.ParseAssertion(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case !assertion.HasType("JWT", "JOSE"):
+		return nil, token.ErrMalformed
+	case !assertion.IsFor(audience):
+		return nil, errOtherAudience
+	}
+	return assertion, assertion.CheckTimes(now)
+}
+
+// verifyByIssuer returns nil when one of the issuer's keys has signed the assertion.
+func (s *Server) verifyByIssuer(ctx *fasthttp.RequestCtx, organization uuid.UUID, issuer redisstore.TrustedIssuerSettings, a *token.Assertion) error {
+	if issuer.JWKSURI != "" && s.keySets == nil {
+		return jwksfetch.ErrNoKeys
+	}
+	if issuer.JWKSURI != "" {
+		return s.keySets.Verify(requestContext(ctx), jwksfetch.Source{Tenant: organization, URL: issuer.JWKSURI, MaxKeys: mostIssuerKeys}, a)
+	}
+	keys, err := token.ParseJWKS([]byte(issuer.JWKS))
+	if err != nil {
+		return err
+	}
+	return a.Verify(keys)
+}

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"remit/jwksfetch"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// The causes for which an assertion is not trusted that no other package has an error for.
+var (
+	errOtherAudience = errors.New("the assertion is for another audience")
+	errNoRule        = errors.New("no rule gives the assertion to the agent")
+)
+
+// refusalCauses are why assertions are refused, as they are counted; the first that an error is counts. A client is told none of
+// them.
+var refusalCauses = []struct {
+	err   error
+	cause string
+}{
+	{token.ErrMalformed, "malformed"},
+	{errOtherAudience, "audience"},
+	{token.ErrExpired, "expired"},
+	{token.ErrClaims, "claims"},
+	{redisstore.ErrUnknownIssuer, "issuer"},
+	{errNoRule, "rule"},
+	{token.ErrUnknownKey, "key"},
+	{token.ErrSignature, "signature"},
+	{redisstore.ErrInvalidCredentials, "agent"},
+}
+
+// untrusted counts the cause for which an assertion is refused, and returns the refusal. It returns other errors as they are:
+// whoever gets them presented a good assertion, or the store failed.
+func (s *Server) untrusted(err error) error {
+	for _, known := range refusalCauses {
+		if errors.Is(err, known.err) {
+			s.metrics.assertionsRefused[known.cause].Inc()
+			return errUntrusted
+		}
+	}
+	if errors.Is(err, jwksfetch.ErrNoKeys) || errors.Is(err, context.DeadlineExceeded) {
+		s.metrics.assertionsRefused[causeNoKeys].Inc()
+		return errNoIssuerKeys
+	}
+	return err
+}
+
+const causeNoKeys = "no_keys"
+
+func (c *serviceMetrics) registerAssertions() {
+	c.assertionsRefused = map[string]prometheus.Counter{}
+	causes := []string{causeNoKeys}
+	for _, known := range refusalCauses {
+		causes = append(causes, known.cause)
+	}
+	for _, cause := range causes {
+		c.assertionsRefused[cause] = c.counter("remit_issuer_tokens_refused_total",
+			"Tokens of foreign issuers that were exchanged for nothing, by cause.", prometheus.Labels{"cause": cause})
+	}
+}

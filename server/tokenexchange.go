@@ -1,0 +1,221 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// The token exchange grant (RFC 8693): an agent gets a token with which it acts for the agent of a child session, in that session.
+
+const (
+	grantTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+	typeAccessToken    = "urn:ietf:params:oauth:token-type:access_token" // RFC 8693 §3
+)
+
+// delegatedGrant is a response of the token endpoint (RFC 8693 §2.2.1). There is no refresh token: the token is asked for again.
+type delegatedGrant struct {
+	AccessToken string `json:"access_token"`
+	IssuedType  string `json:"issued_token_type"`
+	TokenType   string `json:"token_type"`
+	ExpiresIn   int64  `json:"expires_in"` // seconds
+	Scope       string `json:"scope"`
+}
+
+// isTokenExchange reports whether the request is for this grant. Its subject token authenticates it, so a client need not.
+func isTokenExchange(ctx *fasthttp.RequestCtx) bool {
+	return string(ctx.PostArgs().Peek("grant_type")) == grantTokenExchange
+}
+
+func (s *Server) oauthExchange(ctx *fasthttp.RequestCtx) error {
+	keepFromCaches(ctx)
+	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
+	form, err := readForm(ctx)
+	if err == nil {
+		err = s.exchangeSubject(ctx, form)
+	}
+	if err != nil {
+		return s.answerOAuthError(ctx, err)
+	}
+	return nil
+}
+
+// exchange is a request for a delegated token.
+type exchange struct {
+	subject *cachedToken
+	held    []string // the scopes that the subject has left
+	session uuid.UUID
+	asked   redisstore.GrantRequest
+}
+
+func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) error {
+	session, err := exchangeParameters(form)
+	if err != nil {
+		return err
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	x := exchange{session: session}
+	if x.asked, err = readGrantRequest(form, keys.Issuer()); err != nil {
+		return err
+	}
+	client, err := s.optionalClient(ctx, form)
+	if err != nil {
+		return err
+	}
+	if err := s.readSubject(ctx, form.Get("subject_token"), &x); err != nil {
+		return err
+	}
+	if client != uuid.Nil && client != cmp.Or(x.subject.Client, x.subject.Agent) {
+		return redisstore.ErrInvalidCredentials
+	}
+	identifyCaller(ctx, x.subject.Organization, x.subject.Agent)
+	granted, err := s.store.Delegate(requestContext(ctx), redisstore.NewDelegation{
+		Subject: *x.subject.caller.Token, Session: session, Scopes: x.asked.Scopes, Held: x.held,
+		Audience: x.asked.Audience, Actors: x.actingAgents(),
+	})
+	if err != nil {
+		return x.refused(err)
+	}
+	grant := redisstore.Grant{Audience: x.asked.Audience}
+	if len(grant.Audience) == 0 {
+		grant.Audience = []string{redisstore.Self}
+	}
+	access, err := x.token(granted, audienceOf(keys, grant), time.Now())
+	if err != nil {
+		return err
+	}
+	text, err := signAccess(keys, grant, access)
+	if err != nil {
+		return err
+	}
+	s.metrics.tokensByExchange.Inc()
+	return answer(ctx, delegatedGrant{
+		AccessToken: text, IssuedType: typeAccessToken, TokenType: "Bearer",
+		ExpiresIn: int64(access.Expires().Sub(access.Issued) / time.Second), Scope: strings.Join(access.Scopes, " "),
+	})
+}
+
+// exchangeParameters returns the session, and refuses what this grant does not know (RFC 8693 §2.1).
+func exchangeParameters(form url.Values) (uuid.UUID, error) {
+	session, isID := parseID(form.Get("session_id"))
+	requested := form.Get("requested_token_type")
+	switch {
+	case form.Get("subject_token") == "":
+		return uuid.Nil, &oauthError{"invalid_request", "subject_token is required"}
+	case form.Get("subject_token_type") != typeAccessToken:
+		return uuid.Nil, &oauthError{"invalid_request", "subject_token_type must be " + typeAccessToken}
+	case requested != "" && requested != typeAccessToken:
+		return uuid.Nil, &oauthError{"invalid_request", "requested_token_type must be " + typeAccessToken}
+	case form.Get("actor_token") != "" || form.Get("actor_token_type") != "":
+		return uuid.Nil, &oauthError{"invalid_request", "there is no actor_token: the subject token's agent acts"}
+	case form.Get("session_id") == "":
+		return uuid.Nil, &oauthError{"invalid_request", "session_id is required"}
+	case !isID:
+		return uuid.Nil, &oauthError{"invalid_request", "session_id must be a UUID"}
+	}
+	return session, nil
+}
+
+// optionalClient returns the client that the request names, and checks its credentials if it has any; uuid.Nil for no client.
+func (s *Server) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.UUID, error) {
+	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) == 0 && form.Get("client_secret") == "" {
+		agent, isID := parseID(form.Get("client_id"))
+		if form.Get("client_id") != "" && !isID {
+			return uuid.Nil, redisstore.ErrInvalidCredentials
+		}
+		return agent, nil
+	}
+	client, err := readClient(ctx, form)
+	if err != nil {
+		return uuid.Nil, s.rejectCredential(ctx, client.agent, err)
+	}
+	return client.agent, s.authenticate(ctx, client, func() error {
+		_, err := s.authenticatedClient(ctx, client, form, "subject_token")
+		return err
+	})
+}
+
+// readSubject verifies the subject token. Only one for this service itself may be exchanged.
+func (s *Server) readSubject(ctx *fasthttp.RequestCtx, text string, x *exchange) error {
+	subject, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify([]byte(text), time.Now()) })
+	if keysUnavailable(err) {
+		return err
+	}
+	if err != nil || !subject.forIssuer || subject.Thumbprint != "" {
+		return x.refused(errInvalidToken)
+	}
+	x.subject, x.held = subject, subject.Scopes
+	if s.store.Suspended(subject.Organization) {
+		return x.refused(redisstore.ErrOrganizationSuspended)
+	}
+	if subject.caller.delegated == nil {
+		return nil
+	}
+	if x.held, err = s.checkDelegated(readContext(ctx), subject.caller); err != nil {
+		return x.refused(err)
+	}
+	if len(subject.Actors) == token.MaxActors {
+		return &oauthError{"invalid_request", "too many agents act with the subject token one for another"}
+	}
+	return nil
+}
+
+// refused returns the error of RFC 8693 §2.2.2: invalid_request for a subject token that is not valid, or may not do this.
+func (x *exchange) refused(err error) error {
+	var scope *redisstore.ScopeError
+	var inactive *redisstore.NotActiveError
+	p := problemOf(err)
+	switch {
+	case errors.As(err, &scope) && slices.Contains(x.asked.Scopes, scope.Scope):
+		return &oauthError{"invalid_scope", "the token may not have the scope " + scope.Scope}
+	case errors.As(err, &scope):
+		return &oauthError{"invalid_request", "the subject token, its agent and its session must hold " + scopeDelegate}
+	case errors.Is(err, redisstore.ErrUnknownSession):
+		return &oauthError{"invalid_request", "session_id must be a child of a session that the subject token reaches"}
+	case errors.As(err, new(*redisstore.AudienceError)):
+		return err
+	case errors.As(err, &inactive):
+		return &oauthError{"invalid_request", "the session or its parent is " + string(inactive.Status)}
+	case p.Status == 401:
+		return &oauthError{"invalid_request", "the subject token is not valid, has expired or was revoked"}
+	case p.Status == 403 && p.Code != "quota_exceeded":
+		return &oauthError{"invalid_request", p.Detail}
+	}
+	return err
+}
+
+func (x *exchange) actingAgents() []uuid.UUID {
+	var agents []uuid.UUID
+	for _, actor := range x.subject.Actors {
+		agents = append(agents, actor.Agent)
+	}
+	return agents
+}
+
+// token returns the token to sign. It does not outlive the subject token, nor the session as it is now.
+func (x *exchange) token(granted redisstore.Delegation, audience []string, now time.Time) (token.Access, error) {
+	issued := now.Truncate(time.Second)
+	lifetime := min(token.AccessLifetime, x.subject.Expires().Sub(issued), granted.Rest).Truncate(time.Second)
+	if lifetime < time.Second {
+		return token.Access{}, x.refused(&redisstore.NotActiveError{Status: redisstore.Expired})
+	}
+	if lifetime == token.AccessLifetime {
+		lifetime = 0 // the default
+	}
+	return token.Access{
+		Agent: granted.Agent, Organization: granted.Organization, Family: granted.Family, Scopes: granted.Scopes, Issued: issued,
+		Audience: audience, Client: x.subject.Agent, Session: granted.Session, Lifetime: lifetime,
+		Actors: append([]token.Actor{{Agent: x.subject.Agent, Family: x.subject.Family}}, x.subject.Actors...),
+	}, nil
+}
