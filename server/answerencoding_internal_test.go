@@ -69,7 +69,7 @@ func answersOfEveryType() []namedAnswer {
 	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, oneOrMore{hostile}, id, &describedActor{id, nil}}
 	forTwo := introspection{Audience: oneOrMore{hostile, "urn:a"}}
 	metadata := serverMetadata{
-		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile},
+		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile}, nil, scopes, []string{hostile},
 	}
 	return []namedAnswer{
 		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", newProblem(404, "not_found", "")},

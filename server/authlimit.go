@@ -16,13 +16,14 @@ import (
 // address has a bucket of its own. A larger bucket for each address bounds the reads that wrong secrets cost Redis,
 // whatever agents they name.
 //
-// Credentials known to be right always pass: a refresh token with a valid HMAC, unless it failed here recently, and a
-// secret that succeeded here recently. An agent that succeeded here recently does not depend on the bucket of its address
-// either.
+// Credentials known to be right always pass: a refresh token with a valid HMAC, unless it failed here recently, a
+// secret that succeeded here recently, and an assertion by a key with which another succeeded here recently. An agent that
+// succeeded here recently does not depend on the bucket of its address either.
 type authLimiter struct {
 	attempts  *rateLimiter[attempt]
 	addresses *rateLimiter[netip.Addr]
 	succeeded *lru.Cache[uuid.UUID, secretHash]        // the last secret with which each agent succeeded
+	signers   *lru.Cache[uuid.UUID, token.PublicKey]   // the last key by which each agent succeeded
 	failed    *lru.Cache[token.RefreshToken, struct{}] // validly signed, but spent or sent with a wrong secret
 }
 
@@ -42,12 +43,18 @@ const (
 	addressFactor = 10
 	// maxSucceeded bounds the agents in succeeded, about 10 MB, and the refresh tokens in failed.
 	maxSucceeded = 1 << 16
+	// maxSigners bounds the agents in signers: 30 MB of the longest keys.
+	maxSigners = 1 << 13
 )
 
 func newAuthLimiter(quota int, now func() time.Time) *authLimiter {
 	succeeded, err := lru.New[uuid.UUID, secretHash](maxSucceeded)
 	if err != nil {
 		panic(err) // only for a size that is not positive
+	}
+	signers, err := lru.New[uuid.UUID, token.PublicKey](maxSigners)
+	if err != nil {
+		panic(err)
 	}
 	failed, err := lru.New[token.RefreshToken, struct{}](maxSucceeded)
 	if err != nil {
@@ -56,24 +63,26 @@ func newAuthLimiter(quota int, now func() time.Time) *authLimiter {
 	return &authLimiter{
 		attempts:  newRateLimiter[attempt]("failed-auth", quota, maxAddresses, now),
 		addresses: newRateLimiter[netip.Addr]("failed-auth-address", addressFactor*quota, maxAddresses, now),
-		succeeded: succeeded, failed: failed,
+		succeeded: succeeded, signers: signers, failed: failed,
 	}
 }
 
 // credential is what a request presents, before it is checked.
 type credential struct {
-	agent   uuid.UUID
-	secret  secretHash         // of a well-formed secret, which costs Redis a read to check; zero without one
-	refresh token.RefreshToken // with a valid HMAC; zero without one
+	agent     uuid.UUID
+	secret    secretHash         // of a well-formed secret, which costs Redis a read to check; zero without one
+	assertion *token.Assertion   // that a key of the agent may have signed, which costs Redis a read too; nil for none
+	refresh   token.RefreshToken // with a valid HMAC; zero without one
 }
 
-func (c credential) isSecret() bool  { return c.secret != secretHash{} }
-func (c credential) isRefresh() bool { return c.refresh != token.RefreshToken{} }
+func (c credential) isSecret() bool    { return c.secret != secretHash{} }
+func (c credential) isAssertion() bool { return c.assertion != nil }
+func (c credential) isRefresh() bool   { return c.refresh != token.RefreshToken{} }
 
 // check returns what remains for a credential from an address, and writes it into the headers.
 func (l *authLimiter) check(ctx *fasthttp.RequestCtx, address netip.Addr, c credential) bucketState {
 	own := l.attempts.peek(attempt{address, c.agent})
-	if c.isSecret() && !l.succeeded.Contains(c.agent) {
+	if (c.isSecret() || c.isAssertion()) && !l.succeeded.Contains(c.agent) && !l.signers.Contains(c.agent) {
 		if all := l.addresses.peek(address); all.remaining < own.remaining {
 			l.addresses.writeHeaders(ctx, all)
 			return all
@@ -85,6 +94,9 @@ func (l *authLimiter) check(ctx *fasthttp.RequestCtx, address netip.Addr, c cred
 
 func (l *authLimiter) isKnownGood(c credential) bool {
 	if c.isRefresh() && !l.failed.Contains(c.refresh) {
+		return true
+	}
+	if signer, found := l.signers.Peek(c.agent); found && c.isAssertion() && c.assertion.Verify(token.JWKS{signer}) == nil {
 		return true
 	}
 	last, found := l.succeeded.Peek(c.agent)
@@ -99,17 +111,31 @@ func (l *authLimiter) record(address netip.Addr, c credential, err error) {
 		if last, found := l.succeeded.Get(c.agent); !found || last != c.secret {
 			l.succeeded.Add(c.agent, c.secret)
 		}
+	case err == nil && c.isAssertion():
+		l.failed.Remove(c.refresh)
+		if signer, verified := c.assertion.Signer(); verified {
+			l.signers.Add(c.agent, signer)
+		}
 	case isWrongCredential(err):
 		l.attempts.debit(attempt{address, c.agent})
 		if c.isRefresh() {
 			l.failed.Add(c.refresh, struct{}{})
 		}
-		if c.isSecret() && errors.Is(err, redisstore.ErrInvalidCredentials) {
+		if (c.isSecret() || c.isAssertion()) && errors.Is(err, redisstore.ErrInvalidCredentials) {
 			l.addresses.debit(address)
-			if l.isKnownGood(c) { // the secret was rotated, or the agent revoked
-				l.succeeded.Remove(c.agent)
-			}
+			l.forget(c)
 		}
+	}
+}
+
+// forget forgets that a credential was right: the secret was rotated, the assertion used before, or the agent revoked.
+func (l *authLimiter) forget(c credential) {
+	switch {
+	case !l.isKnownGood(c):
+	case c.isAssertion():
+		l.signers.Remove(c.agent)
+	default:
+		l.succeeded.Remove(c.agent)
 	}
 }
 

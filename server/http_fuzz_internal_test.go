@@ -243,7 +243,7 @@ func requireBearer(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 // requireBasic checks that a client is who its header names, by the very secret that it holds, and written in base64.
 func requireBasic(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	t.Helper()
-	client, err := readClient(ctx, url.Values{})
+	client, err := readClientSecret(ctx, url.Values{})
 	if err != nil {
 		return
 	}
@@ -326,7 +326,7 @@ func FuzzForm(f *testing.F) {
 		if count != len(form) {
 			t.Errorf("%q has %d parameters and %d", body, len(form), count)
 		}
-		client, err := readClient(ctx, form)
+		client, err := readClientSecret(ctx, form)
 		if err == nil && (client.secret != token.Hash(form.Get("client_secret")) || !strings.EqualFold(client.agent.String(), form.Get("client_id")) ||
 			token.CheckAgentSecret(form.Get("client_secret")) != nil) {
 			t.Errorf("%q is read as %+v", body, client)

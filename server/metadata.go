@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/valyala/fasthttp"
+	"remit/token"
 )
 
 func (s *Server) metadataRoutes(r *routes) {
@@ -12,17 +13,20 @@ func (s *Server) metadataRoutes(r *routes) {
 
 // serverMetadata is an RFC 8414 document.
 type serverMetadata struct {
-	Issuer                   string   `json:"issuer"`
-	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
-	TokenEndpoint            string   `json:"token_endpoint"`
-	RevocationEndpoint       string   `json:"revocation_endpoint"`
-	IntrospectionEndpoint    string   `json:"introspection_endpoint"`
-	JWKS                     string   `json:"jwks_uri"`
-	GrantTypes               []string `json:"grant_types_supported"`
-	ResponseTypes            []string `json:"response_types_supported"` // none: there is no authorization by users
-	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
-	RevocationAuthMethods    []string `json:"revocation_endpoint_auth_methods_supported"`
-	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported"`
+	Issuer                      string   `json:"issuer"`
+	AuthorizationEndpoint       string   `json:"authorization_endpoint"`
+	TokenEndpoint               string   `json:"token_endpoint"`
+	RevocationEndpoint          string   `json:"revocation_endpoint"`
+	IntrospectionEndpoint       string   `json:"introspection_endpoint"`
+	JWKS                        string   `json:"jwks_uri"`
+	GrantTypes                  []string `json:"grant_types_supported"`
+	ResponseTypes               []string `json:"response_types_supported"` // none: there is no authorization by users
+	TokenAuthMethods            []string `json:"token_endpoint_auth_methods_supported"`
+	RevocationAuthMethods       []string `json:"revocation_endpoint_auth_methods_supported"`
+	IntrospectionAuthMethods    []string `json:"introspection_endpoint_auth_methods_supported"`
+	TokenAuthAlgorithms         []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	RevocationAuthAlgorithms    []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
+	IntrospectionAuthAlgorithms []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
 }
 
 // metadata lists the OAuth endpoints. All of them lie below the issuer, which is the service's own URL.
@@ -32,21 +36,24 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	issuer := keys.Issuer()
-	methods := []string{"client_secret_basic", "client_secret_post"}
+	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, token.AssertionAlgorithms()
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
 	return answer(ctx, serverMetadata{
 		Issuer: issuer,
 		// No grant here uses it, so RFC 8414 §2 lets it be absent. But the SDKs of the Model Context Protocol refuse a
 		// document without it, even for client credentials. The endpoint refuses every request.
-		AuthorizationEndpoint:    issuer + "/oauth2/authorize",
-		TokenEndpoint:            issuer + "/oauth2/token",
-		RevocationEndpoint:       issuer + "/oauth2/revoke",
-		IntrospectionEndpoint:    issuer + "/oauth2/introspect",
-		JWKS:                     issuer + "/.well-known/jwks.json",
-		GrantTypes:               []string{"client_credentials", "refresh_token", grantJWTBearer, grantTokenExchange},
-		ResponseTypes:            []string{},
-		TokenAuthMethods:         append(slices.Clone(methods), "none"), // none: for jwt-bearer
-		RevocationAuthMethods:    methods,
-		IntrospectionAuthMethods: methods,
+		AuthorizationEndpoint:       issuer + "/oauth2/authorize",
+		TokenEndpoint:               issuer + "/oauth2/token",
+		RevocationEndpoint:          issuer + "/oauth2/revoke",
+		IntrospectionEndpoint:       issuer + "/oauth2/introspect",
+		JWKS:                        issuer + "/.well-known/jwks.json",
+		GrantTypes:                  []string{"client_credentials", "refresh_token", grantJWTBearer, grantTokenExchange},
+		ResponseTypes:               []string{},
+		TokenAuthMethods:            append(slices.Clone(methods), "none"), // none: for jwt-bearer
+		RevocationAuthMethods:       methods,
+		IntrospectionAuthMethods:    methods,
+		TokenAuthAlgorithms:         algorithms,
+		RevocationAuthAlgorithms:    algorithms,
+		IntrospectionAuthAlgorithms: algorithms,
 	})
 }

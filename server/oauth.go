@@ -33,7 +33,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	if isTokenExchange(ctx) {
 		return s.oauthExchange(ctx)
 	}
-	return s.oauth(ctx, readTokenClient, func(client credential, form url.Values) error {
+	return s.oauth(ctx, s.readTokenClient, func(client credential, form url.Values) error {
 		keys, err := s.keys()
 		if err != nil {
 			return err
@@ -61,11 +61,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest, issuer string) (redisstore.Grant, error) {
 	switch form.Get("grant_type") {
 	case "client_credentials":
-		grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, asked)
-		if err == nil {
-			s.metrics.tokensBySecret.Inc()
-		}
-		return grant, err
+		return s.exchangeClient(ctx, client, asked)
 	case "refresh_token":
 		return s.oauthRefresh(ctx, client, form, asked)
 	case grantJWTBearer:
@@ -98,7 +94,7 @@ func (s *Server) oauthAuthorize(ctx *fasthttp.RequestCtx) error {
 // oauthRevoke revokes the family of a refresh or access token of the client (RFC 7009). An invalid token succeeds, because
 // it needs no revocation (RFC 7009 §2.2).
 func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, readClient, func(client credential, form url.Values) error {
+	return s.oauth(ctx, s.readClient, func(client credential, form url.Values) error {
 		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err
@@ -126,7 +122,7 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 
 // oauthIntrospect describes a token of the client's organization (RFC 7662).
 func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, readClient, func(client credential, form url.Values) error {
+	return s.oauth(ctx, s.readClient, func(client credential, form url.Values) error {
 		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err

@@ -479,7 +479,8 @@ func (w tenant) expired(t *testing.T) string {
 func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
-		methods := list("client_secret_basic", "client_secret_post")
+		methods := list("client_secret_basic", "client_secret_post", "private_key_jwt")
+		algorithms := list("EdDSA", "ES256", "ES384", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 		r := api.get("/.well-known/oauth-authorization-server").is(200)
 		document := r.exactly(fields{
 			"issuer":                                        issuer,
@@ -490,9 +491,13 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 			"jwks_uri":                                      issuer + "/.well-known/jwks.json",
 			"grant_types_supported":                         list("client_credentials", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer", exchangeGrant),
 			"response_types_supported":                      list(),
-			"token_endpoint_auth_methods_supported":         list("client_secret_basic", "client_secret_post", "none"),
+			"token_endpoint_auth_methods_supported":         list("client_secret_basic", "client_secret_post", "private_key_jwt", "none"),
 			"revocation_endpoint_auth_methods_supported":    methods,
 			"introspection_endpoint_auth_methods_supported": methods,
+
+			"token_endpoint_auth_signing_alg_values_supported":         algorithms,
+			"revocation_endpoint_auth_signing_alg_values_supported":    algorithms,
+			"introspection_endpoint_auth_signing_alg_values_supported": algorithms,
 		}).object()
 		for member, value := range document {
 			text, _ := value.(string)

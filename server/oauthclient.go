@@ -33,13 +33,13 @@ func (s *Server) oauth(ctx *fasthttp.RequestCtx, read clientReader, do func(cred
 	return nil
 }
 
-// authenticatedClient returns the client once the store has confirmed its secret. The operation's required parameter is
+// authenticatedClient returns the client once the store has confirmed what it presents. The operation's required parameter is
 // checked first, because a request without it needs no store.
 func (s *Server) authenticatedClient(ctx *fasthttp.RequestCtx, client credential, form url.Values, required string) (redisstore.AccessToken, error) {
 	if form.Get(required) == "" {
 		return redisstore.AccessToken{}, &oauthError{"invalid_request", required + " is required"}
 	}
-	organization, err := s.store.CheckSecret(requestContext(ctx), client.agent, client.secret)
+	organization, err := s.checkClient(ctx, client)
 	if err != nil {
 		return redisstore.AccessToken{}, err
 	}
@@ -90,16 +90,24 @@ func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 type clientReader func(*fasthttp.RequestCtx, url.Values) (credential, error)
 
 // readTokenClient reads the client's credentials as the grant has them.
-func readTokenClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+func (s *Server) readTokenClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
 	if form.Get("grant_type") == grantJWTBearer {
 		return readWorkload(ctx, form)
 	}
-	return readClient(ctx, form)
+	return s.readClient(ctx, form)
 }
 
-// readClient reads the client's credentials from the Authorization header, or else from the form (RFC 6749 §2.3.1). It
+// readClient reads the client's credentials: an assertion that it signed, or its secret.
+func (s *Server) readClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+	if hasClientAssertion(form) {
+		return s.readClientAssertion(ctx, form)
+	}
+	return readClientSecret(ctx, form)
+}
+
+// readClientSecret reads the client's secret from the Authorization header, or else from the form (RFC 6749 §2.3.1). It
 // refuses a malformed secret without asking the store; the error then comes with the agent, if there is one.
-func readClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+func readClientSecret(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
 	id, secret := form.Get("client_id"), form.Get("client_secret")
 	if header := string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)); header != "" {
 		if secret != "" {

@@ -35,7 +35,7 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	case errors.Is(err, errUntrusted):
 		p.Status, p.Code, body = 400, "invalid_grant", oauthErrorAnswer{"invalid_grant", "the assertion is not trusted for this client"}
 	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):
-		body.Error = "invalid_client"
+		body = oauthErrorAnswer{"invalid_client", "the client's credentials are not those of a live agent"}
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
 	case errors.Is(err, redisstore.ErrOrganizationSuspended), p.Code == "agent_suspended":
 		p.Status, body.Error = 400, "unauthorized_client"

@@ -129,14 +129,14 @@ func exchangeParameters(form url.Values) (uuid.UUID, error) {
 
 // optionalClient returns the client that the request names, and checks its credentials if it has any; uuid.Nil for no client.
 func (s *Server) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.UUID, error) {
-	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) == 0 && form.Get("client_secret") == "" {
+	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) == 0 && form.Get("client_secret") == "" && !hasClientAssertion(form) {
 		agent, isID := parseID(form.Get("client_id"))
 		if form.Get("client_id") != "" && !isID {
 			return uuid.Nil, redisstore.ErrInvalidCredentials
 		}
 		return agent, nil
 	}
-	client, err := readClient(ctx, form)
+	client, err := s.readClient(ctx, form)
 	if err != nil {
 		return uuid.Nil, s.rejectCredential(ctx, client.agent, err)
 	}

@@ -38,6 +38,7 @@ type Assertion struct {
 	claims            map[string]jsontext.Value
 	signed            string // header and claims, as they were sent
 	signature         []byte
+	signer            *PublicKey // once Verify has returned nil
 }
 
 // ParseAssertion reads a JWT in compact form (RFC 7515 §7.1) of at most MaxAssertionSize bytes. It returns ErrMalformed for
@@ -194,9 +195,18 @@ func (a *Assertion) Verify(keys JWKS) error {
 			break
 		}
 		if method.Verify(a.signed, a.signature, key.public) == nil {
+			a.signer = &key
 			return nil
 		}
 		err = ErrSignature
 	}
 	return err
+}
+
+// Signer returns the key that has signed the assertion, if Verify has found it.
+func (a *Assertion) Signer() (key PublicKey, verified bool) {
+	if a.signer == nil {
+		return PublicKey{}, false
+	}
+	return *a.signer, true
 }

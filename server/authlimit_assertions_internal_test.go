@@ -1,0 +1,82 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/internal/prover"
+)
+
+// newSigner creates an organization with an agent that signs assertions.
+func (r runningServer) newSigner(t *testing.T, client *http.Client) (agent string, key *prover.Key) {
+	t.Helper()
+	key = prover.New("EdDSA")
+	jwk, err := json.Marshal(key.JWK())
+	if err != nil {
+		t.Fatal(err)
+	}
+	organization := r.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
+	created := r.post(t, client, "/v1/agents", `{"name":"signer","scopes":[],"secret":false,"jwks":{"keys":[`+string(jwk)+`]}}`,
+		"X-API-Key", organization.text(t, "api_key")).is(t, 201, "")
+	return created.text(t, "id"), key
+}
+
+func (r runningServer) exchangeBy(t *testing.T, client *http.Client, assertion string) int {
+	t.Helper()
+	response, err := client.PostForm("http://"+r.address+"/oauth2/token", url.Values{
+		"grant_type": {"client_credentials"}, "client_assertion_type": {clientAssertionType}, "client_assertion": {assertion}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// Wrong assertions are counted as wrong secrets are. Right ones by a key that succeeded here pass, so that nobody at the agent's
+// address shuts it out.
+func TestWrongAssertionsAreLimitedAndKnownKeysPass(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
+	client := from(t, "")
+	agent, key := s.newSigner(t, client)
+	neighbour, theirs := s.newSigner(t, client)
+	issuer := someIssuer(t, s)
+	sign := func(agent string, key *prover.Key) string {
+		return key.Sign(map[string]any{"alg": "EdDSA"}, map[string]any{
+			"iss": agent, "sub": agent, "aud": issuer, "jti": uuid.NewString(), "exp": time.Now().Unix() + 60})
+	}
+	want := func(what, assertion string, status int) {
+		t.Helper()
+		if got := s.exchangeBy(t, client, assertion); got != status {
+			t.Errorf("%s: %d, want %d", what, got, status)
+		}
+	}
+	used := sign(agent, key)
+	want("the first", used, 200)
+	for range 4 {
+		want("another's key", sign(agent, theirs), 401)
+	}
+	want("another's key again", sign(agent, theirs), 429)
+	want("the agent's own key", sign(agent, key), 200)
+	want("a neighbour", sign(neighbour, theirs), 200)
+	want("one that was used", used, 401) // it passes the limit, and then its key no longer does
+	want("the agent's own key after that", sign(agent, key), 429)
+	s.clock.advance(30 * time.Second)
+	want("later", sign(agent, key), 200)
+	want("altered", strings.Replace(sign(agent, key), ".", ".AAAA", 1), 401)
+}
+
+// someIssuer returns the issuer of the service's tokens.
+func someIssuer(t *testing.T, s runningServer) string {
+	t.Helper()
+	keys, err := s.keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys.Issuer()
+}
