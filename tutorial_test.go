@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
@@ -38,18 +36,6 @@ func TestTheTutorialWorksWhenPasted(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Where the service does not start, the page's first block says why and ends.
-func TestTheTutorialSaysWhyTheServiceDoesNotStart(t *testing.T) {
-	t.Parallel()
-	first, _, _ := strings.Cut(blocksOf(t, "docs/tutorial.md"), "field()")
-	taken := httptest.NewServer(http.NotFoundHandler())
-	defer taken.Close()
-	address := taken.Listener.Addr().String()
-	if printed := pasteAt(t, "bash", address, first); !strings.Contains(printed, "remit: cannot listen on "+address) {
-		t.Errorf("it says %s", printed)
-	}
 }
 
 // pasteAt is paste with the service at this address.

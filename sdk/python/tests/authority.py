@@ -74,6 +74,7 @@ class Authority:
         self.proofs: List[Dict[str, Any]] = []  # the claims of each proof
         self.nonce = ""  # that proofs must have; empty: none
         self.refresh = True
+        self.issued = 0  # tokens
         self._seen: Set[str] = set()
 
     def __call__(self, request: Request, nth: int) -> Answer:
@@ -117,10 +118,11 @@ class Authority:
 
     def issue(self, request: Request, scope: str) -> Answer:
         bound = "DPoP" in request.headers
-        claims = {"sub": AGENT, "n": len(self._seen), **({"cnf": {"jkt": self.bound_to(request)}} if bound else {})}
+        self.issued += 1
+        claims = {"sub": AGENT, "n": self.issued, **({"cnf": {"jkt": self.bound_to(request)}} if bound else {})}
         token = f"{packed(b'{}')}.{packed(json.dumps(claims).encode())}.{packed(b'signature')}"
         said = {"access_token": token, "token_type": "DPoP" if bound else "Bearer", "expires_in": 3600, "scope": scope}
-        return Answer(200, json.dumps({**said, **({"refresh_token": f"rmr_{len(self._seen)}"} if self.refresh else {})}))
+        return Answer(200, json.dumps({**said, **({"refresh_token": f"rmr_{self.issued}"} if self.refresh else {})}))
 
     def authorized(self, request: Request) -> bool:
         scheme, _, token = request.headers["Authorization"].partition(" ")

@@ -217,6 +217,25 @@ class Delegation(ExchangeTest):
         self.assertEqual(dict(authority.forms[1])["subject_token"], first.access_token.reveal())
         self.assertEqual(second.session_id, "s3")
 
+    def test_a_revoked_token_is_replaced_before_a_delegation_fails(self) -> None:
+        """The service calls it an invalid request, as it does other mistakes."""
+        for helps in (True, False):
+            wrong = Answer(400, '{"error":"invalid_request","error_description":"words"}')
+            authority = Authority()
+            client, proxy = self.authority(
+                authority, lambda r, n: wrong if r.path == TOKEN and (n == 1 or not helps) else PASS
+            )
+            agent = client.agent(AGENT, "rms_some")
+            before = agent.token().reveal()
+            if helps:
+                self.assertEqual(agent.delegate("s2").session_id, "s2")
+                self.assertNotEqual(dict(authority.forms[0])["subject_token"], before)
+            else:
+                with self.assertRaises(remit.RemitError) as caught:
+                    agent.delegate("s2")
+                self.assertEqual(caught.exception.code, "invalid_request")
+            self.assertEqual((len(proxy.to(TOKEN)), len(proxy.to("/v1/auth/refresh"))), (2, 1))
+
     def test_refusals_of_delegation_have_types(self) -> None:
         answer = Answer(400, '{"error":"invalid_request","error_description":"the session is no child"}')
         client, _ = self.authority(Authority(), lambda r, _n: answer if r.path == TOKEN else PASS)

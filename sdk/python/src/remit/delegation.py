@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional, Tuple, Union
 
-from . import jwk
+from . import codes, jwk
 from .calls import Call, Caller, end_of, timeout_of
 from .credential import Credential, Sealed
-from .errors import Unauthorized, unusable
+from .errors import RemitError, Unauthorized, unusable
 from .exchange import OAUTH_TOKEN, Wanted
 from .keys import Key
 from .tokens import Tokens
@@ -48,12 +48,6 @@ def delegate(
 ) -> DelegatedToken:
     """Exchanges an agent's token for one of a child session. issuer has no credential but the proofs of the agent."""
     end = end_of(timeout)
-    form = wanted.form(
-        ("grant_type", _EXCHANGE),
-        ("subject_token", tokens.get(end)),
-        ("subject_token_type", _ACCESS_TOKEN),
-        ("session_id", child_session_id),
-    )
 
     def read(said: Any) -> DelegatedToken:
         fields = Fields(said)
@@ -66,7 +60,24 @@ def delegate(
             child_session_id, agent_id,
         )
 
-    return issuer.ask(Call("POST", OAUTH_TOKEN, form=lambda: form), read, timeout_of(end))
+    def ask(access: Credential) -> DelegatedToken:
+        form = wanted.form(
+            ("grant_type", _EXCHANGE), ("subject_token", access), ("subject_token_type", _ACCESS_TOKEN), ("session_id", child_session_id)
+        )
+        return issuer.ask(Call("POST", OAUTH_TOKEN, form=lambda: form), read, timeout_of(end))
+
+    access = tokens.get(end)
+    try:
+        return ask(access)
+    except RemitError as error:
+        if error.code != codes.INVALID_REQUEST or isinstance(tokens, OneToken):
+            raise
+        refused = error
+    try:
+        access = tokens.get(end, access)  # it may have been revoked: that is an invalid_request, too (RFC 8693 §2.2.2)
+    except RemitError:
+        raise refused from None
+    return ask(access)
 
 
 def subject(access: Credential, key: Optional[Key]) -> str:
