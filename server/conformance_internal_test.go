@@ -239,7 +239,6 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"TooManyProofs":     {redisstore.ErrManyProofs},
 		"TooManyWaiting":    {errOwnWaiting, errAddressWaiting},
 		"LeaseSettled":      {redisstore.ErrLeaseSettled},
-		"IssuerExists":      {redisstore.ErrIssuerExists},
 		"DecisionRefused":   {redisstore.ErrRequestDecided, &conflict{&redisstore.NotActiveError{Status: redisstore.Completed}}},
 		"HeadersTooLarge":   {errHeadersTooLarge},
 		"InternalError":     {errPanic},
