@@ -83,7 +83,7 @@ func TestReceiversAreReachedOnlyWhereThatIsAllowed(t *testing.T) {
 			}
 		}
 	}
-	opened := egressOf(t, "For webhooks:")
+	opened := egressOf(t, "For webhooks and the jwks_uri of agents and trusted issuers:")
 	if len(opened) != len(standing)+1 {
 		t.Fatalf("%d rules, want one more than %d", len(opened), len(standing))
 	}

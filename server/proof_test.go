@@ -200,7 +200,7 @@ func TestATokenEndpointRefusesAFaultyProofAndChangesNothing(t *testing.T) {
 	})
 }
 
-const dpopAlgorithms = `algs="ES256 ES384 EdDSA RS256 PS256"`
+const dpopAlgorithms = `algs="ES256 ES384 EdDSA RS256 PS256 Ed25519"`
 
 func TestABoundTokenIsRefusedWithAFaultyProof(t *testing.T) {
 	t.Parallel()

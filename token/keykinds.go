@@ -30,12 +30,24 @@ func AssertionAlgorithms() []string {
 			names = append(names, method.Alg())
 		}
 	}
-	return names
+	return append(names, fullyEd25519)
+}
+
+// fullyEd25519 is the newer name of EdDSA with Ed25519 (RFC 9864 §2.2), which some libraries write by themselves.
+const fullyEd25519 = "Ed25519"
+
+// algorithmOf returns the one name that an algorithm has here.
+func algorithmOf(name string) string {
+	if name == fullyEd25519 {
+		return jwt.SigningMethodEdDSA.Alg()
+	}
+	return name
 }
 
 // method returns the method by which the key may have signed under this algorithm, or nil.
 func (k PublicKey) method(algorithm string) jwt.SigningMethod {
-	if k.text.Alg != "" && k.text.Alg != algorithm {
+	algorithm = algorithmOf(algorithm)
+	if k.text.Alg != "" && algorithmOf(k.text.Alg) != algorithm {
 		return nil
 	}
 	methods := k.methods()

@@ -51,7 +51,7 @@ func TestIntrospectionFieldsAreTiedToActive(t *testing.T) {
 	t.Parallel()
 	suite := newSuite(t)
 	const live = `{"active":true,"scope":"a b","client_id":"` + agentID + `","token_type":"Bearer","exp":2,"iat":1,"sub":"` + agentID +
-		`","iss":"remit","agent_id":"` + agentID + `","org_id":"` + agentID + `"}`
+		`","iss":"remit","aud":"remit","agent_id":"` + agentID + `","org_id":"` + agentID + `"}`
 	for text, right := range map[string]bool{
 		live:                          true,
 		`{"active":false}`:            true,

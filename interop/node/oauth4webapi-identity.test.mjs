@@ -19,7 +19,7 @@ test("the metadata lists what the service supports", async () => {
   assert.deepEqual([...server.grant_types_supported].sort(), [
     "client_credentials", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange",
   ]);
-  for (const algorithm of ["ES256", "ES384", "EdDSA", "RS256", "PS256"]) {
+  for (const algorithm of ["ES256", "ES384", "EdDSA", "RS256", "PS256", "Ed25519"]) {
     assert.ok(server.dpop_signing_alg_values_supported.includes(algorithm), algorithm);
     for (const endpoint of ["token", "revocation", "introspection"]) {
       assert.ok(server[`${endpoint}_endpoint_auth_methods_supported`].includes("private_key_jwt"), endpoint);

@@ -85,7 +85,9 @@ test("a wrong secret is refused with a challenge", async () => {
 
 test("the metadata lists exactly what the service supports", async () => {
   const server = await discover();
-  assert.deepEqual(server.grant_types_supported, ["client_credentials", "refresh_token"]);
+  assert.deepEqual([...server.grant_types_supported].sort(), [
+    "client_credentials", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange",
+  ]);
   assert.deepEqual(server.response_types_supported, []);
   for (const endpoint of ["token", "revocation", "introspection"]) {
     assert.ok(server[`${endpoint}_endpoint`].startsWith(server.issuer));

@@ -60,7 +60,7 @@ test("introspection tells the audience", async () => {
   assert.equal((await client.tokenIntrospection(config, access_token, { audience: other })).active, false);
 });
 
-for (const algorithm of ["ES256", "ES384", "EdDSA", "RS256", "PS256"]) {
+for (const algorithm of ["ES256", "ES384", "EdDSA", "RS256", "PS256", "Ed25519"]) {
   test(`private_key_jwt with ${algorithm}: the lifecycle of a token without a secret`, async () => {
     const config = await byKey(await newKeyedAgent(algorithm));
     const first = await client.clientCredentialsGrant(config, { scope: "read" });
