@@ -159,7 +159,7 @@ func (c *caller) attempt(ctx context.Context, q call, body []byte) (response, er
 // deliver sends q, and once more with the service's nonce if it asks for one: it checks the proof before it does anything else.
 func (c *caller) deliver(ctx context.Context, q call, body []byte, access string) (response, error) {
 	got, err := c.send(ctx, q, body, access)
-	if c.prover == nil || !hasCode(err, oauthUseNonce) {
+	if c.prover == nil || !hasCode(err, codeUseDpopNonce) {
 		return got, err
 	}
 	return c.send(ctx, q, body, access)

@@ -70,7 +70,7 @@ func (p *Problem) problem() *Problem { return p }
 
 // Error returns one line: status, code, detail, fields and request id, where present.
 func (p *Problem) Error() string {
-	if p.Code == oauthDPoPRequired {
+	if p.Code == codeDpopRequired {
 		return p.text(adviseDPoP)
 	}
 	return p.text("")
@@ -110,9 +110,9 @@ func (p *Problem) Is(target error) bool {
 	case ErrIssuerExists:
 		return p.Status == http.StatusConflict && p.Code == codeIssuerExists
 	case ErrDPoPRequired:
-		return p.Code == oauthDPoPRequired
+		return p.Code == codeDpopRequired
 	case ErrDelegatedToken:
-		return p.Code == oauthDelegatedToken
+		return p.Code == codeDelegatedToken
 	case ErrNotFound:
 		return p.Status == http.StatusNotFound
 	case ErrRateLimited:
@@ -188,11 +188,11 @@ func (fields problemFields) problem(status int, header http.Header) error {
 		RetryAfter: cmp.Or(retryAfter(header), clamped(fields.RetryAfter)),
 	}
 	switch p.Code {
-	case oauthInvalidTarget:
+	case codeInvalidTarget:
 		return &InvalidTarget{p}
-	case oauthInvalidProof, oauthUseNonce:
-		if strings.Contains(header.Get("WWW-Authenticate"), `error="`+oauthUseNonce+`"`) {
-			p.Code = oauthUseNonce
+	case codeInvalidDpopProof, codeUseDpopNonce:
+		if strings.Contains(header.Get("WWW-Authenticate"), `error="`+codeUseDpopNonce+`"`) {
+			p.Code = codeUseDpopNonce
 		}
 		return &InvalidProof{Problem: p, ClockSkew: clockSkew(header)}
 	case codeSessionLimitReached:

@@ -26,16 +26,8 @@ const (
 	typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
 )
 
-// Codes of errors in the form of RFC 6749 §5.2, and those that only tokens with an audience or a key meet.
-const (
-	oauthInvalidClient  = "invalid_client"
-	oauthInvalidGrant   = "invalid_grant"
-	oauthInvalidTarget  = "invalid_target"
-	oauthInvalidProof   = "invalid_dpop_proof"
-	oauthUseNonce       = "use_dpop_nonce"
-	oauthDPoPRequired   = "dpop_required"
-	oauthDelegatedToken = "delegated_token"
-)
+// oauthInvalidGrant is the code of a credential that the token endpoint refuses with 400 (RFC 6749 §5.2).
+const oauthInvalidGrant = "invalid_grant"
 
 // tokenForm is a request to the token endpoint (RFC 6749 §4), without what differs from one attempt to the next.
 func tokenForm(grant, id string, scopes, resource []string) url.Values {
