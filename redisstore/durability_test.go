@@ -99,9 +99,10 @@ func TestEveryWriteThatNoReplicaConfirmsIsInDoubtAndReadsGoOn(t *testing.T) {
 }
 
 // changesFirst says whether an operation's first write is its change: others note in an index what they are about to
-// create or delete, or claim a key.
+// create or delete, claim a key, or keep a proof as used.
 func changesFirst(o operation) bool {
-	for _, prepared := range []string{"CreateAgent", "DeleteAgent", "CreateSession", "Begin", "Charge with an idempotency key, its claim", "ChargeBatch with an idempotency key"} {
+	for _, prepared := range []string{"CreateAgent", "DeleteAgent", "CreateSession", "Begin", "Charge with an idempotency key, its claim", "ChargeBatch with an idempotency key",
+		"UseProof", "VerifyProof"} {
 		if strings.HasPrefix(o.name, prepared) {
 			return false
 		}

@@ -156,7 +156,7 @@ func TestEveryKindOfKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ key, algorithms string }{
-		{rfc8037Key, "EdDSA"},
+		{rfc8037Key, "EdDSA Ed25519"},
 		{rfc7515ECKey, "ES256"},
 		{`{"kty":"EC","crv":"P-384","x":"` + encode(point[1:49]) + `","y":"` + encode(point[49:]) + `"}`, "ES384"},
 		{`{"kty":"RSA","n":"AA` + rfc7638Modulus[:len(rfc7638Modulus)-1] + `","e":"AQAB"}`, ""},

@@ -29,7 +29,9 @@ const (
 var ErrNonce = errors.New("the nonce is not one that this service issued within the last minutes")
 
 // ProofAlgorithms returns the algorithms of the proofs that are accepted (RFC 7518 §3.1, RFC 8037 §3.1).
-func ProofAlgorithms() []string { return []string{"ES256", "ES384", "EdDSA", "RS256", "PS256", fullyEd25519} }
+func ProofAlgorithms() []string {
+	return []string{"ES256", "ES384", "EdDSA", "RS256", "PS256", fullyEd25519}
+}
 
 // ProofUse is what a proof must have been made for.
 type ProofUse struct {

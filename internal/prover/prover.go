@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math/big"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -25,7 +26,7 @@ type Key struct {
 	Private   crypto.Signer
 }
 
-// New returns a new key for ES256, ES384, EdDSA, RS256 or PS256. It panics for any other algorithm.
+// New returns a new key for ES256, ES384, EdDSA, Ed25519, RS256 or PS256. It panics for any other algorithm.
 func New(algorithm string) *Key {
 	private, err := generate(algorithm)
 	if err != nil {
@@ -40,7 +41,7 @@ func generate(algorithm string) (crypto.Signer, error) {
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	case "ES384":
 		return ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	case "EdDSA":
+	case "EdDSA", "Ed25519":
 		_, private, err := ed25519.GenerateKey(rand.Reader)
 		return private, err
 	case "RS256", "PS256":
@@ -123,7 +124,7 @@ func (k *Key) Sign(header, claims map[string]any) string {
 // SignText is Sign for texts that no encoder would write.
 func (k *Key) SignText(header, claims string) string {
 	text := encode([]byte(header)) + "." + encode([]byte(claims))
-	signature, err := jwt.GetSigningMethod(k.Algorithm).Sign(text, k.Private)
+	signature, err := jwt.GetSigningMethod(strings.Replace(k.Algorithm, "Ed25519", "EdDSA", 1)).Sign(text, k.Private)
 	if err != nil {
 		panic(err)
 	}

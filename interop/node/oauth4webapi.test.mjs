@@ -91,6 +91,7 @@ test("the metadata lists exactly what the service supports", async () => {
   assert.deepEqual(server.response_types_supported, []);
   for (const endpoint of ["token", "revocation", "introspection"]) {
     assert.ok(server[`${endpoint}_endpoint`].startsWith(server.issuer));
-    assert.deepEqual(server[`${endpoint}_endpoint_auth_methods_supported`], ["client_secret_basic", "client_secret_post"]);
+    assert.deepEqual(server[`${endpoint}_endpoint_auth_methods_supported`],
+      ["client_secret_basic", "client_secret_post", "private_key_jwt", ...(endpoint === "token" ? ["none"] : [])]);
   }
 });

@@ -35,6 +35,7 @@ before(async () => {
 after(() => {
   server.closeAllConnections();
   server.close();
+  setTimeout(() => process.exit(), 1000).unref(); // the middleware's store of proofs keeps a timer, which would keep the process
 });
 
 const grant = (parameters, options) => client.clientCredentialsGrant(config, parameters, options);
