@@ -26,7 +26,7 @@ end
 
 local number = math.floor(now / 120000)
 if number % 2 == 1 then
-  proofs, proofs_odd = proofs_odd, proofs -- proofs is the hash of this period now, and proofs_odd that of the one before
+  proofs, proofs_odd = KEYS[2], KEYS[1] -- proofs is the hash of this period now, and proofs_odd that of the one before
 end
 if redis.call('HEXISTS', proofs, proof) == 1 or redis.call('HEXISTS', proofs_odd, proof) == 1 then
   return {'proof_used'}

@@ -389,7 +389,8 @@ func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, ide
 
 // beforeTheChange says whether an operation's script only prepares its change: without the change it is nothing.
 func (o operation) beforeTheChange() bool {
-	return strings.HasSuffix(o.name, ", its index") || strings.HasSuffix(o.name, ", its claim")
+	return strings.HasSuffix(o.name, ", its index") || strings.HasSuffix(o.name, ", its claim") ||
+		o.name == "UseProof" || o.name == "VerifyProof" // they keep a proof as used, and change nothing else
 }
 
 // newOperations returns every operation, each on a tenant of its own.
