@@ -23,6 +23,7 @@ type NewDelegation struct {
 	Scopes  []string // wanted; none for as many as possible
 	Held    []string // by Subject
 
+	Proof    *Proof      // of the key that the token is bound to, which must be Subject's if that is bound; nil for none
 	Audience []string    // that the token is for, with Self for this service
 	Actors   []uuid.UUID // the agents that act with Subject, if it is delegated itself
 }
@@ -47,12 +48,17 @@ var (
 // Delegate grants the parent's agent a token for a child session. The caller must have checked that Subject is genuine and, if
 // it is delegated itself, CheckDelegated. Each call grants another token. Errors: ErrInvalidToken, ErrUnknownSession for what is
 // no child of a session of Subject's, *NotActiveError, *AgentSuspendedError and *SessionSuspendedError of parent or child,
-// *ScopeError, *AudienceError, *RateError.
+// *ScopeError, *AudienceError, *RateError, ErrProofRequired, ErrProofUsed, ErrManyProofs.
 func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, error) {
 	act := n.Subject.actor()
 	left, err := s.VerifyToken(ctx, n.Subject) // a revoked agent must not learn which sessions there are
 	if err != nil {
 		return Delegation{}, err
+	}
+	if n.Proof != nil {
+		if err := s.UseProof(ctx, n.Subject, *n.Proof); err != nil {
+			return Delegation{}, err
+		}
 	}
 	n.Held = left.Of(n.Held)
 	for _, needed := range append([]string{scopeDelegate}, n.Scopes...) {
@@ -88,7 +94,7 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 	family := NewID(child)
 	keys := []string{s.keys.agent(child), s.keys.session(child, n.Session), s.keys.events(child)}
 	r, err := s.client.Run(ctx, act.flow, delegateSession, keys, act.organization, child, family,
-		strings.Join(n.Scopes, " "), strings.Join(n.Held, " "), s.auditAs(WithActor(ctx, requestID(ctx), act.agent), actorAgent))
+		strings.Join(n.Scopes, " "), strings.Join(n.Held, " "), s.auditAs(WithActor(ctx, requestID(ctx), act.agent), actorAgent), n.Proof.key())
 	if err == ErrUnknownAgent {
 		err = ErrUnknownSession // the child's, which has been deleted since
 	}
@@ -96,7 +102,7 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 		return Delegation{}, err
 	}
 	return Delegation{
-		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family, Session: n.Session},
+		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family, Session: n.Session, Bound: n.Proof != nil},
 		Scopes:      strings.Fields(r.Text(0)),
 		Rest:        time.Duration(r.Number(1)) * time.Millisecond,
 	}, r.Err

@@ -185,6 +185,8 @@ func (x *exchange) refused(err error) error {
 		return &oauthError{"invalid_request", "session_id must be a child of a session that the subject token reaches"}
 	case errors.As(err, new(*redisstore.AudienceError)):
 		return err
+	case errors.Is(err, redisstore.ErrProofRequired), errors.Is(err, redisstore.ErrProofUsed):
+		return &oauthError{"invalid_dpop_proof", err.Error()}
 	case errors.As(err, &inactive):
 		return &oauthError{"invalid_request", "the session or its parent is " + string(inactive.Status)}
 	case p.Status == 401:
