@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"time"
 
@@ -141,4 +142,13 @@ func causeOf(err error) error {
 		return errors.New("the host's certificate is not valid")
 	}
 	return errFailed
+}
+
+// hostOf returns the host of a URL: a path or a query may contain a credential.
+func hostOf(text string) string {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return parsed.Host
 }

@@ -178,6 +178,6 @@ func (f *Fetcher) fly(e *entry) {
 	f.cache.resize(e)
 	f.metrics.count(err)
 	if err != nil {
-		f.log.Warn("keys cannot be read", "url", e.URL, "org_id", e.Tenant, "cause", err.Error())
+		f.log.Warn("keys cannot be read", "host", hostOf(e.URL), "org_id", e.Tenant, "cause", err.Error())
 	}
 }

@@ -11,9 +11,9 @@
 -- ARGV[4] = scopes           that the token is to have, separated by single spaces; '' for as many as it may
 -- ARGV[5] = most_scopes      that it may have, separated by single spaces
 -- ARGV[6] = audit            see include/audit.lua
--- ARGV[7] = key              thumbprint of the key that the token is bound to, 32 bytes; '' for none
+-- ARGV[7] = key              thumbprint of the key that the token is bound to (RFC 9449 §5), 32 bytes; '' for none
 --
--- Arguments: two say whose token it is, and four what it is to be.
+-- Arguments: four say what the token is to be, and two who asks for it.
 --
 -- Reply:  {'ok', scopes, rest}                    scopes separated by single spaces; rest: ms until the session expires
 --         {'unknown_agent'}
@@ -21,8 +21,8 @@
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'agent_suspended', since}              in ms since 1970
 --         {'session_suspended', since}            in ms since 1970
---         {'proof_required'}                      the tokens of the session's agent must be bound to a key
 --         {'scope_not_held', scope}               the first that the agent, the session or most_scopes lack
+--         {'proof_required'}                      the agent's tokens must be bound to a key
 -- Writes: XADD events; HDEL agent of marks that have lapsed
 --@include audit
 --@include still_held
@@ -40,9 +40,9 @@ if e or agent_revoked or now >= tonumber(x) then
 end
 --@block refuse_suspended
 --@block refuse_suspended_session r=r
---@block require_key
 local held_scopes = still_held(most_scopes, still_held(sc or agent_scopes, agent_scopes))
 --@block hold_scopes held=held_scopes
+--@block require_key
 if scopes == '' then
   scopes = held_scopes
 end

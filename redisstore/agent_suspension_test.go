@@ -249,13 +249,28 @@ func TestAChangedAgentsMemoryIsCounted(t *testing.T) {
 			return a.used()[bytesHeld]
 		}
 		before, long, short := held(), `{"k":"`+strings.Repeat("x", 4000)+`"}`, ""
-		must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Metadata: &long}))(t)
-		if grown := held() - before; grown < 4000 || grown > 8000 {
-			t.Errorf("4000 bytes more count as %d", grown)
+		many := make([]string, 16)
+		for i := range many {
+			many[i] = "https://a.example/" + strings.Repeat("x", 230)
 		}
-		must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Metadata: &short}))(t)
-		if got := held(); got != before {
-			t.Errorf("without them %d are held, want %d", got, before)
+		for name, c := range map[string]struct{ more, less AgentChanges }{
+			"metadata":  {AgentChanges{Metadata: &long}, AgentChanges{Metadata: &short}},
+			"jwks":      {AgentChanges{JWKS: &long}, AgentChanges{JWKS: &short}},
+			"jwks_uri":  {AgentChanges{JWKSURI: &long}, AgentChanges{JWKSURI: &short}},
+			"audiences": {AgentChanges{Audiences: &many}, AgentChanges{Audiences: new([]string)}},
+		} {
+			must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, c.more))(t)
+			if grown := held() - before; grown < 3900 || grown > 8000 {
+				t.Errorf("%s: 4000 bytes more count as %d", name, grown)
+			}
+			must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, c.less))(t)
+			if got := held(); got != before {
+				t.Errorf("%s: without them %d are held, want %d", name, got, before)
+			}
+		}
+		created := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n", Scopes: []string{}, JWKS: long}, [32]byte{3}, nil))(t)
+		if grown := held() - before; grown < agentSize+4000 || grown > agentSize+8000 {
+			t.Errorf("agent %s with 4000 bytes of keys counts as %d", created.ID, grown)
 		}
 	})
 }

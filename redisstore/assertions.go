@@ -73,6 +73,7 @@ func (s *Store) ExchangeAssertion(ctx context.Context, a ClientAssertion, asked 
 	}
 	grant := Grant{
 		AccessToken: AccessToken{Agent: a.Agent, Family: family, Bound: asked.Proof != nil},
+		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),
 		Generation:  1,

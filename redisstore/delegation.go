@@ -23,9 +23,9 @@ type NewDelegation struct {
 	Scopes  []string // wanted; none for as many as possible
 	Held    []string // by Subject
 
-	Proof    *Proof      // of the key that the token is bound to, which must be Subject's if that is bound; nil for none
 	Audience []string    // that the token is for, with Self for this service
 	Actors   []uuid.UUID // the agents that act with Subject, if it is delegated itself
+	Proof    *Proof      // of the key that the token is bound to, used up already; nil for none
 }
 
 // Delegation is the content of a delegated token. Redis keeps nothing of it.
@@ -48,17 +48,12 @@ var (
 // Delegate grants the parent's agent a token for a child session. The caller must have checked that Subject is genuine and, if
 // it is delegated itself, CheckDelegated. Each call grants another token. Errors: ErrInvalidToken, ErrUnknownSession for what is
 // no child of a session of Subject's, *NotActiveError, *AgentSuspendedError and *SessionSuspendedError of parent or child,
-// *ScopeError, *AudienceError, *RateError, ErrProofRequired, ErrProofUsed, ErrManyProofs.
+// *ScopeError, *AudienceError, *RateError, ErrProofRequired.
 func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, error) {
 	act := n.Subject.actor()
 	left, err := s.VerifyToken(ctx, n.Subject) // a revoked agent must not learn which sessions there are
 	if err != nil {
 		return Delegation{}, err
-	}
-	if n.Proof != nil {
-		if err := s.UseProof(ctx, n.Subject, *n.Proof); err != nil {
-			return Delegation{}, err
-		}
 	}
 	n.Held = left.Of(n.Held)
 	for _, needed := range append([]string{scopeDelegate}, n.Scopes...) {

@@ -69,6 +69,7 @@ func (s *Store) GrantByIssuer(ctx context.Context, organization, agent uuid.UUID
 	}
 	return Grant{
 		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: family, Bound: asked.Proof != nil},
+		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),
 	}, r.Err

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 
@@ -24,6 +25,14 @@ func (p *Proof) key() string {
 		return ""
 	}
 	return string(p.Key[:])
+}
+
+// Thumbprint returns cnf.jkt of a token that is bound to the key, "" without a proof.
+func (p *Proof) Thumbprint() string {
+	if p == nil {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(p.Key[:])
 }
 
 var (

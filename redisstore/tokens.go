@@ -38,6 +38,7 @@ type Grant struct {
 	Scopes     []string
 	Audience   []string // of the access token, with Self for the issuer
 	Generation uint32   // of the refresh token; 0 for none
+	Thumbprint string   // of the key that the access token is bound to (RFC 7638), "" for none
 	Replayed   bool     // it was granted before, and is repeated because the first response may have been lost
 }
 
@@ -74,6 +75,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	}
 	grant := Grant{
 		AccessToken: AccessToken{Agent: agent, Family: family, Bound: asked.Proof != nil},
+		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),
 		Generation:  1,
@@ -117,6 +119,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	}
 	grant := Grant{
 		AccessToken: AccessToken{Organization: r.ID(4), Agent: agent, Family: family, Bound: asked.Proof != nil},
+		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(2)),
 		Audience:    orSelf(strings.Fields(r.Text(3))),
 		Generation:  generationAt(r, 0),

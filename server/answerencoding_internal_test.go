@@ -66,10 +66,10 @@ func answersOfEveryType() []namedAnswer {
 	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
-	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, oneOrMore{hostile}, id, &describedActor{id, nil}}
+	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, oneOrMore{hostile}, id, &describedActor{id, nil}, confirmation{"jkt"}}
 	forTwo := introspection{Audience: oneOrMore{hostile, "urn:a"}}
 	metadata := serverMetadata{
-		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile}, nil, scopes, []string{hostile},
+		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile}, nil, scopes, []string{hostile}, scopes,
 	}
 	return []namedAnswer{
 		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", newProblem(404, "not_found", "")},
@@ -92,7 +92,7 @@ func answersOfEveryType() []namedAnswer {
 		{"introspection", token}, {"least introspection", introspection{}}, {"introspection for two", forTwo}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
 		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
 		{"oauth error", oauthErrorAnswer{"invalid_request", hostile}}, {"server metadata", metadata},
-		{"resource metadata", resourceMetadata{hostile, []string{hostile}, "j", []string{"header"}, "d"}},
+		{"resource metadata", resourceMetadata{hostile, []string{hostile}, "j", []string{"header"}, []string{"ES256"}, "d"}},
 		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
 		{"charge", chargeAnswer{id, usage, ""}}, {"observed charge", chargeAnswer{id, usage, "max_actions"}}, {"least charge", chargeAnswer{}},
 		{"batch", []batchResult{{200, chargeAnswer{id, usage, ""}}, {400, problem}, {403, ofQuota}, {0, nil}}},

@@ -25,7 +25,7 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 		body = []byte(`{"code":"` + p.Code + `"}`)
 	}
 	if p.Status == 401 || p.Code == "insufficient_scope" {
-		if challenge := challengeFor(err, p, s.metadataFor(ctx)); challenge != "" {
+		if challenge := proofChallenge(challengeFor(err, p, s.metadataFor(ctx)), err, infoOf(ctx).proven); challenge != "" {
 			ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
 		}
 	}
@@ -65,6 +65,9 @@ func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Reset()
 	ctx.Response.Header.Set(headerRequestID, id)
 	ctx.Response.Header.SetCanonical(canonicalSniffing, noSniffing)
+	if infoOf(ctx).proofs > 0 {
+		s.offerNonce(ctx)
+	}
 	if s.pages.have(ctx) && s.pages.Headers != nil {
 		s.pages.Headers(&ctx.Response.Header)
 	}

@@ -14,9 +14,13 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 		defer s.finishRequest(ctx)
 		defer s.drain.announceClose(ctx)
 		defer s.answerPanic(ctx)
-		closes, err := checkFraming(&ctx.Request.Header)
-		if closes || err != nil {
+		sent, err := checkFraming(&ctx.Request.Header)
+		if sent.close || err != nil {
 			ctx.SetConnectionClose()
+		}
+		if sent.proofs > 0 {
+			infoOf(ctx).proofs = sent.proofs
+			s.offerNonce(ctx)
 		}
 		if err != nil {
 			connectionOf(ctx.Conn()).leaveUnread()

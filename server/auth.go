@@ -30,39 +30,65 @@ func newKey(organization uuid.UUID, text string) redisstore.APIKey {
 	return redisstore.APIKey{Organization: organization, Hash: token.Hash(text), Hint: token.Hint(text)}
 }
 
-// agentToken returns the verified access token that the request carries (RFC 6750 §2.1).
+// agentToken returns the verified access token that the request carries (RFC 6750 §2.1, RFC 9449 §7.1).
 func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
-	given, found := bearer(ctx)
+	given, found := accessToken(ctx)
 	if !found {
 		return nil, errMissingToken
 	}
 	return s.verifiedToken(ctx, given)
 }
 
-// verifiedToken is agentToken for a token that is already read. It refuses a token that is for others only (RFC 9068 §4).
-func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedToken, error) {
+// verifiedToken is agentToken for a token that is already read. It refuses a token that is for others only (RFC 9068 §4), and uses
+// up the proof of one that is bound to a key.
+func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
 	access, err := s.anyToken(ctx, given)
-	if err == nil && !access.forIssuer {
+	if err != nil {
+		return nil, err
+	}
+	if !access.forIssuer {
 		return nil, errInvalidToken
 	}
-	return access, err
+	access, proof, err := s.admit(ctx, access)
+	if err != nil || proof == nil {
+		return access, err
+	}
+	return access, asProofError(401, s.store.UseProof(readContext(ctx), *access.caller.Token, *proof))
 }
 
-// anyToken is verifiedToken for a token for any audience.
-func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedToken, error) {
-	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given, time.Now()) })
+// admit checks what anyToken leaves: the proof of a token that is bound to a key, which it returns, and where a delegated token
+// reaches. It checks the proof first, because that needs no store.
+func (s *Server) admit(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, *redisstore.Proof, error) {
+	var proof *redisstore.Proof
+	if access.Thumbprint != "" {
+		given, err := s.proofOf(ctx, access)
+		if err != nil {
+			return nil, nil, err
+		}
+		proof = &given
+	}
+	if access.caller.delegated == nil {
+		return access, proof, nil
+	}
+	access, err := s.admitDelegated(ctx, access)
+	return access, proof, err
+}
+
+// anyToken returns the token if this service signed it, for whomever it is, and it comes under the scheme that it needs.
+func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
+	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, time.Now()) })
 	if keysUnavailable(err) {
 		return nil, err
 	}
 	if err != nil {
 		return nil, errInvalidToken
 	}
+	if err := given.checkScheme(access); err != nil {
+		return nil, err
+	}
 	identifyCaller(ctx, access.Organization, access.Agent)
 	if s.store.Suspended(access.Organization) {
 		return nil, redisstore.ErrOrganizationSuspended
-	}
-	if access.caller.delegated != nil {
-		return s.admitDelegated(ctx, access)
 	}
 	return access, nil
 }
@@ -70,7 +96,7 @@ func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedToken,
 // eitherCaller returns the organization or the agent that calls. It refuses a request with both credentials, because it is
 // ambiguous.
 func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
-	given, hasToken := bearer(ctx)
+	given, hasToken := accessToken(ctx)
 	hasKey := len(ctx.Request.Header.PeekCanonical(canonicalAPIKey)) > 0
 	switch {
 	case hasKey && hasToken:

@@ -139,7 +139,8 @@ func (l *authLimiter) forget(c credential) {
 	}
 }
 
+// isWrongCredential also counts a wrong signature of a proof, which costs as much to check as a right one.
 func isWrongCredential(err error) bool {
 	return errors.Is(err, redisstore.ErrInvalidCredentials) || errors.Is(err, redisstore.ErrInvalidRefreshToken) ||
-		errors.Is(err, redisstore.ErrTokenReused) || errors.Is(err, errWrongBootstrap)
+		errors.Is(err, redisstore.ErrTokenReused) || errors.Is(err, errWrongBootstrap) || errors.Is(err, token.ErrSignature)
 }

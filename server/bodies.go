@@ -40,9 +40,9 @@ func (s *Server) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*memoryPoo
 	if key, err := organizationKey(ctx); err == nil && s.store.HasVerified(key) {
 		return s.bodies.verified, tenantKey{organization: key.Organization}
 	}
-	if given, found := bearer(ctx); found {
+	if given, found := accessToken(ctx); found {
 		if v := s.tokens.Load(); v != nil {
-			if access, err := v.verify(given, now); err == nil {
+			if access, err := v.verify(given.text, now); err == nil {
 				return s.bodies.verified, tenantKey{organization: access.Organization}
 			}
 		}

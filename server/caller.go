@@ -47,15 +47,21 @@ func (c caller) mayUse(scope string) error {
 }
 
 func heldBy(access token.Access) redisstore.AccessToken {
-	return redisstore.AccessToken{Organization: access.Organization, Agent: access.Agent, Family: access.Family, Session: access.Session}
+	return redisstore.AccessToken{
+		Organization: access.Organization, Agent: access.Agent, Family: access.Family, Session: access.Session, Bound: access.Thumbprint != "",
+	}
 }
 
 // identity is what a gateway learns about the caller.
-type identity struct{ agent, organization, scopes []byte }
+type identity struct {
+	agent, organization, scopes []byte
+	thumbprint                  []byte // of the key that the token is bound to; empty for none
+}
 
 func newIdentity(access token.Access) identity {
 	return identity{
 		redisstore.AppendID(nil, access.Agent), redisstore.AppendID(nil, access.Organization), []byte(strings.Join(access.Scopes, " ")),
+		[]byte(access.Thumbprint),
 	}
 }
 
@@ -77,4 +83,7 @@ func (i identity) writeHeaders(ctx *fasthttp.RequestCtx) {
 	header.SetCanonical(canonicalAgent, i.agent)
 	header.SetCanonical(canonicalOrganization, i.organization)
 	header.SetCanonical(canonicalScopes, i.scopes)
+	if len(i.thumbprint) > 0 {
+		header.SetCanonical(canonicalThumbprint, i.thumbprint)
+	}
 }

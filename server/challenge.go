@@ -6,10 +6,14 @@ import (
 	"strings"
 
 	"remit/redisstore"
+	"remit/token"
 )
 
 // retryLater is the Retry-After, in seconds, when no better value is known.
 const retryLater = 1
+
+// proofPause is the Retry-After when an agent has used too many proofs, which are forgotten within minutes.
+const proofPause = 60
 
 // retryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
 func retryAfter(err error, p problem) int {
@@ -23,6 +27,8 @@ func retryAfter(err error, p problem) int {
 		return max(int(math.Ceil(tooFast.RetryAfter.Seconds())), 1)
 	case errors.As(err, &agentLimit) && agentLimit.RetryAfter > 0:
 		return max(int(math.Ceil(agentLimit.RetryAfter.Seconds())), 1)
+	case errors.Is(err, redisstore.ErrManyProofs):
+		return proofPause
 	case p.Status == 503 || p.Status == 429:
 		return retryLater
 	}
@@ -51,6 +57,8 @@ func challengeFor(err error, p problem, metadata string) string {
 		return bearerRealm + invalidTokenChallenge(p)
 	case p.Code == "invalid_token":
 		return bearerRealm + invalidTokenChallenge(p) + metadata
+	case p.Code == "invalid_dpop_proof", p.Code == "use_dpop_nonce":
+		return bearerRealm + `, error="` + p.Code + `", error_description="` + p.Detail + `"` + metadata
 	case p.Code == "insufficient_scope":
 		return bearerRealm + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"` + metadata
 	case p.Status == 401:
@@ -65,3 +73,17 @@ func invalidTokenChallenge(p problem) string {
 
 // quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).
 func quoted(scope string) string { return strings.NewReplacer(`\`, "", `"`, "").Replace(scope) }
+
+// proofChallenge turns the challenge of an access token into one of the scheme DPoP for a request under that scheme, and offers that
+// scheme too to who did not use it and must (RFC 9449 §7.1 and §7.2).
+func proofChallenge(challenge string, err error, proven bool) string {
+	algorithms := `algs="` + strings.Join(token.ProofAlgorithms(), " ") + `"`
+	rest, ofToken := strings.CutPrefix(challenge, "Bearer ")
+	switch {
+	case ofToken && (proven || errors.Is(err, redisstore.ErrProofRequired)):
+		return "DPoP " + rest + ", " + algorithms
+	case errors.Is(err, errBoundToken):
+		return challenge + ", DPoP " + algorithms
+	}
+	return challenge
+}

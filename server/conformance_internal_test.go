@@ -11,8 +11,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/internal/conformance"
+	"remit/internal/prover"
 	"remit/openapi"
 	"remit/redisstore"
+	"remit/token"
 )
 
 // HoldToDescription holds every answer of a server to openapi.json, whoever asks and however. It must be called before
@@ -178,17 +180,23 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	agentLimit := &redisstore.AgentLimitError{Limit: redisstore.LimitValuePerDay}
 	tooFast := &redisstore.AgentLimitError{Limit: redisstore.LimitActionsPerMinute, RetryAfter: time.Second}
 	gateway := func(cause error) error { return &gatewayError{cause: cause} }
+	proofs := func(status int) []error {
+		use := token.ProofUse{Method: "GET", Now: time.Unix(0, 0)}
+		key := prover.New("EdDSA")
+		_, otherURL := new(token.Keyring).VerifyProof(key.Prove(prover.Proof{Method: "GET"}), use, nil)
+		return []error{asProofError(status, otherURL), &proofError{status, token.ErrNonce}}
+	}
 	said := map[string][]error{
 		"Invalid":             {invalid("name", "is required")},
 		"InvalidSession":      {invalid("agent_id", "is required")},
 		"NoApiKey":            {errMissingKey, errInvalidKey},
-		"NoAccessToken":       {errMissingToken, errInvalidToken},
-		"NoCredential":        {errMissingEither, errInvalidKey, errInvalidToken},
-		"NoSessionCreator":    {errMissingKey, errInvalidKey, errInvalidToken},
+		"NoAccessToken":       append(proofs(401), errMissingToken, errInvalidToken),
+		"NoCredential":        append(proofs(401), errMissingEither, errInvalidKey, errInvalidToken),
+		"NoSessionCreator":    append(proofs(401), errMissingKey, errInvalidKey, errInvalidToken),
 		"NoBootstrapToken":    {errNoBootstrap, errWrongBootstrap},
-		"WrongSecret":         {redisstore.ErrInvalidCredentials},
-		"WrongRefreshToken":   {redisstore.ErrInvalidRefreshToken},
-		"NoTokenToRevoke":     {errMissingToken, errInvalidToken, redisstore.ErrInvalidRefreshToken},
+		"WrongSecret":         {redisstore.ErrInvalidCredentials, redisstore.ErrProofRequired},
+		"WrongRefreshToken":   {redisstore.ErrInvalidRefreshToken, redisstore.ErrProofRequired},
+		"NoTokenToRevoke":     append(proofs(401), errMissingToken, errInvalidToken, redisstore.ErrInvalidRefreshToken),
 		"OrganizationsClosed": {errNoNewOrgs},
 		"Suspended":           {suspended},
 		"ForeignToken":        {errForeignToken, suspended},
@@ -210,7 +218,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"RefreshRefused":   {suspended, agentSuspended},
 		"TooMuchCreated":   {&redisstore.RateError{}},
 		"ScopeMissing":     {role, &scopeError{scopeRollback}, suspended},
-		"VerifyRefused":    {suspended, agentSuspended, gateway(scope), gateway(invalid("scope", "must be one scope"))},
+		"VerifyRefused":    {suspended, agentSuspended, gateway(scope), gateway(invalid("scope", "must be one scope")), gateway(redisstore.ErrManyProofs)},
 		"AuthorizeRefused": {suspended, gateway(agentLimit), gateway(tooFast), gateway(agentSuspended), gateway(sessionSuspended), gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
 			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":         {redisstore.ErrUnknownSession},
@@ -222,14 +230,15 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"NotReversible":    {notPending, redisstore.ErrNotReversible},
 		"BodyTooLarge":     {errBodyTooLarge},
 		"MediaType":        {errMediaType},
-		"InvalidGrant": {
-			invalid("resource", "must be an absolute URI"), &redisstore.AudienceError{Audience: "https://mail.example.com/mcp"},
-		},
+		"InvalidGrant": append(proofs(400),
+			invalid("resource", "must be an absolute URI"), &redisstore.AudienceError{Audience: "https://mail.example.com/mcp"}),
 		"ExpectationFailed": {errExpectation},
 		"KeyReused":         {redisstore.ErrIdempotencyKeyReused},
 		"RateLimited":       {errRateLimited},
+		"TooManyProofs":     {redisstore.ErrManyProofs},
 		"TooManyWaiting":    {errOwnWaiting, errAddressWaiting},
 		"LeaseSettled":      {redisstore.ErrLeaseSettled},
+		"IssuerExists":      {redisstore.ErrIssuerExists},
 		"DecisionRefused":   {redisstore.ErrRequestDecided, &conflict{&redisstore.NotActiveError{Status: redisstore.Completed}}},
 		"HeadersTooLarge":   {errHeadersTooLarge},
 		"InternalError":     {errPanic},

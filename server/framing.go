@@ -8,36 +8,36 @@ import (
 
 // checkFraming refuses requests that two HTTP parsers could read differently, and credentials in trailers or given twice:
 // fasthttp presents a trailer as a header and takes the first of two credentials. It checks the bytes as they were sent,
-// because fasthttp repairs much of them. It returns whether the client wants the connection closed after the response.
-func checkFraming(header *fasthttp.RequestHeader) (closes bool, err error) {
+// because fasthttp repairs much of them. After an error the connection is to be closed.
+func checkFraming(header *fasthttp.RequestHeader) (sent headerLines, err error) {
 	if err := checkRequestTarget(header); err != nil {
-		return true, err
+		return sent, err
 	}
 	if protocol := header.Protocol(); !bytes.Equal(protocol, []byte("HTTP/1.1")) && !bytes.Equal(protocol, []byte("HTTP/1.0")) {
-		return true, invalid("", "the protocol must be HTTP/1.1 or HTTP/1.0")
+		return sent, invalid("", "the protocol must be HTTP/1.1 or HTTP/1.0")
 	}
 	if host := header.Host(); len(host) > 0 && !isAuthority(host) {
-		return true, invalid("", "the header Host must be a host, and a port or none")
+		return sent, invalid("", "the header Host must be a host, and a port or none")
 	}
 	sent, ok := readHeaderLines(header.RawHeaders())
 	switch {
 	case !ok:
-		return true, invalid("", "header lines must not be folded, must end in CR LF, and their names hold no space")
+		return sent, invalid("", "header lines must not be folded, must end in CR LF, and their names hold no space")
 	case sent.authorizations > 1:
-		return true, invalid("", "the header "+fasthttp.HeaderAuthorization+" must be given once")
+		return sent, invalid("", "the header "+fasthttp.HeaderAuthorization+" must be given once")
 	case sent.apiKeys > 1:
-		return true, invalid("", "the header "+headerAPIKey+" must be given once")
+		return sent, invalid("", "the header "+headerAPIKey+" must be given once")
 	case sent.expectsOther:
-		return true, errExpectation
+		return sent, errExpectation
 	case sent.transferEncoding:
-		return sent.close, checkTransferEncoding(header)
+		return sent, checkTransferEncoding(header)
 	}
-	return sent.close, nil
+	return sent, nil
 }
 
-// headerLines is what the framing depends on in the header lines as they were sent.
+// headerLines is what the framing depends on in the header lines as they were sent, and how many proofs there are.
 type headerLines struct {
-	authorizations, apiKeys int
+	authorizations, apiKeys, proofs int
 
 	transferEncoding bool
 	expectsOther     bool // than 100-continue
@@ -64,6 +64,8 @@ func (h *headerLines) note(name, value []byte) {
 		h.authorizations++
 	case isNamed(name, headerAPIKey):
 		h.apiKeys++
+	case isNamed(name, headerProof):
+		h.proofs++
 	case isNamed(name, fasthttp.HeaderTransferEncoding):
 		h.transferEncoding = true
 	case isNamed(name, fasthttp.HeaderExpect):

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,34 +34,55 @@ func (e *gatewayError) problem() problem {
 }
 
 // gatewayToken returns the verified access token that the request carries, for the audience that the gateway names, or else for
-// this service.
-func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
-	given, found := bearer(ctx)
+// this service; and the proof of one that is bound to a key.
+func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redisstore.Proof, error) {
+	given, found := accessToken(ctx)
 	if !found {
-		return nil, errMissingToken
+		return nil, nil, errMissingToken
 	}
 	access, err := s.anyToken(ctx, given)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var v validation
 	audience := v.gatewayParameter(ctx, "audience", "X-Audience")
 	if err := v.err(); err != nil {
-		return nil, &gatewayError{err}
+		return nil, nil, &gatewayError{err}
 	}
 	if !access.isFor(audience) {
-		return nil, errInvalidToken
+		return nil, nil, errInvalidToken
 	}
-	return access, nil
+	access, proof, err := s.admit(ctx, access)
+	if errors.As(err, new(*invalidRequest)) {
+		err = &gatewayError{err}
+	}
+	return access, proof, err
+}
+
+// verifyLive asks the store about a token, and uses up its proof in the same call.
+func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
+	if proof == nil {
+		return s.store.VerifyToken(readContext(ctx), *access.caller.Token)
+	}
+	left, err := s.store.VerifyProof(readContext(ctx), *access.caller.Token, *proof)
+	return left, gatewayProofError(err)
+}
+
+// gatewayProofError is asProofError for a gateway, which understands 401 and 403.
+func gatewayProofError(err error) error {
+	if errors.Is(err, redisstore.ErrManyProofs) {
+		return &gatewayError{err}
+	}
+	return asProofError(401, err)
 }
 
 // verify returns the agent of an access token that is live and holds the scope. The agent is not suspended.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
-	access, err := s.gatewayToken(ctx)
+	access, proof, err := s.gatewayToken(ctx)
 	if err != nil {
 		return err
 	}
-	left, err := s.store.VerifyToken(readContext(ctx), *access.caller.Token)
+	left, err := s.verifyLive(ctx, access, proof)
 	if err != nil {
 		return err
 	}
@@ -82,7 +104,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 
 // authorize verifies an access token and charges a session of its agent, in one subrequest.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
-	access, err := s.gatewayToken(ctx)
+	access, proof, err := s.gatewayToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,6 +119,11 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	if err := caller.mayUse(wanted.Scope); err != nil {
 		s.metrics.charged(wanted, err)
 		return err
+	}
+	if proof != nil {
+		if err := s.store.UseProof(readContext(ctx), *caller.Token, *proof); err != nil {
+			return gatewayProofError(err)
+		}
 	}
 	usage, left, err := s.store.Authorize(requestContext(ctx), caller.Caller, session, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)

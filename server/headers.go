@@ -6,12 +6,19 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-const headerAPIKey = "X-Api-Key" // in the canonical form of fasthttp
+// In the canonical form of fasthttp.
+const (
+	headerAPIKey = "X-Api-Key"
+	headerProof  = "Dpop"
+)
 
 // Names for the methods of fasthttp that take a name in canonical form as it is. Its other methods bring the name into that
 // form each time, which costs more than the search itself.
 var (
 	canonicalAPIKey        = []byte(headerAPIKey)
+	canonicalProof         = []byte(headerProof)
+	canonicalNonce         = []byte("DPoP-Nonce")
+	canonicalThumbprint    = []byte("X-Cnf-Jkt")
 	canonicalAuthorization = []byte(fasthttp.HeaderAuthorization)
 	canonicalEncoding      = []byte(fasthttp.HeaderContentEncoding)
 	canonicalExpect        = []byte(fasthttp.HeaderExpect)

@@ -193,7 +193,7 @@ func FuzzHeader(f *testing.F) {
 	padded := basic(strings.ReplaceAll(agent.String(), "-", "%2D") + ":" + secret) // which leaves loose bits before its =
 	for _, seed := range []string{
 		padded, looseBits(padded),
-		"", "Bearer", "Bearer ", "bearer e30.e30.e30", "Bearer\te30.e30.e30", "Bearer  e30.e30.e30", "Bearer a b", "BEARERx", "Bearer,x",
+		"", "Bearer", "Bearer ", "bearer e30.e30.e30", "Bearer\te30.e30.e30", "Bearer  e30.e30.e30", "Bearer a b", "BEARERx", "Bearer,x", "DPoP a", "dpop  a", "DPoP",
 		basic(agent.String() + ":" + secret), basic(strings.ToUpper(agent.String()) + ":" + secret), basic(agent.String() + ":" + secret + ":"),
 		basic(agent.String()), basic(":"), basic(""), basic("%zz:" + secret),
 		basic("{" + agent.String() + "}:" + secret), "Basic " + strings.TrimRight(basic("a:b"), "="), "basic Og==", "Basic Oh==", "Basic O g==",
@@ -215,7 +215,7 @@ func FuzzHeader(f *testing.F) {
 			return
 		}
 		value = strings.Trim(value, " \t") // RFC 9110 §5.5
-		requireBearer(t, ctx, value)
+		requireAccessToken(t, ctx, value)
 		requireBasic(t, ctx, value)
 		requireAPIKey(t, ctx, value)
 		requireNames(t, ctx, value)
@@ -229,14 +229,16 @@ func looseBits(text string) string {
 	return text[:last] + string(alphabet[strings.IndexByte(alphabet, text[last])|1]) + text[last+1:]
 }
 
-func requireBearer(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
+func requireAccessToken(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	t.Helper()
-	given, found := bearer(ctx)
-	if want := len(value) > len("Bearer") && strings.EqualFold(value[:len("Bearer ")], "Bearer "); found != want {
-		t.Errorf("%q has a Bearer token: %t, want %t", value, found, want)
+	given, found := accessToken(ctx)
+	scheme, text, spaced := strings.Cut(value, " ")
+	proven := strings.EqualFold(scheme, "DPoP")
+	if want := spaced && (proven || strings.EqualFold(scheme, "Bearer")); found != want {
+		t.Errorf("%q has an access token: %t, want %t", value, found, want)
 	}
-	if found && value[len("Bearer "):] != string(given) {
-		t.Errorf("%q is read as the token %q", value, given)
+	if found && (text != string(given.text) || proven != given.proven) {
+		t.Errorf("%q is read as the token %q, with a proof: %t", value, given.text, given.proven)
 	}
 }
 

@@ -41,6 +41,13 @@ type introspection struct {
 	// Of a delegated token (RFC 8693 §4.1).
 	Session uuid.UUID       `json:"session_id,omitzero"`
 	Actor   *describedActor `json:"act,omitzero"`
+
+	Confirmation confirmation `json:"cnf,omitzero"`
+}
+
+// confirmation is the key that a token is bound to (RFC 9449 §6.2).
+type confirmation struct {
+	Thumbprint string `json:"jkt"`
 }
 
 // describedActor is who acts with a delegated token, with who acts for it in turn.
@@ -130,6 +137,9 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 	}
 	described := describe(keys, access.Agent, access.Organization, scopes, keys.AudienceOf(access))
 	described.TokenType = "Bearer"
+	if access.Thumbprint != "" {
+		described.TokenType, described.Confirmation = "DPoP", confirmation{access.Thumbprint}
+	}
 	described.Issued = access.Issued.Unix()
 	described.Expires = access.Expires().Unix()
 	if access.Delegated() {

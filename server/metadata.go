@@ -27,6 +27,7 @@ type serverMetadata struct {
 	TokenAuthAlgorithms         []string `json:"token_endpoint_auth_signing_alg_values_supported"`
 	RevocationAuthAlgorithms    []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 	IntrospectionAuthAlgorithms []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
+	ProofAlgorithms             []string `json:"dpop_signing_alg_values_supported"`
 }
 
 // metadata lists the OAuth endpoints. All of them lie below the issuer, which is the service's own URL.
@@ -55,5 +56,6 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 		TokenAuthAlgorithms:         algorithms,
 		RevocationAuthAlgorithms:    algorithms,
 		IntrospectionAuthAlgorithms: algorithms,
+		ProofAlgorithms:             token.ProofAlgorithms(),
 	})
 }

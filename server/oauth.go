@@ -42,6 +42,9 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
+		if asked.Proof, err = s.grantProof(ctx); err != nil {
+			return err
+		}
 		grant, err := s.grantFor(ctx, client, form, asked, keys.Issuer())
 		if err != nil {
 			return err
@@ -52,7 +55,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 		return answer(ctx, oauthGrant{
-			AccessToken: pair.AccessToken, TokenType: "Bearer", ExpiresIn: pair.ExpiresIn,
+			AccessToken: pair.AccessToken, TokenType: tokenType(grant, "Bearer"), ExpiresIn: pair.ExpiresIn,
 			RefreshToken: pair.RefreshToken, Scope: strings.Join(grant.Scopes, " "),
 		})
 	})

@@ -494,6 +494,7 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 			"token_endpoint_auth_methods_supported":         list("client_secret_basic", "client_secret_post", "private_key_jwt", "none"),
 			"revocation_endpoint_auth_methods_supported":    methods,
 			"introspection_endpoint_auth_methods_supported": methods,
+			"dpop_signing_alg_values_supported":             list("ES256", "ES384", "EdDSA", "RS256", "PS256"),
 
 			"token_endpoint_auth_signing_alg_values_supported":         algorithms,
 			"revocation_endpoint_auth_signing_alg_values_supported":    algorithms,

@@ -41,6 +41,10 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 		p.Status, body.Error = 400, "unauthorized_client"
 	case errors.As(err, &scope):
 		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
+	case p.Code == "invalid_dpop_proof", p.Code == "use_dpop_nonce":
+		p.Status, body.Error = 400, p.Code
+	case errors.Is(err, redisstore.ErrProofRequired):
+		p.Status, body.Error = 400, "invalid_dpop_proof"
 	case errors.As(err, &target):
 		p.Status, body = 400, oauthErrorAnswer{"invalid_target", target.Error()}
 	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):

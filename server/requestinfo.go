@@ -24,6 +24,9 @@ type requestInfo struct {
 	code         string        // of the problem in the response; "" for none
 	shed         bool          // an overloaded store shed its call; these are too many to log each
 
+	proofs int  // how many headers DPoP it has
+	proven bool // its access token comes under the scheme DPoP
+
 	shared bool            // the response body is shared by all requests and takes no memory of its own
 	unread bool            // the request could not be read completely; fasthttp then takes it for a GET
 	traced context.Context // carries the span; nil without tracing

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+	"remit/token"
 )
 
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"
@@ -19,6 +20,7 @@ type resourceMetadata struct {
 	AuthorizationServers []string `json:"authorization_servers"`
 	JWKS                 string   `json:"jwks_uri"` // of the keys that sign checkpoints of events, among others
 	BearerMethods        []string `json:"bearer_methods_supported"`
+	ProofAlgorithms      []string `json:"dpop_signing_alg_values_supported"`
 	Documentation        string   `json:"resource_documentation"`
 }
 
@@ -31,7 +33,7 @@ func (s *Server) resourceMetadata(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
 	return answer(ctx, resourceMetadata{
 		Resource: issuer, AuthorizationServers: []string{issuer}, JWKS: issuer + "/.well-known/jwks.json",
-		BearerMethods: []string{"header"}, Documentation: issuer + "/docs",
+		BearerMethods: []string{"header"}, ProofAlgorithms: token.ProofAlgorithms(), Documentation: issuer + "/docs",
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"remit/redisstore"
+	"remit/token"
 )
 
 // everyCode returns the codes that problems can have, with a status of each.
@@ -18,7 +19,7 @@ func everyCode() map[string]int {
 	for _, r := range rules {
 		codes[r.code] = r.status
 	}
-	for _, err := range errorsWithMembers {
+	for _, err := range append([]error{&proofError{401, token.ErrNonce}}, errorsWithMembers...) {
 		p := problemOf(err)
 		codes[p.Code] = p.Status
 	}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"flag"
@@ -106,7 +107,8 @@ type setup struct {
 	log      io.Writer // nil discards
 	access   server.AccessLog
 	proxies  []netip.Prefix
-	noKeys   bool // the service is left without a keyring
+	noKeys   bool   // the service is left without a keyring
+	issuer   string // "" is issuer
 	tls      *tls.Config
 	prepare  func(*server.Server) // before it serves
 
@@ -190,7 +192,7 @@ func start(t *testing.T, with setup) *client {
 	if with.prefix == "" {
 		with.prefix = fmt.Sprintf("test%d:", prefixes.Add(1))
 	}
-	return run(t, &instance{setup: with, keyring: newKeyring(t)})
+	return run(t, &instance{setup: with, keyring: keyringOf(t, cmp.Or(with.issuer, issuer))})
 }
 
 // another runs a second instance of the same service: same Redis, same keys.
@@ -253,7 +255,9 @@ func newLog(to io.Writer) *slog.Logger {
 
 const issuer = "remit-test"
 
-func newKeyring(t *testing.T) *token.Keyring {
+func newKeyring(t *testing.T) *token.Keyring { return keyringOf(t, issuer) }
+
+func keyringOf(t *testing.T, issuer string) *token.Keyring {
 	t.Helper()
 	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
 	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)

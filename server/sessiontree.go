@@ -11,7 +11,7 @@ const scopeDelegate = "sessions:delegate"
 
 // sessionCreator returns who creates a session: an organization, or an agent that creates a child of its own.
 func (s *Server) sessionCreator(ctx *fasthttp.RequestCtx) (caller, error) {
-	_, hasToken := bearer(ctx)
+	_, hasToken := accessToken(ctx)
 	if !hasToken || len(ctx.Request.Header.PeekCanonical(canonicalAPIKey)) > 0 {
 		return keyCaller(ctx)
 	}

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"remit/redisstore"
@@ -17,6 +18,7 @@ type tokenCache struct {
 	keys    *token.Keyring
 	store   *redisstore.Store
 	metrics *serviceMetrics
+	base    string // of URLs below the issuer, "" when that is no URL; see baseOf
 	seed    maphash.Seed
 	shards  [cacheShards]cacheShard
 }
@@ -31,12 +33,13 @@ type cacheShard struct {
 	tokens map[uint64]*cachedToken // by a hash of the whole token
 }
 
-// cachedToken is a valid access token with everything derived from it. It is shared and never changed.
+// cachedToken is a valid access token with everything derived from it. It is shared and never changed, except proofKey.
 type cachedToken struct {
 	token.Access
 	text     string
 	caller   caller
 	identity identity
+	proofKey *atomic.Pointer[token.ProofKey] // of the last proof; nil for a token that is bound to no key
 
 	issuer    string // this service
 	forIssuer bool   // its audience has this service
@@ -51,7 +54,7 @@ func (c *cachedToken) isFor(audience string) bool {
 }
 
 func newTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *serviceMetrics) *tokenCache {
-	v := &tokenCache{keys: keys, store: store, metrics: metrics, seed: maphash.MakeSeed()}
+	v := &tokenCache{keys: keys, store: store, metrics: metrics, base: baseOf(keys.Issuer()), seed: maphash.MakeSeed()}
 	for i := range v.shards {
 		v.shards[i].tokens = map[uint64]*cachedToken{}
 	}
@@ -83,11 +86,16 @@ func (v *tokenCache) verify(text []byte, now time.Time) (*cachedToken, error) {
 
 func (v *tokenCache) newCached(text string, access token.Access) *cachedToken {
 	held := v.store.Remembered(heldBy(access))
+	var proofKey *atomic.Pointer[token.ProofKey]
+	if access.Thumbprint != "" {
+		proofKey = new(atomic.Pointer[token.ProofKey])
+	}
 	return &cachedToken{
 		Access:   access,
 		text:     text,
 		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires(), delegatedOf(access)},
 		identity: newIdentity(access),
+		proofKey: proofKey,
 
 		issuer:    v.keys.Issuer(),
 		forIssuer: v.keys.IsFor(access, v.keys.Issuer()),

@@ -53,7 +53,7 @@ type exchange struct {
 	subject *cachedToken
 	held    []string // the scopes that the subject has left
 	session uuid.UUID
-	asked   redisstore.GrantRequest
+	asked   redisstore.GrantRequest // with the proof of the key that the new token is bound to
 }
 
 func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) error {
@@ -69,6 +69,9 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 	if x.asked, err = readGrantRequest(form, keys.Issuer()); err != nil {
 		return err
 	}
+	if x.asked.Proof, err = s.grantProof(ctx); err != nil {
+		return err
+	}
 	client, err := s.optionalClient(ctx, form)
 	if err != nil {
 		return err
@@ -80,14 +83,18 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 		return redisstore.ErrInvalidCredentials
 	}
 	identifyCaller(ctx, x.subject.Organization, x.subject.Agent)
+	if err := s.useSubjectsProof(ctx, &x); err != nil {
+		return err
+	}
 	granted, err := s.store.Delegate(requestContext(ctx), redisstore.NewDelegation{
 		Subject: *x.subject.caller.Token, Session: session, Scopes: x.asked.Scopes, Held: x.held,
-		Audience: x.asked.Audience, Actors: x.actingAgents(),
+		Audience: x.asked.Audience, Actors: x.actingAgents(), Proof: x.asked.Proof,
 	})
 	if err != nil {
 		return x.refused(err)
 	}
 	grant := redisstore.Grant{Audience: x.asked.Audience}
+	grant.Bound = x.asked.Proof != nil
 	if len(grant.Audience) == 0 {
 		grant.Audience = []string{redisstore.Self}
 	}
@@ -101,7 +108,7 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 	}
 	s.metrics.tokensByExchange.Inc()
 	return answer(ctx, delegatedGrant{
-		AccessToken: text, IssuedType: typeAccessToken, TokenType: "Bearer",
+		AccessToken: text, IssuedType: typeAccessToken, TokenType: tokenType(grant, "Bearer"),
 		ExpiresIn: int64(access.Expires().Sub(access.Issued) / time.Second), Scope: strings.Join(access.Scopes, " "),
 	})
 }
@@ -152,8 +159,11 @@ func (s *Server) readSubject(ctx *fasthttp.RequestCtx, text string, x *exchange)
 	if keysUnavailable(err) {
 		return err
 	}
-	if err != nil || !subject.forIssuer || subject.Thumbprint != "" {
+	if err != nil || !subject.forIssuer {
 		return x.refused(errInvalidToken)
+	}
+	if err := x.checkKey(subject); err != nil {
+		return err
 	}
 	x.subject, x.held = subject, subject.Scopes
 	if s.store.Suspended(subject.Organization) {
@@ -171,12 +181,40 @@ func (s *Server) readSubject(ctx *fasthttp.RequestCtx, text string, x *exchange)
 	return nil
 }
 
+// checkKey refuses a subject token that is bound to a key without a proof of that key: whoever has the token alone must not get one
+// that is bound to another key, or to none.
+func (x *exchange) checkKey(subject *cachedToken) error {
+	switch {
+	case subject.Thumbprint == "":
+		return nil
+	case x.asked.Proof == nil:
+		return &proofError{400, errNoProof}
+	case x.asked.Proof.Thumbprint() != subject.Thumbprint:
+		return &proofError{400, errOtherKey}
+	}
+	return nil
+}
+
+// useSubjectsProof uses up the proof among those of the subject token's agent.
+func (s *Server) useSubjectsProof(ctx *fasthttp.RequestCtx, x *exchange) error {
+	if x.asked.Proof == nil {
+		return nil
+	}
+	err := s.store.UseProof(readContext(ctx), *x.subject.caller.Token, *x.asked.Proof)
+	if errors.Is(err, redisstore.ErrInvalidToken) {
+		return x.refused(err)
+	}
+	return asProofError(400, err)
+}
+
 // refused returns the error of RFC 8693 §2.2.2: invalid_request for a subject token that is not valid, or may not do this.
 func (x *exchange) refused(err error) error {
 	var scope *redisstore.ScopeError
 	var inactive *redisstore.NotActiveError
 	p := problemOf(err)
 	switch {
+	case errors.Is(err, redisstore.ErrProofRequired):
+		return err
 	case errors.As(err, &scope) && slices.Contains(x.asked.Scopes, scope.Scope):
 		return &oauthError{"invalid_scope", "the token may not have the scope " + scope.Scope}
 	case errors.As(err, &scope):
@@ -185,8 +223,6 @@ func (x *exchange) refused(err error) error {
 		return &oauthError{"invalid_request", "session_id must be a child of a session that the subject token reaches"}
 	case errors.As(err, new(*redisstore.AudienceError)):
 		return err
-	case errors.Is(err, redisstore.ErrProofRequired), errors.Is(err, redisstore.ErrProofUsed):
-		return &oauthError{"invalid_dpop_proof", err.Error()}
 	case errors.As(err, &inactive):
 		return &oauthError{"invalid_request", "the session or its parent is " + string(inactive.Status)}
 	case p.Status == 401:
@@ -217,7 +253,7 @@ func (x *exchange) token(granted redisstore.Delegation, audience []string, now t
 	}
 	return token.Access{
 		Agent: granted.Agent, Organization: granted.Organization, Family: granted.Family, Scopes: granted.Scopes, Issued: issued,
-		Audience: audience, Client: x.subject.Agent, Session: granted.Session, Lifetime: lifetime,
+		Audience: audience, Client: x.subject.Agent, Session: granted.Session, Lifetime: lifetime, Thumbprint: x.asked.Proof.Thumbprint(),
 		Actors: append([]token.Actor{{Agent: x.subject.Agent, Family: x.subject.Family}}, x.subject.Actors...),
 	}, nil
 }

@@ -42,14 +42,22 @@ func (p tokenPair) append(o object) object {
 func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
 	access, err := signAccess(keys, grant, token.Access{
 		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
-		Scopes: grant.Scopes, Issued: time.Now(), Audience: audienceOf(keys, grant), Client: grant.Agent,
+		Scopes: grant.Scopes, Issued: time.Now(), Audience: audienceOf(keys, grant), Client: grant.Agent, Thumbprint: grant.Thumbprint,
 	})
 	return tokenPair{
 		AccessToken:  access,
 		RefreshToken: refreshFor(keys, grant),
-		TokenType:    "bearer",
+		TokenType:    tokenType(grant, "bearer"),
 		ExpiresIn:    int64(token.AccessLifetime / time.Second),
 	}, err
+}
+
+// tokenType returns how an access token is presented: by the scheme DPoP if it is bound to a key (RFC 9449 §5).
+func tokenType(grant redisstore.Grant, unbound string) string {
+	if grant.Bound {
+		return "DPoP"
+	}
+	return unbound
 }
 
 // refreshFor returns the refresh token of a grant, "" for one without.
@@ -129,8 +137,11 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, presented, func() (err error) {
+		if asked.Proof, err = s.grantProof(ctx); err != nil {
+			return err
+		}
 		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret, asked)
-		return err
+		return asProofError(400, err)
 	})
 	if err != nil {
 		return err
@@ -193,8 +204,11 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
+		if asked.Proof, err = s.grantProof(ctx); err != nil {
+			return err
+		}
 		grant, err = s.rotateRefresh(ctx, spent, asked)
-		return err
+		return asProofError(400, err)
 	})
 	if err != nil {
 		return err

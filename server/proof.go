@@ -1,0 +1,146 @@
+package server
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// presentedToken is an access token as a request presents it.
+type presentedToken struct {
+	text   []byte
+	proven bool // under the scheme DPoP, with a proof (RFC 9449 §7.1)
+}
+
+// accessToken returns the token of an Authorization header with the scheme Bearer or DPoP, in any case (RFC 9110 §11.1).
+func accessToken(ctx *fasthttp.RequestCtx) (presentedToken, bool) {
+	scheme, given, found := bytes.Cut(ctx.Request.Header.PeekCanonical(canonicalAuthorization), []byte(" "))
+	if found && bytes.EqualFold(scheme, []byte("Bearer")) {
+		return presentedToken{given, false}, true
+	}
+	if found && bytes.EqualFold(scheme, []byte("DPoP")) {
+		infoOf(ctx).proven = true
+		return presentedToken{given, true}, true
+	}
+	return presentedToken{}, false
+}
+
+// checkScheme refuses a token that is bound to a key under the scheme Bearer, and any other under the scheme DPoP (RFC 9449 §7.2).
+func (p presentedToken) checkScheme(access *cachedToken) error {
+	bound := access.Thumbprint != ""
+	switch {
+	case bound && !p.proven:
+		return errBoundToken
+	case !bound && p.proven:
+		return errUnboundToken
+	}
+	return nil
+}
+
+// proofOf returns the proof that comes with a bound access token. It is refused without asking the store.
+func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisstore.Proof, error) {
+	switch infoOf(ctx).proofs {
+	case 0:
+		return redisstore.Proof{}, &proofError{401, errNoProof}
+	case 1:
+	default:
+		return redisstore.Proof{}, invalid("", errManyProofs.Error())
+	}
+	known := access.proofKey.Load()
+	proof, err := s.verifyProof(ctx, token.ProofUse{Token: access.text, Thumbprint: access.Thumbprint}, known)
+	if err != nil {
+		return redisstore.Proof{}, asProofError(401, err)
+	}
+	if proof.Key != known {
+		access.proofKey.Store(proof.Key)
+	}
+	return redisstore.Proof{Fingerprint: proof.Fingerprint}, nil
+}
+
+// grantProof returns the proof of the key to which a token endpoint is to bind what it issues, nil without one (RFC 9449 §5).
+func (s *Server) grantProof(ctx *fasthttp.RequestCtx) (*redisstore.Proof, error) {
+	switch infoOf(ctx).proofs {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, &proofError{400, errManyProofs}
+	}
+	proof, err := s.verifyProof(ctx, token.ProofUse{}, nil)
+	if err != nil {
+		return nil, asProofError(400, err)
+	}
+	key, err := base64.RawURLEncoding.DecodeString(proof.Key.Thumbprint())
+	if err != nil {
+		return nil, err // never: VerifyProof wrote it
+	}
+	return &redisstore.Proof{Key: [32]byte(key), Fingerprint: proof.Fingerprint}, nil
+}
+
+// verifyProof checks the only proof of a request, which must be for this request.
+func (s *Server) verifyProof(ctx *fasthttp.RequestCtx, use token.ProofUse, known *token.ProofKey) (token.Proof, error) {
+	v := s.tokens.Load()
+	if v == nil {
+		return token.Proof{}, errNoKeyring
+	}
+	if err := s.aimProof(ctx, v, &use); err != nil {
+		return token.Proof{}, err
+	}
+	return v.keys.VerifyProof(string(ctx.Request.Header.PeekCanonical(canonicalProof)), use, known)
+}
+
+// proofError refuses a proof: with 400 at the token endpoints (RFC 9449 §5), and with 401 elsewhere (§7.1).
+type proofError struct {
+	status int
+	cause  error
+}
+
+func (e *proofError) Error() string { return "the DPoP proof is refused: " + proofReason(e.cause) }
+
+func (e *proofError) Unwrap() error { return e.cause }
+
+func (e *proofError) problem() problem {
+	if errors.Is(e.cause, token.ErrNonce) {
+		return newProblem(e.status, "use_dpop_nonce", e.Error())
+	}
+	return newProblem(e.status, "invalid_dpop_proof", e.Error())
+}
+
+// proofReason drops the name of the kind of error before the reason.
+func proofReason(err error) string {
+	for _, kind := range []error{token.ErrMalformed, token.ErrKey, token.ErrClaims, token.ErrExpired} {
+		if errors.Is(err, kind) {
+			return strings.TrimPrefix(err.Error(), kind.Error()+": ")
+		}
+	}
+	if errors.Is(err, token.ErrSignature) {
+		return "its signature is wrong"
+	}
+	return err.Error()
+}
+
+// asProofError returns the refusal of a proof, by package token or the store, with the status of the endpoint. It leaves any other
+// error as it is.
+func asProofError(status int, err error) error {
+	for _, fault := range []error{
+		token.ErrMalformed, token.ErrKey, token.ErrClaims, token.ErrExpired, token.ErrSignature, token.ErrNonce, redisstore.ErrProofUsed,
+	} {
+		if errors.Is(err, fault) {
+			return &proofError{status, err}
+		}
+	}
+	return err
+}
+
+// offerNonce tells the client the nonce of now (RFC 9449 §8.2).
+func (s *Server) offerNonce(ctx *fasthttp.RequestCtx) {
+	if v := s.tokens.Load(); v != nil {
+		ctx.Response.Header.SetCanonical(canonicalNonce, []byte(v.keys.ProofNonce(time.Now())))
+	}
+}

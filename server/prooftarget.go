@@ -1,0 +1,144 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/token"
+)
+
+// aimProof says for which method and URL the proof of a request must have been made: those that its client sees. They are the
+// request's own, with the scheme and host that a trusted proxy tells, or with those of the issuer. Behind a trusted gateway, which
+// asks verify or authorize, they are those of the request that it asks about.
+func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.ProofUse) error {
+	path := string(ctx.URI().PathOriginal())
+	use.Method, use.Now = string(ctx.Method()), time.Now()
+	proxied := s.proxies.Include(s.proxies.Client(ctx.RemoteAddr(), nil))
+	origin := origin{"http", string(ctx.Request.Header.Host())}
+	if s.tls != nil {
+		origin.scheme = "https"
+	}
+	if proxied {
+		origin.forward(ctx)
+	}
+	if proxied && isGatewayPath(path) {
+		original, err := readOriginal(ctx, path)
+		if err != nil {
+			return err
+		}
+		if original.method != "" {
+			use.Method = original.method
+		}
+		use.URLs = []string{original.url(origin)}
+		return nil
+	}
+	use.URLs = append(make([]string, 0, 2), token.ProofURL(origin.scheme, origin.host, path))
+	if v.base != "" {
+		use.URLs = append(use.URLs, v.base+path)
+	}
+	return nil
+}
+
+// origin is where the client has sent a request.
+type origin struct{ scheme, host string }
+
+// forward takes what a trusted proxy tells of it.
+func (o *origin) forward(ctx *fasthttp.RequestCtx) {
+	if scheme := strings.ToLower(lastForwarded(ctx, "X-Forwarded-Proto")); scheme == "http" || scheme == "https" {
+		o.scheme = scheme
+	}
+	if host := lastForwarded(ctx, "X-Forwarded-Host"); isAuthority([]byte(host)) {
+		o.host = host
+	}
+}
+
+// lastForwarded returns what the nearest proxy wrote: it appends to what it got, if it does not replace it.
+func lastForwarded(ctx *fasthttp.RequestCtx, name string) string {
+	lines := ctx.Request.Header.PeekAll(name)
+	if len(lines) == 0 {
+		return ""
+	}
+	_, last, _ := cutLastComma(lines[len(lines)-1])
+	return string(bytes.TrimSpace(last))
+}
+
+func cutLastComma(line []byte) (before, last []byte, found bool) {
+	if at := bytes.LastIndexByte(line, ','); at >= 0 {
+		return line[:at], line[at+1:], true
+	}
+	return nil, line, false
+}
+
+// original is the request that a gateway asks about.
+type original struct{ method, target string }
+
+// readOriginal reads it from the headers X-Forwarded-Method and -Uri, or X-Original-Method and -Uri or -Url, or from the path that
+// Envoy appends; if there is none of these, the request is about itself. It refuses several at once: a gateway sets its own and
+// could pass the others on from its client, who would so choose what the proof is compared with.
+func readOriginal(ctx *fasthttp.RequestCtx, path string) (original, error) {
+	var err error
+	read := func(name string) string {
+		lines := ctx.Request.Header.PeekAll(name) // valid until the next Peek
+		if len(lines) > 1 {
+			err = &proofError{401, errTwoOriginals}
+		}
+		if len(lines) == 0 {
+			return ""
+		}
+		return string(lines[0])
+	}
+	forwarded := original{read("X-Forwarded-Method"), read("X-Forwarded-Uri")}
+	method, uri, url := read("X-Original-Method"), read("X-Original-Uri"), read("X-Original-Url")
+	o := original{method, cmp.Or(uri, url)}
+	if forwarded != (original{}) && o != (original{}) || uri != "" && url != "" {
+		err = &proofError{401, errTwoOriginals}
+	}
+	if forwarded != (original{}) {
+		o = forwarded
+	}
+	if o.target == "" {
+		o.target = behindGateway(path)
+	}
+	return o, err
+}
+
+// behindGateway returns what a gateway has appended to the path, the path itself for nothing.
+func behindGateway(path string) string {
+	for _, gateway := range []string{verifyPath, authorizePath} {
+		if below, found := strings.CutPrefix(path, gateway+"/"); found {
+			return "/" + below
+		}
+	}
+	return path
+}
+
+// url returns the URL in the form in which proofs are compared. The target is a path, or a whole URL as nginx-ingress sends it.
+func (o original) url(from origin) string {
+	if !strings.HasPrefix(o.target, "/") {
+		whole, err := url.Parse(o.target)
+		if err != nil || whole.Host == "" {
+			return ""
+		}
+		return token.ProofURL(whole.Scheme, whole.Host, whole.EscapedPath())
+	}
+	path, _, _ := strings.Cut(o.target, "?")
+	path, _, _ = strings.Cut(path, "#")
+	return token.ProofURL(from.scheme, from.host, path)
+}
+
+func isGatewayPath(path string) bool {
+	return path == verifyPath || path == authorizePath || behindGatewayPath([]byte(path))
+}
+
+// baseOf returns the issuer as the beginning of a URL that proofs are compared with, "" when it is no URL.
+func baseOf(issuer string) string {
+	parsed, err := url.Parse(issuer)
+	if err != nil || parsed.Host == "" {
+		return ""
+	}
+	return strings.TrimSuffix(token.ProofURL(parsed.Scheme, parsed.Host, parsed.EscapedPath()), "/")
+}
