@@ -97,7 +97,7 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 		return Delegation{}, err
 	}
 	return Delegation{
-		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family, Session: n.Session},
+		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family, Session: n.Session, Bound: n.Proof != nil},
 		Scopes:      strings.Fields(r.Text(0)),
 		Rest:        time.Duration(r.Number(1)) * time.Millisecond,
 	}, r.Err

@@ -552,3 +552,27 @@ func TestADelegatedTokenIsForTheAudiencesOfAllItsAgents(t *testing.T) {
 		wantError(t, "what all list", ask(mail, queue, Self), nil)
 	})
 }
+
+func TestADelegatedTokenIsBoundToTheKeyOfItsProof(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
+		ask := func(p *Proof) (Delegation, error) {
+			n := d.ask()
+			n.Proof = p
+			return s.Delegate(t.Context(), n)
+		}
+		unbound := d.delegate(t, s)
+		must(s.ChangeAgent(t.Context(), d.key, d.worker.ID, AgentChanges{DPoPRequired: new(true)}))(t)
+		wantError(t, "a token that was issued before", errOfCheck(s, t, unbound), ErrInvalidToken)
+		wantError(t, "without a proof", errOf(ask(nil)), ErrProofRequired)
+		granted := must(ask(&Proof{Key: [32]byte{1}}))(t)
+		if !granted.Bound {
+			t.Error("the token is not bound")
+		}
+		bound := &DelegatedToken{granted.AccessToken, []AccessToken{d.planner.AccessToken}}
+		wantError(t, "the bound token", errOfCheck(s, t, bound), nil)
+		must(s.ChangeAgent(t.Context(), d.key, d.planner.Agent, AgentChanges{DPoPRequired: new(true)}))(t)
+		wantError(t, "an acting agent whose own token was not bound", errOfCheck(s, t, bound), ErrInvalidToken)
+	})
+}

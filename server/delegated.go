@@ -82,10 +82,10 @@ func (s *Server) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (
 	if len(scopes) == len(access.Scopes) {
 		return access, nil
 	}
-	narrowed := *access
+	narrowed := &cachedToken{Access: access.Access, text: access.text, caller: access.caller, identity: access.identity, forIssuer: access.forIssuer}
 	narrowed.Scopes, narrowed.caller.scopes = scopes, scopes
 	narrowed.identity.scopes = []byte(strings.Join(scopes, " "))
-	return &narrowed, nil
+	return narrowed, nil
 }
 
 // checkDelegated returns the scopes that a delegated token has left, while it is live. One that is checked again after a wait may
