@@ -77,7 +77,7 @@ func TestEveryWriteThatNoReplicaConfirmsIsInDoubtAndReadsGoOn(t *testing.T) {
 					if err != nil {
 						t.Errorf("%s: %v", operation.name, err)
 					}
-				case changesFirst(operation):
+				case changesFirst(operation) && !operation.usesUpAProof():
 					wantError(t, operation.name, err, ErrOutcomeUnknown)
 				default: // what comes before the change is in doubt, and shows to nobody
 					wantError(t, operation.name, err, ErrUnavailable)

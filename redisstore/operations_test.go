@@ -392,6 +392,9 @@ func (o operation) beforeTheChange() bool {
 	return strings.HasSuffix(o.name, ", its index") || strings.HasSuffix(o.name, ", its claim")
 }
 
+// usesUpAProof says whether all that an operation changes is that a proof is used: another proof may come at once.
+func (o operation) usesUpAProof() bool { return o.script == useProof || o.script == verifyProof }
+
 // newOperations returns every operation, each on a tenant of its own.
 func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 	t.Helper()
