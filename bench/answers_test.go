@@ -16,6 +16,10 @@ func TestEveryPathAndItsFloorsAnswer(t *testing.T) {
 			runBriefly(t, append(floors, over)...)
 		})
 	}
+	t.Run("proof", func(t *testing.T) {
+		over, floor := proofs(t, s, "ES256", 3)
+		runBriefly(t, over, floor)
+	})
 	for name, sessions := range map[string]int{"batch of one session": 1, "batch of ten sessions": 10} {
 		t.Run(name, func(t *testing.T) {
 			over, floor := batches(t, s, sessions, 3)

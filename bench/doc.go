@@ -47,6 +47,9 @@
 // BenchmarkOneConnection is for the latency over one connection: the service runs in the process of the benchmark, as go-redis
 // does. BenchmarkPeer measures the programs that the variable PEERS names (docs/performance.md), beside charges (x-charge).
 //
+// BenchmarkProof verifies tokens that are bound to a key, each time with a new DPoP proof (RFC 9449), beside verify over as many
+// connections: x-verify. The proofs of a round are made before its time begins; their making counts in client-us/op.
+//
 // BenchmarkLease charges leases. On one core (GOMAXPROCS) for the Go SDK: redis-x-charge is the processor time of Redis per
 // leased charge / per charge over 256 connections; allocs/op is a whole number, rounded down; p50-ns and p99-ns include reading
 // the clock. The other SDKs run lease/lease.mjs and lease/lease.py, which print a rate for each second.

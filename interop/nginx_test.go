@@ -173,7 +173,10 @@ func TestNginxSendsRemitOnlyTheCredentials(t *testing.T) {
 			}
 		}
 	}
-	allowed := []string{"Authorization", "X-Request-Id", "X-Session-Id"}
+	allowed := []string{
+		"Authorization", "X-Request-Id", "X-Session-Id",
+		"X-Original-Method", "X-Original-Uri", "X-Forwarded-Proto", "X-Forwarded-Host", // for proofs
+	}
 	for _, request := range remit.requests() {
 		if request.Method != http.MethodGet || request.BodySize != 0 {
 			t.Errorf("Remit got %s and %d bytes of body", request.Method, request.BodySize)
@@ -193,7 +196,7 @@ func TestForgedIdentityHeadersDoNotReachTheBackend(t *testing.T) {
 	g := startNginx(t, v.service.URL)
 	for _, path := range []string{"/reports/", "/search/"} {
 		header := bearing(v.token, v.session.ID)
-		for _, name := range []string{"X-Agent-Id", "x-agent-id", "X-ORG-ID", "X-Org-Id", "X-Scopes", "X-Actor-Id", "x-actor-id", "X_Agent_Id", "X_Org_Id", "X_Scopes", "X_Actor_Id"} {
+		for _, name := range []string{"X-Agent-Id", "x-agent-id", "X-ORG-ID", "X-Org-Id", "X-Scopes", "X-Actor-Id", "x-actor-id", "X-Cnf-Jkt", "x-cnf-jkt", "X_Agent_Id", "X_Org_Id", "X_Scopes", "X_Actor_Id"} {
 			header[name] = []string{"forged", "forged"} // not canonicalized
 		}
 		g.wantStatus(t, 200, http.MethodGet, path, header)

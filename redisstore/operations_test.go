@@ -389,9 +389,11 @@ func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, ide
 
 // beforeTheChange says whether an operation's script only prepares its change: without the change it is nothing.
 func (o operation) beforeTheChange() bool {
-	return strings.HasSuffix(o.name, ", its index") || strings.HasSuffix(o.name, ", its claim") ||
-		o.name == "UseProof" || o.name == "VerifyProof" // they keep a proof as used, and change nothing else
+	return strings.HasSuffix(o.name, ", its index") || strings.HasSuffix(o.name, ", its claim")
 }
+
+// usesUpAProof says whether all that an operation changes is that a proof is used: another proof may come at once.
+func (o operation) usesUpAProof() bool { return o.script == useProof || o.script == verifyProof }
 
 // newOperations returns every operation, each on a tenant of its own.
 func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"remit/internal/redistest"
-	"remit/internal/suite"
 	"remit/money"
 )
 
@@ -269,10 +268,7 @@ func TestAProofOfThePeriodBeforeIsRefused(t *testing.T) {
 
 func TestOneProofAtTwoInstancesAtOncePassesOnce(t *testing.T) {
 	t.Parallel()
-	rounds := 100
-	if suite.Long {
-		rounds = 1000
-	}
+	const rounds = 1000
 	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		instances := []*Store{s, anotherInstance(t, s)}

@@ -55,7 +55,7 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 				p.LoseReplies(operation.script.SHA(), 100)
 				err := operation.do(t.Context(), s)
 				want, not := ErrOutcomeUnknown, ErrUnavailable
-				if operation.script.Access() == reads || operation.beforeTheChange() {
+				if operation.script.Access() == reads || operation.beforeTheChange() || operation.usesUpAProof() {
 					want, not = not, want
 				}
 				if !errors.Is(err, want) {
