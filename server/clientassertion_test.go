@@ -86,7 +86,7 @@ func (r *response) notAuthenticated() *response {
 
 func TestAnAgentGetsTokensByAnAssertionThatItSigns(t *testing.T) {
 	t.Parallel()
-	for _, algorithm := range []string{"EdDSA", "ES256", "ES384", "RS256", "PS256"} {
+	for _, algorithm := range []string{"EdDSA", "Ed25519", "ES256", "ES384", "RS256", "PS256"} {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
 			onEachRedis(t, func(t *testing.T, api *client) {

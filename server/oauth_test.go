@@ -480,7 +480,7 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		methods := list("client_secret_basic", "client_secret_post", "private_key_jwt")
-		algorithms := list("EdDSA", "ES256", "ES384", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+		algorithms := list("EdDSA", "ES256", "ES384", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "Ed25519")
 		r := api.get("/.well-known/oauth-authorization-server").is(200)
 		document := r.exactly(fields{
 			"issuer":                                        issuer,
@@ -494,7 +494,7 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 			"token_endpoint_auth_methods_supported":         list("client_secret_basic", "client_secret_post", "private_key_jwt", "none"),
 			"revocation_endpoint_auth_methods_supported":    methods,
 			"introspection_endpoint_auth_methods_supported": methods,
-			"dpop_signing_alg_values_supported":             list("ES256", "ES384", "EdDSA", "RS256", "PS256"),
+			"dpop_signing_alg_values_supported":             list("ES256", "ES384", "EdDSA", "RS256", "PS256", "Ed25519"),
 
 			"token_endpoint_auth_signing_alg_values_supported":         algorithms,
 			"revocation_endpoint_auth_signing_alg_values_supported":    algorithms,

@@ -16,7 +16,7 @@ func TestTheServiceDescribesItselfAsAResource(t *testing.T) {
 		}
 		api.get("/.well-known/oauth-protected-resource").is(200).exactly(fields{
 			"resource": issuer, "authorization_servers": list(issuer), "jwks_uri": issuer + "/.well-known/jwks.json",
-			"bearer_methods_supported": list("header"), "dpop_signing_alg_values_supported": list("ES256", "ES384", "EdDSA", "RS256", "PS256"),
+			"bearer_methods_supported": list("header"), "dpop_signing_alg_values_supported": list("ES256", "ES384", "EdDSA", "RS256", "PS256", "Ed25519"),
 			"resource_documentation": issuer + "/docs",
 		})
 		api.get("/.well-known/oauth-protected-resource/mcp").refused(404, "not_found")
