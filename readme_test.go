@@ -3,13 +3,12 @@ package main
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"remit/internal/serviceproc"
 )
 
 // topUp makes room in the README's session for what docs/api.md does with it.
@@ -132,9 +131,12 @@ func TestThePlannerWorksWhenPasted(t *testing.T) {
 		t.Fatal("the page does not show what the planner prints")
 	}
 	p := start(t, nil).ready(t)
-	built, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
+	built := os.Getenv("REMIT_TEST_BINARY")
+	if built == "" {
+		built = filepath.Join(t.TempDir(), "remit")
+		if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", built, ".").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, output)
+		}
 	}
 	inEachShell(t, func(t *testing.T, shell string) {
 		work := t.TempDir()

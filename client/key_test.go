@@ -19,6 +19,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +76,10 @@ func (k published) signed(t *testing.T, message, signature []byte) bool {
 			curve, digest = elliptic.P384(), long[:]
 		}
 		half := len(signature) / 2
-		key := &ecdsa.PublicKey{Curve: curve, X: number(k.X), Y: number(k.Y)}
+		key, err := ecdsa.ParseUncompressedPublicKey(curve, slices.Concat([]byte{4}, segment(t, k.X), segment(t, k.Y)))
+		if err != nil {
+			return false
+		}
 		return ecdsa.Verify(key, digest, new(big.Int).SetBytes(signature[:half]), new(big.Int).SetBytes(signature[half:]))
 	}
 	key := &rsa.PublicKey{N: number(k.N), E: int(number(k.E).Int64())}
