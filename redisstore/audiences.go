@@ -27,7 +27,7 @@ func (s *Store) AudiencesFrom(ctx context.Context) (time.Time, error) {
 		ms = from.UnixMilli()
 	}
 	if err := s.client.Write(ctx, place, redis.NewBoolCmd(ctx, "set", place, strconv.FormatInt(ms, 10), "nx")); err != nil {
-		return from, nil //nolint:nilerr // see above
+		return from, nil
 	}
 	if from, err = s.storedAudiencesFrom(ctx); err != nil {
 		return time.Time{}, s.client.Classify(err, reads)

@@ -157,7 +157,7 @@ func TestADelegatedTokenHasNoScopeThatOneOfThemLacks(t *testing.T) {
 			{"as many as a session without any", none.ID, []string{"read"}, nil, "", ""},
 		} {
 			n := d.ask(test.wanted...)
-			n.Session, n.Held = test.session, append(test.held, "sessions:delegate")
+			n.Session, n.Held = test.session, slices.Concat(test.held, []string{"sessions:delegate"})
 			granted, err := s.Delegate(t.Context(), n)
 			var scope *ScopeError
 			if test.lacks != "" {

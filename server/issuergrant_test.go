@@ -42,7 +42,7 @@ func TestAWorkloadsOwnTokenIsExchangedForItsAgents(t *testing.T) {
 					t.Errorf("the keys were read %d times by two instances", f.reads.Load())
 				}
 				issued := w.get("/v1/agents/"+w.agent.id+"/events", asKey(w.key)).is(200).array()
-				last := fields(issued[len(issued)-1])
+				last := issued[len(issued)-1]
 				if last["type"] != "token.issued" || last["trusted_issuer_id"] != trusted || last["family_id"] == nil {
 					t.Errorf("the last event is %v", last)
 				}

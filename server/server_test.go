@@ -255,8 +255,6 @@ func newLog(to io.Writer) *slog.Logger {
 
 const issuer = "remit-test"
 
-func newKeyring(t *testing.T) *token.Keyring { return keyringOf(t, issuer) }
-
 func keyringOf(t *testing.T, issuer string) *token.Keyring {
 	t.Helper()
 	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
