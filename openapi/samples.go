@@ -10,7 +10,11 @@ import (
 // "sample: <operationId>" and "end".
 var (
 	//go:embed samples/go/main.go
-	goSamples string
+	goMain string
+	//go:embed samples/go/identity.go
+	goIdentity string
+	goSamples  = goMain + goIdentity
+
 	//go:embed samples/samples.ts
 	typeScriptSamples string
 	//go:embed samples/samples.py
