@@ -25,10 +25,7 @@ func Path(t testing.TB, name string) string {
 			return path
 		}
 	}
-	if testing.Short() {
-		t.Skipf("%s is not installed", name)
-	}
-	t.Fatalf("%s is not installed; scripts/install-tools.sh installs it", name)
+	missing(t, name)
 	return ""
 }
 
@@ -39,11 +36,16 @@ func Python(t testing.TB) string {
 	if found := python(); found != "" {
 		return found
 	}
-	if testing.Short() {
-		t.Skip("no python3 with cryptography is installed")
-	}
-	t.Fatal("no python3 with cryptography is installed; scripts/install-tools.sh installs it")
+	missing(t, "a python3 with cryptography")
 	return ""
+}
+
+func missing(t testing.TB, program string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("%s is not installed", program)
+	}
+	t.Fatalf("%s is not installed; scripts/install-tools.sh installs it", program)
 }
 
 var python = sync.OnceValue(func() string {
