@@ -74,7 +74,8 @@ func (s *Server) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redi
 	if err != nil {
 		return redisstore.ClientAssertion{}, err
 	}
-	switch err := s.verifyBy(ctx, client, keys); {
+	source := jwksfetch.Source{Tenant: keys.Organization, URL: keys.JWKSURI, MaxKeys: token.MaxKeys}
+	switch err := s.verifyAssertion(ctx, client.assertion, keys.JWKS, source); {
 	case errors.Is(err, token.ErrSignature), errors.Is(err, token.ErrUnknownKey):
 		return redisstore.ClientAssertion{}, redisstore.ErrInvalidCredentials
 	case errors.Is(err, jwksfetch.ErrNoKeys):
@@ -89,19 +90,20 @@ func (s *Server) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redi
 	}, nil
 }
 
-func (s *Server) verifyBy(ctx *fasthttp.RequestCtx, client credential, keys redisstore.ClientKeys) error {
-	if keys.JWKSURI == "" {
-		set, err := token.ParseJWKS([]byte(keys.JWKS))
+// verifyAssertion returns nil when the assertion is signed with a key of its source or, if that has no URL, of the key set.
+// Errors: token.ErrUnknownKey, token.ErrSignature, jwksfetch.ErrNoKeys.
+func (s *Server) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, jwks string, source jwksfetch.Source) error {
+	if source.URL == "" {
+		keys, err := token.ParseJWKS([]byte(jwks))
 		if err != nil {
 			return err
 		}
-		return client.assertion.Verify(set)
+		return a.Verify(keys)
 	}
 	if s.keySets == nil {
 		return jwksfetch.ErrNoKeys
 	}
-	source := jwksfetch.Source{Tenant: keys.Organization, URL: keys.JWKSURI, MaxKeys: token.MaxKeys}
-	return s.keySets.Verify(readContext(ctx), source, client.assertion)
+	return s.keySets.Verify(readContext(ctx), source, a)
 }
 
 // exchangeClient opens a family for a client by what it presents.

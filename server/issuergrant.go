@@ -60,7 +60,8 @@ func (s *Server) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, 
 	if !slices.ContainsFunc(issuer.Settings.RulesFor(agent), assertion.Matches) {
 		return redisstore.Grant{}, s.untrusted(errNoRule)
 	}
-	if err := s.verifyByIssuer(ctx, organization, issuer.Settings, assertion); err != nil {
+	source := jwksfetch.Source{Tenant: organization, URL: issuer.Settings.JWKSURI, MaxKeys: mostIssuerKeys}
+	if err := s.verifyAssertion(ctx, assertion, issuer.Settings.JWKS, source); err != nil {
 		return redisstore.Grant{}, s.untrusted(err)
 	}
 	grant, err := s.store.GrantByIssuer(requestContext(ctx), organization, agent, issuer, asked)
@@ -83,19 +84,4 @@ func readAssertion(text, audience string, now time.Time) (*token.Assertion, erro
 		return nil, errOtherAudience
 	}
 	return assertion, assertion.CheckTimes(now)
-}
-
-// verifyByIssuer returns nil when one of the issuer's keys has signed the assertion.
-func (s *Server) verifyByIssuer(ctx *fasthttp.RequestCtx, organization uuid.UUID, issuer redisstore.TrustedIssuerSettings, a *token.Assertion) error {
-	if issuer.JWKSURI != "" && s.keySets == nil {
-		return jwksfetch.ErrNoKeys
-	}
-	if issuer.JWKSURI != "" {
-		return s.keySets.Verify(requestContext(ctx), jwksfetch.Source{Tenant: organization, URL: issuer.JWKSURI, MaxKeys: mostIssuerKeys}, a)
-	}
-	keys, err := token.ParseJWKS([]byte(issuer.JWKS))
-	if err != nil {
-		return err
-	}
-	return a.Verify(keys)
 }
