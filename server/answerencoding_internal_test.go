@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"remit/money"
 	"remit/redisstore"
+	"remit/token"
 )
 
 // hostile has what encoders treat differently: quotes, control characters, HTML, the line ends of JavaScript, characters
@@ -66,8 +67,8 @@ func answersOfEveryType() []namedAnswer {
 	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
-	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, oneOrMore{hostile}, id, &describedActor{id, nil}, confirmation{"jkt"}}
-	forTwo := introspection{Audience: oneOrMore{hostile, "urn:a"}}
+	introspected := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, token.Audience{hostile}, id, &describedActor{id, nil}, confirmation{"jkt"}}
+	forTwo := introspection{Audience: token.Audience{hostile, "urn:a"}}
 	metadata := serverMetadata{
 		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile}, nil, scopes, []string{hostile}, scopes,
 	}
@@ -89,7 +90,7 @@ func answersOfEveryType() []namedAnswer {
 		{"request for more", asked}, {"least request for more", sessionRequestAnswer{}},
 		{"organization", organization}, {"least organization", organizationOf(redisstore.Organization{})},
 		{"rotated key", rotatedKeyAnswer{"k", at}}, {"families", []familyAnswer{{id, at, at, at}, {}}},
-		{"introspection", token}, {"least introspection", introspection{}}, {"introspection for two", forTwo}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
+		{"introspection", introspected}, {"least introspection", introspection{}}, {"introspection for two", forTwo}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
 		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
 		{"oauth error", oauthErrorAnswer{"invalid_request", hostile}}, {"server metadata", metadata},
 		{"resource metadata", resourceMetadata{hostile, []string{hostile}, "j", []string{"header"}, []string{"ES256"}, "d"}},

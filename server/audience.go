@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"remit/redisstore"
 	"remit/token"
 )
@@ -17,28 +15,6 @@ const (
 	maxResources      = 8   // of one access token
 	maxResourcesBytes = 512 // of one access token, together
 )
-
-// oneOrMore is one text when there is one, else a list: so RFC 7519 §4.1.3 writes an audience.
-type oneOrMore []string
-
-// MarshalJSON implements json.Marshaler.
-func (o oneOrMore) MarshalJSON() ([]byte, error) {
-	if len(o) == 1 {
-		return jsontext.AppendQuote(nil, o[0])
-	}
-	return json.Marshal([]string(o))
-}
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (o *oneOrMore) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	if d.PeekKind() != '"' {
-		return json.UnmarshalDecode(d, (*[]string)(o))
-	}
-	var only string
-	err := json.UnmarshalDecode(d, &only)
-	*o = oneOrMore{only}
-	return err
-}
 
 // targetError refuses a resource that an access token may not be for (RFC 8707 §2). Its message follows the parameter's name.
 type targetError struct{ message string }

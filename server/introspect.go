@@ -26,17 +26,17 @@ type introspectRequest struct {
 // introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live, of a suspended agent
 // or session, or of another organization.
 type introspection struct {
-	Active       bool      `json:"active"`
-	Scope        string    `json:"scope,omitzero"`
-	ClientID     uuid.UUID `json:"client_id,omitzero"`
-	TokenType    string    `json:"token_type,omitzero"`
-	Expires      int64     `json:"exp,omitzero"` // seconds since 1970, like iat
-	Issued       int64     `json:"iat,omitzero"`
-	Subject      uuid.UUID `json:"sub,omitzero"`
-	Issuer       string    `json:"iss,omitzero"`
-	Agent        uuid.UUID `json:"agent_id,omitzero"`
-	Organization uuid.UUID `json:"org_id,omitzero"`
-	Audience     oneOrMore `json:"aud,omitzero"`
+	Active       bool           `json:"active"`
+	Scope        string         `json:"scope,omitzero"`
+	ClientID     uuid.UUID      `json:"client_id,omitzero"`
+	TokenType    string         `json:"token_type,omitzero"`
+	Expires      int64          `json:"exp,omitzero"` // seconds since 1970, like iat
+	Issued       int64          `json:"iat,omitzero"`
+	Subject      uuid.UUID      `json:"sub,omitzero"`
+	Issuer       string         `json:"iss,omitzero"`
+	Agent        uuid.UUID      `json:"agent_id,omitzero"`
+	Organization uuid.UUID      `json:"org_id,omitzero"`
+	Audience     token.Audience `json:"aud,omitzero"`
 
 	// Of a delegated token (RFC 8693 §4.1).
 	Session uuid.UUID       `json:"session_id,omitzero"`

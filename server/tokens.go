@@ -76,7 +76,7 @@ type exchangeRequest struct {
 
 // resourceField says whom the access token is for (RFC 8707); absent for the default.
 type resourceField struct {
-	Resource optional[oneOrMore] `json:"resource"`
+	Resource optional[token.Audience] `json:"resource"`
 }
 
 func (r resourceField) asked(issuer string) (redisstore.GrantRequest, error) {

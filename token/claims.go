@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 )
@@ -22,7 +21,7 @@ type claims struct {
 	Family       uuid.UUID    `json:"fam"`
 	Scopes       []string     `json:"scopes"`
 	Client       uuid.UUID    `json:"client_id,omitzero"` // none in a token of the version before, like aud
-	Audience     audience     `json:"aud,omitzero"`
+	Audience     Audience     `json:"aud,omitzero"`
 	Confirmation confirmation `json:"cnf,omitzero"`
 	Actor        *actor       `json:"act,omitzero"`
 	Families     []uuid.UUID  `json:"act_fam,omitempty"` // of the actors: not in act, which has identities alone (RFC 8693 §4.1)
@@ -40,30 +39,6 @@ type confirmation struct {
 type actor struct {
 	Subject uuid.UUID `json:"sub"`
 	Actor   *actor    `json:"act,omitzero"`
-}
-
-// audience is one text when there is one, else a list (RFC 7519 §4.1.3).
-type audience []string
-
-func (a audience) IsZero() bool { return len(a) == 0 }
-
-// MarshalJSONTo implements json.MarshalerTo.
-func (a audience) MarshalJSONTo(e *jsontext.Encoder) error {
-	if len(a) == 1 {
-		return e.WriteToken(jsontext.String(a[0]))
-	}
-	return json.MarshalEncode(e, []string(a))
-}
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (a *audience) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	if d.PeekKind() != '"' {
-		return json.UnmarshalDecode(d, (*[]string)(a))
-	}
-	var only string
-	err := json.UnmarshalDecode(d, &only)
-	*a = audience{only}
-	return err
 }
 
 func claimsOf(a Access, issuer string, id uuid.UUID) claims {
@@ -126,13 +101,6 @@ func (c claims) append(text []byte) ([]byte, error) {
 	text = strconv.AppendInt(append(text, `,"iat":`...), c.Issued, 10)
 	text = strconv.AppendInt(append(text, `,"exp":`...), c.Expires, 10)
 	return append(text, '}'), err
-}
-
-func (a audience) append(text []byte) ([]byte, error) {
-	if len(a) == 1 {
-		return jsontext.AppendQuote(text, a[0])
-	}
-	return appendTexts(text, a)
 }
 
 // append writes the actor as the member act, and nothing for no actor.

@@ -14,8 +14,8 @@ func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
 		Family: uuid.New(), Scopes: []string{"read", "tools:<a>&'b'", "\\\"\n"}, Issued: 1_732_185_600, Expires: 1 << 52,
 	}
 	bound, delegated := full, full
-	bound.Client, bound.Audience, bound.Confirmation = uuid.New(), audience{"https://a.example/\"<é>"}, confirmation{"\"<é>"}
-	delegated.Client, delegated.Audience, delegated.Session = uuid.New(), audience{"urn:<a>", "", "\u2028"}, uuid.New()
+	bound.Client, bound.Audience, bound.Confirmation = uuid.New(), Audience{"https://a.example/\"<é>"}, confirmation{"\"<é>"}
+	delegated.Client, delegated.Audience, delegated.Session = uuid.New(), Audience{"urn:<a>", "", "\u2028"}, uuid.New()
 	delegated.Actor, delegated.Families = &actor{uuid.New(), &actor{Subject: uuid.New()}}, []uuid.UUID{uuid.New(), uuid.New()}
 	for name, c := range map[string]claims{
 		"none": {}, "no scopes": {Scopes: []string{}}, "all of the version before": full, "bound": bound, "delegated": delegated,
@@ -29,7 +29,7 @@ func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]claims{"issuer": {Issuer: "\xff"}, "scope": {Scopes: []string{"\xff", "read"}},
-		"audience": {Audience: audience{"\xff"}}, "second audience": {Audience: audience{"a", "\xff"}}, "key": {Confirmation: confirmation{"\xff"}}} {
+		"audience": {Audience: Audience{"\xff"}}, "second audience": {Audience: Audience{"a", "\xff"}}, "key": {Confirmation: confirmation{"\xff"}}} {
 		if got, err := c.append(nil); err == nil {
 			t.Errorf("an invalid %s is written as %q", name, got)
 		}
