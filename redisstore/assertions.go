@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,23 +65,8 @@ func (s *Store) ExchangeAssertion(ctx context.Context, a ClientAssertion, asked 
 	family := NewID(a.Agent)
 	args := append(a.arguments(), s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
 		asked.scopes(), s.auditAs(ctx, actorAgent), asked.familyAudience(), asked.Proof.key())
-	r, err := s.grant(ctx, exchangeAssertion, a.Agent, asked.Proof, append(s.familyKeys(a.Agent, family), s.keys.assertions(a.Agent)), args...)
-	if err != nil {
-		held.finish(err, false)
-		return Grant{}, err
-	}
-	grant := Grant{
-		AccessToken: AccessToken{Agent: a.Agent, Family: family, Bound: asked.Proof != nil},
-		Thumbprint:  asked.Proof.Thumbprint(),
-		Scopes:      strings.Fields(r.Text(0)),
-		Audience:    orSelf(asked.Audience),
-		Generation:  1,
-	}
-	organization, oldest := cutID(r, 1)
-	grant.Organization = organization
-	s.endOldest(ctx, grant.AccessToken, ofCell(a.Agent).packed(r, oldest))
-	held.finishFor(grant.Organization, r.Err)
-	return grant, r.Err
+	keys := append(s.familyKeys(a.Agent, family), s.keys.assertions(a.Agent))
+	return s.openFamily(ctx, exchangeAssertion, AccessToken{Agent: a.Agent, Family: family}, asked, held, keys, args...)
 }
 
 // CheckAssertion authenticates an agent by an assertion, which it uses up. Errors: ErrInvalidCredentials for an agent that is not live

@@ -66,15 +66,21 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	if err != nil {
 		return Grant{}, s.refusedExchange(ctx, agent, secretHash, err)
 	}
-	r, err := s.grant(ctx, exchangeSecret, agent, asked.Proof, s.familyKeys(agent, family),
+	return s.openFamily(ctx, exchangeSecret, AccessToken{Agent: agent, Family: family}, asked, held, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
 		asked.scopes(), s.auditAs(ctx, actorAgent), asked.familyAudience(), asked.Proof.key())
+}
+
+// openFamily runs a script that opens a family, for which held is reserved, and returns what the family was granted.
+func (s *Store) openFamily(ctx context.Context, script grantScript, opened AccessToken, asked GrantRequest, held reservation, keys []string, args ...any) (Grant, error) {
+	r, err := s.grant(ctx, script, opened.Agent, asked.Proof, keys, args...)
 	if err != nil {
 		held.finish(err, false)
 		return Grant{}, err
 	}
+	opened.Bound = asked.Proof != nil
 	grant := Grant{
-		AccessToken: AccessToken{Agent: agent, Family: family, Bound: asked.Proof != nil},
+		AccessToken: opened,
 		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),
@@ -82,7 +88,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	}
 	organization, oldest := cutID(r, 1)
 	grant.Organization = organization
-	s.endOldest(ctx, grant.AccessToken, ofCell(agent).packed(r, oldest))
+	s.endOldest(ctx, grant.AccessToken, ofCell(opened.Agent).packed(r, oldest))
 	held.finishFor(grant.Organization, r.Err)
 	return grant, r.Err
 }
