@@ -36,6 +36,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/internal/testreport":  {},
 		"remit/internal/tool":        {},
 		"remit/client":               {"remit/money"},
+		"remit/client/prices":        {"remit/money"},
 		"remit/chart":                {},
 		"remit/plot":                 {},
 		"remit/loadtest":             {"remit/plot", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},

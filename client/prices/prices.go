@@ -1,0 +1,128 @@
+// Package prices reads what models cost per token and computes the cost of calls, exact to the micro-dollar.
+//
+// A table is the JSON that LiteLLM keeps and many tools read: an object from the model's name to its costs in USD per token and
+// its limits in tokens.
+//
+//	{"gpt-4.1": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 1047576}}
+//
+// Costs are exact decimals. The cost of a call is one exact sum, rounded up to the micro-dollar once. docs/prices.md has the
+// whole format.
+package prices
+
+import (
+	"errors"
+	"math/big"
+
+	"remit/money"
+)
+
+// MaxTokens is the largest count of one kind of token: 2^53 - 1, which every SDK can hold.
+const MaxTokens = 1<<53 - 1
+
+// ErrUsage: a count of tokens is below 0 or above MaxTokens, or the cost is above money.Max.
+var ErrUsage = errors.New("prices: token counts must be from 0 to 2^53-1, and cost at most 1000000000 USD")
+
+// Usage is what a call used, in tokens. Each token counts in one field only, and each field is from 0 to MaxTokens.
+type Usage struct {
+	Input         int64 `json:"input"`          // neither read from a cache nor written to one
+	CachedInput   int64 `json:"cached_input"`   // read from a cache
+	CacheCreation int64 `json:"cache_creation"` // written to a cache
+	Output        int64 `json:"output"`         // without reasoning
+	Reasoning     int64 `json:"reasoning"`
+}
+
+// Limits are what a model takes and produces at most, in tokens. 0: the table does not say.
+type Limits struct {
+	MaxInputTokens  int64
+	MaxOutputTokens int64
+}
+
+// Table has the prices of models. It does not change and is safe for concurrent use.
+type Table struct {
+	models map[string]*model
+}
+
+// Cost returns what a call of the model cost. Its errors are *UnknownModel and ErrUsage.
+func (t *Table) Cost(model string, u Usage) (money.MicroUSD, error) {
+	m, err := t.model(model)
+	if err != nil {
+		return 0, err
+	}
+	if !areCounts(u.Input, u.CachedInput, u.CacheCreation, u.Output, u.Reasoning) {
+		return 0, ErrUsage
+	}
+	at := m.at(u.Input + u.CachedInput + u.CacheCreation)
+	sum := new(big.Int)
+	for _, part := range []struct {
+		tokens int64
+		price  *big.Int
+	}{
+		{u.Input, at.input},
+		{u.CachedInput, at.cacheRead},
+		{u.CacheCreation, at.cacheCreation},
+		{u.Output, at.output},
+		{u.Reasoning, at.reasoning},
+	} {
+		addProduct(sum, part.tokens, part.price)
+	}
+	return roundedUp(sum)
+}
+
+// Worst returns the most that a call of the model can cost with so many tokens of input and output: all of them of the kinds
+// that cost most, in the tier that costs most of those that the input can reach. Its errors are those of Cost.
+func (t *Table) Worst(model string, inputTokens, outputTokens int64) (money.MicroUSD, error) {
+	m, err := t.model(model)
+	if err != nil {
+		return 0, err
+	}
+	if !areCounts(inputTokens, outputTokens) {
+		return 0, ErrUsage
+	}
+	worst := new(big.Int)
+	for _, prompt := range m.tiersWithin(inputTokens) {
+		at := m.at(prompt)
+		sum := new(big.Int)
+		addProduct(sum, inputTokens, highest(at.input, at.cacheRead, at.cacheCreation))
+		addProduct(sum, outputTokens, highest(at.output, at.reasoning))
+		worst = highest(worst, sum)
+	}
+	return roundedUp(worst)
+}
+
+// Limits returns the limits of the model. Its error is *UnknownModel.
+func (t *Table) Limits(model string) (Limits, error) {
+	m, err := t.model(model)
+	if err != nil {
+		return Limits{}, err
+	}
+	return m.limits, nil
+}
+
+func (t *Table) model(name string) (*model, error) {
+	if m, known := t.models[name]; known {
+		return m, nil
+	}
+	return nil, &UnknownModel{name}
+}
+
+func areCounts(counts ...int64) bool {
+	for _, count := range counts {
+		if count < 0 || count > MaxTokens {
+			return false
+		}
+	}
+	return true
+}
+
+func addProduct(sum *big.Int, tokens int64, price *big.Int) {
+	sum.Add(sum, new(big.Int).Mul(big.NewInt(tokens), price))
+}
+
+func highest(first *big.Int, others ...*big.Int) *big.Int {
+	for _, other := range others {
+		if other.Cmp(first) > 0 {
+			first = other
+		}
+	}
+	return first
+}
