@@ -63,6 +63,42 @@ func TestJSONIsAcceptedWithAnyParameterAndInAnyCase(t *testing.T) {
 	}
 }
 
+// Media types have no case (RFC 9110 §8.3.1).
+func TestAFormIsAcceptedWithAnyParameterAndInAnyCase(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	d := api.newDelegation()
+	f := newForeignIssuer(t, "https://idp.example", "ES256")
+	d.post(issuersPath, fields{"issuer": f.name, "jwks": object{"keys": []any{f.publicKey()}},
+		"rules": []any{issuerRule(d.agent.id, object{"sub": "job"})}}, asKey(d.key)).is(201)
+	for name, send := range map[string]func(as option) *response{
+		"client_credentials": func(as option) *response {
+			return d.postForm("/oauth2/token", byPost(d.agent, "grant_type", "client_credentials"), as)
+		},
+		"refresh_token": func(as option) *response {
+			return d.postForm("/oauth2/token", byPost(d.agent, "grant_type", "refresh_token", "refresh_token", d.exchange().refresh), as)
+		},
+		"jwt-bearer": func(as option) *response {
+			return d.postForm("/oauth2/token", byAssertion(d.agent.id, f.sign(object{"sub": "job"})), as)
+		},
+		"token-exchange": func(as option) *response {
+			return d.postForm("/oauth2/token", form("grant_type", exchangeGrant, "subject_token", d.planner.access,
+				"subject_token_type", accessTokenType, "session_id", d.child), as)
+		},
+		"introspection": func(as option) *response { return d.postForm("/oauth2/introspect", byPost(d.agent, "token", "x"), as) },
+		"revocation":    func(as option) *response { return d.postForm("/oauth2/revoke", byPost(d.agent, "token", "x"), as) },
+	} {
+		for _, mediaType := range []string{
+			"application/x-www-form-urlencoded", "Application/X-WWW-Form-Urlencoded", "APPLICATION/X-WWW-FORM-URLENCODED; charset=utf-8",
+			"application/x-www-form-urlencoded ;charset=UTF-8",
+		} {
+			if r := send(withHeaders("Content-Type", mediaType)); r.status != 200 {
+				t.Errorf("%s as %s: %d %s", name, mediaType, r.status, r.body)
+			}
+		}
+	}
+}
+
 // Without a body there is nothing whose type could be wrong: curl -X POST sends neither or both.
 func TestAnAbsentBodyNeedsNoMediaType(t *testing.T) {
 	t.Parallel()

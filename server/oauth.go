@@ -30,34 +30,42 @@ type oauthGrant struct {
 // oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6), the jwt-bearer grant (RFC 7523 §2.1) and
 // token exchange (RFC 8693).
 func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
-	if isTokenExchange(ctx) {
-		return s.oauthExchange(ctx)
+	byClient := s.byClient(ctx, s.readTokenClient, func(client credential, form url.Values) error {
+		return s.answerGrant(ctx, client, form)
+	})
+	return s.oauth(ctx, func(form url.Values) error {
+		if form.Get("grant_type") == grantTokenExchange {
+			return s.exchangeSubject(ctx, form)
+		}
+		return byClient(form)
+	})
+}
+
+// answerGrant answers with the tokens that a client is granted.
+func (s *Server) answerGrant(ctx *fasthttp.RequestCtx, client credential, form url.Values) error {
+	keys, err := s.keys()
+	if err != nil {
+		return err
 	}
-	return s.oauth(ctx, s.readTokenClient, func(client credential, form url.Values) error {
-		keys, err := s.keys()
-		if err != nil {
-			return err
-		}
-		asked, err := readGrantRequest(form, keys.Issuer())
-		if err != nil {
-			return err
-		}
-		if asked.Proof, err = s.grantProof(ctx); err != nil {
-			return err
-		}
-		grant, err := s.grantFor(ctx, client, form, asked, keys.Issuer())
-		if err != nil {
-			return err
-		}
-		identifyCaller(ctx, grant.Organization, grant.Agent)
-		pair, err := pairFor(keys, grant)
-		if err != nil {
-			return err
-		}
-		return answer(ctx, oauthGrant{
-			AccessToken: pair.AccessToken, TokenType: tokenType(grant, "Bearer"), ExpiresIn: pair.ExpiresIn,
-			RefreshToken: pair.RefreshToken, Scope: strings.Join(grant.Scopes, " "),
-		})
+	asked, err := readGrantRequest(form, keys.Issuer())
+	if err != nil {
+		return err
+	}
+	if asked.Proof, err = s.grantProof(ctx); err != nil {
+		return err
+	}
+	grant, err := s.grantFor(ctx, client, form, asked, keys.Issuer())
+	if err != nil {
+		return err
+	}
+	identifyCaller(ctx, grant.Organization, grant.Agent)
+	pair, err := pairFor(keys, grant)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, oauthGrant{
+		AccessToken: pair.AccessToken, TokenType: tokenType(grant, "Bearer"), ExpiresIn: pair.ExpiresIn,
+		RefreshToken: pair.RefreshToken, Scope: strings.Join(grant.Scopes, " "),
 	})
 }
 
@@ -97,7 +105,7 @@ func (s *Server) oauthAuthorize(ctx *fasthttp.RequestCtx) error {
 // oauthRevoke revokes the family of a refresh or access token of the client (RFC 7009). An invalid token succeeds, because
 // it needs no revocation (RFC 7009 §2.2).
 func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, s.readClient, func(client credential, form url.Values) error {
+	return s.oauth(ctx, s.byClient(ctx, s.readClient, func(client credential, form url.Values) error {
 		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err
@@ -120,12 +128,12 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		}
 		s.metrics.familiesRevoked.Inc()
 		return nil
-	})
+	}))
 }
 
 // oauthIntrospect describes a token of the client's organization (RFC 7662).
 func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, s.readClient, func(client credential, form url.Values) error {
+	return s.oauth(ctx, s.byClient(ctx, s.readClient, func(client credential, form url.Values) error {
 		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err
@@ -138,5 +146,5 @@ func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 		return answer(ctx, described)
-	})
+	}))
 }

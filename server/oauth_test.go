@@ -313,6 +313,8 @@ func TestOAuthRefusesMalformedRequests(t *testing.T) {
 			"a repeated parameter":              {"token", "invalid_request", grant + "&scope=read&scope=write", as},
 			"a parameter repeated alike":        {"token", "invalid_request", grant + "&" + grant, as},
 			"a repeated parameter, unknown":     {"token", "invalid_request", grant + "&x=1&x=2", as},
+			"a token exchange twice":            {"token", "invalid_request", form("grant_type", exchangeGrant, "grant_type", exchangeGrant), nobody},
+			"a token exchange and a broken %":   {"token", "invalid_request", form("grant_type", exchangeGrant) + "&x=%zz", nobody},
 			"a broken escape":                   {"token", "invalid_request", grant + "&x=%zz", as},
 			"a semicolon between parameters":    {"token", "invalid_request", grant + ";x=1", as},
 			"JSON":                              {"token", "invalid_request", `{"grant_type":"client_credentials"}`, both(as, header("Content-Type", "application/json"))},

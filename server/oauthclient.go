@@ -11,26 +11,33 @@ import (
 	"remit/token"
 )
 
-// oauth does an operation for a client, and answers its errors as RFC 6749 has them. read reads who the client says it is. do
-// authenticates the client, with authenticatedClient or by exchanging what it presents: the rate limiter counts its error.
-func (s *Server) oauth(ctx *fasthttp.RequestCtx, read clientReader, do func(credential, url.Values) error) error {
+// oauth does an operation with the form that was sent, and answers its errors as RFC 6749 has them.
+func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(url.Values) error) error {
 	keepFromCaches(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
 	form, err := readForm(ctx)
-	var client credential
-	if err == nil {
-		client, err = read(ctx, form)
-	}
 	if err != nil {
-		err = s.rejectCredential(ctx, client.agent, err)
+		err = s.rejectCredential(ctx, uuid.Nil, err)
 	} else {
-		client.refresh = s.signedRefresh(form.Get("refresh_token"), client.agent)
-		err = s.authenticate(ctx, client, func() error { return do(client, form) })
+		err = do(form)
 	}
 	if err != nil {
 		return s.answerOAuthError(ctx, err)
 	}
 	return nil
+}
+
+// byClient returns an operation that a client does. read reads who the client says it is. do authenticates the client, with
+// authenticatedClient or by exchanging what it presents: the rate limiter counts its error.
+func (s *Server) byClient(ctx *fasthttp.RequestCtx, read clientReader, do func(credential, url.Values) error) func(url.Values) error {
+	return func(form url.Values) error {
+		client, err := read(ctx, form)
+		if err != nil {
+			return s.rejectCredential(ctx, client.agent, err)
+		}
+		client.refresh = s.signedRefresh(form.Get("refresh_token"), client.agent)
+		return s.authenticate(ctx, client, func() error { return do(client, form) })
+	}
 }
 
 // authenticatedClient returns the client once the store has confirmed what it presents. The operation's required parameter is

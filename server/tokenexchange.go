@@ -30,24 +30,6 @@ type delegatedGrant struct {
 	Scope       string `json:"scope"`
 }
 
-// isTokenExchange reports whether the request is for this grant. Its subject token authenticates it, so a client need not.
-func isTokenExchange(ctx *fasthttp.RequestCtx) bool {
-	return string(ctx.PostArgs().Peek("grant_type")) == grantTokenExchange
-}
-
-func (s *Server) oauthExchange(ctx *fasthttp.RequestCtx) error {
-	keepFromCaches(ctx)
-	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
-	form, err := readForm(ctx)
-	if err == nil {
-		err = s.exchangeSubject(ctx, form)
-	}
-	if err != nil {
-		return s.answerOAuthError(ctx, err)
-	}
-	return nil
-}
-
 // exchange is a request for a delegated token.
 type exchange struct {
 	subject *cachedToken
@@ -56,6 +38,7 @@ type exchange struct {
 	asked   redisstore.GrantRequest // with the proof of the key that the new token is bound to
 }
 
+// exchangeSubject serves this grant. The subject token authenticates the request, so a client need not.
 func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) error {
 	session, err := exchangeParameters(form)
 	if err != nil {
