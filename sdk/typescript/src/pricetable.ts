@@ -1,0 +1,157 @@
+// Reads LiteLLM's JSON of models and their costs per token.
+
+import { InvalidPrices } from "./priceerrors.js";
+
+/** How many decimals of a dollar a cost per token has. It is a bigint in this unit, so that sums of costs are exact. */
+export const decimals = 30;
+
+/** The cost of a token of each kind. */
+export interface Rates {
+  readonly input: bigint;
+  readonly cachedInput: bigint;
+  readonly cacheCreation: bigint;
+  readonly output: bigint;
+  readonly reasoning: bigint;
+}
+
+/** The rates of a call whose prompt has more than `above` tokens. */
+export interface Tier {
+  readonly above: number;
+  readonly rates: Rates;
+}
+
+/** A model of the table. */
+export interface Model {
+  readonly tiers: readonly Tier[]; // the highest first; the last one applies above -1
+  readonly maxInputTokens: number | undefined;
+  readonly maxOutputTokens: number | undefined;
+}
+
+type Kind = keyof Rates;
+type Costs = Partial<Record<Kind, bigint>>;
+
+const kinds: ReadonlyMap<string, Kind> = new Map([
+  ["input_cost_per_token", "input"],
+  ["cache_read_input_token_cost", "cachedInput"],
+  ["cache_creation_input_token_cost", "cacheCreation"],
+  ["output_cost_per_token", "output"],
+  ["output_cost_per_reasoning_token", "reasoning"],
+]);
+const longest = 16 * 2 ** 20; // ten times LiteLLM's table
+const sample = "sample_spec"; // by which LiteLLM's table describes itself
+const mostDigits = 400; // no number of a table has so many; without a bound, 1e-999999999 would fill the memory
+
+/** Reads a table of at most 16 MiB. Throws InvalidPrices. */
+export function readTable(text: string): Map<string, Model> {
+  const models = new Map<string, Model>();
+  const [table, exact] = read(text);
+  for (const name of Object.keys(table)) {
+    const [entry, costs] = [table[name], exact[name]];
+    if (name === sample) {
+      continue;
+    }
+    if (!isObject(entry) || !isObject(costs)) {
+      throw new InvalidPrices("it must be an object", name);
+    }
+    const model = modelFrom(name, entry, costs);
+    if (model !== undefined) {
+      models.set(name, model);
+    }
+  }
+  return models;
+}
+
+type Members = { readonly [member: string]: unknown };
+
+// read reads a table twice: as it is, and with its numbers as texts, because a JavaScript number would round them.
+function read(text: string): [Members, Members] {
+  if (text.length > longest) {
+    throw new InvalidPrices("the table must have at most 16 MiB");
+  }
+  let table: unknown;
+  try {
+    table = JSON.parse(text); // first, because other text than JSON could take the expression below quadratic time
+  } catch {
+    throw new InvalidPrices("the table must be JSON");
+  }
+  if (!isObject(table)) {
+    throw new InvalidPrices("the table must be an object of models");
+  }
+  const quoted = text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => (token.startsWith('"') ? token : `"${token}"`));
+  return [table, JSON.parse(quoted) as Members];
+}
+
+function isObject(value: unknown): value is Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+// modelFrom returns undefined for an entry without both an input and an output cost per token.
+function modelFrom(name: string, entry: Members, exact: Members): Model | undefined {
+  const tiers = [...costsFrom(name, exact)].sort(([a], [b]) => b - a);
+  const [above, base] = tiers.at(-1) ?? [];
+  if (above !== -1 || base?.input === undefined || base.output === undefined) {
+    return undefined;
+  }
+  return {
+    tiers: tiers.map(([above], i) => ({ above, rates: ratesFrom(tiers.slice(i).map(([, costs]) => costs)) })),
+    maxInputTokens: tokensFrom(entry["max_input_tokens"]),
+    maxOutputTokens: tokensFrom(entry["max_output_tokens"]) ?? tokensFrom(entry["max_tokens"]),
+  };
+}
+
+// costsFrom returns the costs by the number of tokens in the prompt above which they apply.
+function costsFrom(name: string, entry: Members): Map<number, Costs> {
+  const tiers = new Map<number, Costs>();
+  for (const [member, value] of Object.entries(entry)) {
+    const [, base = "", thousands] = /^(\w+?)(?:_above_([1-9]\d{0,8})k_tokens)?$/.exec(member) ?? [];
+    const kind = kinds.get(base);
+    if (kind === undefined || value === null || (kind === "reasoning" && thousands !== undefined)) {
+      continue;
+    }
+    const above = thousands === undefined ? -1 : Number(thousands) * 1000;
+    tiers.set(above, { ...tiers.get(above), [kind]: costFrom(name, member, value) });
+  }
+  return tiers;
+}
+
+function costFrom(model: string, member: string, value: unknown): bigint {
+  const parts = typeof value === "string" ? /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(value) : null;
+  if (parts === null) {
+    throw new InvalidPrices("it must be a number", model, member);
+  }
+  const [, sign, whole = "", fraction = "", exponent = "0"] = parts;
+  const all = (whole + fraction).replace(/^0+/, "");
+  const digits = all.replace(/0+$/, "");
+  if (digits === "") {
+    return 0n;
+  }
+  if (sign === "-") {
+    throw new InvalidPrices("it must not be negative", model, member);
+  }
+  const shift = all.length - digits.length - fraction.length + Number(exponent) + decimals;
+  if (shift < 0) {
+    throw new InvalidPrices(`it must have at most ${decimals} decimals`, model, member);
+  }
+  const cost = digits.length + shift > mostDigits ? undefined : BigInt(digits) * 10n ** BigInt(shift);
+  if (cost === undefined || cost > 10n ** BigInt(decimals)) {
+    throw new InvalidPrices("it must be at most 1 USD per token", model, member);
+  }
+  return cost;
+}
+
+// ratesFrom returns the rates of the first tier. A cost that it leaves out is that of the next lower one.
+function ratesFrom(tiers: readonly Costs[]): Rates {
+  const cost = (kind: Kind) => tiers.find((costs) => costs[kind] !== undefined)?.[kind];
+  const [input, output] = [cost("input")!, cost("output")!];
+  return {
+    input, output,
+    cachedInput: cost("cachedInput") ?? input,
+    cacheCreation: cost("cacheCreation") ?? input,
+    reasoning: cost("reasoning") ?? output,
+  };
+}
+
+// tokensFrom returns a number of tokens. LiteLLM writes some limits as a text for people, which is no limit.
+function tokensFrom(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined;
+}
