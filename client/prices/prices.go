@@ -24,11 +24,11 @@ var ErrUsage = errors.New("prices: token counts must be from 0 to 2^53-1, and co
 
 // Usage is what a call used, in tokens. Each token counts in one field only, and each field is from 0 to MaxTokens.
 type Usage struct {
-	Input         int64 `json:"input"`          // neither read from a cache nor written to one
-	CachedInput   int64 `json:"cached_input"`   // read from a cache
-	CacheCreation int64 `json:"cache_creation"` // written to a cache
-	Output        int64 `json:"output"`         // without reasoning
-	Reasoning     int64 `json:"reasoning"`
+	Input              int64 `json:"input"`                // neither read from a cache nor written to one
+	CachedInput        int64 `json:"cached_input"`         // read from a cache
+	CacheCreationInput int64 `json:"cache_creation_input"` // written to a cache
+	Output             int64 `json:"output"`               // without reasoning
+	Reasoning          int64 `json:"reasoning"`
 }
 
 // Limits are what a model takes and produces at most, in tokens. 0: the table does not say.
@@ -48,10 +48,10 @@ func (t *Table) Cost(model string, u Usage) (money.MicroUSD, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !areCounts(u.Input, u.CachedInput, u.CacheCreation, u.Output, u.Reasoning) {
+	if !areCounts(u.Input, u.CachedInput, u.CacheCreationInput, u.Output, u.Reasoning) {
 		return 0, ErrUsage
 	}
-	at := m.at(u.Input + u.CachedInput + u.CacheCreation)
+	at := m.at(u.Input + u.CachedInput + u.CacheCreationInput)
 	sum := new(big.Int)
 	for _, part := range []struct {
 		tokens int64
@@ -59,7 +59,7 @@ func (t *Table) Cost(model string, u Usage) (money.MicroUSD, error) {
 	}{
 		{u.Input, at.input},
 		{u.CachedInput, at.cacheRead},
-		{u.CacheCreation, at.cacheCreation},
+		{u.CacheCreationInput, at.cacheCreation},
 		{u.Output, at.output},
 		{u.Reasoning, at.reasoning},
 	} {

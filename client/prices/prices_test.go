@@ -153,7 +153,7 @@ func TestNoCallCostsMoreThanItsWorstCase(t *testing.T) {
 			cached := rand.Int64N(input + 1)
 			created := rand.Int64N(input - cached + 1)
 			reasoning := rand.Int64N(output + 1)
-			usage := prices.Usage{Input: input - cached - created, CachedInput: cached, CacheCreation: created, Output: output - reasoning, Reasoning: reasoning}
+			usage := prices.Usage{Input: input - cached - created, CachedInput: cached, CacheCreationInput: created, Output: output - reasoning, Reasoning: reasoning}
 			cost, err := table.Cost(model, usage)
 			worst, errWorst := table.Worst(model, input+rand.Int64N(1000), output+rand.Int64N(1000))
 			if err != nil || errWorst != nil || cost > worst {
@@ -191,7 +191,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("a table that is no JSON object: %v", err)
 		}
 		for name := range entries {
-			cost, err := table.Cost(name, prices.Usage{Input: 1, CachedInput: 1, CacheCreation: 1, Output: 1, Reasoning: 1})
+			cost, err := table.Cost(name, prices.Usage{Input: 1, CachedInput: 1, CacheCreationInput: 1, Output: 1, Reasoning: 1})
 			worst, errWorst := table.Worst(name, 3, 2)
 			if (err == nil) != (errWorst == nil) || cost < 0 || cost > worst || worst > 5*money.USD {
 				t.Fatalf("%q: %d of %d, %v, %v", name, cost, worst, err, errWorst)
