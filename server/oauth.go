@@ -51,6 +51,9 @@ func (s *Server) answerGrant(ctx *fasthttp.RequestCtx, client credential, form u
 	if err != nil {
 		return err
 	}
+	if err := checkGrant(form); err != nil {
+		return err
+	}
 	if asked.Proof, err = s.grantProof(ctx); err != nil {
 		return err
 	}
@@ -69,18 +72,31 @@ func (s *Server) answerGrant(ctx *fasthttp.RequestCtx, client credential, form u
 	})
 }
 
+// checkGrant refuses a request that nobody is authenticated for, before its proof costs anything: no limit counts it.
+func checkGrant(form url.Values) error {
+	switch form.Get("grant_type") {
+	case "client_credentials", grantJWTBearer:
+		return nil
+	case "refresh_token":
+		if form.Get("refresh_token") == "" {
+			return &oauthError{"invalid_request", "refresh_token is required"}
+		}
+		return nil
+	case "":
+		return &oauthError{"invalid_request", "grant_type is required"}
+	}
+	return &oauthError{"unsupported_grant_type", "use client_credentials, refresh_token, " + grantJWTBearer + " or " + grantTokenExchange}
+}
+
+// grantFor grants what checkGrant lets through.
 func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest, issuer string) (redisstore.Grant, error) {
 	switch form.Get("grant_type") {
-	case "client_credentials":
-		return s.exchangeClient(ctx, client, asked)
 	case "refresh_token":
 		return s.oauthRefresh(ctx, client, form, asked)
 	case grantJWTBearer:
 		return s.grantByIssuer(ctx, client.agent, form.Get("assertion"), issuer, asked)
-	case "":
-		return redisstore.Grant{}, &oauthError{"invalid_request", "grant_type is required"}
 	}
-	return redisstore.Grant{}, &oauthError{"unsupported_grant_type", "use client_credentials, refresh_token, " + grantJWTBearer + " or " + grantTokenExchange}
+	return s.exchangeClient(ctx, client, asked)
 }
 
 func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {

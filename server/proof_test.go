@@ -573,3 +573,58 @@ func TestAnAgentThatRequiresProofsGetsAndUsesBoundTokensOnly(t *testing.T) {
 		h.get("/sessions", asAgent(before.access)).is(200)
 	})
 }
+
+// A client that authenticates presents no access token, so none that is bound to a key can be wanted of it.
+func TestAnAgentThatRequiresProofsRevokesWithItsClientCredentials(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		d := api.newDelegation()
+		h := holder{d.tenant, prover.New("ES256")}
+		bound := h.exchange()
+		for _, id := range []string{d.agent.id, d.worker.id} {
+			h.patch("/v1/agents/"+id, fields{"dpop_required": true}, asKey(h.tenant.key)).is(200)
+		}
+		verify := func(access string) *response { return h.get(verifyPath, h.proven(access, "GET", verifyPath)) }
+		verify(bound.access).is(200)
+		for name, token := range map[string]string{"a refresh token": bound.refresh, "an unbound access token": d.planner.access} {
+			t.Run(name, func(t *testing.T) {
+				h.in(t).postForm("/oauth2/revoke", form("token", token), byBasic(h.agent)).is(200)
+			})
+		}
+		verify(bound.access).refused(401, "invalid_token")
+
+		fresh := h.exchange()
+		delegated := h.postForm("/oauth2/token", form("grant_type", exchangeGrant, "subject_token", fresh.access,
+			"subject_token_type", accessTokenType, "session_id", d.child), withProof(h.key.Prove(h.proof("POST", "/oauth2/token")))).
+			is(200).text("access_token")
+		verify(delegated).is(200)
+		h.postForm("/oauth2/revoke", form("token", delegated), byBasic(h.agent)).is(200)
+		verify(delegated).refused(401, "invalid_token")
+		verify(fresh.access).is(200)
+	})
+}
+
+// A proof costs more than anything else in such a request, and whoever sends it may make as many as he likes.
+func TestAProofIsNotVerifiedWhereNoLimitCountsFailures(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		h := api.newTenant().holding("ES384")
+		forged := h.key.Prove(h.proof("POST", "/oauth2/token"))
+		forged = forged[:len(forged)-8] + strings.Repeat("A", 8)
+		exchange := []string{"grant_type", exchangeGrant, "subject_token_type", accessTokenType, "session_id", h.agent.id}
+		for name, test := range map[string]struct {
+			form []string
+			code string
+		}{
+			"no grant type":                 {nil, "invalid_request"},
+			"another grant type":            {[]string{"grant_type", "password"}, "unsupported_grant_type"},
+			"a refresh without a token":     {[]string{"grant_type", "refresh_token"}, "invalid_request"},
+			"an exchange of a foreign text": {append(exchange, "subject_token", "a.b.c"), "invalid_request"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				h.in(t).postForm("/oauth2/token", byPost(h.agent, test.form...), withProof(forged)).refusedOAuth(400, test.code)
+			})
+		}
+		h.postForm("/oauth2/token", byPost(h.agent, "grant_type", "client_credentials"), withProof(forged)).refusedOAuth(400, "invalid_dpop_proof")
+	})
+}

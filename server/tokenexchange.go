@@ -52,6 +52,9 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 	if x.asked, err = readGrantRequest(form, keys.Issuer()); err != nil {
 		return err
 	}
+	if err := s.readSubject(form.Get("subject_token"), &x); err != nil {
+		return err
+	}
 	if x.asked.Proof, err = s.grantProof(ctx); err != nil {
 		return err
 	}
@@ -59,7 +62,7 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 	if err != nil {
 		return err
 	}
-	if err := s.readSubject(ctx, form.Get("subject_token"), &x); err != nil {
+	if err := s.checkSubject(ctx, &x); err != nil {
 		return err
 	}
 	if client != uuid.Nil && client != cmp.Or(x.subject.Client, x.subject.Agent) {
@@ -136,8 +139,9 @@ func (s *Server) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid
 	})
 }
 
-// readSubject verifies the subject token. Only one for this service itself may be exchanged.
-func (s *Server) readSubject(ctx *fasthttp.RequestCtx, text string, x *exchange) error {
+// readSubject verifies the subject token. Only one for this service itself may be exchanged. Strangers come no further than this: a
+// proof, of which they make as many as they like, costs much more to verify.
+func (s *Server) readSubject(text string, x *exchange) error {
 	subject, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify([]byte(text), time.Now()) })
 	if keysUnavailable(err) {
 		return err
@@ -145,10 +149,16 @@ func (s *Server) readSubject(ctx *fasthttp.RequestCtx, text string, x *exchange)
 	if err != nil || !subject.forIssuer {
 		return x.refused(errInvalidToken)
 	}
+	x.subject, x.held = subject, subject.Scopes
+	return nil
+}
+
+// checkSubject refuses a subject token without a proof of its key, of a suspended organization, or that is delegated and not live.
+func (s *Server) checkSubject(ctx *fasthttp.RequestCtx, x *exchange) (err error) {
+	subject := x.subject
 	if err := x.checkKey(subject); err != nil {
 		return err
 	}
-	x.subject, x.held = subject, subject.Scopes
 	if s.store.Suspended(subject.Organization) {
 		return x.refused(redisstore.ErrOrganizationSuspended)
 	}
