@@ -16,6 +16,23 @@ func aboutNow(t *testing.T, what string, got time.Time, ahead time.Duration) {
 	}
 }
 
+// wantFrom fails the test unless the store says, to within the time that the call takes, that tokens name their audience from this
+// time on. It is one of Redis's clock, which is that of the test.
+func wantFrom(t *testing.T, what string, s *Store, want time.Time) {
+	t.Helper()
+	began := time.Now()
+	got := must(s.AudiencesFrom(t.Context()))(t)
+	if took := time.Since(began); got.Sub(want).Abs() > took+time.Millisecond {
+		t.Errorf("%s: from %s on, want %s, and the call took %s", what, got, want, took)
+	}
+}
+
+// storedFrom is the time of Redis's clock that the store keeps.
+func storedFrom(t *testing.T, s *Store) time.Time {
+	t.Helper()
+	return time.UnixMilli(must(peek(t, s).Get(t.Context(), s.keys.audiencesFrom()).Int64())(t))
+}
+
 func TestOnANewRedisAllTokensNameTheirAudience(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
@@ -45,19 +62,23 @@ func TestOnARedisThatAnEarlierVersionHasUsedTokensNameTheirAudienceAnHourLater(t
 			if err := use(); err != nil {
 				t.Fatal(err)
 			}
-			from := must(s.AudiencesFrom(t.Context()))(t)
-			aboutNow(t, name, from, time.Hour)
+			began := time.Now()
+			aboutNow(t, name, must(s.AudiencesFrom(t.Context()))(t), time.Hour)
+			from := storedFrom(t, s)
+			if early, late := began.Add(time.Hour-time.Millisecond), time.Now().Add(time.Hour); from.Before(early) || from.After(late) {
+				t.Errorf("%s: %s is stored, want from %s to %s", name, from, early, late)
+			}
+			wantFrom(t, name, s, from)
 			second := must(Open(s.config))(t)
 			defer second.Close()
 			second.keys = s.keys
-			if again := must(second.AudiencesFrom(t.Context()))(t); !again.Equal(from.Truncate(time.Millisecond)) {
-				t.Errorf("%s: a later instance says %s, the first %s", name, again, from)
+			wantFrom(t, name+", at a later instance", second, from)
+			if again := storedFrom(t, s); !again.Equal(from) {
+				t.Errorf("%s: a later instance stores %s instead of %s", name, again, from)
 			}
 			past := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
 			must(peek(t, s).Set(t.Context(), s.keys.audiencesFrom(), strconv.FormatInt(past.UnixMilli(), 10), 0).Result())(t)
-			if got := must(s.AudiencesFrom(t.Context()))(t); !got.Equal(past) {
-				t.Errorf("%s: an hour later: from %s on, want %s", name, got, past)
-			}
+			wantFrom(t, name+", an hour later", s, past)
 		}
 	})
 }
@@ -69,10 +90,22 @@ func TestWhileRedisRefusesWritesTheHourBeginsWithEachInstance(t *testing.T) {
 		refuse()
 		aboutNow(t, "refused", must(s.AudiencesFrom(t.Context()))(t), time.Hour)
 		accept()
-		from := must(s.AudiencesFrom(t.Context()))(t)
-		aboutNow(t, "afterwards", from, time.Hour)
-		if stored := must(s.AudiencesFrom(t.Context()))(t); !stored.Equal(from) {
-			t.Errorf("%s was not stored: %s", from, stored)
-		}
+		aboutNow(t, "afterwards", must(s.AudiencesFrom(t.Context()))(t), time.Hour)
+		wantFrom(t, "stored", s, storedFrom(t, s))
 	})
+}
+
+// The clocks of Redis and of an instance may differ by hours, and tokens are issued by the instance's.
+func TestTokensNameTheirAudienceAnHourLaterByTheInstancesClock(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{3 * time.Hour, -3 * time.Hour, 400 * 24 * time.Hour} {
+		withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+			step(ahead)
+			must(s.KeepIssuer(t.Context(), "https://remit.example"))(t)
+			for _, passed := range []time.Duration{0, 0, 20 * time.Minute, 50 * time.Minute, time.Hour, 5 * time.Hour} {
+				step(ahead + passed)
+				aboutNow(t, "with the clock "+ahead.String()+" ahead, after "+passed.String(), must(s.AudiencesFrom(t.Context()))(t), time.Hour-passed)
+			}
+		})
+	}
 }
