@@ -32,7 +32,7 @@ func TestPython(t *testing.T) {
 	defer cancel()
 	cmd := tool.Command(ctx, "python", python, "-W", "error", "-m", "unittest", "discover", "-s", "tests")
 	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1",
-		"REMIT_ADDR="+service.URL, "REMIT_TLS_URL="+secure, "REMIT_TLS_CA="+authority)
+		"REMIT_ADDR="+service.URL, "REMIT_TLS_URL="+secure, "REMIT_TLS_CA="+authority, startFakeProvider(t))
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)

@@ -34,7 +34,7 @@ func TestTypeScriptSDKPassesItsTests(t *testing.T) {
 		args = append(args, filepath.Join("build", filepath.Base(file)))
 	}
 	// The tests verify proofs as a gateway does, which says what the request was.
-	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t, "--trusted-proxies", "127.0.0.0/8").URL}
+	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t, "--trusted-proxies", "127.0.0.0/8").URL, startFakeProvider(t)}
 	output := inTypeScript(t, nodeTimeout, settings, "node", args...)
 
 	run, passed := nodeCount(output, "tests"), nodeCount(output, "pass")

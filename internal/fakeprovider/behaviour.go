@@ -1,0 +1,76 @@
+package fakeprovider
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// behaviour is what X-Fake says.
+type behaviour struct {
+	seed      uint64
+	odd       bool
+	usage     string // missing, negative, or as it is
+	failure   string // midway, or a status
+	cut       bool
+	tools     bool
+	reasoning bool
+	cached    bool
+	pace      time.Duration
+}
+
+func readBehaviour(header string) (b behaviour, err error) {
+	for pair := range strings.SplitSeq(header, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(pair, "=")
+		if !b.set(key, value) {
+			return b, fmt.Errorf("%q means nothing", pair)
+		}
+	}
+	return b, nil
+}
+
+func (b *behaviour) set(key, value string) bool {
+	var err error
+	switch {
+	case key == "seed":
+		b.seed, err = strconv.ParseUint(value, 10, 64)
+	case key == "pace":
+		var ms uint64
+		ms, err = strconv.ParseUint(value, 10, 16)
+		b.pace = time.Duration(ms) * time.Millisecond
+	case key == "chunks" && value == "odd":
+		b.odd = true
+	case key == "usage" && (value == "missing" || value == "negative"):
+		b.usage = value
+	case key == "error" && (value == "midway" || value == "429" || value == "500" || value == "400"):
+		b.failure = value
+	case key == "cut" && value == "midway":
+		b.cut = true
+	case key == "tools" && value == "1":
+		b.tools = true
+	case key == "reasoning" && value == "1":
+		b.reasoning = true
+	case key == "cached" && value == "1":
+		b.cached = true
+	default:
+		return false
+	}
+	return err == nil
+}
+
+func (b behaviour) random() *rand.Rand { return rand.New(rand.NewPCG(b.seed, 0x5eed)) }
+
+// refusal returns the status of an answer that is an error from its start; 0: it is none.
+func (b behaviour) refusal(streamed bool) int {
+	if b.failure == "midway" && !streamed {
+		return http.StatusInternalServerError
+	}
+	status, _ := strconv.Atoi(b.failure) // 0 for midway and for none
+	return status
+}

@@ -1,0 +1,115 @@
+package fakeprovider
+
+import "encoding/json"
+
+// chat is the format of OpenAI's chat completions.
+type chat struct{}
+
+func (chat) problem(status int, text string) any {
+	kind := "invalid_request_error"
+	if status >= 500 {
+		kind = "server_error"
+	} else if status == 429 {
+		kind = "rate_limit_error"
+	}
+	return object{"error": object{"message": text, "type": kind, "param": nil, "code": nil}}
+}
+
+func (f chat) answer(c call, g generated) answer {
+	a := answer{usage: g.usage, whole: f.whole(c, g)}
+	withUsage := c.request.StreamOptions != nil && c.request.StreamOptions.IncludeUsage
+	chunk := func(choices []object, usage any) object {
+		o := object{"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1700000000, "model": c.request.Model,
+			"system_fingerprint": nil, "choices": choices}
+		if withUsage {
+			o["usage"] = usage
+		}
+		return o
+	}
+	for i, tokens := range g.choices {
+		choice := func(delta object, finish any) []object {
+			return []object{{"index": i, "delta": delta, "logprobs": nil, "finish_reason": finish}}
+		}
+		a.events = append(a.events, event{data: chunk(choice(object{"role": "assistant", "content": "", "refusal": nil}, nil), nil)})
+		for _, e := range f.deltas(c, tokens) {
+			a.events = append(a.events, event{data: chunk(choice(e.data.(object), nil), nil), tokens: e.tokens})
+		}
+		a.events = append(a.events, event{data: chunk(choice(object{}, f.finish(c, g)), nil)})
+	}
+	if withUsage && c.fake.usage != "missing" {
+		a.events = append(a.events, event{data: chunk([]object{}, f.usage(c, g))})
+	}
+	a.events = append(a.events, event{data: "[DONE]"})
+	a.broken = event{data: f.problem(500, "the model failed")}
+	return a
+}
+
+// deltas are the changes that a stream of one choice makes to its message.
+func (chat) deltas(c call, tokens []string) (deltas []event) {
+	texts, counts := grouped(tokens)
+	if !c.fake.tools {
+		for i, text := range texts {
+			deltas = append(deltas, event{data: object{"content": text}, tokens: counts[i]})
+		}
+		return deltas
+	}
+	function := func(arguments string) object {
+		return object{"tool_calls": []object{{"index": 0, "function": object{"arguments": arguments}}}}
+	}
+	deltas = []event{{data: object{"tool_calls": []object{{"index": 0, "id": "call_fake", "type": "function",
+		"function": object{"name": "lookup", "arguments": ""}}}}}, {data: function(`{"query":"`)}}
+	for i, text := range texts {
+		escaped := quoted(text)
+		deltas = append(deltas, event{data: function(escaped[1 : len(escaped)-1]), tokens: counts[i]})
+	}
+	return append(deltas, event{data: function(`"}`)})
+}
+
+func (chat) finish(c call, g generated) string {
+	switch {
+	case c.fake.tools:
+		return "tool_calls"
+	case g.full:
+		return "length"
+	}
+	return "stop"
+}
+
+func (f chat) whole(c call, g generated) object {
+	var choices []object
+	for i, tokens := range g.choices {
+		message := object{"role": "assistant", "content": joined(tokens), "refusal": nil}
+		if c.fake.tools {
+			message["content"] = nil
+			message["tool_calls"] = []object{{"id": "call_fake", "type": "function",
+				"function": object{"name": "lookup", "arguments": arguments(tokens)}}}
+		}
+		choices = append(choices, object{"index": i, "message": message, "logprobs": nil, "finish_reason": f.finish(c, g)})
+	}
+	o := object{"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": c.request.Model,
+		"choices": choices, "usage": f.usage(c, g)}
+	if c.fake.usage == "missing" {
+		delete(o, "usage")
+	}
+	return o
+}
+
+func (chat) usage(c call, g generated) object {
+	output := g.usage.total()
+	if c.fake.usage == "negative" {
+		output = -output
+	}
+	return object{
+		"prompt_tokens": g.usage.prompt(), "completion_tokens": output, "total_tokens": g.usage.prompt() + output,
+		"prompt_tokens_details":     object{"cached_tokens": g.usage.CachedInput, "audio_tokens": 0},
+		"completion_tokens_details": object{"reasoning_tokens": g.usage.Reasoning, "audio_tokens": 0},
+	}
+}
+
+func quoted(text string) string {
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string can always be encoded
+	}
+	return string(encoded)
+}

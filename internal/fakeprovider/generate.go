@@ -1,0 +1,116 @@
+package fakeprovider
+
+import (
+	"cmp"
+	"math/rand/v2"
+)
+
+const (
+	defaultOutput = 64  // tokens at most, when the request does not say
+	mostOutput    = 200 // tokens, so that calls stay small
+	mostReasoning = 16
+)
+
+// request has the members of all three formats that matter here.
+type request struct {
+	Model         string `json:"model"`
+	Stream        bool   `json:"stream"`
+	StreamOptions *struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	N                   *int64 `json:"n"`
+	MaxTokens           *int64 `json:"max_tokens"`
+	MaxCompletionTokens *int64 `json:"max_completion_tokens"`
+	MaxOutputTokens     *int64 `json:"max_output_tokens"`
+}
+
+// problem says what is wrong with a request to the path.
+func (r request) problem(path string) string {
+	for _, count := range []*int64{r.N, r.MaxTokens, r.MaxCompletionTokens, r.MaxOutputTokens} {
+		if count != nil && *count < 1 {
+			return "counts must be positive"
+		}
+	}
+	switch {
+	case r.Model == "":
+		return "model is missing"
+	case path == messagesPath && r.MaxTokens == nil:
+		return "max_tokens is missing"
+	}
+	return ""
+}
+
+// maxOutput returns how many tokens a choice may have.
+func (r request) maxOutput(path string) int64 {
+	given := cmp.Or(r.MaxCompletionTokens, r.MaxTokens)
+	if path == responsesPath {
+		given = r.MaxOutputTokens
+	}
+	if given == nil {
+		return defaultOutput
+	}
+	return *given
+}
+
+func (r request) choices(path string) int64 {
+	if r.N == nil || path != chatPath {
+		return 1
+	}
+	return *r.N
+}
+
+// call is a request and how to answer it.
+type call struct {
+	path    string
+	request request
+	size    int64 // of the body, in bytes
+	fake    behaviour
+	random  *rand.Rand
+}
+
+// generated is what the provider generates for a call: usage, and the text of each token of each choice but reasoning.
+type generated struct {
+	usage   Usage
+	choices [][]string
+	full    bool // a choice has as many tokens as it may have
+}
+
+var words = []string{"a", " budget", "é", " world", "世", "界", " 🦉", "\n", " naïve", " of", " tokens", ",", "ß", " .", " \u2028"}
+
+func generate(c call) generated {
+	var g generated
+	most := min(c.request.maxOutput(c.path), mostOutput)
+	for i := range c.request.choices(c.path) {
+		count := 1 + c.random.Int64N(most)
+		g.full = g.full || count == most
+		if c.fake.reasoning && i == 0 && count > 1 {
+			g.usage.Reasoning = 1 + c.random.Int64N(min(count-1, mostReasoning))
+		}
+		visible := count
+		if i == 0 {
+			visible -= g.usage.Reasoning
+		}
+		tokens := make([]string, visible)
+		for j := range tokens {
+			tokens[j] = words[c.random.IntN(len(words))]
+		}
+		g.usage.Output += visible
+		g.choices = append(g.choices, tokens)
+	}
+	g.usage.Input = 1 + c.random.Int64N(c.size)
+	if c.fake.cached {
+		g.usage.CachedInput = c.random.Int64N(g.usage.Input)
+		g.usage.Input -= g.usage.CachedInput
+		if c.path == messagesPath {
+			g.usage.CacheCreationInput = c.random.Int64N(g.usage.Input)
+			g.usage.Input -= g.usage.CacheCreationInput
+		}
+	}
+	if c.path == messagesPath { // which counts reasoning as output
+		g.usage.Output, g.usage.Reasoning = g.usage.Output+g.usage.Reasoning, 0
+	}
+	return g
+}
+
+func (u Usage) prompt() int64 { return u.Input + u.CachedInput + u.CacheCreationInput }
+func (u Usage) total() int64  { return u.Output + u.Reasoning }

@@ -1,0 +1,164 @@
+// Package fakeprovider is a provider of language models that generates nonsense, for tests of what stands before a provider. It
+// speaks the formats that OpenAI and Anthropic document: POST /v1/chat/completions, /v1/responses and /v1/messages, streamed
+// or not. Only tests import it.
+//
+// The header X-Fake of a request says how the provider behaves, as key=value pairs with commas between them:
+//
+//	seed=N           chooses counts of tokens and where writes are cut; 0 unless given
+//	chunks=odd       writes are cut anywhere, also within a character and between CR and LF
+//	usage=missing    the answer has no usage; usage=negative: one that cannot be
+//	error=midway     the stream ends with an error event; not streamed: 500
+//	error=429        refuses so; also 400 and 500
+//	cut=midway       the connection ends in the middle of the answer
+//	tools=1          answers with a call of a tool
+//	pace=N           N milliseconds pass before each event; not streamed: before the answer, for each token
+//	reasoning=1      some of the output is reasoning
+//	cached=1         some of the input comes from a cache, and with Anthropic's format some goes there
+//
+// It generates no more than the request allows, each token is at least one byte of the answer's text, and no request has more
+// input tokens than bytes.
+//
+// GET /ledger is what it has counted: an array of Record, in the order in which calls ended, 100,000 at most. DELETE /ledger
+// empties it.
+package fakeprovider
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+)
+
+const (
+	maxBody    = 16 << 20
+	maxRecords = 100_000
+)
+
+// Record is what the provider has counted for one call.
+type Record struct {
+	ID     string `json:"id"` // X-Call of the request
+	Model  string `json:"model"`
+	Path   string `json:"path"`
+	Ended  bool   `json:"ended"` // the whole answer was written
+	Status int    `json:"status"`
+	Usage  Usage  `json:"usage"` // also of what was generated for a client that hung up; nothing for an error status
+}
+
+// Usage counts tokens. Each token counts in one field only.
+type Usage struct {
+	Input              int64 `json:"input"`
+	CachedInput        int64 `json:"cached_input"`
+	CacheCreationInput int64 `json:"cache_creation_input"`
+	Output             int64 `json:"output"` // without reasoning
+	Reasoning          int64 `json:"reasoning"`
+}
+
+// Provider is the handler. The zero value works.
+type Provider struct {
+	mu      sync.Mutex
+	records []Record
+}
+
+// Ledger returns what was counted so far.
+func (p *Provider) Ledger() []Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Record{}, p.records...)
+}
+
+func (p *Provider) record(r Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.records) < maxRecords {
+		p.records = append(p.records, r)
+	}
+}
+
+func (p *Provider) isFull() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.records) >= maxRecords
+}
+
+func (p *Provider) empty() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.records = nil
+}
+
+// ServeHTTP answers a call, or a request for the ledger.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/ledger" && r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(p.Ledger()) // fails only when the client is gone
+	case r.URL.Path == "/ledger" && r.Method == http.MethodDelete:
+		p.empty()
+		w.WriteHeader(http.StatusNoContent)
+	case formats[r.URL.Path] != nil && r.Method == http.MethodPost:
+		p.serveCall(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (p *Provider) serveCall(w http.ResponseWriter, r *http.Request) {
+	format := formats[r.URL.Path]
+	record := Record{ID: r.Header.Get("X-Call"), Path: r.URL.Path, Status: http.StatusOK}
+	cut := false
+	defer func() {
+		p.record(record)
+		if cut {
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	if p.isFull() {
+		record.Status = refuse(w, format, http.StatusInsufficientStorage, "the ledger is full: DELETE /ledger")
+		record.Ended = true
+		return
+	}
+	c, problem := readCall(r)
+	record.Model = c.request.Model
+	if problem != "" {
+		record.Status, record.Ended = refuse(w, format, http.StatusBadRequest, problem), true
+		return
+	}
+	if status := c.fake.refusal(c.request.Stream); status != 0 {
+		record.Status, record.Ended = refuse(w, format, status, "as X-Fake says"), true
+		return
+	}
+	a := format.answer(c, generate(c))
+	out := &writer{to: w, ctx: r.Context(), fake: c.fake, random: c.random}
+	if c.request.Stream {
+		record.Usage, record.Ended = out.stream(a)
+	} else {
+		record.Usage, record.Ended = out.whole(a)
+	}
+	cut = !record.Ended && c.fake.cut
+}
+
+// refuse answers with an error and returns its status. Clients may repeat the call at once.
+func refuse(w http.ResponseWriter, f format, status int, problem string) int {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After-Ms", "1")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(f.problem(status, problem)) // fails only when the client is gone
+	return status
+}
+
+func readCall(r *http.Request) (c call, problem string) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil || len(body) > maxBody {
+		return c, "the body is too large, or did not come"
+	}
+	if c.fake, err = readBehaviour(r.Header.Get("X-Fake")); err != nil {
+		return c, "X-Fake: " + err.Error()
+	}
+	if err := json.Unmarshal(body, &c.request); err != nil {
+		return c, "the body is no request: " + err.Error()
+	}
+	c.size = int64(len(body))
+	c.path = r.URL.Path
+	c.random = c.fake.random()
+	return c, c.request.problem(r.URL.Path)
+}
