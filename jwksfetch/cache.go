@@ -78,14 +78,23 @@ func (e *entry) bytes() int {
 // tenant is what one organization takes of the cache and of the places.
 type tenant struct {
 	places    chan struct{} // of its fetches under way
-	slowUntil time.Time     // one of its hosts was slow lately
-	flights   int           // fetches of it that are under way or wait for a place
-	waiting   int           // requests that wait for these
-	entries   *list.List    // of *entry, the least recently used one last
+	slowUntil time.Time     // one of its hosts was slow lately, or it read all the time
+	used      time.Duration // that its fetches took, less what time has made good since usedAt
+	usedAt    time.Time
+	flights   int        // fetches of it that are under way or wait for a place
+	waiting   int        // requests that wait for these
+	entries   *list.List // of *entry, the least recently used one last
 	bytes     int
 }
 
-// cache has entries by source. The least recently used ones make room for others.
+// spend counts what a fetch took, and reports whether the tenant has used more of the quick places than the burst.
+func (t *tenant) spend(took, burst time.Duration, now time.Time) (tooMuch bool) {
+	t.used = max(0, t.used-now.Sub(t.usedAt)/quickShare) + took
+	t.usedAt = now
+	return t.used > burst
+}
+
+// cache has entries by source. The least recently used ones make room for others, first those of tenants with more than their share.
 type cache struct {
 	bounds
 
@@ -132,7 +141,20 @@ func (c *cache) resize(e *entry) {
 		c.forget(of.entries.Back().Value.(*entry))
 	}
 	for c.entries.Len() > c.bounds.entries || c.held > c.bounds.bytes {
-		c.forget(c.entries.Back().Value.(*entry))
+		c.forget(c.leastUsed())
+	}
+}
+
+// leastUsed returns the least recently used entry of the tenants that have at least an equal share of the cache: a few that fill it
+// must not make others forget their keys.
+func (c *cache) leastUsed() *entry {
+	tooMany := c.entries.Len() > c.bounds.entries
+	at := c.entries.Back()
+	for of := at.Value.(*entry).tenant; ; of = at.Value.(*entry).tenant {
+		if tooMany && of.entries.Len()*len(c.tenants) >= c.entries.Len() || !tooMany && of.bytes*len(c.tenants) >= c.held {
+			return at.Value.(*entry)
+		}
+		at = at.Prev()
 	}
 }
 

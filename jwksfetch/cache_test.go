@@ -53,3 +53,22 @@ func TestATenantWithManySourcesLosesItsOwn(t *testing.T) {
 		t.Errorf("%d sources are left, the other tenant's: %t", len(c.sources), !kept.forgotten)
 	}
 }
+
+func TestTenantsThatFillTheCacheLoseTheirOwn(t *testing.T) {
+	t.Parallel()
+	for name, bound := range map[string]bounds{
+		"with entries": {entries: 400, bytes: 1 << 30},
+		"with bytes":   {entries: 1 << 30, bytes: 400 * entrySize},
+	} {
+		c := newCache(bound)
+		kept := c.entry(Source{uuid.UUID{1}, "https://a.example", 8})
+		for i := range 100 {
+			for tenant := range byte(8) {
+				c.entry(Source{uuid.UUID{2 + tenant}, fmt.Sprint("https://b.example/", i), 8})
+			}
+		}
+		if kept.forgotten || len(c.tenants) != 9 || len(c.sources) < 300 {
+			t.Errorf("%s: %d sources of %d tenants are left, the small one's: %t", name, len(c.sources), len(c.tenants), !kept.forgotten)
+		}
+	}
+}

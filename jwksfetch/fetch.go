@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"remit/outbound"
@@ -20,6 +21,8 @@ const (
 	places         = 8        // fetches at once of tenants whose hosts answer soon, and as many of the others
 	placesOfTenant = 2        // of these, of one tenant
 	maxSet         = 64 << 10 // bytes of a key set
+
+	quickShare = 4 // a tenant may use a quarter of a quick place all the time
 )
 
 // fetchTimes bound a fetch.
@@ -27,9 +30,10 @@ type fetchTimes struct {
 	wait  time.Duration // for a place
 	fetch time.Duration // for connecting, sending and the response together
 	soon  time.Duration // a fetch that takes as long is slow
+	burst time.Duration // that the fetches of a tenant may take together before it counts as slow, beyond its quickShare
 }
 
-var usualTimes = fetchTimes{wait: 3 * time.Second, fetch: 5 * time.Second, soon: time.Second}
+var usualTimes = fetchTimes{wait: 3 * time.Second, fetch: 5 * time.Second, soon: time.Second, burst: 30 * time.Second}
 
 // The causes of failures: the only words that are logged and counted.
 var (
@@ -51,13 +55,14 @@ func (f *Fetcher) fetch(s Source, of *tenant) (keys token.JWKS, took time.Durati
 			err = errPanic
 		}
 	}()
-	leave := f.enter(of)
-	if leave == nil {
+	held := f.enter(of)
+	if held == nil {
 		return nil, 0, errBusy
 	}
-	defer leave()
+	defer held.leave()
 	ctx, cancel := context.WithTimeout(f.ctx, f.most.fetch)
 	defer cancel()
+	defer f.giveUpQuick(held, cancel).Stop()
 	began := time.Now()
 	raw, err := f.get(ctx, s.URL)
 	took = max(time.Since(began), 1)
@@ -70,10 +75,41 @@ func (f *Fetcher) fetch(s Source, of *tenant) (keys token.JWKS, took time.Durati
 	return keys, took, nil
 }
 
-// enter takes a place for a fetch, one of its tenant's own too, and returns what frees them; nil when there is none in time. Tenants with
-// a slow host have places of their own. Each tenant waits for at most two places of all at once, and those who wait get them in
-// turn, so a tenant with many hosts is no longer before another in the queue than one with two.
-func (f *Fetcher) enter(of *tenant) (leave func()) {
+// place is a place for a fetch among all, and one of its tenant's own.
+type place struct {
+	mu       sync.Mutex
+	all, own chan struct{} // all is nil once the place is left
+}
+
+func (p *place) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	<-p.all
+	<-p.own
+	p.all = nil
+}
+
+// move takes a place among others instead, if one is free or it was left.
+func (p *place) move(others chan struct{}) (moved bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil || p.all == others {
+		return true
+	}
+	select {
+	case others <- struct{}{}:
+		<-p.all
+		p.all = others
+		return true
+	default:
+		return false
+	}
+}
+
+// enter takes a place for a fetch, one of its tenant's own too; nil when there is none in time. Tenants with a slow host, and those
+// that read all the time, have places of their own. Each tenant waits for at most two places of all at once, and those who wait get
+// them in turn, so a tenant with many hosts is no longer before another in the queue than one with two.
+func (f *Fetcher) enter(of *tenant) *place {
 	ctx, cancel := context.WithTimeout(f.ctx, f.most.wait)
 	defer cancel()
 	select {
@@ -92,8 +128,18 @@ func (f *Fetcher) enter(of *tenant) (leave func()) {
 		<-of.places
 		return nil
 	case all <- struct{}{}:
-		return func() { <-all; <-of.places }
+		return &place{all: all, own: of.places}
 	}
+}
+
+// giveUpQuick makes a fetch that turns out to be slow go on in a place for slow ones, or end when none is free: tenants that nobody
+// knows yet must not hold the quick places. The timer is to be stopped when the fetch has ended.
+func (f *Fetcher) giveUpQuick(held *place, end context.CancelFunc) *time.Timer {
+	return time.AfterFunc(f.most.soon, func() {
+		if !held.move(f.slow) {
+			end()
+		}
+	})
 }
 
 func (f *Fetcher) get(ctx context.Context, url string) ([]byte, error) {
@@ -136,7 +182,7 @@ func causeOf(err error) error {
 	switch {
 	case errors.As(err, &name) && name.IsNotFound: // not which: names of the network behind would show
 		return outbound.ErrPrivateAddress
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.As(err, &network) && network.Timeout():
 		return errTimeout
 	case errors.As(err, &certificate):
 		return errors.New("the host's certificate is not valid")

@@ -27,7 +27,7 @@ const (
 	staleTime   = time.Hour        // for which they are used while they cannot be read
 	rereadPause = time.Minute      // between two reads of one URL, for keys that it did not have and while older keys help out
 	failedPause = 10 * time.Second // between two reads of one URL that has no keys to help out
-	slowTime    = 10 * time.Minute // for which a tenant counts as slow after a slow host
+	slowTime    = 10 * time.Minute // for which a tenant counts as slow
 
 	maxWaiting = 64 // requests that wait for keys of one tenant; further ones fail at once
 )
@@ -169,7 +169,7 @@ func (f *Fetcher) fly(e *entry) {
 	if err == nil {
 		e.keySet = keySet{keys, began}
 	}
-	if took >= f.most.soon {
+	if tenant.spend(took, f.most.burst, f.now()) || took >= f.most.soon {
 		tenant.slowUntil = f.now().Add(slowTime)
 	}
 	close(e.flight)

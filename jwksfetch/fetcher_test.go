@@ -350,7 +350,7 @@ func TestOrganizationsWithSlowHostsHavePlacesOfTheirOwn(t *testing.T) {
 		_ = f.Verify(t.Context(), Source{hostile[i], slow.URL, 8}, signedBy(t, key, "a"))
 	}
 	f.mu.Lock()
-	f.most.fetch = usualTimes.fetch
+	f.most = usualTimes
 	f.mu.Unlock()
 	asked := slow.asked.Load()
 	var all sync.WaitGroup
@@ -372,6 +372,85 @@ func TestOrganizationsWithSlowHostsHavePlacesOfTheirOwn(t *testing.T) {
 	slow.wasAsked(t, asked+places)
 	f.stop()
 	all.Wait()
+}
+
+// Whoever creates organizations could else hold all quick places, with a few new ones at a time.
+func TestSlowHostsOfNewOrganizationsGiveUpTheirQuickPlaces(t *testing.T) {
+	t.Parallel()
+	key := prover.New("EdDSA")
+	quick := newHost(t, publishing(map[string]*prover.Key{"a": key}))
+	slow := newHost(t, slowly(t))
+	f := newFetcher(t, Config{AllowPrivate: true})
+	f.most.soon = 100 * time.Millisecond
+	var all sync.WaitGroup
+	for range 3 * places {
+		all.Go(func() { _ = f.Verify(t.Context(), Source{uuid.New(), slow.URL, 8}, signedBy(t, key, "a")) })
+	}
+	for slow.asked.Load() < places {
+		time.Sleep(time.Millisecond)
+	}
+	for range 3 {
+		if err := f.Verify(t.Context(), Source{uuid.New(), quick.URL, 8}, signedBy(t, key, "a")); err != nil {
+			t.Errorf("another organization's keys: %v", err)
+		}
+	}
+	if quick, slow := len(f.quick), len(f.slow); quick > places || slow > places {
+		t.Errorf("%d and %d places are taken", quick, slow)
+	}
+	f.stop()
+	all.Wait()
+	f.Close()
+	if quick, slow := len(f.quick), len(f.slow); quick != 0 || slow != 0 {
+		t.Errorf("%d and %d places are taken after all fetches", quick, slow)
+	}
+}
+
+func TestAnOrganizationThatReadsAllTheTimeLeavesTheQuickPlacesToOthers(t *testing.T) {
+	t.Parallel()
+	key, at := prover.New("EdDSA"), newClock()
+	published := publishing(map[string]*prover.Key{"a": key})
+	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(time.Millisecond) // the fetch takes as long
+		published(w, r)
+	})
+	f := newFetcher(t, Config{AllowPrivate: true, Now: at.now})
+	f.most.burst, f.most.soon = 20*time.Millisecond, time.Minute
+	read := func(of uuid.UUID, i int) (isSlow bool) {
+		source := Source{of, fmt.Sprint(h.URL, "/", i), 8}
+		if err := f.Verify(t.Context(), source, signedBy(t, key, "a")); err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return at.now().Before(f.cache.tenants[of].slowUntil)
+	}
+	greedy := uuid.New()
+	for i := range 20 {
+		if slow := read(greedy, i); i == 19 && !slow {
+			t.Error("an organization that read for more than 20 ms without a pause has a quick place still")
+		}
+	}
+}
+
+func TestReadsThatTakeAQuarterOfTheTimeAreNotTooMany(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1<<30, 0)
+	of := &tenant{usedAt: at}
+	for range 100 {
+		at = at.Add(time.Second)
+		if of.spend(time.Second/quickShare, time.Second, at) {
+			t.Fatal("a quarter of each second is too much")
+		}
+	}
+	for i := range 4 { // each leaves a quarter of a second
+		at = at.Add(time.Second)
+		if tooMuch := of.spend(time.Second/2, time.Second, at); tooMuch != (i == 3) {
+			t.Errorf("half of each second for %d seconds: too much %t", i+1, tooMuch)
+		}
+	}
+	if at = at.Add(time.Hour); of.spend(time.Second, time.Second, at) {
+		t.Error("the burst is too much after an hour")
+	}
 }
 
 func TestAFetchEndsInTime(t *testing.T) {
