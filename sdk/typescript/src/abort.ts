@@ -1,7 +1,7 @@
 // Waits that end with a signal. The oldest supported Node has no AbortSignal.any.
 
-// The longest time of a timer, about 25 days. A longer one would fire at once.
-const longestTimer = 2 ** 31 - 1;
+/** The longest time of a timer in milliseconds, about 25 days. A longer one would fire at once. */
+export const longestTimer = 2 ** 31 - 1;
 
 /** The reason of a signal that this package aborted, not the caller. */
 export class TimeIsUp extends Error {

@@ -13,7 +13,7 @@ export { InvalidPrices, UnknownModel };
 export interface TokenUsage {
   readonly input?: number; // neither read from a cache nor written to one
   readonly cachedInput?: number; // read from a cache
-  readonly cacheCreation?: number; // written to a cache
+  readonly cacheCreationInput?: number; // written to a cache
   readonly output?: number; // without reasoning
   readonly reasoning?: number;
 }
@@ -24,7 +24,7 @@ export interface ModelLimits {
   readonly maxOutputTokens: number | undefined;
 }
 
-const names: Names<TokenUsage> = { input: true, cachedInput: true, cacheCreation: true, output: true, reasoning: true };
+const names: Names<TokenUsage> = { input: true, cachedInput: true, cacheCreationInput: true, output: true, reasoning: true };
 const mostCost = 1_000_000_000_000_000n; // micro-dollars, the service's largest amount
 const microUSD = 10n ** BigInt(decimals - 6);
 
@@ -52,7 +52,7 @@ export class Prices {
     const { tiers } = this.#model(model);
     const counts = known("a usage of tokens", usage, names);
     const tokens = (kind: keyof TokenUsage) => count(kind, counts[kind] ?? 0);
-    const prompt = tokens("input") + tokens("cachedInput") + tokens("cacheCreation");
+    const prompt = tokens("input") + tokens("cachedInput") + tokens("cacheCreationInput");
     const { rates } = tiers.find(({ above }) => prompt > above)!;
     return roundedUp((Object.keys(rates) as (keyof Rates)[]).reduce((sum, kind) => sum + rates[kind] * tokens(kind), 0n));
   }
@@ -66,7 +66,7 @@ export class Prices {
     const [input, output] = [count("inputTokens", inputTokens), count("outputTokens", outputTokens)];
     const sums = tiers
       .filter(({ above }) => input > above)
-      .map(({ rates }) => input * highest(rates.input, rates.cachedInput, rates.cacheCreation) + output * highest(rates.output, rates.reasoning));
+      .map(({ rates }) => input * highest(rates.input, rates.cachedInput, rates.cacheCreationInput) + output * highest(rates.output, rates.reasoning));
     return roundedUp(highest(...sums));
   }
 

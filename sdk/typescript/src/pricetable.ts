@@ -9,7 +9,7 @@ export const decimals = 30;
 export interface Rates {
   readonly input: bigint;
   readonly cachedInput: bigint;
-  readonly cacheCreation: bigint;
+  readonly cacheCreationInput: bigint;
   readonly output: bigint;
   readonly reasoning: bigint;
 }
@@ -33,7 +33,7 @@ type Costs = Partial<Record<Kind, bigint>>;
 const kinds: ReadonlyMap<string, Kind> = new Map([
   ["input_cost_per_token", "input"],
   ["cache_read_input_token_cost", "cachedInput"],
-  ["cache_creation_input_token_cost", "cacheCreation"],
+  ["cache_creation_input_token_cost", "cacheCreationInput"],
   ["output_cost_per_token", "output"],
   ["output_cost_per_reasoning_token", "reasoning"],
 ]);
@@ -146,7 +146,7 @@ function ratesFrom(tiers: readonly Costs[]): Rates {
   return {
     input, output,
     cachedInput: cost("cachedInput") ?? input,
-    cacheCreation: cost("cacheCreation") ?? input,
+    cacheCreationInput: cost("cacheCreationInput") ?? input,
     reasoning: cost("reasoning") ?? output,
   };
 }

@@ -1,0 +1,165 @@
+/** A fetch that bounds the calls of models by a session, for the clients `openai` and `@anthropic-ai/sdk` among others. */
+import { Hold, Metering, meteringNames, UnboundedCall, UnknownModel, UsageMissing, type MeteringOptions } from "./metering.js";
+import { answerOf, type Answer } from "./modelanswer.js";
+import { apiOf, readRequest, type ModelRequest } from "./modelrequest.js";
+import { known } from "./options.js";
+import type { Prices } from "./prices.js";
+import { RemitError } from "./remiterror.js";
+import { Lost } from "./retry.js";
+import type { Session } from "./session.js";
+
+export { UnboundedCall, UnknownModel, UsageMissing, type MeteringOptions };
+
+/** What sends an HTTP request. */
+export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
+
+/** Settings of a metered fetch. */
+export interface MeteredFetchOptions extends MeteringOptions {
+  /** Sends the requests; the default is the global fetch. */
+  readonly fetch?: Fetch;
+}
+
+/**
+ * Returns a fetch that holds the worst case of each call of a model before it sends it, and settles what the call cost when its
+ * answer ends: by the usage in it, streamed or not. It knows OpenAI's chat completions and responses and Anthropic's messages, at
+ * any address. Requests that cost nothing pass; others are refused with UnboundedCall.
+ *
+ * A hold that does not fit throws LimitReached, and nothing is sent. The clients of OpenAI and Anthropic throw it as it is.
+ */
+export function meteredFetch(session: Session, prices: Prices, options: MeteredFetchOptions = {}): Fetch {
+  const { fetch: given, ...rest } = known("the options of a metered fetch", options, { ...meteringNames, fetch: true });
+  const metering = new Metering(session, prices, rest);
+  const send: Fetch = given ?? ((input, init) => globalThis.fetch(input, init));
+  return async (input, init) => {
+    const sent = requestOf(input, init);
+    let call: ModelRequest;
+    let hold: Hold;
+    try {
+      const api = apiOf(sent.method, new URL(sent.url));
+      if (api === undefined) {
+        return await send(input, init);
+      }
+      call = readRequest(api, await sent.text());
+      hold = await metering.hold(call.call, sent.signal);
+    } catch (error) {
+      return refused(error, sent.headers);
+    }
+    return metered(call, hold, sent.signal, () => sent.send(send, call.body));
+  };
+}
+
+/** One request, however it was given. */
+interface Sent {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Headers;
+  readonly signal: AbortSignal | undefined;
+  text(): Promise<string>;
+  send(fetch: Fetch, body: string): Promise<Response>;
+}
+
+function requestOf(input: string | URL | Request, init: RequestInit = {}): Sent {
+  const isRequest = typeof input === "object" && "url" in input;
+  if (!isRequest && (init.body === undefined || init.body === null || typeof init.body === "string")) {
+    const { method = "GET", headers, signal, body } = init;
+    return {
+      url: String(input), method: method.toUpperCase(), headers: new Headers(headers), signal: signal ?? undefined,
+      text: async () => body ?? "",
+      send: (fetch, body) => fetch(input, { ...init, headers: sized(headers), body }),
+    };
+  }
+  if (init.body instanceof ReadableStream) {
+    init = { duplex: "half", ...init } as RequestInit;
+  }
+  const request = isRequest && Object.keys(init).length === 0 ? input : new Request(input, init);
+  const { url, method, headers, signal } = request;
+  return {
+    url, method, headers, signal,
+    text: () => request.text(),
+    send: (fetch, body) => fetch(url, { method, headers: sized(headers), signal, body, redirect: request.redirect, credentials: request.credentials }),
+  };
+}
+
+// sized returns headers without the length of the body, which may have changed.
+function sized(headers: RequestInit["headers"]): Headers {
+  const others = new Headers(headers);
+  others.delete("content-length");
+  return others;
+}
+
+async function metered({ api, streamed }: ModelRequest, hold: Hold, signal: AbortSignal | undefined, send: () => Promise<Response>): Promise<Response> {
+  let response: Response;
+  try {
+    signal?.throwIfAborted();
+  } catch (error) {
+    await hold.rollback("not sent");
+    throw error;
+  }
+  try {
+    response = await send();
+  } catch (error) {
+    await (new Lost(error).notSent ? hold.rollback("not sent") : hold.commitAll());
+    throw error;
+  }
+  if (!response.ok) {
+    await hold.rollback(`status ${response.status}`);
+    return response;
+  }
+  hold.touch();
+  const isStream = response.headers.get("content-type")?.includes("text/event-stream") ?? streamed;
+  const answer = answerOf(api, isStream);
+  const followed = new Response(follow(response.body ?? new Blob().stream(), answer, hold, signal), response);
+  Object.defineProperty(followed, "url", { value: response.url });
+  return followed;
+}
+
+// follow passes the bytes on as they come, and settles at the end, whoever ends it.
+function follow(body: ReadableStream<Uint8Array>, answer: Answer, hold: Hold, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  const brokenOff = async () => {
+    signal?.removeEventListener("abort", brokenOff);
+    if (answer.isComplete) {
+      return hold.commit(answer.usage);
+    }
+    return answer.mostOutput === undefined ? hold.commitAll() : hold.commitMost(answer.input, answer.mostOutput);
+  };
+  const stop = () => void brokenOff().catch(() => {}); // the reader is gone, to whom UsageMissing would matter
+  signal?.addEventListener("abort", stop, { once: true });
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) {
+            hold.touch();
+            answer.push(value);
+            controller.enqueue(value);
+            return;
+          }
+          answer.end();
+        } catch (error) {
+          await brokenOff().catch(() => {}); // the error of the connection matters more
+          throw error;
+        }
+        await brokenOff();
+        controller.close();
+      },
+      async cancel(reason) {
+        await Promise.all([reader.cancel(reason), brokenOff().catch(() => {})]);
+      },
+    },
+    { highWaterMark: 0 }, // nothing is read ahead of who reads
+  );
+}
+
+// refused throws why nothing was sent. The clients of OpenAI and Anthropic would send a request whose fetch throws again, and wrap
+// the error; what throws when they look at the response reaches their caller at once, as it is.
+function refused(error: unknown, headers: Headers): Response {
+  const isOurs = error instanceof RemitError || error instanceof UnboundedCall || error instanceof UnknownModel || error instanceof UsageMissing;
+  if (!isOurs || !headers.has("x-stainless-retry-count")) {
+    throw error;
+  }
+  const response = new Response(null, { status: 403 });
+  const look = { get: () => { throw error; } };
+  return Object.defineProperties(response, { headers: look, ok: look, status: look, body: look });
+}

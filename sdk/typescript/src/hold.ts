@@ -1,0 +1,155 @@
+// The hold of one call of a model, and how it is settled.
+
+import { bounded, longestTimer } from "./abort.js";
+import type { Bound } from "./metering.js";
+import { UsageMissing } from "./meteringerrors.js";
+import type { MicroUSD } from "./money.js";
+import type { Prices, TokenUsage } from "./prices.js";
+import { Lost } from "./retry.js";
+import type { Transaction } from "./transaction.js";
+
+const settleLimit = 10_000; // milliseconds; it ignores the signal of the call
+const mostWaits = 6; // halves of the hold's time in which an answer may not have begun
+
+/** What a hold is made of. */
+interface Held {
+  readonly transaction: Transaction;
+  readonly value: MicroUSD;
+  readonly model: string; // whose price it is
+  readonly bound: Bound;
+  readonly prices: Prices;
+  readonly expiresInSeconds: number;
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * A held call. The first settlement counts; those that follow do nothing. A settlement does not throw: one that fails is reported,
+ * and the hold expires.
+ *
+ * The hold is renewed while the call waits for its answer, for three times its time at most, and then while `touch` is called. A
+ * call that neither moves nor ends is committed in full within the time of the hold.
+ */
+export class Hold {
+  readonly #held: Held;
+  #settled: Promise<void> | undefined;
+  #touched = false;
+  #waits = mostWaits;
+  #timer: unknown;
+
+  /** @internal */
+  constructor(held: Held) {
+    this.#held = held;
+    this.#watch();
+  }
+
+  /** What is held. */
+  get value(): MicroUSD {
+    return this.#held.value;
+  }
+
+  /** Whether it is settled, or about to be. */
+  get isSettled(): boolean {
+    return this.#settled !== undefined;
+  }
+
+  /** Commits what the call cost. Throws UsageMissing, after a rollback, if the usage is undefined. */
+  async commit(usage: TokenUsage | undefined): Promise<void> {
+    const cost = usage === undefined ? undefined : this.#costOf(usage);
+    if (cost !== undefined) {
+      return this.#settle(() => this.#commit(cost));
+    }
+    if (!this.isSettled) {
+      await this.rollback("usage missing");
+      throw new UsageMissing(this.#held.model);
+    }
+  }
+
+  /**
+   * Commits the most that a call that broke off can have cost: with the input that the provider has reported, or else the most,
+   * and at most so many tokens of output.
+   */
+  async commitMost(input: TokenUsage | undefined, outputTokens: number): Promise<void> {
+    const { bound, prices, model, value } = this.#held;
+    const output = Math.min(Math.max(outputTokens, 0), bound.output);
+    const costs = input === undefined
+      ? [prices.worst(model, bound.input, output)]
+      : [this.#costOf({ ...input, output, reasoning: 0 }), this.#costOf({ ...input, output: 0, reasoning: output })];
+    const most = costs.reduce((a, b) => ((a ?? value) > (b ?? value) ? a : b)) ?? value;
+    return this.#settle(() => this.#commit(most < value ? most : value));
+  }
+
+  /**
+   * Settles a call that failed with this error, after so many bytes of a streamed answer. An HTTP error and a connection that was
+   * refused cost nothing.
+   */
+  async fail(error: unknown, streamedBytes = 0): Promise<void> {
+    if (streamedBytes > 0) {
+      return this.commitMost(undefined, streamedBytes);
+    }
+    return isRefusal(error) || new Lost(error).notSent ? this.rollback("the call failed") : this.commitAll();
+  }
+
+  /** Commits the hold: what may have happened is paid. */
+  async commitAll(): Promise<void> {
+    return this.#settle(() => this.#commit(this.#held.value));
+  }
+
+  /** Gives the hold back, because the call did not happen. */
+  async rollback(reason: string): Promise<void> {
+    return this.#settle(async () => void (await this.#held.transaction.rollback(reason)));
+  }
+
+  /** Notes that the answer has begun, or goes on. */
+  touch(): void {
+    this.#touched = true;
+    this.#waits = 0;
+  }
+
+  async #commit(value: MicroUSD): Promise<void> {
+    await bounded(undefined, settleLimit, (signal) => this.#held.transaction.commit({ value }, { signal }));
+  }
+
+  // #costOf returns undefined if nobody can pay so much: such a usage is wrong.
+  #costOf(usage: TokenUsage): MicroUSD | undefined {
+    try {
+      return this.#held.prices.cost(this.#held.model, usage);
+    } catch (error) {
+      if (error instanceof RangeError) {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  #settle(how: () => Promise<void>): Promise<void> {
+    clearTimeout(this.#timer as number);
+    this.#settled ??= how().catch((error: unknown) => this.#held.onError(error));
+    return this.#settled;
+  }
+
+  // #watch looks at the call twice within the time of its hold.
+  #watch(): void {
+    const { transaction, expiresInSeconds, onError } = this.#held;
+    this.#timer = setTimeout(() => {
+      if (!this.#touched && this.#waits-- <= 0) {
+        void this.commitAll();
+        return;
+      }
+      this.#touched = false;
+      transaction.update({ expiresInSeconds }).catch((error: unknown) => this.isSettled || onError(error));
+      this.#watch();
+    }, Math.min(expiresInSeconds * 500, longestTimer));
+    (this.#timer as { unref?: () => void }).unref?.(); // it does not keep a Node process alive
+  }
+}
+
+// isRefusal reports whether an error of a provider's client, or one that it wraps, has the status of an HTTP error.
+function isRefusal(error: unknown): boolean {
+  for (let cause = error, depth = 0; typeof cause === "object" && cause !== null && depth < 8; cause = (cause as { cause?: unknown }).cause, depth++) {
+    const { status, statusCode = status } = cause as { status?: unknown; statusCode?: unknown };
+    if (typeof statusCode === "number" && statusCode >= 400) {
+      return true;
+    }
+  }
+  return false;
+}

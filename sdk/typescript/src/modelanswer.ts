@@ -1,0 +1,138 @@
+// Follows the answer to a call of a model as it passes, up to its usage.
+
+import type { Api } from "./modelrequest.js";
+import { chatUsage, membersOf, messagesUsage, responsesUsage, type Members } from "./modelusage.js";
+import type { TokenUsage } from "./prices.js";
+
+const usages = { chat: chatUsage, responses: responsesUsage, messages: messagesUsage };
+
+/** The answer so far. */
+export interface Answer {
+  /** Takes the next bytes. */
+  push(bytes: Uint8Array): void;
+  /** Takes note that no more bytes come. */
+  end(): void;
+  /** Whether all of it that matters has come; its usage is final. */
+  readonly isComplete: boolean;
+  readonly usage: TokenUsage | undefined;
+  /** The usage of input that the provider has reported so far. */
+  readonly input: TokenUsage | undefined;
+  /** How many tokens of output have come at most; undefined: they come all at once. */
+  readonly mostOutput: number | undefined;
+}
+
+export function answerOf(api: Api, streamed: boolean): Answer {
+  return streamed ? new Events(api) : new Document(api);
+}
+
+// Document is an answer that is one JSON object.
+class Document implements Answer {
+  readonly #api: Api;
+  readonly #decoder = new TextDecoder();
+  #text = "";
+  isComplete = false;
+  usage: TokenUsage | undefined;
+  readonly input = undefined;
+  readonly mostOutput = undefined;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  push(bytes: Uint8Array): void {
+    this.#text += this.#decoder.decode(bytes, { stream: true });
+  }
+
+  end(): void {
+    const answer = parsed(this.#text + this.#decoder.decode());
+    this.isComplete = answer !== undefined;
+    this.usage = usages[this.#api](membersOf(answer)["usage"]);
+  }
+}
+
+// Events is an answer of server-sent events. The bytes may be cut anywhere.
+class Events implements Answer {
+  readonly #api: Api;
+  readonly #decoder = new TextDecoder();
+  #rest = ""; // of a line
+  #data: string[] = []; // of an event
+  #told: Members = {}; // the last usage
+  isComplete = false;
+  input: TokenUsage | undefined;
+  mostOutput = 0;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  get usage(): TokenUsage | undefined {
+    return usages[this.#api](this.#told);
+  }
+
+  push(bytes: Uint8Array): void {
+    this.mostOutput += bytes.length;
+    this.#take(this.#decoder.decode(bytes, { stream: true }));
+  }
+
+  end(): void {
+    this.#take(`${this.#decoder.decode()}\n\n`); // servers may leave out the last empty line
+  }
+
+  #take(text: string): void {
+    const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/); // after a \r at the end, a \n may come
+    this.#rest = lines.pop()!;
+    for (const line of lines) {
+      if (line === "") {
+        this.#dispatch(this.#data.join("\n"));
+        this.#data = [];
+      } else if (line.startsWith("data:")) {
+        this.#data.push(line.slice("data:".length).trimStart());
+      }
+    }
+  }
+
+  #dispatch(data: string): void {
+    if (data === "[DONE]") {
+      this.isComplete = true;
+      return;
+    }
+    const event = membersOf(parsed(data));
+    if (this.#api === "chat") {
+      this.#tell(event["usage"]);
+    } else if (this.#api === "responses") {
+      this.#response(event);
+    } else {
+      this.#message(event);
+    }
+  }
+
+  #response({ type, response }: Members): void {
+    const usage = membersOf(response)["usage"];
+    this.#tell(usage);
+    // A response that has failed may still report its usage.
+    this.isComplete ||= type === "response.completed" || type === "response.incomplete" || (type === "response.failed" && membersOf(usage) === usage);
+  }
+
+  #message({ type, message, usage, delta }: Members): void {
+    if (type === "message_start") {
+      this.#tell(membersOf(message)["usage"]);
+      this.input = messagesUsage({ ...this.#told, output_tokens: 0 });
+    } else if (type === "message_delta") {
+      this.#tell(usage);
+    }
+    this.isComplete ||= type === "message_stop" || (type === "message_delta" && typeof membersOf(delta)["stop_reason"] === "string");
+  }
+
+  #tell(usage: unknown): void {
+    const told = Object.entries(membersOf(usage)).filter(([, value]) => value !== null);
+    this.#told = { ...this.#told, ...Object.fromEntries(told) };
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
