@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"remit/internal/serviceproc"
+	"remit/internal/suite"
 	"remit/internal/tool"
 )
 
@@ -27,12 +28,19 @@ func TestPython(t *testing.T) {
 	python := tool.Python(t)
 	service := serviceproc.Run(t)
 	secure, authority := overTLS(t, service.URL)
+	binary, err := serviceproc.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), pythonTimeout)
 	defer cancel()
 	cmd := tool.Command(ctx, "python", python, "-W", "error", "-m", "unittest", "discover", "-s", "tests")
-	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1",
+	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1", "REMIT_BINARY="+binary,
 		"REMIT_ADDR="+service.URL, "REMIT_TLS_URL="+secure, "REMIT_TLS_CA="+authority, startFakeProvider(t))
+	if suite.Long {
+		cmd.Env = append(cmd.Env, "REMIT_LONG=1")
+	}
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
@@ -40,6 +48,18 @@ func TestPython(t *testing.T) {
 	// unittest reports skipped tests after OK.
 	if !regexp.MustCompile(`(?m)^Ran [1-9]\d+ tests in .*\n\nOK\n\z`).Match(output) {
 		t.Errorf("some tests were skipped, or fewer than 10 ran:\n%s", output)
+	}
+}
+
+// The package, its tests and its examples are fully typed.
+func TestPythonIsTyped(t *testing.T) {
+	t.Parallel()
+	mypy := tool.Path(t, "mypy")
+	ctx, cancel := context.WithTimeout(t.Context(), pythonTimeout)
+	defer cancel()
+	cmd := tool.Command(ctx, "python", mypy, "--cache-dir", t.TempDir(), "src", "tests", "examples")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
 	}
 }
 

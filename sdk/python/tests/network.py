@@ -182,6 +182,11 @@ def answer_bytes(body: bytes, status: str = "200 OK") -> bytes:
     return b"HTTP/1.1 " + status.encode() + b"\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
 
 
+def idle(service: Any) -> Any:
+    """Returns the connections that a client keeps."""
+    return service.transport._idle
+
+
 class ServiceTest(unittest.TestCase):
     """A test with a client of the service, without backoff."""
 

@@ -103,12 +103,13 @@ class PrivateKeys(ExchangeTest):
         client, proxy = self.authority(Authority(key.jwks))
         file = self.file("hush-hush")
         agent = client.agent(AGENT, key_file=str(file))  # reads nothing yet
-        for spoil, why in (
+        spoilt: List[Tuple[Callable[[], object], str]] = [
             (lambda: file.write_text("hush-hush"), "neither a private JWK"),
             (lambda: file.write_text(" \n"), "it is empty"),
             (lambda: file.write_text("hush" * (16 << 10) + "."), "it is longer than 64 KiB"),
             (file.unlink, "No such file"),
-        ):
+        ]
+        for spoil, why in spoilt:
             spoil()
             with self.subTest(why):
                 try:
@@ -296,7 +297,7 @@ class Options(ExchangeTest):
 
 
 class FromEnvironment(ExchangeTest):
-    def agent(self, client_url: str, **settings: str) -> remit.Agent:
+    def agent_from_env(self, client_url: str, **settings: str) -> remit.Agent:
         with mock.patch.dict(os.environ, {"REMIT_ADDR": client_url, "REMIT_AGENT": AGENT, **settings}):
             return remit.Agent.from_env()
 
@@ -304,12 +305,12 @@ class FromEnvironment(ExchangeTest):
         key, bound = remit.generate_key(), remit.generate_key()
         authority = Authority(key.jwks)
         _, proxy = self.authority(authority)
-        self.agent(proxy.url, REMIT_KEY_FILE=str(self.file(key.text.reveal())), REMIT_RESOURCE=" urn:a  urn:b").token()
+        self.agent_from_env(proxy.url, REMIT_KEY_FILE=str(self.file(key.text.reveal())), REMIT_RESOURCE=" urn:a  urn:b").token()
         self.assertEqual([value for name, value in authority.forms[0] if name == "resource"], ["urn:a", "urn:b"])
-        self.agent(proxy.url, REMIT_ASSERTION_FILE=str(self.file("a.b.c"))).token()
+        self.agent_from_env(proxy.url, REMIT_ASSERTION_FILE=str(self.file("a.b.c"))).token()
         self.assertEqual(dict(authority.forms[1])["assertion"], "a.b.c")
         for value, thumbprints in (("1", 1), (str(self.file(bound.text.reveal())), 1), ("0", 0), ("", 0)):
-            agent = self.agent(proxy.url, REMIT_SECRET="rms_some", REMIT_DPOP=value)
+            agent = self.agent_from_env(proxy.url, REMIT_SECRET="rms_some", REMIT_DPOP=value)
             agent.token()
             proofs = proxy.requests[-1].headers.get_all("DPoP") or []
             self.assertEqual(len(proofs), thumbprints)
@@ -318,7 +319,7 @@ class FromEnvironment(ExchangeTest):
 
     def test_two_credentials_are_an_error_that_names_them(self) -> None:
         with self.assertRaises(ValueError) as caught:
-            self.agent("http://127.0.0.1:1", REMIT_SECRET="rms_some", REMIT_KEY_FILE="/k")
+            self.agent_from_env("http://127.0.0.1:1", REMIT_SECRET="rms_some", REMIT_KEY_FILE="/k")
         self.assertEqual(str(caught.exception), "set only one of REMIT_SECRET, REMIT_KEY_FILE")
         with mock.patch.dict(os.environ, {"REMIT_ADDR": "http://127.0.0.1:1"}), self.assertRaises(ValueError) as caught:
             remit.Agent.from_env()
@@ -330,4 +331,4 @@ class FromEnvironment(ExchangeTest):
             remit.Session.from_env()
         self.assertEqual(str(caught.exception), "set REMIT_AGENT, REMIT_SESSION")
         with self.assertRaises(remit.UnusableCredential):
-            self.agent("http://127.0.0.1:1", REMIT_SECRET="rms_some", REMIT_DPOP="/nowhere")
+            self.agent_from_env("http://127.0.0.1:1", REMIT_SECRET="rms_some", REMIT_DPOP="/nowhere")

@@ -47,9 +47,12 @@ class Identity(ServiceTest):
             request, _ = self.sent(AGENT, call)
             with self.subTest(body):
                 self.assertEqual(request.body.decode(), body)
-        for call in (lambda o: o.create_agent("scout", audiences="urn:a"), lambda o: o.update_agent("a1", audiences="urn:a")):
+        wrong: List[Callable[[remit.Organization], object]] = [
+            lambda o: o.create_agent("scout", audiences="urn:a"), lambda o: o.update_agent("a1", audiences="urn:a"),
+        ]
+        for one in wrong:
             with self.assertRaises(TypeError):
-                call(self.client.organization("rmk_1"))
+                one(self.client.organization("rmk_1"))
 
     def test_what_the_service_says_of_an_agent_is_read(self) -> None:
         _, got = self.sent(AGENT, lambda o: o.get_agent("a1"))
@@ -104,7 +107,10 @@ class Identity(ServiceTest):
         self.assertEqual(len(proxy.requests), 2)
 
     def test_an_unreadable_trusted_issuer_is_refused(self) -> None:
-        for wrong in ({"rules": "x"}, {"rules": [{"agent_id": "a1", "claims": {"sub": 7}}]}, {"issuer": None}, {"jwks": "x"}):
+        cases: List[Dict[str, Any]] = [
+            {"rules": "x"}, {"rules": [{"agent_id": "a1", "claims": {"sub": 7}}]}, {"issuer": None}, {"jwks": "x"},
+        ]
+        for wrong in cases:
             reaction: Reaction = Answer(200, json.dumps({**TRUSTED, **wrong}))
             client, _ = self.proxied(lambda _r, _n: reaction)
             with self.subTest(wrong), self.assertRaises(remit.RemitError) as caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from decimal import Decimal
-from typing import Any
+from typing import Any, List, Tuple
 from urllib.request import urlopen
 
 import remit
@@ -14,6 +14,7 @@ from test_exchange import METADATA
 from test_keys import RSA, text_of
 
 TOOLS = "https://tools.example.com/mcp"
+SCOPES: Tuple[List[str], ...] = ([], ["read"])
 
 
 class AtTheService(ServiceTest):
@@ -70,7 +71,7 @@ class AtTheService(ServiceTest):
     def test_a_token_is_for_its_resources_alone(self) -> None:
         info = self.new_agent(audiences=[TOOLS])
         assert info.secret
-        for scopes in ([], ["read"]):
+        for scopes in SCOPES:
             agent = self.client.agent(info.id, info.secret, resource=[TOOLS], scopes=scopes)
             self.assertEqual(self.client.verify(agent.token(), "read", audience=TOOLS).agent_id, info.id)
             self.assertEqual(self.organization.introspect(agent.token()).audience, (TOOLS,))
@@ -82,7 +83,7 @@ class AtTheService(ServiceTest):
     def test_a_bound_agent_proves_its_key(self) -> None:
         info = self.new_agent(dpop_required=True)
         assert info.secret
-        for scopes in ([], ["read"]):
+        for scopes in SCOPES:
             with self.assertRaises(remit.DPoPRequired):
                 self.client.agent(info.id, info.secret, scopes=scopes).token()
         budget = self.organization.create_session(info.id, max_value=2)

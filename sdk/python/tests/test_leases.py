@@ -5,7 +5,7 @@ import time
 import unittest
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, List
+from typing import Any, Dict, List, Tuple
 
 import network
 import remit
@@ -33,7 +33,7 @@ class Leases(unittest.TestCase):
             ({"max_actions": 500}, 500, "max_actions"), ({"max_value": 5}, 500, "max_value_usd"),
             ({"max_actions": 3}, 3, "max_actions"), ({"max_value": 1}, 100, "max_value_usd"),
         ):
-            ledger = Ledger(self, **limits)  # type: ignore[arg-type]
+            ledger = Ledger(self, **limits)
             with ledger.session().lease() as lease:
                 charged = 0
                 with self.assertRaises(remit.LimitReached) as caught:
@@ -211,7 +211,8 @@ class Leases(unittest.TestCase):
 
 class LeasesOfTheService(ServiceTest):
     def test_the_books_show_what_was_charged_from_leases_to_the_last_unit(self) -> None:
-        for limits, limit in ({"max_actions": 300}, "max_actions"), ({"max_value": 3}, "max_value_usd"):
+        cases: List[Tuple[Dict[str, Any], str]] = [({"max_actions": 300}, "max_actions"), ({"max_value": 3}, "max_value_usd")]
+        for limits, limit in cases:
             session = self.new_session(max_lease=60, **limits)
             charged = 0
             with session.lease() as lease, self.assertRaises(remit.LimitReached) as caught:

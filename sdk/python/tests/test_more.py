@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Type
 from unittest import mock
 
 import remit
@@ -125,7 +125,7 @@ class More(ServiceTest):
     def test_the_errors_of_a_fleet_have_types(self) -> None:
         parent = {"limit": "max_value_usd", "parent_session_id": "s0", **USAGE}
         day = {"limit": "max_value_usd_per_day", "resets_at": "2026-11-22T00:00:00Z"}
-        cases: List[Tuple[Answer, type, str]] = [
+        cases: List[Tuple[Answer, Type[remit.RemitError], str]] = [
             (refusal(403, "agent_limit_reached", **day), remit.AgentLimitReached, "max_value_usd_per_day, until 2026-11-22T00:00:00Z"),
             (refusal(403, "agent_limit_reached", limit="max_open_sessions"), remit.AgentLimitReached, "max_open_sessions"),
             (refusal(403, "budget_exhausted", remaining_usd=0.5, resets_at=None), remit.BudgetExhausted, "0.5 USD left"),
@@ -145,7 +145,7 @@ class More(ServiceTest):
                 self.assertEqual(str(caught.exception).split("words")[1], (f"; {text}" if text else "") + " (request r-1)")
 
     def test_limits_suspensions_trees_and_budgets_are_read(self) -> None:
-        session = {"id": "s1", "agent_id": "a1", "status": "active", "scopes": [], "metadata": {}, "created_at": MOMENT, **USAGE}
+        session: Dict[str, Any] = {"id": "s1", "agent_id": "a1", "status": "active", "scopes": [], "metadata": {}, "created_at": MOMENT, **USAGE}
         said: Any = None
         client, _ = self.proxied(lambda _r, _n: said if isinstance(said, Answer) else says(said))
         o = client.organization("rmk_1")
@@ -160,7 +160,7 @@ class More(ServiceTest):
         assert agent.usage is not None
         self.assertEqual((agent.usage.value_used_today, agent.usage.open_sessions), (Decimal("1.25"), 0))
         self.assertEqual((agent.suspension_reason, agent.suspended_at), ("leak", agent.usage.resets_at))
-        leaf = {**session, "children": []}
+        leaf: Dict[str, Any] = {**session, "children": []}
         child = {**session, "id": "s2", "parent_session_id": "s1", "suspended_at": MOMENT, "children": [leaf]}
         observed = {"enforcement": "observe", "observed_refusals": 3, "actions_delegated": 4, "value_delegated_usd": 2}
         said = {**session, **observed, "max_value_usd_per_action": 0.5, "children": [child]}

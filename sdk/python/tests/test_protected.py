@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unittest
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 from wsgiref.util import setup_testing_defaults
 
 import remit
@@ -116,7 +116,7 @@ class Wsgi(ServiceTest):
 
         setup_testing_defaults(environ)
         given: Dict[str, Any] = {"PATH_INFO": "/mcp", **environ}
-        body = b"".join(TOOLS.wsgi(client, application)(given, lambda *said: answers.append(said)))
+        body = b"".join(TOOLS.wsgi(client, application)(given, lambda status, headers: answers.append((status, headers))))
         ((status, headers),) = answers
         return status, dict(headers), body
 
@@ -147,7 +147,7 @@ class Wsgi(ServiceTest):
     def test_others_are_refused_with_a_challenge(self) -> None:
         bearer, where = {"HTTP_AUTHORIZATION": "Bearer a.b.c"}, f'resource_metadata="https://tools.example.com{METADATA}"'
         bound = {"HTTP_AUTHORIZATION": "DPoP a.b.c", "HTTP_DPOP": "d.e.f"}
-        for environ, reaction, status, challenge, sent in (
+        cases: List[Tuple[Dict[str, str], Reaction, str, Optional[str], int]] = [
             ({}, CONFIRMED, "401 Unauthorized", f"Bearer {where}", 0),
             ({"HTTP_AUTHORIZATION": "Basic eDp5"}, CONFIRMED, "401 Unauthorized", f"Bearer {where}", 0),
             ({"HTTP_AUTHORIZATION": "DPoP a.b.c"}, CONFIRMED, "401 Unauthorized", f"Bearer {where}", 0),
@@ -164,7 +164,8 @@ class Wsgi(ServiceTest):
             (bearer, refusal(503, "unavailable"), "503 Service Unavailable", None, 1),
             (bound, LOSE, "503 Service Unavailable", None, 1),
             (bearer, Answer(200, "", {"X-Agent-Id": "a1"}), "503 Service Unavailable", None, 1),
-        ):
+        ]
+        for environ, reaction, status, challenge, sent in cases:
             with self.subTest(environ=environ, status=status):
                 got, headers, body = self.call(reaction, **environ)
                 self.assertEqual((got, headers.get("WWW-Authenticate")), (status, challenge))

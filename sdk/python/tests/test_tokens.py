@@ -79,7 +79,7 @@ class TokensOfTheService(ServiceTest):
 
     def revoke_family(self) -> None:
         """Revokes the agent's tokens without the SDK."""
-        tokens = self.agent._tokens
+        tokens: Any = self.agent._tokens
         assert tokens._refresh is not None
         parts = urlsplit(URL)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=10)
@@ -319,7 +319,7 @@ class AttemptsInTime(ServiceTest):
 
             client, proxy = self.proxied(react, max_attempts=10)
             self.new_session(client)
-            tokens = self.agent._tokens
+            tokens: Any = self.agent._tokens
             tokens._clock, tokens._wall_clock = lambda: 1000 + now, lambda: 5000 + now + asleep
             before = self.agent.token().reveal()
             self.agent.refresh()

@@ -12,7 +12,7 @@ import warnings
 from unittest import mock
 
 import remit
-from network import Answer, Listener, ServiceTest, answer_bytes, read_request
+from network import Answer, Listener, ServiceTest, answer_bytes, idle, read_request
 from remit import url
 
 AGENT = (
@@ -42,7 +42,7 @@ class Connections(ServiceTest):
         for n in range(1, 6):
             self.assertEqual(organization.create_agent("scout").id, "a1")
             self.assertEqual(len(requests), n)
-            kept = organization._caller.service.transport._idle[-1]
+            kept = idle(organization._caller.service)[-1]
             select.select([kept.wire.raw], [], [], 10)  # wait for the end of the connection
 
     def test_a_connection_that_dies_during_a_creation_without_a_key_leaves_its_outcome_unknown(self) -> None:
@@ -89,7 +89,7 @@ class Connections(ServiceTest):
         organization = self.client_of(Listener(self, serve).url).organization("rmk_some")
         self.assertEqual(organization.get_agent("a1").id, "a1")
         answered.set()
-        kept = organization._caller.service.transport._idle[-1]
+        kept = idle(organization._caller.service)[-1]
         select.select([kept.wire.raw], [], [], 10)
         self.assertEqual(organization.get_agent("a1").id, "a1")
 
@@ -122,7 +122,7 @@ class Connections(ServiceTest):
             with self.subTest(words[:16]), self.assertRaises(remit.OutcomeUnknown) as caught:
                 organization.create_agent("scout")
             self.assertEqual(caught.exception.status, status)
-            self.assertEqual(len(organization._caller.service.transport._idle), 0)
+            self.assertEqual(len(idle(organization._caller.service)), 0)
 
     @unittest.skipUnless(hasattr(signal, "pthread_kill"), "it has no signals for a thread")
     def test_an_alarm_of_the_caller_propagates(self) -> None:
@@ -242,7 +242,7 @@ class Connections(ServiceTest):
             status = 1
             try:
                 organization.info(self.organization_id)
-                mine = {c._process for c in organization._caller.service.transport._idle}
+                mine = {c._process for c in idle(organization._caller.service)}
                 status = 0 if mine == {os.getpid()} else 2
             finally:
                 os._exit(status)
@@ -259,7 +259,7 @@ class TLS(ServiceTest):
         session = self.new_session(client)
         for n in range(1, 6):
             self.assertEqual(session.charge().action_count, n)
-        self.assertEqual(len(client._service.transport._idle), 1)
+        self.assertEqual(len(idle(client._service)), 1)
 
     def test_an_untrusted_service_gets_no_request_and_no_retry(self) -> None:
         client = self.client_of(os.environ["REMIT_TLS_URL"])

@@ -8,6 +8,11 @@ are Decimals, never floats. No error and no repr contains a credential. All clas
 """
 
 from .agent import Agent
+from .aio.agent import AsyncAgent
+from .aio.client import AsyncRemit
+from .aio.organization import AsyncOrganization
+from .aio.session import AsyncSession
+from .aio.transactions import AsyncTransaction
 from .allevents import OrganizationEvent
 from .apikeys import ApiKeyInfo, RotatedKey
 from .batch import Charge, Result
@@ -67,7 +72,8 @@ from .verification import Verified
 from .webhooks import Delivery, RotatedWebhookSecret, WebhookInfo
 
 __all__ = [
-    "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "ApiKeyInfo", "Budget",
+    "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "ApiKeyInfo",
+    "AsyncAgent", "AsyncOrganization", "AsyncRemit", "AsyncSession", "AsyncTransaction", "Budget",
     "BudgetExhausted", "Charge", "Client", "Credential", "DelegatedToken", "DelegatedTokenRefused", "Delivery", "DPoPRequired",
     "DryRun", "Event", "EventType", "Family", "FieldError", "generate_key", "IdempotencyKeyReused", "InsufficientRole",
     "InsufficientScope", "Introspection", "InvalidProof", "InvalidTarget", "IssuerExists", "Key", "LastAdminKey", "Lease", "LeaseClosed",

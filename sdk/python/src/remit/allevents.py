@@ -30,26 +30,24 @@ class OrganizationEvent(Event):
 def follow(caller: Caller, after: int, types: Sequence[str], wait: bool) -> Iterator[OrganizationEvent]:
     if isinstance(types, (str, bytes)):
         raise TypeError('types are a list, such as ["session.ended"]')
-    return _follow(caller, after, types, wait)
 
-
-def _follow(caller: Caller, after: int, types: Sequence[str], wait: bool) -> Iterator[OrganizationEvent]:
-    while True:
+    async def more() -> Optional[List[OrganizationEvent]]:
+        nonlocal after
         call = _page_after(after, types, WAIT if wait else 0)
 
-        def once(left: Optional[float], call: Call = call) -> Tuple[List[OrganizationEvent], int]:
-            return caller.ask_raw(call, _page, left)
+        async def once(left: Optional[float]) -> Tuple[List[OrganizationEvent], int]:
+            return await caller.asked_raw(call, _page, left)
 
         begun = time.monotonic()
-        events, following = patiently(math.inf, once) if wait else once(None)
-        for event in events:
-            yield event
-            after = max(after, event.sequence)
+        events, following = await (patiently(caller, math.inf, once) if wait else once(None))
         if not events and following <= after:
             if not wait:
-                return
-            time.sleep(max(begun + POLL_PAUSE - time.monotonic(), 0))
-        after = max(after, following)
+                return None
+            await caller.service.runtime.sleep(max(begun + POLL_PAUSE - time.monotonic(), 0))
+        after = max(after, following, *(event.sequence for event in events))
+        return events
+
+    return caller.service.runtime.each(more)
 
 
 def _page_after(after: int, types: Sequence[str], patience: int) -> Call:

@@ -63,12 +63,12 @@ def every(caller: Caller, timeout: Optional[float]) -> List[ApiKeyInfo]:
 def rotate(caller: Caller, of: str, grace: Optional[Seconds], key: Optional[str], timeout: Optional[float]) -> RotatedKey:
     """Rotates the key whose rotation has this path."""
     call = caller.service.keyed(of, key, present(grace_seconds=seconds(grace)))
-    return RotatedKey(*caller.ask(call, lambda said: rotated(Fields(said), "api_key"), timeout))
+    return caller.ask(call, lambda said: RotatedKey(*rotated(Fields(said), "api_key")), timeout)
 
 
 def delete(caller: Caller, id: str, timeout: Optional[float]) -> None:
     call = Call("DELETE", path("api-keys", id), semantics=Semantics.IDEMPOTENT, gone=True)
-    caller.ask_raw(call, lambda _: None, timeout)
+    return caller.ask_raw(call, lambda _: None, timeout)
 
 
 def rotated(said: Fields, member: str) -> Tuple[Credential, datetime]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Callable, Optional, TypeVar
+from typing import Any, Callable, Coroutine, Optional, TypeVar
 
 from . import more
 from .calls import Caller, random_key, timeout_of
@@ -38,24 +38,26 @@ class Asking:
         self._actions = actions
         self._value = micro(value)
 
-    def charge(self, own_key: Optional[str], end: float, make: Callable[[Optional[str], Optional[float]], T]) -> T:
+    async def charge(
+        self, own_key: Optional[str], end: float, make: Callable[[Optional[str], Optional[float]], Coroutine[Any, Any, T]]
+    ) -> T:
         """Makes a charge. If a limit refuses it, asks for what is missing, waits, and makes it again, until it succeeds or asking
         cannot help. With the caller's own key all further keys follow from it, and the service always answers a key the same. So
         the whole can be repeated, also after a crash: it asks once and charges once."""
         key, number = own_key, 1
         while True:
             try:
-                return make(key, timeout_of(end))
+                return await make(key, timeout_of(end))
             except LimitReached as error:
                 missing = self._missing(error)
                 if not missing:
                     raise
                 refusal = error
-            request = self._ask(refusal, missing, own_key, number, end)
+            request = await self._ask(refusal, missing, own_key, number, end)
             key = _key(own_key, "charge", number)
             granted = request.granted_actions >= missing.actions and request.granted_value >= missing.value
             if request.status == "ended" or not granted:
-                return make(key, timeout_of(end))  # its refusal is final
+                return await make(key, timeout_of(end))  # its refusal is final
             number += 1
 
     def _missing(self, error: LimitReached) -> _Missing:
@@ -65,7 +67,7 @@ class Asking:
         value = max(self._value - micro(error.usage.remaining_value), 0)
         return _Missing(max(self._actions - error.usage.remaining_actions, 0), usd(value))
 
-    def _ask(
+    async def _ask(
         self, refusal: LimitReached, missing: _Missing, own_key: Optional[str], number: int, end: float
     ) -> MoreRequest:
         """Returns the approved request, or that of a session that has ended: the charge then says how."""
@@ -74,8 +76,10 @@ class Asking:
         body = more.body(self._reason, missing.actions or None, missing.value or None)
         request: Optional[MoreRequest] = None
         try:
-            request = more.patiently(end, lambda left: more.ask(self._caller, self._session_id, key, left, body))
-            request = more.await_decision(self._caller, self._session_id, request.id, end)
+            request = await more.patiently(
+                self._caller, end, lambda left: more.ask(self._caller, self._session_id, key, left, body)
+            )
+            request = await more.await_decision(self._caller, self._session_id, request.id, end)
         except RemitError as error:
             raise RequestNotApproved._of(refusal, request, error.detail or str(error)) from error
         if request.status not in ("approved", "ended"):

@@ -9,7 +9,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from email.message import Message
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Coroutine, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 from urllib.parse import parse_qs, urlsplit
 
 from . import codes, retry, wire
@@ -17,8 +17,8 @@ from .credential import Credential, Sealed
 from .errors import USE_NONCE, DPoPRequired, InvalidProof, RemitError, Unavailable, oauth_problem, problem
 from .proofs import Proofs, demands_nonce
 from .retry import Semantics
-from .tokens import Tokens
-from .transport import LONGEST_ANSWER, Answer, Failure, Kind, Transport
+from .runtime import Runtime, Source, Wire, now
+from .transport import LONGEST_ANSWER, Answer, Failure, Kind
 from .url import with_query
 
 _ATTEMPT_LIMIT = 10.0  # seconds for one attempt, from connecting to the last byte of the response
@@ -57,9 +57,10 @@ class Call:
 class Service:
     """One Remit service, and the settings for calling it."""
 
-    transport: Transport
+    transport: Wire
     attempts: int
     keys: bool  # whether writes get a random idempotency key
+    runtime: Runtime
     metadata: Dict[str, str] = field(default_factory=dict)  # what was read of it as an authorization server
 
     def keyed(self, path: str, own: Optional[str], body: Mapping[str, Any], method: str = "POST") -> Call:
@@ -88,7 +89,7 @@ class Caller:
         *,
         api_key: Optional[Credential] = None,
         bearer: Optional[Credential] = None,
-        tokens: Optional[Tokens] = None,
+        tokens: Optional[Source] = None,
         proofs: Optional[Proofs] = None,
     ) -> None:
         self.service = service
@@ -99,14 +100,25 @@ class Caller:
 
     def ask(self, call: Call, read: Callable[[Any], T], timeout: Optional[float] = None) -> T:
         """Sends a call, with retries, and reads the JSON of its response."""
-        return self.ask_raw(call, lambda answer: read(wire.decode(answer.body)), timeout)
+        return self.run(self.asked(call, read, timeout))
 
     def ask_raw(self, call: Call, read: Callable[[Answer], T], timeout: Optional[float] = None) -> T:
+        return self.run(self.asked_raw(call, read, timeout))
+
+    def run(self, steps: Coroutine[Any, Any, T]) -> T:
+        """Returns the result of the steps of a call, or for asyncio the steps, for aio.described to await."""
+        return self.service.runtime.run(steps)
+
+    async def asked(self, call: Call, read: Callable[[Any], T], timeout: Optional[float] = None) -> T:
+        """Is ask, as a step of a longer call."""
+        return await self.asked_raw(call, lambda answer: read(wire.decode(answer.body)), timeout)
+
+    async def asked_raw(self, call: Call, read: Callable[[Answer], T], timeout: Optional[float] = None) -> T:
         end = end_of(timeout)
         body = None if call.body is None else wire.encode(call.body)
         in_doubt = False  # whether the outcome of an attempt so far is unknown
         for attempt in itertools.count(1):
-            got = self._attempt(call, body, end)
+            got = await self._attempt(call, body, end)
             if isinstance(got, Answer):
                 try:
                     return read(got)
@@ -121,7 +133,7 @@ class Caller:
                 retry.may_have_happened(failure) or in_doubt and not retry.resolves(failure)
             )
             more = attempt < self.service.attempts and retry.may_repeat(call.semantics, failure)
-            if not (more and retry.pause(attempt, failure, end) and call.may_go_on()):
+            if not (more and await self.service.runtime.pause(attempt, failure, end) and call.may_go_on()):
                 break
         raise retry.conclude(call.name, in_doubt, failure)
 
@@ -142,52 +154,57 @@ class Caller:
                 raise wire.Malformed("the next page is the same page")
             return elements, following
 
-        cursor = ""
-        while True:
-            call = Call("GET", with_query(path, limit=limit, cursor=cursor, **parameters))
-            elements, cursor = self.ask_raw(call, page, timeout)
-            yield from elements
-            if not cursor:
-                return
+        cursor, is_last = "", False
 
-    def _attempt(self, call: Call, body: Optional[Sealed], end: float) -> Union[Answer, Failure]:
+        async def more() -> Optional[List[T]]:
+            nonlocal cursor, is_last
+            if is_last:
+                return None
+            call = Call("GET", with_query(path, limit=limit, cursor=cursor, **parameters))
+            elements, cursor = await self.asked_raw(call, page, timeout)
+            is_last = not cursor
+            return elements
+
+        return self.service.runtime.each(more)
+
+    async def _attempt(self, call: Call, body: Optional[Sealed], end: float) -> Union[Answer, Failure]:
         """Sends a call once. If the service refuses an agent's access token, it sends the call again with a new token. That
         is not a retry, because the service refuses a token before it does anything."""
         if self._tokens is None:
-            return self._send(call, body, self._bearer, end)
-        access = self._access(end, None)
+            return await self._send(call, body, self._bearer, end)
+        access = await self._access(end, None)
         if isinstance(access, Failure):
             return access
-        got = self._send(call, body, access, end)
+        got = await self._send(call, body, access, end)
         if isinstance(got, Answer) or got.error.code != codes.INVALID_TOKEN:
             return got
-        access = self._access(end, access)
+        access = await self._access(end, access)
         if isinstance(access, Failure):
             return access
-        return self._send(call, body, access, end)
+        return await self._send(call, body, access, end)
 
-    def _access(self, end: float, refused: Optional[Credential]) -> Union[Credential, Failure]:
+    async def _access(self, end: float, refused: Optional[Credential]) -> Union[Credential, Failure]:
         assert self._tokens is not None
         try:
-            return self._tokens.get(end, refused)
+            return await now(self._tokens.get(end, refused))
         except RemitError as error:
             said = retry.again(error, f"no access token: {error.detail}")
         return Failure(Kind.NO_TOKEN, said)
 
-    def _send(
+    async def _send(
         self, call: Call, body: Optional[Sealed], bearer: Optional[Credential], end: float
     ) -> Union[Answer, Failure]:
         """Sends a call once, and once more if the service demands its nonce in the proof: it has done nothing then."""
         end = min(end, time.monotonic() + _ATTEMPT_LIMIT + call.wait)
-        got = self._send_once(call, body, bearer, end)
+        got = await self._send_once(call, body, bearer, end)
         if self.proofs is None:
             return got if isinstance(got, Answer) or "DPoP" in call.headers else _without_proof(got)
         if self.proofs.learn(got.headers) and isinstance(got, Failure) and _demands_nonce(got):
-            got = self._send_once(call, body, bearer, end)
+            got = await self._send_once(call, body, bearer, end)
             self.proofs.learn(got.headers)
         return got
 
-    def _send_once(
+    async def _send_once(
         self, call: Call, body: Optional[Sealed], bearer: Optional[Credential], end: float
     ) -> Union[Answer, Failure]:
         headers: Dict[str, Union[str, Credential]] = {"User-Agent": "remit-python", "Accept": "application/json"}
@@ -205,7 +222,9 @@ class Caller:
         transport, refusal = self.service.transport, problem if call.form is None else oauth_problem
         if self.proofs is not None:
             headers["DPoP"] = self.proofs.make(call.method, transport.url(call.path), bearer)
-        return transport.send(call.method, call.path, {**headers, **call.headers}, body, end, call.most, refusal)
+        return await now(
+            transport.send(call.method, call.path, {**headers, **call.headers}, body, end, call.most, refusal)
+        )
 
 
 def _demands_nonce(failure: Failure) -> bool:
@@ -219,6 +238,11 @@ def _without_proof(failure: Failure) -> Failure:
     error = DPoPRequired(failure.error.detail)
     error.__dict__.update({name: value for name, value in vars(failure.error).items() if name != "clock_skew"})
     return Failure(failure.kind, error, failure.headers)
+
+
+def nothing(said: Any) -> None:
+    """Reads a response that has nothing to tell."""
+    wire.Fields(said)
 
 
 def end_of(timeout: Optional[float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from types import TracebackType
-from typing import Any, Callable, Iterable, Mapping, Optional, Type, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Type, TypeVar, Union
 
 from . import connect, delegation, environment, exchange, keys, proofs, verification
 from .agent import Agent
@@ -14,21 +14,20 @@ from .exchange import Credentials, Path, wanted
 from .keys import Key, KeyText
 from .organization import Organization, OrganizationInfo
 from .proofs import Binding
+from .runtime import now
 from .tokens import TokenPair
 from .url import path
 from .verification import Presented, Verified
 from .wire import Fields, present
 
 
-class Client:
-    """One Remit service at its base URL, such as https://remit.example.com. The constructor sends nothing. Threads can share
-    a Client. After a fork, the child needs its own.
+R = TypeVar("R", bound="OneClient")
 
-    tls is the TLS context for https; the default is ssl.create_default_context(). max_attempts is how often the SDK sends a
-    call at most, the first attempt included. With idempotency_keys=False the SDK sends a write without a key unless the
-    caller passes one: the service then stores nothing for 24 hours per write, but the SDK cannot retry the write, and a lost
-    response leaves its outcome unknown.
-    """
+
+class OneClient:
+    """What Client and AsyncRemit have in common."""
+
+    _concurrent = False  # for asyncio
 
     def __init__(
         self,
@@ -38,19 +37,32 @@ class Client:
         max_attempts: int = 4,
         idempotency_keys: bool = True,
     ) -> None:
-        self._service = connect.service(base_url, tls, max_attempts, idempotency_keys)
+        self._service = connect.service(base_url, tls, max_attempts, idempotency_keys, self._concurrent)
 
     @classmethod
     def from_env(
-        cls, *, tls: Optional[ssl.SSLContext] = None, max_attempts: int = 4, idempotency_keys: bool = True
-    ) -> Client:
-        """Returns a Client for the service at REMIT_ADDR, or http://127.0.0.1:8080 if that is not set."""
+        cls: Type[R], *, tls: Optional[ssl.SSLContext] = None, max_attempts: int = 4, idempotency_keys: bool = True
+    ) -> R:
+        """Returns a client for the service at REMIT_ADDR, or http://127.0.0.1:8080 if that is not set."""
         return cls(environment.address(), tls=tls, max_attempts=max_attempts, idempotency_keys=idempotency_keys)
+
+
+class Client(OneClient):
+    """One Remit service at its base URL, such as https://remit.example.com. The constructor sends nothing. Threads can share
+    a Client. After a fork, the child needs its own.
+
+    tls is the TLS context for https; the default is ssl.create_default_context(). max_attempts is how often the SDK sends a
+    call at most, the first attempt included. With idempotency_keys=False the SDK sends a write without a key unless the
+    caller passes one: the service then stores nothing for 24 hours per write, but the SDK cannot retry the write, and a lost
+    response leaves its outcome unknown.
+    """
+
+    _organization, _agent = Organization, Agent
 
     def organization(self, api_key: Union[str, Credential]) -> Organization:
         """Returns the organization with the API key. Sends nothing."""
         api_key = credential(api_key)
-        return Organization(Caller(self._service, api_key=valid(api_key)))
+        return self._organization(Caller(self._service, api_key=valid(api_key)))
 
     def agent(
         self,
@@ -77,7 +89,7 @@ class Client:
         secret = None if secret is None else credential(secret)
         by, binding = Credentials(secret, keys.held(key), key_file, assertion, assertion_file), proofs.held(dpop)
         del key, dpop
-        return Agent(*connect.agent(self._service, exchange.given(id, by, wanted(resource, scopes)), binding), id)
+        return self._agent(*connect.agent(self._service, exchange.given(id, by, wanted(resource, scopes)), binding), id)
 
     def agent_with_token(self, token: Union[str, Credential], *, dpop: Binding = None) -> Agent:
         """Returns an agent that has an access token and nothing else, such as one of Agent.delegate. It uses the token until the
@@ -86,7 +98,7 @@ class Client:
         del dpop
         bound = proofs.proofs(binding)
         id = delegation.subject(valid(token), None if bound is None else bound.key)
-        return Agent(Caller(self._service, bearer=token, proofs=bound), delegation.OneToken(token), id)
+        return self._agent(Caller(self._service, bearer=token, proofs=bound), delegation.OneToken(token), id)
 
     def exchange(
         self,
@@ -108,7 +120,7 @@ class Client:
         by, binding = Credentials(secret, keys.held(key), key_file, assertion, assertion_file), proofs.held(dpop)
         del key, dpop
         issuer = Caller(self._service, proofs=proofs.proofs(binding))
-        return connect.pair(issuer, exchange.given(agent_id, by, wanted(resource, scopes)), timeout)
+        return issuer.run(connect.pair(issuer, exchange.given(agent_id, by, wanted(resource, scopes)), timeout))
 
     def create_organization(
         self,
@@ -152,7 +164,7 @@ class Client:
 
     def close(self) -> None:
         """Closes idle connections."""
-        self._service.transport.close()
+        return self._service.runtime.run(now(self._service.transport.close()))
 
     def __enter__(self) -> Client:
         return self

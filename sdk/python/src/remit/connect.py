@@ -3,51 +3,64 @@
 from __future__ import annotations
 
 import ssl
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple, Union
 
 from . import environment, exchange, proofs, url
+from .aio.runtime import AsyncRuntime
+from .aio.transport import AsyncTransport
 from .calls import Call, Caller, Service, end_of, timeout_of
 from .credential import Credential
 from .exchange import REFRESH, Exchange
 from .proofs import Held
-from .tokens import TokenPair, Tokens
+from .runtime import Runtime
+from .tokens import AsyncTokens, TokenPair, Tokens
 from .transport import Transport
 from .wire import Fields, Malformed
 
 
 def service(
-    base_url: str, tls: Optional[ssl.SSLContext] = None, max_attempts: int = 4, idempotency_keys: bool = True
+    base_url: str,
+    tls: Optional[ssl.SSLContext] = None,
+    max_attempts: int = 4,
+    idempotency_keys: bool = True,
+    concurrent: bool = False,
 ) -> Service:
+    """Returns a service to call by blocking, or with concurrent from asyncio."""
     if max_attempts < 1:
         raise ValueError("max_attempts is at least 1")
-    return Service(Transport(url.parse(base_url), tls), max_attempts, idempotency_keys)
+    base = url.parse(base_url)
+    if concurrent:
+        return Service(AsyncTransport(base, tls), max_attempts, idempotency_keys, AsyncRuntime())
+    return Service(Transport(base, tls), max_attempts, idempotency_keys, Runtime())
 
 
-def from_env() -> Service:
+def from_env(concurrent: bool = False) -> Service:
     """Returns the service at REMIT_ADDR, or http://127.0.0.1:8080 if that is not set."""
-    return service(environment.address())
+    return service(environment.address(), concurrent=concurrent)
 
 
-def agent(at: Service, by: Exchange, binding: Held = None) -> Tuple[Caller, Tokens]:
+def agent(at: Service, by: Exchange, binding: Held = None) -> Tuple[Caller, Union[Tokens, AsyncTokens]]:
     """Returns a caller that authenticates as an agent, and the tokens that it uses."""
     bound = proofs.proofs(binding)
     issuer = Caller(at, proofs=bound)
 
-    def ask(refresh: Optional[Credential], timeout: float, may_go_on: Callable[[], bool]) -> TokenPair:
+    async def ask(refresh: Optional[Credential], timeout: float, may_go_on: Callable[[], bool]) -> TokenPair:
         if refresh is None:
-            return pair(issuer, by, timeout)
+            return await pair(issuer, by, timeout)
         call = Call("POST", REFRESH, {"refresh_token": refresh}, may_go_on=may_go_on)
-        return issuer.ask(call, lambda said: _pair(said, issuer), timeout)
+        return await issuer.asked(call, lambda said: _pair(said, issuer), timeout)
 
-    tokens = Tokens(ask)
+    tokens: Union[Tokens, AsyncTokens] = Tokens(lambda *given: issuer.run(ask(*given)))
+    if isinstance(at.runtime, AsyncRuntime):
+        tokens = AsyncTokens(ask)
     return Caller(at, tokens=tokens, proofs=bound), tokens
 
 
-def pair(issuer: Caller, by: Exchange, timeout: Optional[float]) -> TokenPair:
+async def pair(issuer: Caller, by: Exchange, timeout: Optional[float]) -> TokenPair:
     """Exchanges an agent's credential. issuer has no credential but the proofs of the agent."""
     end = end_of(timeout)
-    call = by(issuer, timeout)
-    return issuer.ask(call, lambda said: _pair(said, issuer), timeout_of(end))
+    call = await by(issuer, timeout)
+    return await issuer.asked(call, lambda said: _pair(said, issuer), timeout_of(end))
 
 
 def _pair(said: Any, issuer: Caller) -> TokenPair:
@@ -57,7 +70,7 @@ def _pair(said: Any, issuer: Caller) -> TokenPair:
     return got
 
 
-def agent_from_env() -> Tuple[Caller, Tokens, str]:
+def agent_from_env(concurrent: bool = False) -> Tuple[Caller, Union[Tokens, AsyncTokens], str]:
     """Returns the same and the agent's id, from the environment."""
     environment.require_agent()
     id, wanted = environment.identifier(environment.AGENT), exchange.Wanted(environment.resource())
@@ -68,4 +81,4 @@ def agent_from_env() -> Tuple[Caller, Tokens, str]:
         by = exchange.by_assertion(id, exchange.token_in(assertion_file), wanted)
     else:
         by = exchange.by_secret(id, environment.credential(environment.SECRET), wanted)
-    return (*agent(from_env(), by, environment.dpop()), id)
+    return (*agent(from_env(concurrent), by, environment.dpop()), id)

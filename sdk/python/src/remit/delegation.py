@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Optional, Tuple
 
 from . import codes, jwk
 from .calls import Call, Caller, end_of, timeout_of
@@ -11,7 +11,7 @@ from .credential import Credential, Sealed
 from .errors import RemitError, Unauthorized, unusable
 from .exchange import OAUTH_TOKEN, Wanted
 from .keys import Key
-from .tokens import Tokens
+from .runtime import Source, now
 from .wire import Fields, Malformed, decode
 
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -43,8 +43,8 @@ class OneToken:
         raise Unauthorized("an access token alone cannot be renewed: get a new one from the agent that delegated")
 
 
-def delegate(
-    issuer: Caller, tokens: Union[Tokens, OneToken], child_session_id: str, wanted: Wanted, timeout: Optional[float]
+async def delegate(
+    issuer: Caller, tokens: Source, child_session_id: str, wanted: Wanted, timeout: Optional[float]
 ) -> DelegatedToken:
     """Exchanges an agent's token for one of a child session. issuer has no credential but the proofs of the agent."""
     end = end_of(timeout)
@@ -60,24 +60,24 @@ def delegate(
             child_session_id, agent_id,
         )
 
-    def ask(access: Credential) -> DelegatedToken:
+    async def ask(access: Credential) -> DelegatedToken:
         form = wanted.form(
             ("grant_type", _EXCHANGE), ("subject_token", access), ("subject_token_type", _ACCESS_TOKEN), ("session_id", child_session_id)
         )
-        return issuer.ask(Call("POST", OAUTH_TOKEN, form=lambda: form), read, timeout_of(end))
+        return await issuer.asked(Call("POST", OAUTH_TOKEN, form=lambda: form), read, timeout_of(end))
 
-    access = tokens.get(end)
+    access = await now(tokens.get(end))
     try:
-        return ask(access)
+        return await ask(access)
     except RemitError as error:
         if error.code != codes.INVALID_REQUEST or isinstance(tokens, OneToken):
             raise
         refused = error
     try:
-        access = tokens.get(end, access)  # it may have been revoked: that is an invalid_request, too (RFC 8693 §2.2.2)
+        access = await now(tokens.get(end, access))  # it may have been revoked: that is an invalid_request, too (RFC 8693 §2.2.2)
     except RemitError:
         raise refused from None
-    return ask(access)
+    return await ask(access)
 
 
 def subject(access: Credential, key: Optional[Key]) -> str:

@@ -70,19 +70,21 @@ class Event:
 
 def follow(caller: Caller, agent_id: str, after: str, wait: bool) -> Iterator[Event]:
     patience = WAIT if wait else 0
-    while True:
+
+    async def more() -> Optional[List[Event]]:
+        nonlocal after
         query = with_query(path("agents", agent_id, "events"), after=after, limit=PER_PAGE, wait=str(patience))
         call = Call("GET", query, wait=patience)
 
-        def once(left: Optional[float], call: Call = call) -> List[Event]:
-            return caller.ask(call, lambda said: each(said, Event._read), left)
+        async def once(left: Optional[float]) -> List[Event]:
+            return await caller.asked(call, lambda said: each(said, Event._read), left)
 
         begun = time.monotonic()
-        page = patiently(math.inf, once) if wait else once(None)
-        for event in page:
-            yield event
-            after = event.id
-        if not page:
-            if not wait:
-                return
-            time.sleep(max(begun + POLL_PAUSE - time.monotonic(), 0))
+        page = await (patiently(caller, math.inf, once) if wait else once(None))
+        if page:
+            after = page[-1].id
+        elif wait:
+            await caller.service.runtime.sleep(max(begun + POLL_PAUSE - time.monotonic(), 0))
+        return page if page or wait else None
+
+    return caller.service.runtime.each(more)

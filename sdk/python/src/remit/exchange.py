@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, List, Optional, Tuple, Union
+from typing import Any, Callable, Coroutine, Iterable, List, Optional, Tuple, Union
 
 from .calls import Call, Caller
 from .credential import NONE, Credential, Sealed, credential, valid
@@ -27,7 +27,7 @@ _LONGEST_TOKEN = 8 << 10  # bytes
 _LONGEST_KEY = 64 << 10  # bytes
 
 # Returns the call that gets an agent's first tokens. It may first ask the service for its issuer, within the timeout in seconds.
-Exchange = Callable[[Caller, Optional[float]], Call]
+Exchange = Callable[[Caller, Optional[float]], Coroutine[Any, Any, Call]]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def by_secret(agent: str, secret: Credential, wanted: Wanted) -> Exchange:
     members = {"agent_id": agent, "secret": secret, **({"resource": list(wanted.resource)} if wanted.resource else {})}
     form = wanted.form(("grant_type", "client_credentials"), ("client_id", agent), ("client_secret", secret))
 
-    def call(caller: Caller, timeout: Optional[float]) -> Call:
+    async def call(caller: Caller, timeout: Optional[float]) -> Call:
         if wanted.scopes:  # which only OAuth has
             return Call("POST", OAUTH_TOKEN, form=lambda: form)
         return Call("POST", EXCHANGE, members)
@@ -95,8 +95,8 @@ def by_secret(agent: str, secret: Credential, wanted: Wanted) -> Exchange:
 
 
 def by_key(agent: str, key: Callable[[], Key], wanted: Wanted) -> Exchange:
-    def call(caller: Caller, timeout: Optional[float]) -> Call:
-        signer, audience = key(), _issuer(caller, timeout)
+    async def call(caller: Caller, timeout: Optional[float]) -> Call:
+        signer, audience = key(), await _issuer(caller, timeout)
 
         def form() -> Form:  # for each attempt, because the service takes an assertion once
             return wanted.form(
@@ -120,7 +120,7 @@ def _assertion(agent: str, key: Key, audience: str) -> Credential:
     return key._token(header, claims)
 
 
-def _issuer(caller: Caller, timeout: Optional[float]) -> str:
+async def _issuer(caller: Caller, timeout: Optional[float]) -> str:
     """Returns the issuer of the service (RFC 8414), whose base URL is often another, such as an address inside a cluster. It is read
     once."""
 
@@ -132,12 +132,12 @@ def _issuer(caller: Caller, timeout: Optional[float]) -> str:
 
     known = caller.service.metadata
     if "issuer" not in known:
-        known["issuer"] = caller.ask(Call("GET", METADATA), read, timeout)
+        known["issuer"] = await caller.asked(Call("GET", METADATA), read, timeout)
     return known["issuer"]
 
 
 def by_assertion(agent: str, assertion: Callable[[], Credential], wanted: Wanted) -> Exchange:
-    def call(caller: Caller, timeout: Optional[float]) -> Call:
+    async def call(caller: Caller, timeout: Optional[float]) -> Call:
         presented = assertion()
         form = wanted.form(("grant_type", _JWT_BEARER), ("client_id", agent), ("assertion", presented))
         return Call("POST", OAUTH_TOKEN, form=lambda: form)

@@ -109,10 +109,11 @@ class Lease:
         """Asks for what neither this lease nor the session has. Before it asks, the lease has given back what it held."""
         asks(on_limit)
 
-        def once(key: Optional[str], left: Optional[float]) -> None:
+        async def once(key: Optional[str], left: Optional[float]) -> None:
             self.charge(action_type, value, count=count, scope=scope, idempotency_key=key, timeout=left)
 
-        Asking(self._caller, self._session.id, reason, count, value).charge(idempotency_key, end_of(timeout), once)
+        asking = Asking(self._caller, self._session.id, reason, count, value)
+        self._caller.run(asking.charge(idempotency_key, end_of(timeout), once))
 
     def close(self, *, timeout: Optional[float] = None) -> None:
         """Settles everything. Afterwards the lease charges no more. Idempotent: after an error it can be tried again."""

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Callable, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, Coroutine, List, Mapping, Optional, TypeVar
 
 from .calls import Call, Caller
 from .errors import OutcomeUnknown, RateLimited, RemitError, Unavailable
@@ -61,11 +61,11 @@ class MoreRequest:
         )
 
 
-def ask(
+async def ask(
     caller: Caller, session_id: str, key: Optional[str], timeout: Optional[float], body: Mapping[str, Any]
 ) -> MoreRequest:
     call = caller.service.keyed(path("sessions", session_id, "requests"), key, body)
-    return caller.ask(call, lambda said: MoreRequest._read(Fields(said)), timeout)
+    return await caller.asked(call, lambda said: MoreRequest._read(Fields(said)), timeout)
 
 
 def body(reason: str, add_actions: Optional[int], add_value: Optional[Amount]) -> Mapping[str, Any]:
@@ -89,30 +89,30 @@ def decide(
     return caller.ask(call, lambda said: MoreRequest._read(Fields(said)), timeout)
 
 
-def await_decision(caller: Caller, session_id: str, id: str, end: float) -> MoreRequest:
+async def await_decision(caller: Caller, session_id: str, id: str, end: float) -> MoreRequest:
     """Waits until the request is decided or its session has ended, also while the service is unavailable."""
     of = with_query(path("sessions", session_id, "requests", id), wait=str(_WAIT))
 
-    def read(left: Optional[float]) -> MoreRequest:
-        return caller.ask(Call("GET", of, wait=_WAIT), lambda said: MoreRequest._read(Fields(said)), left)
+    async def read(left: Optional[float]) -> MoreRequest:
+        return await caller.asked(Call("GET", of, wait=_WAIT), lambda said: MoreRequest._read(Fields(said)), left)
 
     while True:
         begun = time.monotonic()
-        request = patiently(end, read)
+        request = await patiently(caller, end, read)
         if request.status != "pending":
             return request
-        _sleep(begun + POLL_PAUSE - time.monotonic(), end)
+        await _sleep(caller, begun + POLL_PAUSE - time.monotonic(), end)
 
 
-def patiently(end: float, operation: Callable[[Optional[float]], T]) -> T:
+async def patiently(caller: Caller, end: float, operation: Callable[[Optional[float]], Coroutine[Any, Any, T]]) -> T:
     """Repeats an idempotent operation until it succeeds, the service refuses it, or the end."""
     patience = _SHORTEST_PATIENCE
     while True:
         try:
-            return operation(_left(end))
+            return await operation(_left(end))
         except (Unavailable, OutcomeUnknown, RateLimited):
             _left(end)
-        _sleep(random.uniform(patience / 2, patience), end)  # jitter, so that many clients spread out
+        await _sleep(caller, random.uniform(patience / 2, patience), end)  # jitter, so that many clients spread out
         patience = min(2 * patience, _LONGEST_PATIENCE)
 
 
@@ -123,6 +123,6 @@ def _left(end: float) -> Optional[float]:
     return None if math.isinf(left) else left
 
 
-def _sleep(length: float, end: float) -> None:
-    time.sleep(max(min(length, end - time.monotonic()), 0.0))
+async def _sleep(caller: Caller, length: float, end: float) -> None:
+    await caller.service.runtime.sleep(max(min(length, end - time.monotonic()), 0.0))
     _left(end)

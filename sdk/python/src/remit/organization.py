@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import (
     allevents, apikeys, batch, budget, connect, environment, events, more, sessions, transactions, trustedissuers, usagereport,
@@ -14,7 +14,7 @@ from .allevents import OrganizationEvent
 from .apikeys import ApiKeyInfo, RotatedKey, rotated
 from .batch import Charge, Result
 from .budget import Budget
-from .calls import AGENTS_PER_PAGE, PER_PAGE, Call, Caller
+from .calls import AGENTS_PER_PAGE, PER_PAGE, Call, Caller, nothing
 from .credential import Credential, credential, valid
 from .events import Event
 from .limits import AgentLimits, AgentUsage, NoLimit, Remove
@@ -179,17 +179,26 @@ def _actors(said: Fields) -> Tuple[str, ...]:
     return tuple(found)
 
 
-class Organization:
-    """Calls the service with an API key. Client.organization makes one."""
+O = TypeVar("O", bound="OneOrganization")  # noqa: E741
+
+
+class OneOrganization:
+    """What Organization and AsyncOrganization have in common."""
+
+    _concurrent = False  # for asyncio
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
     @classmethod
-    def from_env(cls) -> Organization:
+    def from_env(cls: Type[O]) -> O:
         """Returns the organization whose API key is in REMIT_API_KEY, at the service of Client.from_env."""
         environment.require(environment.KEY)
-        return cls(Caller(connect.from_env(), api_key=valid(environment.credential(environment.KEY))))
+        return cls(Caller(connect.from_env(cls._concurrent), api_key=valid(environment.credential(environment.KEY))))
+
+
+class Organization(OneOrganization):
+    """Calls the service with an API key. Client.organization makes one."""
 
     def info(self, id: str, *, timeout: Optional[float] = None) -> OrganizationInfo:
         """Gets the organization. id must be the id of the API key's own organization."""
@@ -240,7 +249,7 @@ class Organization:
 
     def delete_api_key(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Deletes an API key: it ends at once. Raises LastAdminKey for the last admin key that never expires."""
-        apikeys.delete(self._caller, id, timeout)
+        return apikeys.delete(self._caller, id, timeout)
 
     def usage(
         self,
@@ -369,7 +378,8 @@ class Organization:
 
     def revoke_agent(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Revokes an agent at once, with its secret, its tokens and its open sessions. Idempotent."""
-        self._caller.ask(Call("POST", path("agents", id) + "/revoke", semantics=Semantics.IDEMPOTENT), Fields, timeout)
+        call = Call("POST", path("agents", id) + "/revoke", semantics=Semantics.IDEMPOTENT)
+        return self._caller.ask(call, nothing, timeout)
 
     def rotate_agent_secret(
         self,
@@ -385,7 +395,7 @@ class Organization:
         of = path("agents", id) + "/secret/rotate"
         body = present(grace_seconds=seconds(grace), revoke_families=revoke_families or None)
         call = self._caller.service.keyed(of, idempotency_key, body)
-        return RotatedSecret(*self._caller.ask(call, lambda said: rotated(Fields(said), "secret"), timeout))
+        return self._caller.ask(call, lambda said: RotatedSecret(*rotated(Fields(said), "secret")), timeout)
 
     def families(self, agent_id: str, *, timeout: Optional[float] = None) -> Iterator[Family]:
         """Yields the agent's refresh-token families that are still valid, newest first. A family that you do not recognize
@@ -395,7 +405,7 @@ class Organization:
     def revoke_family(self, agent_id: str, family_id: str, *, timeout: Optional[float] = None) -> None:
         """Revokes a family at once, with its access tokens. Idempotent."""
         call = Call("DELETE", path("agents", agent_id, "families", family_id), semantics=Semantics.IDEMPOTENT)
-        self._caller.ask(call, Fields, timeout)
+        return self._caller.ask(call, nothing, timeout)
 
     def create_session(
         self,
@@ -464,7 +474,7 @@ class Organization:
 
     def end_session(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Ends a session, as Session.end does."""
-        sessions.end(self._caller, id, timeout)
+        return sessions.end(self._caller, id, timeout)
 
     def session_tree(self, id: str, *, timeout: Optional[float] = None) -> SessionTree:
         """Gets a session with its descendants."""
@@ -520,7 +530,7 @@ class Organization:
 
     def delete_budget(self, *, timeout: Optional[float] = None) -> None:
         """Removes the organization's budget: nothing bounds its root sessions together any more. Sessions keep their limits."""
-        budget.delete(self._caller, timeout)
+        return budget.delete(self._caller, timeout)
 
     def charge_many(
         self, charges: Iterable[Charge], *, idempotency_key: Optional[str] = None, timeout: Optional[float] = None
@@ -596,7 +606,7 @@ class Organization:
 
     def delete_webhook(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Deletes a webhook with its deliveries. A request that is under way may still arrive."""
-        webhooks.delete(self._caller, id, timeout)
+        return webhooks.delete(self._caller, id, timeout)
 
     def rotate_webhook_secret(
         self,
@@ -666,7 +676,7 @@ class Organization:
 
     def delete_trusted_issuer(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Trusts the issuer no more. Tokens that were issued before live on until they expire, up to an hour."""
-        trustedissuers.delete(self._caller, id, timeout)
+        return trustedissuers.delete(self._caller, id, timeout)
 
     def introspect(self, token: Union[str, Credential], *, timeout: Optional[float] = None) -> Introspection:
         """Returns the current state of an access or refresh token of this organization's agents."""

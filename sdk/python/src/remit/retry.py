@@ -52,17 +52,23 @@ def resolves(failure: Failure) -> bool:
     return failure.kind is Kind.REFUSED and code != "" and 400 <= status < 500 and status not in (401, 408, 429)
 
 
-def pause(attempt: int, failure: Failure, end: float) -> bool:
-    """Waits before the attempt after the given one. It returns False without waiting if the wait would last beyond end, or
-    Retry-After exceeds LONGEST_WAIT."""
-    wait = backoff(attempt)
+def wait(attempt: int, failure: Failure, end: float) -> Optional[float]:
+    """Returns the seconds to wait before the attempt after the given one. None: the wait would last beyond end, or Retry-After
+    exceeds LONGEST_WAIT, so there is no further attempt."""
+    seconds = backoff(attempt)
     if failure.kind is Kind.REFUSED:
         if failure.error.retry_after > LONGEST_WAIT:
-            return False
-        wait += failure.error.retry_after
-    if time.monotonic() + wait >= end:
+            return None
+        seconds += failure.error.retry_after
+    return None if time.monotonic() + seconds >= end else seconds
+
+
+def pause(attempt: int, failure: Failure, end: float) -> bool:
+    """Waits before the attempt after the given one. Returns False without waiting if there is no further attempt."""
+    seconds = wait(attempt, failure, end)
+    if seconds is None:
         return False
-    time.sleep(wait)
+    time.sleep(seconds)
     return True
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 from . import connect, environment, more, transactions, usagereport
 from .ask import Asking, asks
 from .batch import Charge, Result, charge_many
-from .calls import PER_PAGE, Call, Caller, end_of
+from .block import block
+from .calls import PER_PAGE, Call, Caller, end_of, nothing
 from .lease import Lease, open_lease
 from .limits import NoLimit, usd_or_null
 from .money import Amount
@@ -23,6 +24,8 @@ from .usagereport import UsageLine
 from .wire import Fields, Seconds, each, names, present, seconds, usd, usd_or_none
 
 _LONGEST_TREE = 16 << 20  # bytes
+
+S = TypeVar("S", bound="OneSession")
 
 
 @dataclass(frozen=True)
@@ -134,8 +137,10 @@ class SessionSummary:
         )
 
 
-class Session:
-    """An agent's session. Agent.session makes one."""
+class OneSession:
+    """What Session and AsyncSession have in common."""
+
+    _concurrent = False  # for asyncio
 
     def __init__(self, caller: Caller, agent_id: str, id: str) -> None:
         self._caller = caller
@@ -144,14 +149,20 @@ class Session:
         self.id = id
 
     @classmethod
-    def from_env(cls) -> Session:
+    def from_env(cls: Type[S]) -> S:
         """Returns the session whose id is in REMIT_SESSION, of the agent of Agent.from_env."""
         environment.require_agent(environment.SESSION)
-        caller, _, agent = connect.agent_from_env()
+        caller, _, agent = connect.agent_from_env(cls._concurrent)
         return cls(caller, agent, environment.identifier(environment.SESSION))
 
     def __repr__(self) -> str:
-        return f"Session({self.id!r})"
+        return f"{type(self).__name__}({self.id!r})"
+
+
+class Session(OneSession):
+    """An agent's session. Agent.session makes one."""
+
+    _transaction = Transaction
 
     def charge(
         self,
@@ -175,13 +186,14 @@ class Session:
         """
         body = Charge(action_type, value, count, scope)._body()
 
-        def once(key: Optional[str], left: Optional[float]) -> Usage:
+        async def once(key: Optional[str], left: Optional[float]) -> Usage:
             call = self._caller.service.keyed(self._path + "/actions", key, body)
-            return self._caller.ask(call, lambda said: Usage._read(Fields(said)), left)
+            return await self._caller.asked(call, lambda said: Usage._read(Fields(said)), left)
 
         if not asks(on_limit):
-            return once(idempotency_key, timeout)
-        return Asking(self._caller, self.id, reason, count, value).charge(idempotency_key, end_of(timeout), once)
+            return self._caller.run(once(idempotency_key, timeout))
+        asking = Asking(self._caller, self.id, reason, count, value)
+        return self._caller.run(asking.charge(idempotency_key, end_of(timeout), once))
 
     def dry_run_charge(
         self,
@@ -234,15 +246,18 @@ class Session:
         """
         amount, lasts = usd(value), seconds(expires_in)
 
-        def once(key: Optional[str], left: Optional[float]) -> Transaction:
-            return transactions.begin(
-                self._caller, key, left, action_type=action_type, pre_state={} if pre_state is None else pre_state,
+        async def once(key: Optional[str], left: Optional[float]) -> Transaction:
+            return await transactions.begin(
+                self._caller, self._transaction, key, left, action_type=action_type, pre_state={} if pre_state is None else pre_state,
                 session_id=self.id, value_usd=amount, expires_in_seconds=lasts, reversible=reversible, metadata=metadata,
             )
 
         if not asks(on_limit):
-            return once(idempotency_key, timeout)
-        return Asking(self._caller, self.id, reason, 1, value).charge(idempotency_key, end_of(timeout), once)
+            return self._caller.run(once(idempotency_key, timeout))
+        asking = Asking(self._caller, self.id, reason, 1, value)
+        return self._caller.run(asking.charge(idempotency_key, end_of(timeout), once))
+
+    transaction = block(begin)
 
     def dry_run_begin(self, action_type: str, *, value: Amount = 0, timeout: Optional[float] = None) -> DryRun:
         """Returns whether begin would succeed now, and begins nothing. Raises the same errors."""
@@ -293,7 +308,8 @@ class Session:
     ) -> MoreRequest:
         """Asks for more than the session's limits allow. await_request waits for the decision. A session has at most 8 pending
         requests; beyond that it raises LimitReached with the limit max_pending_requests."""
-        return more.ask(self._caller, self.id, idempotency_key, timeout, more.body(reason, add_actions, add_value))
+        body = more.body(reason, add_actions, add_value)
+        return self._caller.run(more.ask(self._caller, self.id, idempotency_key, timeout, body))
 
     def requests(self, *, status: Optional[str] = None, timeout: Optional[float] = None) -> List[MoreRequest]:
         """Lists the session's requests for more, newest first: the pending ones and those decided last."""
@@ -306,7 +322,7 @@ class Session:
     def await_request(self, id: str, *, timeout: Optional[float] = None) -> MoreRequest:
         """Waits until a request for more is decided or its session has ended, also while the service is unavailable. Raises
         Unavailable when the timeout ends first."""
-        return more.await_decision(self._caller, self.id, id, end_of(timeout))
+        return self._caller.run(more.await_decision(self._caller, self.id, id, end_of(timeout)))
 
     def usage(self, *, timeout: Optional[float] = None) -> List[UsageLine]:
         """Reports what the session was used for, by action type, without what its children used. The first 64 types are told
@@ -320,7 +336,7 @@ class Session:
     def end(self, *, timeout: Optional[float] = None) -> None:
         """Ends the session and rolls back its pending transactions. Idempotent. Raises SessionNotActive if the session has
         expired or was revoked."""
-        end(self._caller, self.id, timeout)
+        return end(self._caller, self.id, timeout)
 
 
 def get(caller: Caller, id: str, timeout: Optional[float]) -> SessionInfo:
@@ -339,7 +355,7 @@ def change(caller: Caller, id: str, how: str, reason: Optional[str], timeout: Op
 
 
 def end(caller: Caller, id: str, timeout: Optional[float]) -> None:
-    caller.ask(Call("POST", path("sessions", id) + "/end", semantics=Semantics.IDEMPOTENT), Fields, timeout)
+    return caller.ask(Call("POST", path("sessions", id) + "/end", semantics=Semantics.IDEMPOTENT), nothing, timeout)
 
 
 def create(

@@ -1,18 +1,20 @@
-"""Keeps an agent's tokens fresh. Concurrent threads share one exchange or refresh (single flight)."""
+"""Keeps an agent's tokens fresh. Concurrent threads or tasks share one exchange or refresh (single flight)."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import Callable, Optional, Tuple
+from typing import Any, Callable, Coroutine, Generic, Optional, Tuple, TypeVar
 
 from . import codes
 from .credential import Credential
 from .errors import RemitError, Unavailable
 from .retry import again
+from .runtime import Runtime
 from .wire import Fields, Malformed
 
 # Fractions of a token's lifetime. The SDK renews a token at a random moment between the first two, so that a fleet that
@@ -45,15 +47,38 @@ class TokenPair:
         )
 
 
-class _SharedCall:
+class _Outcome:
+    """The outcome of an exchange or refresh. While it is in flight, there is neither."""
+
+    access: Optional[Credential] = None
+    error: Optional[RemitError] = None
+
+    def is_lost(self) -> bool:
+        """Returns whether it will never be done."""
+        return False
+
+
+class _SharedCall(_Outcome):
     """One exchange or refresh, shared by all threads that wait for it."""
 
     def __init__(self) -> None:
         self.process = os.getpid()  # a fork copies this object, but not its thread
         self.started = False  # its thread runs
-        self.done = threading.Event()  # set after the fields below
-        self.access: Optional[Credential] = None
-        self.error: Optional[RemitError] = None
+        self.done = threading.Event()  # set after access or error
+
+    def is_lost(self) -> bool:
+        return self.process != os.getpid()
+
+
+class _SharedTask(_Outcome):
+    """The same for the tasks of one event loop."""
+
+    def __init__(self, steps: Callable[[_SharedTask], Coroutine[Any, Any, None]]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.task = self._loop.create_task(steps(self))
+
+    def is_lost(self) -> bool:
+        return self._loop is not asyncio.get_running_loop() or self.task.done()
 
 
 @dataclass(frozen=True)
@@ -71,19 +96,16 @@ class _Moment:
 # Gets tokens from the service. The arguments are the refresh token to present, or None for an exchange of the agent's credential,
 # a timeout for all attempts, and a predicate that runs before each retry and returns whether to make it.
 Ask = Callable[[Optional[Credential], float, Callable[[], bool]], TokenPair]
+AsyncAsk = Callable[[Optional[Credential], float, Callable[[], bool]], Coroutine[Any, Any, TokenPair]]
+
+C = TypeVar("C", bound=_Outcome)
 
 
-class Tokens:
+class _Tokens(Generic[C]):
     """The tokens of one agent. It measures time on this machine's monotonic clock, from when it received a token, so this
     machine's clock need not agree with the service's."""
 
-    def __init__(
-        self,
-        ask: Ask,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._ask = ask
+    def __init__(self, clock: Callable[[], float], wall_clock: Callable[[], float]) -> None:
         self._clock = clock
         self._wall_clock = wall_clock
         self._lock = threading.Lock()  # guards all fields below
@@ -92,7 +114,102 @@ class Tokens:
         self._usable_until = 0.0
         self._refresh: Optional[Credential] = None
         self._presented_at: Optional[_Moment] = None  # since then the refresh token may be spent
-        self._shared: Optional[_SharedCall] = None  # the exchange or refresh in flight
+        self._shared: Optional[C] = None  # the exchange or refresh in flight
+
+    async def _asked(
+        self, refresh: Optional[Credential], timeout: float, may_go_on: Callable[[], bool]
+    ) -> TokenPair:
+        raise NotImplementedError
+
+    def _current(self, refused: Optional[Credential], renew: bool) -> Tuple[Optional[Credential], bool]:
+        """Returns the current token, if it is usable, and whether a renewal is due. The caller holds the lock."""
+        if refused is not None and self._access is refused:
+            self._access = None
+        now = self._clock()
+        usable = self._access if now < self._usable_until else None
+        return usable, usable is None or now >= self._renew_at or renew
+
+    async def _renewed(self, call: C) -> None:
+        """Makes a shared call."""
+        pair: Optional[TokenPair] = None
+        error = RemitError("the exchange failed")
+        try:
+            pair = await self._obtain()
+        except RemitError as e:
+            error = again(e)
+        finally:  # also after other exceptions, so that waiters always wake up
+            with self._lock:
+                if pair is not None:
+                    self._keep(pair)
+                    call.access = pair.access_token
+                else:
+                    self._renew_at = self._clock() + random.uniform(_RENEW_PAUSE / 2, _RENEW_PAUSE)
+                    call.error = error
+                if self._shared is call:
+                    self._shared = None
+
+    async def _obtain(self) -> TokenPair:
+        """Refreshes, or exchanges the credential if there is no refresh token or the service refuses it. Both are repeatable: the
+        service returns the same successor, and a second family of tokens does no harm."""
+        end = time.monotonic() + RENEWAL_LIMIT
+        presented, left = self._present()
+        if presented is not None:
+            short = left < RENEWAL_LIMIT  # then the refresh may fail for lack of time, and the exchange can still succeed
+            try:
+                return await self._asked(presented, min(left, RENEWAL_LIMIT), self._may_present)
+            except RemitError as e:
+                if e.code != codes.INVALID_REFRESH_TOKEN and not short and self._may_present():
+                    raise
+            self._forget(presented)
+        left = max(end - time.monotonic(), 1.0)
+        return await self._asked(None, left, lambda: True)
+
+    def _present(self) -> Tuple[Optional[Credential], float]:
+        """Returns the refresh token, if it may be presented, and for how many seconds more. From now on the token counts as
+        spent, until _keep stores its successor."""
+        with self._lock:
+            if self._presented_at is None:
+                self._presented_at = self._now()
+            left = _REPEAT_WITHIN - self._presented_at.until(self._now())
+            if left <= 0:
+                self._refresh = None
+            return self._refresh, left
+
+    def _may_present(self) -> bool:
+        return self._present()[1] > 0
+
+    def _now(self) -> _Moment:
+        return _Moment(self._clock(), self._wall_clock())
+
+    def _forget(self, refused: Credential) -> None:
+        with self._lock:
+            if self._refresh is refused:
+                self._refresh = None
+
+    def _keep(self, pair: TokenPair) -> None:
+        """Starts using a pair that was just received. The caller holds the lock."""
+        now, lifetime = self._clock(), pair.expires_in
+        self._access, self._refresh, self._presented_at = pair.access_token, pair.refresh_token, None
+        self._renew_at = now + lifetime * random.uniform(_RENEW_FROM, _RENEW_UNTIL)
+        self._usable_until = now + lifetime * _USE_UNTIL
+
+
+class Tokens(_Tokens[_SharedCall]):
+    """The tokens of one agent, for threads."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(clock, wall_clock)
+        self._ask = ask
+
+    async def _asked(
+        self, refresh: Optional[Credential], timeout: float, may_go_on: Callable[[], bool]
+    ) -> TokenPair:
+        return self._ask(refresh, timeout, may_go_on)
 
     def get(self, end: float, refused: Optional[Credential] = None) -> Credential:
         """Returns an access token other than the refused one. It waits, until end, only if no token is usable: a token that
@@ -111,14 +228,11 @@ class Tokens:
         started: Optional[_SharedCall] = None
         try:
             with self._lock:
-                if refused is not None and self._access is refused:
-                    self._access = None
-                now = self._clock()
-                usable = self._access if now < self._usable_until else None
-                if usable is not None and now < self._renew_at and not renew:
+                usable, is_due = self._current(refused, renew)
+                if not is_due:
                     return usable, None
                 call = self._shared
-                if call is None or call.process != os.getpid():
+                if call is None or call.is_lost():
                     call = started = self._shared = _SharedCall()
             if started is not None:
                 self._start(started)
@@ -161,65 +275,47 @@ class Tokens:
             if call.done.is_set():  # abandoned
                 return
             call.started = True
-        pair: Optional[TokenPair] = None
-        error = RemitError("the exchange failed")
         try:
-            pair = self._obtain()
-        except RemitError as e:
-            error = again(e)
-        finally:  # also after other exceptions, so that waiters always wake up
-            with self._lock:
-                if pair is not None:
-                    self._keep(pair)
-                    call.access = pair.access_token
-                else:
-                    self._renew_at = self._clock() + random.uniform(_RENEW_PAUSE / 2, _RENEW_PAUSE)
-                    call.error = error
-                if self._shared is call:
-                    self._shared = None
+            Runtime().run(self._renewed(call))
+        finally:
             call.done.set()
 
-    def _obtain(self) -> TokenPair:
-        """Refreshes, or exchanges the credential if there is no refresh token or the service refuses it. Both are repeatable: the
-        service returns the same successor, and a second family of tokens does no harm."""
-        end = time.monotonic() + RENEWAL_LIMIT
-        presented, left = self._present()
-        if presented is not None:
-            short = left < RENEWAL_LIMIT  # then the refresh may fail for lack of time, and the exchange can still succeed
-            try:
-                return self._ask(presented, min(left, RENEWAL_LIMIT), self._may_present)
-            except RemitError as e:
-                if e.code != codes.INVALID_REFRESH_TOKEN and not short and self._may_present():
-                    raise
-            self._forget(presented)
-        left = max(end - time.monotonic(), 1.0)
-        return self._ask(None, left, lambda: True)
 
-    def _present(self) -> Tuple[Optional[Credential], float]:
-        """Returns the refresh token, if it may be presented, and for how many seconds more. From now on the token counts as
-        spent, until _keep stores its successor."""
-        with self._lock:
-            if self._presented_at is None:
-                self._presented_at = self._now()
-            left = _REPEAT_WITHIN - self._presented_at.until(self._now())
-            if left <= 0:
-                self._refresh = None
-            return self._refresh, left
+class AsyncTokens(_Tokens[_SharedTask]):
+    """The tokens of one agent, for the tasks of an event loop. The call is a task of its own: it goes on when the task that
+    started it is cancelled."""
 
-    def _may_present(self) -> bool:
-        return self._present()[1] > 0
+    def __init__(
+        self,
+        ask: AsyncAsk,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(clock, wall_clock)
+        self._asked = ask  # type: ignore[assignment]  # instead of the method
 
-    def _now(self) -> _Moment:
-        return _Moment(self._clock(), self._wall_clock())
+    async def get(self, end: float, refused: Optional[Credential] = None) -> Credential:
+        """Like Tokens.get."""
+        usable, call = self._join(refused, renew=False)
+        return await self._wait(call, end) if usable is None else usable
 
-    def _forget(self, refused: Credential) -> None:
-        with self._lock:
-            if self._refresh is refused:
-                self._refresh = None
+    async def renew(self, end: float) -> Credential:
+        """Like Tokens.renew."""
+        _, call = self._join(None, renew=True)
+        return await self._wait(call, end)
 
-    def _keep(self, pair: TokenPair) -> None:
-        """Starts using a pair that was just received. The caller holds the lock."""
-        now, lifetime = self._clock(), pair.expires_in
-        self._access, self._refresh, self._presented_at = pair.access_token, pair.refresh_token, None
-        self._renew_at = now + lifetime * random.uniform(_RENEW_FROM, _RENEW_UNTIL)
-        self._usable_until = now + lifetime * _USE_UNTIL
+    def _join(self, refused: Optional[Credential], renew: bool) -> Tuple[Optional[Credential], Optional[_SharedTask]]:
+        usable, is_due = self._current(refused, renew)
+        if is_due and (self._shared is None or self._shared.is_lost()):
+            self._shared = _SharedTask(self._renewed)
+        return usable, self._shared
+
+    async def _wait(self, call: Optional[_SharedTask], end: float) -> Credential:
+        assert call is not None
+        patience = min(end - time.monotonic(), RENEWAL_LIMIT + 15)
+        await asyncio.wait({call.task}, timeout=max(patience, 0))
+        if call.access is not None:
+            return call.access
+        if call.task.cancelled():  # by the end of asyncio.run, during which a transaction may still have to be rolled back
+            return await self.get(end)
+        raise Unavailable("the time given is over") if call.error is None else again(call.error)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from types import TracebackType
-from typing import Any, Dict, Iterator, Mapping, Optional, Type
+from typing import Any, Coroutine, Dict, Iterator, Mapping, Optional, Type, TypeVar
 
 from .calls import PER_PAGE, Call, Caller, end_of
 from .errors import OutcomeUnknown, RemitError, TransactionDone, TransactionNotPending, TransactionNotReversible
@@ -20,6 +20,8 @@ from .wire import Fields, Seconds, encode, present, seconds, usd_or_none
 _ROLLBACK_LIMIT = 10.0  # seconds for the rollback at the end of a `with` block
 
 _log = logging.getLogger("remit")
+
+X = TypeVar("X", bound="OneTransaction")
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,8 @@ class DryRun:
     would_refuse: str  # the limit that would have refused it, if the session did not only observe its limits; empty: none
 
 
-class Transaction:
-    """A pending transaction. It ends with commit or rollback, each of which is idempotent.
-
-        with session.begin("payment", pre_state=before, value="12.5") as tx:
-            ...  # act
-            tx.commit(value=spent, post_state=after)
-
-    If an exception leaves the block, the transaction is rolled back and the exception propagates. If the block ends without a
-    commit or rollback, the held value is committed, because the action has happened and must be accounted for. If a rollback
-    inside the block failed, the end of the block tries it once more and raises nothing. A transaction that is neither
-    committed nor rolled back expires, and its hold is released.
-    """
+class OneTransaction:
+    """What Transaction and AsyncTransaction have in common."""
 
     def __init__(self, caller: Caller, id: str, info: Optional[TransactionInfo] = None) -> None:
         self._caller = caller
@@ -103,7 +95,82 @@ class Transaction:
         self._info = info
 
     def __repr__(self) -> str:
-        return f"Transaction({self.id!r})"
+        return f"{type(self).__name__}({self.id!r})"
+
+    async def _ended(self, error: Optional[BaseException]) -> None:
+        """Ends a block that an exception left, or none."""
+        if self._done:
+            return
+        if error is None and self._given_up is None:
+            await self._commit({}, None, None)
+            return
+        try:
+            await self._roll_back(self._given_up or "not finished", _ROLLBACK_LIMIT)
+        except RemitError as e:  # the error that ended the block, or was caught in it, matters more
+            _log.warning("transaction %s could not be rolled back and is left to expire: %s", self.id, e)
+
+    async def _commit(self, body: Mapping[str, Any], key: Optional[str], timeout: Optional[float]) -> TransactionInfo:
+        self._given_up = None
+        call = self._caller.service.keyed(self._path + "/commit", key, body)
+        return await self._settle(call, timeout, done_in_doubt=True)
+
+    async def _roll_back(self, reason: Optional[str], timeout: Optional[float]) -> TransactionInfo:
+        call = self._rollback(reason)
+        self._given_up = reason or ""
+        return await self._settle(call, timeout, done_in_doubt=False)
+
+    async def _reverse(self, reason: Optional[str], timeout: Optional[float]) -> TransactionInfo:
+        call = self._rollback(reason)
+        self._given_up = reason or ""
+        info = await self._ask(call, timeout)
+        self._done = True
+        return info
+
+    def _rollback(self, reason: Optional[str]) -> Call:
+        return self._caller.service.keyed(self._path + "/rollback", None, present(reason=reason))
+
+    async def _settle(self, call: Call, timeout: Optional[float], done_in_doubt: bool) -> TransactionInfo:
+        end_of(timeout), encode(call.body)  # raises on invalid arguments before anything is sent
+        with self._lock:
+            if self._done:
+                raise TransactionDone("the transaction is committed or rolled back already")
+            self._done = True
+        return await self._caller.service.runtime.to_end(lambda: self._settled(call, timeout, done_in_doubt))
+
+    async def _settled(self, call: Call, timeout: Optional[float], done_in_doubt: bool) -> TransactionInfo:
+        done = done_in_doubt  # also when an interrupt or an alarm ends the wait for the answer
+        try:
+            info = await self._ask(call, timeout)
+            done = True
+            return info
+        except (TransactionNotPending, TransactionNotReversible):
+            done = True
+            raise
+        except OutcomeUnknown:
+            raise
+        except RemitError:  # it did not happen
+            done = False
+            raise
+        finally:
+            self._done = done
+
+    async def _ask(self, call: Call, timeout: Optional[float]) -> TransactionInfo:
+        self._info = await self._caller.asked(call, lambda said: TransactionInfo._read(Fields(said)), timeout)
+        return self._info
+
+
+class Transaction(OneTransaction):
+    """A pending transaction. It ends with commit or rollback, each of which is idempotent.
+
+        with session.begin("payment", pre_state=before, value="12.5") as tx:
+            ...  # act
+            tx.commit(value=spent, post_state=after)
+
+    If an exception leaves the block, the transaction is rolled back and the exception propagates. If the block ends without a
+    commit or rollback, the held value is committed, because the action has happened and must be accounted for. If a rollback
+    inside the block failed, the end of the block tries it once more and raises nothing. A transaction that is neither
+    committed nor rolled back expires, and its hold is released.
+    """
 
     @property
     def info(self) -> TransactionInfo:
@@ -119,15 +186,7 @@ class Transaction:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if self._done:
-            return
-        if error is None and self._given_up is None:
-            self.commit()
-            return
-        try:
-            self.rollback(self._given_up or "not finished", timeout=_ROLLBACK_LIMIT)
-        except RemitError as e:  # the error that ended the block, or was caught in it, matters more
-            _log.warning("transaction %s could not be rolled back and is left to expire: %s", self.id, e)
+        self._caller.run(self._ended(error))
 
     def commit(
         self,
@@ -148,10 +207,8 @@ class Transaction:
         the block does nothing. To resolve an unknown outcome, call get or reverse. After any other error except
         TransactionNotPending, the transaction is still pending.
         """
-        self._given_up = None
         body = present(value_usd=usd_or_none(value), post_state=post_state)
-        call = self._caller.service.keyed(self._path + "/commit", idempotency_key, body)
-        return self._settle(call, timeout, done_in_doubt=True)
+        return self._caller.run(self._commit(body, idempotency_key, timeout))
 
     def update(
         self,
@@ -163,64 +220,39 @@ class Transaction:
         """Changes the hold of a pending transaction, or its expiry, counted from now. Raises LimitReached if the new hold does
         not fit, and TransactionNotPending if the transaction is not pending. Then nothing changes."""
         body = present(value_usd=usd_or_none(value), expires_in_seconds=seconds(expires_in))
-        return self._ask(Call("PATCH", self._path, body, Semantics.IDEMPOTENT), timeout)
+        return self._caller.run(self._ask(Call("PATCH", self._path, body, Semantics.IDEMPOTENT), timeout))
 
     def rollback(self, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> TransactionInfo:
         """Rolls back the transaction and releases its hold. The result has the prior state to restore. The action stays
         counted. After a commit or rollback it raises TransactionDone and sends nothing. An agent may always release its own
         hold."""
-        call = self._rollback(reason)
-        self._given_up = reason or ""
-        return self._settle(call, timeout, done_in_doubt=False)
+        return self._caller.run(self._roll_back(reason, timeout))
 
     def reverse(self, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> TransactionInfo:
         """Rolls back the transaction even if it is committed, and refunds the value to the session. An agent needs the scope
         transactions:rollback or admin for that, in its token and its session; otherwise it raises InsufficientScope. It also
         raises the errors of rollback, and TransactionNotReversible."""
-        call = self._rollback(reason)
-        self._given_up = reason or ""
-        info = self._ask(call, timeout)
-        self._done = True
-        return info
+        return self._caller.run(self._reverse(reason, timeout))
 
     def get(self, *, timeout: Optional[float] = None) -> TransactionInfo:
         """Gets the transaction."""
-        return self._ask(Call("GET", self._path), timeout)
-
-    def _rollback(self, reason: Optional[str]) -> Call:
-        return self._caller.service.keyed(self._path + "/rollback", None, present(reason=reason))
-
-    def _settle(self, call: Call, timeout: Optional[float], done_in_doubt: bool) -> TransactionInfo:
-        end_of(timeout), encode(call.body)  # raises on invalid arguments before anything is sent
-        with self._lock:
-            if self._done:
-                raise TransactionDone("the transaction is committed or rolled back already")
-            self._done = True
-        done = done_in_doubt  # also when an interrupt or an alarm ends the wait for the answer
-        try:
-            info = self._ask(call, timeout)
-            done = True
-            return info
-        except (TransactionNotPending, TransactionNotReversible):
-            done = True
-            raise
-        except OutcomeUnknown:
-            raise
-        except RemitError:  # it did not happen
-            done = False
-            raise
-        finally:
-            self._done = done
-
-    def _ask(self, call: Call, timeout: Optional[float]) -> TransactionInfo:
-        self._info = self._caller.ask(call, lambda said: TransactionInfo._read(Fields(said)), timeout)
-        return self._info
+        return self._caller.run(self._ask(Call("GET", self._path), timeout))
 
 
-def begin(caller: Caller, idempotency_key: Optional[str], timeout: Optional[float], **members: Any) -> Transaction:
+async def begin(
+    caller: Caller, kind: Type[X], idempotency_key: Optional[str], timeout: Optional[float], **members: Any
+) -> X:
+    """Begins a transaction. If its caller is cancelled meanwhile, it is rolled back."""
     call = caller.service.keyed(path("transactions"), idempotency_key, present(**members))
-    info = caller.ask(call, lambda said: TransactionInfo._read(Fields(said)), timeout)
-    return Transaction(caller, info.id, info)
+
+    def work() -> Coroutine[Any, Any, TransactionInfo]:
+        return caller.asked(call, lambda said: TransactionInfo._read(Fields(said)), timeout)
+
+    def undo(info: TransactionInfo) -> Coroutine[Any, Any, None]:
+        return kind(caller, info.id, info)._ended(RemitError("cancelled"))
+
+    info = await caller.service.runtime.to_end(work, undo)
+    return kind(caller, info.id, info)
 
 
 def dry_run(caller: Caller, timeout: Optional[float], **members: Any) -> DryRun:

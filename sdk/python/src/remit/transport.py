@@ -20,14 +20,14 @@ from .errors import RemitError, Unavailable, problem
 from .url import BaseURL
 from .wire import Malformed
 
-_DIAL_LIMIT = 5.0  # seconds, for one address of the host
+DIAL_LIMIT = 5.0  # seconds, for one address of the host
 # Seconds that a connection may be idle. It is shorter than the service's idle timeout, so that the service does not close a
 # connection that the SDK is about to use.
-_IDLE_LIMIT = 30.0
-_IDLE_CONNECTIONS = 256  # enough for the concurrent calls of a host full of agents
+IDLE_LIMIT = 30.0
+IDLE_CONNECTIONS = 256  # enough for the concurrent calls of a host full of agents
 LONGEST_ANSWER = 1 << 20  # bytes
-_MOST_HINTS = 16  # interim responses, such as a proxy's 103 Early Hints
-_PIECE = 1 << 16
+MOST_HINTS = 16  # interim responses, such as a proxy's 103 Early Hints
+PIECE = 1 << 16
 
 
 class Kind(enum.Enum):
@@ -141,7 +141,7 @@ class Transport:
         self._idle.append(connection)
         try:
             oldest = self._idle[0]
-            if len(self._idle) > _IDLE_CONNECTIONS or oldest.is_old():
+            if len(self._idle) > IDLE_CONNECTIONS or oldest.is_old():
                 self._idle.remove(oldest)  # raises ValueError if another thread has taken it
                 oldest.close()
         except (IndexError, ValueError):
@@ -155,7 +155,7 @@ class Transport:
         except (OSError, UnicodeError) as e:  # UnicodeError: the host name is invalid
             if _is_foreign(e):
                 raise
-            said, kind = f"no connection: {_named(e)}", Kind.NOT_SENT
+            said, kind = f"no connection: {named(e)}", Kind.NOT_SENT
         return Failure(kind, Unavailable(said))
 
     def _dial(self, end: float) -> socket.socket:
@@ -166,12 +166,12 @@ class Transport:
         ):
             raw = socket.socket(family, kind, protocol)
             try:
-                raw.settimeout(min(_remaining(end), _DIAL_LIMIT))
+                raw.settimeout(min(_remaining(end), DIAL_LIMIT))
                 raw.connect(address)
                 raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if self._tls is None:
                     return raw
-                raw.settimeout(min(_remaining(end), _DIAL_LIMIT))
+                raw.settimeout(min(_remaining(end), DIAL_LIMIT))
                 return self._tls.wrap_socket(raw, server_hostname=self._base.host)
             except ssl.SSLCertVerificationError:
                 raw.close()
@@ -225,7 +225,7 @@ class _Wire:
         except OSError as e:
             if _is_foreign(e):
                 raise
-            said = _named(e)
+            said = named(e)
         else:
             return
         raise _Broken(said)
@@ -251,7 +251,7 @@ class _Reader(io.RawIOBase):
         except OSError as e:
             if _is_foreign(e):
                 raise
-            said = _named(e)
+            said = named(e)
         raise _Broken(said)
 
 
@@ -260,7 +260,7 @@ class _Response(http.client.HTTPResponse):
     stay on the connection, and the next call would take it for its own."""
 
     def _read_status(self) -> Tuple[str, int, str]:
-        for _ in range(_MOST_HINTS + 1):
+        for _ in range(MOST_HINTS + 1):
             line: Tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
             if not 100 <= line[1] < 200 or line[1] == HTTPStatus.SWITCHING_PROTOCOLS:
                 return line
@@ -290,7 +290,7 @@ class _Connection:
         self._http.sock = self.wire
 
     def is_old(self) -> bool:
-        return time.monotonic() - self.idle_since > _IDLE_LIMIT
+        return time.monotonic() - self.idle_since > IDLE_LIMIT
 
     def is_quiet(self) -> bool:
         """Returns whether the connection is reusable: since the last response nothing has arrived, neither the end of the
@@ -321,7 +321,7 @@ class _Connection:
                 self._http.putheader("Content-Length", str(len(content.open())))
             self._http.endheaders(content.open() or None)
         except (_Broken, http.client.HTTPException) as e:
-            said = _named(e)
+            said = named(e)
         else:
             return None
         return Failure(Kind.NOT_SENT, Unavailable(f"the request could not be sent: {said}"))
@@ -335,7 +335,7 @@ class _Connection:
             response = self._http.getresponse()
             text = _read(response, most)
         except (_Broken, http.client.HTTPException, ValueError) as e:
-            return Failure(Kind.LOST, Unavailable(f"no answer: {_named(e)}"))
+            return Failure(Kind.LOST, Unavailable(f"no answer: {named(e)}"))
         if text is None:
             return Failure(Kind.UNREADABLE, RemitError(f"unreadable answer: it is longer than {most >> 20} MiB"))
         self.reusable = response.status >= 200 and response.isclosed() and not response.will_close
@@ -352,7 +352,7 @@ def _read(response: http.client.HTTPResponse, most: int) -> Optional[bytes]:
         return response.read() if response.length <= most else None
     pieces = bytearray()
     while True:
-        piece = response.read(_PIECE)
+        piece = response.read(PIECE)
         if not piece:
             return bytes(pieces)
         pieces += piece
@@ -360,7 +360,7 @@ def _read(response: http.client.HTTPResponse, most: int) -> Optional[bytes]:
             return None
 
 
-def _named(e: Exception) -> str:
+def named(e: Exception) -> str:
     """Describes an exception without any text from the server or the request."""
     if isinstance(e, _Broken):
         return str(e)

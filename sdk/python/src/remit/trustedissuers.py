@@ -83,7 +83,7 @@ def update(caller: Caller, id: str, body: Dict[str, Any], timeout: Optional[floa
 
 def delete(caller: Caller, id: str, timeout: Optional[float]) -> None:
     call = Call("DELETE", path("trusted-issuers", id), semantics=Semantics.IDEMPOTENT, gone=True)
-    caller.ask_raw(call, lambda _: None, timeout)
+    return caller.ask_raw(call, lambda _: None, timeout)
 
 
 def _info(said: Any) -> TrustedIssuerInfo:

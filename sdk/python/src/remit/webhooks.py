@@ -111,14 +111,14 @@ def update(caller: Caller, id: str, body: Dict[str, Any], timeout: Optional[floa
 
 def delete(caller: Caller, id: str, timeout: Optional[float]) -> None:
     call = Call("DELETE", path("webhooks", id), semantics=Semantics.IDEMPOTENT, gone=True)
-    caller.ask_raw(call, lambda _: None, timeout)
+    return caller.ask_raw(call, lambda _: None, timeout)
 
 
 def rotate(
     caller: Caller, id: str, grace: Optional[Seconds], key: Optional[str], timeout: Optional[float]
 ) -> RotatedWebhookSecret:
     call = caller.service.keyed(path("webhooks", id, "rotate"), key, present(grace_seconds=seconds(grace)))
-    return RotatedWebhookSecret(*caller.ask(call, lambda said: rotated(Fields(said), "secret"), timeout))
+    return caller.ask(call, lambda said: RotatedWebhookSecret(*rotated(Fields(said), "secret")), timeout)
 
 
 def test(caller: Caller, id: str, key: Optional[str], timeout: Optional[float]) -> Delivery:

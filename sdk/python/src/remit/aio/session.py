@@ -1,0 +1,35 @@
+"""A session for asyncio."""
+
+from __future__ import annotations
+
+from ..block import async_block
+from ..sessions import OneSession, Session
+from .described import awaited, awaited_as
+from .transactions import AsyncTransaction
+
+
+class AsyncSession(OneSession):
+    """An agent's session, for asyncio. AsyncAgent.session makes one. Its methods take the arguments of Session's, and raise what
+    those raise. There are no leases: a lease of Session serves asyncio as well, because it seldom waits.
+
+    A charge that is cancelled may have happened. Where the books must be exact, charge with a transaction.
+    """
+
+    _concurrent = True
+    _transaction = AsyncTransaction
+
+    charge = awaited(Session.charge)
+    dry_run_charge = awaited(Session.dry_run_charge)
+    charge_many = awaited(Session.charge_many)
+    begin = awaited_as(Session.begin, AsyncTransaction)
+    transaction = async_block(begin)
+    dry_run_begin = awaited(Session.dry_run_begin)
+    create_child = awaited(Session.create_child)
+    tree = awaited(Session.tree)
+    request_more = awaited(Session.request_more)
+    requests = awaited(Session.requests)
+    get_request = awaited(Session.get_request)
+    await_request = awaited(Session.await_request)
+    usage = awaited(Session.usage)
+    get = awaited(Session.get)
+    end = awaited(Session.end)
