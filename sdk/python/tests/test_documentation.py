@@ -139,7 +139,7 @@ class Source(unittest.TestCase):
         self.assertEqual(others, {("keys.py", "cryptography"), ("parameters.py", "typing_extensions")})
 
     def test_amounts_never_pass_through_floats(self) -> None:
-        for name in ("money.py", "usage.py"):
+        for name in ("money.py", "usage.py", "prices.py", "pricetable.py"):
             for node in ast.walk(ast.parse((HERE / "src/remit" / name).read_text())):
                 where = f"{name}:{getattr(node, 'lineno', '')}"
                 self.assertFalse(isinstance(node, ast.Name) and node.id == "float", where)
