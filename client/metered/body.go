@@ -1,0 +1,160 @@
+package metered
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// body is the body of an answer. It reads what passes through it, and settles the call at its end.
+type body struct {
+	io.ReadCloser
+	settlement *settlement
+	stop       func() bool // ends the watch on the call's context
+
+	mu       sync.Mutex
+	streamed bool
+	whole    []byte // not streamed: what was read so far
+	events   events
+	progress progress
+	size     int64 // read so far, in bytes
+	checked  int64 // size when the timer last fired
+	timer    *time.Timer
+	settled  bool
+	missing  error // what a reader gets instead of io.EOF
+}
+
+func newBody(ctx context.Context, answer *http.Response, s *settlement) *body {
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // "" for none: not streamed
+	b := &body{ReadCloser: answer.Body, settlement: s, streamed: kind == "text/event-stream"}
+	b.mu.Lock() // the context may have ended, and its function needs all of b
+	defer b.mu.Unlock()
+	b.events.dispatch = func(data []byte) { s.call.format.event(data, &b.progress) }
+	b.timer = time.AfterFunc(b.period(), b.check)
+	b.stop = context.AfterFunc(ctx, func() { b.interrupt(false) })
+	return b
+}
+
+// period is shorter than the hold's time, so that the hold is extended or settled before it expires.
+func (b *body) period() time.Duration { return b.settlement.transport.expiry() * 3 / 4 }
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.observe(p[:n])
+	switch {
+	case err == io.EOF:
+		b.end(true)
+		if b.missing != nil {
+			return n, b.missing
+		}
+	case err != nil:
+		b.end(false)
+	}
+	return n, err
+}
+
+// Close settles the call if the answer was not read to its end.
+func (b *body) Close() error {
+	b.mu.Lock()
+	unread := !b.settled
+	b.end(false)
+	if unread && b.missing != nil {
+		b.settlement.transport.report(b.missing)
+	}
+	b.mu.Unlock()
+	return b.ReadCloser.Close()
+}
+
+func (b *body) observe(text []byte) {
+	b.size += int64(len(text))
+	switch {
+	case b.settled:
+	case b.streamed:
+		b.events.write(text)
+	case len(b.whole)+len(text) <= maxBody:
+		b.whole = append(b.whole, text...)
+	}
+}
+
+// check extends the hold of a body that is being read, and settles for one that is not.
+func (b *body) check() {
+	b.mu.Lock()
+	idle := b.size == b.checked
+	b.checked = b.size
+	if !b.settled && !idle {
+		b.timer.Reset(b.period())
+	}
+	done := b.settled
+	b.mu.Unlock()
+	switch {
+	case done:
+	case idle:
+		b.interrupt(true)
+	default:
+		b.settlement.extend()
+	}
+}
+
+// interrupt settles a call whose answer nobody reads any more. An abandoned one may have run to its end.
+func (b *body) interrupt(abandoned bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if abandoned && !b.settled {
+		b.finish()
+		b.settlement.commit(b.settlement.hold)
+		return
+	}
+	b.end(false)
+}
+
+func (b *body) finish() {
+	b.settled = true
+	b.timer.Stop()
+	b.stop()
+}
+
+// end settles the call by what was read of its answer: once. It is called with the lock.
+func (b *body) end(all bool) {
+	if b.settled {
+		return
+	}
+	b.finish()
+	s := b.settlement
+	if b.streamed {
+		b.endStream()
+		return
+	}
+	usage, has := s.call.format.whole(b.whole)
+	switch {
+	case has: // a reader may close after the last brace
+		s.commitUsage(usage)
+	case all && int64(len(b.whole)) == b.size || json.Valid(b.whole):
+		b.miss("its answer has no usage that can be read")
+	default:
+		s.commit(s.hold)
+	}
+	b.whole = nil
+}
+
+func (b *body) endStream() {
+	s, p := b.settlement, b.progress
+	switch {
+	case p.failed || !p.ended:
+		s.commitSoFar(p, b.size)
+	case p.known:
+		s.commitUsage(p.usage)
+	default:
+		b.miss("its stream has no usage that can be read")
+	}
+}
+
+func (b *body) miss(reason string) {
+	b.missing = &UsageMissing{b.settlement.call.model, reason}
+	b.settlement.rollBack("usage missing")
+}

@@ -1,0 +1,29 @@
+package metered
+
+import "strconv"
+
+// UsageMissing: an answer does not say what it used, or a request asks for a stream that would not. Nothing is charged.
+type UsageMissing struct {
+	Model  string
+	Reason string
+}
+
+// Error says what is missing and what to do.
+func (e *UsageMissing) Error() string {
+	return "call of model " + strconv.Quote(e.Model) + ": " + e.Reason + "; nothing was charged: use an endpoint that reports usage"
+}
+
+// UnboundedCall: nothing bounds what the call can cost. It was not sent.
+type UnboundedCall struct {
+	Model  string // empty: not known
+	Reason string
+}
+
+// Error says what is missing and what to do.
+func (e *UnboundedCall) Error() string {
+	model := ""
+	if e.Model != "" {
+		model = " of model " + strconv.Quote(e.Model)
+	}
+	return "unbounded call" + model + ": " + e.Reason + "; it was not sent"
+}

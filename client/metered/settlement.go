@@ -1,0 +1,64 @@
+package metered
+
+import (
+	"context"
+
+	"remit/client"
+	"remit/client/prices"
+	"remit/money"
+)
+
+// settlement settles the hold of one call. Of its functions but extend, one is called once.
+type settlement struct {
+	ctx       context.Context // of the call, without its end
+	transport *Transport
+	tx        *client.Transaction
+	call      *call
+	hold      money.MicroUSD
+}
+
+func (s *settlement) commit(value money.MicroUSD) {
+	ctx, cancel := context.WithTimeout(s.ctx, settleLimit)
+	defer cancel()
+	s.transport.told(s.tx.Commit(ctx, client.CommitParams{Value: &value}), "commit", s.tx.ID())
+}
+
+func (s *settlement) rollBack(reason string) {
+	s.transport.told(s.tx.Rollback(s.ctx, reason), "roll back", s.tx.ID()) // which bounds its time itself
+}
+
+// extend keeps a hold from expiring while its call goes on.
+func (s *settlement) extend() {
+	ctx, cancel := context.WithTimeout(s.ctx, settleLimit)
+	defer cancel()
+	s.transport.told(s.tx.Update(ctx, client.TransactionChanges{ExpiresIn: s.transport.expiry()}), "extend", s.tx.ID())
+}
+
+// commitUsage commits what the usage costs. A usage that has no cost is as if there was none: the hold is committed.
+func (s *settlement) commitUsage(u prices.Usage) {
+	cost, err := s.transport.Prices.Cost(s.call.priced, u)
+	if err != nil {
+		cost = s.hold
+	}
+	s.commit(cost)
+}
+
+// commitSoFar commits the most that a stream of so many bytes can have cost: a token is at least a byte.
+func (s *settlement) commitSoFar(p progress, size int64) {
+	table, output := s.transport.Prices, min(size, s.call.mostOutput)
+	cost, err := table.Worst(s.call.priced, s.call.mostInput, output)
+	if p.hears {
+		asOutput, asReasoning := p.input, p.input
+		asOutput.Output, asReasoning.Reasoning = output, output
+		var other money.MicroUSD
+		cost, err = table.Cost(s.call.priced, asOutput)
+		if err == nil {
+			other, err = table.Cost(s.call.priced, asReasoning)
+		}
+		cost = max(cost, other)
+	}
+	if err != nil {
+		cost = s.hold
+	}
+	s.commit(min(cost, s.hold))
+}

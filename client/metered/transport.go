@@ -1,0 +1,185 @@
+// Package metered bounds what an agent spends on language models: its Transport stands before the HTTP client of any SDK that
+// speaks the formats of OpenAI (chat completions, responses) or Anthropic (messages).
+//
+//	session := remit.Agent(agentID, secret).Session(sessionID)
+//	table, err := prices.ReadFile("prices.json")
+//	if err != nil {
+//		return err
+//	}
+//	model := &http.Client{Transport: &metered.Transport{Session: session, Prices: table}}
+//
+// Before a call it holds the most that the call can cost; after it, it commits what the usage in the answer says. Answers pass
+// through as they come, streamed or not. What is in doubt counts as spent:
+//
+//	what happened                                        the session's books
+//	the answer or the stream ended, with usage           its cost is committed
+//	an HTTP error, or the request was not sent           rolled back
+//	the answer ended without usage                       rolled back; *UsageMissing
+//	a stream was cancelled, cut, or failed midway        the most that it can have cost so far is committed
+//	another call was sent and not answered whole         the hold is committed
+//	the process ended                                    the hold expires
+package metered
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"remit/client"
+	"remit/client/prices"
+)
+
+const (
+	defaultActionType = "llm.call"
+	defaultExpiry     = 10 * time.Minute
+	// settleLimit bounds the settlement of a call, which continues when the call's context ends.
+	settleLimit = 10 * time.Second
+	// beginLimit bounds how long a hold is tried for.
+	beginLimit = 30 * time.Second
+)
+
+// Transport is an http.RoundTripper that holds the most that a call can cost before it sends it, and settles when the call has
+// ended. It meters every POST to a path that ends in /chat/completions, /responses or /messages. Other methods, and requests
+// that only count tokens, pass. Every other POST is refused with *UnboundedCall, because it may cost anything.
+//
+// A hold that does not fit the session is a *client.LimitReached, and nothing is sent. Other errors before the call are
+// *prices.UnknownModel, *UnboundedCall and those of client.Session.Begin. As from any RoundTripper, http.Client returns them in
+// a *url.Error: use errors.As.
+//
+// Read the body of an answer to its end or close it. Otherwise the call settles when its context ends, or with Expiry.
+type Transport struct {
+	Session *client.Session // pays for the calls
+	Prices  *prices.Table
+	Base    http.RoundTripper // sends the calls; nil: http.DefaultTransport
+
+	// Models maps names that requests use to names in Prices. A name that it does not have is looked up as it is.
+	Models map[string]string
+
+	ActionType string        // empty: llm.call
+	Expiry     time.Duration // of the hold; extended while a body is read; at least a second; 0: 10 minutes
+
+	// With client.Ask, a call beyond the session's limit asks for what is missing and waits for the decision.
+	OnLimit client.OnLimit
+	Reason  string // for who decides; client.Ask requires it
+
+	// OnError is told of each settlement that failed, and of each answer without usage whose reader did not see *UsageMissing.
+	// The answer is delivered all the same, and a hold that is not settled expires. nil: slog.Error.
+	OnError func(error)
+}
+
+// RoundTrip holds, calls and settles.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	format, passes := formatOf(r)
+	if passes {
+		return t.base().RoundTrip(r)
+	}
+	q, err := t.read(r, format)
+	if err == nil && t.Session == nil {
+		err = errors.New("metered: Transport.Session is nil")
+	}
+	if err != nil {
+		return nil, err
+	}
+	worst, err := t.worst(q)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := t.begin(r.Context(), client.TransactionParams{
+		ActionType: cmp.Or(t.ActionType, defaultActionType), Value: worst, ExpiresIn: t.expiry(), Irreversible: true,
+		Metadata: map[string]string{"model": q.model}, OnLimit: t.OnLimit, Reason: t.Reason,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &settlement{tx: tx, transport: t, call: q, hold: worst, ctx: context.WithoutCancel(r.Context())}
+	return t.send(r, q, s)
+}
+
+// begin begins the transaction of a call. When the context ends meanwhile it returns at once, and the hold, if it comes to be, is
+// rolled back. One that has asked for more waits for an answer instead, which ends with the context.
+func (t *Transport) begin(ctx context.Context, p client.TransactionParams) (*client.Transaction, error) {
+	if p.OnLimit == client.Ask {
+		return t.Session.Begin(ctx, p)
+	}
+	type begun struct {
+		tx  *client.Transaction
+		err error
+	}
+	result := make(chan begun)
+	go func() { // it ends with beginLimit, and settleLimit at most for the rollback
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginLimit)
+		defer cancel()
+		tx, err := t.Session.Begin(detached, p)
+		select {
+		case result <- begun{tx, err}:
+		case <-ctx.Done():
+			if err == nil {
+				t.told(tx.Rollback(ctx, "cancelled"), "roll back", tx.ID())
+			}
+		}
+	}()
+	select {
+	case b := <-result:
+		return b.tx, b.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (t *Transport) send(r *http.Request, q *call, s *settlement) (*http.Response, error) {
+	var connected, sent atomic.Bool
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GetConn:      func(string) { connected.Store(true) },
+		WroteHeaders: func() { sent.Store(true) },
+	})
+	answer, err := t.base().RoundTrip(q.request(ctx, r))
+	switch {
+	case err != nil && (isDialError(err) || connected.Load() && !sent.Load()):
+		s.rollBack("not sent")
+		return nil, err
+	case err != nil:
+		s.commit(s.hold)
+		return nil, err
+	case answer.StatusCode < 200 || answer.StatusCode > 299:
+		s.rollBack("HTTP status " + answer.Status)
+		return answer, nil
+	}
+	answer.Body = newBody(r.Context(), answer, s)
+	return answer, nil
+}
+
+func isDialError(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base != nil {
+		return t.Base
+	}
+	return http.DefaultTransport
+}
+
+func (t *Transport) expiry() time.Duration { return cmp.Or(t.Expiry, defaultExpiry) }
+
+// told reports an error of a settlement.
+func (t *Transport) told(err error, what, transaction string) {
+	if err != nil {
+		t.report(fmt.Errorf("metered: %s the hold of transaction %s: %w", what, transaction, err))
+	}
+}
+
+func (t *Transport) report(err error) {
+	if t.OnError != nil {
+		t.OnError(err)
+		return
+	}
+	slog.Error("a model call was not settled", "error", err)
+}

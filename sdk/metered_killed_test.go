@@ -1,0 +1,104 @@
+package sdk
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/client"
+	"remit/client/metered"
+	"remit/client/prices"
+	"remit/internal/serviceproc"
+	"remit/money"
+)
+
+// callerVariable has the test binary make metered calls until it is killed: service, agent, secret, session, provider, and the
+// seconds of a hold.
+const callerVariable = "REMIT_TEST_METERED_CALLER"
+
+func callUntilKilled() {
+	said := strings.Fields(os.Getenv(callerVariable))
+	remit, err := client.New(said[0], client.Options{})
+	if err != nil {
+		panic(err)
+	}
+	table, err := prices.ReadFile("testdata/prices/table.json")
+	if err != nil {
+		panic(err)
+	}
+	expiry, err := strconv.Atoi(said[5])
+	if err != nil {
+		panic(err)
+	}
+	m := &meter{url: said[4], http: &http.Client{Transport: &metered.Transport{
+		Session: remit.Agent(said[1], said[2]).Session(said[3]), Prices: table, Expiry: time.Duration(expiry) * time.Second,
+	}}}
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				r := m.request(context.Background(), providerPaths[i%3], "pace=2,seed="+strconv.Itoa(1000*worker+i), streamedCall)
+				if answer, err := m.http.Do(r); err == nil {
+					io.Copy(io.Discard, answer.Body)
+					answer.Body.Close()
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// killCallers kills processes in the midst of metered calls and returns once their holds have expired: none is left.
+func killCallers(t *testing.T, rounds int) {
+	t.Helper()
+	service := serviceproc.Run(t)
+	m := newMeter(t, service.URL, money.USD, nil)
+	const expiry = 3 // seconds
+	for range rounds {
+		before := len(m.provider.Ledger())
+		p, err := serviceproc.StartProcess(exec.Command(os.Args[0]), callerVariable+"="+strings.Join([]string{
+			service.URL, m.agent.ID(), m.secret, m.session.ID(), m.url, strconv.Itoa(expiry)}, " "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Await(func() bool { return len(m.provider.Ledger()) >= before+10 }); err != nil {
+			t.Fatal(err)
+		}
+		p.Kill()
+	}
+	info := m.books(t)
+	var cost, used money.MicroUSD
+	for _, record := range m.provider.Ledger() {
+		cost += m.cost(t, record)
+	}
+	expired := 0
+	for tx, err := range m.agent.Transactions(t.Context(), client.TransactionFilter{SessionID: m.session.ID()}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch tx.Status {
+		case "committed":
+			used += tx.Value
+		case "expired":
+			expired++
+		default:
+			t.Errorf("%+v", tx)
+		}
+	}
+	if expired == 0 || used == 0 || used != info.ValueUsed || used > cost {
+		t.Errorf("%d holds expired, %s of %s committed: %+v", expired, used, cost, info)
+	}
+}
+
+// A process that is killed leaves holds, which expire.
+func TestTheHoldsOfAKilledProcessExpire(t *testing.T) {
+	t.Parallel()
+	killCallers(t, 1)
+}

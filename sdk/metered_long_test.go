@@ -1,0 +1,19 @@
+//go:build long
+
+package sdk
+
+import (
+	"testing"
+
+	"remit/internal/serviceproc"
+)
+
+func TestFiveThousandMeteredCallsReconcileWithTheProvider(t *testing.T) {
+	t.Parallel()
+	reconcile(t, serviceproc.Run(t).URL, 5000, 50)
+}
+
+func TestTheHoldsOfManyKilledProcessesExpire(t *testing.T) {
+	t.Parallel()
+	killCallers(t, 10)
+}

@@ -1,0 +1,476 @@
+package sdk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/client"
+	"remit/client/metered"
+	"remit/client/prices"
+	"remit/internal/fakeprovider"
+	"remit/internal/serviceproc"
+	"remit/money"
+)
+
+const (
+	chatPath      = "/v1/chat/completions"
+	responsesPath = "/v1/responses"
+	messagesPath  = "/v1/messages"
+)
+
+var providerPaths = []string{chatPath, responsesPath, messagesPath}
+
+// meter is an agent whose calls of a fake provider a session pays for.
+type meter struct {
+	provider *fakeprovider.Provider
+	url      string // of the provider
+	agent    *client.Agent
+	secret   string // of the agent
+	session  *client.Session
+	table    *prices.Table
+	http     *http.Client
+	base     *http.Transport
+	errors   chan error // what OnError was told
+}
+
+// newMeter returns a meter with a session that has so much value. Change the transport before the first call.
+func newMeter(t *testing.T, service string, value money.MicroUSD, change func(*metered.Transport)) *meter {
+	t.Helper()
+	table, err := prices.ReadFile("testdata/prices/table.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &meter{provider: new(fakeprovider.Provider), table: table, errors: make(chan error, 100)}
+	server := httptest.NewServer(m.provider)
+	m.url = server.URL
+	m.base = &http.Transport{MaxIdleConnsPerHost: 50}
+	t.Cleanup(func() {
+		m.base.CloseIdleConnections()
+		server.Close()
+	})
+	m.agent, m.secret, m.session = newSession(t, service, value)
+	transport := &metered.Transport{Session: m.session, Prices: table, Base: m.base, OnError: func(err error) { m.errors <- err }}
+	if change != nil {
+		change(transport)
+	}
+	m.http = &http.Client{Transport: transport}
+	return m
+}
+
+func newSession(t *testing.T, service string, value money.MicroUSD) (*client.Agent, string, *client.Session) {
+	t.Helper()
+	remit, err := client.New(service, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := remit.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := remit.Organization(string(made.APIKey))
+	agent, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "scout"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := o.CreateSession(t.Context(), client.SessionParams{AgentID: agent.ID, MaxValue: &value, MaxActions: 1_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := remit.Agent(agent.ID, string(agent.Secret))
+	return holder, string(agent.Secret), holder.Session(session.ID)
+}
+
+// request is a call of a model that costs 6 USD for 1,000,000 tokens of input and 24 for so many of output at most.
+func (m *meter) request(ctx context.Context, path, fake, more string) *http.Request {
+	body := `{"model":"plain","max_tokens":50,"messages":[{"role":"user","content":"hello, hello"}]` + more + `}`
+	if path == responsesPath {
+		body = `{"model":"plain","max_output_tokens":50,"input":"hello, hello"` + more + `}`
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url+path, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set("X-Fake", fake)
+	return r
+}
+
+// do makes a call and reads its answer whole.
+func (m *meter) do(r *http.Request) (status int, body []byte, err error) {
+	answer, err := m.http.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	body, err = io.ReadAll(answer.Body)
+	return answer.StatusCode, body, err
+}
+
+// books waits until nothing is held, and returns what is used.
+func (m *meter) books(t *testing.T) client.SessionInfo {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		info, err := m.session.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.ValueHeld == 0 {
+			return info
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still held", info.ValueHeld)
+		}
+	}
+}
+
+// only waits for the provider's one record, and returns what it costs.
+func (m *meter) only(t *testing.T) (fakeprovider.Record, money.MicroUSD) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if ledger := m.provider.Ledger(); len(ledger) == 1 {
+			return ledger[0], m.cost(t, ledger[0])
+		}
+	}
+	t.Fatalf("the provider has counted %d calls", len(m.provider.Ledger()))
+	return fakeprovider.Record{}, 0
+}
+
+func (m *meter) cost(t *testing.T, r fakeprovider.Record) money.MicroUSD {
+	t.Helper()
+	cost, err := m.table.Cost(r.Model, prices.Usage(r.Usage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cost
+}
+
+const streamedCall = `,"stream":true`
+
+func TestAMeteredCallCostsWhatTheProviderCounts(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	for _, path := range providerPaths {
+		for _, fake := range []string{"", "chunks=odd", "tools=1,chunks=odd", "reasoning=1,cached=1", "pace=1,reasoning=1"} {
+			for _, more := range []string{"", streamedCall} {
+				t.Run(path+" "+fake+more, func(t *testing.T) {
+					t.Parallel()
+					m := newMeter(t, service, money.USD, nil)
+					status, body, err := m.do(m.request(t.Context(), path, "seed=11,"+fake, more))
+					record, cost := m.only(t)
+					info := m.books(t)
+					if err != nil || status != 200 || len(body) == 0 || !record.Ended || cost == 0 || info.ValueUsed != cost || info.ActionCount != 1 {
+						t.Errorf("%d, %v, cost %s, %+v, %+v", status, err, cost, record, info)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What a metered client reads is what the provider writes, byte by byte.
+func TestAMeteredAnswerPassesThroughUnchanged(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	m := newMeter(t, service, money.USD, nil)
+	for _, path := range providerPaths {
+		for _, more := range []string{"", streamedCall + `,"stream_options":{"include_usage":true}`} {
+			_, metered, err := m.do(m.request(t.Context(), path, "seed=12,chunks=odd", more))
+			plain, errPlain := (&http.Client{Transport: m.base}).Do(m.request(t.Context(), path, "seed=12,chunks=odd", more))
+			if err != nil || errPlain != nil {
+				t.Fatal(err, errPlain)
+			}
+			body, err := io.ReadAll(plain.Body)
+			plain.Body.Close()
+			if err != nil || !bytes.Equal(body, metered) {
+				t.Errorf("%s%s: %v\n%s\n%s", path, more, err, body, metered)
+			}
+		}
+	}
+}
+
+func TestAMeteredCallThatIsRefusedOrNotSentCostsNothing(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	for _, path := range providerPaths {
+		for _, fake := range []string{"error=429", "error=500", "error=400"} {
+			m := newMeter(t, service, money.USD, nil)
+			status, _, err := m.do(m.request(t.Context(), path, fake, streamedCall))
+			if info := m.books(t); err != nil || strconv.Itoa(status) != fake[len("error="):] || info.ValueUsed != 0 || info.ActionCount != 1 {
+				t.Errorf("%s, %s: %d, %v, %+v", path, fake, status, err, info)
+			}
+		}
+	}
+	m := newMeter(t, service, money.USD, nil)
+	r := m.request(t.Context(), chatPath, "", "")
+	r.URL.Host = "127.0.0.1:1"
+	if _, _, err := m.do(r); err == nil {
+		t.Error("nobody listens there")
+	}
+	if info := m.books(t); info.ValueUsed != 0 {
+		t.Errorf("not sent: %+v", info)
+	}
+}
+
+func TestAnAnswerWithoutUsageIsRolledBackAndReported(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	for _, path := range providerPaths {
+		for _, fake := range []string{"usage=missing", "usage=negative,chunks=odd"} {
+			for _, more := range []string{"", streamedCall} {
+				m := newMeter(t, service, money.USD, nil)
+				_, body, err := m.do(m.request(t.Context(), path, fake, more))
+				var missing *metered.UsageMissing
+				if info := m.books(t); !errors.As(err, &missing) || missing.Model != "plain" || len(body) == 0 || info.ValueUsed != 0 {
+					t.Errorf("%s, %s%s: %v, %+v", path, fake, more, err, info)
+				}
+			}
+		}
+	}
+}
+
+// What a stream has cost when it breaks off is at least what the provider counts, and at most the hold.
+func TestAStreamThatBreaksOffCostsTheMostThatItCanHaveCost(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	for _, path := range providerPaths {
+		for _, fake := range []string{"seed=3,error=midway", "seed=4,cut=midway,chunks=odd", "hang up", "cancel", "abandon"} {
+			t.Run(path+" "+fake, func(t *testing.T) {
+				t.Parallel()
+				m := newMeter(t, service, money.USD, func(transport *metered.Transport) {
+					if fake == "abandon" {
+						transport.Expiry = 2 * time.Second
+					}
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				header := fake
+				if !strings.Contains(fake, "=") {
+					header = "seed=5,pace=20"
+				}
+				r := m.request(ctx, path, header, streamedCall)
+				most, err := m.table.Worst("plain", r.ContentLength+50, 50)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := m.http.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch fake {
+				case "hang up":
+					io.ReadFull(answer.Body, make([]byte, 10))
+					answer.Body.Close()
+				case "cancel": // the body is neither read nor closed
+					cancel()
+				case "abandon":
+				default:
+					io.ReadAll(answer.Body)
+					answer.Body.Close()
+				}
+				info := m.books(t)
+				if fake == "abandon" {
+					answer.Body.Close()
+				}
+				record, cost := m.only(t)
+				if record.Ended && fake != "abandon" || info.ValueUsed < cost && fake != "hang up" && fake != "cancel" || info.ValueUsed == 0 || info.ValueUsed > most {
+					t.Errorf("%s used, the provider counts %s, at most %s: %+v", info.ValueUsed, cost, most, record)
+				}
+			})
+		}
+	}
+}
+
+// A call that is not streamed may have been made in full when its answer is lost: the hold is spent.
+func TestACallWithoutAWholeAnswerCostsItsHold(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	for _, path := range providerPaths {
+		for _, fake := range []string{"cut=midway", "pace=1000", "closed early"} {
+			m := newMeter(t, service, money.USD, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			header := fake
+			if !strings.Contains(fake, "=") {
+				header = ""
+			}
+			r := m.request(ctx, path, header, "")
+			hold, err := m.table.Worst("plain", r.ContentLength, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := m.http.Do(r)
+			if err == nil {
+				if fake == "cut=midway" {
+					if _, err := io.ReadAll(answer.Body); err == nil {
+						t.Error("the answer is whole")
+					}
+				}
+				answer.Body.Close()
+			}
+			if info := m.books(t); info.ValueUsed != hold {
+				t.Errorf("%s, %s: %s used of a hold of %s, %v", path, fake, info.ValueUsed, hold, err)
+			}
+			cancel()
+		}
+	}
+}
+
+func TestAMeteredCallThatDoesNotFitIsNotSent(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	for _, path := range providerPaths {
+		m := newMeter(t, service, 100, nil)
+		_, _, err := m.do(m.request(t.Context(), path, "", ""))
+		var limit *client.LimitReached
+		if info := m.books(t); !errors.As(err, &limit) || limit.Limit != "max_value_usd" || len(m.provider.Ledger()) != 0 || info.ValueUsed != 0 || info.ActionCount != 0 {
+			t.Errorf("%s: %v, %+v", path, err, info)
+		}
+	}
+}
+
+// Calls at once, of which some are cancelled, break off or are refused, leave exact books: each call that ended costs what the
+// provider counts, no hold is left, and the limit holds.
+func TestManyMeteredCallsReconcileWithTheProvider(t *testing.T) {
+	t.Parallel()
+	reconcile(t, serviceproc.Run(t).URL, 300, 20)
+}
+
+// ending is how the reader of a call sees it end.
+type ending struct {
+	whole bool // read to the end
+	err   error
+}
+
+func reconcile(t *testing.T, service string, calls, atOnce int) {
+	t.Helper()
+	m := newMeter(t, service, money.MicroUSD(150*calls), nil) // too little for the last of them
+	endings := make([]ending, calls)
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range atOnce {
+		group.Go(func() {
+			for i := range next {
+				endings[i] = m.random(t, i)
+			}
+		})
+	}
+	for i := range calls {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	m.reconcile(t, endings)
+}
+
+var fakes = []string{
+	"", "", "", "chunks=odd", "tools=1", "reasoning=1", "cached=1,chunks=odd", "usage=missing", "usage=negative", "error=midway",
+	"error=429", "error=500", "cut=midway", "pace=1",
+}
+
+// random makes a call in a way that its number chooses. The number is its transaction's type and its id in the ledger.
+func (m *meter) random(t *testing.T, i int) (e ending) {
+	random := rand.New(rand.NewPCG(uint64(i), 1))
+	fake := fmt.Sprintf("seed=%d,%s", i, fakes[random.IntN(len(fakes))])
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	more := ""
+	if random.IntN(3) > 0 {
+		more = streamedCall
+	}
+	way := random.IntN(6)
+	if way == 0 {
+		defer time.AfterFunc(time.Duration(random.IntN(20))*time.Millisecond, cancel).Stop()
+	}
+	r := m.request(ctx, providerPaths[i%3], fake, more)
+	r.Header.Set("X-Call", strconv.Itoa(i))
+	transport := &metered.Transport{Session: m.session, Prices: m.table, Base: m.base, ActionType: strconv.Itoa(i), OnError: func(err error) {
+		var missing *metered.UsageMissing
+		if !errors.As(err, &missing) {
+			t.Error(err)
+		}
+	}}
+	answer, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		return ending{err: err}
+	}
+	defer answer.Body.Close()
+	if way == 1 {
+		io.ReadFull(answer.Body, make([]byte, 1+random.IntN(500)))
+		return ending{}
+	}
+	_, err = io.ReadAll(answer.Body)
+	return ending{err == nil, err}
+}
+
+// reconcile compares the books of the session with the ledger of the provider and with what the callers saw.
+func (m *meter) reconcile(t *testing.T, endings []ending) {
+	t.Helper()
+	info := m.books(t)
+	ledger := map[string]fakeprovider.Record{}
+	for _, r := range m.provider.Ledger() {
+		ledger[r.ID] = r
+	}
+	var used money.MicroUSD
+	booked := map[string]client.TransactionInfo{}
+	for tx, err := range m.agent.Transactions(t.Context(), client.TransactionFilter{SessionID: m.session.ID()}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		booked[tx.ActionType] = tx
+		if tx.Status == "committed" {
+			used += tx.Value
+		}
+		if tx.Status == "pending" || tx.Overage != 0 {
+			t.Errorf("%+v", tx)
+		}
+	}
+	if used != info.ValueUsed || used > info.MaxValue || int64(len(booked)) != info.ActionCount {
+		t.Errorf("%s committed in %d transactions, the session has %+v", used, len(booked), info)
+	}
+	counts := map[string]int{}
+	for i, e := range endings {
+		record, called := ledger[strconv.Itoa(i)]
+		tx, held := booked[strconv.Itoa(i)]
+		kind := "broken off"
+		var limit *client.LimitReached
+		var missing *metered.UsageMissing
+		switch {
+		case errors.As(e.err, &limit):
+			kind = "over the limit"
+			if called || held {
+				t.Errorf("call %d was refused: %+v, %+v", i, record, tx)
+			}
+		case errors.As(e.err, &missing):
+			kind = "without usage"
+			if tx.Status != "rolled_back" {
+				t.Errorf("call %d has no usage: %+v", i, tx)
+			}
+		case e.whole && record.Status != http.StatusOK:
+			kind = "refused by the provider"
+			if tx.Status != "rolled_back" {
+				t.Errorf("call %d was refused by the provider: %+v", i, tx)
+			}
+		case e.whole && record.Ended:
+			kind = "ended"
+			if cost := m.cost(t, record); tx.Status != "committed" || tx.Value != cost {
+				t.Errorf("call %d cost %s: %+v, %+v", i, cost, tx, record)
+			}
+		}
+		counts[kind]++
+	}
+	t.Logf("%v, %s of %s used", counts, info.ValueUsed, info.MaxValue)
+	for _, kind := range []string{"ended", "broken off", "over the limit", "without usage", "refused by the provider"} {
+		if counts[kind] == 0 {
+			t.Errorf("no call was %s", kind)
+		}
+	}
+}
