@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import (
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union,
+)
 
 from . import connect, environment, more, transactions, usagereport
+from .action import Action
 from .ask import Asking, asks
 from .batch import Charge, Result, charge_many
 from .block import block
@@ -23,8 +26,12 @@ from .usage import Usage
 from .usagereport import UsageLine
 from .wire import Fields, Seconds, each, names, present, seconds, usd, usd_or_none
 
+if TYPE_CHECKING:
+    from .parameters import P
+
 _LONGEST_TREE = 16 << 20  # bytes
 
+R = TypeVar("R")
 S = TypeVar("S", bound="OneSession")
 
 
@@ -258,6 +265,22 @@ class Session(OneSession):
         return self._caller.run(asking.charge(idempotency_key, end_of(timeout), once))
 
     transaction = block(begin)
+
+    def action(
+        self, action_type: str, value: Amount = 0, *, scope: Optional[str] = None, expires_in: Optional[Seconds] = None
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Returns a decorator for a function: each call of it is charged as one action.
+
+            @session.action("search", value="0.01", scope="search")
+            def search(query: str) -> List[str]: ...
+
+        It holds the value before the call and raises, without a call, what begin raises, and InsufficientScope. Then it commits the
+        value, or rolls back if the function raises. A function that costs less or more declares the parameter transaction, by
+        default None: it gets the Transaction, and commits what it cost. With a scope, each call asks the service once more.
+        Raises TypeError for generators.
+        """
+        action = Action(action_type, value, scope, expires_in)
+        return lambda function: action.around(self, function)
 
     def dry_run_begin(self, action_type: str, *, value: Amount = 0, timeout: Optional[float] = None) -> DryRun:
         """Returns whether begin would succeed now, and begins nothing. Raises the same errors."""

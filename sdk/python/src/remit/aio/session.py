@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Optional, TypeVar
+
+from ..action import Action
 from ..block import async_block
 from ..sessions import OneSession, Session
 from .described import awaited, awaited_as
 from .transactions import AsyncTransaction
+
+if TYPE_CHECKING:
+    from ..money import Amount
+    from ..parameters import P
+    from ..wire import Seconds
+
+R = TypeVar("R")
 
 
 class AsyncSession(OneSession):
@@ -23,6 +33,15 @@ class AsyncSession(OneSession):
     charge_many = awaited(Session.charge_many)
     begin = awaited_as(Session.begin, AsyncTransaction)
     transaction = async_block(begin)
+
+    def action(
+        self, action_type: str, value: Amount = 0, *, scope: Optional[str] = None, expires_in: Optional[Seconds] = None
+    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]:
+        """Returns a decorator for a coroutine function, as Session.action does for a function. If the call is cancelled, it is rolled
+        back."""
+        action = Action(action_type, value, scope, expires_in)
+        return lambda function: action.around_async(self, function)
+
     dry_run_begin = awaited(Session.dry_run_begin)
     create_child = awaited(Session.create_child)
     tree = awaited(Session.tree)
