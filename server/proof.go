@@ -12,6 +12,10 @@ import (
 	"remit/token"
 )
 
+// mostKeptProofKey is how many bytes a key may take that a token in the cache keeps, as token.ProofKey.Size counts them: of P-256, P-384,
+// Ed25519 and RSA up to 3072 bits. Longer ones, which could take several times what the tokens do, are read again with each proof.
+const mostKeptProofKey = 2 << 10
+
 // presentedToken is an access token as a request presents it.
 type presentedToken struct {
 	text   []byte
@@ -57,7 +61,7 @@ func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisst
 	if err != nil {
 		return redisstore.Proof{}, asProofError(401, err)
 	}
-	if proof.Key != known {
+	if proof.Key != known && proof.Key.Size() <= mostKeptProofKey {
 		access.proofKey.Store(proof.Key)
 	}
 	return redisstore.Proof{Fingerprint: proof.Fingerprint}, nil

@@ -64,6 +64,9 @@ type ProofKey struct {
 // Thumbprint returns the key's SHA-256 thumbprint (RFC 7638) in base64url, as cnf.jkt has it (RFC 9449 §6.1).
 func (k *ProofKey) Thumbprint() string { return k.thumbprint }
 
+// Size returns about how many bytes the key takes while it is kept: its header has it in base64, and may have anything else.
+func (k *ProofKey) Size() int { return 2 * len(k.header) }
+
 // ProofURL returns the URL of a request in the form in which htu is compared: without query and fragment, with scheme and host
 // in lower case and without the scheme's default port (RFC 9449 §4.3, RFC 3986 §6.2.3).
 func ProofURL(scheme, host, path string) string {
@@ -155,7 +158,7 @@ func parseProofKey(text string) (*ProofKey, error) {
 	if method == nil {
 		return nil, fmt.Errorf("%w: its alg is not for such a key", ErrKey)
 	}
-	return &ProofKey{header: text, method: method, key: key, thumbprint: key.Thumbprint()}, nil
+	return &ProofKey{header: strings.Clone(text), method: method, key: key, thumbprint: key.Thumbprint()}, nil
 }
 
 type proofClaims struct {
