@@ -8,8 +8,9 @@
 -- ARGV[2] = token_family  'family:' and the 16-byte family id of the token
 -- ARGV[3] = lifetime      ms that a family lives, however often it is refreshed
 --
--- Reply:  {'ok', organization_id, scopes, expires, audience}  organization_id 16 bytes, scopes and audience separated by spaces,
---                                                   expires in ms since 1970; audience as in rotate_refresh.lua
+-- Reply:  {'ok', organization_id, scopes, expires, audience, key}  organization_id 16 bytes, scopes and audience separated by spaces,
+--                                                   expires in ms since 1970; audience and key as in rotate_refresh.lua; key
+--                                                   is that of the family
 --         {'invalid_refresh_token'}
 --         {'agent_suspended', since}  in ms since 1970
 --         {'audience_not_held', audience}  of a family that none of the agent's tokens may be for any more
@@ -23,7 +24,7 @@ local generation, token_family, lifetime = tonumber(ARGV[1]), ARGV[2], tonumber(
 
 local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_audiences =
   unpack(redis.call('HMGET', agent, 'revoked', token_family, 'organization', 'scopes', 'epoch', 'restricted', 'audiences'))
-local g, sc, au, c, e = unpack(redis.call('HMGET', family, 'g', 'sc', 'au', 'c', 'e'))
+local g, sc, au, c, e, k = unpack(redis.call('HMGET', family, 'g', 'sc', 'au', 'c', 'e', 'k'))
 if agent_revoked or family_revoked or not agent_organization or not g or generation < tonumber(g) or e ~= agent_epoch then
   return {'invalid_refresh_token'}
 end
@@ -38,4 +39,4 @@ end
 local scopes = sc and still_held(sc, agent_scopes) or agent_scopes
 local audience = ''
 --@block granted_audience
-return {'ok', agent_organization, scopes, string.format('%d', now + left), audience}
+return {'ok', agent_organization, scopes, string.format('%d', now + left), audience, k or ''}

@@ -29,11 +29,11 @@ func (p *Proof) key() string {
 
 // Thumbprint returns cnf.jkt of a token that is bound to the key, "" without a proof.
 func (p *Proof) Thumbprint() string {
-	if p == nil {
-		return ""
-	}
-	return base64.RawURLEncoding.EncodeToString(p.Key[:])
+	return thumbprintOf(p.key())
 }
+
+// thumbprintOf returns cnf.jkt for a key as scripts have it.
+func thumbprintOf(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 var (
 	verifyProof = newProvenScript("check_token")

@@ -38,7 +38,7 @@ type Grant struct {
 	Scopes     []string
 	Audience   []string // of the access token, with Self for the issuer
 	Generation uint32   // of the refresh token; 0 for none
-	Thumbprint string   // of the key that the access token is bound to (RFC 7638), "" for none
+	Thumbprint string   // of the key that the access token is bound to (RFC 7638), "" for none; from CheckRefresh that of the family
 	Replayed   bool     // it was granted before, and is repeated because the first response may have been lost
 }
 
@@ -179,6 +179,7 @@ func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, gener
 		Scopes:      strings.Fields(r.Text(1)),
 		Audience:    orSelf(strings.Fields(r.Text(3))),
 		Generation:  generation,
+		Thumbprint:  thumbprintOf(r.Text(4)),
 	}
 	return grant, r.Time(2), r.Err
 }

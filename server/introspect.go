@@ -161,7 +161,7 @@ func (s *Server) describeRefresh(ctx context.Context, keys *token.Keyring, text 
 		return introspection{}, uuid.Nil, err
 	}
 	described := describe(keys, grant.Agent, grant.Organization, grant.Scopes, audienceOf(keys, grant))
-	described.TokenType = "refresh_token"
+	described.TokenType, described.Confirmation = "refresh_token", confirmation{grant.Thumbprint}
 	described.Expires = expires.Unix()
 	return described, grant.Organization, nil
 }

@@ -380,20 +380,24 @@ func TestIntrospectionTellsTheKeyOfABoundToken(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		h := api.newTenant().holding("ES256")
-		access := h.exchange().access
-		for _, r := range []*response{
-			h.post("/v1/auth/introspect", fields{"token": access}, asKey(h.tenant.key)).is(200),
-			h.postForm("/oauth2/introspect", form("token", access), byBasic(h.agent)).is(200),
-		} {
-			body := r.object()
-			confirmed, _ := body["cnf"].(map[string]any)
-			if body["token_type"] != "DPoP" || confirmed["jkt"] != h.key.Thumbprint() {
-				t.Errorf("%s", r.body)
+		bound, unbound := h.exchange(), h.tenant.exchange()
+		for text, want := range map[string]string{bound.access: "DPoP", bound.refresh: "refresh_token"} {
+			for _, r := range []*response{
+				h.post("/v1/auth/introspect", fields{"token": text}, asKey(h.tenant.key)).is(200),
+				h.postForm("/oauth2/introspect", form("token", text), byBasic(h.agent)).is(200),
+			} {
+				body := r.object()
+				confirmed, _ := body["cnf"].(map[string]any)
+				if body["token_type"] != want || confirmed["jkt"] != h.key.Thumbprint() {
+					t.Errorf("%s", r.body)
+				}
 			}
 		}
-		unbound := h.post("/v1/auth/introspect", fields{"token": h.tenant.exchange().access}, asKey(h.tenant.key)).is(200).object()
-		if _, has := unbound["cnf"]; has || unbound["token_type"] != "Bearer" {
-			t.Errorf("%v", unbound)
+		for text, want := range map[string]string{unbound.access: "Bearer", unbound.refresh: "refresh_token"} {
+			body := h.post("/v1/auth/introspect", fields{"token": text}, asKey(h.tenant.key)).is(200).object()
+			if _, has := body["cnf"]; has || body["token_type"] != want {
+				t.Errorf("%v", body)
+			}
 		}
 	})
 }
