@@ -21,6 +21,7 @@ var goOnWhenFull = []string{
 	"RotateAPIKey", "RotateAPIKeyOf", "DeleteAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit with an idempotency key", "Rollback", "Rollback with an idempotency key",
 	"EndSession", "SettleLease", "SettleLease with an idempotency key", "DeleteAgent", "Suspend", "ReplaceAPIKey",
 	"SuspendAgent", "ResumeAgent", "SuspendSession", "ResumeSession", "ChangeAgent", // whose change is of scopes alone
+	"CheckAssertion",
 }
 
 func TestAWriteThatRedisRefusesIsUnavailableAndChangesNothing(t *testing.T) {
@@ -114,6 +115,8 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 		_, err = s.RotateRefresh(ctx, w.agent.ID, reused.Family, 1, GrantRequest{})
 		wantError(t, "RotateRefresh of a spent one", err, ErrTokenReused)
 		wantError(t, "CheckToken after reuse", s.CheckToken(ctx, reused.AccessToken), ErrInvalidToken)
+		wantError(t, "CheckAssertion", s.CheckAssertion(ctx, w.assertion(1)), nil)
+		wantError(t, "CheckAssertion again", s.CheckAssertion(ctx, w.assertion(1)), ErrInvalidCredentials)
 		wantError(t, "RevokeFamily", s.RevokeFamily(ctx, token, revoked.Family), nil)
 		wantError(t, "CheckToken after RevokeFamily", s.CheckToken(ctx, revoked.AccessToken), ErrInvalidToken)
 		_, _, err = s.CheckRefresh(ctx, w.agent.ID, revoked.Family, 1)
