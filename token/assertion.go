@@ -149,7 +149,7 @@ func (a *Assertion) date(name string) (time.Time, bool) {
 		return time.Time{}, true
 	}
 	var seconds float64
-	if value.Kind() != '0' || json.Unmarshal(value, &seconds) != nil || seconds < 1 || seconds > latestDate {
+	if value.Kind() != '0' || json.Unmarshal(value, &seconds) != nil || seconds < 0 || seconds > latestDate {
 		return time.Time{}, false
 	}
 	whole, fraction := math.Modf(seconds)

@@ -119,7 +119,7 @@ func TestAMalformedAssertionIsRefused(t *testing.T) {
 		"exp null":               key.SignText(`{"alg":"EdDSA"}`, `{"exp":null}`),
 		"exp beyond all times":   key.SignText(`{"alg":"EdDSA"}`, `{"exp":1e300}`),
 		"exp infinite":           key.SignText(`{"alg":"EdDSA"}`, `{"exp":1e999}`),
-		"exp below 1":            key.SignText(`{"alg":"EdDSA"}`, `{"exp":-1790000060}`),
+		"exp below 0":            key.SignText(`{"alg":"EdDSA"}`, `{"exp":-1790000060}`),
 		"iat an array":           key.SignText(`{"alg":"EdDSA"}`, `{"iat":[1]}`),
 		"sub a number":           key.SignText(`{"alg":"EdDSA"}`, `{"sub":7}`),
 		"jti null":               key.SignText(`{"alg":"EdDSA"}`, `{"jti":null}`),
@@ -219,6 +219,8 @@ func TestTheTimesOfAnAssertion(t *testing.T) {
 		"nbf beyond skew":    {map[string]any{"exp": at(time.Minute), "nbf": at(30500 * time.Millisecond)}, token.ErrClaims},
 		"iat within skew":    {map[string]any{"exp": at(time.Minute), "iat": at(30 * time.Second)}, nil},
 		"iat beyond skew":    {map[string]any{"exp": at(time.Minute), "iat": at(30500 * time.Millisecond)}, token.ErrClaims},
+		"exp at the epoch":   {map[string]any{"exp": 0}, token.ErrExpired},
+		"nbf at the epoch":   {map[string]any{"exp": at(time.Minute), "nbf": 0, "iat": 0}, nil},
 		"iat long ago":       {map[string]any{"exp": at(time.Minute), "iat": 1}, nil},
 		"expired, nbf ahead": {map[string]any{"exp": at(-time.Hour), "nbf": at(time.Hour)}, token.ErrClaims},
 	} {
