@@ -87,8 +87,13 @@ func audienceOf(keys *token.Keyring, grant redisstore.Grant) []string {
 // signAccess is token.Keyring.SignAccess for a grant.
 func signAccess(keys *token.Keyring, grant redisstore.Grant, access token.Access) (string, error) {
 	text, err := keys.SignAccess(access)
+	return text, tooLong(err, grant)
+}
+
+// tooLong says what makes the access token of a grant too long, if an error is that.
+func tooLong(err error, grant redisstore.Grant) error {
 	if errors.Is(err, token.ErrAccessSize) && !slices.Equal(grant.Audience, []string{redisstore.Self}) {
-		return "", &targetError{"makes the access token too long; name fewer, shorter ones, or fewer scopes"}
+		return &targetError{"makes the access token too long; name fewer, shorter ones, or fewer scopes"}
 	}
-	return text, err
+	return err
 }

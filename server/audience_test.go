@@ -379,10 +379,85 @@ func TestATokenThatWouldBeTooLongIsRefused(t *testing.T) {
 	})
 }
 
+// A token that was granted before the signing key became longer: the refusal is no reuse, however late the client tries again.
+func TestARefreshWhoseTokenWouldBeTooLongSpendsNothing(t *testing.T) {
+	t.Parallel()
+	with := setup{noKeys: true, store: redisstore.Config{RefreshGrace: time.Millisecond}}
+	onEachRedisWith(t, with, func(t *testing.T, api *client) {
+		private := must(rsa.GenerateKey(rand.Reader, 4096))(t)
+		long, short := must(x509.MarshalPKCS8PrivateKey(private))(t), must(token.GenerateSigningKey(token.Ed25519))(t)
+		refresh := token.GenerateRefreshKey()
+		api.on.server.SetKeyring(newKeyringOf(t, short, refresh))
+		w := api.newTenant()
+		var scopes, resources []string
+		for i := range 60 {
+			scopes = append(scopes, fmt.Sprintf("scope:%04d", i))
+		}
+		for i := range 8 {
+			resources = append(resources, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))
+		}
+		w.agent = w.newAgentWith(scopes...)
+		h := w.holding("ES256")
+		granted := pairIn(w.grantFor(resources...).is(200)).refresh
+		bound := pairIn(h.postForm("/oauth2/token", form("grant_type", "client_credentials", "resource", resources[0], "resource", resources[1],
+			"resource", resources[2], "resource", resources[3], "resource", resources[4], "resource", resources[5], "resource", resources[6]),
+			byBasic(w.agent), withProof(h.key.Prove(h.proof("POST", "/oauth2/token")))).is(200)).refresh
+		spent := granted
+		granted = pairIn(w.renew(spent).is(200)).refresh
+
+		api.on.server.SetKeyring(newKeyringOf(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: long}), refresh))
+		for range 2 {
+			w.renew(granted).refusedOAuth(400, "invalid_target")
+			w.post("/v1/auth/refresh", fields{"refresh_token": granted}).refused(400, "invalid_target")
+			w.renew(bound).refusedOAuth(400, "invalid_grant") // without its key
+		}
+		granted = pairIn(w.renew(granted, "scope:0001").is(200)).refresh
+		granted = pairIn(w.post("/v1/auth/refresh", fields{"refresh_token": granted, "resource": resources[0]}).is(200)).refresh
+		w.renew(granted, "other").refusedOAuth(400, "invalid_scope")
+		w.renew(spent).refusedOAuth(400, "invalid_grant")
+		w.renew(granted, "scope:0001").refusedOAuth(400, "invalid_grant") // the reuse has ended the family
+	})
+}
+
+// Each exchange adds an actor to the token.
+func TestADelegatedTokenThatWouldBeTooLongIsRefused(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, setup{noKeys: true}, func(t *testing.T, api *client) {
+		private := must(rsa.GenerateKey(rand.Reader, 4096))(t)
+		der := must(x509.MarshalPKCS8PrivateKey(private))(t)
+		api.on.server.SetKeyring(newKeyringWith(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+		d := delegation{tenant: api.newTenant()}
+		scopes := []string{"sessions:delegate"}
+		for i := range 58 {
+			scopes = append(scopes, fmt.Sprintf("scope:%04d", i))
+		}
+		d.agent = d.newAgentWith(scopes...)
+		held, above := d.exchange().access, d.newSession(fields{"max_actions": 1 << 20, "max_value_usd": 1 << 20, "max_lease_seconds": 60})
+		for depth := 2; depth <= 8; depth++ {
+			above = d.childOf(held, above, d.agent.id)
+			next := d.exchangeToken(held, above)
+			if next.status == 200 {
+				held = next.text("access_token")
+				continue
+			}
+			next.refusedOAuth(400, "invalid_scope")
+			d.exchangeToken(held, above, "scope", "sessions:delegate").is(200)
+			return
+		}
+		t.Error("no token was too long")
+	})
+}
+
 // newKeyringWith is newKeyring with another signing key, in PEM, and the longest issuer.
 func newKeyringWith(t *testing.T, text []byte) *token.Keyring {
 	t.Helper()
+	return newKeyringOf(t, text, token.GenerateRefreshKey())
+}
+
+// newKeyringOf is newKeyringWith with another token key too.
+func newKeyringOf(t *testing.T, text, refreshText []byte) *token.Keyring {
+	t.Helper()
 	signing := must(token.ParseSigningKey(text))(t)
-	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
+	refresh := must(token.ParseRefreshKey(refreshText))(t)
 	return must(token.NewKeyring("https://"+strings.Repeat("i", 92), []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/token"
 )
 
 // oauthError is an error of RFC 6749 §5.2.
@@ -39,6 +40,8 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
 	case errors.Is(err, redisstore.ErrOrganizationSuspended), p.Code == "agent_suspended":
 		p.Status, body.Error = 400, "unauthorized_client"
+	case errors.Is(err, token.ErrAccessSize): // a long chain of actors, or a very long signing key
+		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the access token would be too long; ask for fewer scopes"}
 	case errors.As(err, &scope):
 		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
 	case p.Code == "invalid_dpop_proof", p.Code == "use_dpop_nonce":

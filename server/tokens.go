@@ -40,16 +40,21 @@ func (p tokenPair) append(o object) object {
 
 // pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
 func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
-	access, err := signAccess(keys, grant, token.Access{
-		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
-		Scopes: grant.Scopes, Issued: time.Now(), Audience: audienceOf(keys, grant), Client: grant.Agent, Thumbprint: grant.Thumbprint,
-	})
+	access, err := signAccess(keys, grant, accessOf(keys, grant))
 	return tokenPair{
 		AccessToken:  access,
 		RefreshToken: refreshFor(keys, grant),
 		TokenType:    tokenType(grant, "bearer"),
 		ExpiresIn:    int64(token.AccessLifetime / time.Second),
 	}, err
+}
+
+// accessOf returns the access token of a grant.
+func accessOf(keys *token.Keyring, grant redisstore.Grant) token.Access {
+	return token.Access{
+		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
+		Scopes: grant.Scopes, Issued: time.Now(), Audience: audienceOf(keys, grant), Client: grant.Agent, Thumbprint: grant.Thumbprint,
+	}
 }
 
 // tokenType returns how an access token is presented: by the scheme DPoP if it is bound to a key (RFC 9449 §5).
@@ -219,6 +224,9 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 // rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
 func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	identifyCaller(ctx, uuid.Nil, spent.Agent)
+	if err := s.checkRefreshSize(ctx, spent, asked); err != nil {
+		return redisstore.Grant{}, err
+	}
 	grant, err := s.store.RotateRefresh(requestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
 	if err == nil {
 		s.metrics.tokensByRefresh.Inc()
@@ -235,6 +243,27 @@ func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToke
 		identifyCaller(ctx, grant.Organization, grant.Agent)
 	}
 	return grant, err
+}
+
+// checkRefreshSize refuses a refresh whose access token would be too long, before it spends anything. Whatever else is wrong with it,
+// the refresh itself finds.
+func (s *Server) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) error {
+	keys, err := s.keys()
+	if err != nil || !keys.MayBeTooLong() {
+		return err
+	}
+	grant, _, err := s.store.CheckRefresh(readContext(ctx), spent.Agent, spent.Family, spent.Generation)
+	if err != nil || grant.Thumbprint != "" && grant.Thumbprint != asked.Proof.Thumbprint() {
+		return nil //nolint:nilerr // see above
+	}
+	if len(asked.Scopes) > 0 {
+		grant.Scopes = asked.Scopes
+	}
+	if len(asked.Audience) > 0 {
+		grant.Audience = asked.Audience
+	}
+	grant.Thumbprint = asked.Proof.Thumbprint()
+	return tooLong(keys.CheckAccess(accessOf(keys, grant)), grant)
 }
 
 func answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {

@@ -28,25 +28,43 @@ const (
 // the form of the version before. It returns ErrClaims for fields that no token has together, and ErrAccessSize when the token
 // would exceed MaxAccessSize.
 func (k *Keyring) SignAccess(a Access) (string, error) {
+	text, err := k.unsigned(a)
+	if err != nil {
+		return "", err
+	}
+	signature, err := k.signing[0].method.Sign(string(text), k.signing[0].private)
+	if err != nil {
+		return "", err
+	}
+	return string(base64.RawURLEncoding.AppendEncode(append(text, '.'), signature)), nil
+}
+
+// CheckAccess returns the error that SignAccess would return.
+func (k *Keyring) CheckAccess(a Access) error {
+	_, err := k.unsigned(a)
+	return err
+}
+
+// MayBeTooLong reports whether there are tokens of one agent, with as many scopes and audiences as it may have, that SignAccess refuses
+// as too long. With signatures of up to 256 bytes there are none.
+func (k *Keyring) MayBeTooLong() bool { return k.signing[0].signatureSize() > minRSABits/8 }
+
+// unsigned returns the header and the claims of a token.
+func (k *Keyring) unsigned(a Access) ([]byte, error) {
 	if a.check() != nil {
-		return "", ErrClaims
+		return nil, ErrClaims
 	}
 	key := k.signing[0]
 	payload, err := claimsOf(k.inOldForm(a), k.issuer, uuid.New()).append(make([]byte, 0, 640))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	text := append(append(make([]byte, 0, 1280), key.header...), '.')
 	text = base64.RawURLEncoding.AppendEncode(text, payload)
-	signature, err := key.method.Sign(string(text), key.private)
-	if err != nil {
-		return "", err
+	if len(text)+1+base64.RawURLEncoding.EncodedLen(key.signatureSize()) > MaxAccessSize {
+		return nil, ErrAccessSize
 	}
-	text = base64.RawURLEncoding.AppendEncode(append(text, '.'), signature)
-	if len(text) > MaxAccessSize {
-		return "", ErrAccessSize
-	}
-	return string(text), nil
+	return text, nil
 }
 
 // VerifyAccess returns the content of an access token that a key of this keyring signed and that has not expired by now.

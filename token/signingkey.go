@@ -87,6 +87,14 @@ func ParseSigningKey(text []byte) (*SigningKey, error) {
 	return key, err
 }
 
+// signatureSize returns how many bytes its signatures have.
+func (key *SigningKey) signatureSize() int {
+	if private, isRSA := key.private.(*rsa.PrivateKey); isRSA {
+		return private.Size()
+	}
+	return 64 // Ed25519 and P-256
+}
+
 // String returns the kid, so that a key printed by mistake shows nothing else.
 func (key *SigningKey) String() string { return key.id }
 
