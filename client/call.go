@@ -184,6 +184,7 @@ func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (
 	if err != nil {
 		return response{}, err
 	}
+	request, connections := countConnections(request)
 	received, err := c.client.http.Do(request)
 	if err != nil {
 		return response{}, &lost{withoutURL(err)}
@@ -201,6 +202,9 @@ func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (
 	if !q.isSuccess(received.StatusCode) {
 		err := q.refusal(received.StatusCode, received.Header, text)
 		if proof, ok := err.(*InvalidProof); ok {
+			if connections.Load() > 1 && proof.Code != codeUseDpopNonce {
+				return response{}, &lost{errRepeatedProof}
+			}
 			proof.missing = request.Header.Get("DPoP") == ""
 		}
 		return response{}, err

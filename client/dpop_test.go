@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -233,6 +235,77 @@ func TestARefusedProofTellsWhy(t *testing.T) {
 			}
 		}
 	})
+}
+
+// http.Transport repeats some requests by itself when their connection breaks, with the same proof. The service may have used it.
+func TestARequestThatABrokenConnectionRepeatsGetsANewProof(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	used, served, breaks := map[string]bool{}, map[string]int{}, false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		proof := r.Header.Get("DPoP")
+		again := used[proof]
+		used[proof] = true
+		switch {
+		case r.URL.Path == exchangePath:
+			_, _ = io.WriteString(w, boundPair(1).body)
+		case again:
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(401)
+			_, _ = io.WriteString(w, `{"status":401,"code":"invalid_dpop_proof","title":"x","detail":"used before"}`)
+		case breaks: // the request is done, and its response lost
+			breaks = false
+			served[r.Header.Get("Idempotency-Key")]++
+			connection, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = connection.Close()
+		case r.Method == "GET":
+			_, _ = io.WriteString(w, "[]")
+		default:
+			served[r.Header.Get("Idempotency-Key")]++
+			_, _ = io.WriteString(w, usageBody)
+		}
+	}))
+	defer server.Close()
+	remit, err := client.New(server.URL, client.Options{HTTPClient: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := remit.AgentWith("a1", client.AgentOptions{Secret: "s", DPoP: generated(t, client.EdDSA)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]func() error{
+		"a charge": func() error { _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); return err },
+		"a list": func() error {
+			for _, err := range agent.Sessions(t.Context(), client.SessionFilter{}) {
+				return err
+			}
+			return nil
+		},
+	} {
+		if err := call(); err != nil { // so that there is a connection that may break
+			t.Errorf("%s at first: %v", name, err)
+		}
+		mu.Lock()
+		breaks = true
+		clear(served)
+		mu.Unlock()
+		if err := call(); err != nil {
+			t.Errorf("%s whose connection broke: %v", name, err)
+		}
+		mu.Lock()
+		if breaks || len(served) != 1 {
+			t.Errorf("%s: broken %t, served %v", name, !breaks, served)
+		}
+		mu.Unlock()
+	}
 }
 
 func TestConcurrentCallsHaveDistinctProofs(t *testing.T) {

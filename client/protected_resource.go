@@ -115,11 +115,12 @@ func (r ProtectedResource) verify(request *http.Request, c *Client) (Verified, e
 		if err != nil {
 			return Verified{}, err
 		}
-		o.Proof, o.Method = request.Header.Get("DPoP"), request.Method
-		o.URL = base.Scheme + "://" + base.Host + request.URL.RequestURI()
-		if o.Proof == "" {
+		proofs := request.Header.Values("DPoP")
+		if len(proofs) != 1 || proofs[0] == "" { // RFC 9449 §4.3
 			return Verified{}, errNoToken
 		}
+		o.Proof, o.Method = proofs[0], request.Method
+		o.URL = base.Scheme + "://" + base.Host + request.URL.RequestURI()
 	default:
 		return Verified{}, errNoToken
 	}

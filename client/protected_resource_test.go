@@ -50,6 +50,7 @@ func TestAResourceLetsInWhomTheServiceConfirms(t *testing.T) {
 		"confirmed":      {http.Header{"Authorization": {"bearer t"}}, confirmed, 200, ""},
 		"proved":         {http.Header{"Authorization": {"DPoP t"}, "Dpop": {"p"}}, confirmed, 200, ""},
 		"not proved":     {http.Header{"Authorization": {"DPoP t"}}, confirmed, 401, "Bearer " + page[2:]},
+		"two proofs":     {http.Header{"Authorization": {"DPoP t"}, "Dpop": {"p", "q"}}, confirmed, 401, "Bearer " + page[2:]},
 		"refused":        {http.Header{"Authorization": {"Bearer t"}}, refusal(401, "invalid_token"), 401, `Bearer error="invalid_token"` + page},
 		"lacks a scope":  {http.Header{"Authorization": {"Bearer t"}}, refusal(403, "insufficient_scope", `"required_scope":"pay"`), 403, `Bearer error="insufficient_scope", scope="pay"` + page},
 		"wrong proof":    {http.Header{"Authorization": {"DPoP t"}, "Dpop": {"p"}}, refusal(401, "invalid_dpop_proof"), 401, `DPoP error="invalid_dpop_proof", algs="ES256 ES384 EdDSA RS256 PS256"` + page},
@@ -82,6 +83,16 @@ func TestAResourceLetsInWhomTheServiceConfirms(t *testing.T) {
 		if w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"resource":"https://tools.test/mcp"`) || w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("the document: %d %s", w.Code, w.Body)
 		}
+	}
+}
+
+// The service would take the second for a replay, and the request that carried the proof for stolen.
+func TestAForwardedProofIsNotSentTwice(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: inTurn(fails(errReset), refusal(401, "invalid_dpop_proof"))}
+	o := client.VerifyOptions{Proof: "p", Method: "GET", URL: "https://a.test/"}
+	if _, err := newClient(t, f, client.Options{}).VerifyWith(t.Context(), "t", o); !errors.Is(err, client.ErrOutcomeUnknown) || len(f.requests) != 1 {
+		t.Errorf("%v, after %d requests", err, len(f.requests))
 	}
 }
 

@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -49,6 +51,20 @@ func (p *prover) prove(r *http.Request, access string) error {
 		r.Header.Set("Authorization", "DPoP "+access)
 	}
 	return nil
+}
+
+// errRepeatedProof says why the refusal of a proof tells nothing about the request.
+var errRepeatedProof = errors.New("the connection broke, and the request was repeated with the proof that it had used")
+
+// countConnections counts on how many connections a request with a proof is sent. http.Transport repeats some requests by itself when a
+// connection breaks, with the same proof: the refusal of the second is then that of a proof that the first may have used.
+func countConnections(r *http.Request) (*http.Request, *atomic.Int32) {
+	count := new(atomic.Int32)
+	if r.Header.Get("DPoP") == "" {
+		return r, count
+	}
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { count.Add(1) }}
+	return r.WithContext(httptrace.WithClientTrace(r.Context(), trace)), count
 }
 
 // proof returns a new proof for a request with the token; empty: a request for tokens.

@@ -35,18 +35,19 @@ func (c *Client) Verify(ctx context.Context, accessToken, scope string) (Verifie
 	return c.VerifyWith(ctx, accessToken, VerifyOptions{Scope: scope})
 }
 
-// VerifyWith is Verify for a token with an audience or a proof. A proof that does not fit the request is *InvalidProof.
+// VerifyWith is Verify for a token with an audience or a proof. A proof that does not fit the request is *InvalidProof. The
+// service takes a proof once, so a lost response is not asked for again: ErrOutcomeUnknown.
 func (c *Client) VerifyWith(ctx context.Context, accessToken string, o VerifyOptions) (Verified, error) {
-	asked := &caller{client: c, bearer: hide(accessToken)}
+	asked, repeating := &caller{client: c, bearer: hide(accessToken)}, safe
 	if o.Proof != "" {
 		header, err := o.forwarded(accessToken)
 		if err != nil {
 			return Verified{}, err
 		}
-		asked.header = header
+		asked.header, repeating = header, unsafe // the service takes a proof once
 	}
 	path := withQuery("/v1/auth/verify", "scope", o.Scope, "audience", o.Audience)
-	header, err := asked.doWithHeader(ctx, call{method: http.MethodGet, path: path}, nil)
+	header, err := asked.doWithHeader(ctx, call{method: http.MethodGet, path: path, semantics: repeating}, nil)
 	if err != nil {
 		return Verified{}, err
 	}
