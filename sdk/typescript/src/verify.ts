@@ -37,7 +37,8 @@ export function verify(
   const caller = new Caller(service, { header: proof === undefined ? "Bearer" : "DPoP", credential: accessToken });
   const path = withQuery("/v1/auth/verify", { scope, audience });
   const headers = proof === undefined ? {} : original(proof, options);
-  return caller.do({ method: "GET", path, headers, semantics: "safe", read: verifiedFrom }, signal);
+  const semantics = proof === undefined ? "safe" : "unsafe"; // the service takes a proof once
+  return caller.do({ method: "GET", path, headers, semantics, read: verifiedFrom }, signal);
 }
 
 // original describes the request with the proof as a gateway does.

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash, createPrivateKey, createPublicKey } from "node:crypto";
 import test, { type TestContext } from "node:test";
 import { inspect } from "node:util";
-import { DPoPRequired, generateKey, InvalidProof, RemitError, Unauthorized, UnusableCredential, type AgentOptions } from "@remit/sdk";
+import { DPoPRequired, generateKey, InvalidProof, OutcomeUnknown, RemitError, Unauthorized, UnusableCredential, type AgentOptions } from "@remit/sdk";
 import { isSigned, part } from "./jws.js";
 import { newNetwork, type Fate, type Network, type Seen } from "./network.js";
 import { failure } from "./outcome.js";
@@ -149,6 +149,15 @@ test("a refused proof says how far this machine's clock is off", async (t) => {
     assert.equal(Math.round(error.clockSkew!), ahead);
     assert.equal(/this machine's clock is (\S+ \S+(?: of)?) the service's/.exec(error.message)?.[1], words);
   }
+});
+
+// The service would take the second for a replay, and the request that carried the proof for stolen.
+test("a proof of another's request is not sent twice", async (t) => {
+  const { network } = await newAgent(t);
+  network.fate = () => "lose";
+  const presented = { proof: "d.e.f", method: "GET", url: "https://tools.example/mcp" };
+  await failure(network.client({ maxAttempts: 3 }).verify("a.b.c", undefined, presented), OutcomeUnknown);
+  assert.equal(network.count("GET /v1/auth/verify"), 1);
 });
 
 test("a request to another server carries a proof without the service's nonce", async (t) => {
