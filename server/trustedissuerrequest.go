@@ -109,9 +109,11 @@ func (v *validation) ruleClaims(field string, claims optional[map[string]string]
 		return
 	}
 	v.require(len(claims.value) >= 1 && len(claims.value) <= maxRuleClaims, field, "must be 1 to 16")
-	v.require(slices.ContainsFunc(slices.Collect(maps.Keys(claims.value)), token.TellsApart), field,
-		"must name a claim that tells workloads apart, such as sub; all tokens have iss, aud, exp, iat, nbf and jti")
-	for _, name := range slices.Sorted(maps.Keys(claims.value)) {
+	names := slices.Sorted(maps.Keys(claims.value))
+	v.require(slices.ContainsFunc(names, func(name string) bool { return token.TellsApart(name, claims.value[name]) }), field,
+		"must have a claim that tells workloads apart, such as sub; all tokens have iss, aud, exp, iat, nbf and jti, and repo:*, "+
+			"system:serviceaccount:*, project_path:* and spiffe://example.org/* are all subjects of their platform")
+	for _, name := range names {
 		at := field + "." + shown(name)
 		v.require(name != "" && len(name) <= token.MaxClaimName, at, "must have a name of 1 to 100 bytes")
 		if err := token.CheckClaimPattern(claims.value[name]); err != nil {

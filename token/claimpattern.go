@@ -17,8 +17,22 @@ const (
 // commonClaims are claims that tell no workload from another: every token of the issuer that is accepted has the right ones.
 var commonClaims = map[string]bool{"iss": true, "aud": true, "exp": true, "iat": true, "nbf": true, "jti": true}
 
-// TellsApart reports whether a claim of this name may tell one workload of an issuer from another.
-func TellsApart(name string) bool { return !commonClaims[name] }
+// commonBeginnings are those of every subject of a platform: of Kubernetes, CI services, SPIFFE, and of all URLs.
+var commonBeginnings = map[string]bool{
+	"system:": true, "system:serviceaccount:": true, "repo:": true, "project_path:": true,
+	"spiffe:": true, "spiffe:/": true, "spiffe://": true, "https:": true, "https:/": true, "https://": true,
+}
+
+// TellsApart reports whether a claim of this name and pattern may tell one workload of an issuer from another. A SPIFFE ID of a trust
+// domain does not: that is the issuer.
+func TellsApart(name, pattern string) bool {
+	prefix, isPrefix := strings.CutSuffix(pattern, wildcard)
+	if commonClaims[name] || !isPrefix {
+		return !commonClaims[name]
+	}
+	domain, isDomain := strings.CutSuffix(prefix, "/")
+	return !commonBeginnings[prefix] && !(isDomain && domain != "" && trustDomain(prefix+"x") == domain)
+}
 
 // CheckClaimPattern returns why a text cannot be the pattern of a claim, in words that follow its name; nil if it can. A pattern
 // is the value itself, or ends with * after a / or : that something precedes: then it is the beginning of the value.

@@ -22,6 +22,24 @@ func TestAPatternIsAValueOrEndsWithAStarAfterASeparator(t *testing.T) {
 	}
 }
 
+func TestAClaimThatEveryTokenHasTellsNoWorkloadsApart(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, pattern string
+		want          bool
+	}{
+		{"sub", "repo:acme/*", true}, {"sub", "repo:*", false}, {"sub", "repo:", true}, {"sub", "project_path:*", false}, {"sub", "system:*", false},
+		{"sub", "system:serviceaccount:*", false}, {"sub", "system:serviceaccount:agents:*", true}, {"sub", "https://*", false},
+		{"sub", "spiffe://*", false}, {"sub", "spiffe://acme.example/*", false}, {"sub", "spiffe://acme.example/agents/*", true},
+		{"sub", "spiffe://acme.example/a", true}, {"sub", "spiffe://acme.example:*", true}, {"repository", "acme/*", true}, {"a", "/*", true},
+		{"iss", "https://idp.example", false}, {"aud", "x", false}, {"exp", "1", false}, {"iat", "1", false}, {"nbf", "1", false}, {"jti", "x/*", false},
+	} {
+		if got := token.TellsApart(test.name, test.pattern); got != test.want {
+			t.Errorf("%s %s: %t", test.name, test.pattern, got)
+		}
+	}
+}
+
 func TestClaimsMatchWhenEveryPatternDoes(t *testing.T) {
 	t.Parallel()
 	type patterns = map[string]string
