@@ -37,6 +37,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/internal/testreport":   {},
 		"remit/internal/tool":         {},
 		"remit/client":                {"remit/money"},
+		"remit/remittest":             {"remit/client", "remit/redisstore", "remit/server", "remit/token"},
 		"remit/client/metered":        {"remit/client", "remit/client/prices", "remit/money"},
 		"remit/client/prices":         {"remit/money"},
 		"remit/chart":                 {},

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -76,7 +75,7 @@ func (s *Server) admit(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedTo
 
 // anyToken returns the token if this service signed it, for whomever it is, and it comes under the scheme that it needs.
 func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
-	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, time.Now()) })
+	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, s.clock()) })
 	if keysUnavailable(err) {
 		return nil, err
 	}

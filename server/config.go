@@ -39,6 +39,9 @@ type Config struct {
 	RestartTraces bool
 	// AccessLog logs requests. The zero value logs none.
 	AccessLog AccessLog
+	// Clock tells the time for tokens and usage reports; nil means time.Now. Everything else about sessions, transactions and
+	// limits goes by the clock of Redis: move both.
+	Clock func() time.Time
 	// Collectors have metrics that are served with those of the server.
 	Collectors []prometheus.Collector
 	// Webhooks says what webhooks may be.

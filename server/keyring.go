@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"time"
 
 	"remit/token"
 )
@@ -69,7 +68,7 @@ func (s *Server) parseRefresh(text string) (token.RefreshToken, error) {
 
 // verifyAccess is token.Keyring.VerifyAccess with the current keys, without the token cache.
 func (s *Server) verifyAccess(text string) (token.Access, error) {
-	return withFreshKeys(s, func(v *tokenCache) (token.Access, error) { return v.keys.VerifyAccess(text, time.Now()) })
+	return withFreshKeys(s, func(v *tokenCache) (token.Access, error) { return v.keys.VerifyAccess(text, s.clock()) })
 }
 
 // keysUnavailable distinguishes missing keys from an invalid credential.

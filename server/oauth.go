@@ -62,7 +62,7 @@ func (s *Server) answerGrant(ctx *fasthttp.RequestCtx, client credential, form u
 		return err
 	}
 	identifyCaller(ctx, grant.Organization, grant.Agent)
-	pair, err := pairFor(keys, grant)
+	pair, err := pairFor(keys, grant, s.clock())
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,10 @@ func New(cfg Config) *Server {
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
 		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, pulse: streamPulse, waiters: newWaiterLimit(cfg.waiterLimit()),
 		bodies: newBodies(), unwritten: newUnwritten(),
-		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, keySets: cfg.KeySets,
+		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, keySets: cfg.KeySets, clock: cfg.Clock,
+	}
+	if s.clock == nil {
+		s.clock = time.Now
 	}
 	if cfg.Organizations.BootstrapToken != "" {
 		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))

@@ -17,6 +17,7 @@ import (
 type Server struct {
 	store         *redisstore.Store
 	log           *slog.Logger
+	clock         func() time.Time
 	tracer        trace.Tracer
 	restarts      bool       // begins a new trace with each request
 	accessLog     *accessLog // nil for none

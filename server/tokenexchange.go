@@ -84,7 +84,7 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 	if len(grant.Audience) == 0 {
 		grant.Audience = []string{redisstore.Self}
 	}
-	access, err := x.token(granted, audienceOf(keys, grant), time.Now())
+	access, err := x.token(granted, audienceOf(keys, grant), s.clock())
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s *Server) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid
 // readSubject verifies the subject token. Only one for this service itself may be exchanged. Strangers come no further than this: a
 // proof, of which they make as many as they like, costs much more to verify.
 func (s *Server) readSubject(text string, x *exchange) error {
-	subject, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify([]byte(text), time.Now()) })
+	subject, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify([]byte(text), s.clock()) })
 	if keysUnavailable(err) {
 		return err
 	}

@@ -39,8 +39,8 @@ func (p tokenPair) append(o object) object {
 }
 
 // pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
-func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
-	access, err := signAccess(keys, grant, accessOf(keys, grant))
+func pairFor(keys *token.Keyring, grant redisstore.Grant, now time.Time) (tokenPair, error) {
+	access, err := signAccess(keys, grant, accessOf(keys, grant, now))
 	return tokenPair{
 		AccessToken:  access,
 		RefreshToken: refreshFor(keys, grant),
@@ -50,10 +50,10 @@ func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
 }
 
 // accessOf returns the access token of a grant.
-func accessOf(keys *token.Keyring, grant redisstore.Grant) token.Access {
+func accessOf(keys *token.Keyring, grant redisstore.Grant, now time.Time) token.Access {
 	return token.Access{
 		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
-		Scopes: grant.Scopes, Issued: time.Now(), Audience: audienceOf(keys, grant), Client: grant.Agent, Thumbprint: grant.Thumbprint,
+		Scopes: grant.Scopes, Issued: now, Audience: audienceOf(keys, grant), Client: grant.Agent, Thumbprint: grant.Thumbprint,
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	}
 	s.metrics.tokensBySecret.Inc()
 	identifyCaller(ctx, grant.Organization, grant.Agent)
-	return answerPair(ctx, keys, grant)
+	return s.answerPair(ctx, keys, grant)
 }
 
 type refreshRequest struct {
@@ -218,7 +218,7 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answerPair(ctx, keys, grant)
+	return s.answerPair(ctx, keys, grant)
 }
 
 // rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
@@ -263,11 +263,11 @@ func (s *Server) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshT
 		grant.Audience = asked.Audience
 	}
 	grant.Thumbprint = asked.Proof.Thumbprint()
-	return tooLong(keys.CheckAccess(accessOf(keys, grant)), grant)
+	return tooLong(keys.CheckAccess(accessOf(keys, grant, s.clock())), grant)
 }
 
-func answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
-	pair, err := pairFor(keys, grant)
+func (s *Server) answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
+	pair, err := pairFor(keys, grant, s.clock())
 	if err != nil {
 		return err
 	}

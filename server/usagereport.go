@@ -29,7 +29,7 @@ func (s *Server) getUsage(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	q, err := readUsageQuery(ctx, time.Now())
+	q, err := readUsageQuery(ctx, s.clock())
 	if err != nil {
 		return err
 	}
