@@ -1,0 +1,170 @@
+"""What bounds a call of a model before it is made, and what it cost when it has ended. Decides only; hooks.py sends."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Dict, Mapping, Optional
+
+from .modelerrors import UnboundedCall, UsageMissing
+from .money import Amount
+from .prices import Prices, Usage
+
+# The price of a call of each tool, by its name.
+ToolPrices = Mapping[str, Amount]
+
+# Content that its own bytes bound. Images, files and references to what the provider keeps may be more tokens than bytes.
+_TEXT = {
+    None, "text", "input_text", "output_text", "refusal", "message", "tool_use", "tool_result", "tool_call", "function_call",
+    "function_call_output", "thinking", "reasoning", "summary_text",
+}
+_DEEPEST = 64
+# Errors by which a request that was sent got no complete answer, by the names that HTTP clients give them.
+_LOST = {
+    "APIConnectionError", "APITimeoutError", "ReadTimeout", "WriteTimeout", "ReadError", "WriteError", "RemoteProtocolError",
+    "ServerDisconnectedError", "ClientPayloadError", "IncompleteRead", "ChunkedEncodingError", "ProtocolError",
+}
+_NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError", "ConnectionRefusedError", "gaierror"}
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """What bounds a call before it is made."""
+
+    model: str  # as it is in the request
+    input_bytes: int  # of the request: each token is at least a byte
+    refers_elsewhere: bool  # whether the prompt has content that these bytes do not bound
+    max_output_tokens: Optional[int]  # of each answer; None: the request does not say
+    answers: int = 1
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """How a hold is settled."""
+
+    value: Optional[Decimal]  # None: it is rolled back
+    reason: str = ""  # of the rollback
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is held for a call, and how it is settled."""
+
+    prices: Prices
+    model: str  # whose price it is
+    input: int  # tokens at most
+    output: int
+    value: Decimal
+
+    def ended(self, usage: Optional[Usage]) -> Settlement:
+        """Settles a call with a complete answer. Without a usable usage it is rolled back."""
+        try:
+            return Settlement(None, "usage missing") if usage is None else Settlement(self.prices.cost(self.model, usage))
+        except ValueError:  # nobody can pay so much: such a usage is wrong
+            return Settlement(None, "usage missing")
+
+    def failed(self, error: Optional[BaseException], streamed_bytes: int) -> Settlement:
+        """Settles a call that broke off. What may have happened is paid: all that was streamed, or the hold if the request was sent
+        and no answer came. An HTTP error and a refused connection cost nothing."""
+        if streamed_bytes:
+            most = self.prices.worst(self.model, self.input, min(streamed_bytes, self.output))
+            return Settlement(min(most, self.value))
+        return Settlement(self.value) if _may_have_happened(error) else Settlement(None, "the call failed")
+
+
+def terms(prices: Prices, models: Mapping[str, str], call: ModelCall) -> Terms:
+    """Returns what the call can cost at most. Raises UnknownModel and UnboundedCall."""
+    model = models.get(call.model, call.model)
+    limits = prices.limits(model)
+    most = limits.max_input_tokens
+    input = most if call.refers_elsewhere else call.input_bytes if most is None else min(call.input_bytes, most)
+    if input is None:
+        raise UnboundedCall._of(call.model, "input")
+    each = limits.max_output_tokens if call.max_output_tokens is None else call.max_output_tokens
+    if each is None:
+        raise UnboundedCall._of(call.model, "output")
+    try:
+        return Terms(prices, model, input, each * call.answers, prices.worst(model, input, each * call.answers))
+    except ValueError:
+        raise UnboundedCall._of(call.model, "output") from None
+
+
+def usage_missing(settlement: Settlement, model: str) -> Optional[UsageMissing]:
+    return UsageMissing._of(model) if settlement.value is None else None
+
+
+def usage_of_totals(input: Any, cached: Any, created: Any, output: Any, reasoning: Any) -> Optional[Usage]:
+    """Returns the usage of counts of which the first contains the next two, and the fourth the last. None: they are none."""
+    counts = [input, output, *(count or 0 for count in (cached, created, reasoning))]
+    if any(type(count) is not int or count < 0 for count in counts):
+        return None
+    input, output, cached, created, reasoning = counts
+    if cached + created > input or reasoning > output:
+        return None
+    return Usage(input - cached - created, cached, created, output - reasoning, reasoning)
+
+
+def member(of: Any, name: str, default: Any = None) -> Any:
+    """Returns a member of an object or a mapping."""
+    if isinstance(of, Mapping):
+        return of.get(name, default)
+    return getattr(of, name, default)
+
+
+def size(value: Any, depth: int = _DEEPEST) -> int:
+    """Returns at least the bytes that a value takes in a request."""
+    if value is None or isinstance(value, (bool, int, float, Decimal)):
+        return len(str(value))
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "replace")) + 2
+    if isinstance(value, (bytes, bytearray)):
+        return 2 * len(value)
+    if depth == 0:
+        raise ValueError("a prompt is nested too deeply, or contains itself")
+    if isinstance(value, Mapping):
+        return 2 + sum(size(name, depth - 1) + size(one, depth - 1) + 2 for name, one in value.items())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return 2 + sum(size(one, depth - 1) + 1 for one in value)
+    members = _members(value)
+    return len(str(value)) if members is None else size(members, depth - 1)
+
+
+def is_text(content: Any, depth: int = _DEEPEST) -> bool:
+    """Returns whether the bytes of a content bound its tokens."""
+    if content is None or isinstance(content, str):
+        return True
+    if depth == 0:
+        return False
+    if isinstance(content, (list, tuple)):
+        return all(is_text(one, depth - 1) for one in content)
+    members = content if isinstance(content, Mapping) else _members(content)
+    if members is None or members.get("type") not in _TEXT:
+        return False
+    return all(is_text(members.get(name), depth - 1) for name in ("content", "output", "summary") if name in members)
+
+
+def _members(value: Any) -> Optional[Dict[str, Any]]:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        dumped: Dict[str, Any] = dump()
+        return dumped
+    return vars(value) if hasattr(value, "__dict__") and not callable(value) else None
+
+
+def _may_have_happened(error: Optional[BaseException]) -> bool:
+    """Returns whether a call that failed with this error may have been made. None: nobody knows why it failed."""
+    if error is None:
+        return True
+    happened = False
+    for _ in range(_DEEPEST):
+        names = {kind.__name__ for kind in type(error).__mro__}
+        if isinstance(member(error, "status_code"), int) or names & _NOT_SENT:
+            return False
+        gave_up = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit, TimeoutError, ConnectionError))
+        happened = happened or gave_up or bool(names & _LOST) or "TimeoutError" in names
+        if error.__cause__ is None and error.__context__ is None:
+            break
+        error = error.__cause__ or error.__context__
+        assert error is not None
+    return happened

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import unittest
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, Coroutine, Dict, List
+from unittest import mock
+
+import remit
+from network import LOSE, PASS, Reaction, Request, refusal
+from remit import hooks
+from remit.prices import Prices
+from test_aio import AsyncTest
+
+RECORDED = Path(__file__).resolve().parent / "recorded"
+PRICES = Prices.read(RECORDED / "prices.json")
+Take = Callable[[Dict[str, Any], List[Any], Dict[str, Any]], Coroutine[Any, Any, None]]
+
+
+def recordings(framework: str) -> Dict[str, Any]:
+    found = {file.stem: json.loads(file.read_text()) for file in RECORDED.glob("*_*.json")}
+    found = {name: recorded for name, recorded in found.items() if recorded["hooks"] == framework}
+    assert len(found) > 4
+    return found
+
+
+class Made:
+    """Makes the arguments of a recording."""
+
+    def __init__(self, things: Dict[str, Any]) -> None:
+        self._things = {name: self.of(thing) for name, thing in things.items()}
+
+    def of(self, said: Any) -> Any:
+        if isinstance(said, list):
+            return [self.of(one) for one in said]
+        if not isinstance(said, dict):
+            return said
+        if "same" in said:
+            return self._things[said["same"]]
+        if "error" in said:
+            return self.error(**{("kind" if name == "error" else name): value for name, value in said.items()})
+        members = {name: self.of(one) for name, one in said.items() if name != "object"}
+        return type(said["object"], (SimpleNamespace,), {})(**members) if "object" in said else members
+
+    def error(self, kind: str, bases: List[str] = [], cause: Any = None, **members: Any) -> BaseException:
+        base = asyncio.CancelledError if "asyncio.CancelledError" in bases else Exception
+        error: BaseException = type(kind, (base,), {})()
+        vars(error).update(members)
+        error.__cause__ = None if cause is None else self.of(cause)
+        return error
+
+
+class Replayed(AsyncTest):
+    async def replay(self, recorded: Dict[str, Any], made: Made, books: remit.Organization, session_id: str, take: Take) -> None:
+        for step in recorded["steps"]:
+            args, given = made.of(step["args"]), made.of(step.get("given", {}))
+            if "raises" in step:
+                with self.assertRaises(getattr(remit, step["raises"])):
+                    await take(step, args, given)
+            else:
+                await take(step, args, given)
+            if step.get("holds"):
+                self.assertGreater(books.get_session(session_id).value_held, 0)
+
+    def check(self, recorded: Dict[str, Any], session_id: str) -> None:
+        got, want = self.organization.get_session(session_id), recorded["books"]
+        self.assertEqual((got.value_used, got.action_count), (Decimal(want["value_used"]), want["action_count"]), recorded["about"])
+        self.assertEqual(got.value_held, 0, recorded["about"])
+
+    def test_langchain(self) -> None:
+        for name, recorded in recordings("langchain").items():
+            async def steps(client: remit.AsyncRemit, recorded: Dict[str, Any] = recorded) -> None:
+                limit, tools = recorded.get("max_value", 100), recorded.get("tools")
+                session = self.new_session(max_value=limit)
+                handler = hooks.RemitCallbackHandler(session, PRICES, tools=tools)
+
+                async def take(step: Dict[str, Any], args: List[Any], given: Dict[str, Any]) -> None:
+                    getattr(handler, step["call"])(*args, **given)
+
+                await self.replay(recorded, Made({}), self.organization, session.id, take)
+                self.check(recorded, session.id)
+                self.assertEqual(handler._open, {})
+
+                async_session = self.async_session(client, max_value=limit)
+                async_handler = hooks.AsyncRemitCallbackHandler(async_session, PRICES, tools=tools)
+
+                async def take_async(step: Dict[str, Any], args: List[Any], given: Dict[str, Any]) -> None:
+                    await getattr(async_handler, step["call"])(*args, **given)
+
+                await self.replay(recorded, Made({}), self.organization, async_session.id, take_async)
+                self.check(recorded, async_session.id)
+
+            with self.subTest(name):
+                self.run_async(steps)
+
+    def test_openai_agents(self) -> None:
+        for name, recorded in recordings("openai-agents").items():
+            async def steps(client: remit.AsyncRemit, recorded: Dict[str, Any] = recorded) -> None:
+                session, made = self.async_session(client, max_value=recorded.get("max_value", 100)), Made(recorded["things"])
+                ends_with = made.of(recorded.get("ends_with"))
+                try:
+                    async with hooks.RemitRunHooks(session, PRICES, tools=recorded.get("tools")) as run:
+                        async def take(step: Dict[str, Any], args: List[Any], given: Dict[str, Any]) -> None:
+                            await getattr(run, step["call"])(*args, **given)
+
+                        await self.replay(recorded, made, self.organization, session.id, take)
+                        if ends_with is not None:
+                            raise ends_with
+                except Exception as e:
+                    if e is not ends_with:
+                        raise
+                self.check(recorded, session.id)
+
+            with self.subTest(name):
+                self.run_async(steps)
+
+
+START = recordings("langchain")["langchain_chat"]["steps"][0]
+END = recordings("langchain")["langchain_chat"]["steps"][1]
+
+
+class Handlers(AsyncTest):
+    def start(self, handler: hooks.RemitCallbackHandler, run_id: str = "r1") -> None:
+        given: Dict[str, Any] = {**START["given"], "run_id": run_id}
+        handler.on_chat_model_start(*Made({}).of(START["args"]), **given)
+
+    def end(self, handler: hooks.RemitCallbackHandler) -> None:
+        handler.on_llm_end(*Made({}).of(END["args"]), run_id="r1")
+
+    def test_the_shape_is_that_of_the_frameworks(self) -> None:
+        sync, later = hooks.RemitCallbackHandler, hooks.AsyncRemitCallbackHandler
+        self.assertTrue(sync.raise_error and sync.run_inline and not (sync.ignore_llm or sync.ignore_chat_model or sync.ignore_agent))
+        events = [name for name in dir(sync) if name.startswith("on_")]
+        self.assertEqual(events, [name for name in dir(later) if name.startswith("on_")])
+        for name in events:
+            self.assertFalse(inspect.iscoroutinefunction(getattr(sync, name)))
+            self.assertTrue(inspect.iscoroutinefunction(getattr(later, name)))
+            parameters = [list(inspect.signature(getattr(kind, name)).parameters) for kind in (sync, later)]
+            self.assertEqual(parameters[0], parameters[1])
+
+        class Base:  # as the frameworks' own classes, of which some want an instance
+            raise_error = False
+
+            def on_llm_start(self, *_: Any, **__: Any) -> None:
+                raise NotImplementedError
+
+        class Budget(hooks.RemitCallbackHandler, Base):  # type: ignore[misc]
+            pass
+
+        self.assertTrue(Budget(self.new_session(), PRICES).raise_error)
+
+    def test_other_names_have_the_price_of_their_models(self) -> None:
+        session = self.new_session()
+        handler = hooks.RemitCallbackHandler(session, PRICES, models={"gpt-4.1": "tiny"})
+        self.start(handler)
+        self.end(handler)
+        self.assertEqual(session.get().value_used, Decimal("0.0028"))  # which has no price of its own for what is cached
+
+    def test_the_hold_names_the_model_and_expires(self) -> None:
+        session = self.new_session()
+        handler = hooks.RemitCallbackHandler(session, PRICES, action_type="model", expires_in=60)
+        self.start(handler)
+        (listed,) = self.agent.transactions(session_id=session.id)
+        held = self.agent.transaction(listed.id).get()
+        self.assertEqual((held.action_type, held.metadata, held.reversible), ("model", {"model": "gpt-4.1"}, False))
+        self.assertEqual((held.expires_at - held.created_at).total_seconds(), 60)
+
+    def test_open_calls_are_bounded(self) -> None:
+        session = self.new_session()
+        handler = hooks.RemitCallbackHandler(session, PRICES)
+        with mock.patch("remit.hooks.MOST_OPEN", 2):
+            self.start(handler, "r1")
+            self.start(handler, "r2")
+            with self.assertRaises(remit.RemitError):
+                self.start(handler, "r3")
+            handler._open["model", "r1"].since -= 601  # its hold has expired
+            self.start(handler, "r3")
+        self.assertEqual(list(handler._open), [("model", "r2"), ("model", "r3")])
+
+    def test_the_answer_is_delivered_though_it_cannot_be_settled(self) -> None:
+        client, _ = self.proxied(lambda r, _n: refusal(500, "internal_error") if r.path.endswith("/commit") else PASS)
+        handler = hooks.RemitCallbackHandler(self.new_session(client), PRICES)
+        self.start(handler)
+        with self.assertLogs("remit") as logged:
+            self.end(handler)
+        self.assertIn("left to expire", logged.output[0])
+
+    def test_a_lost_answer_settles_once(self) -> None:
+        def react(request: Request, n: int) -> Reaction:
+            return LOSE if request.path.startswith("/v1/transactions") and n == 1 else PASS
+
+        client, _ = self.proxied(react)
+        session = self.new_session(client)
+        handler = hooks.RemitCallbackHandler(session, PRICES)
+        self.start(handler)
+        self.end(handler)
+        self.assertEqual((session.get().value_used, session.get().action_count), (Decimal("0.0025"), 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
