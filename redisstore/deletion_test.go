@@ -39,6 +39,13 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 		leased.lease(t, s, 1, 1)
 		leased.settle(t, s, leased.lease(t, s, 1, 1).ID, 1, 1)
 		leased.ask(t, s, grant.AccessToken, 1, 1)
+		wantError(t, "an assertion", s.CheckAssertion(ctx, one.assertion(1)), nil)
+		bound := must(s.ExchangeSecret(ctx, agent.ID, w.secret, GrantRequest{Proof: newProof(1)}))(t)
+		must(s.VerifyProof(ctx, bound.AccessToken, *newProof(2)))(t)
+		if i < MostTrustedIssuers {
+			rules := []IssuerRule{{agent.ID, map[string]string{"sub": "x"}}}
+			must(s.CreateTrustedIssuer(ctx, w.key, TrustedIssuerSettings{Issuer: fmt.Sprint("https://idp.example/", i), JWKSURI: "https://a.example", Rules: rules}, nil))(t)
+		}
 		ended := one.newSession(t, s, time.Hour)
 		must(s.EndSession(ctx, one.byKey(), ended.ID))(t)
 		if i%5 == 0 {

@@ -54,6 +54,9 @@ func (k keyspace) parse(key string) (keyName, bool) {
 	if !found || !tagged || !whole || !isCell {
 		return keyName{}, false
 	}
+	if kind == "pr" {
+		last, _, _ = strings.Cut(last, ":") // the period of the proofs
+	}
 	id, err := uuid.Parse(last)
 	return keyName{kind, cell, id}, err == nil || kind == "i"
 }
