@@ -89,11 +89,11 @@ func TestScopesThatAnAgentLosesAreRefusedAtOnceByEachInstance(t *testing.T) {
 			if got := at.post("/v1/auth/introspect", fields{"token": tokens.access}, asKey(w.key)).is(200).text("scope"); got != "read" {
 				t.Errorf("the token is described with %q", got)
 			}
-			at.grant("write").refusedOAuth(400, "invalid_scope")
+			at.grant("write").refusedOAuth(400, "invalid_scope", lacking("write"))
 			at.grant().granted(w.client, "read", "new")
 			at.post("/sessions", fields{"agent_id": w.agent.id, "scopes": list("write")}, asKey(w.key)).invalid("scopes")
 		}
-		there.renew(narrow.refresh, "write").refusedOAuth(400, "invalid_scope")
+		there.renew(narrow.refresh, "write").refusedOAuth(400, "invalid_scope", lacking("write"))
 		empty := there.renew(narrow.refresh).is(200)
 		if got := empty.object()["scope"]; got != "" {
 			t.Errorf("the refreshed token holds %v", got)

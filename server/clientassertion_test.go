@@ -266,7 +266,7 @@ func TestARefusedGrantDoesNotUseUpItsAssertion(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, api *client) {
 		s := api.newTenant().newSigner("EdDSA")
 		assertion := s.sign(nil)
-		s.exchangeBy(assertion, "scope", "nothing:of:it").refusedOAuth(400, "invalid_scope")
+		s.exchangeBy(assertion, "scope", "nothing:of:it").refusedOAuth(400, "invalid_scope", lacking("nothing:of:it"))
 		s.postForm("/oauth2/token", asserted(assertion, "grant_type", "password")).refusedOAuth(400, "unsupported_grant_type")
 		s.postForm("/oauth2/token", asserted(assertion)).refusedOAuth(400, "invalid_request")
 		s.exchangeBy(assertion).is(200)
@@ -351,7 +351,7 @@ func TestASuspendedAgentsAssertionGetsNoToken(t *testing.T) {
 		w := api.newTenant()
 		s := w.newSigner("EdDSA")
 		w.post("/v1/agents/"+s.id+"/suspend", nil, asKey(w.key)).is(200)
-		s.exchangeBy(s.sign(nil)).refusedOAuth(400, "unauthorized_client")
+		s.exchangeBy(s.sign(nil)).refusedOAuth(400, "unauthorized_client", suspendedAgent)
 		s.exchangeBy(altered(s.sign(nil))).notAuthenticated()
 		w.post("/v1/agents/"+s.id+"/resume", nil, asKey(w.key)).is(200)
 		s.exchangeBy(s.sign(nil)).is(200)
@@ -433,6 +433,7 @@ func TestKeysThatCannotBeReadAuthenticateNothing(t *testing.T) {
 		}
 		s.exchangeBy(s.sign(nil)).is(503).exactly(fields{
 			"error": "temporarily_unavailable", "error_description": "the client's keys cannot be read now; nothing was changed",
+			"code": "unavailable",
 		})
 		w.exchange() // others go on
 	}

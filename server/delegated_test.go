@@ -73,10 +73,13 @@ func (d delegation) through(c *client) delegation {
 	return d
 }
 
+// exchangeCauses are the service's own codes for what the words say.
+var exchangeCauses = map[string]fields{"must be a child": own("not_found"), "must hold sessions:delegate": lacking("sessions:delegate")}
+
 // refusedExchange fails the test unless the answer is the error of RFC 8693 §2.2.2.
 func (r *response) refusedExchange(words string) {
 	r.t.Helper()
-	r.refusedOAuth(400, "invalid_request")
+	r.refusedOAuth(400, "invalid_request", exchangeCauses[words])
 	if said := r.text("error_description"); !strings.Contains(said, words) {
 		r.t.Errorf("%s: %q, want %q in it", r.what, said, words)
 	}
@@ -165,7 +168,7 @@ func TestTheExchangeRefusesWhatIsNotItsToGive(t *testing.T) {
 		}
 		d.postForm("/oauth2/token", form("grant_type", exchangeGrant, "subject_token", d.planner.access, "session_id", d.child)).
 			refusedExchange("subject_token_type must be")
-		d.delegate("scope", "write").refusedOAuth(400, "invalid_scope")
+		d.delegate("scope", "write").refusedOAuth(400, "invalid_scope", lacking("write"))
 		d.delegate("scope", "pay pay").refusedOAuth(400, "invalid_scope")
 	})
 }
@@ -176,7 +179,7 @@ func TestANarrowTokenDelegatesNoMoreThanItHolds(t *testing.T) {
 	d := onOneRedis(t).newDelegation()
 	narrow := d.grant("pay", "sessions:delegate").is(200).text("access_token")
 	d.exchangeToken(narrow, d.child).is(200).has(fields{"scope": "pay sessions:delegate"})
-	d.exchangeToken(narrow, d.child, "scope", "read").refusedOAuth(400, "invalid_scope")
+	d.exchangeToken(narrow, d.child, "scope", "read").refusedOAuth(400, "invalid_scope", lacking("read"))
 	d.exchangeToken(d.grant("pay").is(200).text("access_token"), d.child).refusedExchange("must hold sessions:delegate")
 }
 
@@ -438,6 +441,9 @@ var ends = []struct {
 	{"a suspended child's agent", func(d delegation) { d.post("/v1/agents/"+d.worker.id+"/suspend", nil, asKey(d.key)).is(200) }, 403, "agent_suspended"},
 }
 
+// stopped are the causes that the exchange of a token tells, which is not ended.
+var stopped = map[string]fields{"agent_suspended": suspendedAgent, "session_suspended": suspendedSession}
+
 func TestADelegatedTokenIsRefusedEverywhereAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, test := range ends {
@@ -459,7 +465,7 @@ func TestADelegatedTokenIsRefusedEverywhereAtOnce(t *testing.T) {
 						at.ask(o.method(), path, body, asAgent(d.token)).refused(test.status, test.code)
 					}
 					at.post("/v1/auth/introspect", fields{"token": d.token}, asKey(d.key)).is(200).exactly(fields{"active": false})
-					at.exchangeToken(d.token, d.child).refusedOAuth(400, "invalid_request")
+					at.exchangeToken(d.token, d.child).refusedOAuth(400, "invalid_request", stopped[test.code])
 				}
 			})
 		})

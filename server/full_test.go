@@ -72,7 +72,7 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 	}
 	w.post("/v1/auth/revoke", fields{"refresh_token": leaked.refresh}, access).is(200)
 	w.get("/v1/auth/verify", asAgent(leaked.access)).refused(401, "invalid_token")
-	w.present(f.sign(object{"sub": "job"})).refusedOAuth(503, "temporarily_unavailable")
+	w.present(f.sign(object{"sub": "job"})).refusedOAuth(503, "temporarily_unavailable", own("unavailable"))
 	w.delete(trust, key).is(204)
 	w.present(f.sign(object{"sub": "job"})).untrusted()
 	w.post("/v1/agents/"+w.agent.id+"/secret/rotate", nil, key).is(200)

@@ -232,7 +232,7 @@ func TestOnlyTheAssertionAuthenticatesItsExchange(t *testing.T) {
 				t.Error(name)
 			}
 		}
-		w.present(assertion, "scope", "admin").refusedOAuth(400, "invalid_scope")
+		w.present(assertion, "scope", "admin").refusedOAuth(400, "invalid_scope", lacking("admin"))
 		w.postForm("/oauth2/introspect", byAssertion(w.agent.id, assertion, "token", "x")).refusedOAuth(401, "invalid_client")
 		w.postForm("/oauth2/revoke", byAssertion(w.agent.id, assertion, "token", "x")).refusedOAuth(401, "invalid_client")
 		w.present(assertion).is(200)
@@ -266,7 +266,7 @@ func TestAnAgentThatIsNotLiveGetsNothingForAnAssertion(t *testing.T) {
 		access := there.present(assertion).is(200).text("access_token")
 		path := "/v1/agents/" + w.agent.id
 		w.post(path+"/suspend", nil, asKey(w.key)).is(200)
-		there.present(assertion).refusedOAuth(400, "unauthorized_client")
+		there.present(assertion).refusedOAuth(400, "unauthorized_client", suspendedAgent)
 		there.get("/v1/auth/verify", asAgent(access)).refused(403, "agent_suspended")
 		w.post(path+"/resume", nil, asKey(w.key)).is(200)
 		there.present(assertion).is(200)
@@ -348,7 +348,7 @@ func TestKeysThatCannotBeReadAreNoFaultOfTheAssertion(t *testing.T) {
 			t.Cleanup(broken.Close)
 			w.post(issuersPath, fields{"issuer": f.name, "jwks_uri": broken.URL, "rules": []any{issuerRule(w.agent.id, object{"sub": "job"})}},
 				asKey(w.key)).is(201)
-			w.present(f.sign(object{"sub": "job"})).refusedOAuth(503, "temporarily_unavailable")
+			w.present(f.sign(object{"sub": "job"})).refusedOAuth(503, "temporarily_unavailable", own("unavailable"))
 			w.present(f.sign(object{"sub": "other"})).untrusted() // and nobody who has no rule learns of it
 		})
 	}
@@ -359,7 +359,7 @@ func TestKeysThatCannotBeReadAreNoFaultOfTheAssertion(t *testing.T) {
 		private := strings.Replace(f.jwksURI, "http://", "https://", 1)
 		w.post(issuersPath, fields{"issuer": f.name, "jwks_uri": private, "rules": []any{issuerRule(w.agent.id, object{"sub": "job"})}},
 			asKey(w.key)).is(201)
-		w.present(f.sign(object{"sub": "job"})).refusedOAuth(503, "temporarily_unavailable")
+		w.present(f.sign(object{"sub": "job"})).refusedOAuth(503, "temporarily_unavailable", own("unavailable"))
 	})
 }
 
@@ -426,8 +426,8 @@ func TestWrongAssertionsAreLimitedAsWrongSecretsAre(t *testing.T) {
 			limited.present(f.sign(object{"sub": "other"})).untrusted()
 		}
 		limited.present(good).is(200) // one that has succeeded always passes
-		limited.present(f.sign(object{"sub": "other"})).refusedOAuth(429, "temporarily_unavailable")
-		limited.present("x").refusedOAuth(429, "temporarily_unavailable")
+		limited.present(f.sign(object{"sub": "other"})).refusedOAuth(429, "temporarily_unavailable", own("rate_limited"))
+		limited.present("x").refusedOAuth(429, "temporarily_unavailable", own("rate_limited"))
 		_, metrics := scraped(t, limited.on.address, "GET", "/metrics")
 		for _, line := range []string{`remit_tokens_issued_total{grant="trusted_issuer"} 3`, `remit_issuer_tokens_refused_total{cause="rule"} 2`} {
 			if !strings.Contains(metrics, line+"\n") {

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/base64"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -51,10 +52,14 @@ func byPost(a agent, pairs ...string) raw {
 	return form(append(pairs, "client_id", a.id, "client_secret", a.secret)...)
 }
 
-// refusedOAuth fails the test unless the answer is an error in the form of RFC 6749 §5.2.
-func (r *response) refusedOAuth(status int, code string) *response {
+// refusedOAuth fails the test unless the answer is an error in the form of RFC 6749 §5.2, with what the service says beside it.
+func (r *response) refusedOAuth(status int, code string, cause ...fields) *response {
 	r.t.Helper()
-	r.is(status).exactly(fields{"error": code, "error_description": someText})
+	want := fields{"error": code, "error_description": someText}
+	for _, members := range cause {
+		maps.Copy(want, members)
+	}
+	r.is(status).exactly(want)
 	challenge := ""
 	if status == http.StatusUnauthorized {
 		challenge = `Basic realm="remit"`
@@ -64,6 +69,22 @@ func (r *response) refusedOAuth(status int, code string) *response {
 	}
 	return r
 }
+
+// own is the service's own code beside an OAuth error.
+func own(code string) fields { return fields{"code": code} }
+
+// lacking is own for a scope that is not held; "" is none.
+func lacking(scope string) fields {
+	if scope == "" {
+		return nil
+	}
+	return fields{"code": "insufficient_scope", "required_scope": scope}
+}
+
+var (
+	suspendedAgent   = fields{"code": "agent_suspended", "suspended_at": aboutNow}
+	suspendedSession = fields{"code": "session_suspended", "suspended_at": aboutNow}
+)
 
 // grant asks for a new family, with all scopes or these.
 func (w tenant) grant(scope ...string) *response {
@@ -154,7 +175,7 @@ func TestOAuthScopeNarrowsTheWholeFamily(t *testing.T) {
 		// The other face spends the same tokens, and must not widen them.
 		tokens = pairIn(w.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(200))
 		w.get("/v1/auth/verify?scope=read", asAgent(tokens.access)).refused(403, "insufficient_scope")
-		w.renew(tokens.refresh, "read").refusedOAuth(400, "invalid_scope")
+		w.renew(tokens.refresh, "read").refusedOAuth(400, "invalid_scope", lacking("read"))
 		w.grant("write", "read").granted(w.client, "write", "read")
 		w.grant().granted(w.client, agentScopes...)
 	})
@@ -176,12 +197,17 @@ func TestOAuthScopeThatIsNotHeldSpendsNothing(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, api *client) { // whose setup has no grace: a spent token would be reuse
 		w := api.newTenant()
 		narrowed := w.grant("read").granted(w.client, "read")
-		for _, scope := range []string{"write", "admin", "read write", "rea", "READ", "read read", `a"b`, `a\b`, "\x01", "é"} {
-			w.renew(narrowed.refresh, scope).refusedOAuth(400, "invalid_scope")
+		for scope, lacks := range map[string]string{
+			"write": "write", "admin": "admin", "read write": "write", "rea": "rea", "READ": "READ",
+			"read read": "", `a"b`: "", `a\b`: "", "\x01": "", "é": "",
+		} {
+			w.renew(narrowed.refresh, scope).refusedOAuth(400, "invalid_scope", lacking(lacks))
 		}
 		w.renew(narrowed.refresh).granted(w.client, "read")
-		for _, scope := range []string{"admin", "read admin", "writ", `a"b`, "read read", "\x7f", strings.Repeat("x", 601)} {
-			w.grant(scope).refusedOAuth(400, "invalid_scope")
+		for scope, lacks := range map[string]string{
+			"admin": "admin", "read admin": "admin", "writ": "writ", `a"b`: "", "read read": "", "\x7f": "", strings.Repeat("x", 601): "",
+		} {
+			w.grant(scope).refusedOAuth(400, "invalid_scope", lacking(lacks))
 		}
 	})
 }
@@ -198,7 +224,7 @@ func TestOAuthRefreshWithinTheGraceAnswersTheSameSuccessor(t *testing.T) {
 			if again := at.renew(first.refresh).granted(w.client, "read"); again.refresh != second.refresh {
 				t.Error("the lost answer is given again with another refresh token")
 			}
-			at.renew(first.refresh, "write").refusedOAuth(400, "invalid_scope")
+			at.renew(first.refresh, "write").refusedOAuth(400, "invalid_scope", lacking("write"))
 		}
 		w.renew(second.refresh).granted(w.client, "read")
 	})
@@ -416,7 +442,7 @@ func TestOAuthClientsThatFailTooOftenAreRefusedInTheWordsOfOAuth(t *testing.T) {
 				}
 				limited.postForm(path, body, byBasic(w.agent)).is(200) // a secret that has succeeded always passes
 				refused := limited.postForm(path, body, byBasic(agent{w.agent.id, token.NewAgentSecret()})).
-					refusedOAuth(429, "temporarily_unavailable")
+					refusedOAuth(429, "temporarily_unavailable", own("rate_limited"))
 				if after, err := strconv.Atoi(refused.header.Get("Retry-After")); err != nil || after < 1 || after > 30 {
 					t.Errorf("Retry-After %q", refused.header.Get("Retry-After"))
 				}
@@ -438,7 +464,7 @@ func TestOAuthSaysInItsOwnWordsThatTheServiceCannotAnswerNow(t *testing.T) {
 		"a question without Redis": down.postForm("/oauth2/introspect", form("token", tokens.access), byBasic(down.agent)),
 		"an end without Redis":     down.postForm("/oauth2/revoke", form("token", tokens.access), byBasic(down.agent)),
 	} {
-		if r.refusedOAuth(503, "temporarily_unavailable"); r.header.Get("Retry-After") != "1" {
+		if r.refusedOAuth(503, "temporarily_unavailable", own("unavailable")); r.header.Get("Retry-After") != "1" {
 			t.Errorf("%s: Retry-After %q", name, r.header.Get("Retry-After"))
 		}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
@@ -13,43 +14,81 @@ type oauthError struct{ code, description string }
 
 func (e *oauthError) Error() string { return e.code + ": " + e.description }
 
+// because returns the error with its cause, whose own code is answered too.
+func (e *oauthError) because(cause error) error { return fmt.Errorf("%w: %w", e, cause) }
+
 type oauthErrorAnswer struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
+	oauthCause
 }
 
-// answerOAuthError answers any error in the form of RFC 6749 §5.2. An error that the RFC does not know (of the store, of a
-// limit) keeps its status and gets the nearest code.
+// oauthCause is what a problem says beyond RFC 6749 §5.2, which allows further members: its code, and the members of that code.
+type oauthCause struct {
+	Code          string            `json:"code,omitzero"`
+	RequiredScope string            `json:"required_scope,omitzero"`
+	SessionStatus redisstore.Status `json:"session_status,omitzero"`
+	Suspended     timestamp         `json:"suspended_at,omitzero"`
+	*quotaUsage
+}
+
+// oauthCauseOf returns the cause to tell beside the code of the RFC. A refused credential has none, because it must not say why.
+func oauthCauseOf(p problem, code string) oauthCause {
+	if code == p.Code || code == "invalid_client" || code == "invalid_grant" {
+		return oauthCause{}
+	}
+	return oauthCause{p.Code, p.RequiredScope, p.SessionStatus, p.Suspended, p.quotaUsage}
+}
+
+// answerOAuthError answers any error in the form of RFC 6749 §5.2.
 func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
-	var refusal *oauthError
-	var scope *redisstore.ScopeError
 	var audience *redisstore.AudienceError
-	var target *targetError
 	if errors.As(err, &audience) {
 		err = foreignTarget(audience)
 	}
+	p, body := oauthAnswerOf(err)
+	body.oauthCause = oauthCauseOf(p, body.Error)
+	if body.Error == "invalid_client" {
+		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
+	}
+	info := infoOf(ctx)
+	info.code, info.shed = p.Code, isOverloaded(err)
+	s.reportFailure(ctx, err, p)
+	return answerStatus(ctx, p.Status, body)
+}
+
+// oauthAnswerOf returns the problem of an error, with the status for OAuth, and the words of RFC 6749 §5.2. An error that the RFC does
+// not know (of the store, of a limit) keeps its status and gets the nearest code.
+func oauthAnswerOf(err error) (problem, oauthErrorAnswer) {
+	var refusal *oauthError
+	var scope *redisstore.ScopeError
+	var target *targetError
 	p := problemOf(err)
 	body := oauthErrorAnswer{Description: p.Detail}
 	switch {
 	case errors.As(err, &refusal):
-		p.Status, body = 400, oauthErrorAnswer{refusal.code, refusal.description}
+		p.Status, body.Error, body.Description = 400, refusal.code, refusal.description
+		if p.Code == internalError.code { // there is no cause
+			p.Code = refusal.code
+		}
 	case errors.Is(err, errUntrusted):
-		p.Status, p.Code, body = 400, "invalid_grant", oauthErrorAnswer{"invalid_grant", "the assertion is not trusted for this client"}
+		p.Status, p.Code = 400, "invalid_grant"
+		body.Error, body.Description = "invalid_grant", "the assertion is not trusted for this client"
 	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):
-		body = oauthErrorAnswer{"invalid_client", "the client's credentials are not those of a live agent"}
-		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
+		body.Error, body.Description = "invalid_client", "the client's credentials are not those of a live agent"
 	case errors.Is(err, redisstore.ErrOrganizationSuspended), p.Code == "agent_suspended":
 		p.Status, body.Error = 400, "unauthorized_client"
 	case errors.Is(err, token.ErrAccessSize): // a long chain of actors, or a very long signing key
-		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the access token would be too long; ask for fewer scopes"}
+		p.Status, p.Code = 400, "invalid_scope"
+		body.Error, body.Description = "invalid_scope", "the access token would be too long; ask for fewer scopes"
 	case errors.As(err, &scope):
-		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
+		p.Status, body.Error, body.Description = 400, "invalid_scope", "the client does not hold the scope"
 	case p.Code == "invalid_dpop_proof", p.Code == "use_dpop_nonce":
 		p.Status, body.Error = 400, p.Code
 	case errors.Is(err, redisstore.ErrProofRequired):
 		p.Status, body.Error = 400, "invalid_dpop_proof"
 	case errors.As(err, &target):
-		p.Status, body = 400, oauthErrorAnswer{"invalid_target", target.Error()}
+		p.Status, body.Error, body.Description = 400, "invalid_target", target.Error()
 	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):
 		p.Status, body.Error = 400, "invalid_grant"
 	case p.Status == 503, p.Status == 429, p.Code == "quota_exceeded":
@@ -59,11 +98,5 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	default:
 		body.Error = "server_error"
 	}
-	info := infoOf(ctx)
-	info.code, info.shed = p.Code, isOverloaded(err)
-	if refusal != nil {
-		info.code = refusal.code
-	}
-	s.reportFailure(ctx, err, p)
-	return answerStatus(ctx, p.Status, body)
+	return p, body
 }

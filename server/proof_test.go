@@ -564,8 +564,8 @@ func TestAnAgentThatRequiresProofsGetsAndUsesBoundTokensOnly(t *testing.T) {
 			t.Errorf("WWW-Authenticate %q", got)
 		}
 		h.post("/v1/auth/refresh", fields{"refresh_token": before.refresh}).refused(401, "dpop_required")
-		h.postForm("/oauth2/token", form("grant_type", "client_credentials"), byBasic(h.agent)).refusedOAuth(400, "invalid_dpop_proof")
-		h.postForm("/oauth2/token", form("grant_type", "refresh_token", "refresh_token", before.refresh), byBasic(h.agent)).refusedOAuth(400, "invalid_dpop_proof")
+		h.postForm("/oauth2/token", form("grant_type", "client_credentials"), byBasic(h.agent)).refusedOAuth(400, "invalid_dpop_proof", own("dpop_required"))
+		h.postForm("/oauth2/token", form("grant_type", "refresh_token", "refresh_token", before.refresh), byBasic(h.agent)).refusedOAuth(400, "invalid_dpop_proof", own("dpop_required"))
 		for _, e := range append(endpointsOfBoth(h.tenant, session, transaction), endpointsOfAgents(transaction)...) {
 			h.ask(e.method, e.path, e.body, asAgent(before.access)).refused(401, "invalid_token")
 		}

@@ -103,7 +103,8 @@ func TestAnOAuthClientBeyondItsQuotaGetsTheReason(t *testing.T) {
 		w := api.newTenant()
 		w.exchange()
 		w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200)
-		w.grant().refusedOAuth(403, "temporarily_unavailable")
+		w.grant().refusedOAuth(403, "temporarily_unavailable",
+			fields{"code": "quota_exceeded", "quota": "refresh_families", "used": 1, "max": 1})
 	})
 }
 

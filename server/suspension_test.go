@@ -77,9 +77,7 @@ func TestTheOAuthFaceRefusesASuspendedOrganization(t *testing.T) {
 			w.postForm("/oauth2/introspect", form("token", tokens.access), byBasic(w.agent)),
 			w.postForm("/oauth2/revoke", form("token", tokens.refresh), byBasic(w.agent)),
 		} {
-			if got := refused.is(400).text("error"); got != "unauthorized_client" {
-				t.Errorf("%s: %s", refused.what, got)
-			}
+			refused.refusedOAuth(400, "unauthorized_client", own("organization_suspended"))
 		}
 	})
 }

@@ -209,19 +209,19 @@ func (x *exchange) refused(err error) error {
 	case errors.Is(err, redisstore.ErrProofRequired):
 		return err
 	case errors.As(err, &scope) && slices.Contains(x.asked.Scopes, scope.Scope):
-		return &oauthError{"invalid_scope", "the token may not have the scope " + scope.Scope}
+		return (&oauthError{"invalid_scope", "the token may not have the scope " + scope.Scope}).because(err)
 	case errors.As(err, &scope):
-		return &oauthError{"invalid_request", "the subject token, its agent and its session must hold " + scopeDelegate}
+		return (&oauthError{"invalid_request", "the subject token, its agent and its session must hold " + scopeDelegate}).because(err)
 	case errors.Is(err, redisstore.ErrUnknownSession):
-		return &oauthError{"invalid_request", "session_id must be a child of a session that the subject token reaches"}
+		return (&oauthError{"invalid_request", "session_id must be a child of a session that the subject token reaches"}).because(err)
 	case errors.As(err, new(*redisstore.AudienceError)):
 		return err
 	case errors.As(err, &inactive):
-		return &oauthError{"invalid_request", "the session or its parent is " + string(inactive.Status)}
+		return (&oauthError{"invalid_request", "the session or its parent is " + string(inactive.Status)}).because(err)
 	case p.Status == 401:
 		return &oauthError{"invalid_request", "the subject token is not valid, has expired or was revoked"}
 	case p.Status == 403 && p.Code != "quota_exceeded":
-		return &oauthError{"invalid_request", p.Detail}
+		return (&oauthError{"invalid_request", p.Detail}).because(err)
 	}
 	return err
 }

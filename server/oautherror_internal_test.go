@@ -1,0 +1,63 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"remit/redisstore"
+	"remit/token"
+)
+
+func TestAnOAuthErrorHasTheServicesOwnCodeWhereThatSaysMore(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 2, 28, 23, 59, 59, 7e6, time.UTC)
+	const at = `,"suspended_at":"2026-02-28T23:59:59.007Z"`
+	inactive := &redisstore.NotActiveError{Status: redisstore.Expired}
+	for _, test := range []struct {
+		err    error
+		status int
+		error  string
+		cause  string // in JSON
+	}{
+		{&oauthError{"invalid_request", "d"}, 400, "invalid_request", ""},
+		{&redisstore.AgentSuspendedError{Since: since}, 400, "unauthorized_client", `,"code":"agent_suspended"` + at},
+		{redisstore.ErrOrganizationSuspended, 400, "unauthorized_client", `,"code":"organization_suspended"`},
+		{&redisstore.ScopeError{Scope: "pay"}, 400, "invalid_scope", `,"code":"insufficient_scope","required_scope":"pay"`},
+		{redisstore.ErrProofRequired, 400, "invalid_dpop_proof", `,"code":"dpop_required"`},
+		{token.ErrAccessSize, 400, "invalid_scope", ""},
+		{&proofError{400, token.ErrNonce}, 400, "use_dpop_nonce", ""},
+		{&targetError{"d"}, 400, "invalid_target", ""},
+		{&redisstore.QuotaError{Quota: "bytes", Used: 7, Max: 8}, 403, "temporarily_unavailable", `,"code":"quota_exceeded","quota":"bytes","used":7,"max":8`},
+		{&redisstore.RateError{}, 429, "temporarily_unavailable", `,"code":"rate_limited"`},
+		{redisstore.ErrManyAssertions, 429, "temporarily_unavailable", `,"code":"rate_limited"`},
+		{redisstore.ErrOutcomeUnknown, 503, "temporarily_unavailable", `,"code":"outcome_unknown"`},
+		{errNoIssuerKeys, 503, "temporarily_unavailable", `,"code":"unavailable"`},
+		{errors.New("hunter2"), 500, "server_error", `,"code":"internal_error"`},
+
+		// a refused credential says nothing more
+		{redisstore.ErrInvalidCredentials, 401, "invalid_client", ""},
+		{redisstore.ErrInvalidToken, 401, "invalid_client", ""},
+		{errUntrusted, 400, "invalid_grant", ""},
+		{redisstore.ErrInvalidRefreshToken, 400, "invalid_grant", ""},
+		{redisstore.ErrTokenReused, 400, "invalid_grant", ""},
+
+		// of token exchange
+		{new(exchange).refused(redisstore.ErrInvalidToken), 400, "invalid_request", ""},
+		{new(exchange).refused(redisstore.ErrUnknownSession), 400, "invalid_request", `,"code":"not_found"`},
+		{new(exchange).refused(inactive), 400, "invalid_request", `,"code":"session_not_active","session_status":"expired"`},
+		{new(exchange).refused(&redisstore.ScopeError{Scope: scopeDelegate}), 400, "invalid_request", `,"code":"insufficient_scope","required_scope":"sessions:delegate"`},
+		{new(exchange).refused(&redisstore.SessionSuspendedError{Since: since}), 400, "invalid_request", `,"code":"session_suspended"` + at},
+		{new(exchange).refused(&redisstore.AgentSuspendedError{Since: since}), 400, "invalid_request", `,"code":"agent_suspended"` + at},
+		{new(exchange).refused(redisstore.ErrOrganizationSuspended), 400, "invalid_request", `,"code":"organization_suspended"`},
+		{new(exchange).refused(redisstore.ErrUnavailable), 503, "temporarily_unavailable", `,"code":"unavailable"`},
+	} {
+		p, body := oauthAnswerOf(test.err)
+		body.Description, body.oauthCause = "d", oauthCauseOf(p, body.Error)
+		want := fmt.Sprintf(`{"error":%q,"error_description":"d"%s}`, test.error, test.cause)
+		if got, err := encode(body); err != nil || string(got) != want || p.Status != test.status {
+			t.Errorf("%v: %d %s, %v, want %d %s", test.err, p.Status, got, err, test.status, want)
+		}
+	}
+}
