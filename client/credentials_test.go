@@ -252,6 +252,36 @@ func TestErrorsOfTheTokenEndpointAreTyped(t *testing.T) {
 				t.Errorf("%v, want %v", err, test.is)
 			}
 		}
+		var suspended *client.AgentSuspended
+		var quota *client.QuotaExceeded
+		var scope *client.InsufficientScope
+		for _, test := range []struct {
+			error, cause string
+			status       int
+			is           func(error) bool
+		}{
+			{"unauthorized_client", `"code":"agent_suspended","suspended_at":"2026-02-28T23:59:59Z"`, 400, func(err error) bool {
+				return errors.As(err, &suspended) && suspended.SuspendedAt.Unix() == 1772323199
+			}},
+			{"unauthorized_client", `"code":"organization_suspended"`, 400, func(err error) bool { return errors.Is(err, client.ErrOrganizationSuspended) }},
+			{"temporarily_unavailable", `"code":"quota_exceeded","quota":"bytes","used":7,"max":8`, 403, func(err error) bool {
+				return errors.As(err, &quota) && quota.Quota == "bytes" && quota.Used == 7 && quota.Max == 8
+			}},
+			{"invalid_scope", `"code":"insufficient_scope","required_scope":"pay"`, 400, func(err error) bool {
+				return errors.As(err, &scope) && scope.RequiredScope == "pay"
+			}},
+			{"invalid_dpop_proof", `"code":"dpop_required"`, 400, func(err error) bool { return errors.Is(err, client.ErrDPoPRequired) }},
+			{"invalid_request", `"code":"not_found"`, 400, func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
+			{"temporarily_unavailable", `"code":"unavailable"`, 503, func(err error) bool { return errors.Is(err, client.ErrUnavailable) }},
+			{"invalid_grant", `"code":7`, 400, func(err error) bool { return errors.Is(err, client.ErrUnauthorized) }},
+		} {
+			body := `{"error":"` + test.error + `","error_description":"words",` + test.cause + `}`
+			f := &fake{react: inTurn(reaction{status: test.status, body: body})}
+			_, err := agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: []string{"read"}}).Token(t.Context())
+			if !test.is(err) || !strings.Contains(err.Error(), "words") {
+				t.Errorf("%s: %#v", body, err)
+			}
+		}
 		var target *client.InvalidTarget
 		f := &fake{react: inTurn(refusal(400, "invalid_target"))}
 		if _, err := agentWith(t, f, client.AgentOptions{Secret: "s", Resource: []string{"urn:b"}}).Token(t.Context()); !errors.As(err, &target) {

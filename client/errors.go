@@ -21,11 +21,11 @@ var (
 	ErrUnavailable = errors.New("the service is unavailable")
 	// ErrUnauthorized: the API key, secret or token is not valid (401).
 	ErrUnauthorized = errors.New("unauthorized")
-	// ErrNotFound: there is no such object, or it belongs to another organization or agent (404).
+	// ErrNotFound: there is no such object, or it belongs to another organization or agent (404, or 400 at the token endpoint).
 	ErrNotFound = errors.New("not found")
 	// ErrRateLimited: too many requests (429). Problem.RetryAfter says when to retry.
 	ErrRateLimited = errors.New("rate limited")
-	// ErrOrganizationSuspended: the operator of the service has suspended the organization (403).
+	// ErrOrganizationSuspended: the operator of the service has suspended the organization (403, or 400 at the token endpoint).
 	ErrOrganizationSuspended = errors.New("organization suspended")
 	// ErrKeyReused: the idempotency key was used before, for another request (422).
 	ErrKeyReused = errors.New("idempotency key reused")
@@ -114,13 +114,13 @@ func (p *Problem) Is(target error) bool {
 	case ErrDelegatedToken:
 		return p.Code == codeDelegatedToken
 	case ErrNotFound:
-		return p.Status == http.StatusNotFound
+		return p.Status == http.StatusNotFound || p.Code == codeNotFound
 	case ErrRateLimited:
 		return p.Status == http.StatusTooManyRequests
 	case ErrUnavailable:
 		return p.Status == http.StatusServiceUnavailable && p.Code == codeUnavailable
 	case ErrOrganizationSuspended:
-		return p.Status == http.StatusForbidden && p.Code == codeOrganizationSuspended
+		return p.Code == codeOrganizationSuspended
 	case ErrRequestDecided:
 		return p.Status == http.StatusConflict && p.Code == codeRequestDecided
 	case ErrLastAdminKey:
@@ -169,7 +169,8 @@ func problemFrom(status int, header http.Header, body []byte) error {
 	return fields.problem(status, header)
 }
 
-// oauthProblemFrom is problemFrom for the endpoints whose errors have the form of RFC 6749 §5.2.
+// oauthProblemFrom is problemFrom for the endpoints whose errors have the form of RFC 6749 §5.2. The service's own code, where there
+// is one, says more than that of the RFC.
 func oauthProblemFrom(status int, header http.Header, body []byte) error {
 	var answer struct {
 		Code   string `json:"error"`
@@ -178,7 +179,12 @@ func oauthProblemFrom(status int, header http.Header, body []byte) error {
 	if json.Unmarshal(body, &answer) != nil || answer.Code == "" {
 		return problemFrom(status, header, body)
 	}
-	return problemFields{Code: answer.Code, Detail: answer.Detail}.problem(status, header)
+	var fields problemFields
+	if json.Unmarshal(body, &fields) != nil {
+		fields = problemFields{}
+	}
+	fields.Code, fields.Detail = cmp.Or(fields.Code, answer.Code), answer.Detail
+	return fields.problem(status, header)
 }
 
 // problem returns the error in the type of its code.

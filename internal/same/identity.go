@@ -35,6 +35,7 @@ func identity(done *steps, remit *client.Client) {
 	done.add("an agent by its private key", "%d", get(session.Charge(ctx, client.Charge{})).ActionCount)
 	identityTokens(done, remit, o, scout.ID, key, proofs)
 	identityDelegation(done, remit, o, session, agent)
+	identitySuspended(done, remit, o, session, agent)
 	identityProofs(done, remit, o, scout.ID, key, proofs, session)
 	trustedIssuers(done, o, scout.ID, own)
 }
@@ -78,6 +79,18 @@ func identityProofs(done *steps, remit *client.Client, o *client.Organization, i
 	done.add("tokens bound to a key", "%d %t %s", charged.ActionCount, info.Thumbprint == proofs.Thumbprint(), info.TokenType)
 	must(bound.Refresh(ctx))
 	done.add("tokens bound to a key", "%d", get(bound.Session(session.ID()).Charge(ctx, client.Charge{})).ActionCount)
+}
+
+// identitySuspended asks the token endpoint for what a suspended agent does not get.
+func identitySuspended(done *steps, remit *client.Client, o *client.Organization, parent *client.Session, agent *client.Agent) {
+	key := get(client.GenerateKey(client.EdDSA))
+	made := get(o.CreateAgent(ctx, client.AgentParams{Name: "courier", NoSecret: true, JWKS: key.JWKS()}))
+	done.add("suspend an agent", "%t", get(o.SuspendAgent(ctx, made.ID, "leak")).ID == made.ID)
+	courier := get(remit.AgentWith(made.ID, client.AgentOptions{Key: string(key.Text())}))
+	stopped := as[*client.AgentSuspended](second(courier.Token(ctx)))
+	done.add("the agent is suspended", "%t %s", !stopped.SuspendedAt.IsZero(), stopped.Code)
+	missing := second(agent.Delegate(ctx, parent.ID(), client.DelegateParams{}))
+	done.add("delegate to a child session", "%t", errors.Is(missing, client.ErrNotFound))
 }
 
 func trustedIssuers(done *steps, o *client.Organization, agent string, key *client.Key) {

@@ -41,6 +41,7 @@ def service(add: Add, client: remit.Client) -> None:
     add("an agent by its private key", session.charge().action_count)
     tokens(add, client, o, scout.id, own, proofs)
     delegation(add, client, o, session, agent)
+    suspended(add, client, o, session, agent)
     bound(add, client, o, scout.id, own, proofs, session)
     trusted_issuers(add, o, scout.id, own)
 
@@ -82,6 +83,17 @@ def bound(
     add("tokens bound to a key", charged.action_count, info.thumbprint == proofs.thumbprint, info.token_type)
     agent.refresh()
     add("tokens bound to a key", agent.session(session.id).charge().action_count)
+
+
+def suspended(add: Add, client: remit.Client, o: remit.Organization, parent: remit.Session, agent: remit.Agent) -> None:
+    """Asks the token endpoint for what a suspended agent does not get."""
+    key = remit.generate_key("EdDSA")
+    made = o.create_agent("courier", secret=False, jwks=key.jwks)
+    add("suspend an agent", o.suspend_agent(made.id, "leak").id == made.id)
+    stopped = refused(remit.AgentSuspended, client.agent(made.id, key=key.text).token)
+    add("the agent is suspended", stopped.suspended_at is not None, stopped.code)
+    refused(remit.NotFound, lambda: agent.delegate(parent.id))
+    add("delegate to a child session", True)
 
 
 def trusted_issuers(add: Add, o: remit.Organization, id: str, own: remit.Key) -> None:

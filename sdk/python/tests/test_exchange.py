@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
 from unittest import mock
@@ -227,6 +228,27 @@ class Workloads(ExchangeTest):
             client.agent(AGENT, assertion=lambda: WORKLOAD).token()
         self.assertEqual((caught.exception.code, caught.exception.detail), ("invalid_grant", "words"))
         self.assertEqual(len(proxy.requests), 1)
+
+
+    def test_a_refusal_with_the_services_own_code_has_its_type(self) -> None:
+        since = datetime(2026, 2, 28, 23, 59, 59, tzinfo=timezone.utc)
+        for status, code, cause, kind, told in (
+            (400, "unauthorized_client", '"code":"agent_suspended","suspended_at":"2026-02-28T23:59:59Z"', remit.AgentSuspended,
+             {"suspended_at": since, "code": "agent_suspended"}),
+            (400, "unauthorized_client", '"code":"organization_suspended"', remit.OrganizationSuspended, {}),
+            (403, "temporarily_unavailable", '"code":"quota_exceeded","quota":"bytes","used":7,"max":8', remit.QuotaExceeded,
+             {"quota": "bytes", "used": 7, "max": 8}),
+            (400, "invalid_scope", '"code":"insufficient_scope","required_scope":"pay"', remit.InsufficientScope, {"required_scope": "pay"}),
+            (400, "invalid_dpop_proof", '"code":"dpop_required"', remit.DPoPRequired, {}),
+            (400, "invalid_request", '"code":"not_found"', remit.NotFound, {}),
+        ):
+            with self.subTest(cause):
+                refused = Answer(status, f'{{"error":"{code}","error_description":"words",{cause}}}')
+                client, _ = self.authority(Authority(), lambda _r, _n, refused=refused: refused)
+                with self.assertRaises(kind) as caught:
+                    client.agent(AGENT, assertion=lambda: WORKLOAD).token()
+                self.assertEqual(caught.exception.detail, "words")
+                self.assertEqual({name: getattr(caught.exception, name) for name in told}, told)
 
 
 class Options(ExchangeTest):

@@ -220,7 +220,7 @@ export class Unauthorized extends RemitError {
   override name = "Unauthorized";
 }
 
-/** The object does not exist or belongs to somebody else (404). */
+/** The object does not exist or belongs to somebody else (404, or 400 at the token endpoint). */
 export class NotFound extends RemitError {
   override name = "NotFound";
 }
@@ -270,6 +270,7 @@ const byCode: ReadonlyMap<string, ErrorType> = new Map<Code | OAuthCode, ErrorTy
   [codes.limitBelowUsage, LimitBelowUsage],
   [codes.quotaExceeded, QuotaExceeded],
   [codes.organizationSuspended, OrganizationSuspended],
+  [codes.notFound, NotFound],
   [codes.sessionNotActive, SessionNotActive],
   [codes.insufficientScope, InsufficientScope],
   [codes.insufficientRole, InsufficientRole],
@@ -293,7 +294,7 @@ const byStatus: Readonly<Record<number, new (place: string, said: Said) => Remit
   429: RateLimited,
 };
 
-/** Reads an error response, a problem or an OAuth error (RFC 6749 §5.2), into the type for its code. */
+/** Reads an error response, a problem or an OAuth error (RFC 6749 §5.2, with a code where that says more), into the type for its code. */
 export function errorFrom(place: string, status: number, body: string | Answer, headers = new Headers()): RemitError {
   const retryAfter = retryAfterFrom(headers);
   try {

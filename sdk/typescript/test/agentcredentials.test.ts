@@ -5,7 +5,10 @@ import { mkdtemp, rename, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { type TestContext } from "node:test";
-import { Agent, generateKey, Session, Unauthorized, Unavailable, UnusableCredential, type AgentOptions } from "@remit/sdk";
+import {
+  Agent, AgentSuspended, DPoPRequired, generateKey, InsufficientScope, NotFound, OrganizationSuspended, QuotaExceeded, RemitError, Session, Unauthorized,
+  Unavailable, UnusableCredential, type AgentOptions,
+} from "@remit/sdk";
 import { isSigned, part } from "./jws.js";
 import { newNetwork, type Fate, type Network, type Seen } from "./network.js";
 import { failure } from "./outcome.js";
@@ -185,6 +188,25 @@ test("errors of the OAuth endpoint are errors like others", async (t) => {
   assert.deepEqual([client.status, client.code, client.detail], [401, "invalid_client", "words"]);
   assert.ok((await refused(400, "invalid_grant")) instanceof Unauthorized);
   assert.ok((await refused(503, "temporarily_unavailable")) instanceof Unavailable);
+});
+
+test("an OAuth error with the service's own code has its type", async (t) => {
+  const refused = async (status: number, cause: object, error = "temporarily_unavailable") => {
+    const body = { error, error_description: "words", ...cause };
+    const { agent } = await newAgent(t, { key: await generateKey() }, () => json(body, status));
+    return failure(agent.token(), RemitError);
+  };
+  const suspended = await refused(400, { code: "agent_suspended", suspended_at: "2026-02-28T23:59:59Z" }, "unauthorized_client");
+  assert.ok(suspended instanceof AgentSuspended);
+  assert.deepEqual([suspended.suspendedAt?.getTime(), suspended.code, suspended.detail], [1772323199000, "agent_suspended", "words"]);
+  const quota = await refused(403, { code: "quota_exceeded", quota: "bytes", used: 7, max: 8 });
+  assert.ok(quota instanceof QuotaExceeded && quota.quota === "bytes");
+  const scope = await refused(400, { code: "insufficient_scope", required_scope: "pay" }, "invalid_scope");
+  assert.ok(scope instanceof InsufficientScope && scope.requiredScope === "pay");
+  assert.ok((await refused(400, { code: "organization_suspended" }, "unauthorized_client")) instanceof OrganizationSuspended);
+  assert.ok((await refused(400, { code: "dpop_required" }, "invalid_dpop_proof")) instanceof DPoPRequired);
+  assert.ok((await refused(400, { code: "not_found" }, "invalid_request")) instanceof NotFound);
+  assert.ok((await refused(503, { code: "unavailable" })) instanceof Unavailable);
 });
 
 test("the issuer is asked for again after its answer was lost", async (t) => {

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  DelegatedTokenRefused, DPoPRequired, generateKey, InsufficientScope, InvalidProof, InvalidTarget, IssuerExists, NotFound, ProtectedResource, publicJwks,
+  AgentSuspended, DelegatedTokenRefused, DPoPRequired, generateKey, InsufficientScope, InvalidProof, InvalidTarget, IssuerExists, NotFound, ProtectedResource, publicJwks,
   Unauthorized, UnusableCredential, USD, type Agent, type AgentChanges, type Client, type Credential, type Key, type Organization, type Session,
 } from "@remit/sdk";
 import { add, refused } from "./steps.js";
@@ -30,6 +30,7 @@ export async function identity(remit: Client): Promise<void> {
   add("an agent by its private key", (await session.charge()).actionCount);
   await identityTokens(remit, o, scout.id, key, proofs);
   await identityDelegation(remit, o, session, agent);
+  await identitySuspended(remit, o, session, agent);
   await identityProofs(remit, o, scout.id, key, proofs, session);
   await trustedIssuers(o, scout.id, own);
 }
@@ -72,6 +73,17 @@ async function identityProofs(
   add("tokens bound to a key", charged.actionCount, info.active && info.thumbprint === proofs.thumbprint, info.active && info.tokenType);
   await bound.refresh();
   add("tokens bound to a key", (await bound.session(session.id).charge()).actionCount);
+}
+
+// identitySuspended asks the token endpoint for what a suspended agent does not get.
+async function identitySuspended(remit: Client, o: Organization, parent: Session, agent: Agent): Promise<void> {
+  const key = await generateKey("EdDSA");
+  const made = await o.createAgent({ name: "courier", secret: false, jwks: key.jwks });
+  add("suspend an agent", (await o.suspendAgent(made.id, "leak")).id === made.id);
+  const stopped = await refused(AgentSuspended, () => remit.agent(made.id, { key: key.text }).token());
+  add("the agent is suspended", stopped.suspendedAt !== undefined, stopped.code);
+  await refused(NotFound, () => agent.delegate(parent.id));
+  add("delegate to a child session", true);
 }
 
 async function trustedIssuers(o: Organization, agentId: string, key: Key): Promise<void> {

@@ -248,7 +248,7 @@ class UnusableCredential(RemitError):
 
 
 class NotFound(RemitError):
-    """The object does not exist or belongs to somebody else (404)."""
+    """The object does not exist or belongs to somebody else (404, or 400 at the token endpoint)."""
 
 
 class RateLimited(RemitError):
@@ -279,7 +279,7 @@ def problem(status: int, headers: Message, body: Sealed) -> RemitError:
 
 
 def oauth_problem(status: int, headers: Message, body: Sealed) -> RemitError:
-    """Like problem, for the token endpoint, whose errors are those of RFC 6749 §5.2."""
+    """Like problem, for the token endpoint, whose errors are those of RFC 6749 §5.2, with the service's own code where that says more."""
     return _problem(status, headers, body, ("error", "error_description"))
 
 
@@ -295,7 +295,7 @@ def _problem(status: int, headers: Message, body: Sealed, names: Tuple[str, str]
 
 
 def _read(status: int, said: Fields, code_name: str, detail_name: str) -> RemitError:
-    code = said.text(code_name)
+    code = said.text("code", "") or said.text(code_name)
     try:
         error = _TYPES.get(code, lambda _: _of_status(status, code)())(said)
     except Malformed:  # keep at least the code
@@ -393,6 +393,7 @@ _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
     codes.LIMIT_BELOW_USAGE: _limit_below_usage,
     codes.QUOTA_EXCEEDED: _quota_exceeded,
     codes.ORGANIZATION_SUSPENDED: lambda _: OrganizationSuspended(),
+    codes.NOT_FOUND: lambda _: NotFound(),
     codes.SESSION_NOT_ACTIVE: _session_not_active,
     codes.INSUFFICIENT_SCOPE: _insufficient_scope,
     codes.INSUFFICIENT_ROLE: _insufficient_role,
