@@ -22,8 +22,8 @@ local generation, token_family, lifetime = tonumber(ARGV[1]), ARGV[2], tonumber(
 
 --@block now
 
-local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_audiences =
-  unpack(redis.call('HMGET', agent, 'revoked', token_family, 'organization', 'scopes', 'epoch', 'restricted', 'audiences'))
+local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted =
+  unpack(redis.call('HMGET', agent, 'revoked', token_family, 'organization', 'scopes', 'epoch', 'restricted'))
 local g, sc, au, c, e, k = unpack(redis.call('HMGET', family, 'g', 'sc', 'au', 'c', 'e', 'k'))
 if agent_revoked or family_revoked or not agent_organization or not g or generation < tonumber(g) or e ~= agent_epoch then
   return {'invalid_refresh_token'}

@@ -40,8 +40,8 @@ local family_id, scopes, audit, audience, key = ARGV[6], ARGV[7], ARGV[8], ARGV[
 
 --@block now
 
-local agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_audiences, agent_keys_version =
-  unpack(redis.call('HMGET', agent, 'revoked', 'organization', 'scopes', 'epoch', 'restricted', 'audiences', 'keys_version'))
+local agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_keys_version =
+  unpack(redis.call('HMGET', agent, 'revoked', 'organization', 'scopes', 'epoch', 'restricted', 'keys_version'))
 --@block refuse_assertion
 --@block open_family
 --@block keep_assertion

@@ -36,9 +36,9 @@ local family_id, scopes, audit, audience, key = ARGV[4], ARGV[5], ARGV[6], ARGV[
 
 --@block now
 
-local agent_secret, previous_secret, previous_until, secret_used, agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_audiences =
+local agent_secret, previous_secret, previous_until, secret_used, agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted =
   unpack(redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used', 'revoked', 'organization',
-    'scopes', 'epoch', 'restricted', 'audiences'))
+    'scopes', 'epoch', 'restricted'))
 --@block refuse_secret
 --@block open_family
 if current and not secret_used then

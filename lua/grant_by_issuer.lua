@@ -28,8 +28,8 @@ local organization_id, scopes, audience, audit, family, issuer, key = unpack(ARG
 
 --@block now
 
-local agent_organization, agent_revoked, agent_scopes, agent_restricted, agent_audiences =
-  unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes', 'restricted', 'audiences'))
+local agent_organization, agent_revoked, agent_scopes, agent_restricted =
+  unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes', 'restricted'))
 if agent_organization ~= organization_id or agent_revoked then
   return {'invalid_credentials'}
 end

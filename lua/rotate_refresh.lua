@@ -50,9 +50,9 @@ local member = string.sub(revoked_family, 8, 21)
 
 --@block now
 
-local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_audiences =
-  unpack(redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes', 'epoch', 'restricted', 'audiences'))
-local g, r, sc, au, c, e, p, l, k = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'au', 'c', 'e', 'p', 'l', 'k'))
+local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted =
+  unpack(redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes', 'epoch', 'restricted'))
+local g, r, sc, au, c, e, k = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'au', 'c', 'e', 'k'))
 if agent_revoked or family_revoked or not agent_organization or not g or e ~= agent_epoch then
   return {'invalid_refresh_token'}
 end
@@ -71,6 +71,11 @@ end
 local current, rotated = tonumber(g), tonumber(r)
 local answer_was_lost = generation == current - 1 and now - rotated < grace
 local late = answer_was_lost and now - rotated > at_once
+local p, l -- the last generations that were presented again
+if answer_was_lost then
+  local family_p, family_l = unpack(redis.call('HMGET', family, 'p', 'l'))
+  p, l = family_p, family_l
+end
 local late_in_a_row = late and tonumber(l or -1) == generation - 1
 if generation < current and not answer_was_lost or late_in_a_row then
   --@block mark_family

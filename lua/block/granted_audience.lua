@@ -5,6 +5,7 @@ if audience == '' and not au then
 end
 if audience ~= 'self' or au then
   --@include may_be_for
+  local agent_audiences = redis.call('HGET', agent, 'audiences')
   local granted, left = au or 'self', {}
   for one in string.gmatch(audience == '' and granted or audience, '%S+') do
     local held = string.find(' ' .. granted .. ' ', ' ' .. one .. ' ', 1, true) and may_be_for(one, agent_audiences)
