@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -198,7 +199,7 @@ var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-U
 // requests would pay once.
 func (v *validation) gatewayIdempotency(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
 	inQuery := ctx.QueryArgs().Has(gatewayKey)
-	if !inQuery && len(ctx.Request.Header.Peek(headerIdempotencyKey)) == 0 {
+	if !inQuery && len(ctx.Request.Header.PeekCanonical(canonicalIdempotencyKey)) == 0 {
 		return nil
 	}
 	if behindGatewayPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
@@ -229,16 +230,34 @@ func (v *validation) gatewayNames(ctx *fasthttp.RequestCtx, known ...string) {
 // gatewayParameter returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
 // parameter given twice, because one of the two could be the client's.
 func (v *validation) gatewayParameter(ctx *fasthttp.RequestCtx, name, header string) string {
-	values := ctx.QueryArgs().PeekMulti(name)
-	if behindGatewayPath(ctx.URI().PathOriginal()) || len(values) == 0 {
-		values = ctx.Request.Header.PeekAll(header)
+	value, times := []byte(nil), 0
+	if !behindGatewayPath(ctx.URI().PathOriginal()) {
+		value, times = countValues(ctx.QueryArgs().All(), name)
 	}
-	if len(values) == 0 {
+	if times == 0 {
+		value, times = countValues(ctx.Request.Header.All(), header)
+	}
+	if times == 0 {
 		return ""
 	}
-	v.require(len(values) == 1, name, "is given twice")
-	v.require(len(values[0]) > 0, name, "must not be empty")
-	return string(values[0])
+	v.require(times == 1, name, "is given twice")
+	v.require(len(value) > 0, name, "must not be empty")
+	return string(value)
+}
+
+// countValues returns the first value under a name, and how many there are. The name of a header must be in canonical form: to
+// bring it into that form, as PeekAll does, costs more than the search.
+func countValues(all iter.Seq2[[]byte, []byte], name string) (first []byte, times int) {
+	for key, value := range all {
+		if string(key) != name {
+			continue
+		}
+		if times == 0 {
+			first = value
+		}
+		times++
+	}
+	return first, times
 }
 
 // optionalText returns an optional field that counts as absent when it is empty.
