@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"remit/internal/prover"
 )
 
 // TestEveryPathAndItsFloorsAnswer keeps the benchmarks working: each contender makes a few operations and checks their
@@ -20,6 +22,12 @@ func TestEveryPathAndItsFloorsAnswer(t *testing.T) {
 		over, floor := proofs(t, s, "ES256", 3)
 		runBriefly(t, over, floor)
 	})
+	for _, algorithm := range proofAlgorithms {
+		t.Run("check of a proof by "+algorithm, func(t *testing.T) {
+			key := prover.New(algorithm)
+			runBriefly(t, checkingProof(t, key), checkingSignature(t, key))
+		})
+	}
 	for name, sessions := range map[string]int{"batch of one session": 1, "batch of ten sessions": 10} {
 		t.Run(name, func(t *testing.T) {
 			over, floor := batches(t, s, sessions, 3)

@@ -12,6 +12,8 @@ const rounds = 5
 type contender struct {
 	name string
 	run  func(n int) (round, error)
+	// prepare makes what a round of n operations needs, before its time and its processor time begin; nil for nothing.
+	prepare func(n int)
 	// alone: it makes one operation after the other, so that latencies can be compared.
 	alone bool
 	// server and redis are the processes that a round uses beside this one, 0 for none.
@@ -49,8 +51,11 @@ func timed(name string, run func(n int) ([]time.Duration, error)) contender {
 	}}
 }
 
-// measure makes a round of n operations and reads the processor time that each process uses for one of them.
+// measure prepares and makes a round of n operations, and reads the processor time that each process uses for one of them.
 func (c contender) measure(n int) (round, error) {
+	if c.prepare != nil {
+		c.prepare(n)
+	}
 	before, err := c.usedSoFar()
 	if err != nil {
 		return round{}, err

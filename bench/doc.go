@@ -48,7 +48,9 @@
 // does. BenchmarkPeer measures the programs that the variable PEERS names (docs/performance.md), beside charges (x-charge).
 //
 // BenchmarkProof verifies tokens that are bound to a key, each time with a new DPoP proof (RFC 9449), beside verify over as many
-// connections: x-verify. The proofs of a round are made before its time begins; their making counts in client-us/op.
+// connections: x-verify. A round's proofs are signed before its time and its processor time begin, so their making counts nowhere.
+// BenchmarkProofCheck checks what the text of one says, from one goroutine, with a key that is known from the proof before. Its
+// floor is the signature's check by the standard library, and the hash of what is signed: x-signature, p50-x-signature.
 //
 // BenchmarkLease charges leases. On one core (GOMAXPROCS) for the Go SDK: redis-x-charge is the processor time of Redis per
 // leased charge / per charge over 256 connections; allocs/op is a whole number, rounded down; p50-ns and p99-ns include reading
