@@ -37,7 +37,7 @@ func checkingProof(tb testing.TB, key *prover.Key) contender {
 	text := key.Prove(prover.Proof{Method: http.MethodGet, URL: url, Token: access})
 	keys := newKeyring(tb)
 	use := token.ProofUse{
-		Method: http.MethodGet, URLs: []string{url}, Token: access, Thumbprint: key.Thumbprint(), Now: time.Now(),
+		Method: http.MethodGet, URLs: []string{url}, TokenHash: token.TokenHash(access), Thumbprint: key.Thumbprint(), Now: time.Now(),
 	}
 	first, err := keys.VerifyProof(text, use, nil)
 	if err != nil {

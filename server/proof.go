@@ -56,13 +56,14 @@ func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisst
 	default:
 		return redisstore.Proof{}, invalid("", errManyProofs.Error())
 	}
-	known := access.proofKey.Load()
-	proof, err := s.verifyProof(ctx, token.ProofUse{Token: access.text, Thumbprint: access.Thumbprint}, known)
+	of := access.proofs
+	known := of.key.Load()
+	proof, err := s.verifyProof(ctx, token.ProofUse{TokenHash: of.tokenHash, Thumbprint: access.Thumbprint}, known)
 	if err != nil {
 		return redisstore.Proof{}, asProofError(401, err)
 	}
 	if proof.Key != known && proof.Key.Size() <= mostKeptProofKey {
-		access.proofKey.Store(proof.Key)
+		of.key.Store(proof.Key)
 	}
 	return redisstore.Proof{Fingerprint: proof.Fingerprint}, nil
 }

@@ -33,16 +33,22 @@ type cacheShard struct {
 	tokens map[uint64]*cachedToken // by a hash of the whole token
 }
 
-// cachedToken is a valid access token with everything derived from it. It is shared and never changed, except proofKey.
+// cachedToken is a valid access token with everything derived from it. It is shared and never changed, except the key in proofs.
 type cachedToken struct {
 	token.Access
 	text     string
 	caller   caller
 	identity identity
-	proofKey *atomic.Pointer[token.ProofKey] // of the last proof; nil for a token that is bound to no key
+	proofs   *proofsOf // nil for a token that is bound to no key
 
 	issuer    string // this service
 	forIssuer bool   // its audience has this service
+}
+
+// proofsOf is what the proofs of one access token have in common.
+type proofsOf struct {
+	tokenHash string                         // their ath
+	key       atomic.Pointer[token.ProofKey] // of the last one, nil for none yet
 }
 
 // isFor reports whether the token is for the audience; "" is this service.
@@ -86,16 +92,16 @@ func (v *tokenCache) verify(text []byte, now time.Time) (*cachedToken, error) {
 
 func (v *tokenCache) newCached(text string, access token.Access) *cachedToken {
 	held := v.store.Remembered(heldBy(access))
-	var proofKey *atomic.Pointer[token.ProofKey]
+	var proofs *proofsOf
 	if access.Thumbprint != "" {
-		proofKey = new(atomic.Pointer[token.ProofKey])
+		proofs = &proofsOf{tokenHash: token.TokenHash(text)}
 	}
 	return &cachedToken{
 		Access:   access,
 		text:     text,
 		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires(), delegatedOf(access)},
 		identity: newIdentity(access),
-		proofKey: proofKey,
+		proofs:   proofs,
 
 		issuer:    v.keys.Issuer(),
 		forIssuer: v.keys.IsFor(access, v.keys.Issuer()),

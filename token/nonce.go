@@ -17,9 +17,21 @@ const (
 
 var noncePurpose = []byte("remit proof nonce\x00")
 
-// ProofNonce returns the nonce that proofs are asked to have now.
+// issuedNonce is the nonce of a period as text.
+type issuedNonce struct {
+	period uint32
+	text   string
+}
+
+// ProofNonce returns the nonce that proofs are asked to have now. It keeps the last, because every answer to a proof has it.
 func (k *Keyring) ProofNonce(now time.Time) string {
-	return base64.RawURLEncoding.EncodeToString(k.refresh[0].nonce(noncePeriod(now)))
+	key, period := k.refresh[0], noncePeriod(now)
+	if last := key.lastNonce.Load(); last != nil && last.period == period {
+		return last.text
+	}
+	text := base64.RawURLEncoding.EncodeToString(key.nonce(period))
+	key.lastNonce.Store(&issuedNonce{period, text})
+	return text
 }
 
 // isProofNonce reports whether a key of this keyring made the nonce, five minutes ago or up to ten. The clock of another

@@ -23,6 +23,8 @@ const (
 	proofType    = "dpop+jwt" // RFC 9449 §4.2
 	maxProofSkew = 30 * time.Second
 	maxProofID   = 255 // bytes
+
+	thumbprintSize = 43 // bytes, of SHA-256 in base64url
 )
 
 // ErrNonce refuses a proof whose nonce is not one of this service's, or no longer.
@@ -38,9 +40,9 @@ type ProofUse struct {
 	Method string
 	// URLs are the spellings of the request's URL, each as ProofURL returns it. The proof must name one.
 	URLs []string
-	// Token is the access token that the request presents, and Thumbprint that of the key it is bound to; both are "" where no
-	// access token is presented.
-	Token      string
+	// TokenHash is TokenHash of the access token that the request presents, and Thumbprint that of the key it is bound to; both
+	// are "" where no access token is presented.
+	TokenHash  string
 	Thumbprint string
 	Now        time.Time
 }
@@ -66,6 +68,11 @@ func (k *ProofKey) Thumbprint() string { return k.thumbprint }
 
 // Size returns about how many bytes the key takes while it is kept: its header has it in base64, and may have anything else.
 func (k *ProofKey) Size() int { return 2 * len(k.header) }
+
+// fingerprint returns that of the key's proof with this jti.
+func (k *ProofKey) fingerprint(id string) [sha256.Size]byte {
+	return sha256.Sum256(append(append(make([]byte, 0, thumbprintSize+maxProofID), k.thumbprint...), id...))
+}
 
 // ProofURL returns the URL of a request in the form in which htu is compared: without query and fragment, with scheme and host
 // in lower case and without the scheme's default port (RFC 9449 §4.3, RFC 3986 §6.2.3).
@@ -111,7 +118,7 @@ func (k *Keyring) VerifyProof(text string, use ProofUse, known *ProofKey) (Proof
 	if key.method.Verify(text[:len(header)+1+len(payload)], raw, key.key.public) != nil {
 		return Proof{}, ErrSignature
 	}
-	return Proof{Key: key, Fingerprint: sha256.Sum256([]byte(key.thumbprint + claims.ID))}, nil
+	return Proof{Key: key, Fingerprint: key.fingerprint(claims.ID)}, nil
 }
 
 var errProofText = fmt.Errorf("%w: it must be one JWT of at most %d bytes", ErrMalformed, MaxProofSize)
@@ -183,7 +190,7 @@ func (k *Keyring) readProofClaims(text string, use ProofUse) (proofClaims, error
 		return c, fmt.Errorf("%w: its htm must be the method of the request", ErrClaims)
 	case !isProofURL(c.URL, use.URLs):
 		return c, fmt.Errorf("%w: its htu must be the URL of the request, without query and fragment", ErrClaims)
-	case use.Token != "" && c.TokenHash != tokenHash(use.Token):
+	case use.TokenHash != "" && c.TokenHash != use.TokenHash:
 		return c, fmt.Errorf("%w: its ath must be the hash of the access token", ErrClaims)
 	case c.Issued == nil:
 		return c, fmt.Errorf("%w: its iat is missing", ErrClaims)
@@ -200,8 +207,8 @@ func (k *Keyring) readProofClaims(text string, use ProofUse) (proofClaims, error
 	return c, nil
 }
 
-// tokenHash returns ath (RFC 9449 §4.2).
-func tokenHash(accessToken string) string {
+// TokenHash returns what ath is for an access token (RFC 9449 §4.2).
+func TokenHash(accessToken string) string {
 	digest := sha256.Sum256([]byte(accessToken))
 	return encode(digest[:])
 }

@@ -34,7 +34,7 @@ var provers = sync.OnceValue(func() map[string]*prover.Key {
 func proofUse(key *prover.Key) token.ProofUse {
 	return token.ProofUse{
 		Method: "GET", URLs: []string{"http://127.0.0.1:8080/v1/auth/verify", proofURL},
-		Token: proofToken, Thumbprint: key.Thumbprint(), Now: noon,
+		TokenHash: token.TokenHash(proofToken), Thumbprint: key.Thumbprint(), Now: noon,
 	}
 }
 
@@ -142,7 +142,7 @@ func TestAProofIsRefusedWhoseSignatureIsNotItsKeys(t *testing.T) {
 	t.Parallel()
 	for algorithm, key := range provers() {
 		use := proofUse(key)
-		use.Token, use.Thumbprint = "", ""
+		use.TokenHash, use.Thumbprint = "", ""
 		header := key.Header()
 		header["jwk"] = prover.New(algorithm).JWK()
 		if _, err := proofRing(t).VerifyProof(key.Sign(header, goodProof().Claims()), use, nil); !errors.Is(err, token.ErrSignature) {
@@ -164,6 +164,10 @@ func TestAProofOfAnotherFormIsRefused(t *testing.T) {
 		"no signature":            strings.Join(strings.Split(good, ".")[:2], ".") + ".",
 		"padding":                 good + "=",
 		"a line break":            good + "\n",
+		"a line break inside":     good[:len(header)+9] + "\n" + good[len(header)+9:],
+		"a carriage return":       good[:9] + "\r" + good[9:],
+		"a character of base64":   good[:9] + "+" + good[9:],
+		"padding inside":          header + "==." + rest,
 		"another after a comma":   good + "," + good,
 		"beyond 4 KiB":            key.Sign(key.Header(), merged(goodProof().Claims(), map[string]any{"x": strings.Repeat("x", token.MaxProofSize)})),
 		"a claim given twice":     key.SignText(plainHeader, strings.Replace(plainClaims, `{`, `{"htm":"GET",`, 1)),

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 )
@@ -26,6 +27,8 @@ type RefreshKey struct {
 	id     [refreshKeyIDSize]byte
 	secret [refreshKeySize]byte
 	macs   sync.Pool // hash.Hash keyed with the secret, because keying takes as long as the HMAC itself
+
+	lastNonce atomic.Pointer[issuedNonce] // that was made for proofs, nil for none yet
 }
 
 // RefreshPrefix is the prefix of every refresh token and of no access token.
