@@ -11,9 +11,9 @@
 --
 -- ARGV[1] = proof        14 bytes of the SHA-256 of its key and its jti; and what follows it: the operation's arguments
 --
--- Reply:  {'outcome', reply}   an array as the operation returns it
---         {'proof_used'}       by an earlier request, whatever it was for
---         {'too_many_proofs'}  the agent has used 100,000 within the last minutes
+-- Reply:  {'outcome', unpack(reply)}  reply the array that the operation returns
+--         {'proof_used'}              by an earlier request, whatever it was for
+--         {'too_many_proofs'}         the agent has used 100,000 within the last minutes
 -- Writes: HSET and PEXPIRE proofs or proofs_odd, after what the operation writes
 local proofs, proofs_odd = KEYS[1], KEYS[2]
 local proof = ARGV[1]
@@ -28,11 +28,11 @@ local number = math.floor(now / 120000)
 if number % 2 == 1 then
   proofs, proofs_odd = KEYS[2], KEYS[1] -- proofs is the hash of this period now, and proofs_odd that of the one before
 end
-if redis.call('HEXISTS', proofs, proof) == 1 or redis.call('HEXISTS', proofs_odd, proof) == 1 then
+local kept, kept_before = redis.call('HLEN', proofs), redis.call('HLEN', proofs_odd)
+if kept > 0 and redis.call('HEXISTS', proofs, proof) == 1 or kept_before > 0 and redis.call('HEXISTS', proofs_odd, proof) == 1 then
   return {'proof_used'}
 end
-local kept = redis.call('HLEN', proofs)
-if kept + redis.call('HLEN', proofs_odd) >= 100000 then
+if kept + kept_before >= 100000 then
   return {'too_many_proofs'}
 end
 
@@ -43,4 +43,4 @@ if reply[1] == 'ok' then
     redis.call('PEXPIRE', proofs, string.format('%d', (number + 2) * 120000 - now - 1000))
   end
 end
-return {'outcome', reply}
+return {'outcome', unpack(reply)}

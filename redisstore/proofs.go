@@ -81,11 +81,7 @@ func (s *Store) runProven(ctx context.Context, f flow, sc *script, agent uuid.UU
 	if err != nil {
 		return nil, err
 	}
-	inner := r.List(0)
-	if inner.Err != nil {
-		return nil, inner.Err
-	}
-	return readReply(inner.Values)
+	return readReply(r.Values)
 }
 
 // grant runs a script that issues tokens: with the proof that the request came with, or without one.
