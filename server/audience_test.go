@@ -413,7 +413,7 @@ func TestARefreshWhoseTokenWouldBeTooLongSpendsNothing(t *testing.T) {
 		}
 		granted = pairIn(w.renew(granted, "scope:0001").is(200)).refresh
 		granted = pairIn(w.post("/v1/auth/refresh", fields{"refresh_token": granted, "resource": resources[0]}).is(200)).refresh
-		w.renew(granted, "other").refusedOAuth(400, "invalid_scope")
+		w.renew(granted, "other").refusedOAuth(400, "invalid_scope", lacking("other"))
 		w.renew(spent).refusedOAuth(400, "invalid_grant")
 		w.renew(granted, "scope:0001").refusedOAuth(400, "invalid_grant") // the reuse has ended the family
 	})

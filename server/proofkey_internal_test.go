@@ -41,7 +41,7 @@ func TestTheCacheKeepsNoLongKeysOfProofs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if kept := found.proofKey.Load() != nil; kept != test.kept {
+			if kept := found.proofs.key.Load() != nil; kept != test.kept {
 				t.Errorf("the key is kept: %t", kept)
 			}
 		})
