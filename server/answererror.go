@@ -40,6 +40,7 @@ func (s *Server) reportFailure(ctx *fasthttp.RequestCtx, err error, p problem) {
 	case isOverloaded(err):
 		s.metrics.shed.Add(1)
 		s.shed.add(s.log, err)
+	case errors.Is(err, errNoClientKeys), errors.Is(err, errNoIssuerKeys): // a tenant's host fails: jwksfetch logs that, once for each read
 	case p.Status >= 500:
 		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
 	}

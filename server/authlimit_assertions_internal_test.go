@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,6 +70,27 @@ func TestWrongAssertionsAreLimitedAndKnownKeysPass(t *testing.T) {
 	s.clock.advance(30 * time.Second)
 	want("later", sign(agent, key), 200)
 	want("altered", strings.Replace(sign(agent, key), ".", ".AAAA", 1), 401)
+}
+
+// No limit counts such requests, and whoever knows the agent's id can send them.
+func TestAHostWithoutKeysFillsNoLog(t *testing.T) {
+	t.Parallel()
+	log := &lockedBuffer{}
+	s := runServer(t, "", Config{Log: slog.New(slog.NewTextHandler(log, nil))}) // reads no keys at all
+	client := from(t, "")
+	_, key := s.newSigner(t, client)
+	organization := s.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
+	agent := s.post(t, client, "/v1/agents", `{"name":"signer","scopes":[],"secret":false,"jwks_uri":"https://keys.example/jwks"}`,
+		"X-API-Key", organization.text(t, "api_key")).is(t, 201, "").text(t, "id")
+	for range 3 {
+		if got := s.exchangeBy(t, client, key.Sign(map[string]any{"alg": "EdDSA"}, map[string]any{
+			"iss": agent, "sub": agent, "aud": someIssuer(t, s), "jti": uuid.NewString(), "exp": time.Now().Unix() + 60})); got != 503 {
+			t.Fatalf("%d, want 503", got)
+		}
+	}
+	if text := log.String(); strings.Contains(text, "request failed") {
+		t.Errorf("the log has\n%s", text)
+	}
 }
 
 // someIssuer returns the issuer of the service's tokens.
