@@ -22,13 +22,15 @@ var proofAlgorithms = []string{"ES256", "EdDSA", "ES384", "RS256", "PS256"}
 // are signed before its time and its processor time begin, so what they cost their makers counts nowhere.
 func BenchmarkProof(b *testing.B) {
 	for _, algorithm := range proofAlgorithms {
-		b.Run(algorithm, func(b *testing.B) {
-			over, floor := proofs(b, startProgram(b), algorithm, connections)
-			if _, err := over.measure(connections); err != nil { // loads the merged script, as in BenchmarkSocket
-				b.Fatal(err)
-			}
-			compare(b, over, floor)
-		})
+		for _, connections := range []int{1, connections} {
+			b.Run(fmt.Sprintf("%s/connections=%d", algorithm, connections), func(b *testing.B) {
+				over, floor := proofs(b, startProgram(b), algorithm, connections)
+				if _, err := over.measure(connections); err != nil { // loads the merged script, as in BenchmarkSocket
+					b.Fatal(err)
+				}
+				compare(b, over, floor)
+			})
+		}
 	}
 }
 
