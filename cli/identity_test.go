@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +76,8 @@ func TestTrustedIssuersAreCreatedChangedAndDeleted(t *testing.T) {
 	id := document[[]struct{ ID string }](s.good("trusted-issuer", "list", "--json"))[0].ID
 	has(t, s.good("trusted-issuer", "update", id, "--jwks-uri", "https://ci.example/keys", "--rule", agent+":sub=x", "--rule", agent+":sub=y", "--description=").stdout,
 		`^KEYS AT +https://ci\.example/keys$`, `^AGENT \S+ +sub=x$`, `^AGENT \S+ +sub=y$`)
+	withComma := fmt.Sprintf(`{"agent_id": %q, "claims": {"sub": "CN=builder,O=acme"}}`, agent)
+	has(t, s.good("trusted-issuer", "update", id, "--rule", withComma).stdout, `^AGENT \S+ +sub=CN=builder,O=acme$`)
 	if r := s.run("trusted-issuer", "create", "https://ci.example", "--jwks", pemFile(t), "--rule", rule); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: issuer_exists: ") {
 		t.Errorf("twice: exit %d: %s", r.exit, r.stderr)
 	}
@@ -82,7 +85,8 @@ func TestTrustedIssuersAreCreatedChangedAndDeleted(t *testing.T) {
 	if r := s.run("trusted-issuer", "show", id); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: not_found") {
 		t.Errorf("deleted: exit %d: %s", r.exit, r.stderr)
 	}
-	for _, wrong := range []string{"", agent, agent + ":sub", agent + ":=x", ":sub=x", agent + ":sub=x,sub=y", agent + ":sub=x,y"} {
+	for _, wrong := range []string{"", agent, agent + ":sub", agent + ":=x", ":sub=x", agent + ":sub=x,sub=y", agent + ":sub=x,y",
+		"{", withComma + "{", `{"claims": {"sub": "x"}}`, fmt.Sprintf(`{"agent_id": %q}`, agent), fmt.Sprintf(`{"agent_id": %q, "claims": {"sub": "x"}, "more": 1}`, agent)} {
 		if r := s.run("trusted-issuer", "update", id, "--rule", wrong); r.exit != exitUsage || !strings.Contains(r.stderr, "must be AGENT:CLAIM=VALUE") {
 			t.Errorf("%q: exit %d: %s", wrong, r.exit, r.stderr)
 		}

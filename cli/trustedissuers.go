@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,7 +25,7 @@ type trustedIssuerCommands struct {
 type issuerFlags struct {
 	JWKS    keyFile `name:"jwks" env:"-" type:"path" placeholder:"FILE" help:"The issuer's public keys: a JWK Set, a JWK or PEM."`
 	JWKSURI string  `name:"jwks-uri" env:"-" placeholder:"URL" help:"Where the issuer's public keys are, instead: https, with a public address."`
-	Rules   []rule  `name:"rule" sep:"none" env:"-" placeholder:"AGENT:CLAIM=VALUE,…" help:"Which tokens become tokens of which agent: those with all of these claims. A value may end with /* or :*. Repeatable."`
+	Rules   []rule  `name:"rule" sep:"none" env:"-" placeholder:"AGENT:CLAIM=VALUE,…" help:"Which tokens become tokens of which agent: those with all of these claims. A value may end with /* or :*. Repeatable. Also as JSON, for claims with commas."`
 
 	Description *string `env:"-" help:"A description for people."`
 }
@@ -31,10 +33,13 @@ type issuerFlags struct {
 // rule is a flag: the id of an agent, and claims.
 type rule client.TrustRule
 
-var errNotRule = errors.New("must be AGENT:CLAIM=VALUE,CLAIM=VALUE…")
+var errNotRule = errors.New(`must be AGENT:CLAIM=VALUE,CLAIM=VALUE… or {"agent_id": "…", "claims": {"…": "…"}}`)
 
-// UnmarshalText is called by the flag parser. Values have no comma.
+// UnmarshalText is called by the flag parser. Values have no comma, except in JSON.
 func (r *rule) UnmarshalText(text []byte) error {
+	if bytes.HasPrefix(text, []byte("{")) {
+		return r.readJSON(text)
+	}
 	agent, claims, found := strings.Cut(string(text), ":")
 	if !found || agent == "" {
 		return errNotRule
@@ -46,6 +51,16 @@ func (r *rule) UnmarshalText(text []byte) error {
 			return errNotRule
 		}
 		r.Claims[name] = value
+	}
+	return nil
+}
+
+// readJSON reads a rule in the form of the API.
+func (r *rule) readJSON(text []byte) error {
+	read := json.NewDecoder(bytes.NewReader(text))
+	read.DisallowUnknownFields()
+	if err := read.Decode((*client.TrustRule)(r)); err != nil || read.More() || r.AgentID == "" || len(r.Claims) == 0 {
+		return errNotRule
 	}
 	return nil
 }
