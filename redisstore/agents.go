@@ -125,7 +125,7 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	}
 	agents, err := s.loadAgents(ctx, key.Organization, []uuid.UUID{id}, listedAgentFields)
 	if err == nil && agents[0] != nil {
-		err = s.rememberDeleted(ctx, s.proven.urgent(key), key.Organization, id)
+		err = s.rememberDeleted(ctx, s.proven.urgent(key), key.Organization, id, mostDeletedAgents)
 	}
 	if err != nil {
 		return time.Time{}, err

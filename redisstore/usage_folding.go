@@ -76,9 +76,10 @@ func (s *Store) eachKept(ctx context.Context, f flow, agent uuid.UUID, visit fun
 	})
 }
 
-// rememberDeleted enters an agent that is to be deleted among those whose usage is kept, and forgets some that are no longer.
-func (s *Store) rememberDeleted(ctx context.Context, f flow, organization, agent uuid.UUID) error {
+// rememberDeleted enters an agent that is to be deleted among those whose usage is kept, at most so many, and forgets some that are no
+// longer.
+func (s *Store) rememberDeleted(ctx context.Context, f flow, organization, agent uuid.UUID, most int) error {
 	kept := s.config.UsageKept + 24*time.Hour
-	_, err := s.client.Run(ctx, f, rememberDeleted, []string{s.keys.deletedAgents(organization)}, agent, kept.Milliseconds(), mostDeletedAgents)
+	_, err := s.client.Run(ctx, f, rememberDeleted, []string{s.keys.deletedAgents(organization)}, agent, kept.Milliseconds(), most)
 	return nothingVisible(err)
 }

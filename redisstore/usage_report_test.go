@@ -248,30 +248,57 @@ func TestDaysThatAreNotKeptAreInNoReport(t *testing.T) {
 
 func TestTheOldestOfManyDeletedAgentsAreForgotten(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onEachRedis(t, Config{UsageKept: 100 * 365 * day}, func(t *testing.T, s *Store) {
+		const most = 1000
 		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
-		index, rdb := s.keys.deletedAgents(w.key.Organization), peek(t, s)
-		var before []redis.Z
-		for i := range mostDeletedAgents + 50 {
-			id := uuid.UUID{1}
-			binary.BigEndian.PutUint32(id[4:], uint32(i))
-			before = append(before, redis.Z{Score: float64(i) + 1e12, Member: string(id[:])}) // in 2001: but they are not removed by age here
-		}
-		for chunk := range slices.Chunk(before, 10_000) {
-			must(rdb.ZAdd(t.Context(), index, chunk...).Result())(t)
-		}
-		s.config.UsageKept = 100 * 365 * day
-		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
-		if n := must(rdb.ZCard(t.Context(), index).Result())(t); n != mostDeletedAgents {
-			t.Errorf("%d deleted agents are remembered", n)
-		}
-		if err := rdb.ZScore(t.Context(), index, string(w.agent.ID[:])).Err(); err != nil {
-			t.Errorf("the last one is not: %v", err)
-		}
-		if left := must(rdb.ZRange(t.Context(), index, 0, 0).Result())(t); left[0] != before[51].Member {
-			t.Errorf("the oldest left is %x", left)
+		left := afterMoreDeleted(t, s, w, most, func() error {
+			return s.rememberDeleted(t.Context(), s.proven.urgent(w.key), w.key.Organization, w.agent.ID, most)
+		})
+		if left != most {
+			t.Errorf("%d deleted agents are remembered", left)
 		}
 	})
+}
+
+// miniredis sorts all of them with each command.
+func TestAnOrganizationRemembersSoManyDeletedAgents(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{UsageKept: 100 * 365 * day}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
+		left := afterMoreDeleted(t, s, w, mostDeletedAgents, func() error {
+			_, err := s.DeleteAgent(t.Context(), w.key, w.agent.ID)
+			return err
+		})
+		if left != mostDeletedAgents {
+			t.Errorf("%d deleted agents are remembered", left)
+		}
+	})
+}
+
+// afterMoreDeleted enters 50 deleted agents more than an organization remembers, deletes that of the tenant, which is remembered
+// instead of the oldest, and returns how many are left.
+func afterMoreDeleted(t *testing.T, s *Store, w tenant, most int, remember func() error) (left int64) {
+	t.Helper()
+	index, rdb := s.keys.deletedAgents(w.key.Organization), peek(t, s)
+	var before []redis.Z
+	for i := range most + 50 {
+		id := uuid.UUID{1}
+		binary.BigEndian.PutUint32(id[4:], uint32(i))
+		before = append(before, redis.Z{Score: float64(i) + 1e12, Member: string(id[:])}) // in 2001: but they are not removed by age here
+	}
+	for chunk := range slices.Chunk(before, 10_000) {
+		must(rdb.ZAdd(t.Context(), index, chunk...).Result())(t)
+	}
+	if err := remember(); err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.ZScore(t.Context(), index, string(w.agent.ID[:])).Err(); err != nil {
+		t.Errorf("the last one is not remembered: %v", err)
+	}
+	if oldest := must(rdb.ZRange(t.Context(), index, 0, 0).Result())(t); oldest[0] != before[51].Member {
+		t.Errorf("the oldest left is %x", oldest)
+	}
+	return must(rdb.ZCard(t.Context(), index).Result())(t)
 }
 
 // Old entries leave the list when others are deleted, at most 100 at once.
