@@ -7,7 +7,7 @@ import os
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple, Type
 from unittest import mock
 
 import remit
@@ -229,10 +229,9 @@ class Workloads(ExchangeTest):
         self.assertEqual((caught.exception.code, caught.exception.detail), ("invalid_grant", "words"))
         self.assertEqual(len(proxy.requests), 1)
 
-
     def test_a_refusal_with_the_services_own_code_has_its_type(self) -> None:
         since = datetime(2026, 2, 28, 23, 59, 59, tzinfo=timezone.utc)
-        for status, code, cause, kind, told in (
+        refusals: List[Tuple[int, str, str, Type[remit.RemitError], Dict[str, Any]]] = [
             (400, "unauthorized_client", '"code":"agent_suspended","suspended_at":"2026-02-28T23:59:59Z"', remit.AgentSuspended,
              {"suspended_at": since, "code": "agent_suspended"}),
             (400, "unauthorized_client", '"code":"organization_suspended"', remit.OrganizationSuspended, {}),
@@ -241,10 +240,15 @@ class Workloads(ExchangeTest):
             (400, "invalid_scope", '"code":"insufficient_scope","required_scope":"pay"', remit.InsufficientScope, {"required_scope": "pay"}),
             (400, "invalid_dpop_proof", '"code":"dpop_required"', remit.DPoPRequired, {}),
             (400, "invalid_request", '"code":"not_found"', remit.NotFound, {}),
-        ):
+        ]
+        for status, code, cause, kind, told in refusals:
             with self.subTest(cause):
                 refused = Answer(status, f'{{"error":"{code}","error_description":"words",{cause}}}')
-                client, _ = self.authority(Authority(), lambda _r, _n, refused=refused: refused)
+
+                def refuse(_request: Request, _n: int, refused: Answer = refused) -> Reaction:
+                    return refused
+
+                client, _ = self.authority(Authority(), refuse)
                 with self.assertRaises(kind) as caught:
                     client.agent(AGENT, assertion=lambda: WORKLOAD).token()
                 self.assertEqual(caught.exception.detail, "words")

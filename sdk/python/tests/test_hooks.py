@@ -148,7 +148,7 @@ class Handlers(AsyncTest):
             def on_llm_start(self, *_: Any, **__: Any) -> None:
                 raise NotImplementedError
 
-        class Budget(hooks.RemitCallbackHandler, Base):  # type: ignore[misc]
+        class Budget(hooks.RemitCallbackHandler, Base):
             pass
 
         self.assertTrue(Budget(self.new_session(), PRICES).raise_error)
