@@ -25,7 +25,15 @@ const (
 func TestTypeScriptSDKPassesItsTests(t *testing.T) {
 	t.Parallel()
 	buildTypeScript(t)
-	files, err := filepath.Glob(filepath.Join(typeScriptDir, "build", "*.test.js"))
+	// The tests verify proofs as a gateway does, which says what the request was.
+	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t, "--trusted-proxies", "127.0.0.0/8").URL, startFakeProvider(t)}
+	runNodeTests(t, typeScriptDir, nodeTimeout, settings)
+}
+
+// runNodeTests runs the built tests in a directory.
+func runNodeTests(t *testing.T, dir string, timeout time.Duration, settings []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "build", "*.test.js"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests found: %v", err)
 	}
@@ -33,9 +41,7 @@ func TestTypeScriptSDKPassesItsTests(t *testing.T) {
 	for _, file := range files {
 		args = append(args, filepath.Join("build", filepath.Base(file)))
 	}
-	// The tests verify proofs as a gateway does, which says what the request was.
-	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t, "--trusted-proxies", "127.0.0.0/8").URL, startFakeProvider(t)}
-	output := inTypeScript(t, nodeTimeout, settings, "node", args...)
+	output := inNodeDir(t, dir, timeout, settings, "node", args...)
 
 	run, passed := nodeCount(output, "tests"), nodeCount(output, "pass")
 	if run == "" || run == "0" || run != passed {
@@ -102,18 +108,24 @@ func TestTypeScriptSDKHasNoDependencies(t *testing.T) {
 // inTypeScript runs a program in the SDK's directory and returns its output.
 func inTypeScript(t *testing.T, timeout time.Duration, settings []string, name string, args ...string) string {
 	t.Helper()
+	return inNodeDir(t, typeScriptDir, timeout, settings, name, args...)
+}
+
+// inNodeDir runs a program in a directory and returns its output.
+func inNodeDir(t *testing.T, dir string, timeout time.Duration, settings []string, name string, args ...string) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	output, err := typeScriptCommand(ctx, settings, name, args...).CombinedOutput()
+	output, err := nodeCommand(ctx, dir, settings, name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, tool.Indented(output))
 	}
 	return string(output)
 }
 
-// typeScriptCommand returns a command that runs in the SDK's directory, with only these settings in its environment.
-func typeScriptCommand(ctx context.Context, settings []string, name string, args ...string) *exec.Cmd {
-	cmd := tool.Command(ctx, typeScriptDir, name, args...)
+// nodeCommand returns a command that runs in a directory, with only these settings in its environment.
+func nodeCommand(ctx context.Context, dir string, settings []string, name string, args ...string) *exec.Cmd {
+	cmd := tool.Command(ctx, dir, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, settings...)
 	return cmd
 }
@@ -130,7 +142,7 @@ func TestACancelledTypeScriptCommandLeavesNoProcesses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd := typeScriptCommand(ctx, nil, "sh", "-c", "sleep 60 & echo started; wait")
+	cmd := nodeCommand(ctx, typeScriptDir, nil, "sh", "-c", "sleep 60 & echo started; wait")
 	cmd.Stdout = write
 	err = cmd.Start()
 	write.Close()

@@ -52,11 +52,13 @@ export class Hold {
     return this.#settled !== undefined;
   }
 
-  /** Commits what the call cost. Throws UsageMissing, after a rollback, if the usage is undefined. */
+  /**
+   * Commits what the call cost. Throws UsageMissing, after a rollback, if the usage is undefined. One that has no cost, because it is
+   * beyond all budgets, commits the hold.
+   */
   async commit(usage: TokenUsage | undefined): Promise<void> {
-    const cost = usage === undefined ? undefined : this.#costOf(usage);
-    if (cost !== undefined) {
-      return this.#settle(() => this.#commit(cost));
+    if (usage !== undefined) {
+      return this.#settle(() => this.#commit(this.#costOf(usage)));
     }
     if (!this.isSettled) {
       await this.rollback("usage missing");
@@ -74,7 +76,7 @@ export class Hold {
     const costs = input === undefined
       ? [prices.worst(model, bound.input, output)]
       : [this.#costOf({ ...input, output, reasoning: 0 }), this.#costOf({ ...input, output: 0, reasoning: output })];
-    const most = costs.reduce((a, b) => ((a ?? value) > (b ?? value) ? a : b)) ?? value;
+    const most = costs.reduce((a, b) => (a > b ? a : b));
     return this.#settle(() => this.#commit(most < value ? most : value));
   }
 
@@ -109,13 +111,12 @@ export class Hold {
     await bounded(undefined, settleLimit, (signal) => this.#held.transaction.commit({ value }, { signal }));
   }
 
-  // #costOf returns undefined if nobody can pay so much: such a usage is wrong.
-  #costOf(usage: TokenUsage): MicroUSD | undefined {
+  #costOf(usage: TokenUsage): MicroUSD {
     try {
       return this.#held.prices.cost(this.#held.model, usage);
     } catch (error) {
       if (error instanceof RangeError) {
-        return undefined;
+        return this.#held.value;
       }
       throw error;
     }

@@ -2,6 +2,7 @@
  * Holds the worst case of a call of a model before it is sent, and settles what it cost. The adapters are made of it, and so can
  * be one for a framework that has none.
  */
+import { unlessAborted } from "./abort.js";
 import type { OnLimit } from "./ask.js";
 import { isBoundedByBytes } from "./content.js";
 import { Hold } from "./hold.js";
@@ -11,6 +12,8 @@ import { totals } from "./modelusage.js";
 import { known, type Names } from "./options.js";
 import { UnknownModel, type Prices } from "./prices.js";
 import type { Session } from "./session.js";
+import type { Transaction } from "./transaction.js";
+import type { TransactionParams } from "./transactions.js";
 
 export { Hold, isBoundedByBytes, totals as usageOfTotals, UnboundedCall, UnknownModel, UsageMissing };
 export type { TokenUsage } from "./prices.js";
@@ -71,8 +74,25 @@ export class Metering {
       actionType, value, expiresInSeconds, metadata: { model: call.model }, reversible: false,
       ...(onLimit === undefined ? {} : { onLimit, reason }),
     };
-    const transaction = await this.#session.begin(params, { signal });
+    const transaction = await this.#begin(params, signal);
     return new Hold({ transaction, value, model, bound, prices: this.#prices, expiresInSeconds, onError: this.#options.onError ?? report });
+  }
+
+  // #begin returns at once when the signal aborts. A hold that comes to be meanwhile is rolled back.
+  async #begin(params: TransactionParams, signal: AbortSignal | undefined): Promise<Transaction> {
+    if (params.onLimit !== undefined || signal === undefined) {
+      return this.#session.begin(params, { signal });
+    }
+    signal.throwIfAborted();
+    const begun = this.#session.begin(params);
+    try {
+      return await unlessAborted(begun, signal);
+    } catch (error) {
+      if (signal.aborted) {
+        begun.then((late) => late.rollback("cancelled")).catch(() => {}); // it expires
+      }
+      throw error;
+    }
   }
 
   #worst({ model: sent }: ModelCall, model: string, { input, output }: Bound): MicroUSD {

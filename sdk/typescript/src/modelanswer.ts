@@ -57,6 +57,7 @@ class Events implements Answer {
   #rest = ""; // of a line
   #data: string[] = []; // of an event
   #told: Members = {}; // the last usage
+  #isFinal = false; // Anthropic's first usage knows nothing of the output
   isComplete = false;
   input: TokenUsage | undefined;
   mostOutput = 0;
@@ -66,7 +67,7 @@ class Events implements Answer {
   }
 
   get usage(): TokenUsage | undefined {
-    return usages[this.#api](this.#told);
+    return this.#isFinal ? usages[this.#api](this.#told) : undefined;
   }
 
   push(bytes: Uint8Array): void {
@@ -115,7 +116,7 @@ class Events implements Answer {
 
   #message({ type, message, usage, delta }: Members): void {
     if (type === "message_start") {
-      this.#tell(membersOf(message)["usage"]);
+      this.#tell(membersOf(message)["usage"], false);
       this.input = messagesUsage({ ...this.#told, output_tokens: 0 });
     } else if (type === "message_delta") {
       this.#tell(usage);
@@ -123,7 +124,8 @@ class Events implements Answer {
     this.isComplete ||= type === "message_stop" || (type === "message_delta" && typeof membersOf(delta)["stop_reason"] === "string");
   }
 
-  #tell(usage: unknown): void {
+  #tell(usage: unknown, isFinal = true): void {
+    this.#isFinal ||= isFinal && membersOf(usage) === usage;
     const told = Object.entries(membersOf(usage)).filter(([, value]) => value !== null);
     this.#told = { ...this.#told, ...Object.fromEntries(told) };
   }

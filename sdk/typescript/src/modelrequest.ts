@@ -21,12 +21,11 @@ const apis: readonly (readonly [RegExp, Api])[] = [
   [/\/responses$/, "responses"],
   [/\/messages$/, "messages"],
 ];
-// What these cost does not depend on tokens, or they cost nothing.
-const free = /\/(messages\/count_tokens|responses\/input_tokens|responses\/[^/]+\/cancel|files|uploads(\/.*)?|moderations)$/;
+const free = /\/(messages\/count_tokens|responses\/input_tokens|cancel)$/;
 
 /** Returns the API of a request; undefined: it costs nothing. Throws UnboundedCall for one that nobody knows the cost of. */
 export function apiOf(method: string, url: URL): Api | undefined {
-  if (method !== "POST" && method !== "PUT" && method !== "PATCH") {
+  if (method !== "POST") {
     return undefined;
   }
   const path = url.pathname.replace(/\/+$/, "");
@@ -61,7 +60,7 @@ export function readRequest(api: Api, text: string): ModelRequest {
     }
     return value as number | undefined;
   };
-  const given = maxima[api].map((name) => number(name, 0)).filter((most) => most !== undefined);
+  const given = maxima[api].map((name) => number(name, 1)).filter((most) => most !== undefined);
   const streamed = body["stream"] === true;
   const asked = api === "chat" && streamed ? withUsage(model, body) : undefined;
   const sent = asked === undefined ? text : JSON.stringify(asked);

@@ -99,6 +99,7 @@ test("a call that nothing bounds is refused before anything is held or sent", as
     ["/responses", { model: "small", input: "?", background: true }, UnboundedCall],
     ["/embeddings", { model: "small", input: "?" }, UnboundedCall],
     ["/messages/batches", {}, UnboundedCall],
+    ["/files", {}, UnboundedCall],
   ];
   for (const [path, body, type] of cases) {
     await failure(metered(address + path, post(body)), type);
@@ -165,6 +166,10 @@ test("a complete answer whose usage is missing is rolled back, and says so", asy
       assert.deepEqual(await books(session), [++calls, 0n, 0n], name);
     }
   }
+  const start = { type: "message_start", message: { usage: { input_tokens: 1, output_tokens: 1 } } };
+  const untold = () => stream(...events(start, { type: "message_delta", delta: { stop_reason: "end_turn" } }, { type: "message_stop" }));
+  await assert.rejects((await meteredFetch(session, prices, { fetch: async () => untold() })(`${address}/messages`, post(chat))).text(), UsageMissing);
+  assert.deepEqual(await books(session), [++calls, 0n, 0n]);
 });
 
 test("a call that did not happen is rolled back", async () => {
