@@ -1,0 +1,158 @@
+/** A callback handler for models of LangChain, which bounds their calls by a session. */
+import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
+import type { Serialized } from "@langchain/core/load/serializable";
+import type { BaseMessage } from "@langchain/core/messages";
+import type { LLMResult } from "@langchain/core/outputs";
+import type { Session } from "@remit/sdk";
+import { isBoundedByBytes, Metering, UnboundedCall, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
+import type { Prices } from "@remit/sdk/prices";
+import { bytesOf } from "./bytes.js";
+
+type Members = { readonly [name: string]: unknown };
+
+/** A call that has begun. */
+interface Run {
+  readonly hold: Hold;
+  bytes: number; // of its streamed answer so far
+  end(): void;
+}
+
+/**
+ * Holds the worst case of each call of a model, and commits what the call cost when its answer ends. A hold that does not fit throws
+ * LimitReached, and nothing is sent. A complete answer without usage throws UsageMissing.
+ *
+ * LangChain repeats a failed request within a call, and does not tell its handlers who breaks off a stream without a signal: such a
+ * call is committed in full within the time of its hold.
+ */
+export class MeteredCallbackHandler extends BaseCallbackHandler {
+  override name = "remit";
+  override awaitHandlers = true;
+  override raiseError = true; // or a refusal would be a warning
+  readonly #metering: Metering;
+  readonly #runs = new Map<string, Run>();
+  // The holds of all prompts of one `generate`, by the parameters that LangChain passes for all of them. If one is refused, none is sent.
+  readonly #together = new WeakMap<object, { readonly holds: Set<Hold>; refused: boolean }>();
+
+  constructor(session: Session, prices: Prices, options: MeteringOptions = {}) {
+    super();
+    this.#metering = new Metering(session, prices, options);
+  }
+
+  /** Returns the handler itself: a copy would not know the calls that have begun. */
+  override copy(): BaseCallbackHandler {
+    return this;
+  }
+
+  override async handleChatModelStart(
+    _llm: Serialized, messages: BaseMessage[][], runId: string, _parent?: string, extra?: Record<string, unknown>, _tags?: string[], metadata?: Record<string, unknown>,
+  ): Promise<void> {
+    const prompt = messages.flat();
+    await this.#start(runId, prompt, prompt.map(({ content }) => content), extra, metadata);
+  }
+
+  override async handleLLMStart(
+    _llm: Serialized, prompts: string[], runId: string, _parent?: string, extra?: Record<string, unknown>, _tags?: string[], metadata?: Record<string, unknown>,
+  ): Promise<void> {
+    await this.#start(runId, prompts, [], extra, metadata);
+  }
+
+  override handleLLMNewToken(
+    token: string, _indices: unknown, runId: string, _parent?: string, _tags?: string[], fields?: { readonly chunk?: unknown },
+  ): void {
+    const run = this.#runs.get(runId);
+    if (run !== undefined) {
+      run.bytes += bytesOf(fields?.chunk ?? token);
+      run.hold.touch();
+    }
+  }
+
+  override async handleLLMEnd(output: LLMResult, runId: string, _parent?: string, _tags?: string[], extra?: Record<string, unknown>): Promise<void> {
+    const hold = this.#take(runId)?.hold;
+    await (extra?.["cached"] === true ? hold?.rollback("answered from a cache") : hold?.commit(usageOf(output)));
+  }
+
+  override async handleLLMError(error: unknown, runId: string, _parent?: string, _tags?: string[], extra?: Record<string, unknown>): Promise<void> {
+    const run = this.#take(runId);
+    await (extra?.["cached"] === true ? run?.hold.rollback("a cache failed") : run?.hold.fail(error, run.bytes));
+  }
+
+  async #start(runId: string, prompt: unknown, contents: unknown, extra: Record<string, unknown> = {}, metadata: Record<string, unknown> = {}): Promise<void> {
+    const { signal } = membersOf(extra["options"]);
+    const call = callOf(prompt, contents, membersOf(extra["invocation_params"]), metadata);
+    const group = this.#together.get(extra) ?? { holds: new Set(), refused: false };
+    this.#together.set(extra, group);
+    let hold: Hold;
+    try {
+      hold = await this.#metering.hold(call, signal instanceof AbortSignal ? signal : undefined);
+    } catch (error) {
+      group.refused = true;
+      await Promise.all([...group.holds].map((other) => other.rollback("not sent")));
+      throw error;
+    }
+    if (group.refused) {
+      await hold.rollback("not sent");
+      return;
+    }
+    group.holds.add(hold);
+    this.#follow(runId, hold, signal);
+  }
+
+  // #follow settles a call when its signal aborts: LangChain does not tell its handlers.
+  #follow(runId: string, hold: Hold, signal: unknown): void {
+    const abort = () => {
+      void hold.fail((signal as AbortSignal).reason, this.#take(runId)?.bytes);
+    };
+    const run = { hold, bytes: 0, end: () => signal instanceof AbortSignal && signal.removeEventListener("abort", abort) };
+    this.#runs.set(runId, run);
+    if (signal instanceof AbortSignal) {
+      signal.addEventListener("abort", abort, { once: true });
+      if (signal.aborted) {
+        this.#take(runId);
+        void hold.rollback("not sent");
+      }
+    }
+  }
+
+  #take(runId: string): Run | undefined {
+    const run = this.#runs.get(runId);
+    this.#runs.delete(runId);
+    run?.end();
+    return run;
+  }
+}
+
+const maxima = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens"];
+const references = ["previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options"];
+
+function callOf(prompt: unknown, contents: unknown, params: Members, metadata: Members): ModelCall {
+  const model = params["model"] ?? params["model_name"] ?? metadata["ls_model_name"];
+  if (typeof model !== "string") {
+    throw new UnboundedCall("a call of LangChain", "its model says neither model nor ls_model_name");
+  }
+  const given = [...maxima.map((name) => params[name]), metadata["ls_max_tokens"]].filter((most) => Number.isSafeInteger(most) && (most as number) > 0);
+  const tools = Array.isArray(params["tools"]) ? params["tools"].map(membersOf) : [];
+  const hosted = tools.some(({ type = "function" }) => type !== "function" && type !== "custom");
+  return {
+    model,
+    inputBytes: bytesOf([prompt, params]),
+    refersElsewhere: hosted || references.some((name) => (params[name] ?? undefined) !== undefined) || !isBoundedByBytes(contents),
+    maxOutputTokens: given.length === 0 ? undefined : Math.max(...(given as number[])),
+    answers: Number.isSafeInteger(params["n"]) ? (params["n"] as number) : 1,
+  };
+}
+
+// usageOf reads the usage of the messages, or what a model that makes no messages reports.
+function usageOf({ generations, llmOutput }: LLMResult): TokenUsage | undefined {
+  // A model without usage reports 0 tokens of input.
+  const told = generations.flat().map((generation) => membersOf(membersOf(membersOf(generation)["message"])["usage_metadata"])).find((usage) => (usage["input_tokens"] ?? 0) !== 0);
+  if (told !== undefined) {
+    const [input, output] = [membersOf(told["input_token_details"]), membersOf(told["output_token_details"])];
+    return usageOfTotals(told["input_tokens"], input["cache_read"], told["output_tokens"], output["reasoning"], input["cache_creation"]);
+  }
+  const usage = membersOf(llmOutput?.["tokenUsage"]);
+  return usage["promptTokens"] === 0 ? undefined : usageOfTotals(usage["promptTokens"], 0, usage["completionTokens"], 0);
+}
+
+function membersOf(value: unknown): Members {
+  return typeof value === "object" && value !== null ? (value as Members) : {};
+}

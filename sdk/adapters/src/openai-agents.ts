@@ -1,0 +1,126 @@
+/**
+ * Models and tools of OpenAI's Agents SDK that are bounded by a session. Its hooks cannot refuse a call, so these wrap what is called.
+ */
+import { getDefaultModel, type Model, type ModelProvider, type ModelRequest, type StreamEvent, type Usage } from "@openai/agents";
+import type { Session } from "@remit/sdk";
+import { isBoundedByBytes, Metering, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
+import type { Prices } from "@remit/sdk/prices";
+import { bytesOf } from "./bytes.js";
+import { refusalOf } from "./refusal.js";
+
+export { chargedTool, type ToolPrice } from "./tool.js";
+
+/**
+ * Returns a provider whose models are metered. Pass it to `new Runner({ modelProvider })`, or to `setDefaultModelProvider` for all
+ * runs, those of agents as tools included. It holds the worst case of each call, and commits what the call cost when its answer
+ * ends. A hold that does not fit throws LimitReached out of the run, and nothing is sent.
+ */
+export function meteredModelProvider(session: Session, prices: Prices, provider: ModelProvider, options: MeteringOptions = {}): ModelProvider {
+  const metering = new Metering(session, prices, options);
+  return { getModel: async (name) => metered(metering, await provider.getModel(name), name ?? getDefaultModel()) };
+}
+
+/** Like meteredModelProvider, for one model, such as that of an agent which is given a Model instead of a name. */
+export function meteredModel(session: Session, prices: Prices, model: Model, name: string, options: MeteringOptions = {}): Model {
+  return metered(new Metering(session, prices, options), model, name);
+}
+
+/**
+ * An `errorFunction` for tools whose function is a chargedTool: it tells the model why a call was refused and what is left. Other
+ * errors stay what the Agents SDK makes of them by default.
+ */
+export function explainRefusal(_context: unknown, error: unknown): string {
+  return refusalOf(error, "the tool")?.text ?? "An error occurred while running the tool. Please try again.";
+}
+
+function metered(metering: Metering, model: Model, name: string): Model {
+  const own: Pick<Model, "getResponse" | "getStreamedResponse"> = {
+    async getResponse(request) {
+      const hold = await metering.hold(callOf(name, request), request.signal);
+      let response: Awaited<ReturnType<Model["getResponse"]>>;
+      try {
+        response = await model.getResponse(request);
+      } catch (error) {
+        await hold.fail(error);
+        throw error;
+      }
+      await hold.commit(usageOf(response.usage));
+      return response;
+    },
+    getStreamedResponse: (request) => follow(metering, model, name, request),
+  };
+  // All else is the model's own.
+  return new Proxy(model, {
+    get(target, member) {
+      if (member === "getResponse" || member === "getStreamedResponse") {
+        return own[member];
+      }
+      const value: unknown = Reflect.get(target, member, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+// follow passes the events on as they come, and settles at the end, whoever ends it.
+async function* follow(metering: Metering, model: Model, name: string, request: ModelRequest): AsyncIterable<StreamEvent> {
+  const hold = await metering.hold(callOf(name, request), request.signal);
+  const bytes = { raw: 0, events: 0 }; // the same answer, in the provider's events and in the SDK's own
+  const streamed = () => Math.max(bytes.raw, bytes.events);
+  try {
+    for await (const event of model.getStreamedResponse(request)) {
+      hold.touch();
+      bytes[event.type === "model" ? "raw" : "events"] += bytesOf(event);
+      const usage = event.type === "response_done" ? usageOf(event.response.usage) : unfinishedUsage(event);
+      if (event.type === "response_done" || usage !== undefined) {
+        await hold.commit(usage);
+      }
+      yield event;
+    }
+  } catch (error) {
+    await hold.fail(error, streamed());
+    throw error;
+  } finally {
+    await hold.commitMost(undefined, streamed()); // unless it is settled
+  }
+}
+
+function callOf(model: string, request: ModelRequest): ModelCall {
+  const { systemInstructions, input, tools, handoffs, outputType, prompt, previousResponseId, conversationId, modelSettings } = request;
+  const refers = prompt !== undefined || previousResponseId !== undefined || conversationId !== undefined;
+  return {
+    model,
+    inputBytes: bytesOf([systemInstructions, input, tools, handoffs, outputType, modelSettings]),
+    refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(input),
+    maxOutputTokens: modelSettings.maxTokens,
+  };
+}
+
+type Counts = Pick<Usage, "inputTokens" | "outputTokens"> & { readonly inputTokensDetails?: unknown; readonly outputTokensDetails?: unknown };
+
+// usageOf returns undefined for 0 tokens of input, which the Agents SDK reports if the provider reports nothing.
+function usageOf({ inputTokens, outputTokens, inputTokensDetails, outputTokensDetails }: Counts): TokenUsage | undefined {
+  if (inputTokens === 0) {
+    return undefined;
+  }
+  return usageOfTotals(inputTokens, detail(inputTokensDetails, "cached_tokens"), outputTokens, detail(outputTokensDetails, "reasoning_tokens"));
+}
+
+// unfinishedUsage reads the usage of a response that ended before it was complete, of which the Agents SDK makes no response_done.
+function unfinishedUsage(event: StreamEvent): TokenUsage | undefined {
+  const { type, response } = (event.type === "model" ? event.event : {}) as { type?: unknown; response?: { usage?: RawUsage } };
+  const usage = type === "response.incomplete" || type === "response.failed" ? response?.usage : undefined;
+  return usage && usageOfTotals(usage.input_tokens, usage.input_tokens_details?.cached_tokens, usage.output_tokens, usage.output_tokens_details?.reasoning_tokens);
+}
+
+interface RawUsage {
+  readonly input_tokens?: unknown;
+  readonly input_tokens_details?: { readonly cached_tokens?: unknown };
+  readonly output_tokens?: unknown;
+  readonly output_tokens_details?: { readonly reasoning_tokens?: unknown };
+}
+
+// detail adds up a count of the requests that a response took.
+function detail(details: unknown, name: string): number {
+  const all = (Array.isArray(details) ? details : [details]) as (Record<string, number | null> | undefined)[];
+  return all.reduce((sum, one) => sum + (one?.[name] ?? 0), 0);
+}

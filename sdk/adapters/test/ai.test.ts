@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createOpenAI } from "@ai-sdk/openai";
+import { generateText, streamText, tool, wrapLanguageModel, type LanguageModel } from "ai";
+import { z } from "zod";
+import { LimitReached, USD, type Session } from "@remit/sdk";
+import { UnboundedCall, UsageMissing } from "@remit/sdk/metering";
+import { meteredMiddleware } from "@remit/adapters/ai";
+import { baseURL, exhaust, fakedFetch, models, newSession, prices, reconcile, settled, type Call } from "./reconcile.js";
+
+(globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
+
+type Wrapped = Parameters<typeof wrapLanguageModel>[0]["model"];
+const openai = createOpenAI({ baseURL, apiKey: "none", fetch: fakedFetch });
+const anthropic = createAnthropic({ baseURL, apiKey: "none", fetch: fakedFetch });
+const providers: Readonly<Record<string, (model: string) => Wrapped>> = {
+  chat: (model) => openai.chat(model), responses: (model) => openai.responses(model), messages: (model) => anthropic(model),
+};
+const tools = { lookup: tool({ inputSchema: z.object({ query: z.string() }), execute: async () => "found" }) };
+
+async function call(model: LanguageModel, { streamed, parts, how }: Call): Promise<void> {
+  const controller = new AbortController();
+  const options = { model, tools, maxRetries: 0, maxOutputTokens: 60, prompt: "What is left? 🦉", abortSignal: controller.signal };
+  if (!streamed) {
+    if (parts !== Infinity) {
+      setTimeout(() => controller.abort(), parts);
+    }
+    await generateText(options);
+    return;
+  }
+  let failure: unknown;
+  let count = 0;
+  const { fullStream } = streamText({ ...options, onError: ({ error }) => { failure = error; } });
+  for await (const _ of fullStream) {
+    if (++count > parts) {
+      if (how === "break") break;
+      controller.abort();
+    }
+  }
+  controller.abort(); // breaking off alone does not stop the SDK, which reads on in the background
+  if (failure !== undefined) throw failure;
+}
+
+for (const [name, of] of Object.entries(providers)) {
+  const make = (session: Session, planned: Call) =>
+    call(wrapLanguageModel({ model: of(planned.model), middleware: meteredMiddleware(session, prices, { models }) }), planned);
+  // @ai-sdk/anthropic cannot read the first event of a stream if it has no usage, and streamText stops there.
+  const breaksOff = ({ streamed, fake }: Call) => name === "messages" && streamed && fake.includes("usage=missing");
+  test(`the calls of ${name} by ai cost what the provider counted`, () => reconcile(make, breaksOff));
+  test(`the calls of ${name} by ai stay within the budget`, () => exhaust(make));
+}
+
+test("what nothing bounds and what does not fit is refused before it is sent", async () => {
+  const session = await newSession(1_000n);
+  const model = wrapLanguageModel({ model: openai.chat("never-sent"), middleware: meteredMiddleware(session, prices, { models }) });
+  const unknown = wrapLanguageModel({ model: openai.chat("never-sent"), middleware: meteredMiddleware(session, prices) });
+  await assert.rejects(generateText({ model, maxRetries: 0, maxOutputTokens: 60, prompt: "?" }), LimitReached);
+  await assert.rejects(generateText({ model: unknown, maxRetries: 0, prompt: "?" }), /no prices for model "never-sent"/);
+  const endless = generateText({ model, maxRetries: 0, maxOutputTokens: 2 ** 53 - 1, prompt: "?" });
+  await assert.rejects(endless, UnboundedCall);
+  const { actionCount } = await session.get();
+  assert.equal(actionCount, 0);
+});
+
+test("files and references count as the most input of the model", async () => {
+  const session = await newSession(USD);
+  let held = 0n;
+  const fetch = async () => ((held = (await session.get()).valueHeld), Response.json({ error: { message: "no" } }, { status: 400 }));
+  const model = wrapLanguageModel({ model: createOpenAI({ baseURL, apiKey: "none", fetch }).responses("x"), middleware: meteredMiddleware(session, prices, { models }) });
+  const worst = prices.worst("priced", 100_000, 60);
+  const image = { type: "file" as const, mediaType: "image/png", data: new URL("https://images.example/1.png") };
+  for (const call of [
+    { messages: [{ role: "user" as const, content: [image] }] },
+    { prompt: "?", providerOptions: { openai: { previousResponseId: "r" } } },
+    { prompt: "?", tools: { search: openai.tools.webSearch({}) } },
+  ]) {
+    await assert.rejects(generateText({ model, maxRetries: 0, maxOutputTokens: 60, ...call }));
+    assert.equal(held, worst);
+  }
+  await settled(session);
+  assert.equal((await session.get()).valueUsed, 0n);
+});
+
+test("a stream without usage ends with UsageMissing as an error part", async () => {
+  const session = await newSession();
+  const lines = [{ choices: [{ index: 0, delta: { content: "x" } }] }, { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }];
+  const body = `${lines.map((line) => `data: ${JSON.stringify(line)}\n\n`).join("")}data: [DONE]\n\n`;
+  const fetch = async () => new Response(body, { headers: { "Content-Type": "text/event-stream" } });
+  const model = wrapLanguageModel({ model: createOpenAI({ baseURL, apiKey: "none", fetch }).chat("x"), middleware: meteredMiddleware(session, prices, { models }) });
+  const errors: unknown[] = [];
+  const { text } = streamText({ model, prompt: "?", onError: ({ error }) => void errors.push(error) });
+  assert.equal(await Promise.resolve(text).catch(() => "x"), "x");
+  assert.ok(errors[0] instanceof UsageMissing, String(errors[0]));
+  assert.equal((await session.get()).valueUsed, 0n);
+});

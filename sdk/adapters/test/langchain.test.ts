@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { InMemoryCache } from "@langchain/core/caches";
+import { HumanMessage } from "@langchain/core/messages";
+import { FakeListChatModel } from "@langchain/core/utils/testing";
+import { ChatOpenAI } from "@langchain/openai";
+import { LimitReached, USD, type Session } from "@remit/sdk";
+import { UnboundedCall, UsageMissing } from "@remit/sdk/metering";
+import { MeteredCallbackHandler } from "@remit/adapters/langchain";
+import { baseURL, exhaust, fakedFetch, ledger, models, newSession, prices, reconcile, settled, type Call } from "./reconcile.js";
+
+console.error = () => {}; // LangChain writes what handlers throw
+
+type Settings = NonNullable<ConstructorParameters<typeof ChatOpenAI>[0]>;
+
+function chatModel(session: Session, model: string, more: Partial<Settings> = {}): ChatOpenAI {
+  const callbacks = [new MeteredCallbackHandler(session, prices, { models })];
+  return new ChatOpenAI({ model, apiKey: "none", maxTokens: 60, maxRetries: 0, configuration: { baseURL, fetch: fakedFetch }, callbacks, ...more });
+}
+
+const call = (more: Partial<Settings>) => async (session: Session, { model, streamed, parts }: Call): Promise<void> => {
+  const controller = new AbortController();
+  const chat = chatModel(session, model, more);
+  if (!streamed) {
+    if (parts !== Infinity) {
+      setTimeout(() => controller.abort(), parts);
+    }
+    await chat.invoke("What is left? 🦉", { signal: controller.signal });
+    return;
+  }
+  let count = 0;
+  for await (const _ of await chat.stream("What is left? 🦉", { signal: controller.signal })) {
+    if (++count > parts) {
+      controller.abort();
+    }
+  }
+};
+
+for (const [name, more] of Object.entries({ chat: {}, responses: { useResponsesApi: true } })) {
+  test(`the calls of ${name} by LangChain cost what the provider counted`, () => reconcile(call(more)));
+  test(`the calls of ${name} by LangChain stay within the budget`, () => exhaust(call(more)));
+}
+
+test("if one prompt of many does not fit, none is sent and nothing is held", async () => {
+  const session = await newSession(5_000n);
+  const chat = chatModel(session, "never-sent");
+  const prompts = Array.from({ length: 5 }, () => [new HumanMessage("?")]);
+  await assert.rejects(chat.generate(prompts), LimitReached);
+  await settled(session);
+  assert.equal((await session.get()).valueUsed, 0n);
+  assert.equal((await ledger()).has("never-sent"), false);
+});
+
+test("an answer from a cache costs nothing", async () => {
+  const session = await newSession();
+  const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
+  const fetch = async () => Response.json({ choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }], usage });
+  const chat = chatModel(session, "x", { cache: new InMemoryCache(), configuration: { baseURL, fetch } });
+  for (let i = 0; i < 2; i++) {
+    assert.equal((await chat.invoke("?")).content, "x");
+    const { actionCount, valueUsed, valueHeld } = await session.get();
+    assert.deepEqual([actionCount, valueUsed, valueHeld], [i + 1, 60n, 0n]);
+  }
+});
+
+test("a model that reports no usage, and one without a name or a bound, is refused", async () => {
+  const session = await newSession();
+  const fake = new FakeListChatModel({ responses: ["x"], callbacks: [new MeteredCallbackHandler(session, prices, { models })] });
+  await assert.rejects(fake.invoke("?"), UnboundedCall);
+  await assert.rejects(fake.invoke("?", { metadata: { ls_model_name: "x" } }), UsageMissing);
+  await assert.rejects(chatModel(session, "x", { callbacks: [new MeteredCallbackHandler(session, prices)] }).invoke("?"), /no prices for model "x"/);
+  const { valueUsed, valueHeld } = await session.get();
+  assert.deepEqual([valueUsed, valueHeld], [0n, 0n]);
+});
+
+test("an image elsewhere counts as the most input of the model", async () => {
+  const session = await newSession(USD);
+  let held = 0n;
+  const fetch = async () => ((held = (await session.get()).valueHeld), Response.json({ error: { message: "no" } }, { status: 400 }));
+  const content = [{ type: "image_url", image_url: { url: "https://images.example/1.png" } }];
+  await assert.rejects(chatModel(session, "x", { configuration: { baseURL, fetch } }).invoke([new HumanMessage({ content })]));
+  assert.equal(held, prices.worst("priced", 100_000, 60));
+});
