@@ -17,10 +17,16 @@ const client = new Client(serviceURL);
 const { apiKey } = await client.createOrganization({ name: "adapters" });
 export const organization = client.organization(apiKey!);
 
+/** Returns a session of a new agent, and what a program needs to act as the agent. */
+export async function newAgentAndSession(maxValue: bigint, scopes: string[] = []): Promise<{ agent: string; secret: string; session: Session }> {
+  const { id, secret } = await organization.createAgent({ name: "adapter", scopes });
+  const session = client.agent(id, secret).session((await organization.createSession({ agentId: id, maxValue, maxActions: 1_000_000 })).id);
+  return { agent: id, secret: secret.reveal(), session };
+}
+
 /** Returns a session of a new agent. */
 export async function newSession(maxValue = 1000n * USD, scopes: string[] = []): Promise<Session> {
-  const { id, secret } = await organization.createAgent({ name: "adapter", scopes });
-  return client.agent(id, secret).session((await organization.createSession({ agentId: id, maxValue, maxActions: 1_000_000 })).id);
+  return (await newAgentAndSession(maxValue, scopes)).session;
 }
 
 export const prices = Prices.parse(`{"priced": {
