@@ -1,0 +1,217 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"remit/client"
+	remitmcp "remit/client/mcp"
+	"remit/money"
+	"remit/remittest"
+)
+
+const cent = money.USD / 100
+
+// toolServer is an MCP server whose tools cost 10 cents, and a client of it.
+type toolServer struct {
+	remit   *remittest.Remit
+	session *client.Session
+	agent   *mcp.ClientSession
+	runs    []string
+}
+
+type shaped struct {
+	Found int `json:"found"`
+}
+
+func newToolServer(t *testing.T, limits client.SessionParams, change func(*remitmcp.Options)) *toolServer {
+	t.Helper()
+	s := &toolServer{remit: remittest.New(t)}
+	s.session = s.remit.Session(t, limits)
+	options := remitmcp.Options{Session: s.session, Log: slog.New(slog.DiscardHandler), Tools: map[string]remitmcp.Price{
+		"search": {Value: 10 * cent}, "fail": {Value: 10 * cent}, "break": {Value: 10 * cent, ChargeFailures: true},
+		"scoped": {Scope: "admin"}, "free": {ActionType: "tool.free"}, "shaped": {Value: 10 * cent},
+	}}
+	if change != nil {
+		change(&options)
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
+	remitmcp.Charge(server, options)
+	for _, name := range []string{"search", "fail", "break", "scoped", "free", "unpriced"} {
+		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			s.runs = append(s.runs, name)
+			if name == "fail" || name == "break" {
+				return nil, nil, errors.New("no network")
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found"}}}, nil, nil
+		})
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "shaped"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, shaped, error) {
+		return nil, shaped{1}, nil
+	})
+	here, there := mcp.NewInMemoryTransports()
+	serving, err := server.Connect(t.Context(), there, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = serving.Close() })
+	s.agent, err = mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), here, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.agent.Close() })
+	return s
+}
+
+// call calls a tool, and returns its text and its structured content.
+func (s *toolServer) call(t *testing.T, tool string) (text string, data map[string]any, isError bool) {
+	t.Helper()
+	result, err := s.agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{}})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	for _, content := range result.Content {
+		if of, is := content.(*mcp.TextContent); is {
+			text += of.Text
+		}
+	}
+	encoded, err := json.Marshal(result.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(encoded, &data); err != nil {
+		t.Fatal(err)
+	}
+	return text, data, result.IsError
+}
+
+// books returns what the session has used and holds.
+func (s *toolServer) books(t *testing.T) (actions int64, used, held money.MicroUSD) {
+	t.Helper()
+	info, err := s.session.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ActionCount, info.ValueUsed, info.ValueHeld
+}
+
+func TestTheToolsOfAnMCPServerAreCharged(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		tool    string
+		isError bool
+		used    money.MicroUSD
+		actions int64
+	}{
+		{"search", false, 10 * cent, 1},
+		{"fail", true, 0, 1},
+		{"break", true, 10 * cent, 1},
+		{"free", false, 0, 1},
+		{"shaped", false, 10 * cent, 1},
+	} {
+		t.Run(row.tool, func(t *testing.T) {
+			t.Parallel()
+			s := newToolServer(t, client.SessionParams{MaxValue: new(money.USD)}, nil)
+			text, _, isError := s.call(t, row.tool)
+			if isError != row.isError {
+				t.Errorf("an error: %t: %s", isError, text)
+			}
+			if actions, used, held := s.books(t); actions != row.actions || used != row.used || held != 0 {
+				t.Errorf("%d actions, %s used, %s held", actions, used, held)
+			}
+		})
+	}
+}
+
+func TestARefusedToolTellsTheModelWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, tool, text, code string
+		before                 func(*testing.T, *toolServer)
+		change                 func(*remitmcp.Options)
+		without                bool // structured content
+	}{
+		{"a limit", "search", "max_value_usd does not allow it: search costs 1 action and 0.1 USD; 100 of 100 actions and 0.05 of 0.05 USD are left until ", "session_limit_reached", nil, nil, false},
+		{"a limit of a tool with its own shape", "shaped", "max_value_usd does not allow it", "", nil, nil, true},
+		{"a scope", "scoped", "it needs the scope admin", "insufficient_scope", nil, nil, false},
+		{"no price", "unpriced", `the tool "unpriced" has no price`, "unpriced_tool", nil, nil, false},
+		{"a session that has ended", "free", "the session is completed. Stop", "session_not_active", func(t *testing.T, s *toolServer) {
+			if err := s.remit.Organization.EndSession(t.Context(), s.session.ID()); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, false},
+		{"a suspended session", "free", "it is suspended", "session_suspended", func(t *testing.T, s *toolServer) {
+			if _, err := s.remit.Organization.SuspendSession(t.Context(), s.session.ID(), ""); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, false},
+		{"no service", "free", "the budget cannot be checked now. Try again later.", "unavailable", nil, func(o *remitmcp.Options) {
+			o.Session, o.SessionOf = nil, func(context.Context, *mcp.CallToolRequest) (*client.Session, error) { return nil, client.ErrUnavailable }
+		}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s := newToolServer(t, client.SessionParams{MaxValue: new(5 * cent), MaxActions: 100}, row.change)
+			if row.before != nil {
+				row.before(t, s)
+			}
+			text, data, isError := s.call(t, row.tool)
+			if !isError || !strings.HasPrefix(text, "Refused: "+row.text) || !strings.HasSuffix(text, "nothing was charged.") {
+				t.Errorf("an error: %t: %s", isError, text)
+			}
+			if row.without != (data == nil) || !row.without && data["code"] != row.code {
+				t.Errorf("it has %v", data)
+			}
+			if actions, used, held := s.books(t); actions != 0 || used != 0 || held != 0 || s.runs != nil {
+				t.Errorf("%d actions, %s used, %s held; ran %v", actions, used, held, s.runs)
+			}
+		})
+	}
+}
+
+func TestEachCallOfAnMCPServerMayHaveItsOwnSession(t *testing.T) {
+	t.Parallel()
+	var payers []*client.Session
+	s := newToolServer(t, client.SessionParams{}, func(o *remitmcp.Options) {
+		o.Session, o.SessionOf = nil, func(context.Context, *mcp.CallToolRequest) (*client.Session, error) {
+			payer := payers[0]
+			payers = payers[1:]
+			return payer, nil
+		}
+	})
+	payers = []*client.Session{s.remit.Session(t, client.SessionParams{}), s.session}
+	s.call(t, "search")
+	if actions, _, _ := s.books(t); actions != 0 {
+		t.Error("the first call charged the other session")
+	}
+	s.call(t, "search")
+	if actions, used, _ := s.books(t); actions != 1 || used != 10*cent {
+		t.Errorf("%d actions, %s used", actions, used)
+	}
+}
+
+func TestChargeRefusesWrongOptions(t *testing.T) {
+	t.Parallel()
+	session := new(client.Session)
+	for name, options := range map[string]remitmcp.Options{
+		"nobody pays":      {},
+		"two pay":          {Session: session, SessionOf: func(context.Context, *mcp.CallToolRequest) (*client.Session, error) { return session, nil }},
+		"a negative price": {Session: session, Tools: map[string]remitmcp.Price{"search": {Value: -1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if text, is := recover().(string); !is || !strings.HasPrefix(text, "remitmcp: ") {
+					t.Errorf("it panics with %q", text)
+				}
+			}()
+			remitmcp.Charge(mcp.NewServer(&mcp.Implementation{Name: "tools"}, nil), options)
+		})
+	}
+}
