@@ -26,6 +26,7 @@ type Commands struct {
 	Webhook     webhookCommands       `cmd:"" help:"Create, list, change, test and delete webhooks, and look at their deliveries."`
 	Issuer      trustedIssuerCommands `cmd:"" name:"trusted-issuer" help:"Trust platforms whose tokens become tokens of agents."`
 	Audit       auditCommands         `cmd:"" help:"Export the organization's events, and verify an export."`
+	MCP         mcpCommand            `cmd:"" name:"mcp" help:"Serve the budget of a session to the model of an agent, over the Model Context Protocol."`
 	SuspendAll  suspendAll            `cmd:"" help:"Suspend all agents of the organization at once."`
 	ResumeAll   resumeAll             `cmd:"" help:"Resume all agents of the organization."`
 	Completion  completion            `cmd:"" help:"Print the shell script that completes the arguments of remit."`

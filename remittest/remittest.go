@@ -132,6 +132,37 @@ func (r *Remit) createOrganization(t testing.TB) {
 // Agent returns a new agent of the organization.
 func (r *Remit) Agent(t testing.TB, p client.AgentParams) *client.Agent {
 	t.Helper()
+	id, secret := r.createAgent(t, p)
+	return r.Client.Agent(id, secret)
+}
+
+// Session returns a new session as its agent uses it: a new agent with the session's scopes, so p.AgentID must be empty. For
+// one more session of an agent, call Organization.CreateSession.
+func (r *Remit) Session(t testing.TB, p client.SessionParams) *client.Session {
+	t.Helper()
+	session, _ := r.Environment(t, p)
+	return session
+}
+
+// Environment is Session for an agent that is tested as a program of its own. It also returns the variables that
+// client.SessionFromEnv reads, as os/exec takes them.
+func (r *Remit) Environment(t testing.TB, p client.SessionParams) (session *client.Session, variables []string) {
+	t.Helper()
+	if p.AgentID != "" {
+		t.Fatal("remittest: a session gets an agent of its own; leave AgentID empty, or call Organization.CreateSession")
+	}
+	id, secret := r.createAgent(t, client.AgentParams{Scopes: p.Scopes})
+	p.AgentID = id
+	made, err := r.Organization.CreateSession(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables = []string{"REMIT_ADDR=" + r.URL, "REMIT_AGENT=" + id, "REMIT_SECRET=" + secret, "REMIT_SESSION=" + made.ID}
+	return r.Client.Agent(id, secret).Session(made.ID), variables
+}
+
+func (r *Remit) createAgent(t testing.TB, p client.AgentParams) (id, secret string) {
+	t.Helper()
 	if p.Name == "" {
 		p.Name = "agent"
 	}
@@ -139,23 +170,7 @@ func (r *Remit) Agent(t testing.TB, p client.AgentParams) *client.Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Client.Agent(made.ID, string(made.Secret))
-}
-
-// Session returns a new session as its agent uses it: a new agent with the session's scopes, so p.AgentID must be empty. For
-// one more session of an agent, call Organization.CreateSession.
-func (r *Remit) Session(t testing.TB, p client.SessionParams) *client.Session {
-	t.Helper()
-	if p.AgentID != "" {
-		t.Fatal("remittest: Session makes an agent; leave AgentID empty, or call Organization.CreateSession")
-	}
-	agent := r.Agent(t, client.AgentParams{Scopes: p.Scopes})
-	p.AgentID = agent.ID()
-	made, err := r.Organization.CreateSession(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return agent.Session(made.ID)
+	return made.ID, string(made.Secret)
 }
 
 // Now returns the time by the service's clock.

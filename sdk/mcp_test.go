@@ -152,7 +152,9 @@ func TestARefusedToolTellsTheModelWhatIsLeft(t *testing.T) {
 			}
 		}, nil, false},
 		{"no service", "free", "the budget cannot be checked now. Try again later.", "unavailable", nil, func(o *remitmcp.Options) {
-			o.Session, o.SessionOf = nil, func(context.Context, *mcp.CallToolRequest) (*client.Session, error) { return nil, client.ErrUnavailable }
+			o.Session, o.SessionOf = nil, func(context.Context, *mcp.CallToolRequest) (*client.Session, error) {
+				return nil, client.ErrUnavailable
+			}
 		}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func buildAll(t *testing.T) []language {
 		t.Fatal(err)
 	}
 	return []language{
-		{"Go", []string{"../internal/same/main.go", "../internal/same/contract.go", "../internal/same/fleet.go", "../internal/same/follow.go", "../internal/same/identity.go", "../internal/same/served.go", "../internal/same/told.go"}, []string{binary}, nil},
+		{"Go", []string{"../internal/same/main.go", "../internal/same/contract.go", "../internal/same/fleet.go", "../internal/same/follow.go", "../internal/same/identity.go", "../internal/same/prices.go", "../internal/same/served.go", "../internal/same/told.go"}, []string{binary}, nil},
 		{"TypeScript", []string{"typescript/test/same.ts", "typescript/test/sameidentity.ts"}, []string{tool.Path(t, "node"), "typescript/build/same.js"}, nil},
 		{"Python", []string{"../internal/same/same.py", "../internal/same/identity.py"}, []string{tool.Python(t), "-B", "-W", "error", "../internal/same/same.py"}, []string{"PYTHONPATH=" + packages}},
 	}

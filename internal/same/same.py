@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterable, List, Optional, Tuple, Type, TypeVar
 
 import identity
 import remit
+from remit.prices import Prices, Usage
 
 E = TypeVar("E", bound=BaseException)
 done: List[Tuple[str, str]] = []
@@ -501,6 +502,19 @@ def told_webhooks(o: remit.Organization) -> None:
     add("delete a webhook", True)
 
 
+def priced() -> None:
+    """Computes what calls of models cost, without the service."""
+    table = Prices.parse('''{"small": {
+        "input_cost_per_token": 1.5e-06, "cache_read_input_token_cost": 1e-07, "output_cost_per_token": 6e-06, "output_cost_per_reasoning_token": "9e-06"
+    }}''')
+    add("read prices of models", True)
+    add("what a call costs", table.cost("small", Usage(input=101, cached_input=7, output=3, reasoning=2)))
+    add("the most that a call costs", table.worst("small", 1000, 10))
+    add("a model has no price", refused(remit.UnknownModel, lambda: table.cost("large", Usage())).model)
+    invalid = refused(remit.InvalidPrices, lambda: Prices.parse('{"small": {"input_cost_per_token": -1}}'))
+    add("prices are invalid", invalid.model, invalid.member)
+
+
 def contract_told(o: remit.Organization) -> None:
     """Makes those calls whose answers a test cannot bring about."""
     back, large = o.usage(first_day=date(2026, 11, 1), last_day=date(2026, 11, 2), group_by=["day", "session"])
@@ -557,5 +571,6 @@ with remit.Client.from_env() as service:
         refusals(service, organization, budget)
         served(service, organization)
         told(service, organization)
+        priced()
         ends(organization, agent_id, budget)
 print(json.dumps(done))

@@ -52,9 +52,20 @@ class Readme(ServiceTest):
         printed = self.run_as_program("\n".join(self.BLOCKS), HERE / "src")()
         for words in (
             "999 actions and 99.63 USD left\n", "committed at 1.99 USD\n", "\n2.64\n0.64\n", "\nleases charged 4.38 USD in all\n",
-            " session.created\n",
+            " session.created\n", "\nnothing about owls\n", "\n['owls', 'mice']\n",
         ):
             self.assertIn(words, printed)
+
+    def test_the_example_of_a_test_runs(self) -> None:
+        (example,) = re.findall(r"```py\n(.*?)```", self.PAGE, re.DOTALL)
+        with tempfile.TemporaryDirectory() as elsewhere:
+            Path(elsewhere, "test_agent.py").write_text(example)
+            done = subprocess.run(
+                [sys.executable, "-W", "error", "-m", "unittest"], env={**os.environ, "PYTHONPATH": str(HERE / "src")}, cwd=elsewhere,
+                capture_output=True, text=True, timeout=60,
+            )
+        self.assertIn("Ran 1 test", done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_the_install_command_names_the_package(self) -> None:
         """The test does not install the package, because that needs setuptools from PyPI."""

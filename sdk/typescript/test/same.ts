@@ -6,6 +6,7 @@ import {
   TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type EventType, type SessionParams,
   type Transaction, type Usage,
 } from "@remit/sdk";
+import { InvalidPrices, Prices, UnknownModel } from "@remit/sdk/prices";
 import { contractIdentity, identity } from "./sameidentity.js";
 import { add, answered, count, done, refused } from "./steps.js";
 
@@ -479,6 +480,21 @@ async function contractTold(o: Organization): Promise<void> {
 
 const seconds = (moment: Date | undefined) => Math.floor(moment!.getTime() / 1000);
 
+// priced computes what calls of models cost, without the service.
+async function priced(): Promise<void> {
+  const table = Prices.parse(`{"small": {
+    "input_cost_per_token": 1.5e-06, "cache_read_input_token_cost": 1e-07, "output_cost_per_token": 6e-06, "output_cost_per_reasoning_token": "9e-06"
+  }}`);
+  add("read prices of models", true);
+  const nothing = { input: 0, cachedInput: 0, cacheCreationInput: 0, output: 0, reasoning: 0 };
+  add("what a call costs", table.cost("small", { ...nothing, input: 101, cachedInput: 7, output: 3, reasoning: 2 }));
+  add("the most that a call costs", table.worst("small", 1000, 10));
+  const unknown = await refused(UnknownModel, async () => table.cost("large", nothing));
+  add("a model has no price", unknown.model);
+  const invalid = await refused(InvalidPrices, async () => Prices.parse('{"small": {"input_cost_per_token": -1}}'));
+  add("prices are invalid", invalid.model, invalid.member);
+}
+
 // follow prints the events of all agents after the one with this number as they come, until the program is killed.
 async function follow(after: string): Promise<void> {
   for await (const e of Organization.fromEnv().allEvents({ after: Number(after) })) {
@@ -515,6 +531,7 @@ if (process.argv[2] === "follow") {
   await refusals(service, organization, budget);
   await served(service, organization);
   await told(service, organization);
+  await priced();
   await ends(organization, scout, budget);
 }
 console.log(JSON.stringify(done));

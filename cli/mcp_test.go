@@ -1,0 +1,192 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"remit/client"
+)
+
+const priceTable = `{"small": {"input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6}}`
+
+// model is what the model of an agent has of remit mcp.
+type model struct {
+	t       *testing.T
+	session *mcp.ClientSession
+}
+
+// asModel runs remit mcp for a session with these flags.
+func (s *terminal) asModel(session string, flags ...string) *model {
+	s.t.Helper()
+	s.env["REMIT_SESSION"] = session
+	command := s.command(append([]string{"mcp"}, flags...)...)
+	command.Stdin = nil
+	connected, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(s.t.Context(), &mcp.CommandTransport{Command: command}, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = connected.Close() })
+	return &model{s.t, connected}
+}
+
+// call calls a tool. It returns what the tool answers as an object, or its error.
+func (m *model) call(tool, arguments string) (answer map[string]any, refusal string) {
+	m.t.Helper()
+	result, err := m.session.CallTool(m.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		m.t.Fatalf("%s: %v", tool, err)
+	}
+	text := result.Content[0].(*mcp.TextContent).Text
+	if result.IsError {
+		return nil, text
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		m.t.Fatalf("%s: %v: %s", tool, err, text)
+	}
+	return answer, ""
+}
+
+func priceFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "prices.json")
+	if err := os.WriteFile(file, []byte(priceTable), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestAModelAsksWhatIsLeftAndWhatACallCanCost(t *testing.T) {
+	t.Parallel()
+	_, agent, session := actor(t)
+	agent.good("charge", session, "--value-usd", "0.25")
+	m := agent.asModel(session, "--prices", priceFile(t))
+	left, _ := m.call("get_budget", `{}`)
+	for name, want := range map[string]any{
+		"status": "active", "max_actions": 5.0, "action_count": 1.0, "remaining_actions": 4.0,
+		"max_value_usd": 1.0, "value_used_usd": 0.25, "value_held_usd": 0.0, "remaining_value_usd": 0.75,
+	} {
+		if left[name] != want {
+			t.Errorf("%s is %v, want %v", name, left[name], want)
+		}
+	}
+	for _, row := range []struct {
+		arguments string
+		worst     float64
+		fits      bool
+	}{
+		{`{"model": "small", "input_tokens": 1000, "max_output_tokens": 100}`, 0.0014, true},
+		{`{"model": "small", "input_tokens": 750000, "max_output_tokens": 0}`, 0.75, true},
+		{`{"model": "small", "input_tokens": 750001, "max_output_tokens": 0}`, 0.750001, false},
+	} {
+		if got, refusal := m.call("estimate", row.arguments); got["worst_case_usd"] != row.worst || got["fits"] != row.fits {
+			t.Errorf("%s: %v %s", row.arguments, got, refusal)
+		}
+	}
+	agent.good("session", "end", session)
+	if got, _ := m.call("estimate", `{"model": "small", "input_tokens": 1, "max_output_tokens": 0}`); got["fits"] != false {
+		t.Errorf("a call fits into a session that has ended: %v", got)
+	}
+}
+
+func TestAModelAsksForMoreAndIsAnswered(t *testing.T) {
+	t.Parallel()
+	organization, agent, session := actor(t)
+	m := agent.asModel(session)
+	asked, refusal := m.call("request_more", `{"add_value_usd": 2.000001, "add_actions": 3, "reason": "12 invoices are left", "wait_seconds": 0}`)
+	if asked["status"] != "pending" || asked["add_value_usd"] != 2.000001 || asked["add_actions"] != 3.0 {
+		t.Fatalf("%v %s", asked, refusal)
+	}
+	id := asked["id"].(string)
+	decided := make(chan map[string]any)
+	go func() {
+		answer, _ := m.call("request_more", `{"request_id": "`+id+`"}`)
+		decided <- answer
+	}()
+	organization.good("session", "approve", session, id, "--add-value-usd", "1.5", "--comment", "half")
+	select {
+	case answer := <-decided:
+		if answer["status"] != "approved" || answer["granted_value_usd"] != 1.5 || answer["comment"] != "half" {
+			t.Errorf("%v", answer)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the model waits on")
+	}
+	if left, _ := m.call("get_budget", `{}`); left["max_value_usd"] != 2.5 || left["max_actions"] != 8.0 {
+		t.Errorf("%v", left)
+	}
+}
+
+func TestAModelLearnsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	_, agent, session := actor(t)
+	m := agent.asModel(session, "--prices", priceFile(t))
+	for _, row := range []struct{ tool, arguments, want string }{
+		{"estimate", `{"model": "large", "input_tokens": 1, "max_output_tokens": 1}`, `large`},
+		{"estimate", `{"model": "small"}`, "give model, input_tokens and max_output_tokens"},
+		{"estimate", `{"model": "small", "input_tokens": -1, "max_output_tokens": 1}`, "token counts must be"},
+		{"estimate", `{"model": "small", "input_tokens": 1.5, "max_output_tokens": 1}`, "input_tokens"},
+		{"request_more", `{"reason": "x"}`, "add_actions"},
+		{"request_more", `{"add_actions": 1}`, "reason"},
+		{"request_more", `{"add_actions": 1, "reason": "x", "wait_seconds": 61}`, "wait_seconds must be from 0 to 60"},
+		{"request_more", `{"add_value_usd": 0.0000001, "reason": "x"}`, "decimals"},
+		{"request_more", `{"request_id": "5f0c9df4-6c3e-4d0e-9a39-7e0a3f8e6b11", "reason": "x"}`, "give request_id without"},
+		{"request_more", `{"request_id": "5f0c9df4-6c3e-4d0e-9a39-7e0a3f8e6b11", "wait_seconds": 0}`, "not_found"},
+		{"get_budget", `{"more": 1}`, "more"},
+	} {
+		if answer, refusal := m.call(row.tool, row.arguments); answer != nil || !strings.Contains(refusal, row.want) {
+			t.Errorf("%s %s: %v %q, want %s", row.tool, row.arguments, answer, refusal, row.want)
+		}
+	}
+	if n := len(requestsOf(t, agent, session)); n != 0 {
+		t.Errorf("%d requests were made", n)
+	}
+}
+
+func requestsOf(t *testing.T, s *terminal, session string) []client.MoreRequest {
+	t.Helper()
+	return document[[]client.MoreRequest](s.good("session", "requests", session, "--json"))
+}
+
+func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {
+	t.Parallel()
+	organization, agent, session := actor(t)
+	for _, row := range []struct {
+		as   *terminal
+		args []string
+		want string
+	}{
+		{agent, nil, "no session: set REMIT_SESSION"},
+		{agent, []string{"--session", session, "--secret", "-"}, "standard input has the protocol"},
+		{agent, []string{"--session", session, "--prices", filepath.Join(t.TempDir(), "none.json")}, "none.json"},
+		{organization, []string{"--session", session}, "no agent: set REMIT_AGENT"},
+	} {
+		if r := row.as.run(append([]string{"mcp"}, row.args...)...); r.exit == 0 || !strings.Contains(r.stderr, row.want) || r.stdout != "" {
+			t.Errorf("%q: exit %d: %s", row.args, r.exit, r.stderr)
+		}
+	}
+}
+
+func TestTheMCPCommandEndsWithItsInput(t *testing.T) {
+	t.Parallel()
+	_, agent, session := actor(t)
+	agent.env["REMIT_SESSION"] = session
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	done := make(chan ran, 1)
+	go func() { done <- agent.run("mcp") }() // standard input is empty
+	select {
+	case r := <-done:
+		if r.exit != 0 || r.stdout != "" || r.stderr != "" {
+			t.Errorf("exit %d: %q %q", r.exit, r.stdout, r.stderr)
+		}
+	case <-ctx.Done():
+		t.Error("it goes on without input")
+	}
+}
