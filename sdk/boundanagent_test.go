@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestTheGoProgramOfThePageMetersAModel(t *testing.T) {
 	}{{money.USD, "200 true <nil>\n"}, {1, "out of max_value_usd: nothing was sent\n"}} {
 		session, variables := remit.Environment(t, client.SessionParams{MaxValue: &row.budget})
 		cmd := exec.CommandContext(t.Context(), binary)
-		cmd.Dir, cmd.Env = filepath.Dir(file), append(variables, "OPENAI_BASE_URL="+provider+"/v1")
+		cmd.Dir, cmd.Env = filepath.Dir(file), slices.Concat(variables, []string{"OPENAI_BASE_URL=" + provider + "/v1"})
 		if output, err := cmd.CombinedOutput(); err != nil || string(output) != row.want {
 			t.Errorf("%v: it prints %q, want %q", err, output, row.want)
 		}

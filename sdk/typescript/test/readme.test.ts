@@ -32,5 +32,6 @@ test("the examples of the README run as one program", async () => {
   assert.match(output, /^99 actions and 99.63 USD left\n/);
   assert.match(output, /committed at 1.25 USD/);
   assert.match(output, /leases charged exactly 20 calls: 22\n/); // after the first charge and the payment
+  assert.match(output, /at most 0.006 USD\nit cost 0.00276 USD\n/);
   assert.match(output, /session\.created/);
 });
