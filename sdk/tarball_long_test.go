@@ -1,0 +1,105 @@
+//go:build long
+
+package sdk
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"remit/internal/serviceproc"
+	"remit/internal/tool"
+)
+
+// The packages work in an empty project that has nothing but their tarballs. Each entry point wants the framework that it is named
+// after, and no other.
+func TestTheTypeScriptPackagesWorkFromTheirTarballs(t *testing.T) {
+	t.Parallel()
+	buildAdapters(t)
+	project := t.TempDir()
+	write(t, project, "package.json", `{"name": "empty", "private": true, "type": "module"}`)
+	install := []string{"install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps"}
+	for _, dir := range []string{typeScriptDir, adaptersDir} {
+		packed := strings.Fields(inNodeDir(t, dir, nodeTimeout, nil, "npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", project))
+		install = append(install, filepath.Join(project, packed[len(packed)-1]))
+	}
+	inProject(t, project, "npm", install...)
+	if installed, err := filepath.Glob(filepath.Join(project, "node_modules", "[^.]*")); err != nil || len(installed) != 1 || filepath.Base(installed[0]) != "@remit" {
+		t.Errorf("%q is installed: %v", installed, err)
+	}
+
+	write(t, project, "program.mjs", `
+import { LimitReached, usd } from "@remit/sdk";
+import { meteredFetch } from "@remit/sdk/fetch";
+import { Metering } from "@remit/sdk/metering";
+import { Prices } from "@remit/sdk/prices";
+import { startRemit } from "@remit/adapters/testing";
+
+for (const name of ["ai", "langchain", "mcp", "openai-agents"]) {
+  await import("@remit/adapters/" + name).then(() => console.log(name, "loads"), (error) => console.log(name, "wants", /package '([^']+)'/.exec(error.message)?.[1]));
+}
+const remit = await startRemit({ limits: { maxValue: usd("0.02") } });
+await remit.session.charge({ value: usd("0.02") });
+const prices = Prices.parse('{"m": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6}}');
+const body = JSON.stringify({ model: "m", max_tokens: 1 });
+try {
+  await meteredFetch(remit.session, prices)("http://127.0.0.1:1/v1/chat/completions", { method: "POST", body });
+} catch (error) {
+  console.log(error instanceof LimitReached, typeof Metering);
+}
+await remit.stop();
+`)
+	printed := strings.Split(strings.TrimSpace(inProject(t, project, "node", "program.mjs")), "\n")
+	want := []string{
+		"ai loads", "langchain wants @langchain/core", "mcp wants @modelcontextprotocol/sdk", "openai-agents wants @openai/agents", "true function",
+	}
+	if !slices.Equal(printed, want) {
+		t.Errorf("the program prints %q, want %q", printed, want)
+	}
+
+	write(t, project, "typed.ts", `
+import { Session, usd } from "@remit/sdk";
+import { meteredFetch, type MeteredFetchOptions } from "@remit/sdk/fetch";
+import { Prices } from "@remit/sdk/prices";
+
+const options: MeteredFetchOptions = { actionType: "llm.call", models: { mine: "m" } };
+export const metered: typeof globalThis.fetch = meteredFetch(Session.fromEnv(), Prices.parse("{}"), options) as typeof globalThis.fetch;
+export const amount: bigint = usd("0.01");
+`)
+	compiler, err := filepath.Abs(filepath.Join(adaptersDir, "node_modules", ".bin", "tsc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inProject(t, project, compiler, "--noEmit", "--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--module", "nodenext",
+		"--target", "es2022", "--lib", "es2022,dom,dom.iterable,esnext.disposable", "--types", "", "typed.ts")
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inProject runs a program in a directory and returns what it prints.
+func inProject(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	binary, err := serviceproc.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !filepath.IsAbs(name) {
+		name = tool.Path(t, name)
+	}
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "REMIT_BINARY=" + binary}
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, tool.Indented(output))
+	}
+	return string(output)
+}
