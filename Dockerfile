@@ -2,6 +2,7 @@ FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 COPY client/go.mod client/
+COPY client/mcp/go.mod client/mcp/
 COPY money/go.mod money/
 RUN go mod download
 COPY . .

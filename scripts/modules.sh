@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # whoever sources this uses them
 # To be sourced from the top of the repository. The SDK's modules lie inside the service's; ./... alone leaves them out.
-#   modules    the directories of all modules: . client money
+#   modules    the directories of all modules: . client client/mcp money
 #   packages   patterns of the packages of all of them, for go commands that run at the top
 modules=() packages=()
 while read -r file; do
