@@ -1,4 +1,5 @@
 /** A fetch that bounds the calls of models by a session, for the clients `openai` and `@anthropic-ai/sdk` among others. */
+import { unlessAborted } from "./abort.js";
 import { Hold, Metering, meteringNames, UnboundedCall, UnknownModel, UsageMissing, type MeteringOptions } from "./metering.js";
 import { answerOf, type Answer } from "./modelanswer.js";
 import { apiOf, readRequest, type ModelRequest } from "./modelrequest.js";
@@ -113,23 +114,24 @@ async function metered({ api, streamed }: ModelRequest, hold: Hold, signal: Abor
   return followed;
 }
 
-// follow passes the bytes on as they come, and settles at the end, whoever ends it.
+// follow passes the bytes on as they come, and settles at the end, whoever ends it. It heeds the signal itself: if that aborts while
+// the answer begins, the body of Node's fetch neither goes on nor ends.
 function follow(body: ReadableStream<Uint8Array>, answer: Answer, hold: Hold, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   const reader = body.getReader();
-  const brokenOff = async () => {
-    signal?.removeEventListener("abort", brokenOff);
+  const settle = async (): Promise<void> => {
+    signal?.removeEventListener("abort", breakOff);
     if (answer.isComplete) {
       return hold.commit(answer.usage);
     }
     return answer.mostOutput === undefined ? hold.commitAll() : hold.commitMost(answer.input, answer.mostOutput);
   };
-  const stop = () => void brokenOff().catch(() => {}); // the reader is gone, to whom UsageMissing would matter
-  signal?.addEventListener("abort", stop, { once: true });
+  const breakOff = (): Promise<void> => settle().catch(() => {}); // the reader is gone, to whom UsageMissing would matter
+  signal?.addEventListener("abort", breakOff, { once: true });
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
-          const { done, value } = await reader.read();
+          const { done, value } = await unlessAborted(reader.read(), signal);
           if (!done) {
             hold.touch();
             answer.push(value);
@@ -138,14 +140,15 @@ function follow(body: ReadableStream<Uint8Array>, answer: Answer, hold: Hold, si
           }
           answer.end();
         } catch (error) {
-          await brokenOff().catch(() => {}); // the error of the connection matters more
+          void reader.cancel(error).catch(() => {});
+          await breakOff(); // the error of the connection matters more than one of its own
           throw error;
         }
-        await brokenOff();
+        await settle();
         controller.close();
       },
       async cancel(reason) {
-        await Promise.all([reader.cancel(reason), brokenOff().catch(() => {})]);
+        await Promise.all([reader.cancel(reason), breakOff()]);
       },
     },
     { highWaterMark: 0 }, // nothing is read ahead of who reads
