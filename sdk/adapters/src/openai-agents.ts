@@ -70,9 +70,9 @@ async function* follow(metering: Metering, model: Model, name: string, request: 
     for await (const event of model.getStreamedResponse(request)) {
       hold.touch();
       bytes[event.type === "model" ? "raw" : "events"] += bytesOf(event);
-      const usage = event.type === "response_done" ? usageOf(event.response.usage) : unfinishedUsage(event);
-      if (event.type === "response_done" || usage !== undefined) {
-        await hold.commit(usage);
+      const end = endOf(event);
+      if (end !== undefined) {
+        await hold.commit(end.usage);
       }
       yield event;
     }
@@ -105,11 +105,18 @@ function usageOf({ inputTokens, outputTokens, inputTokensDetails, outputTokensDe
   return usageOfTotals(inputTokens, detail(inputTokensDetails, "cached_tokens"), outputTokens, detail(outputTokensDetails, "reasoning_tokens"));
 }
 
-// unfinishedUsage reads the usage of a response that ended before it was complete, of which the Agents SDK makes no response_done.
-function unfinishedUsage(event: StreamEvent): TokenUsage | undefined {
-  const { type, response } = (event.type === "model" ? event.event : {}) as { type?: unknown; response?: { usage?: RawUsage } };
-  const usage = type === "response.incomplete" || type === "response.failed" ? response?.usage : undefined;
-  return usage && usageOfTotals(usage.input_tokens, usage.input_tokens_details?.cached_tokens, usage.output_tokens, usage.output_tokens_details?.reasoning_tokens);
+// endOf returns the usage in an event that ends a response. The Agents SDK makes no response_done of a response that
+// ended before it was complete, such as at its maximum of tokens.
+function endOf(event: StreamEvent): { readonly usage: TokenUsage | undefined } | undefined {
+  if (event.type === "response_done") {
+    return { usage: usageOf(event.response.usage) };
+  }
+  const { type, response } = (event.type === "model" ? event.event : {}) as { type?: unknown; response?: { usage?: RawUsage | null } };
+  const usage = response?.usage ?? undefined;
+  if (type !== "response.incomplete" && (type !== "response.failed" || usage === undefined)) {
+    return undefined;
+  }
+  return { usage: usage && usageOfTotals(usage.input_tokens, usage.input_tokens_details?.cached_tokens, usage.output_tokens, usage.output_tokens_details?.reasoning_tokens) };
 }
 
 interface RawUsage {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool } from "@openai/agents";
+import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool, type Model, type ModelRequest } from "@openai/agents";
 import OpenAI from "openai";
 import { z } from "zod";
 import { InsufficientScope, LimitReached, usd, type Session } from "@remit/sdk";
@@ -50,6 +50,29 @@ test("a model that reports no usage throws UsageMissing, and one alone is metere
   await assert.rejects(new Runner().run(agent, "?"), UsageMissing);
   const { actionCount, valueUsed, valueHeld } = await session.get();
   assert.deepEqual([actionCount, valueUsed, valueHeld], [1, 0n, 0n]);
+});
+
+test("a streamed response that ends at its maximum commits its usage, and is rolled back without one", async () => {
+  const session = await newSession();
+  const request = { input: "?", modelSettings: { maxTokens: 60 }, tools: [], outputType: "text", handoffs: [], tracing: false } as ModelRequest;
+  const usages: readonly (readonly [object | undefined, bigint | undefined])[] = [
+    [{ input_tokens: 10, output_tokens: 2 }, 60n], [{ input_tokens: -1, output_tokens: 2 }, undefined], [undefined, undefined],
+  ];
+  let used = 0n;
+  for (const [usage, cost] of usages) {
+    const model: Model = {
+      getResponse: () => Promise.reject(new Error("it is streamed")),
+      async *getStreamedResponse() {
+        yield { type: "model", event: { type: "response.output_text.delta", delta: "x" } };
+        yield { type: "model", event: { type: "response.incomplete", response: { usage } } };
+      },
+    };
+    const read = async () => { for await (const _ of meteredModel(session, prices, model, "x", { models }).getStreamedResponse(request)) {} };
+    await (cost === undefined ? assert.rejects(read(), UsageMissing) : read());
+    used += cost ?? 0n;
+    const { valueUsed, valueHeld } = await session.get();
+    assert.deepEqual([valueUsed, valueHeld], [used, 0n]);
+  }
 });
 
 test("a tool is charged before it runs, and its refusal reaches the model", async () => {
