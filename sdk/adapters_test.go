@@ -26,7 +26,7 @@ func TestTheAdaptersPassTheirTests(t *testing.T) {
 	if suite.Long {
 		calls, timeout = "5000", 20*time.Minute
 	}
-	runNodeTests(t, adaptersDir, timeout, []string{
+	runNodeTests(t, adaptersDir, "*.test.js", timeout, []string{
 		"REMIT_ADDR=" + serviceproc.Run(t).URL, startFakeProvider(t), "REMIT_BINARY=" + binary, "REMIT_CALLS=" + calls,
 	})
 }

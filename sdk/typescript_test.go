@@ -27,13 +27,13 @@ func TestTypeScriptSDKPassesItsTests(t *testing.T) {
 	buildTypeScript(t)
 	// The tests verify proofs as a gateway does, which says what the request was.
 	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t, "--trusted-proxies", "127.0.0.0/8").URL, startFakeProvider(t)}
-	runNodeTests(t, typeScriptDir, nodeTimeout, settings)
+	runNodeTests(t, typeScriptDir, "*.test.js", nodeTimeout, settings)
 }
 
-// runNodeTests runs the built tests in a directory.
-func runNodeTests(t *testing.T, dir string, timeout time.Duration, settings []string) {
+// runNodeTests runs the built tests in a directory whose files match the pattern.
+func runNodeTests(t *testing.T, dir, pattern string, timeout time.Duration, settings []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "build", "*.test.js"))
+	files, err := filepath.Glob(filepath.Join(dir, "build", pattern))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests found: %v", err)
 	}

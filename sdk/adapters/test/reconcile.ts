@@ -29,11 +29,12 @@ export async function newSession(maxValue = 1000n * USD, scopes: string[] = []):
   return (await newAgentAndSession(maxValue, scopes)).session;
 }
 
-export const prices = Prices.parse(`{"priced": {
+export const priceTable = `{"priced": {
   "input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05, "cache_read_input_token_cost": 3e-07,
   "cache_creation_input_token_cost": 3.75e-06, "output_cost_per_reasoning_token": 6e-05,
   "max_input_tokens": 100000, "max_output_tokens": 200
-}}`);
+}}`;
+export const prices = Prices.parse(priceTable);
 
 /** A call, and what the provider makes of it. */
 export interface Call {
