@@ -17,6 +17,8 @@ command -v npm >/dev/null || missing+=(npm)
 command -v python3 >/dev/null || missing+=(python3)
 # For the keys of the Python SDK. Its tests run with the first of these that has it (internal/tool).
 python3 -c 'import cryptography' 2>/dev/null || /usr/bin/python3 -c 'import cryptography' 2>/dev/null || missing+=(cryptography)
+python3 -c 'import setuptools, pip, wheel' 2>/dev/null || /usr/bin/python3 -c 'import pip, setuptools, wheel' 2>/dev/null ||
+  missing+=(pip) # builds and installs the Python SDK
 command -v mypy >/dev/null || missing+=(mypy) # checks the types of the Python SDK
 command -v chromium >/dev/null || missing+=(chromium)
 command -v sslscan >/dev/null || missing+=(sslscan)
@@ -41,6 +43,7 @@ if command -v apt-get >/dev/null; then
       compiler) packages+=(gcc libc6-dev) ;;
       node) packages+=(nodejs) ;;
       cryptography) packages+=(python3-cryptography) ;;
+      pip) packages+=(python3-pip python3-setuptools python3-wheel) ;;
       *) packages+=("$tool") ;;
     esac
   done
@@ -52,6 +55,7 @@ elif command -v brew >/dev/null; then
     case $tool in
       compiler) xcode-select --install ;;
       npm) ;; # comes with node
+      pip) python3 -m pip install --user --break-system-packages setuptools wheel ;;
       *) brew install "$tool" ;;
     esac
   done
