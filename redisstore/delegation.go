@@ -1,12 +1,15 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisclient"
 )
 
 // DelegatedToken is an access token with which other agents act for a session's agent, in that session alone (RFC 8693). Each
@@ -150,26 +153,33 @@ func (s *Store) childOf(ctx context.Context, act actor, session uuid.UUID) (agen
 }
 
 // CheckDelegated returns which scopes the agents of a delegated token have left, while it is live and none of them is suspended.
-// Errors: ErrInvalidToken, *AgentSuspendedError, *SessionSuspendedError.
+// It asks about all of them at once. Errors: ErrInvalidToken, *AgentSuspendedError, *SessionSuspendedError.
 func (s *Store) CheckDelegated(ctx context.Context, t *DelegatedToken) ([]ScopesLeft, error) {
+	left, errs := make([]ScopesLeft, 1+len(t.Actors)), make([]error, 1+len(t.Actors))
+	var group sync.WaitGroup
+	for i, actor := range t.Actors {
+		group.Go(func() {
+			defer redisclient.RecoverTo(func(err error) { errs[1+i] = err })
+			left[1+i], errs[1+i] = s.VerifyToken(ctx, actor)
+		})
+	}
+	left[0], errs[0] = s.checkDelegatedIn(ctx, t)
+	group.Wait()
+	if err := cmp.Or(errs...); err != nil {
+		return nil, err
+	}
+	return left, nil
+}
+
+// checkDelegatedIn is CheckDelegated for the session and its agent.
+func (s *Store) checkDelegatedIn(ctx context.Context, t *DelegatedToken) (ScopesLeft, error) {
 	act := t.actor()
 	r, err := s.client.Run(ctx, act.flow, checkDelegated, []string{s.agentKey(act), s.keys.session(t.Agent, t.Session)},
 		t.Organization, t.Agent, act.family)
 	if err != nil {
-		return nil, act.errorFor(err)
+		return ScopesLeft{}, act.errorFor(err)
 	}
-	left := []ScopesLeft{scopesLeftAt(r, 0)}
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	for _, actor := range t.Actors {
-		of, err := s.VerifyToken(ctx, actor)
-		if err != nil {
-			return nil, err
-		}
-		left = append(left, of)
-	}
-	return left, nil
+	return scopesLeftAt(r, 0), r.Err
 }
 
 // CheckTransaction returns ErrUnknownTransaction unless the transaction is of the delegated token's session.

@@ -54,7 +54,7 @@ func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redissto
 		return nil, nil, errInvalidToken
 	}
 	access, proof, err := s.admit(ctx, access)
-	if errors.As(err, new(*invalidRequest)) {
+	if err != nil && errors.As(err, new(*invalidRequest)) {
 		err = &gatewayError{err}
 	}
 	return access, proof, err

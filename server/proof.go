@@ -133,6 +133,9 @@ func proofReason(err error) string {
 // asProofError returns the refusal of a proof, by package token or the store, with the status of the endpoint. It leaves any other
 // error as it is.
 func asProofError(status int, err error) error {
+	if err == nil {
+		return nil
+	}
 	for _, fault := range []error{
 		token.ErrMalformed, token.ErrKey, token.ErrClaims, token.ErrExpired, token.ErrSignature, token.ErrNonce, redisstore.ErrProofUsed,
 	} {

@@ -84,16 +84,19 @@ func (info *requestInfo) method(ctx *fasthttp.RequestCtx) string {
 // requestContext returns the context for a request's calls to the store. It outlives the request: fasthttp's own context
 // ends with the server, which still answers the requests it has accepted.
 func requestContext(ctx *fasthttp.RequestCtx) context.Context {
-	if actor := infoOf(ctx).actor; actor != uuid.Nil {
-		return redisstore.WithActor(readContext(ctx), requestID(ctx), actor)
+	info := infoOf(ctx)
+	if info.actor != uuid.Nil {
+		return redisstore.WithActor(info.context(), requestID(ctx), info.actor)
 	}
-	return redisstore.WithRequestID(readContext(ctx), requestID(ctx))
+	return redisstore.WithRequestID(info.context(), requestID(ctx))
 }
 
 // readContext is requestContext for calls that change nothing and need no request id in the audit trail.
-func readContext(ctx *fasthttp.RequestCtx) context.Context {
-	if traced := infoOf(ctx).traced; traced != nil {
-		return traced
+func readContext(ctx *fasthttp.RequestCtx) context.Context { return infoOf(ctx).context() }
+
+func (info *requestInfo) context() context.Context {
+	if info.traced != nil {
+		return info.traced
 	}
 	return context.Background()
 }
