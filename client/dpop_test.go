@@ -317,15 +317,7 @@ func TestConcurrentCallsHaveDistinctProofs(t *testing.T) {
 		return withNonce(ok(usageBody), fmt.Sprint("n-", n))
 	}}
 	agent := bound(t, f, generated(t, client.EdDSA))
-	var group sync.WaitGroup
-	for range 50 {
-		group.Go(func() {
-			if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
+	chargeAtOnce(t, agent, 50)
 	seen := map[string]bool{}
 	for _, r := range f.requests {
 		seen[r.header.Get("DPoP")] = true

@@ -346,6 +346,19 @@ func TestARejectedAccessTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
+func chargeAtOnce(t *testing.T, agent *client.Agent, times int) {
+	t.Helper()
+	var group sync.WaitGroup
+	for range times {
+		group.Go(func() {
+			if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
 // Concurrent calls whose token is rejected share one renewal.
 func TestRejectedCallsShareOneRenewal(t *testing.T) {
 	t.Parallel()
@@ -358,15 +371,7 @@ func TestRejectedCallsShareOneRenewal(t *testing.T) {
 			does.delay = 10 * time.Millisecond
 			return does
 		}))
-		var group sync.WaitGroup
-		for range 100 {
-			group.Go(func() {
-				if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		group.Wait()
+		chargeAtOnce(t, agent, 100)
 		if r, x := f.count(refreshPath), f.count(exchangePath); r != 1 || x != 1 {
 			t.Errorf("%d refreshes, %d exchanges", r, x)
 		}

@@ -56,6 +56,13 @@ func (d delegation) childOf(access, session, agent string) string {
 		asAgent(access)).is(201).text("id")
 }
 
+// grandchild creates a third agent, and for it a child of the child session.
+func (d delegation) grandchild() (third agent, session string) {
+	d.t.Helper()
+	third = d.newAgentWith("pay", "sessions:delegate")
+	return third, d.childOf(d.token, d.child, third.id)
+}
+
 // exchangeToken asks for a token for a child session with these parameters more.
 func (c *client) exchangeToken(subject, session string, more ...string) *response {
 	c.t.Helper()
@@ -391,8 +398,7 @@ func TestADelegatedTokenGoesDownTheTreeByAnotherExchangeAlone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDelegation()
-		third := d.newAgentWith("pay", "sessions:delegate")
-		below := d.childOf(d.token, d.child, third.id)
+		third, below := d.grandchild()
 		sibling := d.childOf(d.planner.access, d.plan, third.id)
 		d.get("/v1/sessions/"+below, asAgent(d.token)).refused(404, "not_found")
 		d.exchangeToken(d.planner.access, below).refusedExchange("must be a child")
@@ -519,8 +525,7 @@ func TestADelegatedTokenIsForWhatAllItsAgentsMayReach(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDelegation()
-		third := d.newAgentWith("pay", "sessions:delegate")
-		below := d.childOf(d.token, d.child, third.id)
+		third, below := d.grandchild()
 		const mail = "https://mail.example.com/mcp"
 		listed := func(agent string, audiences ...string) {
 			d.patch("/v1/agents/"+agent, fields{"audiences": audiences}, asKey(d.key)).is(200)

@@ -29,8 +29,7 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 	lease := w.lease(leasing, fields{"max_actions": 4, "max_value_usd": 2}, access).is(201).text("id")
 
 	f := newForeignIssuer(t, "https://idp.example", "ES256")
-	trusted := fields{"issuer": f.name, "jwks": object{"keys": []any{f.publicKey()}}, "rules": []any{issuerRule(w.agent.id, object{"sub": "job"})}}
-	trust := issuersPath + "/" + w.post(issuersPath, trusted, key).is(201).text("id")
+	trust := issuersPath + "/" + w.trustKey(f, object{"sub": "job"})
 
 	configure(t, url, "maxmemory", "1")
 	for _, e := range []bodyEndpoint{

@@ -57,8 +57,7 @@ func TestATokenOfAnIssuerWithInlineKeysIsExchanged(t *testing.T) {
 		w := api.newTenant()
 		for _, algorithm := range []string{"RS256", "PS256", "ES256", "ES384", "EdDSA"} {
 			f := newForeignIssuer(t, "https://idp.example/"+algorithm, algorithm)
-			w.post(issuersPath, fields{"issuer": f.name, "jwks": object{"keys": []any{f.publicKey()}},
-				"rules": []any{issuerRule(w.agent.id, object{"sub": "job"})}}, asKey(w.key)).is(201)
+			w.trustKey(f, object{"sub": "job"})
 			w.present(f.sign(object{"sub": "job"})).is(200)
 			w.present(f.signWith(object{"kid": nil, "typ": "JOSE"}, object{"sub": "job"})).is(200)
 			w.present(f.sign(object{"sub": "Job"})).untrusted()
@@ -215,8 +214,7 @@ func jsonText(t *testing.T, value object) string {
 func TestOnlyTheAssertionAuthenticatesItsExchange(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, ofThisMachine, func(t *testing.T, api *client) {
-		w, f := api.newTenant(), newForeignIssuer(t, "https://idp.example", "ES256")
-		w.trust(f, object{"sub": "job"})
+		w, f := api.newJobs()
 		assertion := f.sign(object{"sub": "job"})
 		grant := []string{"grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"}
 		for name, ask := range map[string]*response{
@@ -242,8 +240,7 @@ func TestOnlyTheAssertionAuthenticatesItsExchange(t *testing.T) {
 func TestAWorkloadsTokenIsForTheResourceThatItNames(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, ofThisMachine, func(t *testing.T, api *client) {
-		w, f := api.newTenant(), newForeignIssuer(t, "https://idp.example", "ES256")
-		w.trust(f, object{"sub": "job"})
+		w, f := api.newJobs()
 		assertion := f.sign(object{"sub": "job"})
 		access := w.present(assertion, "resource", "https://api.example").is(200).text("access_token")
 		if _, claims := verify(t, w.client, access); claims["aud"] != "https://api.example" {
@@ -260,8 +257,7 @@ func TestAWorkloadsTokenIsForTheResourceThatItNames(t *testing.T) {
 func TestAnAgentThatIsNotLiveGetsNothingForAnAssertion(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, ofThisMachine, func(t *testing.T, api *client) {
-		w, f := api.newTenant(), newForeignIssuer(t, "https://idp.example", "ES256")
-		w.trust(f, object{"sub": "job"})
+		w, f := api.newJobs()
 		assertion, there := f.sign(object{"sub": "job"}), w.through(api.another(t))
 		access := there.present(assertion).is(200).text("access_token")
 		path := "/v1/agents/" + w.agent.id
@@ -306,8 +302,7 @@ func TestAKeyThatItsIssuerRotatedAwayVerifiesNothing(t *testing.T) {
 	var later atomic.Int64 // seconds
 	with := setup{keySets: jwksfetch.Config{AllowPrivate: true, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load()) * time.Second) }}}
 	api := onMiniredis(t, with)
-	w, f := api.newTenant(), newForeignIssuer(t, "https://idp.example", "ES256")
-	w.trust(f, object{"sub": "job"})
+	w, f := api.newJobs()
 	old := f.sign(object{"sub": "job"})
 	w.present(old).is(200)
 	f.rotate("key-2")
@@ -417,8 +412,7 @@ func TestWrongAssertionsAreLimitedAsWrongSecretsAre(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, f := api.newTenant(), newForeignIssuer(t, "https://idp.example", "ES256")
-		w.post(issuersPath, fields{"issuer": f.name, "jwks": object{"keys": []any{f.publicKey()}},
-			"rules": []any{issuerRule(w.agent.id, object{"sub": "job"})}}, asKey(w.key)).is(201)
+		w.trustKey(f, object{"sub": "job"})
 		limited := w.through(api.limited(t, server.Limits{FailedAuthPerMinute: 2}))
 		good := f.sign(object{"sub": "job"})
 		for range 2 {

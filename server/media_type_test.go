@@ -69,8 +69,7 @@ func TestAFormIsAcceptedWithAnyParameterAndInAnyCase(t *testing.T) {
 	api := onMiniredis(t, setup{})
 	d := api.newDelegation()
 	f := newForeignIssuer(t, "https://idp.example", "ES256")
-	d.post(issuersPath, fields{"issuer": f.name, "jwks": object{"keys": []any{f.publicKey()}},
-		"rules": []any{issuerRule(d.agent.id, object{"sub": "job"})}}, asKey(d.key)).is(201)
+	d.trustKey(f, object{"sub": "job"})
 	for name, send := range map[string]func(as option) *response{
 		"client_credentials": func(as option) *response {
 			return d.postForm("/oauth2/token", byPost(d.agent, "grant_type", "client_credentials"), as)

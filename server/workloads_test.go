@@ -141,6 +141,22 @@ func (w tenant) trust(f *foreignIssuer, claims object) string {
 		asKey(w.key)).is(201).text("id")
 }
 
+// trustKey is trust for the issuer's key itself.
+func (w tenant) trustKey(f *foreignIssuer, claims object) string {
+	w.t.Helper()
+	return w.post(issuersPath, fields{
+		"issuer": f.name, "jwks": object{"keys": []any{f.publicKey()}}, "rules": []any{issuerRule(w.agent.id, claims)},
+	}, asKey(w.key)).is(201).text("id")
+}
+
+// newJobs creates a tenant that trusts an issuer for what it calls a job.
+func (c *client) newJobs() (tenant, *foreignIssuer) {
+	c.t.Helper()
+	w, f := c.newTenant(), newForeignIssuer(c.t, "https://idp.example", "ES256")
+	w.trust(f, object{"sub": "job"})
+	return w, f
+}
+
 // present asks for a token by an assertion.
 func (w tenant) present(assertion string, more ...string) *response {
 	w.t.Helper()

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, List, Type, TypeVar
+from typing import Any, List
 
 import remit
-
-E = TypeVar("E", bound=BaseException)
-Add = Callable[..., None]
+from steps import add, refused
 
 TOOLS = "https://tools.example/mcp"  # a resource
 
 
-def refused(kind: Type[E], call: Callable[[], object]) -> E:
-    try:
-        call()
-    except kind as error:
-        return error
-    raise AssertionError(f"it is not refused with {kind}")
-
-
-def service(add: Add, client: remit.Client) -> None:
+def service(client: remit.Client) -> None:
     """Makes the calls to the service."""
     made = client.create_organization("acme")
     assert made.api_key
@@ -39,14 +29,14 @@ def service(add: Add, client: remit.Client) -> None:
     add("an agent by other credentials", agent.id == scout.id)
     session = agent.session(o.create_session(scout.id, max_actions=10, max_value=5).id)
     add("an agent by its private key", session.charge().action_count)
-    tokens(add, client, o, scout.id, own, proofs)
-    delegation(add, client, o, session, agent)
-    suspended(add, client, o, session, agent)
-    bound(add, client, o, scout.id, own, proofs, session)
-    trusted_issuers(add, o, scout.id, own)
+    tokens(client, o, scout.id, own, proofs)
+    delegation(client, o, session, agent)
+    suspended(client, o, session, agent)
+    bound(client, o, scout.id, own, proofs, session)
+    trusted_issuers(o, scout.id, own)
 
 
-def tokens(add: Add, client: remit.Client, o: remit.Organization, id: str, own: remit.Key, proofs: remit.Key) -> None:
+def tokens(client: remit.Client, o: remit.Organization, id: str, own: remit.Key, proofs: remit.Key) -> None:
     access = client.agent(id, key=own.text, resource=[TOOLS], scopes=["read"]).token()
     verified = client.verify(access, audience=TOOLS)
     add("verify for an audience", verified.agent_id == id)
@@ -60,7 +50,7 @@ def tokens(add: Add, client: remit.Client, o: remit.Organization, id: str, own: 
     add("remove a field of an agent", o.update_agent(id, audiences=remit.REMOVE).audiences is None)
 
 
-def delegation(add: Add, client: remit.Client, o: remit.Organization, parent: remit.Session, agent: remit.Agent) -> None:
+def delegation(client: remit.Client, o: remit.Organization, parent: remit.Session, agent: remit.Agent) -> None:
     helper = o.create_agent("helper", ["read"])
     child = parent.create_child(agent_id=helper.id, max_actions=2, max_value=1)
     token = agent.delegate(child.id, scopes=["read"])
@@ -72,7 +62,7 @@ def delegation(add: Add, client: remit.Client, o: remit.Organization, parent: re
 
 
 def bound(
-    add: Add, client: remit.Client, o: remit.Organization, id: str, own: remit.Key, proofs: remit.Key, session: remit.Session
+    client: remit.Client, o: remit.Organization, id: str, own: remit.Key, proofs: remit.Key, session: remit.Session
 ) -> None:
     add("demand proofs of an agent", o.update_agent(id, dpop_required=True).dpop_required)
     refused(remit.DPoPRequired, client.agent(id, key=own.text).token)
@@ -85,7 +75,7 @@ def bound(
     add("tokens bound to a key", agent.session(session.id).charge().action_count)
 
 
-def suspended(add: Add, client: remit.Client, o: remit.Organization, parent: remit.Session, agent: remit.Agent) -> None:
+def suspended(client: remit.Client, o: remit.Organization, parent: remit.Session, agent: remit.Agent) -> None:
     """Asks the token endpoint for what a suspended agent does not get."""
     key = remit.generate_key("EdDSA")
     made = o.create_agent("courier", secret=False, jwks=key.jwks)
@@ -96,7 +86,7 @@ def suspended(add: Add, client: remit.Client, o: remit.Organization, parent: rem
     add("delegate to a child session", True)
 
 
-def trusted_issuers(add: Add, o: remit.Organization, id: str, own: remit.Key) -> None:
+def trusted_issuers(o: remit.Organization, id: str, own: remit.Key) -> None:
     rule = remit.TrustRule(id, {"sub": "repo:acme/agent:*", "environment": "production"})
     made = o.create_trusted_issuer("https://ci.example", [rule], jwks=own.jwks, description="CI")
     add("create a trusted issuer", made.issuer, made.rules[0].claims["sub"], made.description)
@@ -111,10 +101,10 @@ def trusted_issuers(add: Add, o: remit.Organization, id: str, own: remit.Key) ->
     add("delete a trusted issuer", True)
 
 
-def contract(add: Add, client: remit.Client) -> None:
+def contract(client: remit.Client) -> None:
     """Makes those calls whose answers a test cannot bring about."""
     with tempfile.TemporaryDirectory() as folder:
-        files(add, client, Path(folder))
+        files(client, Path(folder))
     nonce = client.agent("nonce", "rms_1", dpop=remit.generate_key())
     add("tokens bound to a key", nonce.token().reveal())
     proof = refused(remit.InvalidProof, client.agent("skewed", "rms_1", dpop=True).token)
@@ -129,10 +119,10 @@ def contract(add: Add, client: remit.Client) -> None:
     add("describe a protected resource", len(document), document["resource"], resource.metadata_url)
     add("describe a protected resource", resource.challenge())
     add("describe a protected resource", resource.challenge(refused(remit.RemitError, lambda: client.verify("t", "pay"))))
-    registered(add, client.organization("rmk_1"))
+    registered(client.organization("rmk_1"))
 
 
-def files(add: Add, client: remit.Client, folder: Path) -> None:
+def files(client: remit.Client, folder: Path) -> None:
     key, token, absent = folder / "key", folder / "token", folder / "absent"
     key.write_text(remit.generate_key().text.reveal())
     token.write_text("e30.e30.c2ln\n")
@@ -143,7 +133,7 @@ def files(add: Add, client: remit.Client, folder: Path) -> None:
     add("a key or token file is unusable", unusable.source == str(absent))
 
 
-def registered(add: Add, o: remit.Organization) -> None:
+def registered(o: remit.Organization) -> None:
     made = o.create_agent("keys", jwks_uri="https://keys.example/jwks")
     add("register an agent's keys", made.jwks_uri, made.dpop_required)
     rules = [remit.TrustRule("a1", {"sub": "x"}), remit.TrustRule("a2", {"aud": "y"})]

@@ -4,47 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from datetime import date, datetime, timedelta
-from typing import Any, Callable, Iterable, List, Optional, Tuple, Type, TypeVar
+from typing import List, Optional, Tuple, Type
 
 import identity
 import remit
 from remit.prices import Prices, Usage
-
-E = TypeVar("E", bound=BaseException)
-done: List[Tuple[str, str]] = []
-
-
-def add(name: str, *values: Any) -> None:
-    done.append((name, " ".join(text(v) for v in values)))
-
-
-def text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):  # as Go quotes a list
-        return "[" + " ".join(f'"{v}"' for v in value) + "]"
-    return json.dumps(value, separators=(",", ":")) if isinstance(value, dict) else str(value)
-
-
-def count(elements: Iterable[Any]) -> int:
-    return len(list(elements))
-
-
-def answered(error: remit.RemitError) -> str:
-    found = re.search(r"\d{3} [^(]*", str(error))
-    assert found
-    return found[0]
-
-
-def refused(kind: Type[E], call: Callable[[], object]) -> E:
-    try:
-        call()
-    except kind as error:
-        return error
-    raise AssertionError(f"it is not refused with {kind}")
+from steps import add, answered, count, done, refused
 
 
 def organizations(client: remit.Client) -> Tuple[remit.Organization, str]:
@@ -555,9 +522,9 @@ with remit.Client.from_env() as service:
     elif sys.argv[1] == "trail":
         trail(sys.argv[2])
     elif sys.argv[1] == "identity":
-        identity.service(add, service)
+        identity.service(service)
     elif sys.argv[1] == "identity-contract":
-        identity.contract(add, service)
+        identity.contract(service)
     elif sys.argv[1] == "contract":
         contract(service)
         fleet(service)
