@@ -39,7 +39,7 @@ func TestClientCommandsShareNoVariableWithTheService(t *testing.T) {
 	slices.Sort(ofClient)
 	ofClient = slices.Compact(ofClient)
 	want := []string{"REMIT_ADDR", "REMIT_AGENT", "REMIT_API_KEY", "REMIT_ASSERTION_FILE", "REMIT_BOOTSTRAP_TOKEN", "REMIT_DPOP",
-		"REMIT_KEY_FILE", "REMIT_RESOURCE", "REMIT_SECRET"}
+		"REMIT_KEY_FILE", "REMIT_RESOURCE", "REMIT_SECRET", "REMIT_SESSION"}
 	if !slices.Equal(ofClient, want) {
 		t.Errorf("the client's commands read %q, want %q", ofClient, want)
 	}
