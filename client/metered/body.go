@@ -77,7 +77,7 @@ func (b *body) observe(text []byte) {
 	case b.settled:
 	case b.streamed:
 		b.events.write(text)
-	case len(b.whole)+len(text) <= maxBody:
+	case b.size <= maxBody: // what follows a gap would make another document
 		b.whole = append(b.whole, text...)
 	}
 }

@@ -1,67 +1,79 @@
 package metered
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// refersElsewhere reports whether a request has input that is not in its body: content by URL or id, what the provider keeps,
-// or the results of tools that the provider runs.
-func refersElsewhere(request any) bool {
-	members, _ := request.(map[string]any)
-	for _, name := range []string{"previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options"} {
-		if members[name] != nil {
+// mostDepth bounds how deep a prompt is looked into.
+const mostDepth = 1000
+
+// refersElsewhere reports whether a request can have more tokens of input than bytes: content by URL or id, files, what the
+// provider keeps, or the results of tools that the provider runs.
+func refersElsewhere(request members, f format) bool {
+	for _, name := range []string{"previous_response_id", "conversation", "container", "mcp_servers", "web_search_options", "plugins"} {
+		if request[name] != nil {
 			return true
 		}
 	}
-	return hasHostedTools(members["tools"]) || hasReference(members["messages"]) || hasReference(members["input"]) || hasReference(members["system"])
+	if _, isChat := f.(chat); !isChat && request["prompt"] != nil {
+		return true
+	}
+	for _, name := range []string{"messages", "input", "system"} {
+		if !isBoundedByBytes(request[name], mostDepth) {
+			return true
+		}
+	}
+	return hasHostedTools(request["tools"])
 }
 
 // hasHostedTools reports whether one of the tools is no function of the caller's.
 func hasHostedTools(tools any) bool {
 	list, _ := tools.([]any)
-	for _, tool := range list {
-		o, _ := tool.(map[string]any)
-		switch o["type"] {
-		case nil, "function", "custom":
-		default:
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(tool any) bool {
+		o, _ := tool.(members)
+		return o["type"] != nil && o["type"] != "function" && o["type"] != "custom"
+	})
 }
 
-// hasReference reports whether content names an image or a file that is elsewhere.
-func hasReference(content any) bool {
+// textTypes are the types of content that is text.
+var textTypes = []any{
+	"message", "text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "reasoning", "thinking",
+	"redacted_thinking", "tool_use", "tool_result", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
+}
+
+// isBoundedByBytes reports whether content has no more tokens than bytes: it is text, or images that it holds itself.
+func isBoundedByBytes(content any, depth int) bool {
 	switch v := content.(type) {
 	case []any:
-		for _, element := range v {
-			if hasReference(element) {
-				return true
-			}
-		}
-	case map[string]any:
-		if v["type"] == "item_reference" || v["type"] == "url" && v["url"] != nil {
-			return true
-		}
-		for name, member := range v {
-			switch name {
-			case "file_id", "file_url", "image_url":
-				if !isInline(member) {
-					return true
-				}
-			default:
-				if hasReference(member) {
-					return true
-				}
-			}
-		}
+		return depth > 0 && !slices.ContainsFunc(v, func(part any) bool { return !isBoundedByBytes(part, depth-1) })
+	case members:
+		return depth > 0 && isBoundedPart(v, depth)
 	}
-	return false
+	return true
 }
 
-// isInline reports whether a URL is absent or holds its data itself. Some formats wrap it in an object.
-func isInline(url any) bool {
-	if o, isObject := url.(map[string]any); isObject {
+func isBoundedPart(part members, depth int) bool {
+	switch kind := part["type"]; {
+	case kind == "image" || kind == "image_url" || kind == "input_image":
+		return isInline(part)
+	case kind == nil && part["role"] == nil && part["content"] == nil && part["text"] == nil:
+		return false // the id of an item that the provider keeps
+	case kind != nil && !slices.Contains(textTypes, kind):
+		return false
+	}
+	return part["audio"] == nil && isBoundedByBytes(part["content"], depth-1) && isBoundedByBytes(part["output"], depth-1)
+}
+
+// isInline reports whether an image holds its data itself.
+func isInline(image members) bool {
+	if source, _ := image["source"].(members); source["type"] == "base64" {
+		return true
+	}
+	url := image["image_url"]
+	if o, isObject := url.(members); isObject {
 		url = o["url"]
 	}
-	text, isText := url.(string)
-	return url == nil || isText && strings.HasPrefix(text, "data:")
+	text, _ := url.(string)
+	return strings.HasPrefix(text, "data:")
 }

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 
 	"remit/client/prices"
@@ -29,14 +31,28 @@ type call struct {
 
 // formatOf returns the format of a request that is metered, and whether the request passes as it is.
 func formatOf(r *http.Request) (f format, passes bool) {
-	path := strings.TrimRight(r.URL.Path, "/")
+	if isDisguised(r.Header) {
+		return nil, false
+	}
+	switch r.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
+		return nil, true
+	}
+	path := strings.TrimRight(r.URL.EscapedPath(), "/")
 	for suffix, f := range formats {
 		if strings.HasSuffix(path, suffix) {
-			return f, r.Method != http.MethodPost
+			return f, false
 		}
 	}
-	return nil, r.Method != http.MethodPost || strings.HasSuffix(path, "/messages/count_tokens") ||
-		strings.HasSuffix(path, "/responses/input_tokens") || strings.HasSuffix(path, "/cancel")
+	return nil, strings.HasSuffix(path, "/messages/count_tokens") || strings.HasSuffix(path, "/responses/input_tokens") ||
+		strings.HasSuffix(path, "/cancel")
+}
+
+// isDisguised reports whether a server may take a request for another than its method and path say.
+func isDisguised(h http.Header) bool {
+	return slices.ContainsFunc([]string{"Upgrade", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override"}, func(name string) bool {
+		return h.Get(name) != ""
+	})
 }
 
 // request returns the request to send.
@@ -50,18 +66,6 @@ func (q *call) request(ctx context.Context, r *http.Request) *http.Request {
 	return sent
 }
 
-// wireRequest has the members of all formats that matter here. Counts are exact texts.
-type wireRequest struct {
-	Model               string                     `json:"model"`
-	Stream              bool                       `json:"stream"`
-	StreamOptions       map[string]json.RawMessage `json:"stream_options"`
-	N                   json.Number                `json:"n"`
-	MaxTokens           json.Number                `json:"max_tokens"`
-	MaxCompletionTokens json.Number                `json:"max_completion_tokens"`
-	MaxOutputTokens     json.Number                `json:"max_output_tokens"`
-	Background          bool                       `json:"background"`
-}
-
 // read reads a request and bounds its tokens. It closes the request's body.
 func (t *Transport) read(r *http.Request, f format) (*call, error) {
 	text, err := readBody(r)
@@ -69,18 +73,21 @@ func (t *Transport) read(r *http.Request, f format) (*call, error) {
 		return nil, err
 	}
 	if f == nil {
-		return nil, &UnboundedCall{Reason: "the price of POST " + r.URL.Path + " is not known; send it by a client that is not metered"}
+		return nil, &UnboundedCall{Reason: "the price of " + r.Method + " " + r.URL.Path + " is not known; send it by a client that is not metered"}
 	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, &UnboundedCall{Reason: "its body is compressed"}
 	}
-	var request wireRequest
-	var all any
-	if json.Unmarshal(text, &request) != nil || json.Unmarshal(text, &all) != nil {
+	request, is := readMembers(text)
+	if !is {
 		return nil, &UnboundedCall{Reason: "its body is no request in JSON"}
 	}
-	q := &call{format: f, model: request.Model, priced: request.Model, body: text}
-	if priced, has := t.Models[request.Model]; has {
+	model, isText := cmp.Or[any](request["model"], "").(string)
+	if !isText {
+		return nil, &UnboundedCall{Reason: "its model is no text in JSON"}
+	}
+	q := &call{format: f, model: model, priced: model, body: text}
+	if priced, has := t.Models[model]; has {
 		q.priced = priced
 	}
 	if t.Prices == nil {
@@ -90,13 +97,29 @@ func (t *Transport) read(r *http.Request, f format) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if request.Background {
-		return nil, &UnboundedCall{q.model, "it runs in the background, where its usage is not seen"}
+	if _, isBool := request["stream"].(bool); !isBool && request["stream"] != nil {
+		return nil, &UnboundedCall{q.model, "stream must be true or false in JSON"}
 	}
-	if err := q.bound(request, all, limits); err != nil {
+	if reason := unpriced(request); reason != "" {
+		return nil, &UnboundedCall{q.model, reason}
+	}
+	if err := q.bound(request, limits); err != nil {
 		return nil, err
 	}
 	return q, q.askForUsage(request)
+}
+
+// members are those of a JSON object. Numbers are exact texts.
+type members = map[string]any
+
+func readMembers(text []byte) (request members, is bool) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&request) != nil || request == nil {
+		return nil, false
+	}
+	_, err := d.Token()
+	return request, err == io.EOF
 }
 
 func readBody(r *http.Request) ([]byte, error) {
@@ -112,28 +135,27 @@ func readBody(r *http.Request) ([]byte, error) {
 }
 
 // bound sets the most tokens that the call can have.
-func (q *call) bound(request wireRequest, all any, limits prices.Limits) error {
+func (q *call) bound(request members, limits prices.Limits) error {
 	q.mostInput = int64(len(q.body)) // a token is at least a byte
 	if limits.MaxInputTokens > 0 {
 		q.mostInput = min(q.mostInput, limits.MaxInputTokens)
 	}
-	if refersElsewhere(all) {
+	if refersElsewhere(request, q.format) {
 		if q.mostInput = limits.MaxInputTokens; q.mostInput == 0 {
 			return &UnboundedCall{q.model, "it refers to content elsewhere: give the model max_input_tokens in the price table"}
 		}
 	}
-	n, err := count(cmp.Or(request.N, "1"))
+	n, err := q.highest(request, q.format.answers())
 	if err != nil {
-		return &UnboundedCall{q.model, "n " + err.Error()}
+		return err
 	}
-	most := limits.MaxOutputTokens
-	if given := cmp.Or(request.MaxOutputTokens, request.MaxCompletionTokens, request.MaxTokens); given != "" {
-		if most, err = count(given); err != nil {
-			return &UnboundedCall{q.model, "the maximum of its output " + err.Error()}
-		}
+	most, err := q.highest(request, q.format.maxima())
+	if err != nil {
+		return err
 	}
+	n, most = max(n, 1), cmp.Or(most, limits.MaxOutputTokens)
 	if most == 0 {
-		return &UnboundedCall{q.model, "set " + q.format.maximum() + " in the request, or max_output_tokens in the price table"}
+		return &UnboundedCall{q.model, "set " + q.format.maxima()[0] + " in the request, or max_output_tokens in the price table"}
 	}
 	if most > prices.MaxTokens/n {
 		return &UnboundedCall{q.model, "its output has no bound that can be priced"}
@@ -142,12 +164,20 @@ func (q *call) bound(request wireRequest, all any, limits prices.Limits) error {
 	return nil
 }
 
-func count(text json.Number) (int64, error) {
-	n, err := text.Int64()
-	if err != nil || n < 1 || n > prices.MaxTokens {
-		return 0, errors.New("must be an integer from 1")
+// highest returns the highest of counts in the request, because servers differ in which one they heed. 0: there is none.
+func (q *call) highest(request members, names []string) (most int64, err error) {
+	for _, name := range names {
+		if request[name] == nil {
+			continue
+		}
+		number, _ := request[name].(json.Number)
+		n, err := number.Float64() // as TypeScript reads it: 1e3 and 1000.0 are integers
+		if err != nil || n != math.Trunc(n) || n < 1 || n > prices.MaxTokens {
+			return 0, &UnboundedCall{q.model, name + " must be a JSON integer from 1"}
+		}
+		most = max(most, int64(n))
 	}
-	return n, nil
+	return most, nil
 }
 
 // worst returns the most that the call can cost.
@@ -160,32 +190,33 @@ func (t *Transport) worst(q *call) (money.MicroUSD, error) {
 }
 
 // askForUsage has a stream of chat completions report its usage, which it does only when asked.
-func (q *call) askForUsage(request wireRequest) error {
-	if _, isChat := q.format.(chat); !isChat || !request.Stream {
+func (q *call) askForUsage(request members) error {
+	if _, isChat := q.format.(chat); !isChat || request["stream"] != true {
 		return nil
 	}
-	switch include := string(request.StreamOptions["include_usage"]); include {
+	var body, options map[string]json.RawMessage
+	if err := json.Unmarshal(q.body, &body); err != nil {
+		return err
+	}
+	if text := body["stream_options"]; text != nil && json.Unmarshal(text, &options) != nil {
+		return &UnboundedCall{q.model, "stream_options must be an object in JSON"}
+	}
+	switch include := string(options["include_usage"]); include {
 	case "true":
 		return nil
 	case "", "null":
 	default:
 		return &UsageMissing{q.model, "stream_options.include_usage is " + include}
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(q.body, &members); err != nil {
-		return err
+	if options == nil {
+		options = map[string]json.RawMessage{}
 	}
-	options := map[string]json.RawMessage{"include_usage": json.RawMessage("true")}
-	for name, value := range request.StreamOptions {
-		if name != "include_usage" {
-			options[name] = value
-		}
-	}
+	options["include_usage"] = json.RawMessage("true")
 	var err error
-	if members["stream_options"], err = json.Marshal(options); err != nil {
+	if body["stream_options"], err = json.Marshal(options); err != nil {
 		return err
 	}
-	q.body, err = marshal(members)
+	q.body, err = marshal(body)
 	return err
 }
 

@@ -46,8 +46,9 @@ const (
 )
 
 // Transport is an http.RoundTripper that holds the most that a call can cost before it sends it, and settles when the call has
-// ended. It meters every POST to a path that ends in /chat/completions, /responses or /messages. Other methods, and requests
-// that only count tokens, pass. Every other POST is refused with *UnboundedCall, because it may cost anything.
+// ended. It meters every POST to a path that ends in /chat/completions, /responses or /messages. GET, HEAD, OPTIONS and DELETE, and
+// requests that only count tokens, pass. All else is refused with *UnboundedCall, because it may cost anything: other paths, upgrades,
+// and calls whose tokens cost more than the price table says, such as audio, a priority tier or a cache of an hour.
 //
 // A hold that does not fit the session is a *client.LimitReached, and nothing is sent. Other errors before the call are
 // *prices.UnknownModel, *UnboundedCall and those of client.Session.Begin. As from any RoundTripper, http.Client returns them in

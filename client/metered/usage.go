@@ -9,8 +9,10 @@ import (
 
 // format reads what a provider's answers say about usage.
 type format interface {
-	// maximum names the member of a request that bounds its output.
-	maximum() string
+	// maxima names the members of a request that bound its output; the first is the one to use.
+	maxima() []string
+	// answers names the members of a request that say how many answers it gets.
+	answers() []string
 	// whole reads an answer that is not streamed.
 	whole(text []byte) (prices.Usage, bool)
 	// event reads the data of one event of a stream.
@@ -86,7 +88,8 @@ func split2(input, cached, output, reasoning tokens) (u prices.Usage, ok bool) {
 	return u, okIn && okOut
 }
 
-func (chat) maximum() string { return "max_completion_tokens" }
+func (chat) maxima() []string  { return []string{"max_completion_tokens", "max_tokens"} }
+func (chat) answers() []string { return []string{"n", "best_of"} }
 
 func (chat) whole(text []byte) (prices.Usage, bool) {
 	var answer struct {
@@ -141,7 +144,8 @@ func (u *responsesUsage) read() (prices.Usage, bool) {
 	return split2(u.Input, u.InDetail.Cached, u.Output, u.OutDetail.Reasoning)
 }
 
-func (responses) maximum() string { return "max_output_tokens" }
+func (responses) maxima() []string  { return []string{"max_output_tokens"} }
+func (responses) answers() []string { return nil }
 
 func (responses) whole(text []byte) (prices.Usage, bool) {
 	var answer struct {
@@ -193,7 +197,8 @@ func (u *messagesUsage) input() (prices.Usage, bool) {
 		u.Input.given && !u.Input.wrong && !u.CacheRead.wrong && !u.CacheCreation.wrong
 }
 
-func (messages) maximum() string { return "max_tokens" }
+func (messages) maxima() []string  { return []string{"max_tokens"} }
+func (messages) answers() []string { return nil }
 
 func (messages) whole(text []byte) (prices.Usage, bool) {
 	var answer struct {
