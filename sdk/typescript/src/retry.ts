@@ -39,6 +39,7 @@ export class Ended {
 }
 
 interface Cause {
+  readonly message?: unknown;
   readonly code?: unknown;
   readonly syscall?: unknown;
   readonly cause?: unknown;
@@ -55,14 +56,12 @@ function causesOf(error: unknown): Cause[] {
   return [error as Cause, ...causesOf(cause), ...(Array.isArray(errors) ? errors.flatMap(causesOf) : [])];
 }
 
-// isNotConnected reports whether there was no connection, by the errors of Node's resolver and sockets, undici and Bun.
-function isNotConnected(error: Cause): boolean {
-  return (
-    error.syscall === "connect" ||
-    error.syscall === "getaddrinfo" ||
-    error.code === "UND_ERR_CONNECT_TIMEOUT" ||
-    error.code === "ConnectionRefused"
-  );
+const notConnected: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ConnectionRefused"]);
+
+// isNotConnected reports whether there was no connection, by the errors of Node's resolver and sockets, undici and Bun, and by the
+// words of Deno's, which have no code.
+function isNotConnected({ syscall, code, message }: Cause): boolean {
+  return syscall === "connect" || syscall === "getaddrinfo" || notConnected.has(code) || /: client error \(Connect\)/.test(String(message));
 }
 
 /**
