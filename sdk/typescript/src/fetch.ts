@@ -32,39 +32,47 @@ export function meteredFetch(session: Session, prices: Prices, options: MeteredF
   const metering = new Metering(session, prices, rest);
   const send: Fetch = given ?? ((input, init) => globalThis.fetch(input, init));
   return async (input, init) => {
-    const sent = requestOf(input, init);
     let call: ModelRequest;
     let hold: Hold;
+    let sent: Sent;
     try {
-      const api = apiOf(sent.method, new URL(sent.url));
+      const api = apiOf(...targetOf(input, init));
       if (api === undefined) {
-        return await send(input, init);
+        return await send(input, init); // its body is untouched
       }
+      sent = requestOf(input, init);
       call = readRequest(api, await sent.text());
       hold = await metering.hold(call.call, sent.signal);
     } catch (error) {
-      return refused(error, sent.headers);
+      return refused(error, new Headers(init?.headers ?? (isRequest(input) ? input.headers : undefined)));
     }
     return metered(call, hold, sent.signal, () => sent.send(send, call.body));
   };
 }
 
-/** One request, however it was given. */
+function isRequest(input: string | URL | Request): input is Request {
+  return typeof input === "object" && "url" in input;
+}
+
+// targetOf reads only what leaves the body of a Request as it is. Addresses may be relative to a browser's page.
+function targetOf(input: string | URL | Request, init: RequestInit = {}): [method: string, url: URL] {
+  const { method = isRequest(input) ? input.method : "GET" } = init;
+  const { location } = globalThis as { readonly location?: { readonly href: string } };
+  return [method.toUpperCase(), new URL(isRequest(input) ? input.url : input, location?.href)];
+}
+
+/** A request that is to be metered, however it was given. */
 interface Sent {
-  readonly url: string;
-  readonly method: string;
-  readonly headers: Headers;
   readonly signal: AbortSignal | undefined;
   text(): Promise<string>;
   send(fetch: Fetch, body: string): Promise<Response>;
 }
 
 function requestOf(input: string | URL | Request, init: RequestInit = {}): Sent {
-  const isRequest = typeof input === "object" && "url" in input;
-  if (!isRequest && (init.body === undefined || init.body === null || typeof init.body === "string")) {
-    const { method = "GET", headers, signal, body } = init;
+  if (!isRequest(input) && (init.body === undefined || init.body === null || typeof init.body === "string")) {
+    const { headers, signal, body } = init;
     return {
-      url: String(input), method: method.toUpperCase(), headers: new Headers(headers), signal: signal ?? undefined,
+      signal: signal ?? undefined,
       text: async () => body ?? "",
       send: (fetch, body) => fetch(input, { ...init, headers: sized(headers), body }),
     };
@@ -72,10 +80,10 @@ function requestOf(input: string | URL | Request, init: RequestInit = {}): Sent 
   if (init.body instanceof ReadableStream) {
     init = { duplex: "half", ...init } as RequestInit;
   }
-  const request = isRequest && Object.keys(init).length === 0 ? input : new Request(input, init);
+  const request = isRequest(input) && Object.keys(init).length === 0 ? input : new Request(input, init);
   const { url, method, headers, signal } = request;
   return {
-    url, method, headers, signal,
+    signal,
     text: () => request.text(),
     send: (fetch, body) => fetch(url, { method, headers: sized(headers), signal, body, redirect: request.redirect, credentials: request.credentials }),
   };
@@ -106,10 +114,14 @@ async function metered({ api, streamed }: ModelRequest, hold: Hold, signal: Abor
     await hold.rollback(`status ${response.status}`);
     return response;
   }
+  if (response.body === null) {
+    await hold.commitAll(); // it was sent, and answered with nothing
+    return response;
+  }
   hold.touch();
   const isStream = response.headers.get("content-type")?.includes("text/event-stream") ?? streamed;
   const answer = answerOf(api, isStream);
-  const followed = new Response(follow(response.body ?? new Blob().stream(), answer, hold, signal), response);
+  const followed = new Response(follow(response.body, answer, hold, signal), response);
   Object.defineProperty(followed, "url", { value: response.url });
   return followed;
 }
@@ -127,6 +139,9 @@ function follow(body: ReadableStream<Uint8Array>, answer: Answer, hold: Hold, si
   };
   const breakOff = (): Promise<void> => settle().catch(() => {}); // the reader is gone, to whom UsageMissing would matter
   signal?.addEventListener("abort", breakOff, { once: true });
+  if (signal?.aborted) {
+    void breakOff(); // it aborted while the answer began
+  }
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {

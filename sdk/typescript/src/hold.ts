@@ -124,20 +124,29 @@ export class Hold {
 
   #settle(how: () => Promise<void>): Promise<void> {
     clearTimeout(this.#timer as number);
-    this.#settled ??= how().catch((error: unknown) => this.#held.onError(error));
+    this.#settled ??= how().catch((error: unknown) => this.#report(error));
     return this.#settled;
+  }
+
+  // #report never throws: nobody waits for a settlement that a signal or a timer causes, and the answer is delivered all the same.
+  #report(error: unknown): void {
+    try {
+      this.#held.onError(error);
+    } catch (failure) {
+      console.error("remit: onError failed:", failure);
+    }
   }
 
   // #watch looks at the call twice within the time of its hold.
   #watch(): void {
-    const { transaction, expiresInSeconds, onError } = this.#held;
+    const { transaction, expiresInSeconds } = this.#held;
     this.#timer = setTimeout(() => {
       if (!this.#touched && this.#waits-- <= 0) {
         void this.commitAll();
         return;
       }
       this.#touched = false;
-      transaction.update({ expiresInSeconds }).catch((error: unknown) => this.isSettled || onError(error));
+      transaction.update({ expiresInSeconds }).catch((error: unknown) => this.isSettled || this.#report(error));
       this.#watch();
     }, Math.min(expiresInSeconds * 500, longestTimer));
     (this.#timer as { unref?: () => void }).unref?.(); // it does not keep a Node process alive

@@ -130,6 +130,31 @@ test("a request that costs nothing passes, and a stream asks for its usage", asy
   assert.deepEqual(JSON.parse(sent[2]!).stream_options, { x: 1, include_usage: true });
 });
 
+test("a request that costs nothing keeps the body of its Request, and its stream", async () => {
+  const session = await newSession();
+  const metered = meteredFetch(session, prices, { fetch: async (input, init) => new Response(await new Request(input, init).text()) });
+  const body = () => new Blob(["counted"]).stream() as ReadableStream<Uint8Array>;
+  for (const [input, init] of [
+    [new Request(`${address}/messages/count_tokens`, post("counted")), { headers: { "X-Trace": "1" } }],
+    [`${address}/messages/count_tokens`, { method: "POST", body: body(), duplex: "half" } as RequestInit],
+  ] as [string | Request, RequestInit][]) {
+    assert.equal(await (await metered(input, init)).text(), "counted");
+  }
+});
+
+test("an address may be relative to the page of a browser", async () => {
+  const session = await newSession();
+  const { fetch } = recording(() => answer([JSON.stringify(whole["chat"])]));
+  const browser = globalThis as { location?: { href: string } };
+  browser.location = { href: "https://page.example/app/" };
+  try {
+    await (await meteredFetch(session, prices, { fetch })("/v1/chat/completions", post(chat))).text();
+  } finally {
+    delete browser.location;
+  }
+  assert.deepEqual(await books(session), [1, cost, 0n]);
+});
+
 test("a Request and bytes are metered like a text", async () => {
   const session = await newSession();
   const { fetch, sent } = recording(() => answer([JSON.stringify(whole["chat"])]));
@@ -174,13 +199,22 @@ test("a complete answer whose usage is missing is rolled back, and says so", asy
 
 test("a call that did not happen is rolled back", async () => {
   const session = await newSession();
-  const refused = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED", syscall: "connect" } });
   for (const status of [400, 429, 500]) {
     const response = await meteredFetch(session, prices, { fetch: async () => answer(["no"], "text/plain", status) })(`${address}/chat/completions`, post(chat));
     assert.deepEqual([response.status, await response.text()], [status, "no"]);
   }
-  await assert.rejects(meteredFetch(session, prices, { fetch: async () => { throw refused; } })(`${address}/chat/completions`, post(chat)), refused);
-  assert.deepEqual(await books(session), [4, 0n, 0n]);
+  // What Node, Bun and Deno say of a connection that was refused, and of a name that nobody has.
+  const deno = (why: string) => ({ cause: new Error(`error sending request for url (http://localhost:1/v1): client error (Connect): ${why}`) });
+  const refusals = [
+    { cause: { code: "ECONNREFUSED", syscall: "connect" } }, { cause: { code: "ENOTFOUND", syscall: "getaddrinfo" } },
+    { code: "ConnectionRefused" }, { code: "ECONNREFUSED" }, { code: "ENOTFOUND" },
+    deno("tcp connect error: Connection refused (os error 111)"), deno("dns error: failed to lookup address information"),
+  ];
+  for (const refusal of refusals) {
+    const refused = Object.assign(new TypeError("fetch failed"), refusal);
+    await assert.rejects(meteredFetch(session, prices, { fetch: async () => { throw refused; } })(`${address}/chat/completions`, post(chat)), refused);
+  }
+  assert.deepEqual(await books(session), [3 + refusals.length, 0n, 0n]);
 });
 
 test("what may have happened is committed", async () => {
@@ -193,6 +227,7 @@ test("what may have happened is committed", async () => {
     ["the connection is lost before an answer", "/chat/completions", () => { throw lost; }, hold],
     ["an answer is cut", "/chat/completions", () => answer(['{"usage":', lost]), hold],
     ["an answer is no JSON", "/chat/completions", () => answer(['{"usage":']), hold],
+    ["an answer has no body", "/chat/completions", () => new Response(null, { status: 204 }), hold],
     ["a stream is cut before it begins", "/chat/completions", () => stream(lost), hold - 200n],
     ["a stream is cut", "/chat/completions", () => stream(some, lost), hold - 200n + bytes(some)],
     ["a stream ends without its end", "/chat/completions", () => stream(some), hold - 200n + bytes(some)],
@@ -236,6 +271,17 @@ test("a reader that cancels and a signal that aborts pay what has come so far", 
   assert.deepEqual(sent, []);
 });
 
+test("a signal that aborts while the answer begins settles it, although nobody reads", async () => {
+  const session = await newSession();
+  const controller = new AbortController();
+  const metered = meteredFetch(session, prices, { fetch: async () => (controller.abort(), stream("data: {}\n\n")) });
+  await metered(`${address}/chat/completions`, post(chat, { signal: controller.signal }));
+  for (const end = Date.now() + 10_000; (await books(session))[2] !== 0n; ) {
+    assert.ok(Date.now() < end, "it is still held");
+  }
+  assert.deepEqual(await books(session), [1, worst(chat) - 200n, 0n]);
+});
+
 test("who cancels after the usage has come pays that", async () => {
   const session = await newSession();
   const metered = meteredFetch(session, prices, { fetch: async () => stream(streamed["chat"]!.join(""), () => new Promise(() => {})) });
@@ -266,6 +312,23 @@ test("a settlement that fails is reported, and the answer is delivered", async (
   const metered = meteredFetch(session, prices, { fetch, onError: (error) => errors.push(error) });
   assert.equal(await (await metered(`${address}/chat/completions`, post(chat))).text(), JSON.stringify(whole["chat"]));
   await until(() => errors.length === 1);
+});
+
+test("an onError that throws neither withholds the answer nor leaves a rejection unhandled", async () => {
+  const session = await newSession();
+  const controller = new AbortController();
+  let calls = 0;
+  const onError = () => { calls++; throw new Error("broken"); };
+  const body = JSON.stringify(whole["chat"]);
+  const endless = stream("data: {}\n\n", () => new Promise(() => {}));
+  const replies = [answer([body]), endless];
+  const metered = meteredFetch(session, prices, { fetch: async () => replies.shift()!, onError });
+  const [said, begun] = [await metered(`${address}/chat/completions`, post(chat)), await metered(`${address}/chat/completions`, post(chat, { signal: controller.signal }))];
+  await session.end();
+  assert.equal(await said.text(), body);
+  assert.equal(begun.status, 200);
+  controller.abort(); // nobody waits for the settlement
+  await until(() => calls === 2);
 });
 
 test("a model may have the price of another, and a hold its own action type", async () => {
