@@ -5,7 +5,7 @@ import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/proto
 import { CallToolRequestSchema, ListToolsRequestSchema, type CallToolRequest, type CallToolResult, type ServerNotification, type ServerRequest } from "@modelcontextprotocol/sdk/types.js";
 import type { Session, Transaction } from "@remit/sdk";
 import { refusalOf, type Refusal } from "./refusal.js";
-import { holdPrice, report, settlePrice, type ToolPrice } from "./tool.js";
+import { checkedPrice, holdPrice, report, settlePrice, type ToolPrice } from "./tool.js";
 
 export type { ToolPrice };
 
@@ -37,9 +37,10 @@ type AnyHandler = (request: never, extra: never) => unknown;
 /**
  * Has each tool call of a server authorised and charged: it holds the price, runs the tool, and commits; a call that fails is rolled
  * back. Call it before the first tool is registered. A refusal is a tool error whose text tells the model which limit it met, what is
- * left and whom to ask.
+ * left and whom to ask. A price that is negative or no amount throws RangeError at once.
  */
 export function chargeTools(server: McpServer | Server, options: ChargeToolsOptions): void {
+  Object.entries(options.tools).forEach(([name, price]) => checkedPrice(name, price));
   const inner: Server = "server" in server ? server.server : server;
   try {
     inner.assertCanSetRequestHandler("tools/call");

@@ -14,13 +14,28 @@ export interface ToolPrice {
   readonly charge?: "always";
 }
 
+/** Returns the price of a tool. Throws RangeError for one that is negative or no amount. */
+export function checkedPrice(name: string, price: ToolPrice): ToolPrice {
+  const { value } = price;
+  if (typeof value !== "bigint" || value < 0n) {
+    throw new RangeError(`remit: the price of the tool ${JSON.stringify(name)} must be an amount from 0 on, such as { value: usd("0.01") }`);
+  }
+  return price;
+}
+
 /** Holds the price of a call of a tool. Throws what `Session.begin` throws, and InsufficientScope. */
 export async function holdPrice(session: Session, name: string, price: ToolPrice, signal?: AbortSignal): Promise<Transaction> {
   const { value, scope, actionType = name } = price;
   if (scope !== undefined) {
     await session.dryRunCharge({ scope }, { signal }); // a transaction checks no scope
   }
-  return session.begin({ actionType, value, expiresInSeconds: 600, metadata: { tool: name } }, { signal });
+  // Without the signal: a hold that comes to be while it aborts would be left until it expires.
+  const transaction = await session.begin({ actionType, value, expiresInSeconds: 600, metadata: { tool: name } });
+  if (signal?.aborted) {
+    await transaction.rollback("cancelled").catch(report);
+    signal.throwIfAborted();
+  }
+  return transaction;
 }
 
 /** Settles a call of a tool, which has ended. */
@@ -30,9 +45,11 @@ export async function settlePrice(transaction: Transaction, price: ToolPrice, su
 
 /**
  * Returns the function of a tool, which is charged before it runs: `tool({ …, execute: chargedTool(session, "search", { value }, execute) })`.
- * A refusal throws, so that the framework passes it to the model. If the function throws, nothing is charged.
+ * A refusal throws, so that the framework passes it to the model. If the function throws, nothing is charged. A price that is negative
+ * or no amount throws RangeError at once.
  */
 export function chargedTool<A extends unknown[], R>(session: Session, name: string, price: ToolPrice, execute: (...args: A) => R | Promise<R>): (...args: A) => Promise<R> {
+  checkedPrice(name, price);
   return async (...args) => {
     const transaction = await holdPrice(session, name, price);
     let result: R;

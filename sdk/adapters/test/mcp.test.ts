@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import test, { type TestContext } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
@@ -6,7 +7,7 @@ import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { CallToolRequestSchema, type CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
-import { Client as Remit, usd, type Session } from "@remit/sdk";
+import { Client as Remit, usd, type Session, type TransactionParams } from "@remit/sdk";
 import { chargeTools, UnpricedTool, type ChargeToolsOptions } from "@remit/adapters/mcp";
 import { newSession, organization, settled } from "./reconcile.js";
 
@@ -17,7 +18,7 @@ const tools: ChargeToolsOptions["tools"] = {
 
 interface Served {
   readonly runs: string[];
-  call(name: string, args?: object): Promise<CallToolResult>;
+  call(name: string, args?: object, options?: { readonly signal: AbortSignal }): Promise<CallToolResult>;
 }
 
 async function serve(t: TestContext, session: ChargeToolsOptions["session"], more: Partial<ChargeToolsOptions> = {}): Promise<Served> {
@@ -37,7 +38,7 @@ async function serve(t: TestContext, session: ChargeToolsOptions["session"], mor
   await Promise.all([server.connect(there), client.connect(here)]);
   await client.listTools(); // so that it checks the shape of what tools return
   t.after(() => client.close());
-  return { runs, call: async (name, args = {}) => (await client.callTool({ name, arguments: { ...args } })) as CallToolResult };
+  return { runs, call: async (name, args = {}, options = undefined) => (await client.callTool({ name, arguments: { ...args } }, undefined, options)) as CallToolResult };
 }
 
 const text = ({ content }: CallToolResult) => (content[0]?.type === "text" ? content[0].text : undefined);
@@ -109,6 +110,31 @@ test("without the service a tool does not run, and may be tried later", async (t
   const result = await call("search");
   assert.deepEqual([result.isError, result.structuredContent?.["code"], runs], [true, "unavailable", []]);
   assert.match(text(result)!, /Try again later/);
+});
+
+test("a price that is negative or no amount is refused at once", () => {
+  for (const value of [-1n, 0.01, undefined] as bigint[]) {
+    const server = new McpServer({ name: "tools", version: "1" });
+    assert.throws(() => chargeTools(server, { session: {} as Session, tools: { search: { value } } }), /^RangeError: .*"search" must be an amount/);
+  }
+});
+
+test("a call that is cancelled while its price is being held holds nothing, and its tool does not run", async (t) => {
+  const session = await newSession();
+  const controller = new AbortController();
+  const { call, runs } = await serve(t, (_, { signal }) => Object.assign(Object.create(session), {
+    begin: async (params: TransactionParams, options: { readonly signal?: AbortSignal } = {}) => {
+      const transaction = await session.begin(params);
+      const aborted = once(signal, "abort");
+      controller.abort();
+      await aborted;
+      options.signal?.throwIfAborted(); // as if the response were still on its way
+      return transaction;
+    },
+  }));
+  await assert.rejects(call("search", {}, { signal: controller.signal }));
+  await settled(session);
+  assert.deepEqual([runs, await books(session)], [[], [1, 0n, 0n]]);
 });
 
 test("a settlement that fails is reported, and the result is delivered", async (t) => {
