@@ -20,7 +20,7 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
   const metering = new Metering(session, prices, options);
   return {
     async wrapGenerate({ doGenerate, params, model }) {
-      const hold = await metering.hold(callOf(model.modelId, params), params.abortSignal);
+      const hold = await metering.hold(callOf(model, params), params.abortSignal);
       let result: Awaited<ReturnType<typeof doGenerate>>;
       try {
         result = await doGenerate();
@@ -32,7 +32,7 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
       return result;
     },
     async wrapStream({ doStream, params, model }) {
-      const hold = await metering.hold(callOf(model.modelId, params), params.abortSignal);
+      const hold = await metering.hold(callOf(model, params), params.abortSignal);
       try {
         const result = await doStream();
         hold.touch();
@@ -48,18 +48,38 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
 // Options of providers that stand for a prompt that is not in the call.
 const references = ["previousResponseId", "conversation", "container", "mcpServers"];
 
-function callOf(model: string, { prompt, tools = [], responseFormat, providerOptions = {}, maxOutputTokens }: Call["params"]): ModelCall {
+function callOf(model: Call["model"], params: Call["params"]): ModelCall {
+  const { prompt, tools = [], responseFormat, providerOptions = {} } = params;
   const refers = Object.values(providerOptions).some((of) => references.some((name) => (of[name] ?? undefined) !== undefined));
   return {
-    model,
+    model: model.modelId,
     inputBytes: bytesOf([prompt, tools, responseFormat, providerOptions]),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(prompt),
-    maxOutputTokens,
+    maxOutputTokens: mostOutput(model.provider, params),
   };
 }
 
-function usageOf({ inputTokens, outputTokens }: Finish["usage"]): TokenUsage | undefined {
-  return usageOfTotals(inputTokens.total, inputTokens.cacheRead, outputTokens.total, outputTokens.reasoning, inputTokens.cacheWrite);
+// Options of providers that replace the maximum of a call.
+const maxima = ["maxCompletionTokens", "maxOutputTokens", "maxTokens"];
+
+// mostOutput returns the maximum that the provider sends; undefined: what the model can produce. The providers of Anthropic and
+// Amazon add to the maximum what the model may think.
+function mostOutput(provider: string, { maxOutputTokens, reasoning = "none", providerOptions = {} }: Call["params"]): number | undefined {
+  const options: readonly { readonly [name: string]: unknown }[] = Object.values(providerOptions);
+  const given = [maxOutputTokens, ...options.flatMap((of) => maxima.map((name) => of[name]))].filter((most) => typeof most === "number");
+  const thoughts = options.map((of) => (of["thinking"] ?? of["reasoningConfig"] ?? {}) as { readonly type?: unknown; readonly budgetTokens?: unknown });
+  const budgets = thoughts.map(({ budgetTokens }) => budgetTokens).filter((budget) => typeof budget === "number");
+  const choosesItself = !["none", "provider-default"].includes(reasoning) || (budgets.length === 0 && thoughts.some(({ type }) => type === "enabled"));
+  if (given.length === 0 || (choosesItself && /anthropic|bedrock/.test(provider))) {
+    return undefined;
+  }
+  return budgets.reduce((sum, budget) => sum + budget, Math.max(...given));
+}
+
+// usageOf reads what providers of any origin report, which may lack parts whatever their types say.
+function usageOf(usage: Partial<Finish["usage"]> | undefined): TokenUsage | undefined {
+  const { inputTokens, outputTokens } = usage ?? {};
+  return usageOfTotals(inputTokens?.total, inputTokens?.cacheRead, outputTokens?.total, outputTokens?.reasoning, inputTokens?.cacheWrite);
 }
 
 // lacksUsage reports whether a provider refuses a whole answer, and it has no usage.

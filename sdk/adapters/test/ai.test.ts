@@ -82,6 +82,40 @@ test("files and references count as the most input of the model", async () => {
   assert.equal((await session.get()).valueUsed, 0n);
 });
 
+test("a maximum that a provider raises counts in the hold", async () => {
+  const session = await newSession(USD);
+  let sent = 0;
+  let held = 0n;
+  const fetch = async (_: unknown, init?: RequestInit) => {
+    const { max_tokens, max_completion_tokens = max_tokens } = JSON.parse(String(init?.body)) as { max_tokens?: number; max_completion_tokens?: number };
+    [sent, held] = [max_completion_tokens!, (await session.get()).valueHeld];
+    return Response.json({ error: { message: "no" } }, { status: 400 });
+  };
+  const raising: readonly (readonly [Wrapped, object])[] = [
+    [createAnthropic({ baseURL, apiKey: "none", fetch })("x"), { providerOptions: { anthropic: { thinking: { type: "enabled", budgetTokens: 5_000 } } } }],
+    [createOpenAI({ baseURL, apiKey: "none", fetch }).chat("x"), { providerOptions: { openai: { maxCompletionTokens: 5_000 } } }],
+  ];
+  for (const [model, options] of raising) {
+    const wrapped = wrapLanguageModel({ model, middleware: meteredMiddleware(session, prices, { models }) });
+    await assert.rejects(generateText({ model: wrapped, maxRetries: 0, maxOutputTokens: 60, prompt: "?", ...options }));
+    assert.ok(sent >= 5_000 && held >= prices.worst("priced", 1, sent), `${sent} tokens at most, ${held} held`);
+  }
+  const thinking = wrapLanguageModel({ model: raising[0]![0], middleware: meteredMiddleware(session, prices, { models }) });
+  await assert.rejects(generateText({ model: thinking, maxRetries: 0, maxOutputTokens: 60, prompt: "?", reasoning: "high" }));
+  assert.ok(held >= prices.worst("priced", 1, 200), `${held} held, although the provider chooses how much the model thinks`);
+  assert.equal((await session.get()).valueHeld, 0n);
+});
+
+test("a model of any origin that reports no usage throws UsageMissing", async () => {
+  const session = await newSession();
+  const answer = { content: [{ type: "text", text: "x" }], finishReason: { unified: "stop", raw: undefined }, warnings: [] };
+  const model = { specificationVersion: "v4", provider: "own", modelId: "x", supportedUrls: {}, doGenerate: async () => answer } as unknown as Wrapped;
+  const wrapped = wrapLanguageModel({ model, middleware: meteredMiddleware(session, prices, { models }) });
+  await assert.rejects(generateText({ model: wrapped, maxRetries: 0, prompt: "?" }), UsageMissing);
+  const { actionCount, valueUsed, valueHeld } = await session.get();
+  assert.deepEqual([actionCount, valueUsed, valueHeld], [1, 0n, 0n]);
+});
+
 test("a stream without usage ends with UsageMissing as an error part", async () => {
   const session = await newSession();
   const lines = [{ choices: [{ index: 0, delta: { content: "x" } }] }, { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }];
