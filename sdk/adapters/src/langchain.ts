@@ -29,7 +29,7 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
   override awaitHandlers = true;
   override raiseError = true; // or a refusal would be a warning
   readonly #metering: Metering;
-  readonly #runs = new Map<string, Run>();
+  readonly #runs = new Map<string, Run | undefined>(); // undefined: its hold is being made
   // The holds of all prompts of one `generate`, by the parameters that LangChain passes for all of them. If one is refused, none is sent.
   readonly #together = new WeakMap<object, { readonly holds: Set<Hold>; refused: boolean }>();
 
@@ -77,24 +77,40 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
   }
 
   async #start(runId: string, prompt: unknown, contents: unknown, extra: Record<string, unknown> = {}, metadata: Record<string, unknown> = {}): Promise<void> {
+    if (this.#runs.has(runId)) {
+      return; // LangChain tells a handler twice that a model and a chain were given
+    }
+    this.#forget();
     const { signal } = membersOf(extra["options"]);
     const call = callOf(prompt, contents, membersOf(extra["invocation_params"]), metadata);
     const group = this.#together.get(extra) ?? { holds: new Set(), refused: false };
     this.#together.set(extra, group);
+    this.#runs.set(runId, undefined);
     let hold: Hold;
     try {
       hold = await this.#metering.hold(call, signal instanceof AbortSignal ? signal : undefined);
     } catch (error) {
+      this.#runs.delete(runId);
       group.refused = true;
       await Promise.all([...group.holds].map((other) => other.rollback("not sent")));
       throw error;
     }
     if (group.refused) {
+      this.#runs.delete(runId);
       await hold.rollback("not sent");
       return;
     }
     group.holds.add(hold);
     this.#follow(runId, hold, signal);
+  }
+
+  // #forget lets go of calls that are settled although LangChain never told of their end.
+  #forget(): void {
+    for (const [runId, run] of this.#runs) {
+      if (run?.hold.isSettled === true) {
+        this.#take(runId);
+      }
+    }
   }
 
   // #follow settles a call when its signal aborts: LangChain does not tell its handlers.

@@ -63,6 +63,17 @@ test("an answer from a cache costs nothing", async () => {
   }
 });
 
+test("a handler that a model and its chain were given charges once", async () => {
+  const session = await newSession();
+  const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
+  const fetch = async () => Response.json({ choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }], usage });
+  const callbacks = [new MeteredCallbackHandler(session, prices, { models })];
+  const chat = chatModel(session, "x", { callbacks, configuration: { baseURL, fetch } });
+  await chat.invoke("?", { callbacks });
+  const { actionCount, valueUsed, valueHeld } = await session.get();
+  assert.deepEqual([actionCount, valueUsed, valueHeld], [1, 60n, 0n]);
+});
+
 test("a model that reports no usage, and one without a name or a bound, is refused", async () => {
   const session = await newSession();
   const fake = new FakeListChatModel({ responses: ["x"], callbacks: [new MeteredCallbackHandler(session, prices, { models })] });
