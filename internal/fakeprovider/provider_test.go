@@ -284,3 +284,13 @@ func TestTheLedgerIsReadAndEmptiedByHTTP(t *testing.T) {
 		t.Error(answer, err)
 	}
 }
+
+func TestAResponseThatEndsAtItsMaximumIsIncompleteStreamedOrNot(t *testing.T) {
+	t.Parallel()
+	for _, more := range []string{"", `,"stream":true`} {
+		_, body, _, err := start(t).answered(t, responses, "seed=1", `,"max_output_tokens":1`+more)
+		if err != nil || !bytes.Contains(body, []byte(`"status":"incomplete"`)) || !bytes.Contains(body, []byte(`"reason":"max_output_tokens"`)) {
+			t.Errorf("%v: %s", err, body)
+		}
+	}
+}

@@ -6,7 +6,11 @@ type responses struct{}
 func (responses) problem(status int, text string) any { return chat{}.problem(status, text) }
 
 func (f responses) answer(c call, g generated) answer {
-	a := answer{usage: g.usage, whole: f.response(c, g, "completed")}
+	final := "completed"
+	if g.full && !c.fake.tools {
+		final = "incomplete"
+	}
+	a := answer{usage: g.usage, whole: f.response(c, g, final)}
 	number := 0
 	add := func(tokens int64, kind string, data object) {
 		data["type"], data["sequence_number"] = kind, number
@@ -42,10 +46,6 @@ func (f responses) answer(c call, g generated) answer {
 		add(0, "response.content_part.done", at(object{"part": f.part(text)}))
 	}
 	add(0, "response.output_item.done", object{"output_index": 0, "item": f.item(c, g.choices[0])})
-	final := "completed"
-	if g.full && !c.fake.tools {
-		final = "incomplete"
-	}
 	add(0, "response."+final, object{"response": f.response(c, g, final)})
 	a.broken = event{name: "error", data: object{"type": "error", "code": "server_error", "message": "the model failed",
 		"param": nil, "sequence_number": number}}

@@ -1,7 +1,7 @@
 /**
  * Models and tools of OpenAI's Agents SDK that are bounded by a session. Its hooks cannot refuse a call, so these wrap what is called.
  */
-import { getDefaultModel, type Model, type ModelProvider, type ModelRequest, type StreamEvent, type Usage } from "@openai/agents";
+import { getDefaultModel, ModelBehaviorError, type Model, type ModelProvider, type ModelRequest, type StreamEvent, type Usage } from "@openai/agents";
 import type { Session } from "@remit/sdk";
 import { isBoundedByBytes, Metering, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Prices } from "@remit/sdk/prices";
@@ -66,10 +66,12 @@ async function* follow(metering: Metering, model: Model, name: string, request: 
   const hold = await metering.hold(callOf(name, request), request.signal);
   const bytes = { raw: 0, events: 0 }; // the same answer, in the provider's events and in the SDK's own
   const streamed = () => Math.max(bytes.raw, bytes.events);
+  let told: TokenUsage | undefined; // by the provider, at the end of a chat completion
   try {
     for await (const event of model.getStreamedResponse(request)) {
       hold.touch();
       bytes[event.type === "model" ? "raw" : "events"] += bytesOf(event);
+      told = chatUsageOf(event) ?? told;
       const end = endOf(event);
       if (end !== undefined) {
         await hold.commit(end.usage);
@@ -77,7 +79,8 @@ async function* follow(metering: Metering, model: Model, name: string, request: 
       yield event;
     }
   } catch (error) {
-    await hold.fail(error, streamed());
+    // The Agents SDK refuses an answer all of which was reasoning, when it has ended.
+    await (told !== undefined && error instanceof ModelBehaviorError ? hold.commit(told) : hold.fail(error, streamed()));
     throw error;
   } finally {
     await hold.commitMost(undefined, streamed()); // unless it is settled
@@ -86,23 +89,49 @@ async function* follow(metering: Metering, model: Model, name: string, request: 
 
 function callOf(model: string, request: ModelRequest): ModelCall {
   const { systemInstructions, input, tools, handoffs, outputType, prompt, previousResponseId, conversationId, modelSettings } = request;
-  const refers = prompt !== undefined || previousResponseId !== undefined || conversationId !== undefined;
+  const sent = modelSettings.providerData ?? {}; // members of the request
+  const refers = [prompt, previousResponseId, conversationId, ...references.map((name) => sent[name])].some((of) => (of ?? undefined) !== undefined);
+  const most = [modelSettings.maxTokens, ...maxima.map((name) => sent[name])].filter((given) => typeof given === "number");
   return {
     model,
     inputBytes: bytesOf([systemInstructions, input, tools, handoffs, outputType, modelSettings]),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(input),
-    maxOutputTokens: modelSettings.maxTokens,
+    maxOutputTokens: most.length === 0 ? undefined : Math.max(...most),
+    answers: typeof sent["n"] === "number" ? sent["n"] : 1,
   };
 }
 
+const maxima = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+const references = ["previous_response_id", "conversation", "prompt", "tools", "web_search_options"];
+
 type Counts = Pick<Usage, "inputTokens" | "outputTokens"> & { readonly inputTokensDetails?: unknown; readonly outputTokensDetails?: unknown };
 
-// usageOf returns undefined for 0 tokens of input, which the Agents SDK reports if the provider reports nothing.
-function usageOf({ inputTokens, outputTokens, inputTokensDetails, outputTokensDetails }: Counts): TokenUsage | undefined {
-  if (inputTokens === 0) {
+// usageOf returns undefined for 0 tokens of input, which the Agents SDK reports if the provider reports nothing. Models of any origin
+// may lack usage, whatever its type says.
+function usageOf(usage: Counts | undefined): TokenUsage | undefined {
+  if (usage === undefined || usage.inputTokens === 0) {
     return undefined;
   }
+  const { inputTokens, outputTokens, inputTokensDetails, outputTokensDetails } = usage;
   return usageOfTotals(inputTokens, detail(inputTokensDetails, "cached_tokens"), outputTokens, detail(outputTokensDetails, "reasoning_tokens"));
+}
+
+interface ChatChunk {
+  readonly object?: unknown;
+  readonly usage?: {
+    readonly prompt_tokens?: unknown;
+    readonly prompt_tokens_details?: { readonly cached_tokens?: unknown } | null;
+    readonly completion_tokens?: unknown;
+    readonly completion_tokens_details?: { readonly reasoning_tokens?: unknown } | null;
+  } | null;
+}
+
+function chatUsageOf(event: StreamEvent): TokenUsage | undefined {
+  const { object, usage } = (event.type === "model" ? event.event : {}) as ChatChunk;
+  if (object !== "chat.completion.chunk" || !usage) {
+    return undefined;
+  }
+  return usageOfTotals(usage.prompt_tokens, usage.prompt_tokens_details?.cached_tokens, usage.completion_tokens, usage.completion_tokens_details?.reasoning_tokens);
 }
 
 // endOf returns the usage in an event that ends a response. The Agents SDK makes no response_done of a response that

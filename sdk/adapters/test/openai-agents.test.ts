@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool, type Model, type ModelRequest } from "@openai/agents";
+import { Agent, ModelBehaviorError, OpenAIProvider, Runner, setTracingDisabled, tool, type Model, type ModelRequest } from "@openai/agents";
 import OpenAI from "openai";
 import { z } from "zod";
-import { InsufficientScope, LimitReached, usd, type Session } from "@remit/sdk";
-import { UsageMissing } from "@remit/sdk/metering";
+import { InsufficientScope, LimitReached, USD, usd, type Session } from "@remit/sdk";
+import { UnknownModel, UsageMissing } from "@remit/sdk/metering";
 import { chargedTool, explainRefusal, meteredModel, meteredModelProvider } from "@remit/adapters/openai-agents";
-import { baseURL, exhaust, fakedFetch, models, newSession, organization, prices, reconcile, type Call } from "./reconcile.js";
+import { baseURL, exhaust, fakedFetch, ledger, models, newSession, organization, prices, reconcile, type Call, type Counted } from "./reconcile.js";
 
 setTracingDisabled(true);
 
@@ -38,7 +38,9 @@ const call = (useResponses: boolean) => async (session: Session, { model, stream
 };
 
 for (const [name, useResponses] of [["chat", false], ["responses", true]] as const) {
-  test(`the calls of ${name} by OpenAI Agents cost what the provider counted`, () => reconcile(call(useResponses)));
+  // The Agents SDK refuses a response that is not streamed and ends at its maximum, and keeps its usage to itself.
+  const isRefused = ({ streamed }: Call, [record]: readonly Counted[]) => useResponses && !streamed && record !== undefined && record.usage.output + record.usage.reasoning === 60;
+  test(`the calls of ${name} by OpenAI Agents cost what the provider counted`, () => reconcile(call(useResponses), isRefused));
   test(`the calls of ${name} by OpenAI Agents stay within the budget`, () => exhaust(call(useResponses)));
 }
 
@@ -52,9 +54,69 @@ test("a model that reports no usage throws UsageMissing, and one alone is metere
   assert.deepEqual([actionCount, valueUsed, valueHeld], [1, 0n, 0n]);
 });
 
+const request = { input: "?", modelSettings: { maxTokens: 60 }, tools: [], outputType: "text", handoffs: [], tracing: false } as ModelRequest;
+
+async function drain(events: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of events) {}
+}
+
+test("a model without a price and a hold that does not fit are refused before they are sent", async () => {
+  const session = await newSession(1_000n);
+  const model = await provider(false).getModel("never-sent");
+  const [unknown, dear] = [meteredModel(session, prices, model, "never-sent"), meteredModel(session, prices, model, "never-sent", { models })];
+  await assert.rejects(unknown.getResponse(request), UnknownModel);
+  await assert.rejects(drain(unknown.getStreamedResponse(request)), UnknownModel);
+  await assert.rejects(dear.getResponse(request), LimitReached);
+  await assert.rejects(drain(dear.getStreamedResponse(request)), LimitReached);
+  assert.equal((await session.get()).actionCount, 0);
+  assert.equal((await ledger()).has("never-sent"), false);
+});
+
+test("a model of any origin that reports no usage throws UsageMissing", async () => {
+  const session = await newSession();
+  const model = { getResponse: async () => ({ output: [] }) } as unknown as Model;
+  await assert.rejects(meteredModel(session, prices, model, "x", { models }).getResponse(request), UsageMissing);
+  const { valueUsed, valueHeld } = await session.get();
+  assert.deepEqual([valueUsed, valueHeld], [0n, 0n]);
+});
+
+test("what the settings add to a request counts in the hold", async () => {
+  const session = await newSession(10n * USD);
+  let held = 0n;
+  const fetch = async () => ((held = (await session.get()).valueHeld), Response.json({ error: { message: "no" } }, { status: 400 }));
+  const model = meteredModel(session, prices, await provider(false, fetch).getModel("x"), "x", { models });
+  const modelSettings = { maxTokens: 60, providerData: { max_completion_tokens: 5_000, n: 2, web_search_options: {} } };
+  await assert.rejects(new Runner().run(new Agent({ name: "scout", model, modelSettings }), "?"));
+  assert.equal(held, prices.worst("priced", 100_000, 10_000));
+  assert.equal((await session.get()).valueHeld, 0n);
+});
+
+test("an answer that was nothing but reasoning costs its usage when it was streamed", async () => {
+  const session = await newSession();
+  const usage = { prompt_tokens: 10, completion_tokens: 50, total_tokens: 60, completion_tokens_details: { reasoning_tokens: 50 } };
+  const chunk = (more: object) => `data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", created: 1, model: "x", ...more })}\n\n`;
+  const body = chunk({ choices: [{ index: 0, delta: {}, finish_reason: "length" }] }) + chunk({ choices: [], usage }) + "data: [DONE]\n\n";
+  const fetch = async () => new Response(body, { headers: { "Content-Type": "text/event-stream" } });
+  const model = meteredModel(session, prices, await provider(false, fetch).getModel("x"), "x", { models });
+  await assert.rejects(drain(model.getStreamedResponse(request)), ModelBehaviorError);
+  const { valueUsed, valueHeld } = await session.get();
+  assert.deepEqual([valueUsed, valueHeld], [prices.cost("priced", { input: 10, reasoning: 50 }), 0n]);
+});
+
+test("a response that ends at its maximum and is not streamed is committed at its hold: the Agents SDK keeps its usage to itself", async () => {
+  const session = await newSession();
+  let held = 0n;
+  const answer = { id: "x", object: "response", status: "incomplete", output: [], usage: { input_tokens: 10, output_tokens: 60, total_tokens: 70 } };
+  const fetch = async () => ((held = (await session.get()).valueHeld), Response.json(answer));
+  const model = meteredModel(session, prices, await provider(true, fetch).getModel("x"), "x", { models });
+  await assert.rejects(new Runner().run(new Agent({ name: "scout", model, modelSettings: { maxTokens: 60 } }), "?"), ModelBehaviorError);
+  const { valueUsed, valueHeld } = await session.get();
+  assert.deepEqual([valueUsed, valueHeld], [held, 0n]);
+  assert.ok(held > 0n);
+});
+
 test("a streamed response that ends at its maximum commits its usage, and is rolled back without one", async () => {
   const session = await newSession();
-  const request = { input: "?", modelSettings: { maxTokens: 60 }, tools: [], outputType: "text", handoffs: [], tracing: false } as ModelRequest;
   const usages: readonly (readonly [object | undefined, bigint | undefined])[] = [
     [{ input_tokens: 10, output_tokens: 2 }, 60n], [{ input_tokens: -1, output_tokens: 2 }, undefined], [undefined, undefined],
   ];
@@ -67,11 +129,17 @@ test("a streamed response that ends at its maximum commits its usage, and is rol
         yield { type: "model", event: { type: "response.incomplete", response: { usage } } };
       },
     };
-    const read = async () => { for await (const _ of meteredModel(session, prices, model, "x", { models }).getStreamedResponse(request)) {} };
+    const read = () => drain(meteredModel(session, prices, model, "x", { models }).getStreamedResponse(request));
     await (cost === undefined ? assert.rejects(read(), UsageMissing) : read());
     used += cost ?? 0n;
     const { valueUsed, valueHeld } = await session.get();
     assert.deepEqual([valueUsed, valueHeld], [used, 0n]);
+  }
+});
+
+test("a tool whose price is negative or no amount is refused at once", () => {
+  for (const value of [-1n, 0.01, undefined] as bigint[]) {
+    assert.throws(() => chargedTool({} as Session, "search", { value }, () => "x"), /^RangeError: .*"search" must be an amount/);
   }
 });
 

@@ -79,7 +79,8 @@ export async function fakedFetch(input: string | URL | Request, init: RequestIni
   return fetch(input, { ...init, headers });
 }
 
-interface Counted {
+/** What the provider has counted for a request. */
+export interface Counted {
   readonly id: string;
   readonly ended: boolean;
   readonly status: number;
@@ -162,7 +163,7 @@ async function outcomeOf(transaction: Transaction): Promise<{ status: string; va
  * call cost more than its hold. `make` makes a call with the adapter of a session. Calls that the framework itself breaks off are
  * like cancelled ones.
  */
-export async function reconcile(make: (session: Session, call: Call) => Promise<void>, breaksOff: (call: Call) => boolean = () => false): Promise<void> {
+export async function reconcile(make: (session: Session, call: Call) => Promise<void>, breaksOff: (call: Call, records: readonly Counted[]) => boolean = () => false): Promise<void> {
   const session = await newSession();
   const watch = observed(session);
   const all = plan(calls);
@@ -174,7 +175,7 @@ export async function reconcile(make: (session: Session, call: Call) => Promise<
     const ends = await Promise.all((watch.begun.get(call.model) ?? []).map(outcomeOf));
     const records = counted.get(call.model) ?? [];
     used += ends.reduce((sum, { value }) => sum + value, 0n);
-    check(breaksOff(call) ? { ...call, parts: 0 } : call, ends, records);
+    check(breaksOff(call, records) ? { ...call, parts: 0 } : call, ends, records);
   }
   assert.equal((await session.get()).valueUsed, used);
 }
