@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,14 +26,14 @@ import (
 	"remit/redisproc"
 )
 
-// TestMain fails when a goroutine is left once all has ended.
-// TestMain lets more tests run at once than there are processors, unless it is told how many: many of them wait for a Redis
-// that is stopped.
+// TestMain fails when a goroutine is left once all has ended. It lets more tests run at once than there are processors, unless
+// it is told how many: many of them wait for a Redis that is stopped.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
 	}
+	debug.SetGCPercent(400) // much is garbage soon, most of it miniredis's
 	goleak.VerifyTestMain(tests{m})
 }
 
