@@ -18,7 +18,7 @@ const maxTable = 16 << 20
 // sample is the entry by which LiteLLM's table describes itself.
 const sample = "sample_spec"
 
-// ReadFile reads a table from a file. Its errors are those of Parse and of reading.
+// ReadFile reads a table from a file. Its errors name the file, and wrap those of Parse and of reading.
 func ReadFile(path string) (*Table, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -29,7 +29,11 @@ func ReadFile(path string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(text)
+	t, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
 }
 
 // Parse reads a table of at most 16 MiB. Its error is *InvalidPrices, for the first fault in the order of names.

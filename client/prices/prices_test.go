@@ -135,7 +135,7 @@ func TestATableOfMoreThan16MiBIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var invalid *prices.InvalidPrices
-	if _, err := prices.ReadFile(path); !errors.As(err, &invalid) {
+	if _, err := prices.ReadFile(path); !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), path+": ") {
 		t.Error(err)
 	}
 	if _, err := prices.ReadFile(path + ".absent"); !errors.Is(err, os.ErrNotExist) {
