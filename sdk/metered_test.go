@@ -33,16 +33,17 @@ var providerPaths = []string{chatPath, responsesPath, messagesPath}
 
 // meter is an agent whose calls of a fake provider a session pays for.
 type meter struct {
-	provider *fakeprovider.Provider
-	server   *httptest.Server // of the provider
-	url      string           // of the provider
-	agent    *client.Agent
-	secret   string // of the agent
-	session  *client.Session
-	table    *prices.Table
-	http     *http.Client
-	base     *http.Transport
-	errors   chan error // what OnError was told
+	provider     *fakeprovider.Provider
+	server       *httptest.Server // of the provider
+	url          string           // of the provider
+	organization *client.Organization
+	agent        *client.Agent
+	secret       string // of the agent
+	session      *client.Session
+	table        *prices.Table
+	http         *http.Client
+	base         *http.Transport
+	errors       chan error // what OnError was told
 }
 
 // newMeter returns a meter with a session that has so much value. Change the transport before the first call.
@@ -60,7 +61,7 @@ func newMeter(t *testing.T, service string, value money.MicroUSD, change func(*m
 		m.base.CloseIdleConnections()
 		server.Close()
 	})
-	m.agent, m.secret, m.session = newSession(t, service, value)
+	m.createSession(t, service, value)
 	transport := &metered.Transport{Session: m.session, Prices: table, Base: m.base, OnError: func(err error) { m.errors <- err }}
 	if change != nil {
 		change(transport)
@@ -69,7 +70,7 @@ func newMeter(t *testing.T, service string, value money.MicroUSD, change func(*m
 	return m
 }
 
-func newSession(t *testing.T, service string, value money.MicroUSD) (*client.Agent, string, *client.Session) {
+func (m *meter) createSession(t *testing.T, service string, value money.MicroUSD) {
 	t.Helper()
 	remit, err := client.New(service, client.Options{})
 	if err != nil {
@@ -79,17 +80,17 @@ func newSession(t *testing.T, service string, value money.MicroUSD) (*client.Age
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := remit.Organization(string(made.APIKey))
-	agent, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "scout"})
+	m.organization = remit.Organization(string(made.APIKey))
+	agent, err := m.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := o.CreateSession(t.Context(), client.SessionParams{AgentID: agent.ID, MaxValue: &value, MaxActions: 1_000_000})
+	session, err := m.organization.CreateSession(t.Context(), client.SessionParams{AgentID: agent.ID, MaxValue: &value, MaxActions: 1_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder := remit.Agent(agent.ID, string(agent.Secret))
-	return holder, string(agent.Secret), holder.Session(session.ID)
+	m.agent, m.secret = remit.Agent(agent.ID, string(agent.Secret)), string(agent.Secret)
+	m.session = m.agent.Session(session.ID)
 }
 
 // request is a call of a model that costs 6 USD for 1,000,000 tokens of input and 24 for so many of output at most.

@@ -19,38 +19,44 @@ type body struct {
 	mu       sync.Mutex
 	streamed bool
 	whole    []byte // not streamed: what was read so far
+	tooLong  bool   // to be kept whole
 	events   events
 	progress progress
-	size     int64 // read so far, in bytes
-	checked  int64 // size when the timer last fired
+	size     int64     // read so far, in bytes
+	readers  int       // reads that wait
+	moved    time.Time // when the answer began, or the last read ended
 	timer    *time.Timer
 	settled  bool
 	missing  error // what a reader gets instead of io.EOF
+	told     bool  // of missing
 }
 
 func newBody(ctx context.Context, answer *http.Response, s *settlement) *body {
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // "" for none: not streamed
-	b := &body{ReadCloser: answer.Body, settlement: s, streamed: kind == "text/event-stream"}
+	b := &body{ReadCloser: answer.Body, settlement: s, streamed: kind == "text/event-stream", moved: time.Now()}
 	b.mu.Lock() // the context may have ended, and its function needs all of b
 	defer b.mu.Unlock()
-	b.events.dispatch = func(data []byte) { s.call.format.event(data, &b.progress) }
-	b.timer = time.AfterFunc(b.period(), b.check)
+	b.events = events{most: maxBody, dispatch: func(data []byte) { s.call.format.event(data, &b.progress) }}
+	b.timer = time.AfterFunc(s.untilExtension(), b.check)
 	b.stop = context.AfterFunc(ctx, func() { b.interrupt(false) })
 	return b
 }
 
-// period is shorter than the hold's time, so that the hold is extended or settled before it expires.
-func (b *body) period() time.Duration { return b.settlement.transport.expiry() * 3 / 4 }
-
 func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	b.readers++
+	b.mu.Unlock()
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.readers--
+	b.moved = time.Now()
 	b.observe(p[:n])
 	switch {
 	case err == io.EOF:
 		b.end(true)
 		if b.missing != nil {
+			b.told = true
 			return n, b.missing
 		}
 	case err != nil:
@@ -62,13 +68,18 @@ func (b *body) Read(p []byte) (int, error) {
 // Close settles the call if the answer was not read to its end.
 func (b *body) Close() error {
 	b.mu.Lock()
-	unread := !b.settled
 	b.end(false)
-	if unread && b.missing != nil {
-		b.settlement.transport.report(b.missing)
-	}
+	b.tell()
 	b.mu.Unlock()
 	return b.ReadCloser.Close()
+}
+
+// tell reports a usage that is missing, unless the reader has seen it.
+func (b *body) tell() {
+	if b.missing != nil && !b.told {
+		b.told = true
+		b.settlement.transport.report(b.missing)
+	}
 }
 
 func (b *body) observe(text []byte) {
@@ -77,18 +88,20 @@ func (b *body) observe(text []byte) {
 	case b.settled:
 	case b.streamed:
 		b.events.write(text)
-	case b.size <= maxBody: // what follows a gap would make another document
+	case b.tooLong || len(b.whole)+len(text) > maxBody:
+		b.whole, b.tooLong = nil, true
+	default:
 		b.whole = append(b.whole, text...)
 	}
 }
 
 // check extends the hold of a body that is being read, and settles for one that is not.
 func (b *body) check() {
+	period := b.settlement.transport.period()
 	b.mu.Lock()
-	idle := b.size == b.checked
-	b.checked = b.size
+	idle := b.readers == 0 && time.Since(b.moved) >= period
 	if !b.settled && !idle {
-		b.timer.Reset(b.period())
+		b.timer.Reset(period)
 	}
 	done := b.settled
 	b.mu.Unlock()
@@ -97,7 +110,17 @@ func (b *body) check() {
 	case idle:
 		b.interrupt(true)
 	default:
-		b.settlement.extend()
+		b.extend()
+	}
+}
+
+// extend extends the hold. That fails when the call is settled meanwhile.
+func (b *body) extend() {
+	err := b.settlement.extend(b.settlement.ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.settled {
+		b.settlement.told(err, "extend")
 	}
 }
 
@@ -111,6 +134,7 @@ func (b *body) interrupt(abandoned bool) {
 		return
 	}
 	b.end(false)
+	b.tell()
 }
 
 func (b *body) finish() {
@@ -127,6 +151,9 @@ func (b *body) end(all bool) {
 	b.finish()
 	s := b.settlement
 	if b.streamed {
+		if all {
+			b.events.end()
+		}
 		b.endStream()
 		return
 	}
@@ -134,7 +161,7 @@ func (b *body) end(all bool) {
 	switch {
 	case has: // a reader may close after the last brace
 		s.commitUsage(usage)
-	case all && int64(len(b.whole)) == b.size || json.Valid(b.whole):
+	case !b.tooLong && (all || json.Valid(b.whole)):
 		b.miss("its answer has no usage that can be read")
 	default:
 		s.commit(s.hold)

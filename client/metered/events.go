@@ -2,12 +2,11 @@ package metered
 
 import "bytes"
 
-// maxEvent bounds the data of one event. What is longer is passed on and not read.
-const maxEvent = maxBody
-
 // events reads a stream of server-sent events in pieces of any size (WHATWG HTML §9.2.6). Only data matters here.
 type events struct {
+	most     int // bytes that are kept of one event; an event that has more is passed on and not read
 	line     []byte
+	begun    bool // the line has a character, which need not be kept
 	data     []byte
 	hasData  bool
 	tooLong  bool
@@ -33,18 +32,22 @@ func (e *events) write(text []byte) {
 	}
 }
 
+// end ends a stream whose last event need not be followed by an empty line: some servers omit it.
+func (e *events) end() { e.write([]byte("\n\n")) }
+
 func (e *events) keep(text []byte) {
-	if len(e.line)+len(e.data)+len(text) > maxEvent {
-		e.tooLong = true
+	e.begun = e.begun || len(text) > 0
+	if e.tooLong || len(e.line)+len(e.data)+len(text) > e.most {
+		e.tooLong, e.line, e.data = true, nil, nil
 		return
 	}
 	e.line = append(e.line, text...)
 }
 
 func (e *events) endLine() {
-	line := e.line
-	e.line = e.line[:0]
-	if len(line) == 0 {
+	line, isBlank := e.line, !e.begun
+	e.line, e.begun = e.line[:0], false
+	if isBlank {
 		if e.hasData && !e.tooLong {
 			e.dispatch(e.data)
 		}

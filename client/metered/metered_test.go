@@ -72,6 +72,14 @@ func TestTheBoundOfACall(t *testing.T) {
 		{"tools of the caller", responsesPath, `{"model":"small","tools":[{"type":"function","name":"prompt"},{"type":"custom"}]}`, 0, 100},
 		{"a source by URL", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"document","source":{"type":"url","url":"https://example.com"}}]}]}`, 1000, 1},
 		{"a source by id", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"source":{"type":"file","file_id":"1"}}]}]}`, 1000, 1},
+		{"a file in place", responsesPath, `{"model":"small","input":[{"content":[{"type":"input_file","file_data":"data:application/pdf;base64,AA=="}]}]}`, 1000, 100},
+		{"a document in place", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"tool_result","content":[{"type":"document","source":{"type":"base64","data":"AA=="}}]}]}]}`, 1000, 1},
+		{"an image in place, of messages", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"image","source":{"type":"base64","data":"AA=="}}]}]}`, 0, 1},
+		{"a link among the arguments of a tool", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"tool_use","input":{"image_url":"https://example.com"}}]}]}`, 0, 1},
+		{"two maxima", chatPath, `{"model":"small","max_tokens":7,"max_completion_tokens":5}`, 0, 7},
+		{"the maximum of another API", chatPath, `{"model":"small","max_output_tokens":5}`, 0, 100},
+		{"choices of another API", responsesPath, `{"model":"small","max_output_tokens":5,"n":3}`, 0, 5},
+		{"names in other case", chatPath, `{"model":"small","Model":"open","MAX_TOKENS":5,"N":3}`, 0, 100},
 		{"a tool of the caller, unnamed", messagesPath, `{"model":"small","max_tokens":1,"tools":[{"name":"a"}]}`, 0, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -247,8 +255,57 @@ func TestEventsAreReadInPiecesOfAnySize(t *testing.T) {
 	}
 }
 
+// An event that is too long has no part that is read as another event.
+func TestAnEventThatIsTooLongIsPassedOver(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"data:" + strings.Repeat("x", 95) + "\ndata: y\ndata: [DONE]\n\n",
+		"data:" + strings.Repeat("x", 200) + "\ndata: [DONE]\n\n",
+		": " + strings.Repeat("x", 200) + "\ndata: [DONE]\n\n",
+		strings.Repeat("data: 123456\n", 20) + "\n",
+	} {
+		for size := 1; size <= len(text); size++ {
+			var got []string
+			e := events{most: 100, dispatch: func(data []byte) { got = append(got, string(data)) }}
+			for piece := range slices.Chunk([]byte(text+"data: next\n\n"), size) {
+				e.write(piece)
+				if kept := len(e.line) + len(e.data); kept > 100 {
+					t.Fatalf("%d bytes are kept", kept)
+				}
+			}
+			if !slices.Equal(got, []string{"next"}) {
+				t.Fatalf("%.20q in pieces of %d: %q", text, size, got)
+			}
+		}
+	}
+}
+
+// The last message_delta has the counts of the whole message. What it omits stays as message_start said.
+func TestCountsThatAMessageOmitsAtItsEndStay(t *testing.T) {
+	t.Parallel()
+	const start = `{"type":"message_start","message":{"usage":{"input_tokens":7,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":1}}}`
+	for _, row := range []struct {
+		delta string
+		want  prices.Usage
+		known bool
+	}{
+		{`{"output_tokens":5}`, prices.Usage{Input: 7, CachedInput: 3, CacheCreationInput: 2, Output: 5}, true},
+		{`{"input_tokens":8,"output_tokens":5}`, prices.Usage{Input: 8, CachedInput: 3, CacheCreationInput: 2, Output: 5}, true},
+		{`{"input_tokens":null,"cache_read_input_tokens":4,"output_tokens":5}`, prices.Usage{Input: 7, CachedInput: 4, CacheCreationInput: 2, Output: 5}, true},
+		{`{"cache_read_input_tokens":-4,"output_tokens":5}`, prices.Usage{}, false},
+		{`{"input_tokens":8}`, prices.Usage{}, false},
+	} {
+		var p progress
+		messages{}.event([]byte(start), &p)
+		messages{}.event([]byte(`{"type":"message_delta","usage":`+row.delta+`}`), &p)
+		if p.known != row.known || p.known && p.usage != row.want {
+			t.Errorf("%s: %+v, %t", row.delta, p.usage, p.known)
+		}
+	}
+}
+
 func eventsOf(text []byte, size int) (got []string) {
-	e := events{dispatch: func(data []byte) { got = append(got, string(data)) }}
+	e := events{most: maxBody, dispatch: func(data []byte) { got = append(got, string(data)) }}
 	for piece := range slices.Chunk(text, size) {
 		e.write(piece)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"remit/client/prices"
 	"remit/money"
@@ -55,16 +56,31 @@ func isDisguised(h http.Header) bool {
 	})
 }
 
-// request returns the request to send.
-func (q *call) request(ctx context.Context, r *http.Request) *http.Request {
-	sent := r.Clone(ctx)
-	sent.Body = io.NopCloser(bytes.NewReader(q.body))
-	sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(q.body)), nil }
+// request returns the request to send, and whether somebody has read its body: before that, nothing can have been sent whole.
+func (q *call) request(ctx context.Context, r *http.Request) (sent *http.Request, isRead *atomic.Bool) {
+	isRead = new(atomic.Bool)
+	body := func() (io.ReadCloser, error) { return &requestBody{bytes.NewReader(q.body), isRead}, nil }
+	sent = r.Clone(ctx)
+	sent.Body, _ = body()
+	sent.GetBody = body
 	sent.ContentLength = int64(len(q.body))
 	sent.Header.Del("Content-Length")
 	sent.Header.Del("Accept-Encoding") // http.Transport then decompresses what it has to read
-	return sent
+	return sent, isRead
 }
+
+// requestBody notes that it is read.
+type requestBody struct {
+	text   io.Reader
+	isRead *atomic.Bool
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	b.isRead.Store(true)
+	return b.text.Read(p)
+}
+
+func (b *requestBody) Close() error { return nil }
 
 // read reads a request and bounds its tokens. It closes the request's body.
 func (t *Transport) read(r *http.Request, f format) (*call, error) {

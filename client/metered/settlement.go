@@ -2,6 +2,7 @@ package metered
 
 import (
 	"context"
+	"time"
 
 	"remit/client"
 	"remit/client/prices"
@@ -15,24 +16,49 @@ type settlement struct {
 	tx        *client.Transaction
 	call      *call
 	hold      money.MicroUSD
+	begun     time.Time
 }
 
 func (s *settlement) commit(value money.MicroUSD) {
 	ctx, cancel := context.WithTimeout(s.ctx, settleLimit)
 	defer cancel()
-	s.transport.told(s.tx.Commit(ctx, client.CommitParams{Value: &value}), "commit", s.tx.ID())
+	s.told(s.tx.Commit(ctx, client.CommitParams{Value: &value}), "commit")
 }
 
 func (s *settlement) rollBack(reason string) {
-	s.transport.told(s.tx.Rollback(s.ctx, reason), "roll back", s.tx.ID()) // which bounds its time itself
+	s.told(s.tx.Rollback(s.ctx, reason), "roll back") // which bounds its time itself
 }
 
 // extend keeps a hold from expiring while its call goes on.
-func (s *settlement) extend() {
-	ctx, cancel := context.WithTimeout(s.ctx, settleLimit)
+func (s *settlement) extend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
-	s.transport.told(s.tx.Update(ctx, client.TransactionChanges{ExpiresIn: s.transport.expiry()}), "extend", s.tx.ID())
+	return s.tx.Update(ctx, client.TransactionChanges{ExpiresIn: s.transport.expiry()})
 }
+
+// extendUntil extends the hold of a call whose answer has not begun, until the ctx ends, for three times the hold's time at most.
+func (s *settlement) extendUntil(ctx context.Context) {
+	ticker := time.NewTicker(s.transport.period())
+	defer ticker.Stop()
+	for range 4 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := s.extend(ctx); ctx.Err() == nil {
+				s.told(err, "extend")
+			}
+		}
+	}
+}
+
+// untilExtension returns when extendUntil would extend the hold next.
+func (s *settlement) untilExtension() time.Duration {
+	period := s.transport.period()
+	return period - time.Since(s.begun)%period
+}
+
+func (s *settlement) told(err error, what string) { s.transport.told(err, what, s.tx.ID()) }
 
 // commitUsage commits what the usage costs. A usage that has no cost is as if there was none: the hold is committed.
 func (s *settlement) commitUsage(u prices.Usage) {

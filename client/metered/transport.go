@@ -64,7 +64,7 @@ type Transport struct {
 	Models map[string]string
 
 	ActionType string        // empty: llm.call
-	Expiry     time.Duration // of the hold; extended while a body is read; at least a second; 0: 10 minutes
+	Expiry     time.Duration // of the hold; extended while a call waits for its answer and while that is read; at least a second; 0: 10 minutes
 
 	// With client.Ask, a call beyond the session's limit asks for what is missing and waits for the decision.
 	OnLimit client.OnLimit
@@ -99,15 +99,26 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settlement{tx: tx, transport: t, call: q, hold: worst, ctx: context.WithoutCancel(r.Context())}
+	s := &settlement{tx: tx, transport: t, call: q, hold: worst, ctx: context.WithoutCancel(r.Context()), begun: time.Now()}
 	return t.send(r, q, s)
 }
 
-// begin begins the transaction of a call. When the context ends meanwhile it returns at once, and the hold, if it comes to be, is
-// rolled back. One that has asked for more waits for an answer instead, which ends with the context.
+// begin begins the transaction of a call. If a limit refuses it and the transport asks for more, it waits for the decision.
 func (t *Transport) begin(ctx context.Context, p client.TransactionParams) (*client.Transaction, error) {
-	if p.OnLimit == client.Ask {
+	asks := p.OnLimit == client.Ask
+	p.OnLimit = ""
+	tx, err := t.beginAtOnce(ctx, p)
+	if asks && errors.As(err, new(*client.LimitReached)) {
+		p.OnLimit = client.Ask
 		return t.Session.Begin(ctx, p)
+	}
+	return tx, err
+}
+
+// beginAtOnce returns at once when the context ends. The hold, if it comes to be, is then rolled back.
+func (t *Transport) beginAtOnce(ctx context.Context, p client.TransactionParams) (*client.Transaction, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	type begun struct {
 		tx  *client.Transaction
@@ -140,9 +151,14 @@ func (t *Transport) send(r *http.Request, q *call, s *settlement) (*http.Respons
 		GetConn:      func(string) { connected.Store(true) },
 		WroteHeaders: func() { sent.Store(true) },
 	})
-	answer, err := t.base().RoundTrip(q.request(ctx, r))
+	waits, answered := context.WithCancel(s.ctx)
+	defer answered()
+	go s.extendUntil(waits)
+	request, isRead := q.request(ctx, r)
+	answer, err := t.base().RoundTrip(request)
+	answered()
 	switch {
-	case err != nil && (isDialError(err) || connected.Load() && !sent.Load()):
+	case err != nil && (!isRead.Load() || isDialError(err) || connected.Load() && !sent.Load()):
 		s.rollBack("not sent")
 		return nil, err
 	case err != nil:
@@ -169,6 +185,9 @@ func (t *Transport) base() http.RoundTripper {
 }
 
 func (t *Transport) expiry() time.Duration { return cmp.Or(t.Expiry, defaultExpiry) }
+
+// period is shorter than the hold's time, so that the hold is extended or settled before it expires.
+func (t *Transport) period() time.Duration { return t.expiry() * 3 / 4 }
 
 // told reports an error of a settlement.
 func (t *Transport) told(err error, what, transaction string) {

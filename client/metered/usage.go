@@ -197,6 +197,19 @@ func (u *messagesUsage) input() (prices.Usage, bool) {
 		u.Input.given && !u.Input.wrong && !u.CacheRead.wrong && !u.CacheCreation.wrong
 }
 
+// changeInput sets the counts that are given. It reports whether all of them are known then.
+func (u *messagesUsage) changeInput(of *prices.Usage, isKnown bool) bool {
+	for _, one := range []struct {
+		given tokens
+		count *int64
+	}{{u.Input, &of.Input}, {u.CacheRead, &of.CachedInput}, {u.CacheCreation, &of.CacheCreationInput}} {
+		if one.given.given {
+			*one.count = one.given.count
+		}
+	}
+	return (isKnown || u.Input.given) && !u.Input.wrong && !u.CacheRead.wrong && !u.CacheCreation.wrong
+}
+
 func (messages) maxima() []string  { return []string{"max_tokens"} }
 func (messages) answers() []string { return nil }
 
@@ -229,13 +242,11 @@ func (messages) event(data []byte, p *progress) {
 	switch event.Type {
 	case "message_start":
 		p.input, p.hears = event.Message.Usage.input()
-	case "message_delta": // its counts are of the whole message so far
+	case "message_delta": // its counts are of the whole message so far; those that it omits stay
 		if event.Usage == nil {
 			return
 		}
-		if event.Usage.Input.given {
-			p.input, p.hears = event.Usage.input()
-		}
+		p.hears = event.Usage.changeInput(&p.input, p.hears)
 		p.usage, p.known = p.input, p.hears && event.Usage.Output.given && !event.Usage.Output.wrong
 		p.usage.Output = event.Usage.Output.count
 	case "message_stop":

@@ -1,0 +1,303 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/client"
+	"remit/client/metered"
+	"remit/client/prices"
+	"remit/internal/serviceproc"
+	"remit/money"
+)
+
+// answeredBy returns a meter whose provider is this handler.
+func answeredBy(t *testing.T, service string, change func(*metered.Transport), answer http.HandlerFunc) *meter {
+	t.Helper()
+	m := newMeter(t, service, 1000*money.USD, change)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // then the server notices when the client hangs up
+		answer(w, r)
+	}))
+	t.Cleanup(func() {
+		m.base.CloseIdleConnections()
+		server.Close()
+	})
+	m.url = server.URL
+	return m
+}
+
+func stream(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, text) // fails only when the client is gone
+	_ = http.NewResponseController(w).Flush()
+}
+
+// transaction returns the session's only one.
+func (m *meter) transaction(t *testing.T) (only client.TransactionInfo) {
+	t.Helper()
+	for tx, err := range m.agent.Transactions(t.Context(), client.TransactionFilter{SessionID: m.session.ID()}) {
+		if err != nil || only.ID != "" {
+			t.Fatalf("%+v and %+v, %v", only, tx, err)
+		}
+		only = tx
+	}
+	return only
+}
+
+const (
+	firstEvent = "data: {\"choices\":[]}\n\n"
+	lastEvents = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":5}}\n\ndata: [DONE]"
+	wholeUsage = `{"usage":{"prompt_tokens":10,"completion_tokens":5}}`
+)
+
+func (m *meter) costOf(t *testing.T, u prices.Usage) money.MicroUSD {
+	t.Helper()
+	cost, err := m.table.Cost("plain", u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cost
+}
+
+// A hold lasts as long as somebody waits: for an answer that has not begun, and for more of one that has.
+func TestAHoldLastsWhileTheCallerWaits(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	const expiry, wait = 4 * time.Second, 5 * time.Second
+	for name, answer := range map[string]http.HandlerFunc{
+		"before the answer": func(w http.ResponseWriter, r *http.Request) {
+			waitFor(r.Context(), wait)
+			_, _ = io.WriteString(w, wholeUsage)
+		},
+		"within the answer": func(w http.ResponseWriter, r *http.Request) {
+			stream(w, firstEvent)
+			waitFor(r.Context(), wait)
+			stream(w, lastEvents)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := answeredBy(t, service, func(transport *metered.Transport) { transport.Expiry = expiry }, answer)
+			_, _, err := m.do(m.request(t.Context(), chatPath, "", streamedCall))
+			want := m.costOf(t, prices.Usage{Input: 10, Output: 5})
+			if tx := m.transaction(t); err != nil || tx.Status != "committed" || tx.Value != want || tx.Late {
+				t.Errorf("%v, want %s: %+v", err, want, tx)
+			}
+			if len(m.errors) > 0 {
+				t.Error(<-m.errors)
+			}
+		})
+	}
+}
+
+func waitFor(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// Servers may omit the empty line after the last event.
+func TestAStreamMayEndWithItsLastEvent(t *testing.T) {
+	t.Parallel()
+	m := answeredBy(t, serviceproc.Run(t).URL, nil, func(w http.ResponseWriter, _ *http.Request) { stream(w, firstEvent+lastEvents) })
+	_, _, err := m.do(m.request(t.Context(), chatPath, "", streamedCall))
+	want := m.costOf(t, prices.Usage{Input: 10, Output: 5})
+	if info := m.books(t); err != nil || info.ValueUsed != want {
+		t.Errorf("%v: %s used, want %s", err, info.ValueUsed, want)
+	}
+}
+
+// An answer that is too long to be kept passes whole, and what it may have cost is spent.
+func TestALongAnswerPassesAndCostsTheMost(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	const size = 65 << 20
+	long := func(w http.ResponseWriter, kind, before, after string) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = io.WriteString(w, before)
+		piece := strings.Repeat(" ", 1<<20)
+		for range size >> 20 {
+			_, _ = io.WriteString(w, piece)
+		}
+		_, _ = io.WriteString(w, after)
+	}
+	for name, row := range map[string]struct {
+		more   string
+		answer http.HandlerFunc
+	}{
+		"not streamed": {"", func(w http.ResponseWriter, _ *http.Request) { long(w, "application/json", `{}`, "") }},
+		"a line without end": {streamedCall, func(w http.ResponseWriter, _ *http.Request) {
+			long(w, "text/event-stream", "data: ", "")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := answeredBy(t, service, nil, row.answer)
+			r := m.request(t.Context(), chatPath, "", row.more)
+			hold, err := m.table.Worst("plain", r.ContentLength, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := m.http.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			n, err := io.Copy(io.Discard, answer.Body)
+			if info := m.books(t); err != nil || n < size || info.ValueUsed != hold {
+				t.Errorf("%d bytes, %v: %s used, want %s", n, err, info.ValueUsed, hold)
+			}
+		})
+	}
+}
+
+// What the base refuses before it sends anything costs nothing, as well as what is cancelled just then.
+func TestAMeteredCallThatTheBaseDoesNotSendCostsNothing(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	ended, cancel := context.WithCancel(t.Context())
+	for name, base := range map[string]func(*meter) http.RoundTripper{
+		"an invalid header": func(m *meter) http.RoundTripper {
+			return base(func(r *http.Request) (*http.Response, error) {
+				r.Header.Set("X-Wrong", "a\nb")
+				return m.base.RoundTrip(r)
+			})
+		},
+		"cancelled after its hold": func(m *meter) http.RoundTripper {
+			return base(func(r *http.Request) (*http.Response, error) {
+				cancel()
+				return m.base.RoundTrip(r.WithContext(ended))
+			})
+		},
+	} {
+		m := newMeter(t, service, money.USD, nil)
+		m.http.Transport.(*metered.Transport).Base = base(m)
+		_, _, err := m.do(m.request(t.Context(), chatPath, "", ""))
+		if tx := m.transaction(t); err == nil || tx.Status != "rolled_back" || len(m.provider.Ledger()) != 0 {
+			t.Errorf("%s: %v, %+v", name, err, tx)
+		}
+	}
+	m := newMeter(t, service, money.USD, nil)
+	if _, _, err := m.do(m.request(ended, chatPath, "", "")); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled before: %v", err)
+	}
+	if info := m.books(t); info.ActionCount != 0 {
+		t.Errorf("cancelled before: %+v", info)
+	}
+}
+
+// base is a RoundTripper that is a function.
+type base func(*http.Request) (*http.Response, error)
+
+func (b base) RoundTrip(r *http.Request) (*http.Response, error) { return b(r) }
+
+// A reader that has gone does not see that the usage is missing. OnError does.
+func TestAUsageThatIsMissingIsReportedWithoutAReader(t *testing.T) {
+	t.Parallel()
+	m := answeredBy(t, serviceproc.Run(t).URL, nil, func(w http.ResponseWriter, r *http.Request) {
+		stream(w, firstEvent+"data: [DONE]\n\n")
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	answer, err := m.http.Do(m.request(ctx, chatPath, "", streamedCall))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.ReadFull(answer.Body, make([]byte, len(firstEvent+"data: [DONE]\n\n"))); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case err := <-m.errors:
+		var missing *metered.UsageMissing
+		if !errors.As(err, &missing) {
+			t.Error(err)
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("OnError was not told")
+	}
+	if info := m.books(t); info.ValueUsed != 0 {
+		t.Errorf("%+v", info)
+	}
+}
+
+// Input that is bad is an error of its type before anything is held or sent.
+func TestABadMeteredCallHoldsNothing(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, serviceproc.Run(t).URL, money.USD, nil)
+	for _, row := range []struct {
+		body string
+		is   func(error) bool
+	}{
+		{`{"model":"absent","max_tokens":1}`, func(err error) bool { return errors.As(err, new(*prices.UnknownModel)) }},
+		{`{"model":"plain","max_tokens":-1}`, func(err error) bool { return errors.As(err, new(*metered.UnboundedCall)) }},
+		{`{"model":"plain","max_tokens":1,"stream":true,"stream_options":{"include_usage":false}}`, func(err error) bool { return errors.As(err, new(*metered.UsageMissing)) }},
+	} {
+		_, err := m.http.Post(m.url+chatPath, "application/json", strings.NewReader(row.body))
+		if info := m.books(t); !row.is(err) || info.ActionCount != 0 || info.ValueUsed != 0 || len(m.provider.Ledger()) != 0 {
+			t.Errorf("%s: %v, %+v", row.body, err, info)
+		}
+	}
+}
+
+// With Ask, a call that does not fit waits for the decision.
+func TestAMeteredCallAsksForWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, serviceproc.Run(t).URL, 100, func(transport *metered.Transport) {
+		transport.OnLimit, transport.Reason = client.Ask, "one more call"
+	})
+	approved := make(chan error, 1)
+	go func() { approved <- approveFirst(t.Context(), m.organization, m.session.ID()) }()
+	status, _, err := m.do(m.request(t.Context(), chatPath, "", ""))
+	_, cost := m.only(t)
+	if info := m.books(t); err != nil || status != http.StatusOK || info.ValueUsed != cost || info.ActionCount != 1 {
+		t.Errorf("%d, %v, cost %s: %+v", status, err, cost, info)
+	}
+	if err := <-approved; err != nil {
+		t.Error(err)
+	}
+}
+
+func approveFirst(ctx context.Context, o *client.Organization, session string) error {
+	for {
+		requests, err := o.Requests(ctx, session, client.MoreFilter{Status: "pending"})
+		if err != nil {
+			return err
+		}
+		if len(requests) > 0 {
+			_, err = o.ApproveRequest(ctx, session, requests[0].ID, client.ApprovalParams{})
+			return err
+		}
+		waitFor(ctx, 5*time.Millisecond)
+	}
+}
+
+// Calls that are cancelled at any time leave nothing held. TestMain finds the goroutines that they leave behind.
+func TestCancelledMeteredCallsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, serviceproc.Run(t).URL, money.USD, nil)
+	for i := range 60 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*200*time.Microsecond)
+		answer, err := m.http.Do(m.request(ctx, providerPaths[i%3], "pace=1", streamedCall))
+		if err == nil { // a body that is neither read nor closed
+			t.Cleanup(func() { answer.Body.Close() })
+		}
+		<-ctx.Done()
+		cancel()
+	}
+	m.books(t)
+	for tx, err := range m.agent.Transactions(t.Context(), client.TransactionFilter{SessionID: m.session.ID()}) {
+		if err != nil || tx.Status == "expired" {
+			t.Errorf("%+v, %v", tx, err)
+		}
+	}
+}
