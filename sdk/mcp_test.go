@@ -24,6 +24,7 @@ type toolServer struct {
 	session *client.Session
 	agent   *mcp.ClientSession
 	runs    []string
+	cause   error // of the last refusal
 }
 
 type shaped struct {
@@ -43,6 +44,15 @@ func newToolServer(t *testing.T, limits client.SessionParams, change func(*remit
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
 	remitmcp.Charge(server, options)
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+			result, err := next(ctx, method, request)
+			if of, is := result.(*mcp.CallToolResult); is {
+				s.cause = of.GetError()
+			}
+			return result, err
+		}
+	})
 	for _, name := range []string{"search", "fail", "break", "scoped", "free", "unpriced"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			s.runs = append(s.runs, name)
@@ -173,6 +183,10 @@ func TestARefusedToolTellsTheModelWhatIsLeft(t *testing.T) {
 			if actions, used, held := s.books(t); actions != 0 || used != 0 || held != 0 || s.runs != nil {
 				t.Errorf("%d actions, %s used, %s held; ran %v", actions, used, held, s.runs)
 			}
+			var unpriced *remitmcp.UnpricedTool
+			if is := errors.As(s.cause, &unpriced); is != (row.code == "unpriced_tool") || is && unpriced.Tool != row.tool || s.cause == nil {
+				t.Errorf("its cause is %v", s.cause)
+			}
 		})
 	}
 }
@@ -195,6 +209,17 @@ func TestEachCallOfAnMCPServerMayHaveItsOwnSession(t *testing.T) {
 	s.call(t, "search")
 	if actions, used, _ := s.books(t); actions != 1 || used != 10*cent {
 		t.Errorf("%d actions, %s used", actions, used)
+	}
+}
+
+func TestACallForWhichNobodyPaysDoesNotRun(t *testing.T) {
+	t.Parallel()
+	s := newToolServer(t, client.SessionParams{}, func(o *remitmcp.Options) {
+		o.Session, o.SessionOf = nil, func(context.Context, *mcp.CallToolRequest) (*client.Session, error) { return nil, nil }
+	})
+	_, err := s.agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: map[string]any{}})
+	if err == nil || !strings.Contains(err.Error(), "returned no session") || s.runs != nil {
+		t.Errorf("%v; ran %v", err, s.runs)
 	}
 }
 

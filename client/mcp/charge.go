@@ -12,8 +12,10 @@ package remitmcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,6 +26,7 @@ import (
 
 const (
 	holdTime   = 10 * time.Minute // after which the hold of a call expires if this process ends
+	beginTime  = 30 * time.Second // for which a hold is tried
 	settleTime = 10 * time.Second
 )
 
@@ -56,7 +59,7 @@ func (e *UnpricedTool) Error() string {
 }
 
 // Charge has each tool call of a server authorised and charged. Call it before the server's first session. It panics if a price is
-// negative, or if nobody pays.
+// negative, or if nobody pays. What it commits can be reversed, such as to refund it, by whoever has the scope for that.
 func Charge(server *mcp.Server, o Options) {
 	if (o.Session == nil) == (o.SessionOf == nil) {
 		panic("remitmcp: set either Session or SessionOf")
@@ -72,6 +75,7 @@ func Charge(server *mcp.Server, o Options) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	o.Tools = maps.Clone(o.Tools) // calls read it at once
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 			call, is := request.(*mcp.CallToolRequest)
@@ -94,7 +98,7 @@ func (o *Options) charged(ctx context.Context, call *mcp.CallToolRequest, next m
 		return refuse(ctx, err, call, price, next)
 	}
 	succeeded := false
-	defer func() { o.settle(context.WithoutCancel(ctx), tx, succeeded || price.ChargeFailures) }()
+	defer func() { o.settle(ctx, tx, succeeded || price.ChargeFailures, "the tool failed") }() // also when it panics
 	result, err := next(ctx, methodCallTool, call)
 	tool, is := result.(*mcp.CallToolResult)
 	succeeded = err == nil && is && !tool.IsError && !tool.NeedsInput()
@@ -106,30 +110,45 @@ const (
 	methodListTools = "tools/list"
 )
 
+// hold holds the price. When the call is cancelled meanwhile, the hold that comes to be is rolled back.
 func (o *Options) hold(ctx context.Context, call *mcp.CallToolRequest, price Price) (*client.Transaction, error) {
 	session, err := o.SessionOf(ctx, call)
 	if err != nil {
 		return nil, err
+	}
+	if session == nil {
+		return nil, errors.New("remitmcp: SessionOf returned no session")
 	}
 	if price.Scope != "" { // a transaction checks no scope
 		if _, err := session.DryRunCharge(ctx, client.Charge{Scope: price.Scope}); err != nil {
 			return nil, err
 		}
 	}
-	return session.Begin(ctx, client.TransactionParams{
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTime)
+	defer cancel()
+	tx, err := session.Begin(detached, client.TransactionParams{
 		ActionType: cmp.Or(price.ActionType, call.Params.Name), Value: price.Value, ExpiresIn: holdTime,
 		Metadata: map[string]string{"tool": call.Params.Name},
 	})
+	if err == nil && ctx.Err() != nil {
+		o.settle(ctx, tx, false, "cancelled")
+		return nil, ctx.Err()
+	}
+	return tx, err
 }
 
-func (o *Options) settle(ctx context.Context, tx *client.Transaction, pays bool) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+// settle settles a hold, also when the call's context has ended.
+func (o *Options) settle(ctx context.Context, tx *client.Transaction, pays bool, otherwise string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	var err error
 	if pays {
 		err = tx.Commit(ctx, client.CommitParams{})
 	} else {
-		err = tx.Rollback(ctx, "the tool failed")
+		err = tx.Rollback(ctx, otherwise)
 	}
 	if err != nil {
 		o.Log.Error("a call of a tool could not be settled; its hold expires", "transaction", tx.ID(), "cause", err)
