@@ -75,6 +75,48 @@ class Functions(ServiceTest):
             session.action("search", 1)(returns)()
         self.assertEqual(session.get().value_used, 0)
 
+        class Generates:
+            def __call__(self) -> Iterator[int]:
+                yield 1
+
+        class Later:
+            def __await__(self) -> Iterator[int]:
+                yield 1
+
+        wrong = [Generates(), staticmethod(plain), classmethod(lambda _: None)]
+        for function in wrong:
+            decorators: List[Any] = [session.action("search"), other.action("search")]
+            for decorate in decorators:
+                with self.subTest(type(function).__name__), self.assertRaisesRegex(TypeError, "generator|method goes above"):
+                    decorate(function)
+        with self.assertRaises(TypeError):
+            session.action("search", 1)(Later)()
+        self.assertEqual((session.get().value_used, session.get().value_held), (0, 0))
+
+    def test_methods_are_charged_too(self) -> None:
+        session = self.new_session()
+
+        class Searcher:
+            found = "owls"
+
+            @session.action("search", value=1)
+            def search(self, more: str) -> str:
+                return self.found + more
+
+            @staticmethod
+            @session.action("search", value=1)
+            def plain(more: str) -> str:
+                return more
+
+            @classmethod
+            @session.action("search", value=1)
+            def of_all(cls, more: str) -> str:
+                return cls.found + more
+
+        searcher = Searcher()
+        self.assertEqual([searcher.search("!"), searcher.plain("?"), Searcher.of_all(".")], ["owls!", "?", "owls."])
+        self.assertEqual((session.get().value_used, Searcher.search.__qualname__[-15:]), (3, "Searcher.search"))
+
 
 class CoroutineFunctions(AsyncTest):
     def test_a_call_is_charged_or_rolled_back(self) -> None:

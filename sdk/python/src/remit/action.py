@@ -33,10 +33,9 @@ class Action:
         usd(self.value), seconds(self.expires_in)  # raises where the function is decorated, not where it is called
 
     def around(self, session: Session, function: Callable[P, R]) -> Callable[P, R]:
-        if _is_async(function):
+        _refuse_what_is_no_call(function)
+        if _is(function, inspect.iscoroutinefunction):
             raise TypeError("Session.action is for functions: AsyncSession.action is for coroutine functions")
-        if inspect.isgeneratorfunction(function):
-            raise TypeError(_GENERATOR)
         takes_transaction = _takes_transaction(function)
 
         @functools.wraps(function)
@@ -47,9 +46,10 @@ class Action:
                 if takes_transaction:
                     kwargs["transaction"] = tx
                 result = function(*args, **kwargs)
-                if inspect.iscoroutine(result):
-                    result.close()
-                    raise TypeError("the function returned a coroutine: decorate a coroutine function with AsyncSession.action")
+                if inspect.isawaitable(result):  # it has not happened yet
+                    if inspect.iscoroutine(result):
+                        result.close()
+                    raise TypeError("the function returned an awaitable: decorate a coroutine function with AsyncSession.action")
             return result
 
         return charged
@@ -57,9 +57,8 @@ class Action:
     def around_async(
         self, session: AsyncSession, function: Callable[P, Coroutine[Any, Any, R]]
     ) -> Callable[P, Coroutine[Any, Any, R]]:
-        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-            raise TypeError(_GENERATOR)
-        if not _is_async(function):
+        _refuse_what_is_no_call(function)
+        if not _is(function, inspect.iscoroutinefunction):
             raise TypeError("AsyncSession.action is for coroutine functions: Session.action is for functions")
         takes_transaction = _takes_transaction(function)
 
@@ -75,12 +74,16 @@ class Action:
         return charged
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
-    """Returns whether a function, or an object that is called like one, is asynchronous."""
-    return any(
-        inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one)
-        for one in (function, getattr(function, "__call__", None))
-    )
+def _refuse_what_is_no_call(function: Any) -> None:
+    if isinstance(function, (staticmethod, classmethod)):
+        raise TypeError(f"@{type(function).__name__} goes above @session.action")
+    if _is(function, inspect.isgeneratorfunction) or _is(function, inspect.isasyncgenfunction):
+        raise TypeError(_GENERATOR)
+
+
+def _is(function: Callable[..., Any], kind: Callable[[Any], bool]) -> bool:
+    """Returns whether a function, or an object that is called like one, is of this kind."""
+    return kind(function) or kind(getattr(function, "__call__", None))
 
 
 def _takes_transaction(function: Callable[..., Any]) -> bool:
