@@ -181,6 +181,43 @@ class Handlers(AsyncTest):
             self.start(handler, "r3")
         self.assertEqual(list(handler._open), [("model", "r2"), ("model", "r3")])
 
+    def test_a_call_that_outlasts_its_hold_is_paid_while_others_begin(self) -> None:
+        session = self.new_session()
+        handler = hooks.RemitCallbackHandler(session, PRICES, expires_in=60)
+        self.start(handler, "r1")
+        handler._open["model", "r1"].since -= 61
+        self.start(handler, "r2")
+        self.end(handler)
+        self.assertEqual(session.get().value_used, Decimal("0.0025"))
+
+    def test_a_run_that_is_cancelled_at_its_end_settles_all_its_calls(self) -> None:
+        def react(request: Request, n: int) -> Reaction:
+            if request.path.endswith("/commit"):
+                settling.append(request.path)
+            return PASS
+
+        settling: List[str] = []
+        proxy = self.proxy(react)
+        calls = recordings("openai-agents")["agents_run"]
+
+        async def steps(client: remit.AsyncRemit) -> None:
+            session, start = self.async_session(client), calls["steps"][1]
+            assert start["call"] == "on_llm_start"
+
+            async def run() -> None:
+                async with hooks.RemitRunHooks(session, PRICES) as run:
+                    for made in (Made(calls["things"]), Made(calls["things"])):
+                        await run.on_llm_start(*made.of(start["args"]))
+                    self.assertGreater((await session.get()).value_held, 0)
+                    asyncio.get_running_loop().call_soon(task.cancel)  # which finds the run at its end
+
+            task = asyncio.create_task(run())
+            await asyncio.wait({task})
+            self.assertTrue(task.cancelled())
+            self.assertEqual(((await session.get()).value_held, len(settling)), (0, 2))
+
+        self.run_async(steps, proxy.url)
+
     def test_the_answer_is_delivered_though_it_cannot_be_settled(self) -> None:
         client, _ = self.proxied(lambda r, _n: refusal(500, "internal_error") if r.path.endswith("/commit") else PASS)
         handler = hooks.RemitCallbackHandler(self.new_session(client), PRICES)

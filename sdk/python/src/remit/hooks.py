@@ -99,10 +99,13 @@ class _Hooks(Generic[S]):
         self._open[key] = _Open(transaction, held, subject)
 
     def _make_room(self) -> None:
-        oldest = next(iter(self._open), None)
-        while oldest is not None and time.monotonic() - self._open[oldest].since > self._expires_in:
-            del self._open[oldest]
-            oldest = next(iter(self._open), None)
+        """Forgets calls whose hold has expired when there are too many calls; until then they may still end, and are paid."""
+        if len(self._open) < MOST_OPEN:
+            return
+        expired = time.monotonic() - self._expires_in
+        for key, call in list(self._open.items()):
+            if call.since < expired:
+                self._open.pop(key, None)
         if len(self._open) >= MOST_OPEN:
             raise RemitError(f"{MOST_OPEN} calls have begun and not ended: pass the same hooks to all events of a call")
 
@@ -273,8 +276,11 @@ class RemitRunHooks(_Hooks[AsyncSession]):
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        for key in list(self._open):
-            await self._fail(key, error)
+        async def settle() -> None:
+            for key in list(self._open):
+                await self._fail(key, error)
+
+        await self._session._caller.service.runtime.to_end(settle)
 
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: Optional[str], input_items: List[Any]) -> None:
         call = _agents_call(agent, system_prompt, input_items, self._model, self._remembers)
