@@ -5,6 +5,7 @@ import inspect
 import os
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,10 @@ import remit
 from network import (
     DROP, LOSE, PASS, URL, Answer, Listener, Proxy, Reaction, Request, ServiceTest, answer_bytes, idle, read_request, refusal,
 )
+from remit import url
+from remit.aio.connection import Connection
 from remit.exchange import EXCHANGE, REFRESH
+from remit.transport import Failure, Kind
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 CHARGES, AT_ONCE = (10_000 if os.environ.get("REMIT_LONG") else 1_000), 500
@@ -385,6 +389,58 @@ class Connections(AsyncTest):
             self.assertEqual(len({r.connection for r in proxy.requests}), 9)
 
         self.run_async(steps, proxy.url)
+
+    def test_a_request_on_a_broken_connection_was_not_sent(self) -> None:
+        def serve(connection: socket.socket, number: int) -> None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing it resets it
+            opened.wait(5)
+
+        listener, opened = Listener(self, serve), threading.Event()
+
+        async def main() -> None:
+            connection = await Connection.open(url.parse(listener.url), "127.0.0.1", None)
+            opened.set()
+            while not connection._writer.is_closing():
+                await asyncio.sleep(0)
+            got = await connection.exchange("POST", "/", {}, None, time.monotonic() + 5, 100)
+            assert isinstance(got, Failure)
+            self.assertIs(got.kind, Kind.NOT_SENT)
+            connection.drop()
+
+        asyncio.run(main())
+
+    def test_event_loops_of_two_threads_share_a_client(self) -> None:
+        proxy = self.proxy(lambda _r, _n: Answer(200, "text"))
+        client = remit.AsyncRemit(proxy.url)
+        organization = client.organization("rmk_some")
+
+        async def elsewhere() -> None:
+            await organization.checkpoint()
+            idle(client._service).pop().drop()
+
+        async def main() -> None:
+            await organization.checkpoint()
+            await asyncio.to_thread(lambda: asyncio.run(elsewhere()))
+            await organization.checkpoint()
+            await client.close()
+
+        asyncio.run(main())
+        first, other, again = (r.connection for r in proxy.requests)
+        self.assertEqual((first == again, first == other), (True, False))
+
+    def test_a_client_that_nobody_closed_ends_with_its_process(self) -> None:
+        program = """
+import asyncio, remit
+client = remit.AsyncRemit.from_env()
+asyncio.run(client.create_organization("acme"))
+print("done")
+"""
+        run = subprocess.run(
+            [sys.executable, "-W", "always", "-c", program], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True,
+            text=True, timeout=30,
+        )
+        self.assertEqual((run.returncode, run.stdout), (0, "done\n"), run.stderr)
+        self.assertRegex(run.stderr, "ResourceWarning: unclosed transport")
 
     def test_each_event_loop_has_connections_and_tokens_of_its_own(self) -> None:
         client = remit.AsyncRemit(URL)

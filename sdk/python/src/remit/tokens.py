@@ -306,9 +306,10 @@ class AsyncTokens(_Tokens[_SharedTask]):
 
     def _join(self, refused: Optional[Credential], renew: bool) -> Tuple[Optional[Credential], Optional[_SharedTask]]:
         usable, is_due = self._current(refused, renew)
-        if is_due and (self._shared is None or self._shared.is_lost()):
-            self._shared = _SharedTask(self._renewed)
-        return usable, self._shared
+        call = self._shared
+        if is_due and (call is None or call.is_lost()):  # another event loop's may take its place at any time
+            call = self._shared = _SharedTask(self._renewed)
+        return usable, call
 
     async def _wait(self, call: Optional[_SharedTask], end: float) -> Credential:
         assert call is not None

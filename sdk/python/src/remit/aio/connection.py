@@ -99,12 +99,16 @@ class Connection:
         return self._reader.unread == 0 and not self._reader.at_eof() and not _is_readable(self._writer)
 
     def drop(self) -> None:
-        """Closes the connection at once."""
+        """Closes the connection at once, or, from another thread than its event loop's, as soon as that gets to it."""
         self.is_reusable = False
         if self._process != os.getpid():
             return  # it is the parent's
+        abort = self._writer.transport.abort
         try:
-            self._writer.transport.abort()
+            if _is_current(self._loop):
+                abort()
+            else:
+                self._loop.call_soon_threadsafe(abort)
         except RuntimeError:  # its event loop is closed
             pass
 
@@ -143,16 +147,20 @@ class Connection:
         """Sends a request. A failure means that the kernel has not taken the whole request, so the service has not either. Inside
         TLS nobody can tell: then the request counts as sent."""
         said = "the connection is closed"
-        self._writer.write(_request(self._authority, method, target, headers, body).open())
-        if not self._is_secure and self._writer.transport.get_write_buffer_size() == 0:
+        request = _request(self._authority, method, target, headers, body)
+        is_open = not self._writer.is_closing()  # a closed one ignores what is written, and has nothing left to send either
+        if is_open:
+            self._writer.write(request.open())
+            is_open = self._is_secure or not self._writer.is_closing()
+        if is_open and not self._is_secure and self._writer.transport.get_write_buffer_size() == 0:
             return None
         try:
             await self._writer.drain()
-            if self._is_secure or not self._writer.is_closing():
+            if is_open and (self._is_secure or not self._writer.is_closing()):
                 return None
         except OSError as e:
             said = named(e)
-        if self._is_secure:
+        if is_open and self._is_secure:
             return None
         return Failure(Kind.NOT_SENT, Unavailable(f"the request could not be sent: {'the time is over' if self._is_late else said}"))
 
@@ -252,6 +260,14 @@ def _parsed(head: bytes) -> Tuple[str, int, Message]:
             raise _Malformed("no header")
         headers[name] = value.strip()
     return version, int(code), headers
+
+
+def _is_current(loop: asyncio.AbstractEventLoop) -> bool:
+    """Returns whether this thread may touch what belongs to the event loop."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return not loop.is_running()
 
 
 def _is_readable(writer: asyncio.StreamWriter) -> bool:

@@ -10,7 +10,7 @@ import ssl
 import time
 from collections import deque
 from email.message import Message
-from typing import Any, Callable, Coroutine, Deque, List, Mapping, Optional, TypeVar, Union
+from typing import Any, Callable, Coroutine, Deque, Dict, Iterator, List, Mapping, Optional, TypeVar, Union
 
 from ..credential import Credential, Sealed
 from ..errors import RemitError, Unavailable, problem
@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 
 class AsyncTransport:
-    """Sends requests to one service. The tasks of an event loop share it. After a fork, and in another event loop, it opens
-    connections of their own."""
+    """Sends requests to one service. The tasks of an event loop share it. After a fork, and in another event loop, which may run at
+    the same time in another thread, it opens connections of their own."""
 
     def __init__(self, base: BaseURL, tls: Optional[ssl.SSLContext]) -> None:
-        self._idle: Deque[Connection] = deque()
+        self._pools: Dict[asyncio.AbstractEventLoop, Deque[Connection]] = {}
         self._base = base
         self._tls = (tls or ssl.create_default_context()) if base.tls else None
 
@@ -72,14 +72,24 @@ class AsyncTransport:
         self._drop_all()
         await asyncio.sleep(0)  # the event loop closes them in its next round
 
+    @property
+    def _idle(self) -> Deque[Connection]:
+        """The idle connections of this event loop."""
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None:
+            for closed in [one for one in list(self._pools) if one.is_closed()]:
+                _drop(self._pools.pop(closed, deque()))
+            pool = self._pools[loop] = deque()
+        return pool
+
     def _drop_all(self) -> None:
-        while self._idle:
-            self._idle.pop().drop()
+        for pool in list(self._pools.values()):
+            _drop(pool)
 
     def _take(self) -> Optional[Connection]:
         """Returns the most recently used idle connection that still seems alive."""
-        while self._idle:
-            connection = self._idle.pop()
+        for connection in _popped(self._idle):
             if connection.is_quiet():
                 return connection
             connection.drop()
@@ -87,9 +97,13 @@ class AsyncTransport:
 
     def _keep(self, connection: Connection) -> None:
         connection.rest()
-        self._idle.append(connection)
-        if len(self._idle) > IDLE_CONNECTIONS or self._idle[0].is_old():
-            self._idle.popleft().drop()
+        pool = self._idle
+        pool.append(connection)
+        try:
+            if len(pool) > IDLE_CONNECTIONS or pool[0].is_old():
+                pool.popleft().drop()
+        except IndexError:  # another event loop closes the client
+            pass
 
     async def _connect(self, end: float) -> Union[Connection, Failure]:
         try:
@@ -112,6 +126,21 @@ class AsyncTransport:
             except OSError as e:
                 last = e
         raise last
+
+
+def _popped(pool: Deque[Connection]) -> Iterator[Connection]:
+    """Takes the connections out of a pool, the latest first."""
+    while True:
+        try:
+            connection = pool.pop()
+        except IndexError:  # another event loop closes the client
+            return
+        yield connection
+
+
+def _drop(pool: Deque[Connection]) -> None:
+    for connection in _popped(pool):
+        connection.drop()
 
 
 async def _addresses(base: BaseURL) -> List[str]:
