@@ -31,6 +31,7 @@ __all__ = ["AsyncRemitCallbackHandler", "RemitCallbackHandler", "RemitRunHooks"]
 
 MOST_OPEN = 10_000  # calls at once; those whose hold has expired are forgotten first
 _SETTLE_LIMIT = 10.0  # seconds
+_ENVELOPE = 512  # bytes of a request around what the Agents SDK tells of it, such as the names of its members
 _MAXIMA = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_tokens_to_sample")
 _REFERENCES = ("previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options")
 
@@ -363,7 +364,8 @@ def _agents_call(agent: Any, system_prompt: Any, items: Any, otherwise: str, rem
     is_hosted = any(member(tool, "params_json_schema") is None for tool in tools) or bool(member(agent, "mcp_servers"))
     hidden = [member(agent, name) for name in ("handoffs", "output_type", "prompt")]
     refers = remembers or is_hosted or any(hidden) or not is_text(items)
-    return ModelCall(str(name), size([system_prompt, items, schemas]), refers, most if type(most) is int else None)
+    bytes_sent = _ENVELOPE + size([system_prompt, items, schemas, name, member(agent, "model_settings")])
+    return ModelCall(str(name), bytes_sent, refers, most if type(most) is int else None)
 
 
 def _agents_usage(told: Any) -> Optional[Usage]:

@@ -22,6 +22,7 @@ _TEXT = {
 _DEEPEST = 64
 # Errors by which a request that was sent got no complete answer, by the names that HTTP clients give them.
 _LOST = {
+    "APIError",  # in the middle of a stream; the others of this kind have a status or a cause
     "APIConnectionError", "APITimeoutError", "ReadTimeout", "WriteTimeout", "ReadError", "WriteError", "RemoteProtocolError",
     "ServerDisconnectedError", "ClientPayloadError", "IncompleteRead", "ChunkedEncodingError", "ProtocolError",
 }
@@ -159,7 +160,8 @@ def _may_have_happened(error: Optional[BaseException]) -> bool:
     happened = False
     for _ in range(_DEEPEST):
         names = {kind.__name__ for kind in type(error).__mro__}
-        if isinstance(member(error, "status_code"), int) or names & _NOT_SENT:
+        statuses = [member(error, name) for name in ("status_code", "status", "code")]
+        if names & _NOT_SENT or any(type(status) is int and status >= 400 for status in statuses):
             return False
         gave_up = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit, TimeoutError, ConnectionError))
         happened = happened or gave_up or bool(names & _LOST) or "TimeoutError" in names
