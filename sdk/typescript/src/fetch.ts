@@ -44,7 +44,7 @@ export function meteredFetch(session: Session, prices: Prices, options: MeteredF
       call = readRequest(api, await sent.text());
       hold = await metering.hold(call.call, sent.signal);
     } catch (error) {
-      return refused(error, new Headers(init?.headers ?? (isRequest(input) ? input.headers : undefined)));
+      return refused(error, headersOf(input, init));
     }
     return metered(call, hold, sent.signal, () => sent.send(send, call.body));
   };
@@ -54,11 +54,15 @@ function isRequest(input: string | URL | Request): input is Request {
   return typeof input === "object" && "url" in input;
 }
 
+function headersOf(input: string | URL | Request, init: RequestInit = {}): Headers {
+  return new Headers(init.headers ?? (isRequest(input) ? input.headers : undefined));
+}
+
 // targetOf reads only what leaves the body of a Request as it is. Addresses may be relative to a browser's page.
-function targetOf(input: string | URL | Request, init: RequestInit = {}): [method: string, url: URL] {
+function targetOf(input: string | URL | Request, init: RequestInit = {}): [method: string, url: URL, headers: Headers] {
   const { method = isRequest(input) ? input.method : "GET" } = init;
   const { location } = globalThis as { readonly location?: { readonly href: string } };
-  return [method.toUpperCase(), new URL(isRequest(input) ? input.url : input, location?.href)];
+  return [method.toUpperCase(), new URL(isRequest(input) ? input.url : input, location?.href), headersOf(input, init)];
 }
 
 /** A request that is to be metered, however it was given. */

@@ -4,6 +4,8 @@ import type { Api } from "./modelrequest.js";
 import { chatUsage, membersOf, messagesUsage, responsesUsage, type Members } from "./modelusage.js";
 import type { TokenUsage } from "./prices.js";
 
+const mostText = 64 * 2 ** 20; // characters that are kept, of a document or of an event; what has more passes unread
+
 const usages = { chat: chatUsage, responses: responsesUsage, messages: messagesUsage };
 
 /** The answer so far. */
@@ -40,11 +42,13 @@ class Document implements Answer {
   }
 
   push(bytes: Uint8Array): void {
-    this.#text += this.#decoder.decode(bytes, { stream: true });
+    if (this.#text.length <= mostText) {
+      this.#text += this.#decoder.decode(bytes, { stream: true });
+    }
   }
 
   end(): void {
-    const answer = parsed(this.#text + this.#decoder.decode());
+    const answer = this.#text.length <= mostText ? parsed(this.#text + this.#decoder.decode()) : undefined;
     this.isComplete = answer !== undefined;
     this.usage = usages[this.#api](membersOf(answer)["usage"]);
   }
@@ -54,8 +58,11 @@ class Document implements Answer {
 class Events implements Answer {
   readonly #api: Api;
   readonly #decoder = new TextDecoder();
-  #rest = ""; // of a line
+  #rest: string[] = []; // of a line, in pieces: to join them at each would take quadratic time
   #data: string[] = []; // of an event
+  #kept = 0; // characters of the event so far
+  #isEmpty = true; // the line
+  #afterCR = false; // the last character was CR: an LF after it ends no second line
   #told: Members = {}; // the last usage
   #isFinal = false; // Anthropic's first usage knows nothing of the output
   isComplete = false;
@@ -80,16 +87,33 @@ class Events implements Answer {
   }
 
   #take(text: string): void {
-    const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/); // after a \r at the end, a \n may come
-    this.#rest = lines.pop()!;
-    for (const line of lines) {
-      if (line === "") {
-        this.#dispatch(this.#data.join("\n"));
-        this.#data = [];
-      } else if (line.startsWith("data:")) {
-        this.#data.push(line.slice("data:".length).trimStart());
+    const lines = (this.#afterCR && text.startsWith("\n") ? text.slice(1) : text).split(/\r\n|\n|\r/);
+    this.#afterCR = text === "" ? this.#afterCR : text.endsWith("\r");
+    for (const [i, piece] of lines.entries()) {
+      if (i > 0) {
+        this.#endLine();
+      }
+      this.#kept += piece.length;
+      this.#isEmpty &&= piece === "";
+      if (this.#kept <= mostText) {
+        this.#rest.push(piece);
       }
     }
+  }
+
+  #endLine(): void {
+    const line = this.#rest.join("");
+    this.#rest = [];
+    if (line.startsWith("data:")) {
+      this.#data.push(line.slice("data:".length).trimStart());
+    } else if (this.#isEmpty) {
+      if (this.#kept <= mostText) {
+        this.#dispatch(this.#data.join("\n"));
+      }
+      this.#data = [];
+      this.#kept = 0;
+    }
+    this.#isEmpty = true;
   }
 
   #dispatch(data: string): void {

@@ -4,6 +4,8 @@ import { isBoundedByBytes } from "./content.js";
 import type { ModelCall } from "./metering.js";
 import { UnboundedCall, UsageMissing } from "./meteringerrors.js";
 import { membersOf, type Members } from "./modelusage.js";
+import { UnknownModel } from "./priceerrors.js";
+import { unpriced } from "./unpriced.js";
 
 /** An API by which models are called: OpenAI's chat completions and responses, and Anthropic's messages. */
 export type Api = "chat" | "responses" | "messages";
@@ -23,68 +25,87 @@ const apis: readonly (readonly [RegExp, Api])[] = [
 ];
 const free = /\/(messages\/count_tokens|responses\/input_tokens|cancel)$/;
 
+// By which a server may take a request for another than its method and path say.
+const disguises = ["upgrade", "x-http-method", "x-http-method-override", "x-method-override"];
+const mostBytes = 64 * 2 ** 20; // of a body
+
 /** Returns the API of a request; undefined: it costs nothing. Throws UnboundedCall for one that nobody knows the cost of. */
-export function apiOf(method: string, url: URL): Api | undefined {
-  if (method !== "POST") {
+export function apiOf(method: string, url: URL, headers: Headers): Api | undefined {
+  const isDisguised = disguises.some((name) => headers.has(name));
+  if (/^(GET|HEAD|OPTIONS|DELETE)$/.test(method) && !isDisguised) {
     return undefined;
   }
   const path = url.pathname.replace(/\/+$/, "");
   const api = apis.find(([pattern]) => pattern.test(path))?.[1];
-  if (api === undefined && !free.test(path)) {
+  if (isDisguised || (api === undefined && !free.test(path))) {
     throw new UnboundedCall(`${method} ${path}`, "it is no call that can be metered: send it with another fetch, within a transaction of the session");
+  }
+  if (api !== undefined && headers.has("content-encoding")) {
+    throw new UnboundedCall(`${method} ${path}`, "its body is compressed");
   }
   return api;
 }
 
+// The members that bound the output. Servers differ in which one they heed: the largest counts.
 const maxima: Readonly<Record<Api, readonly string[]>> = {
   chat: ["max_tokens", "max_completion_tokens"],
   responses: ["max_output_tokens"],
   messages: ["max_tokens"],
 };
+const answers: Readonly<Record<Api, readonly string[]>> = { chat: ["n", "best_of"], responses: [], messages: [] };
 
-/** Reads the body of a call. Throws UnboundedCall, and UsageMissing for a stream that is not to report its usage. */
+/** Reads the body of a call. Throws UnboundedCall, UnknownModel, and UsageMissing for a stream that is not to report its usage. */
 export function readRequest(api: Api, text: string): ModelRequest {
-  const body = parsed(text);
-  const model = body["model"];
-  if (typeof model !== "string") {
-    throw new UnboundedCall("a call of a model", "its body is no JSON object with a model");
+  const body = text.length > mostBytes ? undefined : parsed(text);
+  const model = body?.["model"] ?? "";
+  if (body === undefined || typeof model !== "string") {
+    throw new UnboundedCall("a call of a model", "its body is no JSON object with a model, or has more than 64 MiB");
+  }
+  if (model === "") {
+    throw new UnknownModel(model);
   }
   const unbounded = (why: string) => new UnboundedCall(`call of ${JSON.stringify(model)}`, why);
-  if (api === "responses" && body["background"] === true) {
-    throw unbounded("it runs in the background, and its usage comes later: send it without background");
+  const streamed = body["stream"] ?? false;
+  const why = typeof streamed === "boolean" ? unpriced(body) : "stream must be true or false";
+  if (typeof streamed !== "boolean" || why !== undefined) {
+    throw unbounded(why!);
   }
-  const number = (name: string, least: number) => {
-    const value = body[name] ?? undefined;
-    if (value !== undefined && !(Number.isSafeInteger(value) && (value as number) >= least)) {
-      throw unbounded(`${name} must be a whole number from ${least} on`);
+  const highest = (names: readonly string[]) => {
+    const given = names.filter((name) => (body[name] ?? undefined) !== undefined);
+    const wrong = given.find((name) => !(Number.isSafeInteger(body[name]) && (body[name] as number) >= 1));
+    if (wrong !== undefined) {
+      throw unbounded(`${wrong} must be a whole number from 1 on`);
     }
-    return value as number | undefined;
+    return given.length === 0 ? undefined : Math.max(...given.map((name) => body[name] as number));
   };
-  const given = maxima[api].map((name) => number(name, 1)).filter((most) => most !== undefined);
-  const streamed = body["stream"] === true;
   const asked = api === "chat" && streamed ? withUsage(model, body) : undefined;
   const sent = asked === undefined ? text : JSON.stringify(asked);
   const call = {
     model,
     inputBytes: new TextEncoder().encode(sent).length,
     refersElsewhere: refersElsewhere(api, body),
-    maxOutputTokens: given.length === 0 ? undefined : Math.max(...given),
-    answers: api === "chat" ? (number("n", 1) ?? 1) : 1,
+    maxOutputTokens: highest(maxima[api]),
+    answers: highest(answers[api]) ?? 1,
   };
   return { api, call, streamed, body: sent };
 }
 
-function parsed(text: string): Members {
+function parsed(text: string): Members | undefined {
   try {
-    return membersOf(JSON.parse(text));
+    const value: unknown = JSON.parse(text);
+    return membersOf(value) === value ? (value as Members) : undefined;
   } catch {
-    return {};
+    return undefined;
   }
 }
 
 // withUsage returns the body of a stream that asks for the usage; undefined: it does already.
 function withUsage(model: string, body: Members): Members | undefined {
-  const options = membersOf(body["stream_options"]);
+  const given = body["stream_options"] ?? undefined;
+  const options = membersOf(given);
+  if (given !== undefined && options !== given) {
+    throw new UnboundedCall(`call of ${JSON.stringify(model)}`, "stream_options must be an object");
+  }
   const included = options["include_usage"] ?? undefined;
   if (included === true) {
     return undefined;
@@ -96,11 +117,11 @@ function withUsage(model: string, body: Members): Members | undefined {
 }
 
 // Members that stand for a prompt that is not in the request.
-const references: readonly string[] = ["previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options"];
+const references: readonly string[] = ["previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options", "plugins"];
+
 function refersElsewhere(api: Api, body: Members): boolean {
   const tools = Array.isArray(body["tools"]) ? body["tools"].map(membersOf) : [];
-  const hosted = tools.some(({ type = "function" }) => type !== "function" && type !== "custom");
+  const hosted = tools.some(({ type }) => (type ?? "function") !== "function" && type !== "custom");
   const referred = references.some((name) => (body[name] ?? undefined) !== undefined && (api !== "chat" || name !== "prompt"));
-  const prompt = [body[api === "responses" ? "input" : "messages"], body["system"]];
-  return hosted || referred || !isBoundedByBytes(prompt);
+  return hosted || referred || !isBoundedByBytes([body["messages"], body["input"], body["system"]]);
 }

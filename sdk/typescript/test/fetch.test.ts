@@ -340,3 +340,21 @@ test("a model may have the price of another, and a hold its own action type", as
   assert.deepEqual([line?.actionType, line?.value], ["chat", cost]);
   assert.throws(() => meteredFetch(session, prices, { action_type: "chat" } as MeteredFetchOptions), /it is actionType/);
 });
+
+test("an endless line and an endless document cost neither time nor memory, and count as broken off", async () => {
+  const pieces = (first: string, size: number, count: number) => [first, ...Array<string>(count).fill("x".repeat(size))];
+  const hidden = `\n\n${streamed["chat"]![1]}`; // a usage, after the end of an event that is too long
+  for (const [reply, want] of [
+    [() => stream(...pieces("data: ", 2 ** 12, 2 ** 11)), worst(chat)],
+    [() => stream(...pieces("data: ", 2 ** 20, 65), hidden, "data: [DONE]\n\n"), cost],
+    [() => answer([...pieces('{"more":"', 2 ** 20, 65), `","usage":${JSON.stringify(chatUsage)}}`]), worst(chat)],
+  ] as [() => Response, bigint][]) {
+    const session = await newSession();
+    const response = await meteredFetch(session, prices, { fetch: async () => reply() })(`${address}/chat/completions`, post(chat));
+    const reader = response.body!.getReader();
+    const began = process.cpuUsage().user;
+    while (!(await reader.read()).done) {}
+    assert.ok(process.cpuUsage().user - began < 5_000_000, "it takes more than 5 s");
+    assert.deepEqual(await books(session), [1, want, 0n]);
+  }
+});

@@ -1,0 +1,52 @@
+// Tells which requests cost something else than their tokens by the price table.
+
+import { membersOf, type Members } from "./modelusage.js";
+
+// The values of members with which tokens cost what the table says.
+const standard: Readonly<Record<string, readonly unknown[]>> = {
+  service_tier: ["auto", "default", "flex", "standard_only"],
+  speed: ["standard"],
+  inference_geo: ["global"],
+  background: [false], // where its usage is not seen
+  audio: [],
+  models: [], // others than the one that is priced
+  fallbacks: [],
+};
+const mostDepth = 1000;
+
+/** Returns why a request can cost something else than its tokens by the price table; undefined: it cannot. */
+export function unpriced(body: Members): string | undefined {
+  const odd = Object.keys(standard).find((name) => (body[name] ?? undefined) !== undefined && !standard[name]!.includes(body[name]));
+  if (odd !== undefined) {
+    return `with this ${odd} it can cost something else than its tokens by the price table`;
+  }
+  const modalities = body["modalities"] ?? [];
+  if (!Array.isArray(modalities) || modalities.some((one) => one !== "text")) {
+    return "modalities other than text have no price in the table";
+  }
+  return unpricedContent(body, mostDepth);
+}
+
+// unpricedContent looks for audio, and for caches that cost more than the ones of 5 minutes.
+function unpricedContent(content: unknown, depth: number): string | undefined {
+  if (typeof content !== "object" || content === null) {
+    return undefined;
+  }
+  if (depth === 0) {
+    return "it is nested too deeply";
+  }
+  const { type, cache_control: cache } = membersOf(content);
+  if (type === "input_audio") {
+    return "audio has no price in the table";
+  }
+  if ((membersOf(cache)["ttl"] ?? "5m") !== "5m") {
+    return "a cache of another ttl than 5m has no price in the table";
+  }
+  for (const member of Object.values(content)) {
+    const why = unpricedContent(member, depth - 1);
+    if (why !== undefined) {
+      return why;
+    }
+  }
+  return undefined;
+}
