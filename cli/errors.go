@@ -53,6 +53,19 @@ func explain(addr string, err error) error {
 	return errors.New(printable(strings.TrimPrefix(err.Error(), "remit: ")))
 }
 
+// explainToModel is explain for a language model, which may tell anyone what it reads: it does not say where the service is.
+func explainToModel(err error) error {
+	var p *client.Problem
+	doubt := errors.Is(err, client.ErrOutcomeUnknown)
+	switch {
+	case errors.As(err, &p) || !doubt && !isTransient(err):
+		return explain("", err)
+	case doubt:
+		return errors.New("the budget cannot be reached now; it may have been done: look with get_budget before you try again")
+	}
+	return errors.New("the budget cannot be reached now: try again later")
+}
+
 // describe returns a problem's code and detail, or the HTTP status of a response that another server sent.
 func describe(p *client.Problem) string {
 	var text strings.Builder

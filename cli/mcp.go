@@ -58,7 +58,7 @@ func (c *mcpCommand) Run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err = newMCPServer(agent.Session(c.Session), table, s.explain).Run(ctx, &mcp.StdioTransport{})
+	err = newMCPServer(agent.Session(c.Session), table).Run(ctx, &mcp.StdioTransport{})
 	if ctx.Err() != nil { // somebody has ended it
 		return nil
 	}

@@ -21,12 +21,11 @@ const longestToolWait = 60 // seconds
 type mcpTools struct {
 	session *client.Session
 	prices  *prices.Table // nil: none
-	explain func(error) error
 }
 
 // newMCPServer returns an MCP server with these tools.
-func newMCPServer(session *client.Session, table *prices.Table, explain func(error) error) *mcp.Server {
-	p := &mcpTools{session, table, explain}
+func newMCPServer(session *client.Session, table *prices.Table) *mcp.Server {
+	p := &mcpTools{session, table}
 	server := mcp.NewServer(&mcp.Implementation{Name: "remit", Title: "Remit", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Your work has a budget. Call get_budget before you plan, and request_more when what is left does not suffice.",
 	})
@@ -113,7 +112,7 @@ func (p *mcpTools) budget(ctx context.Context, _ struct{}) (any, error) { return
 func (p *mcpTools) left(ctx context.Context) (budgetLeft, error) {
 	s, err := p.session.Get(ctx)
 	if err != nil {
-		return budgetLeft{}, p.explain(err)
+		return budgetLeft{}, explainToModel(err)
 	}
 	return budgetLeft{
 		Status: s.Status, MaxActions: s.MaxActions, ActionCount: s.ActionCount, MaxValue: s.MaxValue, ValueUsed: s.ValueUsed, ValueHeld: s.ValueHeld,
@@ -181,7 +180,7 @@ func (p *mcpTools) requestMore(ctx context.Context, of moreOf) (any, error) {
 	if of.RequestID == "" {
 		r, err := p.session.RequestMore(ctx, client.MoreParams{AddActions: of.AddActions, AddValue: of.AddValue, Reason: of.Reason})
 		if err != nil {
-			return nil, p.explain(err)
+			return nil, explainToModel(err)
 		}
 		of.RequestID = r.ID
 	} else if of.AddActions != 0 || of.AddValue != 0 || of.Reason != "" {
@@ -199,7 +198,7 @@ func (p *mcpTools) await(ctx context.Context, id string, wait time.Duration) (an
 		r, err = p.session.GetRequest(ctx, id)
 	}
 	if err != nil {
-		return nil, p.explain(err)
+		return nil, explainToModel(err)
 	}
 	return r, nil
 }
