@@ -39,18 +39,24 @@ func (s *terminal) asModel(session string, flags ...string) *model {
 // call calls a tool. It returns what the tool answers as an object, or its error.
 func (m *model) call(tool, arguments string) (answer map[string]any, refusal string) {
 	m.t.Helper()
-	result, err := m.session.CallTool(m.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments)})
+	answer, refusal, err := m.try(tool, arguments)
 	if err != nil {
 		m.t.Fatalf("%s: %v", tool, err)
 	}
+	return answer, refusal
+}
+
+// try is call for goroutines, which may not end the test.
+func (m *model) try(tool, arguments string) (answer map[string]any, refusal string, err error) {
+	result, err := m.session.CallTool(m.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		return nil, "", err
+	}
 	text := result.Content[0].(*mcp.TextContent).Text
 	if result.IsError {
-		return nil, text
+		return nil, text, nil
 	}
-	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		m.t.Fatalf("%s: %v: %s", tool, err, text)
-	}
-	return answer, ""
+	return answer, "", json.Unmarshal([]byte(text), &answer)
 }
 
 func priceFile(t *testing.T) string {
@@ -95,7 +101,82 @@ func TestAModelAsksWhatIsLeftAndWhatACallCanCost(t *testing.T) {
 	}
 }
 
-func TestAModelAsksForMoreAndIsAnswered(t *testing.T) {
+// A model asks once and waits. Somebody answers at the command line or in the console, and the call that waits returns it.
+func TestAModelThatWaitsForMoreIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		decide func(organization *terminal, session, request string)
+		status string
+		left   float64 // of value, afterwards
+	}{
+		{"approved at the command line", func(o *terminal, session, request string) {
+			o.good("session", "approve", session, request, "--add-value-usd", "1.5", "--comment", "half")
+		}, "approved", 2.5},
+		{"denied at the command line", func(o *terminal, session, request string) {
+			o.good("session", "deny", session, request, "--comment", "half")
+		}, "denied", 1},
+		{"approved in the console", func(o *terminal, session, request string) {
+			page := "/console/sessions/" + session
+			newConsole(o).send(page, page+"/requests/"+request+"/approve", "add_value_usd", "1.5", "comment", "half")
+		}, "approved", 2.5},
+		{"denied in the console", func(o *terminal, session, request string) {
+			page := "/console/sessions/" + session
+			newConsole(o).send(page, page+"/requests/"+request+"/deny", "comment", "half")
+		}, "denied", 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			organization, agent, session := actor(t)
+			m := agent.asModel(session)
+			answered := make(chan map[string]any, 1)
+			go func() {
+				answer, refusal, err := m.try("request_more", `{"add_value_usd": 2.000001, "reason": "12 invoices are left"}`)
+				if answer == nil {
+					t.Errorf("%q, %v", refusal, err)
+				}
+				answered <- answer
+			}()
+			request := pendingRequest(t, organization, session)
+			select {
+			case answer := <-answered:
+				t.Fatalf("it did not wait: %v", answer)
+			default:
+			}
+			row.decide(organization, session, request)
+			select {
+			case answer := <-answered:
+				if answer["id"] != request || answer["status"] != row.status || answer["comment"] != "half" {
+					t.Errorf("%v", answer)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("the model waits on")
+			}
+			if left, _ := m.call("get_budget", `{}`); left["remaining_value_usd"] != row.left {
+				t.Errorf("%v", left)
+			}
+		})
+	}
+}
+
+// pendingRequest waits for a session's request for more, and returns its id.
+func pendingRequest(t *testing.T, organization *terminal, session string) string {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		requests, err := organization.sdk().Requests(t.Context(), session, client.MoreFilter{Status: "pending"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(requests) > 0 {
+			return requests[0].ID
+		}
+	}
+	t.Fatal("nobody asks for more")
+	return ""
+}
+
+// A model that does not wait gets its answer later, by the id of its request.
+func TestAModelAsksForAnAnswerAgain(t *testing.T) {
 	t.Parallel()
 	organization, agent, session := actor(t)
 	m := agent.asModel(session)
@@ -104,19 +185,10 @@ func TestAModelAsksForMoreAndIsAnswered(t *testing.T) {
 		t.Fatalf("%v %s", asked, refusal)
 	}
 	id := asked["id"].(string)
-	decided := make(chan map[string]any)
-	go func() {
-		answer, _ := m.call("request_more", `{"request_id": "`+id+`"}`)
-		decided <- answer
-	}()
 	organization.good("session", "approve", session, id, "--add-value-usd", "1.5", "--comment", "half")
-	select {
-	case answer := <-decided:
-		if answer["status"] != "approved" || answer["granted_value_usd"] != 1.5 || answer["comment"] != "half" {
-			t.Errorf("%v", answer)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the model waits on")
+	answer, _ := m.call("request_more", `{"request_id": "`+id+`"}`)
+	if answer["status"] != "approved" || answer["granted_value_usd"] != 1.5 || answer["comment"] != "half" {
+		t.Errorf("%v", answer)
 	}
 	if left, _ := m.call("get_budget", `{}`); left["max_value_usd"] != 2.5 || left["max_actions"] != 8.0 {
 		t.Errorf("%v", left)
@@ -157,6 +229,10 @@ func requestsOf(t *testing.T, s *terminal, session string) []client.MoreRequest 
 func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {
 	t.Parallel()
 	organization, agent, session := actor(t)
+	wrong := filepath.Join(t.TempDir(), "wrong.json")
+	if err := os.WriteFile(wrong, []byte(`{"small": {"input_cost_per_token": -1e-6}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range []struct {
 		as   *terminal
 		args []string
@@ -165,6 +241,7 @@ func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {
 		{agent, nil, "no session: set REMIT_SESSION"},
 		{agent, []string{"--session", session, "--secret", "-"}, "standard input has the protocol"},
 		{agent, []string{"--session", session, "--prices", filepath.Join(t.TempDir(), "none.json")}, "none.json"},
+		{agent, []string{"--session", session, "--prices", wrong}, "wrong.json: prices of model \"small\": input_cost_per_token must not be negative"},
 		{organization, []string{"--session", session}, "no agent: set REMIT_AGENT"},
 	} {
 		if r := row.as.run(append([]string{"mcp"}, row.args...)...); r.exit == 0 || !strings.Contains(r.stderr, row.want) || r.stdout != "" {
