@@ -18,17 +18,9 @@ import (
 // after, and no other.
 func TestTheTypeScriptPackagesWorkFromTheirTarballs(t *testing.T) {
 	t.Parallel()
-	buildAdapters(t)
-	project := t.TempDir()
-	write(t, project, "package.json", `{"name": "empty", "private": true, "type": "module"}`)
-	install := []string{"install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps"}
-	for _, dir := range []string{typeScriptDir, adaptersDir} {
-		packed := strings.Fields(inNodeDir(t, dir, nodeTimeout, nil, "npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", project))
-		install = append(install, filepath.Join(project, packed[len(packed)-1]))
-	}
-	inProject(t, project, "npm", install...)
-	if installed, err := filepath.Glob(filepath.Join(project, "node_modules", "[^.]*")); err != nil || len(installed) != 1 || filepath.Base(installed[0]) != "@remit" {
-		t.Errorf("%q is installed: %v", installed, err)
+	project := projectWith(t, typeScriptDir, adaptersDir)
+	if found, err := filepath.Glob(filepath.Join(project, "node_modules", "[^.]*")); err != nil || len(found) != 1 || filepath.Base(found[0]) != "@remit" {
+		t.Errorf("%q is installed: %v", found, err)
 	}
 
 	write(t, project, "program.mjs", `
@@ -75,6 +67,21 @@ export const amount: bigint = usd("0.01");
 	}
 	inProject(t, project, compiler, "--noEmit", "--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--module", "nodenext",
 		"--target", "es2022", "--lib", "es2022,dom,dom.iterable,esnext.disposable", "--types", "", "typed.ts")
+}
+
+// projectWith returns the directory of an empty project in which the tarballs of these directories are installed.
+func projectWith(t *testing.T, dirs ...string) string {
+	t.Helper()
+	buildAdapters(t)
+	project := t.TempDir()
+	write(t, project, "package.json", `{"name": "empty", "private": true, "type": "module"}`)
+	install := []string{"install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps"}
+	for _, dir := range dirs {
+		packed := strings.Fields(inNodeDir(t, dir, nodeTimeout, nil, "npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", project))
+		install = append(install, filepath.Join(project, packed[len(packed)-1]))
+	}
+	inProject(t, project, "npm", install...)
+	return project
 }
 
 func write(t *testing.T, dir, name, text string) {
