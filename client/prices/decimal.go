@@ -23,6 +23,7 @@ var (
 	errNegative   = errors.New("must not be negative")
 	errTooLarge   = errors.New("must be at most 1 USD per token")
 	errDecimals   = errors.New("must have at most 30 decimals")
+	errThresholds = errors.New("must not be the seventeenth threshold of its price")
 )
 
 func power(of int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(of)), nil) }

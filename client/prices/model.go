@@ -12,6 +12,9 @@ type price struct {
 	variants []variant
 }
 
+// mostVariants bounds the thresholds of a price: every call goes through them.
+const mostVariants = 16
+
 // variant is the price of a call whose prompt has more than above tokens.
 type variant struct {
 	above int64

@@ -129,6 +129,9 @@ func (m *model) set(member string, value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	if len(p.variants) == mostVariants {
+		return errThresholds
+	}
 	p.add(variant{thousands * 1000, cost})
 	return nil
 }

@@ -39,6 +39,7 @@ const kinds: ReadonlyMap<string, Kind> = new Map([
 ]);
 const longest = 16 * 2 ** 20; // ten times LiteLLM's table
 const sample = "sample_spec"; // by which LiteLLM's table describes itself
+const mostTiers = 16; // of a price: every call goes through them
 const mostDigits = 400; // no number of a table has so many; without a bound, 1e-999999999 would fill the memory
 
 /** Reads a table of at most 16 MiB. Throws InvalidPrices. */
@@ -69,16 +70,17 @@ function read(text: string): [Members, Members] {
     throw new InvalidPrices("the table must have at most 16 MiB");
   }
   let table: unknown;
+  let exact: unknown;
   try {
     table = JSON.parse(text); // first, because other text than JSON could take the expression below quadratic time
+    exact = JSON.parse(text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g, (token) => (token.startsWith('"') ? token : `"${token}"`)));
   } catch {
-    throw new InvalidPrices("the table must be JSON");
+    throw new InvalidPrices("the table must be JSON"); // or has a text of millions of escapes
   }
   if (!isObject(table)) {
     throw new InvalidPrices("the table must be an object of models");
   }
-  const quoted = text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => (token.startsWith('"') ? token : `"${token}"`));
-  return [table, JSON.parse(quoted) as Members];
+  return [table, exact as Members];
 }
 
 function isObject(value: unknown): value is Members {
@@ -102,6 +104,7 @@ function modelFrom(name: string, entry: Members, exact: Members): Model | undefi
 // costsFrom returns the costs by the number of tokens in the prompt above which they apply.
 function costsFrom(name: string, entry: Members): Map<number, Costs> {
   const tiers = new Map<number, Costs>();
+  const count = new Map<Kind, number>(); // of thresholds
   for (const [member, value] of Object.entries(entry)) {
     const [, base = "", thousands] = /^(\w+?)(?:_above_([1-9]\d{0,8})k_tokens)?$/.exec(member) ?? [];
     const kind = kinds.get(base);
@@ -109,6 +112,11 @@ function costsFrom(name: string, entry: Members): Map<number, Costs> {
       continue;
     }
     const above = thousands === undefined ? -1 : Number(thousands) * 1000;
+    const thresholds = (count.get(kind) ?? 0) + (above < 0 ? 0 : 1);
+    if (thresholds > mostTiers) {
+      throw new InvalidPrices("it must not be the seventeenth threshold of its price", name, member);
+    }
+    count.set(kind, thresholds);
     tiers.set(above, { ...tiers.get(above), [kind]: costFrom(name, member, value) });
   }
   return tiers;

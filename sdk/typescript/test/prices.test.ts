@@ -61,6 +61,7 @@ test("an invalid table is refused, and the error names model and member", () => 
     assert.throws(() => Prices.parse(row.text), fits, row.name);
   }
   assert.throws(() => Prices.parse(" ".repeat(16 * 2 ** 20) + "{}"), InvalidPrices);
+  assert.throws(() => Prices.parse(`{"m":{"about":"${"a".repeat(15 * 2 ** 20)}","input_cost_per_token":-1}}`), InvalidPrices); // of a long text
 });
 
 test("a misspelled kind of token is refused", () => {

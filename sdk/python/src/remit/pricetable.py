@@ -15,6 +15,7 @@ MOST_TOKENS = (1 << 53) - 1
 
 _USD = 10**SCALE
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?)([0-9]+))?", re.ASCII)
+_MOST_TIERS = 16  # of a price: every call goes through them
 _LONGEST_EXPONENT = 12  # digits; longer ones are beyond every number of digits that a table can have
 _TIER = re.compile(r"([a-z_]+)_above_([1-9][0-9]{0,8})k_tokens", re.ASCII)
 _MEMBERS = {
@@ -112,7 +113,10 @@ def _model(name: str, entry: Dict[str, Any]) -> Model:
         except ValueError as e:
             raise InvalidPrices._of(name, member, str(e)) from None
         if tier:
-            model.tiers.setdefault(kind, []).append((int(tier[2]) * 1000, cost))
+            tiers = model.tiers.setdefault(kind, [])
+            if len(tiers) == _MOST_TIERS:
+                raise InvalidPrices._of(name, member, "must not be the seventeenth threshold of its price")
+            tiers.append((int(tier[2]) * 1000, cost))
         else:
             model.base[kind] = cost
     for tiers in model.tiers.values():
