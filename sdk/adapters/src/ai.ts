@@ -56,7 +56,22 @@ function callOf(model: Call["model"], params: Call["params"]): ModelCall {
     inputBytes: bytesOf([prompt, tools, responseFormat, providerOptions]),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(prompt),
     maxOutputTokens: mostOutput(model.provider, params),
+    members: membersOf({ prompt, tools, providerOptions }) as Record<string, unknown>,
   };
+}
+
+// membersOf returns what the options of providers become in requests, whose members have other names.
+function membersOf(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map(membersOf);
+  }
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) {
+    return value;
+  }
+  const { providerOptions, ...own } = value as Record<string, unknown>;
+  const given: object[] = [own, ...Object.values((providerOptions ?? {}) as Record<string, object>)];
+  const members = given.flatMap((of) => Object.entries(of));
+  return Object.fromEntries(members.map(([name, member]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), membersOf(member)]));
 }
 
 // Options of providers that replace the maximum of a call.

@@ -154,6 +154,7 @@ function callOf(prompt: unknown, contents: unknown, params: Members, metadata: M
     refersElsewhere: hosted || references.some((name) => (params[name] ?? undefined) !== undefined) || !isBoundedByBytes(contents),
     maxOutputTokens: given.length === 0 ? undefined : Math.max(...(given as number[])),
     answers: Number.isSafeInteger(params["n"]) ? (params["n"] as number) : 1,
+    members: { ...params, messages: contents },
   };
 }
 

@@ -98,6 +98,7 @@ function callOf(model: string, request: ModelRequest): ModelCall {
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(input),
     maxOutputTokens: most.length === 0 ? undefined : Math.max(...most),
     answers: typeof sent["n"] === "number" ? sent["n"] : 1,
+    members: { ...sent, input },
   };
 }
 

@@ -106,6 +106,20 @@ test("a maximum that a provider raises counts in the hold", async () => {
   assert.equal((await session.get()).valueHeld, 0n);
 });
 
+test("tokens that cost more than the table says are refused before they are sent", async () => {
+  const session = await newSession();
+  const model = wrapLanguageModel({ model: openai.chat("never-sent"), middleware: meteredMiddleware(session, prices, { models }) });
+  const hour = { anthropic: { cacheControl: { type: "ephemeral", ttl: "1h" } } };
+  for (const call of [
+    { prompt: "?", providerOptions: { openai: { serviceTier: "priority" } } },
+    { prompt: "?", providerOptions: hour },
+    { messages: [{ role: "user" as const, content: [{ type: "text" as const, text: "?", providerOptions: hour }] }] },
+  ]) {
+    await assert.rejects(generateText({ model, maxRetries: 0, maxOutputTokens: 60, ...call }), UnboundedCall);
+  }
+  assert.equal((await session.get()).actionCount, 0);
+});
+
 test("a model of any origin that reports no usage throws UsageMissing", async () => {
   const session = await newSession();
   const answer = { content: [{ type: "text", text: "x" }], finishReason: { unified: "stop", raw: undefined }, warnings: [] };

@@ -63,6 +63,14 @@ test("an answer from a cache costs nothing", async () => {
   }
 });
 
+test("tokens that cost more than the table says are refused before they are sent", async () => {
+  const session = await newSession();
+  await assert.rejects(chatModel(session, "never-sent", { service_tier: "priority" }).invoke("?"), UnboundedCall);
+  const content = [{ type: "text", text: "?", cache_control: { type: "ephemeral", ttl: "1h" } }];
+  await assert.rejects(chatModel(session, "never-sent").invoke([new HumanMessage({ content })]), UnboundedCall);
+  assert.equal((await session.get()).actionCount, 0);
+});
+
 test("a handler that a model and its chain were given charges once", async () => {
   const session = await newSession();
   const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };

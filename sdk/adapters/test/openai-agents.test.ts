@@ -4,7 +4,7 @@ import { Agent, ModelBehaviorError, OpenAIProvider, Runner, setTracingDisabled, 
 import OpenAI from "openai";
 import { z } from "zod";
 import { InsufficientScope, LimitReached, USD, usd, type Session } from "@remit/sdk";
-import { UnknownModel, UsageMissing } from "@remit/sdk/metering";
+import { UnboundedCall, UnknownModel, UsageMissing } from "@remit/sdk/metering";
 import { chargedTool, explainRefusal, meteredModel, meteredModelProvider } from "@remit/adapters/openai-agents";
 import { baseURL, exhaust, fakedFetch, ledger, models, newSession, organization, prices, reconcile, type Call, type Counted } from "./reconcile.js";
 
@@ -68,6 +68,8 @@ test("a model without a price and a hold that does not fit are refused before th
   await assert.rejects(drain(unknown.getStreamedResponse(request)), UnknownModel);
   await assert.rejects(dear.getResponse(request), LimitReached);
   await assert.rejects(drain(dear.getStreamedResponse(request)), LimitReached);
+  const [priority, free] = [{ maxTokens: 60, providerData: { service_tier: "priority" } }, meteredModel(await newSession(), prices, model, "never-sent", { models })];
+  await assert.rejects(free.getResponse({ ...request, modelSettings: priority }), UnboundedCall);
   assert.equal((await session.get()).actionCount, 0);
   assert.equal((await ledger()).has("never-sent"), false);
 });

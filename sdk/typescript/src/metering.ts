@@ -14,6 +14,7 @@ import { UnknownModel, type Prices } from "./prices.js";
 import type { Session } from "./session.js";
 import type { Transaction } from "./transaction.js";
 import type { TransactionParams } from "./transactions.js";
+import { unpriced } from "./unpriced.js";
 
 export { Hold, isBoundedByBytes, totals as usageOfTotals, UnboundedCall, UnknownModel, UsageMissing };
 export type { TokenUsage } from "./prices.js";
@@ -41,6 +42,7 @@ export interface ModelCall {
   readonly refersElsewhere: boolean; // whether the prompt has content that these bytes do not bound
   readonly maxOutputTokens: number | undefined; // of each answer; undefined: the request does not say
   readonly answers?: number; // the default is 1
+  readonly members?: Readonly<Record<string, unknown>>; // of the request, as far as they are known, by the names of the provider's API
 }
 
 /** The most tokens that a call can use. */
@@ -107,6 +109,10 @@ export class Metering {
 function boundOf(call: ModelCall, model: string, prices: Prices): Bound {
   const { maxInputTokens, maxOutputTokens } = prices.limits(model);
   const unbounded = (why: string) => new UnboundedCall(`call of ${JSON.stringify(call.model)}`, why);
+  const why = unpriced(call.members ?? {});
+  if (why !== undefined) {
+    throw unbounded(why);
+  }
   const input = call.refersElsewhere ? maxInputTokens : Math.min(call.inputBytes, maxInputTokens ?? Infinity);
   if (input === undefined) {
     throw unbounded("its prompt has content that is not text in the request: add max_input_tokens to the price of the model");

@@ -5,7 +5,6 @@ import type { ModelCall } from "./metering.js";
 import { UnboundedCall, UsageMissing } from "./meteringerrors.js";
 import { membersOf, type Members } from "./modelusage.js";
 import { UnknownModel } from "./priceerrors.js";
-import { unpriced } from "./unpriced.js";
 
 /** An API by which models are called: OpenAI's chat completions and responses, and Anthropic's messages. */
 export type Api = "chat" | "responses" | "messages";
@@ -66,9 +65,8 @@ export function readRequest(api: Api, text: string): ModelRequest {
   }
   const unbounded = (why: string) => new UnboundedCall(`call of ${JSON.stringify(model)}`, why);
   const streamed = body["stream"] ?? false;
-  const why = typeof streamed === "boolean" ? unpriced(body) : "stream must be true or false";
-  if (typeof streamed !== "boolean" || why !== undefined) {
-    throw unbounded(why!);
+  if (typeof streamed !== "boolean") {
+    throw unbounded("stream must be true or false");
   }
   const highest = (names: readonly string[]) => {
     const given = names.filter((name) => (body[name] ?? undefined) !== undefined);
@@ -86,6 +84,7 @@ export function readRequest(api: Api, text: string): ModelRequest {
     refersElsewhere: refersElsewhere(api, body),
     maxOutputTokens: highest(maxima[api]),
     answers: highest(answers[api]) ?? 1,
+    members: body,
   };
   return { api, call, streamed, body: sent };
 }
