@@ -46,7 +46,7 @@ func main() {
 		refusals(&done, remit, o, session)
 		served(&done, remit, o)
 		told(&done, remit, o)
-		priced(&done)
+		priced(&done, session)
 		ends(&done, o, scout.ID, session)
 	case "contract":
 		contract(&done, remit)

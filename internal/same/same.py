@@ -10,6 +10,7 @@ from typing import List, Optional, Tuple, Type
 
 import identity
 import remit
+from remit.hooks import RemitCallbackHandler
 from remit.prices import Prices, Usage
 from steps import add, answered, count, done, refused
 
@@ -469,10 +470,10 @@ def told_webhooks(o: remit.Organization) -> None:
     add("delete a webhook", True)
 
 
-def priced() -> None:
-    """Computes what calls of models cost, without the service."""
+def priced(session: remit.Session) -> None:
+    """Computes what calls of models cost, and makes two of which that cannot be known."""
     table = Prices.parse('''{"small": {
-        "input_cost_per_token": 1.5e-06, "cache_read_input_token_cost": 1e-07, "output_cost_per_token": 6e-06, "output_cost_per_reasoning_token": "9e-06"
+        "max_input_tokens": 100, "input_cost_per_token": 1.5e-06, "cache_read_input_token_cost": 1e-07, "output_cost_per_token": 6e-06, "output_cost_per_reasoning_token": "9e-06"
     }}''')
     add("read prices of models", True)
     add("what a call costs", table.cost("small", Usage(input=101, cached_input=7, output=3, reasoning=2)))
@@ -480,6 +481,12 @@ def priced() -> None:
     add("a model has no price", refused(remit.UnknownModel, lambda: table.cost("large", Usage())).model)
     invalid = refused(remit.InvalidPrices, lambda: Prices.parse('{"small": {"input_cost_per_token": -1}}'))
     add("prices are invalid", invalid.model, invalid.member)
+    hooks = RemitCallbackHandler(session, table)
+    prompts = ["hello " * 100]
+    refused(remit.UnboundedCall, lambda: hooks.on_llm_start({}, prompts, run_id=1, invocation_params={"model": "small"}))
+    add("nothing bounds a call", True)
+    hooks.on_llm_start({}, prompts, run_id=2, invocation_params={"model": "small", "max_tokens": 10})
+    add("an answer has no usage", refused(remit.UsageMissing, lambda: hooks.on_llm_end({}, run_id=2)).model)
 
 
 def contract_told(o: remit.Organization) -> None:
@@ -538,6 +545,6 @@ with remit.Client.from_env() as service:
         refusals(service, organization, budget)
         served(service, organization)
         told(service, organization)
-        priced()
+        priced(budget)
         ends(organization, agent_id, budget)
 print(json.dumps(done))

@@ -6,6 +6,7 @@ import {
   TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type EventType, type SessionParams,
   type Transaction, type Usage,
 } from "@remit/sdk";
+import { meteredFetch, UnboundedCall, UsageMissing } from "@remit/sdk/fetch";
 import { InvalidPrices, Prices, UnknownModel } from "@remit/sdk/prices";
 import { contractIdentity, identity } from "./sameidentity.js";
 import { add, answered, count, done, refused } from "./steps.js";
@@ -480,10 +481,10 @@ async function contractTold(o: Organization): Promise<void> {
 
 const seconds = (moment: Date | undefined) => Math.floor(moment!.getTime() / 1000);
 
-// priced computes what calls of models cost, without the service.
-async function priced(): Promise<void> {
+// priced computes what calls of models cost, and makes two of which that cannot be known.
+async function priced(session: Session): Promise<void> {
   const table = Prices.parse(`{"small": {
-    "input_cost_per_token": 1.5e-06, "cache_read_input_token_cost": 1e-07, "output_cost_per_token": 6e-06, "output_cost_per_reasoning_token": "9e-06"
+    "max_input_tokens": 100, "input_cost_per_token": 1.5e-06, "cache_read_input_token_cost": 1e-07, "output_cost_per_token": 6e-06, "output_cost_per_reasoning_token": "9e-06"
   }}`);
   add("read prices of models", true);
   const nothing = { input: 0, cachedInput: 0, cacheCreationInput: 0, output: 0, reasoning: 0 };
@@ -493,6 +494,14 @@ async function priced(): Promise<void> {
   add("a model has no price", unknown.model);
   const invalid = await refused(InvalidPrices, async () => Prices.parse('{"small": {"input_cost_per_token": -1}}'));
   add("prices are invalid", invalid.model, invalid.member);
+  const metered = meteredFetch(session, table, { fetch: async () => Response.json({}) });
+  const call = async (bound: object) => {
+    const body = JSON.stringify({ model: "small", ...bound, messages: [{ role: "user", content: "hello ".repeat(100) }] });
+    await (await metered("http://127.0.0.1:9/v1/chat/completions", { method: "POST", body })).text();
+  };
+  await refused(UnboundedCall, () => call({}));
+  add("nothing bounds a call", true);
+  add("an answer has no usage", (await refused(UsageMissing, () => call({ max_tokens: 10 }))).model);
 }
 
 // follow prints the events of all agents after the one with this number as they come, until the program is killed.
@@ -531,7 +540,7 @@ if (process.argv[2] === "follow") {
   await refusals(service, organization, budget);
   await served(service, organization);
   await told(service, organization);
-  await priced();
+  await priced(budget);
   await ends(organization, scout, budget);
 }
 console.log(JSON.stringify(done));
