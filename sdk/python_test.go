@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,16 +52,37 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// The package, its tests and its examples are fully typed.
+// The package, its tests, its examples and those of its page are fully typed.
 func TestPythonIsTyped(t *testing.T) {
 	t.Parallel()
 	mypy := tool.Path(t, "mypy")
 	ctx, cancel := context.WithTimeout(t.Context(), pythonTimeout)
 	defer cancel()
-	cmd := tool.Command(ctx, "python", mypy, "--cache-dir", t.TempDir(), "src", "tests", "examples")
+	cmd := tool.Command(ctx, "python", mypy, append([]string{"--cache-dir", t.TempDir(), "src", "tests", "examples"}, pythonPrograms(t)...)...)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, output)
 	}
+}
+
+// pythonPrograms returns files with the programs of the page: that of its blocks, and a test.
+func pythonPrograms(t *testing.T) (files []string) {
+	t.Helper()
+	page, err := os.ReadFile("python/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range []string{"python", "py"} {
+		var program strings.Builder
+		for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllSubmatch(page, -1) {
+			program.Write(block[1])
+		}
+		file := filepath.Join(t.TempDir(), "readme_"+language+".py")
+		if err := os.WriteFile(file, []byte(program.String()), 0o600); err != nil || program.Len() == 0 {
+			t.Fatalf("%d bytes of ```%s: %v", program.Len(), language, err)
+		}
+		files = append(files, file)
+	}
+	return files
 }
 
 // overTLS runs an HTTPS proxy in front of the service. It returns its URL, and a file with the certificate to trust.
