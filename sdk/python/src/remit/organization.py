@@ -196,6 +196,10 @@ class OneOrganization:
         environment.require(environment.KEY)
         return cls(Caller(connect.from_env(cls._concurrent), api_key=valid(environment.credential(environment.KEY))))
 
+    def _change_agent(self, id: str, how: str, reason: Optional[str], timeout: Optional[float]) -> AgentInfo:
+        call = Call("POST", path("agents", id, how), present(reason=reason), Semantics.IDEMPOTENT)
+        return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
+
 
 class Organization(OneOrganization):
     """Calls the service with an API key. Client.organization makes one."""
@@ -371,10 +375,6 @@ class Organization(OneOrganization):
         """Resumes every agent of the organization, and returns how many live agents are not suspended then. Idempotent."""
         call = Call("POST", path("agents", "resume"), {"all": True}, Semantics.IDEMPOTENT)
         return self._caller.ask(call, lambda said: Fields(said).integer("resumed"), timeout)
-
-    def _change_agent(self, id: str, how: str, reason: Optional[str], timeout: Optional[float]) -> AgentInfo:
-        call = Call("POST", path("agents", id, how), present(reason=reason), Semantics.IDEMPOTENT)
-        return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
 
     def revoke_agent(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Revokes an agent at once, with its secret, its tokens and its open sessions. Idempotent."""
