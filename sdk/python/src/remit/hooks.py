@@ -18,7 +18,7 @@ from .aio.session import AsyncSession
 from .aio.transactions import AsyncTransaction
 from .errors import RemitError
 from .metering import (
-    ModelCall, Settlement, Terms, ToolPrices, is_text, member, size, terms, usage_missing, usage_of_totals,
+    ModelCall, Settlement, Terms, ToolPrices, is_text, member, size, terms, unpriced, usage_missing, usage_of_totals,
 )
 from .modelerrors import UnknownModel, UnpricedTool
 from .prices import Prices, Usage
@@ -328,7 +328,7 @@ def _langchain_call(serialized: Any, prompt: Any, content: Any, given: Mapping[s
     answers = parameters.get("n")
     return ModelCall(
         model, size(prompt) + size(parameters), refers, max(most) if most else None,
-        answers if type(answers) is int and answers > 0 else 1,
+        answers if type(answers) is int and answers > 0 else 1, unpriced(parameters, content),
     )
 
 
@@ -358,14 +358,19 @@ def _agents_call(agent: Any, system_prompt: Any, items: Any, otherwise: str, rem
     name = model if isinstance(model, str) else member(model, "model") or otherwise
     if not name:
         raise UnknownModel._of("")
-    most = member(member(agent, "model_settings"), "max_tokens")
+    settings = member(agent, "model_settings")
+    most = member(settings, "max_tokens")
+    extras = [member(settings, name) for name in ("extra_args", "extra_body")]
+    extra = {name: value for of in extras if isinstance(of, Mapping) for name, value in of.items()}
     tools = list(member(agent, "tools") or [])
     schemas = [[member(tool, name) for name in ("name", "description", "params_json_schema")] for tool in tools]
     is_hosted = any(member(tool, "params_json_schema") is None for tool in tools) or bool(member(agent, "mcp_servers"))
     hidden = [member(agent, name) for name in ("handoffs", "output_type", "prompt")]
     refers = remembers or is_hosted or any(hidden) or not is_text(items)
-    bytes_sent = _ENVELOPE + size([system_prompt, items, schemas, name, member(agent, "model_settings")])
-    return ModelCall(str(name), bytes_sent, refers, most if type(most) is int else None)
+    bytes_sent = _ENVELOPE + size([system_prompt, items, schemas, name, settings])
+    return ModelCall(
+        str(name), bytes_sent, refers, most if type(most) is int else None, unpriced=unpriced(extra, items),
+    )
 
 
 def _agents_usage(told: Any) -> Optional[Usage]:

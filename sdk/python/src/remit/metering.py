@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from .modelerrors import UnboundedCall, UsageMissing
 from .money import Amount
@@ -18,6 +18,11 @@ ToolPrices = Mapping[str, Amount]
 _TEXT = {
     None, "text", "input_text", "output_text", "refusal", "message", "tool_use", "tool_result", "tool_call", "function_call",
     "function_call_output", "thinking", "reasoning", "summary_text",
+}
+# The values of parameters with which tokens cost what the price table says.
+_STANDARD: Dict[str, Tuple[Any, ...]] = {
+    "service_tier": ("auto", "default", "flex", "standard_only"), "speed": ("standard",), "inference_geo": ("global",),
+    "background": (False,), "modalities": (["text"], ("text",)), "audio": (), "models": (), "fallbacks": (),
 }
 _DEEPEST = 64
 # Errors by which a request that was sent got no complete answer, by the names that HTTP clients give them.
@@ -38,6 +43,7 @@ class ModelCall:
     refers_elsewhere: bool  # whether the prompt has content that these bytes do not bound
     max_output_tokens: Optional[int]  # of each answer; None: the request does not say
     answers: int = 1
+    unpriced: str = ""  # what makes its tokens cost something else than the price table says; empty: nothing
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ def terms(prices: Prices, models: Mapping[str, str], call: ModelCall) -> Terms:
     """Returns what the call can cost at most. Raises UnknownModel and UnboundedCall."""
     model = models.get(call.model, call.model)
     limits = prices.limits(model)
+    if call.unpriced:
+        raise UnboundedCall._unpriced(call.model, call.unpriced)
     most = limits.max_input_tokens
     input = most if call.refers_elsewhere else call.input_bytes if most is None else min(call.input_bytes, most)
     if input is None:
@@ -143,6 +151,29 @@ def is_text(content: Any, depth: int = _DEEPEST) -> bool:
     if members is None or members.get("type") not in _TEXT:
         return False
     return all(is_text(members.get(name), depth - 1) for name in ("content", "output", "summary") if name in members)
+
+
+def unpriced(parameters: Mapping[str, Any], content: Any) -> str:
+    """Returns what in a request makes its tokens cost something else than the price table says; empty: nothing."""
+    for name, standard in _STANDARD.items():
+        if parameters.get(name) is not None and parameters[name] not in standard:
+            return name
+    return _unpriced_content([parameters, content], _DEEPEST)
+
+
+def _unpriced_content(content: Any, depth: int) -> str:
+    """Looks for audio, and for caches that cost more than the ones of 5 minutes."""
+    if depth == 0:
+        return "depth"
+    if isinstance(content, (list, tuple)):
+        return next((found for found in (_unpriced_content(one, depth - 1) for one in content) if found), "")
+    if not isinstance(content, Mapping):
+        return ""
+    if content.get("type") in ("input_audio", "audio"):
+        return "audio"
+    if member(content.get("cache_control"), "ttl") not in (None, "5m"):
+        return "cache_control.ttl"
+    return _unpriced_content(list(content.values()), depth - 1)
 
 
 def _members(value: Any) -> Optional[Dict[str, Any]]:

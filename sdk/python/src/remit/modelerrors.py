@@ -50,6 +50,12 @@ class UnboundedCall(RemitError):
         error.model = model
         return error
 
+    @classmethod
+    def _unpriced(cls, model: str, what: str) -> UnboundedCall:
+        error = cls(f"with its {what} a call of model {_quoted(model)} can cost more than its tokens by the price table: leave it out")
+        error.model = model
+        return error
+
 
 class UsageMissing(RemitError):
     """A call of a model ended without saying what it used. Nothing was charged for it."""
