@@ -29,7 +29,7 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
   override awaitHandlers = true;
   override raiseError = true; // or a refusal would be a warning
   readonly #metering: Metering;
-  readonly #runs = new Map<string, Run | undefined>(); // undefined: its hold is being made
+  readonly #runs = new Map<string, Run>();
   // The holds of all prompts of one `generate`, by the parameters that LangChain passes for all of them. If one is refused, none is sent.
   readonly #together = new WeakMap<object, { readonly holds: Set<Hold>; refused: boolean }>();
 
@@ -77,26 +77,20 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
   }
 
   async #start(runId: string, prompt: unknown, contents: unknown, extra: Record<string, unknown> = {}, metadata: Record<string, unknown> = {}): Promise<void> {
-    if (this.#runs.has(runId)) {
-      return; // LangChain tells a handler twice that a model and a chain were given
-    }
     this.#forget();
     const { signal } = membersOf(extra["options"]);
     const call = callOf(prompt, contents, membersOf(extra["invocation_params"]), metadata);
     const group = this.#together.get(extra) ?? { holds: new Set(), refused: false };
     this.#together.set(extra, group);
-    this.#runs.set(runId, undefined);
     let hold: Hold;
     try {
       hold = await this.#metering.hold(call, signal instanceof AbortSignal ? signal : undefined);
     } catch (error) {
-      this.#runs.delete(runId);
       group.refused = true;
       await Promise.all([...group.holds].map((other) => other.rollback("not sent")));
       throw error;
     }
     if (group.refused) {
-      this.#runs.delete(runId);
       await hold.rollback("not sent");
       return;
     }
@@ -107,7 +101,7 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
   // #forget lets go of calls that are settled although LangChain never told of their end.
   #forget(): void {
     for (const [runId, run] of this.#runs) {
-      if (run?.hold.isSettled === true) {
+      if (run.hold.isSettled) {
         this.#take(runId);
       }
     }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import test from "node:test";
 import { InMemoryCache } from "@langchain/core/caches";
 import { HumanMessage } from "@langchain/core/messages";
@@ -69,6 +70,21 @@ test("tokens that cost more than the table says are refused before they are sent
   const content = [{ type: "text", text: "?", cache_control: { type: "ephemeral", ttl: "1h" } }];
   await assert.rejects(chatModel(session, "never-sent").invoke([new HumanMessage({ content })]), UnboundedCall);
   assert.equal((await session.get()).actionCount, 0);
+});
+
+test("a stream that was broken off without a signal's help leaves nothing behind once it is settled", async () => {
+  const session = await newSession();
+  const handler = new MeteredCallbackHandler(session, prices, { models, expiresInSeconds: 1 });
+  const chunk = { id: "x", object: "chat.completion.chunk", created: 1, model: "x", choices: [{ index: 0, delta: { content: "x" } }] };
+  const fetch = async () => new Response(`data: ${JSON.stringify(chunk)}\n\n`.repeat(3), { headers: { "Content-Type": "text/event-stream" } });
+  const chat = chatModel(session, "x", { callbacks: [handler], configuration: { baseURL, fetch } });
+  const { signal } = new AbortController(); // which lives longer than the call
+  for await (const _ of await chat.stream("?", { signal })) break;
+  const ours = () => getEventListeners(signal, "abort").filter(({ name }) => name === "abort").length;
+  assert.equal(ours(), 1);
+  await settled(session);
+  await assert.rejects(chatModel(session, "x", { callbacks: [handler], service_tier: "priority" }).invoke("?"), UnboundedCall); // the next call
+  assert.equal(ours(), 0);
 });
 
 test("a handler that a model and its chain were given charges once", async () => {
