@@ -224,7 +224,7 @@ func (w *workshop) checkTransactions(t *testing.T, info client.SessionInfo) {
 		if tx.Status == "committed" {
 			committed[tx.ActionType]++
 		}
-		if tx.Overage != 0 || tx.Status != "committed" && tx.Status != "rolled_back" || tx.Status == "committed" && tx.Value != w.prices[tx.ActionType].Value {
+		if tx.Overage != 0 || tx.Reversible || tx.Status != "committed" && tx.Status != "rolled_back" || tx.Status == "committed" && tx.Value != w.prices[tx.ActionType].Value {
 			t.Errorf("%+v", tx)
 		}
 	}

@@ -59,7 +59,7 @@ func (e *UnpricedTool) Error() string {
 }
 
 // Charge has each tool call of a server authorised and charged. Call it before the server's first session. It panics if a price is
-// negative, or if nobody pays. What it commits can be reversed, such as to refund it, by whoever has the scope for that.
+// negative, or if nobody pays. What it commits is final, whatever scopes the agent has: the tool has run.
 func Charge(server *mcp.Server, o Options) {
 	if (o.Session == nil) == (o.SessionOf == nil) {
 		panic("remitmcp: set either Session or SessionOf")
@@ -130,7 +130,7 @@ func (o *Options) hold(ctx context.Context, call *mcp.CallToolRequest, price Pri
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTime)
 	defer cancel()
 	tx, err := session.Begin(detached, client.TransactionParams{
-		ActionType: cmp.Or(price.ActionType, call.Params.Name), Value: price.Value, ExpiresIn: holdTime,
+		ActionType: cmp.Or(price.ActionType, call.Params.Name), Value: price.Value, ExpiresIn: holdTime, Irreversible: true,
 		Metadata: map[string]string{"tool": call.Params.Name},
 	})
 	if err == nil && ctx.Err() != nil {

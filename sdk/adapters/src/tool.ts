@@ -30,7 +30,7 @@ export async function holdPrice(session: Session, name: string, price: ToolPrice
     await session.dryRunCharge({ scope }, { signal }); // a transaction checks no scope
   }
   // Without the signal: a hold that comes to be while it aborts would be left until it expires.
-  const transaction = await session.begin({ actionType, value, expiresInSeconds: 600, metadata: { tool: name } });
+  const transaction = await session.begin({ actionType, value, expiresInSeconds: 600, reversible: false, metadata: { tool: name } });
   if (signal?.aborted) {
     await transaction.rollback("cancelled").catch(report);
     signal.throwIfAborted();

@@ -63,6 +63,9 @@ test("a tool call is charged, and one that fails is not", async (t) => {
   assert.deepEqual(runs, ["search", "fail", "throw", "free", "shaped"]);
   const types = (await session.usage()).map(({ actionType }) => actionType).sort();
   assert.deepEqual(types, ["fail", "search", "shaped", "throw", "tool.free"]);
+  for await (const { reversible } of organization.transactions({ sessionId: session.id })) {
+    assert.equal(reversible, false);
+  }
 });
 
 test("a tool without a price does not run", async (t) => {
