@@ -177,6 +177,45 @@ class Blocks(AsyncTest):
 
         self.run_async(steps)
 
+    def test_a_group_of_tasks_that_fails_or_is_late_rolls_back_all_its_blocks(self) -> None:
+        async def steps(client: remit.AsyncRemit) -> None:
+            session, held = self.async_session(client), asyncio.Event()
+
+            async def waits() -> None:
+                async with session.transaction("payment", value=1):
+                    held.set()
+                    await asyncio.sleep(60)
+
+            async def fails() -> None:
+                await held.wait()
+                raise ZeroDivisionError
+
+            async def group() -> None:
+                async with session.transaction("all", value=1):
+                    if sys.version_info >= (3, 11):
+                        async with asyncio.TaskGroup() as tasks:
+                            tasks.create_task(waits())
+                            tasks.create_task(fails())
+                    else:
+                        await waits()
+
+            failures = asyncio.create_task(group())
+            if sys.version_info >= (3, 11):
+                with self.assertRaises(ExceptionGroup):
+                    await failures
+            else:
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(failures, 0.2)
+            held.clear()
+            late = asyncio.create_task(asyncio.wait_for(waits(), 0.2))
+            with self.assertRaises(asyncio.TimeoutError):
+                await late
+            statuses = [t.status async for t in self.async_agent.transactions()]
+            self.assertEqual(set(statuses), {"rolled_back"})
+            self.assertEqual(((await session.get()).value_used, (await session.get()).value_held), (0, 0))
+
+        self.run_async(steps)
+
     def test_the_synchronous_session_has_the_same_block(self) -> None:
         session = self.new_session()
         with session.transaction("payment", value=2) as tx:
