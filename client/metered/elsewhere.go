@@ -1,15 +1,12 @@
 package metered
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // mostDepth bounds how deep a prompt is looked into.
 const mostDepth = 1000
 
-// refersElsewhere reports whether a request can have more tokens of input than bytes: content by URL or id, files, what the
-// provider keeps, or the results of tools that the provider runs.
+// refersElsewhere reports whether a request can have more tokens of input than bytes: images, files, content by URL or id, what
+// the provider keeps, or the results of tools that the provider runs.
 func refersElsewhere(request members, f format) bool {
 	for _, name := range []string{"previous_response_id", "conversation", "container", "mcp_servers", "web_search_options", "plugins"} {
 		if request[name] != nil {
@@ -42,7 +39,8 @@ var textTypes = []any{
 	"redacted_thinking", "tool_use", "tool_result", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
 }
 
-// isBoundedByBytes reports whether content has no more tokens than bytes: it is text, or images that it holds itself.
+// isBoundedByBytes reports whether content has no more tokens than bytes: it is text. An image has as many as its size in pixels
+// makes, however few bytes it is compressed to.
 func isBoundedByBytes(content any, depth int) bool {
 	switch v := content.(type) {
 	case []any:
@@ -55,25 +53,10 @@ func isBoundedByBytes(content any, depth int) bool {
 
 func isBoundedPart(part members, depth int) bool {
 	switch kind := part["type"]; {
-	case kind == "image" || kind == "image_url" || kind == "input_image":
-		return isInline(part)
 	case kind == nil && part["role"] == nil && part["content"] == nil && part["text"] == nil:
 		return false // the id of an item that the provider keeps
 	case kind != nil && !slices.Contains(textTypes, kind):
 		return false
 	}
 	return part["audio"] == nil && isBoundedByBytes(part["content"], depth-1) && isBoundedByBytes(part["output"], depth-1)
-}
-
-// isInline reports whether an image holds its data itself.
-func isInline(image members) bool {
-	if source, _ := image["source"].(members); source["type"] == "base64" {
-		return true
-	}
-	url := image["image_url"]
-	if o, isObject := url.(members); isObject {
-		url = o["url"]
-	}
-	text, _ := url.(string)
-	return strings.HasPrefix(text, "data:")
 }

@@ -20,6 +20,10 @@ import (
 // maxBody bounds the bodies of requests, and of answers that are not streamed.
 const maxBody = 64 << 20
 
+// toolPrompt is more than the tokens of the prompt that a provider puts before a request with tools: Anthropic's has a few
+// hundred, by its pages on tool use.
+const toolPrompt = 1000
+
 // call is a request for a completion.
 type call struct {
 	format format
@@ -153,6 +157,9 @@ func readBody(r *http.Request) ([]byte, error) {
 // bound sets the most tokens that the call can have.
 func (q *call) bound(request members, limits prices.Limits) error {
 	q.mostInput = int64(len(q.body)) // a token is at least a byte
+	if tools, _ := request["tools"].([]any); len(tools) > 0 {
+		q.mostInput += toolPrompt
+	}
 	if limits.MaxInputTokens > 0 {
 		q.mostInput = min(q.mostInput, limits.MaxInputTokens)
 	}

@@ -1,6 +1,6 @@
 /** Middleware for models of Vercel's `ai`, which bounds their calls by a session. */
 import type { Prices } from "@remit/sdk/prices";
-import { isBoundedByBytes, Metering, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
+import { isBoundedByBytes, Metering, toolPrompt, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Session } from "@remit/sdk";
 import type { LanguageModelMiddleware } from "ai";
 import { bytesOf } from "./bytes.js";
@@ -53,7 +53,7 @@ function callOf(model: Call["model"], params: Call["params"]): ModelCall {
   const refers = Object.values(providerOptions).some((of) => references.some((name) => (of[name] ?? undefined) !== undefined));
   return {
     model: model.modelId,
-    inputBytes: bytesOf([prompt, tools, responseFormat, providerOptions]),
+    inputBytes: bytesOf([prompt, tools, responseFormat, providerOptions]) + toolPrompt(tools),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(prompt),
     maxOutputTokens: mostOutput(model.provider, params),
     members: membersOf({ prompt, tools, providerOptions }) as Record<string, unknown>,

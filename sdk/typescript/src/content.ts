@@ -8,13 +8,19 @@ const texts: ReadonlySet<unknown> = new Set([
   "redacted_thinking", "tool_use", "tool_result", "function_call", "function_call_output", "function_call_result", "custom_tool_call",
   "custom_tool_call_output", "tool-call", "tool-result", "tool_call", "tool_call_chunk", "json", "error-text", "error-json", "execution-denied", "content",
 ]);
-// An image of which the request has the bytes. No image has more tokens than that.
-const images: ReadonlySet<unknown> = new Set(["image", "image_url", "input_image"]);
 const mostDepth = 1000;
 
 /**
- * Returns whether the content of a prompt has no more tokens than bytes: it is text, or images that it holds itself. Files and
- * what is elsewhere, such as an image by its URL, can have more.
+ * The most tokens of the prompt that a provider puts before a request with tools. Anthropic's has a few hundred, by its pages on
+ * tool use.
+ */
+export function toolPrompt(tools: unknown): number {
+  return Array.isArray(tools) && tools.length > 0 ? 1000 : 0;
+}
+
+/**
+ * Returns whether the content of a prompt has no more tokens than bytes: it is text. An image has as many as its size in pixels
+ * makes, however few bytes it is compressed to; and files and what is elsewhere can have any number.
  */
 export function isBoundedByBytes(content: unknown): boolean {
   return isBounded(content, mostDepth);
@@ -30,11 +36,7 @@ function isBounded(content: unknown, depth: number): boolean {
   if (Array.isArray(content)) {
     return content.every((part) => isBounded(part, depth - 1));
   }
-  const { type, role, content: inner, text, output, audio, source, image_url: image, image: other, value } = membersOf(content);
-  if (images.has(type)) {
-    const url = membersOf(image)["url"] ?? image ?? other;
-    return membersOf(source)["type"] === "base64" || (typeof url === "string" && url.startsWith("data:"));
-  }
+  const { type, role, content: inner, text, output, audio, value } = membersOf(content);
   if ((type ?? undefined) === undefined) {
     if ((role ?? inner ?? text ?? undefined) === undefined) {
       return false; // the id of an item that the provider keeps

@@ -4,7 +4,7 @@
  */
 import { unlessAborted } from "./abort.js";
 import type { OnLimit } from "./ask.js";
-import { isBoundedByBytes } from "./content.js";
+import { isBoundedByBytes, toolPrompt } from "./content.js";
 import { Hold } from "./hold.js";
 import type { MicroUSD } from "./money.js";
 import { UnboundedCall, UsageMissing } from "./meteringerrors.js";
@@ -16,7 +16,7 @@ import type { Transaction } from "./transaction.js";
 import type { TransactionParams } from "./transactions.js";
 import { unpriced } from "./unpriced.js";
 
-export { Hold, isBoundedByBytes, totals as usageOfTotals, UnboundedCall, UnknownModel, UsageMissing };
+export { Hold, isBoundedByBytes, toolPrompt, totals as usageOfTotals, UnboundedCall, UnknownModel, UsageMissing };
 export type { TokenUsage } from "./prices.js";
 
 /** Settings of all adapters. */
@@ -38,7 +38,7 @@ export const meteringNames: Names<MeteringOptions> = {
 /** What bounds a call before it is sent. */
 export interface ModelCall {
   readonly model: string; // as it is in the request
-  readonly inputBytes: number; // of the request; each token is at least a byte
+  readonly inputBytes: number; // of the request, and toolPrompt; each token is at least a byte
   readonly refersElsewhere: boolean; // whether the prompt has content that these bytes do not bound
   readonly maxOutputTokens: number | undefined; // of each answer; undefined: the request does not say
   readonly answers?: number; // the default is 1

@@ -1,6 +1,6 @@
 // Recognizes calls of models among HTTP requests, and what bounds them.
 
-import { isBoundedByBytes } from "./content.js";
+import { isBoundedByBytes, toolPrompt } from "./content.js";
 import type { ModelCall } from "./metering.js";
 import { UnboundedCall, UsageMissing } from "./meteringerrors.js";
 import { membersOf, type Members } from "./modelusage.js";
@@ -80,7 +80,7 @@ export function readRequest(api: Api, text: string): ModelRequest {
   const sent = asked === undefined ? text : JSON.stringify(asked);
   const call = {
     model,
-    inputBytes: new TextEncoder().encode(sent).length,
+    inputBytes: new TextEncoder().encode(sent).length + toolPrompt(body["tools"]),
     refersElsewhere: refersElsewhere(api, body),
     maxOutputTokens: highest(maxima[api]),
     answers: highest(answers[api]) ?? 1,

@@ -18,7 +18,7 @@ from .aio.session import AsyncSession
 from .aio.transactions import AsyncTransaction
 from .errors import RemitError
 from .metering import (
-    ModelCall, Settlement, Terms, ToolPrices, is_text, member, size, terms, unpriced, usage_missing, usage_of_totals,
+    TOOL_PROMPT, ModelCall, Settlement, Terms, ToolPrices, is_text, member, size, terms, unpriced, usage_missing, usage_of_totals,
 )
 from .modelerrors import UnknownModel, UnpricedTool
 from .prices import Prices, Usage
@@ -327,7 +327,7 @@ def _langchain_call(serialized: Any, prompt: Any, content: Any, given: Mapping[s
     refers = is_hosted or any(parameters.get(name) is not None for name in _REFERENCES) or not is_text(content)
     answers = parameters.get("n")
     return ModelCall(
-        model, size(prompt) + size(parameters), refers, max(most) if most else None,
+        model, size(prompt) + size(parameters) + (TOOL_PROMPT if tools else 0), refers, max(most) if most else None,
         answers if type(answers) is int and answers > 0 else 1, unpriced(parameters, content),
     )
 
@@ -367,7 +367,7 @@ def _agents_call(agent: Any, system_prompt: Any, items: Any, otherwise: str, rem
     is_hosted = any(member(tool, "params_json_schema") is None for tool in tools) or bool(member(agent, "mcp_servers"))
     hidden = [member(agent, name) for name in ("handoffs", "output_type", "prompt")]
     refers = remembers or is_hosted or any(hidden) or not is_text(items)
-    bytes_sent = _ENVELOPE + size([system_prompt, items, schemas, name, settings])
+    bytes_sent = _ENVELOPE + size([system_prompt, items, schemas, name, settings]) + (TOOL_PROMPT if tools else 0)
     return ModelCall(
         str(name), bytes_sent, refers, most if type(most) is int else None, unpriced=unpriced(extra, items),
     )

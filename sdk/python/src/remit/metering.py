@@ -25,6 +25,9 @@ _STANDARD: Dict[str, Tuple[Any, ...]] = {
     "background": (False,), "modalities": (["text"], ("text",)), "audio": (), "models": (), "fallbacks": (),
 }
 _DEEPEST = 64
+# The most tokens of the prompt that a provider puts before a request with tools. Anthropic's has a few hundred, by its pages on
+# tool use.
+TOOL_PROMPT = 1000
 # Errors by which a request that was sent got no complete answer, by the names that HTTP clients give them.
 _LOST = {
     "APIError",  # in the middle of a stream; the others of this kind have a status or a cause
@@ -39,7 +42,7 @@ class ModelCall:
     """What bounds a call before it is made."""
 
     model: str  # as it is in the request
-    input_bytes: int  # of the request: each token is at least a byte
+    input_bytes: int  # of the request, and TOOL_PROMPT: each token is at least a byte
     refers_elsewhere: bool  # whether the prompt has content that these bytes do not bound
     max_output_tokens: Optional[int]  # of each answer; None: the request does not say
     answers: int = 1
