@@ -51,7 +51,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/internal/hostile":      {},
 		"remit/sdk":                   {},
 		"remit/internal/redistest":    {"remit/redisproc"},
-		"remit/internal/same":         {"remit/client", "remit/client/prices", "remit/money"},
+		"remit/internal/same":         {"remit/client", "remit/client/metered", "remit/client/prices", "remit/money"},
 
 		"remit/deploy":       {},
 		"remit/release":      {},

@@ -17,7 +17,7 @@ command -v npm >/dev/null || missing+=(npm)
 command -v python3 >/dev/null || missing+=(python3)
 # For the keys of the Python SDK. Its tests run with the first of these that has it (internal/tool).
 python3 -c 'import cryptography' 2>/dev/null || /usr/bin/python3 -c 'import cryptography' 2>/dev/null || missing+=(cryptography)
-python3 -c 'import setuptools, pip, wheel' 2>/dev/null || /usr/bin/python3 -c 'import pip, setuptools, wheel' 2>/dev/null ||
+python3 -c 'import setuptools, pip, wheel' 2>/dev/null || /usr/bin/python3 -c 'import setuptools, pip, wheel' 2>/dev/null ||
   missing+=(pip) # builds and installs the Python SDK
 command -v mypy >/dev/null || missing+=(mypy) # checks the types of the Python SDK
 command -v chromium >/dev/null || missing+=(chromium)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import unittest
@@ -14,6 +15,7 @@ import remit
 from network import LOSE, PASS, Reaction, Request, refusal
 from remit import hooks
 from remit.prices import Prices
+from remit.pricetable import MOST_TOKENS
 from test_aio import AsyncTest
 
 RECORDED = Path(__file__).resolve().parent / "recorded"
@@ -159,6 +161,17 @@ class Handlers(AsyncTest):
         self.start(handler)
         self.end(handler)
         self.assertEqual(session.get().value_used, Decimal("0.0028"))  # which has no price of its own for what is cached
+
+    def test_a_usage_beyond_all_budgets_is_paid_with_the_hold(self) -> None:
+        for tokens, used in ((MOST_TOKENS, True), (MOST_TOKENS + 1, False)):
+            session = self.new_session()
+            handler = hooks.RemitCallbackHandler(session, PRICES)
+            self.start(handler)
+            held = session.get().value_held
+            told = {"token_usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
+            with contextlib.nullcontext() if used else self.assertRaises(remit.UsageMissing):
+                handler.on_llm_end({"generations": [], "llm_output": told}, run_id="r1")
+            self.assertEqual((session.get().value_used, session.get().value_held), (held if used else 0, 0))
 
     def test_the_hold_names_the_model_and_expires(self) -> None:
         session = self.new_session()

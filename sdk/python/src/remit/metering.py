@@ -10,6 +10,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 from .modelerrors import UnboundedCall, UsageMissing
 from .money import Amount
 from .prices import Prices, Usage
+from .pricetable import MOST_TOKENS
 
 # The price of a call of each tool, by its name.
 ToolPrices = Mapping[str, Amount]
@@ -68,11 +69,12 @@ class Terms:
     value: Decimal
 
     def ended(self, usage: Optional[Usage]) -> Settlement:
-        """Settles a call with a complete answer. Without a usable usage it is rolled back."""
+        """Settles a call with a complete answer. Without a usable usage it is rolled back. A usage that has no cost, because it is
+        beyond all budgets, is paid with the hold."""
         try:
             return Settlement(None, "usage missing") if usage is None else Settlement(self.prices.cost(self.model, usage))
-        except ValueError:  # nobody can pay so much: such a usage is wrong
-            return Settlement(None, "usage missing")
+        except ValueError:
+            return Settlement(self.value)
 
     def failed(self, error: Optional[BaseException], streamed_bytes: int) -> Settlement:
         """Settles a call that broke off. What may have happened is paid: all that was streamed, or the hold if the request was sent
@@ -109,7 +111,7 @@ def usage_missing(settlement: Settlement, model: str) -> Optional[UsageMissing]:
 def usage_of_totals(input: Any, cached: Any, created: Any, output: Any, reasoning: Any) -> Optional[Usage]:
     """Returns the usage of counts of which the first contains the next two, and the fourth the last. None: they are none."""
     counts = [input, output, *(count or 0 for count in (cached, created, reasoning))]
-    if any(type(count) is not int or count < 0 for count in counts):
+    if any(type(count) is not int or not 0 <= count <= MOST_TOKENS for count in counts):
         return None
     input, output, cached, created, reasoning = counts
     if cached + created > input or reasoning > output:
