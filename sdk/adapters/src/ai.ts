@@ -1,9 +1,9 @@
 /** Middleware for models of Vercel's `ai`, which bounds their calls by a session. */
 import type { Prices } from "@remit/sdk/prices";
-import { isBoundedByBytes, Metering, toolPrompt, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
+import { isBoundedByBytes, Metering, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Session } from "@remit/sdk";
 import type { LanguageModelMiddleware } from "ai";
-import { bytesOf } from "./bytes.js";
+import { bytesOf, mostInput } from "./bytes.js";
 
 type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
 type Call = Parameters<WrapStream>[0];
@@ -53,7 +53,7 @@ function callOf(model: Call["model"], params: Call["params"]): ModelCall {
   const refers = Object.values(providerOptions).some((of) => references.some((name) => (of[name] ?? undefined) !== undefined));
   return {
     model: model.modelId,
-    inputBytes: bytesOf([prompt, tools, responseFormat, providerOptions]) + toolPrompt(tools),
+    inputBytes: mostInput([prompt, tools, responseFormat, providerOptions], tools),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(prompt),
     maxOutputTokens: mostOutput(model.provider, params),
     members: membersOf({ prompt, tools, providerOptions }) as Record<string, unknown>,

@@ -4,9 +4,9 @@ import type { Serialized } from "@langchain/core/load/serializable";
 import type { BaseMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
 import type { Session } from "@remit/sdk";
-import { isBoundedByBytes, Metering, UnboundedCall, toolPrompt, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
+import { isBoundedByBytes, Metering, UnboundedCall, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Prices } from "@remit/sdk/prices";
-import { bytesOf } from "./bytes.js";
+import { bytesOf, mostInput } from "./bytes.js";
 
 type Members = { readonly [name: string]: unknown };
 
@@ -144,7 +144,7 @@ function callOf(prompt: unknown, contents: unknown, params: Members, metadata: M
   const hosted = tools.some(({ type = "function" }) => type !== "function" && type !== "custom");
   return {
     model,
-    inputBytes: bytesOf([prompt, params]) + toolPrompt(tools),
+    inputBytes: mostInput([prompt, params], tools),
     refersElsewhere: hosted || references.some((name) => (params[name] ?? undefined) !== undefined) || !isBoundedByBytes(contents),
     maxOutputTokens: given.length === 0 ? undefined : Math.max(...(given as number[])),
     answers: Number.isSafeInteger(params["n"]) ? (params["n"] as number) : 1,

@@ -3,9 +3,9 @@
  */
 import { getDefaultModel, ModelBehaviorError, type Model, type ModelProvider, type ModelRequest, type StreamEvent, type Usage } from "@openai/agents";
 import type { Session } from "@remit/sdk";
-import { isBoundedByBytes, Metering, toolPrompt, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
+import { isBoundedByBytes, Metering, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Prices } from "@remit/sdk/prices";
-import { bytesOf } from "./bytes.js";
+import { bytesOf, mostInput } from "./bytes.js";
 import { refusalOf } from "./refusal.js";
 
 export { chargedTool, type ToolPrice } from "./tool.js";
@@ -94,7 +94,7 @@ function callOf(model: string, request: ModelRequest): ModelCall {
   const most = [modelSettings.maxTokens, ...maxima.map((name) => sent[name])].filter((given) => typeof given === "number");
   return {
     model,
-    inputBytes: bytesOf([systemInstructions, input, tools, handoffs, outputType, modelSettings]) + toolPrompt([...tools, ...handoffs]),
+    inputBytes: mostInput([systemInstructions, input, tools, handoffs, outputType, modelSettings], [...tools, ...handoffs]),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(input),
     maxOutputTokens: most.length === 0 ? undefined : Math.max(...most),
     answers: typeof sent["n"] === "number" ? sent["n"] : 1,

@@ -82,6 +82,20 @@ test("files and references count as the most input of the model", async () => {
   assert.equal((await session.get()).valueUsed, 0n);
 });
 
+test("the hold has room for every byte of the request", async () => {
+  const session = await newSession(USD);
+  let [sent, held] = [0, 0n];
+  const fetch = async (_: unknown, init?: RequestInit) => {
+    [sent, held] = [Buffer.byteLength(String(init?.body)), (await session.get()).valueHeld];
+    return Response.json({ error: { message: "no" } }, { status: 400 });
+  };
+  const model = wrapLanguageModel({ model: createOpenAI({ baseURL, apiKey: "none", fetch }).chat("x"), middleware: meteredMiddleware(session, prices, { models }) });
+  for (const tools of [{}, { clock: tool({ inputSchema: z.object({}), execute: async () => "12:00" }) }]) {
+    await assert.rejects(async () => streamText({ model, maxRetries: 0, maxOutputTokens: 60, prompt: "?", tools, onError: () => undefined }).text);
+    assert.ok(sent > 0 && held >= prices.worst("priced", sent, 60), `${sent} bytes, ${held} held`);
+  }
+});
+
 test("a maximum that a provider raises counts in the hold", async () => {
   const session = await newSession(USD);
   let sent = 0;

@@ -108,6 +108,17 @@ test("a model that reports no usage, and one without a name or a bound, is refus
   assert.deepEqual([valueUsed, valueHeld], [0n, 0n]);
 });
 
+test("the hold has room for every byte of the request", async () => {
+  const session = await newSession(USD);
+  let [sent, held] = [0, 0n];
+  const fetch = async (_: unknown, init?: RequestInit) => {
+    [sent, held] = [Buffer.byteLength(String(init?.body)), (await session.get()).valueHeld];
+    return Response.json({ error: { message: "no" } }, { status: 400 });
+  };
+  await assert.rejects(chatModel(session, "x", { streaming: true, configuration: { baseURL, fetch } }).invoke("?"));
+  assert.ok(sent > 0 && held >= prices.worst("priced", sent, 60), `${sent} bytes, ${held} held`);
+});
+
 test("an image elsewhere counts as the most input of the model", async () => {
   const session = await newSession(USD);
   let held = 0n;

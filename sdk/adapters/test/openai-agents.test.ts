@@ -82,6 +82,21 @@ test("a model of any origin that reports no usage throws UsageMissing", async ()
   assert.deepEqual([valueUsed, valueHeld], [0n, 0n]);
 });
 
+test("the hold has room for every byte of the request", async () => {
+  const session = await newSession(USD);
+  let [sent, held] = [0, 0n];
+  const fetch = async (_: unknown, init?: RequestInit) => {
+    [sent, held] = [Buffer.byteLength(String(init?.body)), (await session.get()).valueHeld];
+    return Response.json({ error: { message: "no" } }, { status: 400 });
+  };
+  const clock = tool({ name: "clock", description: "Tells the time.", parameters: z.object({}), execute: async () => "12:00" });
+  for (const responses of [false, true]) {
+    const model = meteredModel(session, prices, await provider(responses, fetch).getModel("x"), "x", { models });
+    await assert.rejects(new Runner().run(new Agent({ name: "scout", model, modelSettings: { maxTokens: 60 }, tools: [clock] }), "?"));
+    assert.ok(sent > 0 && held >= prices.worst("priced", sent, 60), `${sent} bytes, ${held} held`);
+  }
+});
+
 test("what the settings add to a request counts in the hold", async () => {
   const session = await newSession(10n * USD);
   let held = 0n;

@@ -31,7 +31,7 @@ __all__ = ["AsyncRemitCallbackHandler", "RemitCallbackHandler", "RemitRunHooks"]
 
 MOST_OPEN = 10_000  # calls at once; those whose hold has expired are forgotten first
 _SETTLE_LIMIT = 10.0  # seconds
-_ENVELOPE = 512  # bytes of a request around what the Agents SDK tells of it, such as the names of its members
+_ENVELOPE = 512  # bytes of a request around what the frameworks tell of it, such as the names of its members
 _MAXIMA = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_tokens_to_sample")
 _REFERENCES = ("previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options")
 
@@ -326,8 +326,9 @@ def _langchain_call(serialized: Any, prompt: Any, content: Any, given: Mapping[s
     is_hosted = any(member(tool, "type", "function") not in ("function", "custom") for tool in tools)
     refers = is_hosted or any(parameters.get(name) is not None for name in _REFERENCES) or not is_text(content)
     answers = parameters.get("n")
+    bytes_sent = _ENVELOPE + size([prompt, parameters]) + (TOOL_PROMPT if tools else 0)
     return ModelCall(
-        model, size(prompt) + size(parameters) + (TOOL_PROMPT if tools else 0), refers, max(most) if most else None,
+        model, bytes_sent, refers, max(most) if most else None,
         answers if type(answers) is int and answers > 0 else 1, unpriced(parameters, content),
     )
 
