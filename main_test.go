@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 	"remit/internal/serviceproc"
+	"remit/internal/suite"
 	"remit/redisproc"
 	"remit/token"
 )
@@ -36,6 +37,9 @@ func TestMain(m *testing.M) {
 		limitOpenFiles(os.Getenv("RUN_REMIT_OPEN_FILES"))
 		main()
 		return
+	}
+	if !suite.Long { // the race detector keeps the processors busy by itself
+		suite.RunAtOnce(4)
 	}
 	goleak.VerifyTestMain(m)
 }

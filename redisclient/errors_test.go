@@ -120,7 +120,7 @@ func TestACallEndsWithItsCallersTime(t *testing.T) {
 	n := newCounter(c)
 	keepConnections(t, c, 2) // what needs a new one is not sent, and in no doubt
 	redistest.Suspend(t, server)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() {

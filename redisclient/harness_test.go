@@ -2,12 +2,9 @@ package redisclient
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,16 +13,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 	"remit/internal/redistest"
+	"remit/internal/suite"
 	"remit/redisproc"
 )
 
-// TestMain lets more tests run at once than there are processors, unless it is told how many: many of them wait for a Redis
-// that is stopped. It fails when a goroutine is left once all has ended.
+// TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
-	}
+	suite.RunAtOnce(4)
 	debug.SetGCPercent(400) // much is garbage soon, and little is kept
 	goleak.VerifyTestMain(m)
 }

@@ -3,13 +3,10 @@ package redisstore
 import (
 	"context"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"reflect"
-	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,13 +23,9 @@ import (
 	"remit/redisproc"
 )
 
-// TestMain fails when a goroutine is left once all has ended. It lets more tests run at once than there are processors, unless
-// it is told how many: many of them wait for a Redis that is stopped.
+// TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
-	}
+	suite.RunAtOnce(4)
 	debug.SetGCPercent(400) // much is garbage soon, most of it miniredis's
 	goleak.VerifyTestMain(tests{m})
 }

@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+	"remit/internal/suite"
 	"remit/jwksfetch"
 	"remit/redisproc"
 	"remit/redisstore"
@@ -34,10 +34,7 @@ import (
 // noise; and away from UTC, a time that is answered in local time shows.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
-	flag.Parse()
-	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) { // unless it is told how many
-		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most tests wait most of the time
-	}
+	suite.RunAtOnce(4)
 	debug.SetGCPercent(400) // much is garbage soon, and little is kept
 	time.Local = time.FixedZone("away from UTC", 5*3600+1800)
 	goleak.VerifyTestMain(tests{m},

@@ -108,6 +108,7 @@ for (const status of [429, 503]) {
     const { id } = await session(keys, planner);
     const { addresses } = streams(page);
     await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000); // else time goes on by itself, beside what the test lets pass
     let refused = true;
     await page.route("**/console/events/live*", (route) => (refused ? route.fulfill({ status, contentType: "text/html", body: "busy" }) : route.continue()));
     await page.goto(`/console/sessions/${id}`);
