@@ -23,7 +23,7 @@ import (
 const (
 	historyClients    = 8
 	historyOperations = 500
-	historyTimeout    = time.Minute // to check one history: a hundred times as long as most take
+	historyTimeout    = 5 * time.Minute // to check one history: hundreds of times as long as most take
 )
 
 // Eight concurrent clients call two instances of the service. There must be an order of the calls, each at some time
