@@ -177,7 +177,7 @@ func reconcileTools(t *testing.T, calls, atOnce int) {
 	close(next)
 	group.Wait()
 	info := w.settled(t)
-	w.checkTransactions(t, info)
+	w.checkTransactions(t)
 	t.Logf("seen %v, run %v, %s of %s used", seen, w.runs, info.ValueUsed, info.MaxValue)
 	for _, end := range []string{"succeeded", "failed", "panicked", "cancelled", "over the limit"} {
 		if seen[end] == 0 {
@@ -213,14 +213,11 @@ func (w *workshop) settled(t *testing.T) client.SessionInfo {
 }
 
 // checkTransactions compares the committed transactions with the calls that the tools have counted.
-func (w *workshop) checkTransactions(t *testing.T, info client.SessionInfo) {
+func (w *workshop) checkTransactions(t *testing.T) {
 	t.Helper()
-	committed, actions := map[string]int64{}, int64(0)
-	for tx, err := range w.remit.Organization.Transactions(t.Context(), client.TransactionFilter{SessionID: info.ID}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		actions++
+	committed := map[string]int64{}
+	transactions, info := atRest(t, w.session, w.remit.Organization.Transactions)
+	for _, tx := range transactions {
 		if tx.Status == "committed" {
 			committed[tx.ActionType]++
 		}
@@ -233,8 +230,8 @@ func (w *workshop) checkTransactions(t *testing.T, info client.SessionInfo) {
 			t.Errorf("%s: %d committed, %d are due", tool, committed[tool], w.due[tool])
 		}
 	}
-	if actions != info.ActionCount {
-		t.Errorf("%d transactions, %d actions", actions, info.ActionCount)
+	if int64(len(transactions)) != info.ActionCount || info.ValueHeld != 0 {
+		t.Errorf("%d transactions, the session has %+v", len(transactions), info)
 	}
 }
 

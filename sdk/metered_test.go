@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,6 +133,31 @@ func (m *meter) books(t *testing.T) client.SessionInfo {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%s is still held", info.ValueHeld)
+		}
+	}
+}
+
+// atRest waits until none of the session's transactions is pending, also none without a value, and returns them all. A call that was
+// cancelled may begin after its caller has gone, and is rolled back then.
+func atRest(
+	t *testing.T, session *client.Session, list func(context.Context, client.TransactionFilter) iter.Seq2[client.TransactionInfo, error],
+) (all []client.TransactionInfo, info client.SessionInfo) {
+	t.Helper()
+	isPending := func(tx client.TransactionInfo) bool { return tx.Status == "pending" }
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		all = nil
+		for tx, err := range list(t.Context(), client.TransactionFilter{SessionID: session.ID()}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, tx)
+		}
+		info, err := session.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(all, isPending) && int64(len(all)) == info.ActionCount || time.Now().After(deadline) {
+			return all, info
 		}
 	}
 }
@@ -416,7 +443,7 @@ func (m *meter) random(t *testing.T, i int) (e ending) {
 // reconcile compares the books of the session with the ledger of the provider and with what the callers saw.
 func (m *meter) reconcile(t *testing.T, endings []ending) {
 	t.Helper()
-	info := m.books(t)
+	transactions, info := atRest(t, m.session, m.agent.Transactions)
 	m.server.Close() // a caller may have the last byte of an answer before the provider has counted it: this waits until it has
 	ledger := map[string]fakeprovider.Record{}
 	for _, r := range m.provider.Ledger() {
@@ -424,10 +451,7 @@ func (m *meter) reconcile(t *testing.T, endings []ending) {
 	}
 	var used money.MicroUSD
 	booked := map[string]client.TransactionInfo{}
-	for tx, err := range m.agent.Transactions(t.Context(), client.TransactionFilter{SessionID: m.session.ID()}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, tx := range transactions {
 		booked[tx.ActionType] = tx
 		if tx.Status == "committed" {
 			used += tx.Value
