@@ -19,7 +19,7 @@ release: ## Build static binaries, Debian packages, bills of materials and sums 
 	./scripts/release.sh
 
 faults: ## Break Redis and the service under load, five times as often as make test-all; ARGS="-run Killed"
-	go test -tags long -count=1 -timeout 60m -v ./faults -repeats 5 $(ARGS)
+	go test -tags long -count=1 -timeout 60m -v ./test/faults -repeats 5 $(ARGS)
 
 fuzz: ## Fuzz every target for 2 minutes, two at a time; FUZZTIME=10m, TARGETS=regexp
 	FUZZTIME=$${FUZZTIME:-2m} ./scripts/fuzz.sh

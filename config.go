@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"remit/redisstore"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // serverConfig returns the configuration of a server with so many connections, without its store, traces and access log.

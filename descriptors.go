@@ -8,7 +8,7 @@ import (
 
 	"remit/redisstore"
 	"remit/server"
-	"remit/webhook"
+	"remit/internal/webhook"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 
 	"remit/redisstore"
 	"remit/server"
-	"remit/webhook"
+	"remit/internal/webhook"
 )
 
 func TestSocketsFollowTheDescriptorLimit(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"remit/keys"
+	"remit/internal/keys"
 	"remit/money"
 	"remit/redisstore"
 )

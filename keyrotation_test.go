@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"remit/redisproc"
-	"remit/token"
+	"remit/internal/redisproc"
+	"remit/internal/token"
 )
 
 // agentOf is the id and secret of an agent.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"remit/keys"
+	"remit/internal/keys"
 	"remit/redisstore"
 )
 

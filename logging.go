@@ -6,7 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"remit/cli"
+	"remit/internal/cli"
 	"remit/server"
 )
 

@@ -15,8 +15,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"remit/cli"
-	"remit/keys"
+	"remit/internal/cli"
+	"remit/internal/keys"
 )
 
 const exitUsage = 80 // the status with which kong exits

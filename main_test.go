@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"remit/internal/serviceproc"
-	"remit/internal/suite"
-	"remit/redisproc"
-	"remit/token"
+	"remit/test/serviceproc"
+	"remit/test/suite"
+	"remit/internal/redisproc"
+	"remit/internal/token"
 )
 
 // The tests of this file run the program itself, as its users do.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // The commands of docs/operations.md are run as they stand there, against servers of the tests' own.

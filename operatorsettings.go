@@ -7,7 +7,7 @@ import (
 
 	"remit/redisstore"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // settingsPoll is how often a running instance reads the settings.

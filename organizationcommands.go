@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	goredis "github.com/redis/go-redis/v9"
-	"remit/cli"
+	"remit/internal/cli"
 	"remit/redisstore"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/cli"
+	"remit/internal/cli"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 type newOrganizationKey struct {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"remit/cli"
+	"remit/internal/cli"
 	"remit/redisstore"
 )
 

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"remit/internal/serviceproc"
-	"remit/internal/suite"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/suite"
+	"remit/test/tool"
 )
 
 // shells are those into which people paste what the pages show, as they are without anybody's settings. An interactive zsh,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // chosenRedis is the Redis that this process uses.

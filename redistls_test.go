@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // A remote Redis: over TLS with a verified certificate, a user and a password.

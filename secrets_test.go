@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // TestNoCredentialReachesOutputOrRedis drives every endpoint, in success and refusal, and looks for what it used in all

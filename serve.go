@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"remit/console"
-	"remit/jwksfetch"
-	"remit/keys"
+	"remit/internal/jwksfetch"
+	"remit/internal/keys"
 	"remit/redisstore"
 	"remit/server"
-	"remit/webhook"
+	"remit/internal/webhook"
 )
 
 const (

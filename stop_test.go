@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 // startWithASlowClient runs remit with a client that has sent half a request, and sends SIGTERM.

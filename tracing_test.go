@@ -12,7 +12,7 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 // traced runs remit in memory, with traces sent to a collector.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/prover"
+	"remit/test/prover"
 )
 
 // TestEveryPathAndItsFloorsAnswer keeps the benchmarks working: each contender makes a few operations and checks their

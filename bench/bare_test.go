@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 // bareProgram builds the bare handler once, with the profile that the service is built with.

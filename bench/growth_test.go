@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 // TestMain fails if a goroutine is left after the tests, except those that fasthttp cannot stop.

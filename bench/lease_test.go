@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/internal/tool"
+	"remit/test/tool"
 	"remit/money"
 )
 

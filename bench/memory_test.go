@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"remit/money"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // objects is the number of objects to create. Redis's own memory, such as spare room in tables, is divided by it.

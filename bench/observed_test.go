@@ -11,7 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 	"remit/server"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/serviceproc"
-	"remit/redisproc"
+	"remit/test/serviceproc"
+	"remit/internal/redisproc"
 )
 
 // peer is a program that also decides over HTTP with the help of a Redis.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/internal/serviceproc"
-	"remit/redisproc"
+	"remit/test/serviceproc"
+	"remit/internal/redisproc"
 )
 
 // readyPatience bounds how long the program may take to be ready.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/prover"
+	"remit/test/prover"
 )
 
 // holders is how many agents verify with proofs: more than one, because an agent may use 100,000 within some minutes.

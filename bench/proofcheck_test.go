@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/prover"
-	"remit/token"
+	"remit/test/prover"
+	"remit/internal/token"
 )
 
 // BenchmarkProofCheck checks all that the text of a proof says, for a key that is known from the proof before, beside the check

@@ -16,10 +16,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/trace"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 	"remit/redisstore"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // service is the complete service with a real Redis and one organization: the built program, or in this process.

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // TestMemoryOfEveryKindIsMeasured keeps BenchmarkMemory working. Its results mean nothing for few objects.

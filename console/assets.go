@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
-	"remit/chart"
+	"remit/internal/chart"
 )
 
 //go:embed static

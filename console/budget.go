@@ -2,7 +2,7 @@ package console
 
 import (
 	"github.com/valyala/fasthttp"
-	"remit/chart"
+	"remit/internal/chart"
 	"remit/client"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"remit/chart"
+	"remit/internal/chart"
 	"remit/money"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"remit/internal/suite"
+	"remit/test/suite"
 )
 
 // TestMain fails when a goroutine is left once all has ended.

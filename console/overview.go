@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"remit/chart"
+	"remit/internal/chart"
 	"remit/client"
 	"remit/money"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/valyala/fasthttp"
-	"remit/cli"
+	"remit/internal/cli"
 )
 
 // way returns where the link of this name leads, "" for none.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-json"
-	"remit/chart"
+	"remit/internal/chart"
 	"remit/money"
 )
 

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"remit/chart"
+	"remit/internal/chart"
 	"remit/client"
 )
 

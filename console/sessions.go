@@ -3,7 +3,7 @@ package console
 import (
 	"time"
 
-	"remit/chart"
+	"remit/internal/chart"
 	"remit/client"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"remit/redisstore"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 func TestAKeyOfAnyRoleSignsIn(t *testing.T) {

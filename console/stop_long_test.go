@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/tool"
+	"remit/test/tool"
 )
 
 // stopper begins and ends suspensions and resumptions that last as long as a script of the browser wants.

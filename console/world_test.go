@@ -16,7 +16,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"remit/redisstore"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // world is a service with a console, and an organization with a key of each role.

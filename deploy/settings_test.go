@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 // unit writes the unit with keys.conf and tls.conf as drop-ins, and the path of the program under test.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // The floors measure the same machine at the same time without the service. Machines differ and change from minute to

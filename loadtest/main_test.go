@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/suite"
+	"remit/test/suite"
 )
 
 // Runs the whole program with the real service and its own Redis.

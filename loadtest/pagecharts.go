@@ -9,7 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"remit/plot"
+	"remit/internal/plot"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 const (

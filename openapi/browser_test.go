@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/serviceproc"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/tool"
 )
 
 func TestABrowserRendersThePageWithoutConsoleMessages(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/tool"
+	"remit/test/tool"
 )
 
 const lintDir = "lint"

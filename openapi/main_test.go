@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 // TestMain removes the service that a test built, and fails if a goroutine outlives the tests.

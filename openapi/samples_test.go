@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/serviceproc"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/tool"
 )
 
 // partsOf returns the operations that a program has samples of.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // The limits of an agent, by their names in refusals and events.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 var (

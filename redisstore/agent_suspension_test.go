@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/suite"
+	"remit/test/suite"
 	"remit/money"
 )
 

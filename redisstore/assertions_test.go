@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/internal/suite"
+	"remit/test/suite"
 )
 
 // assertion returns an assertion of the tenant's agent, verified with the keys that it had first.

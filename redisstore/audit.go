@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // Event is one entry of an agent's audit trail: a change, written by the script that made it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {

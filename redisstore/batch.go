@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // BatchCharge is one charge of a batch. Its Idempotency is ignored: the batch has one idempotency key for all.

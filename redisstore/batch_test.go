@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
-	"remit/redisclient"
-	"remit/redisproc"
+	"remit/internal/redisclient"
+	"remit/internal/redisproc"
 )
 
 // mixed returns sessions of every kind, and a batch on them that meets every outcome of a charge, those of one session in

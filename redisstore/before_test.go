@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 //go:embed testdata/before

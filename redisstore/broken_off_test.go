@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // wantCommitted checks what a session has used, what was ever committed in it, and what remains.

@@ -1,6 +1,6 @@
 package redisstore
 
-import "remit/redisclient"
+import "remit/internal/redisclient"
 
 // Names of package redisclient that callers of the store need.
 type (

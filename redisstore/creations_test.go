@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 )
 
 // keyedCreation is a creation by API key with an idempotency key.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // DelegatedToken is an access token with which other agents act for a session's agent, in that session alone (RFC 8693). Each

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
-	"remit/redisclient"
-	"remit/redisproc"
+	"remit/internal/redisclient"
+	"remit/internal/redisproc"
 )
 
 // fill creates one of everything that the service stores, for the tenant.

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // actionsAt returns how many actions of the session the server counts.

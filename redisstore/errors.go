@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // Refusals of the store. A refused operation has changed nothing, except with ErrTokenReused, which revokes the family.

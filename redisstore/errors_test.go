@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 func TestWithoutRedisEverythingIsUnavailableAtOnce(t *testing.T) {

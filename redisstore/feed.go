@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // OrganizationEvent is one event of an organization's feed: an event of one of its agents, with its place in the feed.

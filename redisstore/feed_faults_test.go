@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 )
 
 // rested waits until the feed has all events, and its leader has looked at all agents and rests.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"remit/redisclient"
+	"remit/internal/redisclient"
 
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"

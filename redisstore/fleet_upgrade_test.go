@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/suite"
+	"remit/test/suite"
 	"remit/money"
 )
 

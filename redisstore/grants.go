@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 var (

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
-	"remit/redisclient"
+	"remit/test/redistest"
+	"remit/internal/redisclient"
 )
 
 // serverOf returns the server that has the key.

@@ -26,7 +26,7 @@ func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 	}
 	direct := regexp.MustCompile(`\b(?:[sd]\.client\.Redis\(\)|c\.redis|p|pipeline|primary|server)\.([A-Z]\w*)\(`)
 	found := 0
-	for _, file := range append(must(filepath.Glob("*.go"))(t), must(filepath.Glob("../redisclient/*.go"))(t)...) {
+	for _, file := range append(must(filepath.Glob("*.go"))(t), must(filepath.Glob("../internal/redisclient/*.go"))(t)...) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}

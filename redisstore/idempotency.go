@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // Idempotency is an idempotency key and the result of its use. Requests with the same key make one change, whichever

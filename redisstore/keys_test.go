@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 )
 
 func TestKeysAreSpelledAsDocumented(t *testing.T) {

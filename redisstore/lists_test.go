@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
-	"remit/redisproc"
+	"remit/test/redistest"
+	"remit/internal/redisproc"
 )
 
 // summaryOf is what a list shows of a session.

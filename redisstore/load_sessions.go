@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // The fields of a session that lists show, by their index in summaryFields.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // pollMemory reads how full the primaries are, and computes the fair share.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
-	"remit/redisproc"
+	"remit/test/redistest"
+	"remit/internal/redisproc"
 )
 
 // sizes are what the table of docs/operations.md names, and how one of each is made. Sessions and refresh families are

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/internal/redistest"
+	"remit/test/redistest"
 )
 
 // A command that the metrics do not know would be counted as another.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/google/uuid"
-	"remit/internal/redistest"
-	"remit/internal/suite"
+	"remit/test/redistest"
+	"remit/test/suite"
 	"remit/money"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
-	"remit/internal/redistest"
-	"remit/internal/suite"
+	"remit/test/redistest"
+	"remit/test/suite"
 	"remit/money"
 )
 

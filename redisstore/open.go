@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // Open returns a store on the Redis at cfg.URL. It connects on first use, so an unreachable server is ErrUnavailable then.

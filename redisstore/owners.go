@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // owners remembers which agents lists have met, by their organization and cell. The agent that it names for a session is only

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/redistest"
-	"remit/redisproc"
+	"remit/test/redistest"
+	"remit/internal/redisproc"
 )
 
 // What a store remembers of a cell is a guess: the agent may be another of that cell, another organization's, or gone.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/redistest"
-	"remit/internal/suite"
-	"remit/redisclient"
-	"remit/redisproc"
+	"remit/test/redistest"
+	"remit/test/suite"
+	"remit/internal/redisclient"
+	"remit/internal/redisproc"
 )
 
 func TestTheFairShareTakesFromThoseThatHoldMost(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // Proof is a DPoP proof (RFC 9449) that is valid as far as its text says. Redis says whether it was used before.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
 )
 

@@ -3,7 +3,7 @@ package redisstore
 import (
 	"testing"
 
-	"remit/internal/suite"
+	"remit/test/suite"
 )
 
 // The search explores the protocol of docs/budgets.md for a budget, a root session, its child and its grandchild. A process is

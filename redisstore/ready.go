@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // Ready returns nil when Redis can be read and written, and warnings about settings that endanger the data. It checks every

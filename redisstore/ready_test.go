@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/redistest"
-	"remit/redisproc"
+	"remit/test/redistest"
+	"remit/internal/redisproc"
 )
 
 func TestReadyWhenRedisCanBeWritten(t *testing.T) {

@@ -1,7 +1,7 @@
 package redisstore
 
 import (
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // refusals maps every reply code of a script to its error, except ok and outcome.

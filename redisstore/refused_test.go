@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // goOnWhenFull are the writes that a full Redis still makes: they take authority away or give memory free, and what they

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"remit/lua"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // newScript returns the script of this name in package lua.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/money"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/google/uuid"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // ErrSealed refuses a replay whose stored credential the caller cannot open: only the credential that made the first request

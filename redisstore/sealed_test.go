@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 )
 
 // plainSeal is a seal for tests that opens with the same secret.

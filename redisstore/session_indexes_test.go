@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 )
 
 // place puts a session's entry into the organization's index of open sessions, of closed ones, both or neither.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // OtherTypes is what a session spends on action types beyond the first 64, and an agent in a day on those beyond its first 256.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // Config says where the store is and how long it stores data.

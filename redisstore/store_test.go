@@ -17,10 +17,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-	"remit/internal/redistest"
-	"remit/internal/suite"
+	"remit/test/redistest"
+	"remit/test/suite"
 	"remit/money"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // TestMain fails when a goroutine is left once all has ended.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // Suspension is the operator's suspension of an organization.

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 )
 
 func TestEachRoundTripOfATracedCallHasASpan(t *testing.T) {

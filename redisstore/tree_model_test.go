@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"remit/internal/suite"
+	"remit/test/suite"
 	"remit/money"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/suite"
+	"remit/test/suite"
 	"remit/money"
 )
 

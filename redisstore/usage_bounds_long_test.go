@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
-	"remit/redisproc"
+	"remit/test/redistest"
+	"remit/internal/redisproc"
 )
 
 // manySessions gives the tenant so many sessions like its own.

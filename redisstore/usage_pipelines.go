@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 var foldUsage = newScript("fold_usage", bestEffort)

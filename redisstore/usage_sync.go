@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // keepUsage syncs accounts until there are none to sync, or the store is closed.

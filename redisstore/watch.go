@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/redisclient"
+	"remit/internal/redisclient"
 )
 
 // AwaitEvent waits until the agent may have an event after the one with the id, or until ctx ends, and then returns ctx's

@@ -13,7 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 )
 
 // newest returns the id of the newest event of the tenant's agent.

@@ -27,7 +27,7 @@ import (
 	"remit/client"
 	"remit/redisstore"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // stopTime bounds the end of the service, which waits for requests in progress.

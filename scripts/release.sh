@@ -35,7 +35,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$DIST"
 rm -f "$DIST"/remit_* "$DIST"/SHA256SUMS
-go build -o "$work/sbom" ./release/sbom
+go build -o "$work/sbom" ./scripts/sbom
 
 # Nothing of who builds: not their flags, not their paths, not the state of their checkout.
 read -ra flags <<<"${BUILD_FLAGS--trimpath}"

@@ -37,7 +37,7 @@ go vet -tags long "${packages[@]}"
 
 export REMIT_TEST_BINARY=$work/remit # the service that the tests run as their users do
 go build ${all:+-pgo=auto} -o "$REMIT_TEST_BINARY" remit # make test-all runs the one that is released
-go build -o "$work/testreport" ./internal/testreport
+go build -o "$work/testreport" ./test/testreport
 
 limit=15m # of a package's tests
 if [ -n "$all" ]; then limit=30m; fi
@@ -83,7 +83,7 @@ else
   read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
   {
     beside_lint run_tests 2 "${light_packages[@]}"
-    run_tests 2 remit remit/faults remit/console/browser
+    run_tests 2 remit remit/test/faults remit/test/browser
     run_tests 1 "${measuring_packages[@]}"
     run_tests 2 "${heavy_packages[@]}"
     # The race detector makes the interpreter of Lua in miniredis ten times as slow. In the packages with most tests on

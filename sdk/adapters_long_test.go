@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 // Programs are killed amid their calls: what they held expires, and nothing else differs from the provider's ledger.

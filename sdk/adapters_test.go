@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/serviceproc"
-	"remit/internal/suite"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/suite"
+	"remit/test/tool"
 )
 
 const adaptersDir = "adapters"

@@ -4,7 +4,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"remit/internal/fakeprovider"
+	"remit/test/fakeprovider"
 )
 
 // startFakeProvider starts a provider of language models for the tests of an SDK. It returns the setting that tells them where

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"remit/client"
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 // Followers of all events and of an agent's resume by themselves after the service was killed, and after their own restart

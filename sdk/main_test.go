@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 func TestMain(m *testing.M) {

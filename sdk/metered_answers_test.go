@@ -13,7 +13,7 @@ import (
 	"remit/client"
 	"remit/client/metered"
 	"remit/client/prices"
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 	"remit/money"
 )
 

@@ -5,7 +5,7 @@ package sdk
 import (
 	"testing"
 
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 func TestFiveThousandMeteredCallsReconcileWithTheProvider(t *testing.T) {

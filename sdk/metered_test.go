@@ -20,8 +20,8 @@ import (
 	"remit/client"
 	"remit/client/metered"
 	"remit/client/prices"
-	"remit/internal/fakeprovider"
-	"remit/internal/serviceproc"
+	"remit/test/fakeprovider"
+	"remit/test/serviceproc"
 	"remit/money"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"remit/internal/serviceproc"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/tool"
 )
 
 // useOfThePackage calls a service with the installed package, by blocking and from asyncio, and prints where the package is.

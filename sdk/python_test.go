@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/serviceproc"
-	"remit/internal/suite"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/suite"
+	"remit/test/tool"
 )
 
 // pythonTimeout is many times what a part of the tests of the Python SDK takes.

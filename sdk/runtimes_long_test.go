@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/internal/fakeprovider"
-	"remit/internal/tool"
+	"remit/test/fakeprovider"
+	"remit/test/tool"
 	"remit/money"
 	"remit/remittest"
 )

@@ -19,8 +19,8 @@ import (
 	"sync"
 	"testing"
 
-	"remit/internal/serviceproc"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/tool"
 )
 
 // language is an SDK, and a program that makes the calls of docs/sdks.md with it.
@@ -96,9 +96,9 @@ func buildAll(t *testing.T) []language {
 		return []string{tool.Python(t), "-B", "-W", "error", "../internal/same/" + program}
 	}
 	return []language{
-		{"Go", []string{"../internal/same/main.go", "../internal/same/contract.go", "../internal/same/fleet.go", "../internal/same/follow.go", "../internal/same/identity.go", "../internal/same/prices.go", "../internal/same/served.go", "../internal/same/told.go"}, []string{binary}, nil},
+		{"Go", []string{"../test/same/main.go", "../test/same/contract.go", "../test/same/fleet.go", "../test/same/follow.go", "../test/same/identity.go", "../test/same/prices.go", "../test/same/served.go", "../test/same/told.go"}, []string{binary}, nil},
 		{"TypeScript", []string{"typescript/test/same.ts", "typescript/test/sameidentity.ts"}, []string{tool.Path(t, "node"), "typescript/build/same.js"}, nil},
-		{"Python", []string{"../internal/same/same.py", "../internal/same/identity.py"}, python("same.py"), []string{"PYTHONPATH=" + packages}},
+		{"Python", []string{"../test/same/same.py", "../test/same/identity.py"}, python("same.py"), []string{"PYTHONPATH=" + packages}},
 		{"Python with asyncio", nil, python("awaited.py"), []string{"PYTHONPATH=" + packages}}, // the same program, and no column
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"remit/internal/serviceproc"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/tool"
 )
 
 // The packages work in an empty project that has nothing but their tarballs. Each entry point wants the framework that it is named

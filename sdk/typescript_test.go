@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/serviceproc"
-	"remit/internal/tool"
+	"remit/test/serviceproc"
+	"remit/test/tool"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
-	"remit/token"
+	"remit/internal/token"
 )
 
 func TestJWKSPublishesTheSigningKey(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // usage is what an answer to a charge shows of a session that had 10 actions and 5 USD.

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"remit/outbound"
+	"remit/internal/outbound"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"remit/money"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // hostile has what encoders treat differently: quotes, control characters, HTML, the line ends of JavaScript, characters

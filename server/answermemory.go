@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // A client that does not read keeps its response in memory until the write times out. So the bytes of large responses are

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // A made-up API key names any organization. Who asks for lists with one, and reads no refusal, holds no memory of that

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 const (

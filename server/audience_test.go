@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 const (

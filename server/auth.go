@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // organizationKey returns the API key that the request carries, with the role that the route needs. It refuses a malformed key;

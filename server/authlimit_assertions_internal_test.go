@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/prover"
+	"remit/test/prover"
 )
 
 // newSigner creates an organization with an agent that signs assertions.

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"remit/token"
+	"remit/internal/token"
 )
 
 // A former agent's refresh tokens still have a valid HMAC. Presenting spent ones must not bypass the limit.

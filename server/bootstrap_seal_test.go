@@ -5,7 +5,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // A service that makes its bootstrap token knows only the hash. An answer is sealed with the token all the same: a later

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // retryLater is the Retry-After, in seconds, when no better value is known.

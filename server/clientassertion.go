@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/jwksfetch"
+	"remit/internal/jwksfetch"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/prover"
-	"remit/jwksfetch"
+	"remit/test/prover"
+	"remit/internal/jwksfetch"
 )
 
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

@@ -8,11 +8,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
-	"remit/jwksfetch"
+	"remit/internal/jwksfetch"
 	"remit/money"
 	"remit/redisstore"
 	"remit/server/conn"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // Config configures a server. Only Store and Log are required.

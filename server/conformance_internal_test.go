@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/internal/conformance"
-	"remit/internal/prover"
+	"remit/test/conformance"
+	"remit/test/prover"
 	"remit/openapi"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // HoldToDescription holds every answer of a server to openapi.json, whoever asks and however. It must be called before

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // reach is what of an operation a delegated token may use. It acts in one session alone, and on what belongs to it.

@@ -3,7 +3,7 @@ package server_test
 import (
 	"fmt"
 
-	"remit/internal/conformance"
+	"remit/test/conformance"
 )
 
 // everyOperationWasSeen says whether every operation of openapi.json has succeeded somewhere in the suite, and tells which

@@ -2,7 +2,7 @@ package server_test
 
 import (
 	"github.com/google/uuid"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // endpoint is one of the service's, with a request that it would carry out for the right caller.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/token"
+	"remit/internal/token"
 )
 
 func TestATrailReadsTheSameToKeyAndAgentOnEachInstance(t *testing.T) {

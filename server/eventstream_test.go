@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/suite"
+	"remit/test/suite"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // stream is an event stream as its client reads it.

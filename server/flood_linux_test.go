@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"remit/redisproc"
-	"remit/token"
+	"remit/internal/redisproc"
+	"remit/internal/token"
 )
 
 // All of 127.0.0.0/8 is this machine, on Linux: two clients with an address each.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // Clients without a genuine credential must not load Redis: forged ones are refused before any command.

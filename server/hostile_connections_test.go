@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/internal/hostile"
+	"remit/test/hostile"
 )
 
 // What speaks another protocol seldom sends a line end, and waits. It is refused by its first byte or its first line, not

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"remit/internal/hostile"
+	"remit/test/hostile"
 	"remit/server"
 )
 

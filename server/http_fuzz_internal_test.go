@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // onMiniature is a server on an in-memory Redis, for what goes through all of it many times a second.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
-	"remit/metrics"
+	"remit/internal/metrics"
 )
 
 // httpMetrics counts requests by route, method, status and problem, and measures how long they took.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // introspectors are the two faces of introspection: by an organization's key, and by an OAuth client, which may be

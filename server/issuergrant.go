@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/jwksfetch"
+	"remit/internal/jwksfetch"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // grantJWTBearer exchanges a token of a trusted issuer for an access token of an agent (RFC 7523 §2.1).

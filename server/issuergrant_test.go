@@ -12,7 +12,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
-	"remit/jwksfetch"
+	"remit/internal/jwksfetch"
 	"remit/server"
 )
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"remit/jwksfetch"
+	"remit/internal/jwksfetch"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // The causes for which an assertion is not trusted that no other package has an error for.

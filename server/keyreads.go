@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"remit/token"
+	"remit/internal/token"
 )
 
 // A key is published some time before it signs, so a running instance knows every key in use. One that was suspended, or

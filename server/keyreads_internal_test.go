@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"remit/token"
+	"remit/internal/token"
 )
 
 func TestAPanicWhileKeysAreReadIsAnErrorOfThatRead(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"remit/token"
+	"remit/internal/token"
 )
 
 // FollowKeys makes the server read its keys with this function at each ReadKeys, and when a credential names an unknown

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // FuzzID checks that an id has one spelling apart from its case, and that any other is refused.

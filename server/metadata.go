@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/valyala/fasthttp"
-	"remit/token"
+	"remit/internal/token"
 )
 
 func (s *Server) metadataRoutes(r *routes) {

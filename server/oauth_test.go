@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 	"remit/redisstore"
 	"remit/server"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // form is a form-encoded body: names and values in turn, and a name may come again.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // oauth does an operation with the form that was sent, and answers its errors as RFC 6749 has them.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // oauthError is an error of RFC 6749 §5.2.

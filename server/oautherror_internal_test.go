@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 func TestAnOAuthErrorHasTheServicesOwnCodeWhereThatSaysMore(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/redistest"
+	"remit/test/redistest"
 	"remit/redisstore"
 	"remit/server"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	miniserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/google/uuid"
-	"remit/redisproc"
-	"remit/token"
+	"remit/internal/redisproc"
+	"remit/internal/token"
 )
 
 // everyEndpoint returns a request to each endpoint that asks Redis, with the credential that it wants. transaction and

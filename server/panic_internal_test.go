@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // lockedBuffer is a log that goroutines may write while the test reads it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"remit/token"
+	"remit/internal/token"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // mostKeptProofKey is how many bytes a key may take that a token in the cache keeps, as token.ProofKey.Size counts them: of P-256, P-384,

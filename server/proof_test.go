@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/prover"
-	"remit/token"
+	"remit/test/prover"
+	"remit/internal/token"
 )
 
 // holder is a client that binds its tokens to a key.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/prover"
+	"remit/test/prover"
 )
 
 // 65,536 tokens are in the cache, and what a client writes into the header of its proofs is up to the client.

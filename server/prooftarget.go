@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // aimProof says for which method and URL the proof of a request must have been made: those that its client sees. They are the

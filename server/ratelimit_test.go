@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 var someone = netip.MustParseAddr("203.0.113.1")

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
-	"remit/token"
+	"remit/internal/token"
 )
 
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // everyCode returns the codes that problems can have, with a status of each.

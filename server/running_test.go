@@ -15,7 +15,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // runningServer is a server on 127.0.0.1 that the test reaches into.

@@ -18,7 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // New returns a server that is ready to Serve. It has no keys until SetKeyring.

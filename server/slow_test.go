@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/suite"
+	"remit/test/suite"
 )
 
 // A client that never ends its request must not hold a connection for ever. In the long run this waits for the read timeout

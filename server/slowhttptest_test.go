@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/suite"
+	"remit/test/suite"
 	"remit/server"
 )
 

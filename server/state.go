@@ -8,7 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/trace"
-	"remit/jwksfetch"
+	"remit/internal/jwksfetch"
 	"remit/redisstore"
 	"remit/server/conn"
 )

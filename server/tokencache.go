@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // tokenCache verifies access tokens with a keyring and remembers the valid ones, because a signature does not change. A new

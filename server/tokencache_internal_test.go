@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Access) {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // The token exchange grant (RFC 8693): an agent gets a token with which it acts for the agent of a child session, in that session.

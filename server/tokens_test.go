@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 var aPair = fields{

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"remit/redisstore"
-	"remit/token"
+	"remit/internal/token"
 )
 
 const (

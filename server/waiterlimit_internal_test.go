@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
-	"remit/token"
+	"remit/internal/token"
 )
 
 // waiter is an agent as those see it who wait for its events.

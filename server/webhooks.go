@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/outbound"
+	"remit/internal/outbound"
 	"remit/redisstore"
-	"remit/webhook"
+	"remit/internal/webhook"
 )
 
 func (s *Server) webhookRoutes(r *routes) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/prover"
+	"remit/test/prover"
 )
 
 // foreignIssuer is an issuer that the test runs: it signs tokens, and publishes its keys.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // thisMachine describes the machine of a run in lines of the benchmark format: cores, memory and versions only.

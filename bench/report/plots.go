@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"remit/plot"
+	"remit/internal/plot"
 )
 
 // draw returns the plots by file name.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 	"remit/money"
-	"remit/redisproc"
+	"remit/internal/redisproc"
 )
 
 // service is a running service. The test can freeze its Redis.

@@ -15,8 +15,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"remit/internal/serviceproc"
-	"remit/internal/suite"
+	"remit/test/serviceproc"
+	"remit/test/suite"
 )
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/internal/serviceproc"
+	"remit/test/serviceproc"
 )
 
 const alertsFile = "../prometheus/alerts.yml"

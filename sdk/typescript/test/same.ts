@@ -1,4 +1,4 @@
-// The calls of docs/sdks.md with the TypeScript SDK; see internal/same/main.go.
+// The calls of docs/sdks.md with the TypeScript SDK; see test/same/main.go.
 import {
   InsufficientRole, LastAdminKey,
   Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,

@@ -1,4 +1,4 @@
-// The calls of docs/sdks.md about keys, audiences and delegation; see internal/same/identity.go.
+// The calls of docs/sdks.md about keys, audiences and delegation; see test/same/identity.go.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,0 +1,173 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"remit/client"
+	"remit/test/serviceproc"
+)
+
+// The tests of this package run the program as people and scripts do, against one service that is the program too.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(serviceproc.Tests{M: m, End: stopShared}) }
+
+var shared struct {
+	sync.Once
+	dir     string
+	service *serviceproc.Service
+	err     error
+}
+
+// serviceURL is that of the service of all tests.
+func serviceURL(t testing.TB) string {
+	t.Helper()
+	shared.Do(func() {
+		if shared.dir, shared.err = os.MkdirTemp("", "remit-cli-"); shared.err == nil {
+			shared.service, shared.err = serviceproc.Launch(shared.dir)
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.service.URL
+}
+
+func stopShared() {
+	if shared.service == nil {
+		return
+	}
+	if err := errors.Join(shared.service.Stop(), os.RemoveAll(shared.dir)); err != nil {
+		panic(err)
+	}
+}
+
+// terminal is what the commands find in their environment.
+type terminal struct {
+	t     *testing.T
+	env   map[string]string
+	stdin string
+}
+
+// newTerminal has the address of the service, and no credential.
+func newTerminal(t *testing.T) *terminal {
+	return &terminal{t: t, env: map[string]string{"REMIT_ADDR": serviceURL(t), "LC_ALL": "C.UTF-8"}}
+}
+
+// ran is the result of a command.
+type ran struct {
+	t              *testing.T
+	stdout, stderr string
+	exit           int
+}
+
+// command is remit with these arguments.
+func (s *terminal) command(args ...string) *exec.Cmd {
+	s.t.Helper()
+	binary, err := serviceproc.Program()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute) // so that a command that does not end fails its own test
+	s.t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, binary, args...)
+	command.Dir = s.t.TempDir()
+	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for name, value := range s.env {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	command.Stdin = strings.NewReader(s.stdin)
+	return command
+}
+
+// run runs remit to its end.
+func (s *terminal) run(args ...string) ran {
+	s.t.Helper()
+	command := s.command(args...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	var failed *exec.ExitError
+	if err := command.Run(); err != nil && !errors.As(err, &failed) {
+		s.t.Fatal(err)
+	}
+	return ran{s.t, stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
+}
+
+// good runs remit, which must succeed.
+func (s *terminal) good(args ...string) ran {
+	s.t.Helper()
+	r := s.run(args...)
+	if r.exit != 0 {
+		s.t.Fatalf("remit %s: exit %d, %s", strings.Join(args, " "), r.exit, r.stderr)
+	}
+	return r
+}
+
+// document decodes standard output, which must hold one JSON document in one line and nothing else.
+func document[T any](r ran) T {
+	r.t.Helper()
+	var value T
+	if err := json.Unmarshal([]byte(r.stdout), &value); err != nil || strings.Count(r.stdout, "\n") != 1 {
+		r.t.Fatalf("stdout is not one document in one line: %v: %s", err, r.stdout)
+	}
+	return value
+}
+
+// object runs remit with --json and returns the members of its document.
+func (s *terminal) object(args ...string) map[string]any {
+	s.t.Helper()
+	return document[map[string]any](s.good(append(args, "--json")...))
+}
+
+// ofOrganization is a terminal with the API key of a new organization in its environment.
+func ofOrganization(t *testing.T) *terminal {
+	t.Helper()
+	s := newTerminal(t)
+	s.env["REMIT_API_KEY"] = s.object("org", "create", "acme")["api_key"].(string)
+	return s
+}
+
+// newAgent makes an agent and returns its id and secret.
+func (s *terminal) newAgent(scopes ...string) (id, secret string) {
+	s.t.Helper()
+	made := s.object("agent", "create", "scout", "--scopes", strings.Join(scopes, ","))
+	return made["id"].(string), made["secret"].(string)
+}
+
+// newSession makes an agent and a session, and returns the session's id.
+func (s *terminal) newSession(flags ...string) string {
+	s.t.Helper()
+	agent, _ := s.newAgent("read")
+	return s.object(append([]string{"session", "create", agent}, flags...)...)["id"].(string)
+}
+
+// sdk is the organization of the terminal, for what the commands do not do.
+func (s *terminal) sdk() *client.Organization {
+	s.t.Helper()
+	remit, err := client.New(serviceURL(s.t), client.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return remit.Organization(s.env["REMIT_API_KEY"])
+}
+
+// charge charges an action to a session.
+func (s *terminal) charge(session string, action client.Charge) {
+	s.t.Helper()
+	results, err := s.sdk().ChargeMany(s.t.Context(), []client.SessionCharge{{SessionID: session, Charge: action}}, client.BatchOptions{})
+	if err == nil {
+		err = results[0].Err
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}

@@ -1,0 +1,189 @@
+package keys_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"remit/internal/keys"
+	"remit/redisstore"
+	"remit/internal/token"
+)
+
+func newStore(t *testing.T) *redisstore.Store {
+	t.Helper()
+	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + miniredis.RunT(t).Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// open returns a source that logs to the buffer.
+func open(t *testing.T, store *redisstore.Store, flags keys.Flags, issuer keys.Issuer) (*keys.Source, *bytes.Buffer) {
+	t.Helper()
+	log := new(bytes.Buffer)
+	source, err := keys.Open(flags, issuer, store, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source, log
+}
+
+func keyring(t *testing.T, source *keys.Source) *token.Keyring {
+	t.Helper()
+	ring, err := source.Keyring(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func writeKey(t *testing.T, key []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestInstancesOnOneRedisShareKeysAndIssuer(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	first, _ := open(t, store, keys.Flags{}, keys.Issuer{Listens: "http://a"})
+	second, _ := open(t, store, keys.Flags{}, keys.Issuer{Listens: "http://b"})
+	made := keyring(t, first)
+	if shared := keyring(t, second); !shared.Equal(made) || shared.Issuer() != "http://a" {
+		t.Errorf("the second instance has issuer %s and keys %s, the first %s", shared.Issuer(), shared.JWKS(), made.JWKS())
+	}
+	if again := keyring(t, first); !again.Equal(made) {
+		t.Error("reading the keys again changes them")
+	}
+}
+
+func TestTheIssuerOfAnOwnRedisFollowsTheAddress(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for _, test := range []struct {
+		issuer keys.Issuer
+		want   string
+	}{
+		{keys.Issuer{Listens: "http://a", OwnRedis: true}, "http://a"},
+		{keys.Issuer{Listens: "http://b", OwnRedis: true}, "http://b"},
+		{keys.Issuer{Listens: "http://c"}, "http://b"},
+		{keys.Issuer{Listens: "http://c", Given: "https://remit.example"}, "https://remit.example"},
+	} {
+		source, _ := open(t, store, keys.Flags{}, test.issuer)
+		if got := keyring(t, source).Issuer(); got != test.want {
+			t.Errorf("%+v: issuer %s, want %s", test.issuer, got, test.want)
+		}
+	}
+}
+
+func TestKeysFromFilesLeaveRedisEmpty(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	signing, err := token.GenerateSigningKey(token.ES256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := keys.Flags{SigningKey: []string{writeKey(t, signing)}, TokenKey: []string{writeKey(t, token.GenerateRefreshKey())}}
+	source, _ := open(t, store, flags, keys.Issuer{Listens: "http://a"})
+	if ring := keyring(t, source); source.InRedis() || !strings.Contains(string(ring.JWKS()), "P-256") {
+		t.Errorf("InRedis is %t, the keys are %s", source.InRedis(), ring.JWKS())
+	}
+	for _, kind := range []redisstore.KeyKind{redisstore.SigningKeys, redisstore.RefreshKeys} {
+		if records, _, err := store.Keys(t.Context(), kind); err != nil || len(records) != 0 {
+			t.Errorf("Redis stores %d %s keys, %v", len(records), kind, err)
+		}
+	}
+	flags.TokenKey = nil
+	if source, _ = open(t, store, flags, keys.Issuer{}); !source.InRedis() {
+		t.Error("without a token key from a file, no key is in Redis")
+	}
+}
+
+func TestAnUnusableFileIsAnError(t *testing.T) {
+	t.Parallel()
+	file := writeKey(t, []byte("no key"))
+	for name, flags := range map[string]keys.Flags{
+		"signing": {SigningKey: []string{file}}, "token": {TokenKey: []string{file}}, "encryption": {KeyEncryptionKey: file},
+		"missing": {SigningKey: []string{file + "x"}},
+	} {
+		if _, err := keys.Open(flags, keys.Issuer{}, nil, nil); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnUnusableRecordIsLoggedAndLeftOut(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	encryption := keys.Flags{KeyEncryptionKey: writeKey(t, token.GenerateRefreshKey())}
+	source, log := open(t, store, encryption, keys.Issuer{Listens: "http://a"})
+	made := keyring(t, source)
+	if _, err := store.RotateKey(t.Context(), redisstore.SigningKeys, "planted", "plain:AAAA", 0, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := keyring(t, source); !got.Equal(made) || !strings.Contains(log.String(), "planted is stored unencrypted") {
+		t.Errorf("the keys are %s, before %s; the log: %s", got.JWKS(), made.JWKS(), log)
+	}
+	source.LogStorage()
+	if !strings.Contains(log.String(), "stored in Redis, encrypted") {
+		t.Errorf("the log: %s", log)
+	}
+}
+
+func TestUnencryptedStorageIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	source, log := open(t, newStore(t), keys.Flags{}, keys.Issuer{})
+	source.LogStorage()
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "one trust domain") {
+		t.Errorf("the log: %s", log)
+	}
+}
+
+func TestIsIssuer(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"https://remit.example": true, "http://127.0.0.1:8080": true, "https://remit.example/": false, "https://remit.example/x": false,
+		"ftp://remit.example": false, "remit": false, "https://": false, "https://u@remit.example": false, "": false, ":": false,
+	} {
+		if got := keys.IsIssuer(text); got != want {
+			t.Errorf("%q: %t, want %t", text, got, want)
+		}
+	}
+}
+
+func TestTokensForTheIssuerNameItAtOnceOnlyOnANewRedis(t *testing.T) {
+	t.Parallel()
+	for _, used := range []bool{false, true} {
+		store, issuer := newStore(t), "https://remit.example"
+		if used {
+			if _, err := store.KeepIssuer(t.Context(), issuer); err != nil {
+				t.Fatal(err)
+			}
+		}
+		source, _ := open(t, store, keys.Flags{}, keys.Issuer{Given: issuer})
+		for range 2 { // the second reading finds a Redis in use
+			ring, agent := keyring(t, source), uuid.New()
+			text, err := ring.SignAccess(token.Access{Agent: agent, Organization: uuid.New(), Family: uuid.New(), Issued: time.Now(),
+				Client: agent, Audience: []string{issuer}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			access, err := ring.VerifyAccess(text, time.Now())
+			if names := len(access.Audience) == 1; err != nil || names == used {
+				t.Errorf("Redis was in use: %t; the token names its audience: %t, %v", used, names, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package redisclient
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"remit/test/redistest"
+	"remit/internal/redisproc"
+)
+
+func TestAWriteWaitsForItsReplicaNoLongerThanItsCallerDoes(t *testing.T) {
+	t.Parallel()
+	onEachPair(t, func(t *testing.T, p *redistest.Pair, crowd func(*testing.T, *Client)) {
+		c := openClient(t, Config{Durability: Replicated}, p.URL)
+		n := newCounter(c)
+		loadScripts(t, c)
+		crowd(t, c)
+		p.SuspendReplica(t)
+		ctx, cancel := context.WithTimeout(t.Context(), confirmTime/2)
+		defer cancel()
+		_, err := n.add(ctx, Flow{})
+		wantError(t, "a write", err, ErrOutcomeUnknown)
+		if errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errUnconfirmed) {
+			t.Errorf("%v: Redis was not asked to answer before the deadline", err)
+		}
+	})
+}
+
+func TestAnUnconfirmedRefusalIsARefusalUnlessItHasWritten(t *testing.T) {
+	t.Parallel()
+	plain := errors.New("refused")
+	c := openClient(t, Config{Durability: Replicated}, "redis://127.0.0.1:1")
+	c.config.Refusals = Refusals{"refused": func(*Reply) error { return plain }, "over_limit": func(*Reply) error { return errOverLimit }}
+	for code, want := range map[string]error{"ok": ErrOutcomeUnknown, "refused": plain, "over_limit": ErrOutcomeUnknown} {
+		_, err := c.read(addScript, NewCommand(Flow{}, 0), []any{code}, errUnconfirmed)
+		wantError(t, code, err, want)
+	}
+}
+
+func TestACrowdIsConfirmedTogetherAndInDoubtTogether(t *testing.T) {
+	t.Parallel()
+	for name, cluster := range map[string]bool{"redis": false, "cluster": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := redistest.StartPair(t, cluster)
+			c := openClient(t, Config{Durability: Replicated}, p.URL)
+			n := newCounter(c)
+			const callers = 100
+			all := func() []error {
+				errs := make([]error, callers)
+				var group sync.WaitGroup
+				for i := range errs {
+					group.Go(func() { _, errs[i] = n.add(context.Background(), Flow{}) })
+				}
+				redistest.WaitAtMost(t, 30*time.Second, &group)
+				return errs
+			}
+			for _, err := range all() {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.SuspendReplica(t)
+			unknown := 0
+			for _, err := range all() {
+				if errors.Is(err, ErrOutcomeUnknown) {
+					unknown++
+				} else if !errors.Is(err, ErrUnavailable) { // its turn may not have come in time
+					t.Errorf("%v", err)
+				}
+			}
+			if there := n.valueAt(t, p.Primary); unknown == 0 || there != int64(callers+unknown) {
+				t.Errorf("the primary has %d, want %d and the %d in doubt", there, callers, unknown)
+			}
+		})
+	}
+}
+
+// A mark whose slot has gone to another server confirms nothing; the next write takes another.
+func TestAMarkInAnotherSlotIsReplaced(t *testing.T) {
+	t.Parallel()
+	redistest.SkipIfShort(t)
+	cluster := must(redisproc.StartClusterWithReplicas(t.Context(), 2, t.TempDir()))(t)
+	t.Cleanup(func() { _ = cluster.Stop() })
+	c := openClient(t, Config{Durability: Replicated}, cluster.URL())
+	n := newCounter(c)
+	must(n.add(t.Context(), Flow{}))(t)
+	server := must(c.serverOf(t.Context(), n.key))(t)
+	var elsewhere string
+	for cell := uint16(0); elsewhere == ""; cell++ {
+		key := c.keys.mark(c.keys.probe(cell))
+		if must(c.serverOf(t.Context(), key))(t) != server {
+			elsewhere = key
+		}
+	}
+	c.confirmerOf(server).mark.Store(&elsewhere)
+	if _, err := n.add(t.Context(), Flow{}); !errors.Is(err, errUnconfirmed) {
+		t.Errorf("with a mark elsewhere: %v", err)
+	}
+	_, err := n.add(t.Context(), Flow{})
+	wantError(t, "with another", err, nil)
+}
+
+func TestTheClientsOwnKeys(t *testing.T) {
+	t.Parallel()
+	k := keyspace{"p:"}
+	for got, want := range map[string]string{k.neverWritten(): "p:n:none", k.probe(0x0a0b): "p:r:{0a0b}"} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAMarkIsInTheSlotOfItsKey(t *testing.T) {
+	t.Parallel()
+	k := keyspace{"remit:"}
+	for key, want := range map[string]string{
+		"remit:s:{c3f1}:0198": "remit:w:{c3f1}",
+		"remit:k:issuer":      "remit:w:{remit:k:issuer}",
+	} {
+		if got := k.mark(key); got != want {
+			t.Errorf("mark of %s is %s, want %s", key, got, want)
+		}
+	}
+	cluster := redistest.PlainClient(t, "redis://"+redistest.StartCluster(t, 1)[0])
+	for _, key := range []string{"remit:s:{c3f1}:0198", "remit:k:issuer"} {
+		if slots := redistest.SlotsOf(t, cluster, []string{key, k.mark(key)}); slots[0] != slots[1] {
+			t.Errorf("%s is in slot %d, its mark in %d", key, slots[0], slots[1])
+		}
+	}
+}
+
+// On a cluster whose slot moves, the reply of the node that gets the command after ASK is lost.
+func TestAConfirmedWriteThatIsRedirectedByASKRunsOnceWhenItsReplyIsLost(t *testing.T) {
+	t.Parallel()
+	var ran atomic.Int64
+	address := redistest.Serve(t, func(conn net.Conn) { beAskedAndSilent(conn, &ran) })
+	c := openClient(t, Config{Durability: Replicated}, "redis+cluster://"+address)
+	own := c.redis
+	c.redis = redis.NewClusterClient(&redis.ClusterOptions{
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DisableRoutingPolicies: true,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: address}}}}, nil
+		},
+	})
+	t.Cleanup(func() {
+		_ = c.redis.Close()
+		c.redis = own
+	})
+	_, err := newCounter(c).add(t.Context(), Flow{})
+	wantError(t, "the write", err, ErrOutcomeUnknown)
+	if n := ran.Load(); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+}
+
+// beAskedAndSilent is a node that sends every script to itself by ASK, runs it when it is asked, and then ends the connection
+// without an answer.
+func beAskedAndSilent(conn net.Conn, ran *atomic.Int64) {
+	defer conn.Close()
+	_, port, _ := net.SplitHostPort(conn.LocalAddr().String())
+	answers := map[string]string{
+		"hello": "-ERR unknown command\r\n", "evalsha": "-ASK 0 :" + port + "\r\n", "eval": "+OK\r\n", "wait": ":1\r\n",
+	}
+	asked := false
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		word := strings.ToLower(lines.Text())
+		switch {
+		case word == "asking":
+			asked = true
+		case asked && word == "evalsha":
+			ran.Add(1)
+		case asked && word == "wait":
+			return
+		case !asked:
+			_, _ = io.WriteString(conn, answers[word])
+		}
+	}
+}
+
+func TestAnUnconfirmedWriteIsInDoubtWhateverTheCause(t *testing.T) {
+	t.Parallel()
+	c := &confirmer{suspect: func(error) {}}
+	for _, cause := range []error{errTooLate, serverError("READONLY You can't write"), &net.OpError{Op: "dial", Err: errors.New("refused")}} {
+		err := classify(c.failed(cause), Writes)
+		if !errors.Is(err, ErrOutcomeUnknown) || !strings.Contains(fmt.Sprint(err), cause.Error()) {
+			t.Errorf("%v: %v", cause, err)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package redisclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"remit/test/redistest"
+)
+
+func TestCallsAreCountedByOperationAndOutcome(t *testing.T) {
+	t.Parallel()
+	c := openClient(t, Config{}, "redis://127.0.0.1:1")
+	addAgain := NewScript("add", "return {'ok'}", Writes) // another script of the same operation
+	for _, err := range []error{
+		nil, errOverLimit, errors.New("refused"), fmt.Errorf("%w: %w", ErrUnavailable, errors.New("dial")), errQueueFull, errStalled,
+		fmt.Errorf("%w: lost", ErrOutcomeUnknown), fmt.Errorf("%w: code x", ErrReply),
+	} {
+		c.metrics.called(addScript.counted, time.Now(), err)
+		c.metrics.called(addAgain.counted, time.Now(), err)
+	}
+	c.metrics.called(operationOf("hget"), time.Now(), nil)
+	for labels, want := range map[string]float64{
+		"add ok ": 2, "add refused ": 4, "add unavailable ": 2, "add overloaded ": 4,
+		"add unknown ": 2, "add failed ": 2, "hget ok ": 1,
+	} {
+		if got := redistest.Gathered(t, c, "remit_redis_call_duration_seconds")[labels]; got != want {
+			t.Errorf("%s: %v, want %v", labels, got, want)
+		}
+	}
+	for labels, want := range map[string]float64{"unavailable ": 2, "overloaded ": 4, "unknown ": 2, "failed ": 2} {
+		if got := redistest.Gathered(t, c, "remit_redis_failures_total")[labels]; got != want {
+			t.Errorf("failures %s: %v, want %v", labels, got, want)
+		}
+	}
+}
+
+func TestCountingACallAllocatesNothing(t *testing.T) {
+	c := openClient(t, Config{}, "redis://127.0.0.1:1")
+	for _, err := range []error{nil, errOverLimit} {
+		began := time.Now()
+		c.metrics.called(addScript.counted, began, err) // the first finds the series
+		if made := testing.AllocsPerRun(100, func() { c.metrics.called(addScript.counted, began, err) }); made != 0 {
+			t.Errorf("%v: %v allocations", err, made)
+		}
+	}
+}
+
+// Waiting calls, calls in flight and stalled pipelines are gauges over all servers.
+func TestQueuesAreCollectedAsTheyStand(t *testing.T) {
+	t.Parallel()
+	c := openClient(t, Config{}, "redis://127.0.0.1:1")
+	for i, address := range []string{"a", "b"} {
+		l := newPipeliner(nil)
+		l.confirmed = newPipeliner(nil)
+		for range i + 2 {
+			l.inFlight.Add(2)
+			l.queue.add(&pendingCall{})
+		}
+		l.queue.overflow.add(&pendingCall{})
+		l.inFlight.Add(1)
+		l.confirmed.stalled.Store(true)
+		l.confirmed.pipelines = 1
+		c.pipeliners.byAddress = map[string]*pipeliner{address: l}
+		want := map[string]float64{"calls ": float64(i + 3), "confirmed ": 0, "batches ": 0, "lists ": 0}
+		for queue, waiting := range redistest.Gathered(t, c, "remit_redis_calls_waiting") {
+			if waiting != want[queue] {
+				t.Errorf("%s%v wait, want %v", queue, waiting, want[queue])
+			}
+		}
+		if got := redistest.Gathered(t, c, "remit_redis_calls_in_flight")["calls "]; got != float64(i+2) {
+			t.Errorf("%v are in flight, want %d", got, i+2)
+		}
+		if got := redistest.Gathered(t, c, "remit_redis_pipelines_stalled")[""]; got != 1 {
+			t.Errorf("%v are stalled", got)
+		}
+	}
+}
+
+// A server that has left gets no more calls, so it is never found to answer again: it would be stalled for ever.
+func TestAPipelinerWithoutCallsIsNotStalled(t *testing.T) {
+	t.Parallel()
+	c := openClient(t, Config{}, "redis://127.0.0.1:1")
+	l := newPipeliner(nil)
+	l.confirmed = newPipeliner(nil)
+	c.pipeliners.byAddress = map[string]*pipeliner{"a": l}
+	l.stalled.Store(true)
+	for _, test := range []struct {
+		what   string
+		change func()
+		want   float64
+	}{
+		{"nobody uses it", func() {}, 0},
+		{"one tries", func() { l.pipelines++ }, 1},
+		{"and is done", func() { l.pipelines-- }, 0},
+		{"one waits", func() { l.queue.add(&pendingCall{}) }, 1},
+	} {
+		test.change()
+		if got := redistest.Gathered(t, c, "remit_redis_pipelines_stalled")[""]; got != test.want {
+			t.Errorf("%s: %v are stalled, want %v", test.what, got, test.want)
+		}
+	}
+}
+
+// A scrape sends nothing to Redis, even while no node of a cluster answers and none is known yet.
+func TestAScrapeAsksNothingOfACluster(t *testing.T) {
+	t.Parallel()
+	silent := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer silent.Close()
+	asked := make(chan struct{}, 1)
+	go func() {
+		for {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	c := openClient(t, Config{}, "redis+cluster://"+silent.Addr().String())
+	if told := redistest.Gathered(t, c, "remit_redis_pool_hits_total"); len(told) != 1 {
+		t.Errorf("%v", told)
+	}
+	select {
+	case <-asked:
+		t.Error("it was asked")
+	default:
+	}
+}
+
+// What the pool of a node has counted is not lost when the node leaves, and a node that has left is not kept.
+func TestPoolCountersNeverFall(t *testing.T) {
+	t.Parallel()
+	addresses := redistest.StartCluster(t, 3)
+	c := openClient(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","))
+	cluster := c.redis.(*redis.ClusterClient)
+	ping := func(_ context.Context, node *redis.Client) error { return node.Ping(t.Context()).Err() }
+	for range 3 {
+		if err := cluster.ForEachMaster(t.Context(), ping); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connections := func() float64 {
+		sizes := redistest.Gathered(t, c, "remit_redis_pool_connections")
+		return sizes["idle "] + sizes["used "]
+	}
+	hits, misses, open, known := redistest.Gathered(t, c, "remit_redis_pool_hits_total")[""], redistest.Gathered(t, c, "remit_redis_pool_misses_total")[""], connections(), len(c.pools.counts)
+	if hits < 6 || misses < 3 || open < 3 || known < 3 {
+		t.Errorf("%v hits, %v misses, %v connections to %d servers", hits, misses, open, known)
+	}
+	left := must(cluster.MasterForKey(t.Context(), "key"))(t)
+	_ = left.Close()
+	if now := redistest.Gathered(t, c, "remit_redis_pool_hits_total")[""]; now < hits {
+		t.Errorf("%v hits, then %v", hits, now)
+	}
+	if now := redistest.Gathered(t, c, "remit_redis_pool_misses_total")[""]; now < misses {
+		t.Errorf("%v misses, then %v", misses, now)
+	}
+	if now := connections(); now >= open {
+		t.Errorf("%v connections, then %v", open, now)
+	}
+	if _, kept := c.pools.counts[left]; kept || len(c.pools.counts) != known-1 {
+		t.Errorf("of %d servers %d are known", known-1, len(c.pools.counts))
+	}
+}
+
+// go-redis counts in 32 bits, which a year of work is too much for.
+func TestPoolSumsGoOnWhereGoRedisBeginsAgain(t *testing.T) {
+	t.Parallel()
+	var sum poolSums
+	sum.add(poolCounts{}, poolCounts{hits: math.MaxUint32 - 1})
+	sum.add(poolCounts{hits: math.MaxUint32 - 1}, poolCounts{hits: 3})
+	if want := uint64(math.MaxUint32) + 4; sum.hits != want {
+		t.Errorf("%d, want %d", sum.hits, want)
+	}
+}
+
+func TestEveryOperationHasOnePlace(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"hget", "hmget", "zadd", "get", "pttl", "exists"} {
+		if op := operationOf(verb); operations[op] != verb {
+			t.Errorf("%s is counted as %s", verb, operations[op])
+		}
+	}
+	if all := slices.Sorted(slices.Values(operations)); len(slices.Compact(all)) != len(operations) {
+		t.Errorf("an operation has two places: %v", operations)
+	}
+}

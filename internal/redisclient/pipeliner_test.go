@@ -1,0 +1,610 @@
+package redisclient
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"remit/test/redistest"
+	"remit/internal/redisproc"
+)
+
+// pipelineSizes counts the commands of each pipeline of scripts, and how many pipelines are in flight at once.
+type pipelineSizes struct {
+	mu            sync.Mutex
+	sizes         []int
+	now, together int
+}
+
+func (p *pipelineSizes) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (p *pipelineSizes) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (p *pipelineSizes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		if commands[0].Name() != "evalsha" {
+			return next(ctx, commands)
+		}
+		p.mu.Lock()
+		p.sizes = append(p.sizes, len(commands))
+		p.now++
+		p.together = max(p.together, p.now)
+		p.mu.Unlock()
+		defer func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.now--
+		}()
+		return next(ctx, commands)
+	}
+}
+
+// howMany returns how many wait.
+func (l *pipeliner) howMany() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.waiting
+}
+
+// stalledPipeliner returns a pipeliner whose pipelines are all in flight for ever.
+func stalledPipeliner() *pipeliner {
+	l := newPipeliner(nil)
+	l.pipelines = maxPipelines
+	return l
+}
+
+// shareSome shares a command that has an hour left.
+func (l *pipeliner) shareSome(ctx context.Context) error {
+	return l.share(&Command{bounds: bounds{ctx, time.Now().Add(time.Hour)}}, someCommand())
+}
+
+func someCommand() unretriedCmd { return unretriedCmd{redis.NewCmd(context.Background(), "ping")} }
+
+// exhaust leaves the queue room for one pipeline and nothing for bursts, until a full pipeline shows the pace.
+func (l *pipeliner) exhaust() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.room, l.queue.tight = maxBatch, maxBatch
+	l.queue.credit, l.queue.crowded = 0, time.Now().Add(time.Hour)
+}
+
+// Shedding a call costs about two thirds of serving one. If all were shed as fast as they come, callers that come again at once
+// would leave no time for the others.
+func TestAPipelineShedsOnlyAPartOfWhatItServes(t *testing.T) {
+	t.Parallel()
+	const came = 4 * maxBatch
+	l := stalledPipeliner()
+	l.exhaust()
+	var group sync.WaitGroup
+	var shed atomic.Int64
+	for range came {
+		group.Go(func() {
+			if err := l.shareSome(context.Background()); err != nil {
+				shed.Add(1)
+				wantError(t, "a call that is shed", err, errQueueFull)
+				wantError(t, "a write", classify(err, Writes), ErrOverloaded)
+				wantError(t, "a write", classify(err, Writes), ErrUnavailable)
+			}
+		})
+	}
+	eventually(t, "all came", func() bool { return l.howMany()+l.howManyOverflow() == came })
+	served := 0
+	for batch := l.takeBatch(nil); len(batch) > 0; batch = l.takeBatch(batch[:0]) {
+		served += len(batch)
+		if left := came - served - l.howMany() - l.howManyOverflow(); left > served/servedPerShed {
+			t.Errorf("%d are shed and %d served", left, served)
+		}
+		for _, p := range batch {
+			p.cmd.SetVal([]any{"ok"})
+			p.done <- struct{}{}
+		}
+	}
+	group.Wait()
+	if got := int(shed.Load()); got+served != came || got == 0 {
+		t.Errorf("of %d, %d are shed and %d served", came, got, served)
+	}
+}
+
+// A full pipeline shows the pace, which the room follows.
+func TestThePaceBoundsTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, test := range map[string]struct {
+			took time.Duration // a call of a pipeline
+			room int
+		}{
+			"a fast Redis":      {4 * time.Microsecond, 12_500},
+			"a usual Redis":     {60 * time.Microsecond, minRoom},
+			"a slow Redis":      {time.Millisecond, minRoom},
+			"a slower Redis":    {4 * time.Millisecond, 500},
+			"a very slow Redis": {10 * time.Millisecond, maxBatch},
+		} {
+			l := newPipeliner(nil)
+			for range 100 {
+				l.taken = time.Now()
+				time.Sleep(maxBatch * test.took)
+				l.ended(maxBatch, nil)
+			}
+			if l.queue.room != test.room {
+				t.Errorf("%s: room for %d, want %d", name, l.queue.room, test.room)
+			}
+			l.taken = time.Now()
+			time.Sleep(time.Second / 2)
+			if l.ended(maxBatch-1, nil); l.queue.room != test.room {
+				t.Errorf("%s: a pipeline that was not full changed the room to %d", name, l.queue.room)
+			}
+		}
+	})
+}
+
+// A fleet of many connections, each of which calls again once it is served, is no overload.
+func TestAThousandCallersWhoWaitForTheirAnswersAreNeverShed(t *testing.T) {
+	t.Parallel()
+	for _, perCall := range []time.Duration{10 * time.Microsecond, 60 * time.Microsecond, time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			l := stalledPipeliner()
+			l.queue.crowded = time.Now().Add(time.Hour) // no credit
+			returning := 1000
+			for range 1000 {
+				for ; returning > 0; returning-- {
+					p := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(CallTimeout), done: make(chan struct{}, 1)}
+					if err := l.enqueue(p); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if l.queue.overflow.length > 0 {
+					t.Fatalf("at %s a call, %d are beyond the room", perCall, l.queue.overflow.length)
+				}
+				batch := l.takeBatch(nil)
+				time.Sleep(time.Duration(len(batch)) * perCall)
+				l.ended(len(batch), nil)
+				returning = len(batch)
+			}
+		})
+	}
+}
+
+// 2,048 callers who call again once they are served or shed, as in an open loop at twice the capacity: whoever is served has
+// waited little, though many wait to be shed.
+func TestServedCallsWaitLittleInAnOverload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const (
+			perCall = 60 * time.Microsecond
+			longest = 2 * maxBatch * perCall // behind a pipeline and in one
+		)
+		l := stalledPipeliner()
+		l.queue.crowded = time.Now().Add(time.Hour) // no credit
+		arrived := map[*pendingCall]time.Time{}
+		began, served := time.Now(), 0
+		for time.Since(began) < 10*time.Second {
+			for p := range arrived {
+				if len(p.done) > 0 { // shed
+					delete(arrived, p)
+				}
+			}
+			for len(arrived) < 2048 {
+				p := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(CallTimeout), done: make(chan struct{}, 1)}
+				arrived[p] = time.Now()
+				if err := l.enqueue(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			batch := l.takeBatch(nil)
+			time.Sleep(time.Duration(len(batch)) * perCall)
+			l.ended(len(batch), nil)
+			for _, p := range batch {
+				if waited := time.Since(arrived[p]); waited > longest && time.Since(began) > time.Second {
+					t.Fatalf("a call was served after %s", waited)
+				}
+				delete(arrived, p)
+			}
+			served += len(batch)
+		}
+		if capacity := int(10 * time.Second / perCall); served < capacity*99/100 {
+			t.Errorf("%d of %d were served", served, capacity)
+		}
+	})
+}
+
+func (l *pipeliner) howManyOverflow() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.overflow.length
+}
+
+func wantTrouble(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("from a stuck Redis: %v", err)
+	}
+}
+
+func TestACallWhoseCallerLeavesTheQueueIsNotSent(t *testing.T) {
+	t.Parallel()
+	l := stalledPipeliner()
+	before := &pendingCall{}
+	wantError(t, "entering", l.enqueue(before), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { left <- l.shareSome(ctx) }()
+	eventually(t, "two wait", func() bool { return l.howMany() == 2 })
+	cancel()
+	err := <-left
+	wantError(t, "who left", err, errCallerLeft)
+	wantError(t, "a write", classify(err, Writes), ErrUnavailable)
+	if l.queue.waiting != 1 || l.queue.take() != before {
+		t.Errorf("%d wait", l.queue.waiting)
+	}
+}
+
+func TestACallWhoseCallerLeavesInFlightIsInDoubt(t *testing.T) {
+	t.Parallel()
+	l := stalledPipeliner()
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { left <- l.shareSome(ctx) }()
+	eventually(t, "it waits", func() bool { return l.howMany() == 1 })
+	batch := l.takeBatch(nil)
+	cancel()
+	err := <-left
+	wantError(t, "who left", err, context.Canceled)
+	wantError(t, "a write that is not written yet", (&Command{}).classify(err, Writes), ErrOutcomeUnknown)
+	batch[0].done <- struct{}{} // nobody listens, and nothing hangs
+}
+
+func TestACallThatHasWaitedTooLongIsNotSent(t *testing.T) {
+	t.Parallel()
+	client := redistest.PlainClient(t, redistest.StartRedis(t, redisproc.Config{}).URL())
+	l := newPipeliner(client)
+	now := time.Now()
+	increment := func() unretriedCmd { return unretriedCmd{redis.NewCmd(context.Background(), "incr", "calls")} }
+	late, inTime := increment(), increment()
+	batch := []*pendingCall{
+		{cmd: late, deadline: now.Add(minTimeLeft - time.Millisecond), done: make(chan struct{}, 1)},
+		{cmd: inTime, deadline: now.Add(time.Minute), done: make(chan struct{}, 1)},
+	}
+	l.sendBatch(batch)
+	for _, p := range batch {
+		<-p.done
+	}
+	wantError(t, "the late one", late.Err(), errTooLate)
+	wantError(t, "a write", classify(late.Err(), Writes), ErrUnavailable)
+	if calls, err := inTime.Int(); calls != 1 || err != nil {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
+func TestAPanicInASharedPipelineIsAnErrorOfItsCalls(t *testing.T) {
+	t.Parallel()
+	l := newPipeliner(nil) // of no server
+	p := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)}
+	l.sendBatch([]*pendingCall{p})
+	<-p.done
+	if p.cmd.Err() == nil {
+		t.Error("no error")
+	}
+}
+
+// breaking returns a client of a server that answers so many pings of a connection, and closes it at the next.
+func breaking(t *testing.T, answered int) *redis.Client {
+	t.Helper()
+	address := redistest.Serve(t, func(conn net.Conn) { answerSome(conn, answered) })
+	client := redis.NewClient(&redis.Options{Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func answerSome(conn net.Conn, answered int) {
+	defer conn.Close()
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		switch strings.ToLower(lines.Text()) {
+		case "hello":
+			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
+		case "ping":
+			if answered--; answered < 0 {
+				return
+			}
+			_, _ = io.WriteString(conn, "*2\r\n$2\r\nok\r\n$1\r\n7\r\n")
+		}
+	}
+}
+
+func TestRepliesReadBeforeAPipelineBrokeAreReturned(t *testing.T) {
+	t.Parallel()
+	const sent, answered = 9, 4
+	l := newPipeliner(breaking(t, answered))
+	var batch []*pendingCall
+	for range sent {
+		batch = append(batch, &pendingCall{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)})
+	}
+	l.sendBatch(batch)
+	for i, p := range batch {
+		answer, err := p.cmd.answer(nil)
+		values, _ := answer.([]any)
+		if i < answered && (err != nil || len(values) != 2) || i >= answered && classify(err, Writes) == nil {
+			t.Errorf("%d: %v, %v", i, values, err)
+		}
+		if i >= answered {
+			wantError(t, "a write", classify(err, Writes), ErrOutcomeUnknown)
+		}
+	}
+}
+
+func TestAPipelinerIsOfOneServerAndForgottenWithIt(t *testing.T) {
+	t.Parallel()
+	all := pipeliners{newConfirmer: func() *confirmer { return nil }}
+	first, second := redis.NewClient(&redis.Options{Addr: "a:1"}), redis.NewClient(&redis.Options{Addr: "a:2"})
+	again := redis.NewClient(&redis.Options{Addr: "a:1"}) // the node has left the cluster and come back
+	for _, client := range []*redis.Client{first, second, again} {
+		defer client.Close()
+	}
+	own := all.of(first)
+	if all.of(first) != own || all.of(second) == own {
+		t.Error("a server has not one pipeliner of its own")
+	}
+	if l := all.of(again); l == own || l.server != again {
+		t.Error("the pipeliner is of a client that is closed")
+	}
+	if len(all.byAddress) != 2 {
+		t.Errorf("%d pipeliners of 2 addresses", len(all.byAddress))
+	}
+}
+
+func TestAPipelineShowsWhetherRedisIsStalled(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	for name, test := range map[string]struct {
+		took           time.Duration
+		err            error
+		stalled, paced bool
+	}{
+		"answered":                    {time.Millisecond, nil, false, true},
+		"answered, slowly":            {2 * stallTime, nil, false, true},
+		"an error of Redis":           {time.Millisecond, serverError("OOM"), false, true},
+		"refused at once":             {time.Millisecond, refused, false, false},
+		"no answer":                   {2 * stallTime, io.EOF, true, false},
+		"no connection free":          {2 * stallTime, redis.ErrPoolTimeout, false, false},
+		"no connection may be made":   {2 * stallTime, redis.ErrPoolExhausted, false, false},
+		"no answer, but not for long": {time.Millisecond, io.EOF, false, false},
+	} {
+		l := newPipeliner(nil)
+		l.taken = time.Now().Add(-test.took)
+		l.ended(maxBatch, test.err)
+		if stalled, paced := l.stalled.Load(), l.pace > 0; stalled != test.stalled || paced != test.paced {
+			t.Errorf("%s: stalled %t, a pace %t", name, stalled, paced)
+		}
+	}
+}
+
+func TestAShedCallReturnsInTime(t *testing.T) {
+	t.Parallel()
+	l := newPipeliner(nil)
+	late := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(minTimeLeft / 2), done: make(chan struct{}, 1)}
+	calm := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)}
+	l.queue.addBeyond(late)
+	l.queue.addBeyond(calm)
+	l.shedOverflow(0)
+	if l.queue.overflow.length != 1 || l.queue.overflow.first != calm {
+		t.Errorf("%d wait on", l.queue.overflow.length)
+	}
+	wantError(t, "the late one", late.cmd.Err(), errQueueFull)
+}
+
+func TestManyCallsAtOnceShareAFewPipelines(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{}, func(t *testing.T, c *Client, _ *redis.Client) {
+		const callers, each = 300, 20
+		loadScripts(t, c)
+		n := newCounter(openAgain(t, c))
+		seen := &pipelineSizes{}
+		watched(n.c, func(string) redis.Hook { return seen })
+		var group sync.WaitGroup
+		var highest atomic.Int64
+		for range callers {
+			group.Go(func() {
+				for range each {
+					sum, err := n.add(context.Background(), Flow{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for before := highest.Load(); sum > before && !highest.CompareAndSwap(before, sum); {
+						before = highest.Load()
+					}
+				}
+			})
+		}
+		group.Wait()
+		if highest.Load() != callers*each {
+			t.Errorf("%d were counted, want %d", highest.Load(), callers*each)
+		}
+		shared, largest := 0, 0
+		for _, size := range seen.sizes {
+			shared, largest = shared+size, max(largest, size)
+		}
+		if shared < callers || len(seen.sizes) > shared/2 {
+			t.Errorf("%d calls shared %d pipelines", shared, len(seen.sizes))
+		}
+		if largest > maxBatch || seen.together > maxPipelines {
+			t.Errorf("%d commands in one, %d at once: at most %d and %d", largest, seen.together, maxBatch, maxPipelines)
+		}
+		wantPipelinersEmpty(t, n.c)
+	})
+}
+
+// wantPipelinersEmpty checks that no call waits, and that nothing is left that would send.
+func wantPipelinersEmpty(t *testing.T, c *Client) {
+	t.Helper()
+	for _, l := range c.pipeliners.all() {
+		eventually(t, "the pipeliner is empty", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.queue.waiting == 0 && l.pipelines == 0 && l.inFlight.Load() == 0
+		})
+	}
+}
+
+// The pipeline of TestAWriteWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain has one call. Here are many: each that is in
+// doubt was sent once.
+func TestWhenASharedPipelinesReplyIsLostNoneOfItsCallsIsSentAgain(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, c *Client, p *redistest.Proxy) {
+		const callers = 200
+		n := newCounter(c)
+		loadScripts(t, c)
+		crowd(t, c)
+		p.LoseReplies(n.key, 2)
+		var group sync.WaitGroup
+		var acknowledged, unknown atomic.Int64
+		for range callers {
+			group.Go(func() {
+				switch _, err := n.add(context.Background(), Flow{}); {
+				case err == nil:
+					acknowledged.Add(1)
+				case errors.Is(err, ErrOutcomeUnknown):
+					unknown.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		p.LoseReplies("", 0)
+		stored := must(n.read(t.Context()))(t)
+		if unknown.Load() == 0 || stored < acknowledged.Load() || stored > acknowledged.Load()+unknown.Load() {
+			t.Errorf("%d acknowledged, %d in doubt, %d counted", acknowledged.Load(), unknown.Load(), stored)
+		}
+	})
+}
+
+// The flood is shed; calls of another flow are not, nor is the call that ends the flood. A call that was shed never ran.
+func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
+	t.Parallel()
+	c := openClient(t, Config{}, redistest.StartRedis(t, redisproc.Config{}).URL())
+	flooded, calm := newCounter(c), newCounter(c)
+	flood, other, urgent := Flow{Owner: [16]byte{1}}, Flow{Owner: [16]byte{2}}, Flow{Owner: [16]byte{1}, Kind: 1}
+	l := c.pipeliners.of(c.redis.(*redis.Client))
+	l.exhaust()
+	var group sync.WaitGroup
+	var ended atomic.Bool
+	var acknowledged, shed atomic.Int64
+	for range 4 * minRoom {
+		group.Go(func() {
+			for !ended.Load() {
+				switch _, err := flooded.add(context.Background(), flood); {
+				case err == nil:
+					acknowledged.Add(1)
+				case errors.Is(err, ErrOverloaded):
+					shed.Add(1)
+				default:
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	eventually(t, "some are shed", func() bool { return shed.Load() > 0 })
+	for range 50 {
+		must(calm.add(t.Context(), other))(t)
+		must(calm.read(t.Context()))(t)
+	}
+	must(calm.add(t.Context(), urgent))(t)
+	ended.Store(true)
+	group.Wait()
+	if stored := must(flooded.read(t.Context()))(t); stored != acknowledged.Load() {
+		t.Errorf("%d were acknowledged and %d counted, %d shed", acknowledged.Load(), stored, shed.Load())
+	}
+	wantPipelinersEmpty(t, c)
+}
+
+// While Redis is stalled no call waits for it except those few that try; calls that waited before return as soon as it is known.
+func TestNoCallWaitsForAStalledRedisUntilItAnswersAgain(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartRedis(t, redisproc.Config{})
+	c := openClient(t, Config{}, server.URL())
+	n := newCounter(c)
+	must(n.add(t.Context(), Flow{}))(t)
+	add := func() error {
+		_, err := n.add(context.Background(), Flow{})
+		return err
+	}
+	crowd(t, c)
+	resume := redistest.Suspend(t, server)
+	var ended, trying sync.WaitGroup
+	for range 4 * maxBatch {
+		ended.Go(func() { wantTrouble(t, add()) })
+	}
+	redistest.WaitAtMost(t, 2*CallTimeout, &ended)
+	l := c.pipeliners.of(c.redis.(*redis.Client))
+	if !l.stalled.Load() {
+		t.Fatal("the pipeliner is not stalled")
+	}
+	trying.Go(func() {
+		if err := add(); err != nil { // it may be answered after all
+			wantTrouble(t, err)
+		}
+	})
+	eventually(t, "one tries", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.pipelines == 1
+	})
+	for range 1000 { // one after the other: a second for each would be a quarter of an hour
+		if err := add(); !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrOutcomeUnknown) {
+			t.Fatal(err)
+		}
+	}
+	if calls := l.inFlight.Load() - unsharedCalls; calls > 1 || l.howMany() > 0 { // crowd has added unsharedCalls
+		t.Errorf("%d calls are in flight and %d wait", calls, l.howMany())
+	}
+	resume()
+	trying.Wait()
+	eventually(t, "it works again", func() bool { return add() == nil })
+	if l.stalled.Load() {
+		t.Error("it is still held to be stalled")
+	}
+}
+
+func TestASharedCallEndsByItsDeadlineWhenRedisIsStalled(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartRedis(t, redisproc.Config{})
+	c := openClient(t, Config{}, server.URL())
+	n := newCounter(c)
+	crowd(t, c)
+	must(redistest.PlainClient(t, server.URL()).Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Result())(t)
+	var group sync.WaitGroup
+	for range 3 * maxBatch { // more than are in flight at once
+		group.Go(func() {
+			_, err := n.add(context.Background(), Flow{})
+			wantTrouble(t, err)
+		})
+	}
+	group.Wait() // it hangs unless every call ends
+}
+
+// Redis may refuse a new connection with an error, which go-redis sets on none of the pipeline's commands.
+func TestWhenANewConnectionIsRefusedNothingIsInDoubt(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartRedis(t, redisproc.Config{})
+	admin := redistest.PlainClient(t, server.URL())
+	must(admin.Do(t.Context(), "ACL", "SETUSER", "remit", "on", ">before", "~*", "+@all").Result())(t)
+	c := openClient(t, Config{}, strings.Replace(server.URL(), "unix://", "unix://remit:before@", 1))
+	n := newCounter(c)
+	must(n.add(t.Context(), Flow{}))(t)
+	must(admin.Do(t.Context(), "ACL", "SETUSER", "remit", "resetpass", ">after").Result())(t)
+	must(admin.Do(t.Context(), "CLIENT", "KILL", "USER", "remit").Result())(t)
+	crowd(t, c)
+	_, err := n.add(t.Context(), Flow{})
+	wantError(t, "a write", err, ErrUnavailable)
+	_, err = n.addInBatch(t.Context())
+	wantError(t, "a batch", err, ErrUnavailable)
+}

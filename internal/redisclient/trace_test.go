@@ -1,0 +1,113 @@
+package redisclient
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"remit/test/redistest"
+)
+
+func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewSpanRecorder()
+	c := openClient(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr())
+	n := newCounter(c)
+	add := func(ctx context.Context) {
+		if _, err := n.add(ctx, Flow{}); err != nil {
+			t.Error(err)
+		}
+	}
+	loadScripts(t, c)
+	l := c.pipeliners.of(c.redis.(*redis.Client))
+	l.inFlight.Add(unsharedCalls) // so that calls share
+	l.mu.Lock()
+	l.pipelines = maxPipelines // all that may be in flight: every call waits
+	l.mu.Unlock()
+	const traced = 5
+	var group sync.WaitGroup
+	found := make([][]sdktrace.ReadOnlySpan, traced)
+	for i := range traced {
+		group.Go(func() { found[i] = r.Request(add) })
+	}
+	group.Go(func() { add(context.Background()) })
+	eventually(t, "all wait", func() bool { return l.howMany() == traced+1 })
+	waited := time.Now()
+	l.sendAll()
+	group.Wait()
+	for _, spans := range found {
+		if len(spans) != 1 || spans[0].Name() != "EVALSHA add" || redistest.AttributeOf(spans[0], "db.operation.batch.size") != fmt.Sprint(traced+1) ||
+			redistest.AttributeOf(spans[0], "server.address") != "127.0.0.1" || redistest.AttributeOf(spans[0], "server.port") == "" {
+			t.Fatalf("a call has the spans %q", redistest.NamesOf(spans))
+		}
+		if spans[0].StartTime().Before(waited) {
+			t.Error("the waiting counts as a round trip")
+		}
+	}
+	if all := slices.DeleteFunc(r.Ended(), func(s sdktrace.ReadOnlySpan) bool { return s.Name() != "EVALSHA add" }); len(all) != traced {
+		t.Errorf("%d spans of %d traced calls", len(all), traced)
+	}
+}
+
+func TestCallsWhoseMergedScriptRedisForgotHaveASpanForEachRoundTrip(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewSpanRecorder()
+	c := openClient(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr())
+	n := newCounter(c)
+	var spans []sdktrace.ReadOnlySpan
+	traced := func(context.Context) {
+		spans = r.Request(func(ctx context.Context) { must(n.add(ctx, Flow{}))(t) })
+	}
+	atOnce(t, c, n.key, traced, func(ctx context.Context) { must(n.add(ctx, Flow{}))(t) })
+	if len(spans) != 2 || spans[0].Name() != "EVALSHA add" || spans[1].Name() != "EVAL add" || spans[1].Status().Code == codes.Error ||
+		redistest.AttributeOf(spans[0], "error.type") != "NOSCRIPT" {
+		t.Errorf("the call has the spans %q", redistest.NamesOf(spans))
+	}
+}
+
+// A command whose slot moves to another node is sent behind ASKING.
+func TestASpanOfAnASKRedirectIsThatOfItsCommand(t *testing.T) {
+	t.Parallel()
+	recorder := redistest.NewSpanRecorder()
+	hook := (&tripHook{}).ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return nil })
+	asking, script := redis.NewCmd(t.Context(), "asking"), redis.NewCmd(t.Context(), "evalsha")
+	for _, sent := range [][]redis.Cmder{{asking, script}, {asking, script, asking, script}} {
+		if err := hook(&tracedCall{t.Context(), recorder.Tracer, "add"}, sent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spans := recorder.Ended()
+	for i, size := range []string{"", "2"} {
+		if got := redistest.AttributeOf(spans[i], "db.operation.batch.size"); spans[i].Name() != "EVALSHA add" || got != size {
+			t.Errorf("a span %s of %q commands, want %q", spans[i].Name(), got, size)
+		}
+	}
+}
+
+func TestTheSpanOfARoundTripThatFailsSaysHow(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewSpanRecorder()
+	mini := miniredis.RunT(t)
+	c := openClient(t, Config{Tracer: r.Tracer}, "redis://"+mini.Addr())
+	read := func(ctx context.Context) { _, _ = c.Call(ctx, Flow{}, Reads, "get", "key") }
+	for _, test := range []struct {
+		name, want string
+		spoil      func()
+	}{
+		{"Redis refuses", "OOM", func() { mini.SetError("OOM command not allowed") }},
+		{"Redis is away", "connection", func() { mini.Close() }},
+	} {
+		test.spoil()
+		spans := r.Request(read)
+		if len(spans) == 0 || redistest.AttributeOf(spans[len(spans)-1], "error.type") != test.want || spans[len(spans)-1].Status().Code != codes.Error {
+			t.Errorf("%s: the spans are %q", test.name, redistest.NamesOf(spans))
+		}
+	}
+}

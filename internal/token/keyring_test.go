@@ -1,0 +1,359 @@
+package token_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+
+	"remit/internal/token"
+)
+
+const issuer = "https://remit.example"
+
+// noon is when the tokens of these tests are issued.
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// signer holds both halves of a test: the key as the package read it, and the private key, with which a test signs
+// whatever the package would not.
+type signer struct {
+	name    string
+	alg     string
+	private crypto.Signer
+	parsed  *token.SigningKey
+}
+
+// newSigner panics, because the shared signers are made outside of any test.
+func newSigner(name, alg string, private crypto.Signer, err error) *signer {
+	if err != nil {
+		panic(err)
+	}
+	parsed, err := token.ParseSigningKey(pkcs8(private))
+	if err != nil {
+		panic(err)
+	}
+	return &signer{name, alg, private, parsed}
+}
+
+// signers are one of each kind that is signed with. The first never changes: RFC 8037 Appendix A.
+var signers = sync.OnceValue(func() []*signer {
+	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	p256Signer := newSigner("P-256", "ES256", p256, err)
+	rsa2048, err := rsa.GenerateKey(rand.Reader, 2048)
+	return []*signer{rfc8037(), p256Signer, newSigner("RSA-2048", "RS256", rsa2048, err)}
+})
+
+func rfc8037() *signer {
+	seed, err := base64.RawURLEncoding.DecodeString("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A")
+	return newSigner("Ed25519", "EdDSA", ed25519.NewKeyFromSeed(seed), err)
+}
+
+// otherEd25519 is a signer that no shared keyring knows.
+func otherEd25519() *signer {
+	return newSigner("other Ed25519", "EdDSA", ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), nil)
+}
+
+func (s *signer) kid() string { return thumbprint(s.private.Public()) }
+
+// header is the one that the package writes, spelled here once more.
+func (s *signer) header() string {
+	return encode(`{"alg":"` + s.alg + `","typ":"at+jwt","kid":"` + s.kid() + `"}`)
+}
+
+// sign signs any two parts, as they will stand in the token.
+func (s *signer) sign(tb testing.TB, header, payload string) string {
+	tb.Helper()
+	signature, err := jwt.GetSigningMethod(s.alg).Sign(header+"."+payload, s.private)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return header + "." + payload + "." + encode(string(signature))
+}
+
+func encode(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
+func pkcs8(private any) []byte {
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// refreshKey returns the key of 32 bytes that count up from first.
+func refreshKey(tb testing.TB, first byte) *token.RefreshKey {
+	tb.Helper()
+	key, err := token.ParseRefreshKey([]byte(base64.StdEncoding.EncodeToString(countUp(first))))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return key
+}
+
+func countUp(first byte) []byte {
+	secret := make([]byte, 32)
+	for i := range secret {
+		secret[i] = first + byte(i)
+	}
+	return secret
+}
+
+func newKeyring(tb testing.TB, signing ...*signer) *token.Keyring {
+	tb.Helper()
+	ring, err := token.NewKeyring(issuer, parsed(signing...), []*token.RefreshKey{refreshKey(tb, 0)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return ring
+}
+
+func parsed(signing ...*signer) []*token.SigningKey {
+	keys := make([]*token.SigningKey, len(signing))
+	for i, s := range signing {
+		keys[i] = s.parsed
+	}
+	return keys
+}
+
+func bearer() token.Access {
+	return token.Access{
+		Agent: uuid.New(), Organization: uuid.New(), Family: uuid.New(),
+		Scopes: []string{"orders:read", "orders:write"}, Issued: noon,
+	}
+}
+
+func signAccess(tb testing.TB, ring *token.Keyring, a token.Access) string {
+	tb.Helper()
+	text, err := ring.SignAccess(a)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return text
+}
+
+// requireSays fails unless the keyring takes the text for an access token that says want.
+func requireSays(tb testing.TB, ring *token.Keyring, text string, now time.Time, want token.Access) {
+	tb.Helper()
+	got, err := ring.VerifyAccess(text, now)
+	if err != nil {
+		tb.Errorf("VerifyAccess(%s): %v", text, err)
+		return
+	}
+	if !got.Issued.Equal(want.Issued) {
+		tb.Errorf("issued %s; want %s", got.Issued, want.Issued)
+	}
+	got.Issued = want.Issued
+	if !reflect.DeepEqual(got, want) {
+		tb.Errorf("VerifyAccess = %+v; want %+v", got, want)
+	}
+}
+
+// requireRefused fails unless the keyring refuses the text with want, and says nothing of what it read.
+func requireRefused(tb testing.TB, ring *token.Keyring, name, text string, now time.Time, want error) {
+	tb.Helper()
+	got, err := ring.VerifyAccess(text, now)
+	if !errors.Is(err, want) || !reflect.DeepEqual(got, token.Access{}) {
+		tb.Errorf("%s: VerifyAccess(%.300q) = %+v, %v; want %v", name, text, got, err, want)
+	}
+}
+
+func TestNewKeyringRefusesWhatItCannotUse(t *testing.T) {
+	t.Parallel()
+	first, second := rfc8037().parsed, otherEd25519().parsed
+	again := rfc8037().parsed // another reading of the first key
+	one, two := refreshKey(t, 0), refreshKey(t, 1)
+	type (
+		signing = []*token.SigningKey
+		refresh = []*token.RefreshKey
+	)
+	for name, row := range map[string]struct {
+		signing signing
+		refresh refresh
+		want    error
+	}{
+		"one of each":              {signing{first}, refresh{one}, nil},
+		"two of each":              {signing{first, second}, refresh{one, two}, nil},
+		"nothing":                  {nil, nil, token.ErrKey},
+		"no signing key":           {signing{}, refresh{one}, token.ErrKey},
+		"no token key":             {signing{first}, refresh{}, token.ErrKey},
+		"a signing key twice":      {signing{first, first}, refresh{one}, token.ErrKey},
+		"a signing key read twice": {signing{first, second, again}, refresh{one}, token.ErrKey},
+		"a token key read twice":   {signing{first}, refresh{one, two, refreshKey(t, 0)}, token.ErrKey},
+	} {
+		ring, err := token.NewKeyring(issuer, row.signing, row.refresh)
+		if !errors.Is(err, row.want) || (ring != nil) != (row.want == nil) {
+			t.Errorf("%s: NewKeyring returned a keyring: %t, and %v; want %v", name, ring != nil, err, row.want)
+		}
+	}
+}
+
+func TestNewKeyringRefusesOneTokenKeyTwice(t *testing.T) {
+	t.Parallel()
+	one := refreshKey(t, 0)
+	if _, err := token.NewKeyring(issuer, parsed(rfc8037()), []*token.RefreshKey{one, one}); !errors.Is(err, token.ErrKey) {
+		t.Errorf("NewKeyring: %v; want ErrKey", err)
+	}
+}
+
+func TestKeyringKeepsItsKeysWhenTheCallersListChanges(t *testing.T) {
+	t.Parallel()
+	signing, refresh := parsed(rfc8037()), []*token.RefreshKey{refreshKey(t, 0)}
+	ring, err := token.NewKeyring(issuer, signing, refresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signing[0], refresh[0] = otherEd25519().parsed, refreshKey(t, 1)
+	a := bearer()
+	requireSays(t, ring, signAccess(t, ring, a), noon, a)
+	if got := ring.FormatRefresh(goldenFacts); got != goldenRefresh {
+		t.Errorf("FormatRefresh = %s; want %s", got, goldenRefresh)
+	}
+}
+
+func TestKeyringKnowsItsIssuer(t *testing.T) {
+	t.Parallel()
+	if got := newKeyring(t, rfc8037()).Issuer(); got != issuer {
+		t.Errorf("Issuer = %s; want %s", got, issuer)
+	}
+}
+
+func TestJWKSNamesEachKeySigningOneFirst(t *testing.T) {
+	t.Parallel()
+	all := signers()
+	for _, order := range [][]*signer{{all[0], all[1], all[2]}, {all[2], all[0], all[1]}, {all[1]}} {
+		set := readJWKS(t, newKeyring(t, order...))
+		if len(set) != len(order) {
+			t.Fatalf("%d keys; want %d", len(set), len(order))
+		}
+		for i, s := range order {
+			if set[i]["kid"] != s.kid() || set[i]["alg"] != s.alg || set[i]["use"] != "sig" {
+				t.Errorf("key %d is %v; want %s %s", i, set[i], s.alg, s.kid())
+			}
+		}
+	}
+}
+
+func TestJWKSHoldsThePublicMembersOnly(t *testing.T) {
+	t.Parallel()
+	members := map[string][]string{ // RFC 7517 §4, RFC 7518 §6, RFC 8037 §2
+		"EdDSA": {"alg", "crv", "kid", "kty", "use", "x"},
+		"ES256": {"alg", "crv", "kid", "kty", "use", "x", "y"},
+		"RS256": {"alg", "e", "kid", "kty", "n", "use"},
+	}
+	for _, key := range readJWKS(t, newKeyring(t, signers()...)) {
+		if got := sortedNames(key); !reflect.DeepEqual(got, members[key["alg"]]) {
+			t.Errorf("%s has %v; want %v", key["alg"], got, members[key["alg"]])
+		}
+	}
+}
+
+// A verifier in another service has the key set and a JWT library, nothing else.
+func TestThePublishedKeyVerifiesTheToken(t *testing.T) {
+	t.Parallel()
+	for _, s := range signers() {
+		ring := newKeyring(t, s)
+		public := readPublic(t, readJWKS(t, ring)[0])
+		parser := jwt.NewParser(jwt.WithValidMethods([]string{s.alg}), jwt.WithIssuer(issuer), jwt.WithStrictDecoding(),
+			jwt.WithExpirationRequired(), jwt.WithTimeFunc(func() time.Time { return noon }))
+		read, err := parser.Parse(signAccess(t, ring, bearer()), func(*jwt.Token) (any, error) { return public, nil })
+		if err != nil || read.Header["kid"] != s.kid() || read.Header["typ"] != "at+jwt" {
+			t.Errorf("%s: %+v, %v", s.name, read, err)
+		}
+	}
+}
+
+func TestKeysInAnotherOrderVerifyEachOther(t *testing.T) {
+	t.Parallel()
+	all := signers()
+	for _, rings := range [][2]*token.Keyring{
+		{newKeyring(t, all[0], all[1]), newKeyring(t, all[1], all[0])},
+		{newKeyring(t, all[0], all[1], all[2]), newKeyring(t, all[2], all[0], all[1])},
+		{newKeyring(t, all[0], otherEd25519()), newKeyring(t, otherEd25519(), all[0])},
+	} {
+		for i, ring := range rings {
+			a := bearer()
+			requireSays(t, rings[1-i], signAccess(t, ring, a), noon, a)
+		}
+	}
+}
+
+func TestARetiredKeyVerifiesUntilItIsDropped(t *testing.T) {
+	t.Parallel()
+	before, after := rfc8037(), otherEd25519()
+	a := bearer()
+	text := signAccess(t, newKeyring(t, before), a)
+	requireSays(t, newKeyring(t, after, before), text, noon, a)
+	requireRefused(t, newKeyring(t, after), "dropped", text, noon, token.ErrUnknownKey)
+}
+
+func TestKeyringIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, signers()...)
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			a := bearer()
+			requireSays(t, ring, signAccess(t, ring, a), noon, a)
+			want := token.RefreshToken{Agent: a.Agent, Family: a.Family, Generation: 1}
+			if got, err := ring.ParseRefresh(ring.FormatRefresh(want)); err != nil || got != want {
+				t.Errorf("ParseRefresh = %+v, %v; want %+v", got, err, want)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// readJWKS returns the members of each key. A member that is no string fails.
+func readJWKS(tb testing.TB, ring *token.Keyring) []map[string]string {
+	tb.Helper()
+	var set map[string][]map[string]string
+	if err := json.Unmarshal(ring.JWKS(), &set); err != nil || len(set) != 1 {
+		tb.Fatalf("%s: %v", ring.JWKS(), err)
+	}
+	return set["keys"]
+}
+
+func TestKeyringsAreEqualWithTheSameKeysInTheSameOrder(t *testing.T) {
+	t.Parallel()
+	ring := func(issuer string, signing []*token.SigningKey, refresh ...*token.RefreshKey) *token.Keyring {
+		made, err := token.NewKeyring(issuer, signing, refresh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	all := signers()
+	one, two, reversed := parsed(all[0]), parsed(all[0], all[1]), parsed(all[1], all[0])
+	first, second := refreshKey(t, 0), refreshKey(t, 1)
+	base := ring(issuer, two, first, second)
+	for name, test := range map[string]struct {
+		other *token.Keyring
+		want  bool
+	}{
+		"itself":                    {base, true},
+		"made again":                {ring(issuer, parsed(all[0], all[1]), refreshKey(t, 0), refreshKey(t, 1)), true},
+		"another issuer":            {ring(issuer+"/", two, first, second), false},
+		"a signing key less":        {ring(issuer, one, first, second), false},
+		"another signing key first": {ring(issuer, reversed, first, second), false},
+		"a token key less":          {ring(issuer, two, first), false},
+		"another token key first":   {ring(issuer, two, second, first), false},
+	} {
+		if base.Equal(test.other) != test.want || test.other.Equal(base) != test.want {
+			t.Errorf("%s: not %t", name, test.want)
+		}
+	}
+}

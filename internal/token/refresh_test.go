@@ -1,0 +1,309 @@
+package token_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/quick"
+
+	"github.com/google/uuid"
+
+	"remit/internal/token"
+)
+
+// goldenRefresh is what other code than ours (Python) derives from goldenFacts with refreshKey(0): if it changes, no
+// refresh token given out so far is known any more.
+const goldenRefresh = "rmr_-OqPggGPPCq01X4GkaKzxNXm9wgBjzwqtNV-BpGis8TV5vcJAAAAB-5vnr2TEBmp7hyk7x7UTsGh9cIWDxRRWgqUeFHVBDxP"
+
+var goldenFacts = token.RefreshToken{
+	Agent:      uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6f708"),
+	Family:     uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6f709"),
+	Generation: 7,
+}
+
+const (
+	refreshPrefix   = "rmr_"
+	refreshKeyBytes = 4 // bytes that name the key
+	refreshMACStart = refreshKeyBytes + 16 + 16 + 4
+)
+
+func newRefreshKeyring(tb testing.TB, keys ...*token.RefreshKey) *token.Keyring {
+	tb.Helper()
+	ring, err := token.NewKeyring(issuer, parsed(rfc8037()), keys)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return ring
+}
+
+func requireRefreshRefused(tb testing.TB, ring *token.Keyring, name, text string, want error) {
+	tb.Helper()
+	if got, err := ring.ParseRefresh(text); !errors.Is(err, want) || got != (token.RefreshToken{}) {
+		tb.Errorf("%s: ParseRefresh(%.200q) = %+v, %v; want %v", name, text, got, err, want)
+	}
+}
+
+func TestRefreshTokenHoldsWhatItWasDerivedFrom(t *testing.T) {
+	t.Parallel()
+	ring := newRefreshKeyring(t, refreshKey(t, 0))
+	returns := func(agent, family uuid.UUID, generation uint32) bool {
+		want := token.RefreshToken{Agent: agent, Family: family, Generation: generation}
+		text := ring.FormatRefresh(want)
+		got, err := ring.ParseRefresh(text)
+		return err == nil && got == want && text == ring.FormatRefresh(want) && len(text) == len(goldenRefresh)
+	}
+	if err := quick.Check(returns, &quick.Config{MaxCount: 2000}); err != nil {
+		t.Error(err)
+	}
+	for _, generation := range []uint32{0, 1, 255, 256, math.MaxInt32, math.MaxUint32} {
+		if !returns(uuid.Nil, uuid.Max, generation) {
+			t.Errorf("generation %d does not come back", generation)
+		}
+	}
+}
+
+func TestRefreshTokensOfEarlierReleasesAreStillKnown(t *testing.T) {
+	t.Parallel()
+	ring := newRefreshKeyring(t, refreshKey(t, 0))
+	if got := ring.FormatRefresh(goldenFacts); got != goldenRefresh {
+		t.Errorf("FormatRefresh = %s; want %s", got, goldenRefresh)
+	}
+	if got, err := ring.ParseRefresh(goldenRefresh); err != nil || got != goldenFacts {
+		t.Errorf("ParseRefresh = %+v, %v; want %+v", got, err, goldenFacts)
+	}
+}
+
+func TestOtherFactsGiveAnotherRefreshToken(t *testing.T) {
+	t.Parallel()
+	ring := newRefreshKeyring(t, refreshKey(t, 0))
+	swapped := token.RefreshToken{Agent: goldenFacts.Family, Family: goldenFacts.Agent, Generation: 7}
+	next := token.RefreshToken{Agent: goldenFacts.Agent, Family: goldenFacts.Family, Generation: 8}
+	seen := map[string]bool{}
+	for _, facts := range []token.RefreshToken{goldenFacts, swapped, next, {}} {
+		text := ring.FormatRefresh(facts)
+		seen[text[len(text)-32:]] = true // HMAC only
+	}
+	if len(seen) != 4 {
+		t.Errorf("four sets of facts gave %d HMACs", len(seen))
+	}
+}
+
+func TestAChangedBitOfARefreshTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	ring := newRefreshKeyring(t, refreshKey(t, 0))
+	for i := range 8 * len(refreshBytes(t, goldenRefresh)) {
+		raw := refreshBytes(t, goldenRefresh)
+		raw[i/8] ^= 1 << (i % 8)
+		want := token.ErrSignature
+		if i/8 < refreshKeyBytes {
+			want = token.ErrUnknownKey
+		}
+		requireRefreshRefused(t, ring, "changed bit", refreshPrefix+encode(string(raw)), want)
+	}
+}
+
+func TestAChangedCharacterOfARefreshTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	ring := newRefreshKeyring(t, refreshKey(t, 0))
+	for i := range len(goldenRefresh) {
+		for c := range 256 {
+			changed := replaceByte(goldenRefresh, i, byte(c))
+			if changed == goldenRefresh {
+				continue
+			}
+			if got, err := ring.ParseRefresh(changed); err == nil || got != (token.RefreshToken{}) {
+				t.Errorf("ParseRefresh(%q) = %+v, %v", changed, got, err)
+			}
+		}
+	}
+}
+
+func TestAForgedRefreshTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	ring := newRefreshKeyring(t, refreshKey(t, 0))
+	requireRefreshRefused(t, ring, "another keyring's",
+		newRefreshKeyring(t, refreshKey(t, 1)).FormatRefresh(goldenFacts), token.ErrUnknownKey)
+
+	body := refreshBytes(t, goldenRefresh)[:refreshMACStart]
+	forge := func(secret []byte, label string, body []byte) string {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(label))
+		mac.Write(body)
+		return refreshPrefix + encode(string(mac.Sum(body[:len(body):len(body)])))
+	}
+	const label = "remit refresh token\x00"
+	if got := forge(countUp(0), label, body); got != goldenRefresh {
+		t.Fatalf("this test forges badly: %s", got)
+	}
+	raised := refreshBytes(t, goldenRefresh)
+	raised[refreshMACStart-1]++
+	for name, bad := range map[string]string{
+		"another secret under the same id": forge(countUp(1), label, body),
+		"no secret":                        forge(nil, label, body),
+		"no label":                         forge(countUp(0), "", body),
+		"the next generation, old HMAC":    refreshPrefix + encode(string(raised)),
+		"no HMAC":                          refreshPrefix + encode(string(body)+strings.Repeat("\x00", sha256.Size)),
+	} {
+		requireRefreshRefused(t, ring, name, bad, token.ErrSignature)
+	}
+}
+
+func TestRotatedTokenKeysKnowTheOldTokens(t *testing.T) {
+	t.Parallel()
+	before := newRefreshKeyring(t, refreshKey(t, 0))
+	during := newRefreshKeyring(t, refreshKey(t, 1), refreshKey(t, 0))
+	after := newRefreshKeyring(t, refreshKey(t, 1))
+
+	old := before.FormatRefresh(goldenFacts)
+	if got, err := during.ParseRefresh(old); err != nil || got != goldenFacts {
+		t.Errorf("ParseRefresh of the second key's token = %+v, %v; want %+v", got, err, goldenFacts)
+	}
+	fresh := during.FormatRefresh(goldenFacts)
+	if fresh != after.FormatRefresh(goldenFacts) || fresh == old {
+		t.Error("a new token is not derived with the first key")
+	}
+	if got, err := during.ParseRefresh(fresh); err != nil || got != goldenFacts {
+		t.Errorf("ParseRefresh of the first key's token = %+v, %v; want %+v", got, err, goldenFacts)
+	}
+	requireRefreshRefused(t, after, "the dropped key's token", old, token.ErrUnknownKey)
+}
+
+func TestMalformedRefreshTokensAreRefused(t *testing.T) {
+	t.Parallel()
+	ring := newRefreshKeyring(t, refreshKey(t, 0))
+	digits := strings.TrimPrefix(goldenRefresh, refreshPrefix)
+	for name, bad := range map[string]string{
+		"empty":                          "",
+		"prefix only":                    refreshPrefix,
+		"no prefix":                      digits,
+		"another prefix":                 "rmk_" + digits,
+		"upper-case prefix":              "RMR_" + digits,
+		"prefix twice":                   refreshPrefix + goldenRefresh,
+		"one character less":             goldenRefresh[:len(goldenRefresh)-1],
+		"four characters less":           goldenRefresh[:len(goldenRefresh)-4],
+		"one character more":             goldenRefresh + "A",
+		"four characters more":           goldenRefresh + "AAAA",
+		"padding after":                  goldenRefresh + "=",
+		"padding for the last character": goldenRefresh[:len(goldenRefresh)-1] + "=",
+		"line break after":               goldenRefresh + "\n",
+		"space before":                   " " + goldenRefresh,
+		"line break inside":              goldenRefresh[:50] + "\n" + goldenRefresh[50:],
+		"return inside":                  goldenRefresh[:50] + "\r" + goldenRefresh[50:],
+		"line break for a character":     replaceByte(goldenRefresh, 50, '\n'),
+		"return for a character":         replaceByte(goldenRefresh, 50, '\r'),
+		"four returns for four":          goldenRefresh[:52] + "\r\r\r\r" + goldenRefresh[56:],
+		"line breaks and little else":    refreshPrefix + strings.Repeat("\n", 92) + "AAAA",
+		"standard alphabet, plus":        strings.Replace(goldenRefresh, "-", "+", 1),
+		"standard alphabet, slash":       replaceByte(goldenRefresh, 50, '/'),
+		"space inside":                   replaceByte(goldenRefresh, 50, ' '),
+		"NUL inside":                     replaceByte(goldenRefresh, 50, 0),
+		"not ASCII":                      refreshPrefix + strings.Repeat("é", 48),
+		"not UTF-8":                      refreshPrefix + strings.Repeat("\xff", 96),
+		"huge":                           refreshPrefix + strings.Repeat("A", 1<<20),
+		"an API key":                     goldenAPIKey,
+		"an agent secret":                goldenSecret,
+		"a JWT":                          signAccess(t, ring, bearer()),
+	} {
+		requireRefreshRefused(t, ring, name, bad, token.ErrMalformed)
+	}
+	if !strings.Contains(digits, "-") {
+		t.Error("the example has no character that the standard alphabet writes otherwise")
+	}
+}
+
+func TestParseRefreshKeyReadsBase64Of32Bytes(t *testing.T) {
+	t.Parallel()
+	good := base64.StdEncoding.EncodeToString(countUp(0xe0)) // + and / occur
+	if !strings.ContainsAny(good, "+/") {
+		t.Fatalf("%s has neither + nor /", good)
+	}
+	for name, text := range map[string]string{
+		"bare":           good,
+		"line break":     good + "\n",
+		"DOS line break": good + "\r\n",
+		"space around":   "\n\t " + good + " \n\n",
+	} {
+		if _, err := token.ParseRefreshKey([]byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"empty":             "",
+		"white space":       " \n",
+		"31 bytes":          base64.StdEncoding.EncodeToString(countUp(0)[:31]),
+		"33 bytes":          base64.StdEncoding.EncodeToString(append(countUp(0), 1)),
+		"raw bytes":         string(countUp(0)),
+		"hexadecimal":       hex.EncodeToString(countUp(0)),
+		"no padding":        strings.TrimRight(good, "="),
+		"URL alphabet":      strings.NewReplacer("+", "-", "/", "_").Replace(good),
+		"bad character":     replaceByte(good, 7, '!'),
+		"space inside":      good[:8] + " " + good[8:],
+		"trailing bits set": good[:42] + "9=",
+		"two keys":          good + "\n" + good,
+		"comment":           good + " # current",
+		"quotes":            `"` + good + `"`,
+		"huge":              strings.Repeat("A", 1<<20),
+		"PEM":               string(pkcs8(rfc8037().private)),
+	} {
+		key, err := token.ParseRefreshKey([]byte(text))
+		if !errors.Is(err, token.ErrKey) || key != nil {
+			t.Errorf("%s: ParseRefreshKey returned a key: %t, and %v; want ErrKey", name, key != nil, err)
+			continue
+		}
+		requireSaysNothingOf(t, err, text)
+	}
+}
+
+func TestGeneratedRefreshKeysDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 100 {
+		text := token.GenerateRefreshKey()
+		key, err := token.ParseRefreshKey(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		seen[newRefreshKeyring(t, key).FormatRefresh(goldenFacts)] = true
+	}
+	if len(seen) != 100 {
+		t.Errorf("100 fresh keys derive %d tokens", len(seen))
+	}
+}
+
+func FuzzParseRefresh(f *testing.F) {
+	ring := newRefreshKeyring(f, refreshKey(f, 0))
+	for _, seed := range []string{
+		"", refreshPrefix, goldenRefresh, goldenAPIKey, goldenRefresh + "\n", goldenRefresh + "=",
+		goldenRefresh[:50] + "\n" + goldenRefresh[51:], strings.Replace(goldenRefresh, "-", "+", 1),
+		ring.FormatRefresh(token.RefreshToken{}), refreshPrefix + strings.Repeat("A", 96),
+		newRefreshKeyring(f, refreshKey(f, 1)).FormatRefresh(goldenFacts),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := ring.ParseRefresh(text)
+		if err != nil {
+			if got != (token.RefreshToken{}) {
+				t.Errorf("ParseRefresh(%q) = %+v and %v", text, got, err)
+			}
+			return
+		}
+		if again := ring.FormatRefresh(got); again != text {
+			t.Errorf("%q is also written %q", text, again)
+		}
+	})
+}
+
+func refreshBytes(tb testing.TB, text string) []byte {
+	tb.Helper()
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, refreshPrefix))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return raw
+}

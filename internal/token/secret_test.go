@@ -1,0 +1,269 @@
+package token_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"hash/crc32"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"remit/internal/token"
+)
+
+// Made by other code than ours (Python) from organization and the bytes 0 to 31: if these change, every credential
+// given out so far is void.
+const (
+	goldenAPIKey = "rmk_02SDLP62lR5z8FaLXbYdktj9n5n4fspcupwajssFf6ShP3Uj1C2Cz56zCr5LJTPyv06qGcU"
+	goldenSecret = "rms_003AuLtjc7TJLctqJ2Unu3mfAGcxg9lrkrCWgKbidLF1zEE3m"
+)
+
+var organization = uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6f708")
+
+func checkAPIKey(text string) error {
+	_, err := token.APIKeyOrganization(text)
+	return err
+}
+
+// kinds are the two credentials of the one format, so that each rule is held against both.
+var kinds = []struct {
+	name   string
+	prefix string
+	digits int
+	bytes  uint
+	golden string
+	fresh  func() string
+	check  func(string) error
+}{
+	{"API key", "rmk_", 65, 48, goldenAPIKey, func() string { return token.NewAPIKey(organization) }, checkAPIKey},
+	{"agent secret", "rms_", 43, 32, goldenSecret, token.NewAgentSecret, token.CheckAgentSecret},
+}
+
+func TestHashIsSHA256(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{ // FIPS 180-4 examples
+		"":    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		"abc": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+		"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq": "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1",
+	} {
+		if sum := token.Hash(text); hex.EncodeToString(sum[:]) != want {
+			t.Errorf("Hash(%q) = %x; want %s", text, sum, want)
+		}
+	}
+}
+
+func TestAPIKeyNamesItsOrganization(t *testing.T) {
+	t.Parallel()
+	for _, want := range []uuid.UUID{organization, uuid.New(), uuid.Nil, uuid.Max, {15: 1}, {0: 1}} {
+		key := token.NewAPIKey(want)
+		if got, err := token.APIKeyOrganization(key); err != nil || got != want {
+			t.Errorf("APIKeyOrganization(%s) = %s, %v; want %s", key, got, err, want)
+		}
+	}
+}
+
+func TestFreshSecretsHaveTheirForm(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		seen := map[string]bool{}
+		for range 1000 {
+			text := kind.fresh()
+			if err := kind.check(text); err != nil {
+				t.Fatalf("%s %s: %v", kind.name, text, err)
+			}
+			digits := strings.TrimPrefix(text, kind.prefix)
+			if len(digits) != kind.digits+6 || len(text) != len(kind.prefix)+len(digits) {
+				t.Errorf("%s %s: want %s and %d characters", kind.name, text, kind.prefix, kind.digits+6)
+			}
+			if remade := seal(text[:len(text)-6]); remade != text {
+				t.Errorf("%s %s: the checksum makes it %s", kind.name, text, remade)
+			}
+			seen[text] = true
+		}
+		if len(seen) != 1000 {
+			t.Errorf("%s: of 1000 fresh ones %d are distinct", kind.name, len(seen))
+		}
+	}
+}
+
+func TestSecretsOfEarlierReleasesAreStillRead(t *testing.T) {
+	t.Parallel()
+	if got, err := token.APIKeyOrganization(goldenAPIKey); err != nil || got != organization {
+		t.Errorf("APIKeyOrganization = %s, %v; want %s", got, err, organization)
+	}
+	if err := token.CheckAgentSecret(goldenSecret); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAChangedCharacterIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		for i := range len(kind.golden) {
+			for c := range 256 {
+				changed := replaceByte(kind.golden, i, byte(c))
+				if err := kind.check(changed); changed != kind.golden && !errors.Is(err, token.ErrMalformed) {
+					t.Errorf("%s %q, changed at %d: %v", kind.name, changed, i, err)
+				}
+			}
+		}
+	}
+}
+
+func TestNeighboursInTheWrongOrderAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		for i := range len(kind.golden) - 1 {
+			a, b := kind.golden[i], kind.golden[i+1]
+			swapped := kind.golden[:i] + string([]byte{b, a}) + kind.golden[i+2:]
+			if err := kind.check(swapped); a != b && !errors.Is(err, token.ErrMalformed) {
+				t.Errorf("%s %q, swapped at %d: %v", kind.name, swapped, i, err)
+			}
+		}
+	}
+}
+
+// The checksum is right in all of these: only what the digits say is wrong.
+func TestDigitsThatNoBytesGiveAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		limit := new(big.Int).Lsh(big.NewInt(1), 8*kind.bytes)
+		highest := new(big.Int).Sub(limit, big.NewInt(1))
+		body := func(number *big.Int) string { return kind.prefix + digits(number, kind.digits) }
+		zeros := strings.Repeat("0", kind.digits-1)
+		for _, good := range []string{body(new(big.Int)), body(big.NewInt(1)), body(highest)} {
+			if err := kind.check(seal(good)); err != nil {
+				t.Errorf("%s %s: %v", kind.name, seal(good), err)
+			}
+		}
+		for name, bad := range map[string]string{
+			"one too many":          body(limit),
+			"the highest digits":    kind.prefix + strings.Repeat("Z", kind.digits),
+			"plus in front":         kind.prefix + "+" + zeros,
+			"minus in front":        kind.prefix + "-" + zeros,
+			"minus and a number":    kind.prefix + "-" + zeros[1:] + "1",
+			"underscore in front":   kind.prefix + "_" + zeros,
+			"underscore inside":     kind.prefix + zeros[:9] + "_" + zeros[9:],
+			"underscore at the end": kind.prefix + zeros + "_",
+			"plus inside":           kind.prefix + zeros[:9] + "+" + zeros[9:],
+			"decimal point":         kind.prefix + zeros[:9] + "." + zeros[9:],
+			"space in front":        kind.prefix + " " + zeros,
+			"space at the end":      kind.prefix + zeros + " ",
+			"line break at the end": kind.prefix + zeros + "\n",
+			"NUL":                   kind.prefix + zeros + "\x00",
+			"letter of two bytes":   kind.prefix + zeros[1:] + "é",
+			"digit of two bytes":    kind.prefix + zeros[1:] + "٣",
+			"not UTF-8":             kind.prefix + zeros + "\xff",
+			"one digit more":        kind.prefix + zeros + "00",
+			"one digit less":        kind.prefix + zeros,
+			"no digits":             kind.prefix,
+		} {
+			if err := kind.check(seal(bad)); !errors.Is(err, token.ErrMalformed) {
+				t.Errorf("%s, %s: %q: %v", kind.name, name, seal(bad), err)
+			}
+		}
+	}
+}
+
+func TestMalformedSecretsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		body := kind.golden[:len(kind.golden)-6]
+		for name, bad := range map[string]string{
+			"empty":                            "",
+			"prefix only":                      kind.prefix,
+			"no prefix":                        kind.golden[4:],
+			"another prefix":                   "rmr_" + kind.golden[4:],
+			"another prefix, sealed":           seal("rmr_" + body[4:]),
+			"upper-case prefix, sealed":        seal("RMK_" + body[4:]),
+			"the other's prefix":               otherPrefix(kind.golden),
+			"the other's prefix, sealed":       seal(otherPrefix(body)),
+			"sealed under the other's prefix":  body + strings.TrimPrefix(seal(otherPrefix(body)), otherPrefix(body)),
+			"no checksum":                      body,
+			"checksum in hexadecimal's length": body + "00000000",
+			"space before":                     " " + kind.golden,
+			"line break after":                 kind.golden + "\n",
+			"twice":                            kind.golden + kind.golden,
+			"huge":                             kind.prefix + strings.Repeat("0", 1<<20),
+			"huge, other letters":              strings.Repeat("é", 1<<20),
+			"not ASCII":                        kind.prefix + strings.Repeat("é", (kind.digits+6)/2),
+			"not UTF-8":                        strings.Repeat("\xff", len(kind.golden)),
+			"NULs":                             strings.Repeat("\x00", len(kind.golden)),
+			"blanks":                           strings.Repeat(" ", len(kind.golden)),
+			"a refresh token":                  goldenRefresh,
+			"a JWT":                            "e30.e30.e30",
+		} {
+			if err := kind.check(bad); !errors.Is(err, token.ErrMalformed) {
+				t.Errorf("%s, %s: %v", kind.name, name, err)
+			}
+		}
+	}
+	if err := checkAPIKey(goldenSecret); !errors.Is(err, token.ErrMalformed) {
+		t.Errorf("a secret as an API key: %v", err)
+	}
+	if err := token.CheckAgentSecret(goldenAPIKey); !errors.Is(err, token.ErrMalformed) {
+		t.Errorf("an API key as a secret: %v", err)
+	}
+}
+
+func FuzzAPIKeyOrganization(f *testing.F) {
+	for _, seed := range []string{
+		"", "rmk_", goldenAPIKey, goldenSecret, goldenRefresh, otherPrefix(goldenAPIKey),
+		seal("rmk_" + strings.Repeat("0", 65)), seal("rmk_" + strings.Repeat("Z", 65)),
+		seal("rmk_-" + strings.Repeat("0", 64)), seal("rmk_" + strings.Repeat("0", 63) + "é"),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		requireOneSpelling(t, text)
+		requireOneSpelling(t, seal(text))        // past the checksum
+		requireOneSpelling(t, seal("rmk_"+text)) // and past the prefix
+	})
+}
+
+// requireOneSpelling fails when text is taken for an API key, but is not what its own number is written as.
+func requireOneSpelling(tb testing.TB, text string) {
+	tb.Helper()
+	got, err := token.APIKeyOrganization(text)
+	if err != nil {
+		if got != uuid.Nil || !errors.Is(err, token.ErrMalformed) {
+			tb.Errorf("APIKeyOrganization(%q) = %s, %v; want ErrMalformed", text, got, err)
+		}
+		return
+	}
+	number, ok := new(big.Int).SetString(text[4:len(text)-6], 62)
+	if !ok || number.BitLen() > 384 {
+		tb.Fatalf("%q was accepted", text)
+	}
+	if again := seal("rmk_" + digits(number, 65)); again != text {
+		tb.Errorf("%q is also written %q", text, again)
+	}
+	if want := uuid.UUID(number.FillBytes(make([]byte, 48))[:16]); got != want {
+		tb.Errorf("APIKeyOrganization(%q) = %s; want %s", text, got, want)
+	}
+}
+
+// digits writes a number in base62, filled up with zeros.
+func digits(number *big.Int, width int) string {
+	text := number.Text(62)
+	return strings.Repeat("0", max(0, width-len(text))) + text
+}
+
+// seal returns the body with the checksum that belongs to it.
+func seal(body string) string {
+	return body + digits(big.NewInt(int64(crc32.ChecksumIEEE([]byte(body)))), 6)
+}
+
+// otherPrefix turns an API key's prefix into an agent secret's and the reverse.
+func otherPrefix(text string) string {
+	if rest, found := strings.CutPrefix(text, "rmk_"); found {
+		return "rms_" + rest
+	}
+	return "rmk_" + strings.TrimPrefix(text, "rms_")
+}
+
+func replaceByte(text string, at int, with byte) string {
+	return text[:at] + string([]byte{with}) + text[at+1:]
+}

@@ -1,0 +1,14 @@
+package webhook
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+	"remit/test/suite"
+)
+
+// TestMain fails when a goroutine is left once all has ended.
+func TestMain(m *testing.M) {
+	suite.RunAtOnce(4)
+	goleak.VerifyTestMain(m)
+}

@@ -1,3 +1,0 @@
-// Package release tests what scripts/release.sh builds: it builds a release and inspects it. release/sbom writes the software
-// bills of materials.
-package release

@@ -1,0 +1,66 @@
+package browser
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/test/serviceproc"
+	"remit/test/suite"
+	"remit/test/tool"
+)
+
+func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
+
+const scriptTimeout = 8 * time.Minute // a run takes about one
+
+// runScript runs a test file with node against the service.
+func runScript(t *testing.T, service *serviceproc.Service, script string, settings ...string) {
+	t.Helper()
+	tool.Install(t, ".")
+	node := tool.Path(t, "node")
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
+	defer cancel()
+	cmd := tool.Command(ctx, ".", node, "--test", "--test-reporter=tap", script)
+	cmd.Env = append(environment(t, service), settings...)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, tool.Indented(output))
+	}
+	if log := service.Output(); strings.Contains(log, "rmk_") || strings.Contains(log, "rms_") {
+		t.Errorf("the service's log has a credential:\n%s", log)
+	}
+	if testing.Verbose() {
+		t.Logf("%s\n%s", script, tool.Indented(output))
+	}
+}
+
+// environment returns the settings of every script.
+func environment(t *testing.T, service *serviceproc.Service) []string {
+	t.Helper()
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "REMIT_ADDR=" + service.URL, "CHROMIUM=" + tool.Path(t, "chromium"),
+		"REMIT_SCREENSHOTS=" + os.Getenv("REMIT_SCREENSHOTS"),
+	}
+}
+
+func TestAPersonWatchesAndStopsAFleet(t *testing.T) {
+	t.Parallel()
+	loadtest, err := serviceproc.Build("remit/loadtest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := []string{"LOADTEST=" + loadtest}
+	if suite.Long {
+		settings = append(settings, "REMIT_LONG=1") // by keyboard, too
+	}
+	runScript(t, serviceproc.Run(t), "journey.test.mjs", settings...)
+}
+
+func TestTheLockFileNamesNoRegistry(t *testing.T) {
+	t.Parallel()
+	tool.LockNamesNoRegistry(t, filepath.Clean("."))
+}

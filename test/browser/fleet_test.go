@@ -1,0 +1,132 @@
+//go:build long
+
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remit/test/serviceproc"
+	"remit/money"
+	"remit/internal/redisproc"
+	"remit/redisstore"
+	"remit/server"
+	"remit/internal/token"
+
+	"github.com/google/uuid"
+)
+
+// The fleet that every page must stay quick with.
+const (
+	fleetAgents   = 10_000
+	fleetSessions = 100_000
+)
+
+// fleet is an organization of that size, behind a service with a Redis of its own.
+type fleet struct {
+	service  *serviceproc.Service
+	store    *redisstore.Store
+	apiKey   string
+	key      redisstore.APIKey
+	agents   []uuid.UUID
+	sessions []uuid.UUID
+	redis    *redisproc.Server
+	client   *http.Client // of changes
+	changes  atomic.Int64 // acknowledged
+}
+
+// newFleet creates the organization through the store, which sends the calls in pipelines.
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = redis.Stop() })
+	f := &fleet{
+		agents: make([]uuid.UUID, fleetAgents), sessions: make([]uuid.UUID, fleetSessions), redis: redis,
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: time.Minute},
+	}
+	if f.store, err = redisstore.Open(redisstore.Config{URL: redis.URL(), Quotas: map[string]int64{
+		"agents": 0, "open_sessions": 0, "bytes": 0,
+	}, RenderEvent: server.RenderEvent}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.store.Close() })
+	f.fill(t)
+	if f.service, err = serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + redis.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.service.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	f.awaitQuiet(t)
+	return f
+}
+
+// awaitQuiet waits until the service has put all events into the organization's feed.
+func (f *fleet) awaitQuiet(t *testing.T) {
+	t.Helper()
+	const quiet = 0.05 // of a core
+	for range 300 {
+		if f.processor(t, func() { time.Sleep(time.Second) }) < quiet {
+			return
+		}
+	}
+	t.Fatal("the service is still busy")
+}
+
+func (f *fleet) fill(t *testing.T) {
+	t.Helper()
+	id := redisstore.NewRootID()
+	f.apiKey = token.NewAPIKey(id)
+	f.key = redisstore.APIKey{Organization: id, Hash: token.Hash(f.apiKey), Hint: token.Hint(f.apiKey)}
+	if _, err := f.store.CreateOrganization(t.Context(), "", f.key, "a large fleet", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	atOnce(t, fleetAgents, func(ctx context.Context, i int) error {
+		made, err := f.store.CreateAgent(ctx, f.key, redisstore.Agent{Name: fmt.Sprintf("agent %d", i), Scopes: []string{"tool:search"}}, token.Hash(fmt.Sprint(i)), nil)
+		f.agents[i] = made.ID
+		return err
+	})
+	atOnce(t, fleetSessions, func(ctx context.Context, i int) error {
+		made, err := f.store.CreateSession(ctx, f.key, redisstore.NewSession{Agent: f.agents[i%fleetAgents], MaxActions: 1000, MaxValue: 10 * money.USD, Lifetime: 8 * time.Hour})
+		f.sessions[i] = made.ID
+		return err
+	})
+	atOnce(t, fleetSessions, func(ctx context.Context, i int) error {
+		_, err := f.store.Charge(ctx, redisstore.Caller{Key: &f.key}, f.sessions[i], redisstore.Charge{Count: 1, Value: money.MicroUSD(1 + i), ActionType: fmt.Sprintf("type %d", i%7)})
+		return err
+	})
+}
+
+// atOnce calls do for every number below count, several hundred at a time. It fails the test with the first error.
+func atOnce(t *testing.T, count int, do func(ctx context.Context, i int) error) {
+	t.Helper()
+	const workers = 256
+	var running sync.WaitGroup
+	errs := make(chan error, workers)
+	for worker := range workers {
+		running.Go(func() {
+			for i := worker; i < count; i += workers {
+				if err := do(t.Context(), i); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	select {
+	case err := <-errs:
+		t.Fatal(err)
+	default:
+	}
+}

@@ -1,0 +1,261 @@
+//go:build long
+
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"remit/test/tool"
+
+	"github.com/google/uuid"
+)
+
+const (
+	changesPerSecond = 1_000
+	fewestChanges    = 900 // that must have happened in a second, or the measurement says nothing
+	changesAtOnce    = 10
+	changedSessions  = 1_000
+	viewers          = 10
+	measuredTime     = 10 * time.Second
+	mostProcessor    = 0.05 // of a core, for all viewers together
+	longestFrame     = 200  // milliseconds; from there on people feel that they wait
+	highestP99       = 50   // milliseconds
+)
+
+// frames is what frames.mjs measures in a page.
+type frames struct {
+	Frames, Updates, Nodes int
+	Median                 int `json:"median_ms"`
+	P99                    int `json:"p99_ms"`
+	Longest                int `json:"longest_ms"`
+	LongestTask            int `json:"longest_task_ms"`
+}
+
+// checkLive watches a page with ten viewers, one of them in a browser, while the fleet changes.
+func (f *fleet) checkLive(t *testing.T, path string, change func(context.Context, *testing.T, int)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	changing := f.everyTick(ctx, t, change)
+	defer changing.Wait()
+	defer cancel()
+	received := f.watch(ctx, t, path, viewers-1)
+	for attempt := 1; ; attempt++ { // another program may delay a frame, so it takes the best of three
+		problem := f.measureLive(t, path, received)
+		if problem == "" {
+			return
+		}
+		t.Log(problem)
+		if attempt == 3 {
+			t.Error("three times: " + problem)
+			return
+		}
+	}
+}
+
+// measureLive compares with a time in which nobody watches, and returns what is wrong.
+func (f *fleet) measureLive(t *testing.T, path string, w *watchers) string {
+	t.Helper()
+	w.pause()
+	alone := f.processor(t, func() { time.Sleep(measuredTime) })
+	w.resume()
+	began, before, changed := time.Now(), w.received.Load(), f.changes.Load()
+	var seen frames
+	watched := f.processor(t, func() { seen = f.measureFrames(t, path) })
+	messages, perSecond := w.received.Load()-before, float64(f.changes.Load()-changed)/time.Since(began).Seconds()
+	t.Logf("%s: %+v; %.0f changes a second, %d messages; the service uses %.3f of a core alone, %.3f when watched", path, seen, perSecond, messages, alone, watched)
+	switch {
+	case perSecond < fewestChanges:
+		return fmt.Sprintf("only %.0f changes a second happened", perSecond)
+	case seen.Updates == 0 || messages == 0:
+		return "nothing was updated"
+	case seen.Longest > longestFrame || seen.P99 > highestP99:
+		return "the page freezes"
+	case watched-alone > mostProcessor:
+		return fmt.Sprintf("%d viewers cost %.3f of a core, want at most %v", viewers, watched-alone, mostProcessor)
+	}
+	return ""
+}
+
+// everyTick calls change with 0, 10, 20 … until ctx ends: change makes ten changes, a hundred times a second.
+func (f *fleet) everyTick(ctx context.Context, t *testing.T, change func(context.Context, *testing.T, int)) *sync.WaitGroup {
+	t.Helper()
+	const makers = 20 // so that slow responses do not slow the rest
+	var running sync.WaitGroup
+	for maker := range makers {
+		running.Go(func() {
+			ticker := time.NewTicker(makers * time.Second * changesAtOnce / changesPerSecond)
+			defer ticker.Stop()
+			for n := maker * changesAtOnce; ctx.Err() == nil; n += makers * changesAtOnce {
+				<-ticker.C
+				change(ctx, t, n)
+			}
+		})
+	}
+	return &running
+}
+
+// changed returns one of the newest sessions, which pages show first.
+func (f *fleet) changed(n int) uuid.UUID { return f.sessions[fleetSessions-1-n%changedSessions] }
+
+// charge charges ten sessions, in one request. A charge is no event.
+func (f *fleet) charge(ctx context.Context, t *testing.T, n int) {
+	var actions []string
+	for i := range changesAtOnce {
+		actions = append(actions, fmt.Sprintf(`{"session_id":%q,"value_usd":0.000001,"action_type":"live"}`, f.changed(n+i)))
+	}
+	f.post(ctx, t, changesAtOnce, "/v1/actions", `{"actions":[`+strings.Join(actions, ",")+`]}`)
+}
+
+// suspend suspends or resumes ten sessions. Each is an event.
+func (f *fleet) suspend(ctx context.Context, t *testing.T, n int) {
+	path := "/suspend"
+	if n/changedSessions%2 == 1 {
+		path = "/resume"
+	}
+	for i := range changesAtOnce {
+		f.post(ctx, t, 1, "/v1/sessions/"+f.changed(n+i).String()+path, "{}")
+	}
+}
+
+// post sends a request that makes so many changes, and counts them once they are acknowledged.
+func (f *fleet) post(ctx context.Context, t *testing.T, changes int64, path, body string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.service.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	request.Header.Set("X-API-Key", f.apiKey)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := f.client.Do(request)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.Error(err)
+		}
+		return
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	switch {
+	case err == nil && response.StatusCode == http.StatusOK && !refusal.Match(text):
+		f.changes.Add(changes)
+	case ctx.Err() == nil:
+		t.Errorf("%s: %s %s, %v", path, response.Status, text, err)
+	}
+}
+
+var refusal = regexp.MustCompile(`"status":[45]\d\d`) // of one charge of many
+
+var liveAddress = regexp.MustCompile(`data-live="([^"]+)"`)
+
+// watchers follow a page's live updates without showing them, and count the messages.
+type watchers struct {
+	start    func(context.Context)
+	stop     context.CancelFunc
+	parent   context.Context
+	received atomic.Int64
+}
+
+func (w *watchers) pause() {
+	if w.stop != nil {
+		w.stop()
+	}
+}
+
+func (w *watchers) resume() {
+	ctx, cancel := context.WithCancel(w.parent)
+	w.stop = cancel
+	w.start(ctx)
+}
+
+// watch returns so many viewers of a page. They begin when they are resumed.
+func (f *fleet) watch(ctx context.Context, t *testing.T, path string, count int) *watchers {
+	t.Helper()
+	w := &watchers{parent: ctx}
+	var streams []func(context.Context)
+	for range count {
+		v := newViewer(t, f.service.URL, f.apiKey)
+		page, _ := v.get(t, path)
+		found := liveAddress.FindStringSubmatch(page)
+		if found == nil {
+			t.Fatalf("%s has no live updates", path)
+		}
+		v.client.Timeout = 0
+		streams = append(streams, func(ctx context.Context) { v.follow(ctx, html.UnescapeString(found[1]), &w.received) })
+	}
+	w.start = func(ctx context.Context) {
+		for _, stream := range streams {
+			go stream(ctx)
+		}
+	}
+	return w
+}
+
+// follow counts the messages of an event stream until ctx ends.
+func (v *viewer) follow(ctx context.Context, path string, received *atomic.Int64) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.origin+path, nil)
+	if err != nil {
+		return // no message is counted
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := v.client.Do(request)
+	if err != nil {
+		return
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "data:") {
+			received.Add(1)
+		}
+	}
+}
+
+func (f *fleet) measureFrames(t *testing.T, path string) (seen frames) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := tool.Command(ctx, ".", tool.Path(t, "node"), "frames.mjs", path, strconv.Itoa(int(measuredTime/time.Second)))
+	cmd.Env = append(environment(t, f.service), "REMIT_KEY="+f.apiKey)
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("frames.mjs: %v\n%s", err, output)
+	}
+	if err := json.Unmarshal(bytes.TrimSpace(output), &seen); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return seen
+}
+
+// processor returns how much of a core the service uses while do runs.
+func (f *fleet) processor(t *testing.T, do func()) float64 {
+	t.Helper()
+	began, before := time.Now(), f.processorTime(t)
+	do()
+	return (f.processorTime(t) - before).Seconds() / time.Since(began).Seconds()
+}
+
+// processorTime reads proc(5): user and system time are fields 14 and 15 of stat, in hundredths of a second.
+func (f *fleet) processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.service.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+2:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}

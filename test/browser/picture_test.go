@@ -1,0 +1,138 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/test/serviceproc"
+	"remit/test/suite"
+	"remit/test/tool"
+	"remit/money"
+	"remit/redisstore"
+	"remit/server"
+	"remit/internal/token"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+var update = flag.Bool("update", false, "take the picture of the README anew")
+
+const (
+	picture        = "../../docs/console.png"
+	largestPicture = 120_000 // bytes
+)
+
+var pictureSize = image.Pt(960, 960) // pixels
+
+// TestTheReadmeShowsTheConsole looks at the picture. In the long run it takes another one, too.
+func TestTheReadmeShowsTheConsole(t *testing.T) {
+	t.Parallel()
+	if *update {
+		takePicture(t, picture)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil || !strings.Contains(string(readme), "(docs/console.png)") {
+		t.Errorf("README.md shows no docs/console.png: %v", err)
+	}
+	checkPicture(t, picture)
+	if suite.Long {
+		another := filepath.Join(t.TempDir(), "console.png")
+		takePicture(t, another)
+		checkPicture(t, another)
+	}
+}
+
+func checkPicture(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := png.Decode(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	if size := shown.Bounds().Size(); size != pictureSize || len(text) > largestPicture {
+		t.Errorf("%s has %v pixels and %d bytes, want %v and at most %d", path, size, len(text), pictureSize, largestPicture)
+	}
+}
+
+// takePicture shows a month of a small fleet. Its Redis is one whose clock can be set.
+func takePicture(t *testing.T, path string) {
+	t.Helper()
+	redis := miniredis.RunT(t)
+	service, err := serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=redis://" + redis.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Stop()
+	apiKey := month(t, redis)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tool.Install(t, ".")
+	cmd := tool.Command(ctx, ".", tool.Path(t, "node"), "picture.mjs", path)
+	cmd.Env = append(environment(t, service), "REMIT_KEY="+apiKey)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("picture.mjs: %v\n%s", err, output)
+	}
+}
+
+// month lets a small fleet work for 30 days.
+func month(t *testing.T, redis *miniredis.Miniredis) (apiKey string) {
+	t.Helper()
+	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr(), RenderEvent: server.RenderEvent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	apiKey = token.NewAPIKey(redisstore.NewRootID())
+	organization, err := token.APIKeyOrganization(apiKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := redisstore.APIKey{Organization: organization, Hash: token.Hash(apiKey), Hint: token.Hint(apiKey)}
+	const days = 30
+	now := time.Now()
+	redis.SetTime(now.AddDate(0, 0, 1-days))
+	if _, err := store.CreateOrganization(t.Context(), "", key, "acme", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"planner", "researcher", "support", "invoices"}
+	agents := make([]redisstore.Agent, len(names))
+	for i, name := range names {
+		if agents[i], err = store.CreateAgent(t.Context(), key, redisstore.Agent{Name: name, Scopes: []string{"tool:search"}}, token.Hash(name), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for day := range days {
+		redis.SetTime(now.AddDate(0, 0, 1+day-days))
+		for i, a := range agents {
+			workday(t, store, key, a, 7+(day*(i+3)+i)%11-3*i)
+		}
+	}
+	return apiKey
+}
+
+// workday gives the agent a session, and charges it so many times.
+func workday(t *testing.T, store *redisstore.Store, key redisstore.APIKey, a redisstore.Agent, charges int) {
+	t.Helper()
+	session, err := store.CreateSession(t.Context(), key, redisstore.NewSession{Agent: a.ID, MaxActions: 20, MaxValue: 10 * money.USD, Lifetime: 4 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range charges {
+		charge := redisstore.Charge{Count: 1, Value: 512_000, ActionType: fmt.Sprint([]string{"llm.call", "tool.search", "tool.browse"}[i%3])}
+		if _, err := store.Charge(t.Context(), redisstore.Caller{Key: &key}, session.ID, charge); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

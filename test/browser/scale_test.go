@@ -1,0 +1,151 @@
+//go:build long
+
+package browser
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/test/redistest"
+	"remit/test/serviceproc"
+)
+
+const (
+	longestPage = 300 * time.Millisecond // of the service's time
+	largestPage = 200_000                // bytes, before compression
+
+	keptTime = 11 * time.Second // for which the service may keep what it has read for a page
+)
+
+func TestALargeFleet(t *testing.T) {
+	f := newFleet(t)
+	t.Run("pages are quick and small", f.checkPages)
+	t.Run("an agent's page does not wait for reports", f.checkPagesBesideReports)
+	session, agent := f.changed(0), f.agents[(fleetSessions-1)%fleetAgents]
+	for _, live := range []struct {
+		name, path string
+		change     func(context.Context, *testing.T, int)
+	}{
+		{"charges, on a session", "/console/sessions/" + session.String(), f.charge},
+		{"charges, on the list of sessions", "/console/sessions", f.charge},
+		{"suspensions, on the list of sessions", "/console/sessions", f.suspend},
+		{"suspensions, on an agent", "/console/agents/" + agent.String(), f.suspend},
+	} {
+		t.Run("a thousand changes a second freeze nothing: "+live.name, func(t *testing.T) { f.checkLive(t, live.path, live.change) })
+	}
+	t.Run("a stop shows how far it is", f.checkStop)
+}
+
+// checkPagesBesideReports asks for reports of what all agents used, one after the other, and meanwhile for pages of agents that
+// nobody has looked at.
+func (f *fleet) checkPagesBesideReports(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	v, reports, ended := newViewer(t, f.service.URL, f.apiKey), 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ; ctx.Err() == nil; reports++ {
+			f.report(ctx, t)
+		}
+	}()
+	const tries = 5
+	quickest := time.Minute
+	for i := range tries {
+		time.Sleep(time.Second) // so that a report is under way
+		page, took := v.get(t, "/console/agents/"+f.agents[i].String())
+		t.Logf("%7.1f ms, %d bytes", milliseconds(took), len(page))
+		quickest = min(quickest, took)
+	}
+	cancel()
+	<-ended
+	t.Logf("%d reports", reports)
+	if quickest > longestPage {
+		t.Errorf("the quickest of %d pages took %v", tries, quickest)
+	}
+}
+
+// report reads what each agent used, unless ctx ends.
+func (f *fleet) report(ctx context.Context, t *testing.T) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.service.URL+"/v1/usage?group_by=agent", nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	request.Header.Set("X-API-Key", f.apiKey)
+	response, err := f.client.Do(request)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.Error(err)
+		}
+		return
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); ctx.Err() == nil && (err != nil || response.StatusCode != http.StatusOK) {
+		t.Errorf("a report: %s %.200s, %v", response.Status, text, err)
+	}
+}
+
+// stopReason is in each command that stops an agent, and in no other.
+const stopReason = "incident 2041"
+
+// checkStop stops and resumes the fleet in a browser, by an instance that is far from Redis when it stops agents.
+func (f *fleet) checkStop(t *testing.T) {
+	far := redistest.NewProxy(t, redistest.SocketOf(f.redis))
+	far.Delay(stopReason, 600*time.Millisecond)
+	service, err := serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=redis://" + far.Address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := service.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	runScript(t, service, "stop.test.mjs", "REMIT_KEY="+f.apiKey, "REMIT_AGENTS="+strconv.Itoa(fleetAgents), "REMIT_REASON="+stopReason)
+}
+
+func (f *fleet) checkPages(t *testing.T) {
+	v := newViewer(t, f.service.URL, f.apiKey)
+	before := f.processorTime(t)
+	v.get(t, "/console")
+	f.awaitQuiet(t)
+	t.Logf("the first view of the overview, with all that it reads in the background, costs %v of processor", f.processorTime(t)-before)
+	for _, path := range v.pages(t) {
+		page, cold := v.cold(t, path)
+		_, again := v.get(t, path)
+		t.Logf("%7.1f ms, then %7.1f ms, %7d bytes  %s", milliseconds(cold), milliseconds(again), len(page), path)
+		if cold > longestPage {
+			t.Errorf("%s took %v", path, cold)
+		}
+		if len(page) > largestPage {
+			t.Errorf("%s has %d bytes", path, len(page))
+		}
+		if path == "/console" && !(strings.Contains(page, "<b>10,000</b>") && strings.Contains(page, "<b>100,000</b>")) {
+			t.Errorf("the overview does not show all agents and sessions:\n%s", page)
+		}
+	}
+}
+
+// cold gets a page when the service keeps nothing of it any more. Another program may delay a request, so it takes the best of
+// up to three.
+func (v *viewer) cold(t *testing.T, path string) (page string, took time.Duration) {
+	t.Helper()
+	for range 3 {
+		time.Sleep(keptTime)
+		shown, once := v.get(t, path)
+		if page == "" || once < took {
+			page, took = shown, once
+		}
+		if took <= longestPage {
+			break
+		}
+	}
+	return page, took
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }

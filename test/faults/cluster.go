@@ -1,0 +1,190 @@
+package faults
+
+import (
+	"context"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"remit/internal/redisproc"
+)
+
+const (
+	primaries = 3
+	// promotionPatience is how long a cluster may take until every slot has a primary again: two seconds until the nodes
+	// agree that one has failed, one for the election, and the rest for a busy machine.
+	promotionPatience = 60 * time.Second
+	// keysAtATime is how many keys one MIGRATE moves, and movePause the time between two of them: long enough for the
+	// fleet to use slots whose keys are on both nodes.
+	keysAtATime = 20
+	movePause   = 2 * time.Millisecond
+)
+
+// Cluster is a Redis Cluster of one test. Each primary has one replica.
+type Cluster struct {
+	Addrs []string // of the primaries, then of their replicas in the same order, as at the start
+
+	t       testing.TB
+	cluster *redisproc.Cluster
+	nodes   []*redis.Client
+	ids     []string // node ids
+}
+
+// StartCluster runs a cluster until the test ends.
+func StartCluster(t testing.TB) *Cluster {
+	t.Helper()
+	started, err := redisproc.StartClusterWithReplicas(context.Background(), primaries, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{Addrs: started.Addrs(), t: t, cluster: started}
+	t.Cleanup(func() {
+		for i := range c.Addrs {
+			_ = started.Kill(i) // quicker than a clean stop, which saves; fails if the node has ended
+		}
+	})
+	for _, address := range c.Addrs {
+		node := clientOf(t, address)
+		c.nodes, c.ids = append(c.nodes, node), append(c.ids, c.do(node, "CLUSTER", "MYID").(string))
+	}
+	return c
+}
+
+// URL returns the address as the service takes it.
+func (c *Cluster) URL() string { return c.cluster.URL() }
+
+// Kill ends a node with SIGKILL.
+func (c *Cluster) Kill(node int) {
+	c.t.Helper()
+	if err := c.cluster.Kill(node); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Restart restarts a killed node with the data that it has written.
+func (c *Cluster) Restart(node int) {
+	c.t.Helper()
+	if err := c.cluster.Restart(context.Background(), node); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Freeze stops the process of a node with SIGSTOP until Thaw.
+func (c *Cluster) Freeze(node int) { c.signal(node, syscall.SIGSTOP) }
+
+// Thaw resumes a frozen node.
+func (c *Cluster) Thaw(node int) { c.signal(node, syscall.SIGCONT) }
+
+func (c *Cluster) signal(node int, s syscall.Signal) {
+	c.t.Helper()
+	if err := syscall.Kill(c.cluster.PID(node), s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// FlushScripts removes all scripts from every node.
+func (c *Cluster) FlushScripts() {
+	c.t.Helper()
+	for _, node := range c.nodes {
+		c.do(node, "SCRIPT", "FLUSH")
+	}
+}
+
+// SlotOf returns the slot of an agent and all its data. Keys hash by the last four digits of the agent's id.
+func (c *Cluster) SlotOf(agent *Agent) int {
+	c.t.Helper()
+	return int(c.do(c.nodes[len(c.nodes)-1], "CLUSTER", "KEYSLOT", "{"+agent.ID[len(agent.ID)-4:]+"}").(int64))
+}
+
+// PrimaryOf returns the index of the node that serves the slot, according to a running node.
+func (c *Cluster) PrimaryOf(slot int) int {
+	c.t.Helper()
+	for _, node := range c.nodes {
+		ranges, err := node.ClusterSlots(context.Background()).Result()
+		if err != nil {
+			continue
+		}
+		for _, r := range ranges {
+			if r.Start <= slot && slot <= r.End {
+				for i, address := range c.Addrs {
+					if address == r.Nodes[0].Addr {
+						return i
+					}
+				}
+			}
+		}
+	}
+	c.t.Fatalf("no node knows who has slot %d", slot)
+	return 0
+}
+
+// Move migrates a slot to another primary while clients use it, as redis-cli does, and returns how many keys it moved.
+func (c *Cluster) Move(slot, to int) (keys int) {
+	c.t.Helper()
+	from := c.PrimaryOf(slot)
+	if from == to {
+		return 0
+	}
+	source, target := c.nodes[from], c.nodes[to]
+	c.do(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[from])
+	c.do(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[to])
+	host, port, _ := net.SplitHostPort(c.Addrs[to])
+	for {
+		found := c.do(source, "CLUSTER", "GETKEYSINSLOT", slot, keysAtATime).([]any)
+		if len(found) == 0 {
+			break
+		}
+		c.do(source, append([]any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}, found...)...)
+		keys += len(found)
+		time.Sleep(movePause)
+	}
+	for _, node := range []int{to, from, primaries - to - from} { // the third too: gossip would reach it later
+		c.do(c.nodes[node], "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
+	}
+	return keys
+}
+
+// AwaitPromotion returns when the replica of the primary has replaced it and all slots are served again. Two nodes that are as far apart
+// as there are primaries have the same slots.
+func (c *Cluster) AwaitPromotion(primary int) {
+	c.t.Helper()
+	c.await("a promotion", func() bool {
+		replica := c.nodes[(primary+primaries)%len(c.nodes)]
+		return c.says(replica, "INFO replication", "role:master") && c.says(replica, "CLUSTER INFO", "cluster_state:ok")
+	})
+}
+
+// AwaitReplica returns when a node is a replica in sync with its primary.
+func (c *Cluster) AwaitReplica(node int) {
+	c.t.Helper()
+	c.await("a replica", func() bool {
+		return c.says(c.nodes[node], "INFO replication", "role:slave") && c.says(c.nodes[node], "INFO replication", "master_link_status:up")
+	})
+}
+
+func (c *Cluster) says(node *redis.Client, command, text string) bool {
+	name, argument, _ := strings.Cut(command, " ")
+	answer, err := node.Do(context.Background(), name, argument).Text()
+	return err == nil && strings.Contains(answer, text)
+}
+
+func (c *Cluster) await(what string, holds func() bool) {
+	c.t.Helper()
+	for deadline := time.Now().Add(promotionPatience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("no %s in %v", what, promotionPatience)
+		}
+	}
+}
+
+func (c *Cluster) do(node *redis.Client, words ...any) any {
+	c.t.Helper()
+	answer, err := node.Do(context.Background(), words...).Result()
+	if err != nil {
+		c.t.Fatalf("%v: %v", words[:min(3, len(words))], err)
+	}
+	return answer
+}

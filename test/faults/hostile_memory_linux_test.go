@@ -1,0 +1,249 @@
+//go:build long
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"remit/internal/redisproc"
+)
+
+const (
+	hostileConnections = 10_000
+	hostileRamp        = 5 * time.Second
+	hostilePeriod      = 10 * time.Second // how long a connection stays open: the timeouts of the service are as long
+	maxResident        = 700 << 20        // bytes
+
+	honestWorkers = 4
+	honestPause   = 10 * time.Millisecond
+	honestRounds  = 5 // of a second each
+
+	// hostileAttempts is how often the test compares latencies. One comparison within the bound shows that the attack does
+	// not slow others down. Other work on the machine may.
+	hostileAttempts = 3
+	// latencyFloor is a p99 that always passes. Below it, noise dominates: both ends, Redis and the attack (1,000 new
+	// connections per second) share one machine.
+	latencyFloor = 40 * time.Millisecond
+)
+
+// Thousands of connections announce bodies that they do not send, or never read their answers. The service bounds its
+// memory, and serves other clients as before, including their large bodies.
+func TestHostileConnectionsUseBoundedMemoryAndDoNotSlowOthers(t *testing.T) {
+	head := "POST /v1/organizations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+	for _, attack := range []struct {
+		name string
+		text func(*tenants) string
+	}{
+		{"chunks that do not arrive", func(*tenants) string { return head + "Transfer-Encoding: chunked\r\n\r\n3fb00\r\n{" }},
+		{"bodies that do not arrive", func(*tenants) string { return head + "Content-Length: 262144\r\n\r\n{" }},
+		{"lists that are not read", func(w *tenants) string {
+			return "GET /v1/agents?limit=200 HTTP/1.1\r\nHost: x\r\nX-API-Key: " + w.hostileKey + "\r\n\r\n"
+		}},
+	} {
+		t.Run(attack.name, func(t *testing.T) {
+			redis := StartRedis(t, redisproc.Config{})
+			instance := StartInstance(t, redis.URL())
+			w := newTenants(t, instance)
+			slowed := true
+			for range hostileAttempts {
+				calm := w.medianP99(t)
+				stop := attackWith(t, instance.Listen(), attack.text(w))
+				time.Sleep(hostileRamp) // until all connections are open
+				attacked := w.medianP99(t)
+				stop()
+				t.Logf("p99 %v, under attack %v", calm, attacked)
+				if slowed = attacked > max(2*calm, latencyFloor); !slowed || raceDetector {
+					break
+				}
+			}
+			peak := peakResident(t, instance.PID())
+			t.Logf("at most %d MiB resident", peak>>20)
+			switch {
+			case raceDetector: // it needs memory and time of its own
+			case slowed:
+				t.Error("honest requests took more than twice as long under attack")
+			case peak > maxResident:
+				t.Errorf("%d MiB were resident, want at most %d", peak>>20, maxResident>>20)
+			}
+		})
+	}
+}
+
+// attackWith keeps connections open from another address until it is stopped. They send the text and read nothing.
+func attackWith(t *testing.T, address, text string) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Control: smallBuffer}
+	var attackers sync.WaitGroup
+	for n := range hostileConnections {
+		attackers.Go(func() {
+			pauseFor(ctx, hostileRamp*time.Duration(n)/hostileConnections)
+			for ctx.Err() == nil {
+				conn, err := dialer.DialContext(ctx, "tcp", address)
+				if err != nil {
+					pauseFor(ctx, time.Second)
+					continue
+				}
+				_, _ = io.WriteString(conn, text)
+				pauseFor(ctx, hostilePeriod)
+				_ = conn.Close()
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() { cancel(); attackers.Wait() })
+	t.Cleanup(stop)
+	return stop
+}
+
+func pauseFor(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+}
+
+// tenants are an honest organization, and one whose list of agents is as large as allowed.
+type tenants struct {
+	url, hostileKey string
+	client          *http.Client
+	key             string
+	requests        []honestRequest
+}
+
+type honestRequest struct {
+	method, path string
+	body         []byte
+}
+
+func newTenants(t *testing.T, i *Instance) *tenants {
+	w := &tenants{url: i.URL, client: &http.Client{
+		Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: honestWorkers},
+	}}
+	var org, agent, session map[string]any
+	w.create(t, "/v1/organizations", object{"name": "hostile"}, &org)
+	w.key = org["api_key"].(string)
+	w.hostileKey = w.key
+	for range 200 {
+		w.create(t, "/v1/agents", object{"name": "large", "scopes": []string{}, "metadata": object{"m": strings.Repeat("m", 16_000)}}, &agent)
+	}
+	w.create(t, "/v1/organizations", object{"name": "honest"}, &org)
+	w.key = org["api_key"].(string)
+	w.create(t, "/v1/agents", object{"name": "honest", "scopes": []string{}}, &agent)
+	w.create(t, "/sessions", object{"agent_id": agent["id"], "max_actions": 1_000_000_000, "max_value_usd": 1_000_000}, &session)
+	id := session["id"].(string)
+	charge := honestRequest{"POST", "/sessions/" + id + "/actions", []byte(`{"count":1,"value_usd":0.01}`)}
+	batch := `{"actions":[` + strings.Repeat(`{"session_id":"`+id+`","count":1,"value_usd":0.01},`, 99) +
+		`{"session_id":"` + id + `","count":1}]}` // a large body, and a large answer
+	w.requests = []honestRequest{charge, charge, {"POST", "/v1/actions", []byte(batch)}, charge, charge, {"GET", "/v1/agents", nil}}
+	return w
+}
+
+func (w *tenants) create(t *testing.T, path string, body object, into *map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, answer, err := w.do(honestRequest{"POST", path, text})
+	if err != nil || status != 201 {
+		t.Fatalf("%s: %d %s %v", path, status, answer, err)
+	}
+	*into = nil
+	if err := json.Unmarshal(answer, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *tenants) do(r honestRequest) (status int, answer []byte, err error) {
+	request, err := http.NewRequest(r.method, w.url+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-API-Key", w.key)
+	response, err := w.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+// medianP99 returns the median of the rounds' p99, so that one pause of the machine has no effect. Every request must succeed.
+func (w *tenants) medianP99(t *testing.T) time.Duration {
+	t.Helper()
+	var rounds []time.Duration
+	for range honestRounds {
+		var all [honestWorkers][]time.Duration
+		var working sync.WaitGroup
+		for n := range honestWorkers {
+			working.Go(func() { all[n] = w.work(t, time.Now().Add(time.Second)) })
+		}
+		working.Wait()
+		took := slices.Sorted(slices.Values(slices.Concat(all[:]...)))
+		if len(took) == 0 {
+			t.Fatal("no request was answered")
+		}
+		rounds = append(rounds, took[len(took)*99/100])
+	}
+	slices.Sort(rounds)
+	return rounds[len(rounds)/2]
+}
+
+func (w *tenants) work(t *testing.T, until time.Time) (took []time.Duration) {
+	for n := 0; time.Now().Before(until); n++ {
+		began := time.Now()
+		status, answer, err := w.do(w.requests[n%len(w.requests)])
+		if err != nil || status != 200 {
+			t.Errorf("an honest request: %d %.200s %v", status, answer, err)
+			return took
+		}
+		took = append(took, time.Since(began))
+		time.Sleep(honestPause)
+	}
+	return took
+}
+
+// peakResident returns the peak resident memory of the process in bytes.
+func peakResident(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); fields[0] == "VmHWM:" {
+			kilobytes, err := strconv.Atoi(fields[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kilobytes << 10
+		}
+	}
+	t.Fatal("/proc has no VmHWM")
+	return 0
+}
+
+// smallBuffer sets a small receive buffer, so that unread answers stay in the service.
+func smallBuffer(_, _ string, socket syscall.RawConn) error {
+	var failed error
+	err := socket.Control(func(fd uintptr) {
+		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
+	})
+	return errors.Join(err, failed)
+}

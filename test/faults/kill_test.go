@@ -1,0 +1,22 @@
+package faults
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"remit/internal/redisproc"
+)
+
+// With appendfsync always no acknowledged write is lost, whenever Redis is killed.
+func TestRedisKilledAtRandomMomentsLosesNothing(t *testing.T) {
+	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	for range rounds(3) {
+		s.AwaitAcknowledged(20 + rand.IntN(200))
+		redis.Kill()
+		redis.Start()
+		s.AwaitRecovery()
+	}
+	s.AwaitAcknowledged(100)
+	s.Finish()
+}

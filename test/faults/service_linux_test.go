@@ -1,0 +1,90 @@
+//go:build long
+
+package faults
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/money"
+	"remit/internal/redisproc"
+)
+
+// Redis is frozen while the instance is killed, so the instance dies after it sent a command and before the reply.
+func TestChargeInFlightWhenItsInstanceIsKilledIsIdempotent(t *testing.T) {
+	redis := StartRedis(t, redisproc.Config{})
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 1})
+	s.StopFleet()
+	executed := 0
+	for round := 0; round < 6 && executed == 0; round++ { // the first command to reach Redis may be one of the instance's background work
+		chargeWhileKilled(t, s, redis, round)
+		executed = s.History.Count(func(c Call) bool { return c.Replayed })
+		s.Restart(0)
+	}
+	t.Logf("%d charges of the killed instance were executed", executed)
+	if executed == 0 {
+		t.Error("no charge was in flight")
+	}
+	s.Finish()
+}
+
+// chargeWhileKilled kills an instance with charges in flight, and repeats them at the other one.
+func chargeWhileKilled(t *testing.T, s *Scenario, redis *Redis, round int) {
+	t.Helper()
+	agent := s.Fixture.Agents[0]
+	var charges []Request
+	for n := range 8 {
+		r := ChargeSession(agent, agent.Roomy, 1, money.USD)
+		r.Key = fmt.Sprintf("in-flight-%d-%d", round, n)
+		charges = append(charges, r)
+	}
+	var warm, calls sync.WaitGroup
+	for n := range charges {
+		warm.Go(func() { s.acknowledges(s.Instances[0], n) }) // opens the connections that the charges will use
+	}
+	warm.Wait()
+	redis.Freeze()
+	for _, r := range charges {
+		calls.Go(func() { s.Caller.Do(s.Instances[0].URL, r) })
+	}
+	awaitUnread(t, redis) // a charge has reached Redis, which will read it after Thaw
+	s.Instances[0].Kill()
+	calls.Wait()
+	redis.Thaw()
+	s.AwaitRecovery()
+	for _, r := range charges {
+		if call, body := s.Caller.Do(s.Instances[1].URL, r); call.Outcome != OK {
+			t.Errorf("repeated: %d %s", call.Status, body)
+		}
+	}
+}
+
+// commandBytes is more than the handshake of a connection and less than a charge.
+const commandBytes = 150
+
+// awaitUnread returns when a frozen server has an unread command. The kernel counts the unread bytes of each connection.
+func awaitUnread(t *testing.T, r *Redis) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); mostUnread(t, r) < commandBytes; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no command has reached Redis")
+		}
+	}
+}
+
+func mostUnread(t *testing.T, r *Redis) (most int64) {
+	t.Helper()
+	connections, err := tcpConnections(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range connections {
+		if c.local == int64(r.Config.Port) && c.state != listening {
+			most = max(most, c.unread)
+		}
+	}
+	return most
+}

@@ -1,0 +1,82 @@
+//go:build long
+
+package faults
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"remit/internal/redisproc"
+)
+
+func TestTreesAreExactAfter200Kills(t *testing.T) {
+	redis := StartRedis(t, redisproc.Config{})
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 2})
+	w := s.StartTrees(6)
+	killInstances(s, w, rounds(200))
+	w.NeedParts()
+	w.Finish()
+	for _, kind := range []Kind{Create, TopUp, End} {
+		if n := w.BrokenOff(kind); n == 0 {
+			t.Errorf("no %s was broken off", kind)
+		}
+	}
+	s.Finish()
+}
+
+// With appendfsync always nothing of a tree is lost, whenever Redis is killed.
+func TestTreesAreExactThoughRedisIsKilled(t *testing.T) {
+	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 2})
+	w := s.StartTrees(6)
+	for range rounds(20) {
+		w.AwaitCalls(10 + rand.IntN(100))
+		redis.Kill()
+		redis.Start()
+		s.AwaitRecovery()
+	}
+	w.AwaitCalls(100)
+	w.NeedParts()
+	w.Finish()
+	s.Finish()
+}
+
+// With --durability=replicated nothing of a tree is lost with the primary.
+func TestTreesAreExactThoughRedisFailsOver(t *testing.T) {
+	group := StartSentinelGroup(t, 2)
+	s := New(t, Setup{URL: group.Sentinels.URL(), Servers: group.Addrs(), Args: []string{"--durability=replicated"}})
+	w := s.StartTrees(6)
+	failOverBothWays(s, group)
+	w.AwaitCalls(100)
+	w.NeedParts()
+	w.Finish()
+	s.Finish()
+}
+
+// A tree lies on several servers, so a failover meets it between any two steps: the parent's server has the one, and the child's has not
+// had the other. An instance dies with each primary. With --durability=replicated nothing is lost all the same. A primary that was
+// frozen comes back with what it had not answered.
+func TestTreesAreExactThoughClusterPrimariesAreReplaced(t *testing.T) {
+	c := StartCluster(t)
+	s := New(t, Setup{URL: c.URL(), Servers: c.Addrs, Workers: 2, Args: []string{"--durability=replicated"}})
+	w := s.StartTrees(6)
+	for n := range rounds(4) {
+		takeAway, bringBack := (*Cluster).Kill, (*Cluster).Restart
+		if n%2 == 1 {
+			takeAway, bringBack = (*Cluster).Freeze, (*Cluster).Thaw
+		}
+		w.AwaitCalls(50 + rand.IntN(100))
+		primary := c.PrimaryOf(c.SlotOf(w.agents[n%treeAgents]))
+		takeAway(c, primary)
+		s.Instances[n%2].Kill()
+		c.AwaitPromotion(primary)
+		bringBack(c, primary) // until then its successor has no replica to confirm a write
+		c.AwaitReplica(primary)
+		s.Restart(n % 2)
+		s.awaitEveryAgent()
+	}
+	w.AwaitCalls(100)
+	w.NeedParts()
+	w.Finish()
+	s.Finish()
+}

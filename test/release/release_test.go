@@ -1,0 +1,214 @@
+//go:build long
+
+package release
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	version = "9.8.7-rc.1"
+	epoch   = 1_790_000_000 // the modification time of every file
+)
+
+// scratch is the directory of the release that the tests share.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "remit-release-"); err != nil {
+		panic(err)
+	}
+	failed := m.Run()
+	_ = os.RemoveAll(scratch)
+	os.Exit(failed)
+}
+
+// build runs scripts/release.sh only for this machine's platform, with this umask.
+func build(dist, umask string) error {
+	script := exec.Command("bash", "-c", "umask "+umask+" && exec ../../scripts/release.sh")
+	script.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1790000000", "DIST="+dist,
+		"TARGETS="+runtime.GOOS+"/"+runtime.GOARCH, "BUILD_FLAGS=")
+	if output, err := script.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, output)
+	}
+	return nil
+}
+
+var buildOnce = sync.OnceValue(func() error { return build(scratch, "022") })
+
+// built returns the directory of a release.
+func built(t *testing.T) string {
+	t.Helper()
+	if err := buildOnce(); err != nil {
+		t.Fatal(err)
+	}
+	return scratch
+}
+
+// unpack unpacks the archive into a directory. It fails the test unless the archive has exactly the files of a release.
+func unpack(t *testing.T, archive, name string) (dir string) {
+	t.Helper()
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	modes := map[string]int64{name + "/": 0o755, name + "/LICENSE": 0o644, name + "/README.md": 0o644, name + "/remit": 0o755}
+	for reader := tar.NewReader(plain); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		mode, expected := modes[header.Name]
+		delete(modes, header.Name)
+		if !expected || header.Mode != mode || header.Uid != 0 || header.Gid != 0 || !header.ModTime.Equal(time.Unix(epoch, 0)) {
+			t.Errorf("the archive has %s, mode %o, of %d:%d at %v", header.Name, header.Mode, header.Uid, header.Gid, header.ModTime)
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(header.Name)), content, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(modes) > 0 {
+		t.Errorf("the archive lacks %v", modes)
+	}
+	return dir
+}
+
+func TestAReleaseIsStaticReproducibleAndListed(t *testing.T) {
+	dist, again := built(t), t.TempDir()
+	if err := build(again, "077"); err != nil {
+		t.Fatal(err)
+	}
+	name := "remit_" + version + "_" + runtime.GOOS + "_" + runtime.GOARCH
+	dir := unpack(t, filepath.Join(dist, name+".tar.gz"), name)
+	binary := filepath.Join(dir, "remit")
+
+	t.Run("its binary prints its version", func(t *testing.T) {
+		output, err := exec.Command(binary, "--version").Output()
+		if err != nil || !strings.HasPrefix(string(output), "remit "+version+" ") {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
+	t.Run("its binary is static", func(t *testing.T) {
+		info, err := buildinfo.ReadFile(binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, setting := range info.Settings {
+			if setting.Key == "CGO_ENABLED" && setting.Value == "0" {
+				return
+			}
+		}
+		t.Error("the binary is built with cgo")
+	})
+	t.Run("its bill of materials names every module in the binary", func(t *testing.T) { billOfMaterials(t, dist, name, binary) })
+	t.Run("two builds have the same bytes", func(t *testing.T) {
+		one, two := sums(t, dist), sums(t, again)
+		if one != two {
+			t.Errorf("one build has\n%sand another\n%s", one, two)
+		}
+		if files, _ := filepath.Glob(dist + "/remit_*"); len(files) != strings.Count(one, "\n") {
+			t.Errorf("the sums of %v are\n%s", files, one)
+		}
+	})
+}
+
+func sums(t *testing.T, dist string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func billOfMaterials(t *testing.T, dist, name, binary string) {
+	text, err := os.ReadFile(filepath.Join(dist, name+".cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bom struct {
+		BOMFormat, SpecVersion string
+		Metadata               struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version, PURL string }
+	}
+	if err := json.Unmarshal(text, &bom); err != nil {
+		t.Fatal(err)
+	}
+	if bom.BOMFormat != "CycloneDX" || bom.SpecVersion != "1.6" || bom.Metadata.Component.Version != version {
+		t.Errorf("the format is %s %s, the component %v", bom.BOMFormat, bom.SpecVersion, bom.Metadata.Component)
+	}
+	named := map[string]bool{}
+	for _, c := range bom.Components {
+		named[c.Name+" "+c.Version] = true
+	}
+	linked, err := exec.Command("go", "version", "-m", binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := 0
+	for line := range strings.Lines(string(linked)) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "dep" {
+			modules++
+			linkedAs := words[2]
+			if strings.HasPrefix(words[1], "remit/") { // a module of this repository has the version of the release
+				linkedAs = version
+			}
+			if !named[words[1]+" "+linkedAs] {
+				t.Errorf("the bill of materials lacks %s %s", words[1], linkedAs)
+			}
+		}
+	}
+	if modules < 10 || len(bom.Components) != modules+1 { // one more for the standard library
+		t.Errorf("the bill of materials has %d components, the binary %d modules", len(bom.Components), modules)
+	}
+}
+
+// The tar of macOS and the BSDs lacks the flags for reproducible archives.
+func TestAReleaseNeedsGNUTar(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"tar", "gtar"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho 'bsdtar 3.5.3 - libarchive 3.7.4'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := exec.Command("../../scripts/release.sh")
+	script.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "VERSION="+version,
+		"SOURCE_DATE_EPOCH=1790000000", "DIST="+filepath.Join(dir, "dist"), "BUILD_FLAGS=", "TARGETS=none/none")
+	output, err := script.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "needs GNU tar") {
+		t.Errorf("%v: %s", err, output)
+	}
+}
