@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/test/tool"
 	"remit/money"
+	"remit/test/tool"
 )
 
 const (

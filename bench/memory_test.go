@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"remit/money"
 	"remit/internal/redisproc"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/money"
+	"remit/redisstore"
 )
 
 // objects is the number of objects to create. Redis's own memory, such as spare room in tables, is divided by it.

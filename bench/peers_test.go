@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/serviceproc"
 	"remit/internal/redisproc"
+	"remit/test/serviceproc"
 )
 
 // peer is a program that also decides over HTTP with the help of a Redis.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/serviceproc"
 	"remit/internal/redisproc"
+	"remit/test/serviceproc"
 )
 
 // readyPatience bounds how long the program may take to be ready.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/prover"
 	"remit/internal/token"
+	"remit/test/prover"
 )
 
 // BenchmarkProofCheck checks all that the text of a proof says, for a key that is known from the proof before, beside the check

@@ -17,9 +17,9 @@ import (
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/trace"
 	"remit/internal/redisproc"
+	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
-	"remit/internal/token"
 )
 
 // service is the complete service with a real Redis and one organization: the built program, or in this process.

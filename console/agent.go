@@ -3,8 +3,8 @@ package console
 import (
 	"time"
 
-	"remit/internal/chart"
 	"remit/client"
+	"remit/internal/chart"
 )
 
 // agentPage is one agent.

@@ -2,8 +2,8 @@ package console
 
 import (
 	"github.com/valyala/fasthttp"
-	"remit/internal/chart"
 	"remit/client"
+	"remit/internal/chart"
 )
 
 const budget = Prefix + "/budget"

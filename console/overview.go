@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"remit/internal/chart"
 	"remit/client"
+	"remit/internal/chart"
 	"remit/money"
 )
 

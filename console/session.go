@@ -1,8 +1,8 @@
 package console
 
 import (
-	"remit/internal/chart"
 	"remit/client"
+	"remit/internal/chart"
 )
 
 // sessionPage is one session.

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
-	"remit/internal/token"
 )
 
 // world is a service with a console, and an organization with a key of each role.

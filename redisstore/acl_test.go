@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 // The store's tests run as the user of deploy/redis/users.acl, on real Redis and on the cluster, and the operator's part of

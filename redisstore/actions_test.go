@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/redistest"
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/test/redistest"
 )
 
 func TestChargeCountsActionsAndValue(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // crowdOfSessions is one agent with 20 sessions, which two instances use at once.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/test/suite"
 	"remit/money"
+	"remit/test/suite"
 )
 
 // createAgents creates agents of the tenant's organization, several at once.

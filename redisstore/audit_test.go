@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
 	"remit/internal/redisclient"
+	"remit/money"
 )
 
 func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {

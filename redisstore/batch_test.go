@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
-	"remit/money"
 	"remit/internal/redisclient"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/test/redistest"
 )
 
 // mixed returns sessions of every kind, and a batch on them that meets every outcome of a charge, those of one session in

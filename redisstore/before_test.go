@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"remit/money"
 	"remit/internal/redisclient"
+	"remit/money"
 )
 
 //go:embed testdata/before

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // keyedPart is a part that was set aside with an idempotency key, and the request.

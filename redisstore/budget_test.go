@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/redistest"
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/test/redistest"
 )
 
 // wantCommitted checks what a session has used, what was ever committed in it, and what remains.

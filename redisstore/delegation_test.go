@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // delegators are a planner with a session, and the session's child, of another agent.

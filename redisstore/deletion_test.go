@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
-	"remit/money"
 	"remit/internal/redisclient"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/test/redistest"
 )
 
 // fill creates one of everything that the service stores, for the tenant.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
 	"remit/internal/redisclient"
+	"remit/money"
 )
 
 // Refusals of the store. A refused operation has changed nothing, except with ErrTokenReused, which revokes the family.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/redistest"
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/test/redistest"
 )
 
 func TestWithoutRedisEverythingIsUnavailableAtOnce(t *testing.T) {

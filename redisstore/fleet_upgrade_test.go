@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/suite"
 	"remit/money"
+	"remit/test/suite"
 )
 
 // An instance of the version before knows no trees, budgets, limits of agents or suspensions. docs/operations.md says what it does not

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
 	"remit/internal/redisclient"
+	"remit/money"
 )
 
 var (

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisclient"
+	"remit/test/redistest"
 )
 
 // serverOf returns the server that has the key.

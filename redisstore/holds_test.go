@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/test/redistest"
 )
 
 // sessionOperations are all operations on a session, which release its due holds: each on a tenant with a

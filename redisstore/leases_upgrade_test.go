@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // The version before knows nothing of leases. Beside it they may be shown as used, and no limit is passed and no settlement

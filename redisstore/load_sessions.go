@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
 	"remit/internal/redisclient"
+	"remit/money"
 )
 
 // The fields of a session that lists show, by their index in summaryFields.

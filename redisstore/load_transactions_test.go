@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // transactionLists are the ways to ask for the transactions of a tenant's agent, or of its session alone.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 // sizes are what the table of docs/operations.md names, and how one of each is made. Sessions and refresh families are

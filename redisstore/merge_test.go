@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // gate holds one pipeline until all calls that are to share the next one wait, and notes which scripts Redis is sent.

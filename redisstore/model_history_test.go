@@ -15,9 +15,9 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/google/uuid"
+	"remit/money"
 	"remit/test/redistest"
 	"remit/test/suite"
-	"remit/money"
 )
 
 const (

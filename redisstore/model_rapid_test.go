@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
+	"remit/money"
 	"remit/test/redistest"
 	"remit/test/suite"
-	"remit/money"
 )
 
 // modelSteps is the minimum number of steps in which the test compares store and model. make test plays a tenth. The race

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/redistest"
-	"remit/test/suite"
 	"remit/internal/redisclient"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
+	"remit/test/suite"
 )
 
 func TestTheFairShareTakesFromThoseThatHoldMost(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // newProof returns a proof that was never used, of the key with this number.

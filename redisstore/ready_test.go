@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 func TestReadyWhenRedisCanBeWritten(t *testing.T) {

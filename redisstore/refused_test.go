@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/test/redistest"
 )
 
 // goOnWhenFull are the writes that a full Redis still makes: they take authority away or give memory free, and what they

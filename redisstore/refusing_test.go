@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 // refusing is a state in which Redis refuses every write, or, when it is full, every one that takes memory.

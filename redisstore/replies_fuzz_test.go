@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // fakeRedis is a server that speaks Redis's protocol and sends given replies.

@@ -3,8 +3,8 @@ package redisstore
 import (
 	"strings"
 
-	"remit/lua"
 	"remit/internal/redisclient"
+	"remit/lua"
 )
 
 // newScript returns the script of this name in package lua.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 func TestAChargeWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {

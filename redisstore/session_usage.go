@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"remit/money"
 	"remit/internal/redisclient"
+	"remit/money"
 )
 
 // OtherTypes is what a session spends on action types beyond the first 64, and an agent in a day on those beyond its first 256.

@@ -17,10 +17,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+	"remit/internal/redisproc"
+	"remit/money"
 	"remit/test/redistest"
 	"remit/test/suite"
-	"remit/money"
-	"remit/internal/redisproc"
 )
 
 // TestMain fails when a goroutine is left once all has ended.

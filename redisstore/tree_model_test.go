@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"remit/test/suite"
 	"remit/money"
+	"remit/test/suite"
 )
 
 // modelTree is a tree of sessions in a budget with what was truly charged. Operations break off after any step of the protocol, as

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/suite"
 	"remit/money"
+	"remit/test/suite"
 )
 
 // race is how many change a tree at once, and how much.

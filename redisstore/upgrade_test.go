@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/suite"
 	"remit/money"
+	"remit/test/suite"
 )
 
 // upgrade is a rolling upgrade: instances of two versions on one Redis, under load.

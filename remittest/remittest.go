@@ -25,9 +25,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"remit/client"
+	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
-	"remit/internal/token"
 )
 
 // stopTime bounds the end of the service, which waits for requests in progress.

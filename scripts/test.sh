@@ -58,11 +58,11 @@ beside_lint() {
 # measuring packages measure, or need a processor of their own: one of them at a time.
 measuring='^remit/(bench|deploy/monitoring)$'
 # heavy packages keep about one processor busy each.
-heavy='^remit/(loadtest|redisclient|redisstore|server)$'
+heavy='^remit/(loadtest|internal/redisclient|redisstore|server)$'
 # waiting packages run programs and wait for them, with time limits: no linter beside them.
-waiting='^remit(/faults|/console/browser)?$'
+waiting='^remit/(internal/service|test/(browser|docs|faults))$'
 # racing packages are about goroutines that share memory.
-racing='^remit/(client|redisclient|server/.+)$'
+racing='^remit/(client|internal/redisclient|server/.+)$'
 all_packages=$(go list "${packages[@]}")
 # those prints the names that grep selects, from one name a line, on one line.
 those() { grep -E "$@" | tr '\n' ' '; }
@@ -83,7 +83,7 @@ else
   read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
   {
     beside_lint run_tests 2 "${light_packages[@]}"
-    run_tests 2 remit remit/test/faults remit/test/browser
+    run_tests 2 remit/internal/service remit/test/docs remit/test/faults remit/test/browser
     run_tests 1 "${measuring_packages[@]}"
     run_tests 2 "${heavy_packages[@]}"
     # The race detector makes the interpreter of Lua in miniredis ten times as slow. In the packages with most tests on

@@ -13,8 +13,8 @@ import (
 	"remit/client"
 	"remit/client/metered"
 	"remit/client/prices"
-	"remit/test/serviceproc"
 	"remit/money"
+	"remit/test/serviceproc"
 )
 
 // answeredBy returns a meter whose provider is this handler.

@@ -15,8 +15,8 @@ import (
 	"remit/client"
 	"remit/client/metered"
 	"remit/client/prices"
-	"remit/test/serviceproc"
 	"remit/money"
+	"remit/test/serviceproc"
 )
 
 // callerVariable has the test binary make metered calls until it is killed: service, agent, secret, session, provider, and the

@@ -20,9 +20,9 @@ import (
 	"remit/client"
 	"remit/client/metered"
 	"remit/client/prices"
+	"remit/money"
 	"remit/test/fakeprovider"
 	"remit/test/serviceproc"
-	"remit/money"
 )
 
 const (

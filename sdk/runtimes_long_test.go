@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/test/fakeprovider"
-	"remit/test/tool"
 	"remit/money"
 	"remit/remittest"
+	"remit/test/fakeprovider"
+	"remit/test/tool"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"remit/internal/outbound"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 const (

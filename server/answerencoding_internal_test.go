@@ -11,9 +11,9 @@ import (
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
-	"remit/internal/token"
 )
 
 // hostile has what encoders treat differently: quotes, control characters, HTML, the line ends of JavaScript, characters

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // A client that does not read keeps its response in memory until the write times out. So the bytes of large responses are

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // organizationKey returns the API key that the request carries, with the role that the route needs. It refuses a malformed key;

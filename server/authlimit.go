@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // authLimiter bounds failed authentications. A client that fails must not shut out its neighbours, so each agent at each

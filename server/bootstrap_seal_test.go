@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
-	"remit/server"
 	"remit/internal/token"
+	"remit/server"
 )
 
 // A service that makes its bootstrap token knows only the hash. An answer is sealed with the token all the same: a later

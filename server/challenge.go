@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // retryLater is the Retry-After, in seconds, when no better value is known.

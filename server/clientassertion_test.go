@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/prover"
 	"remit/internal/jwksfetch"
+	"remit/test/prover"
 )
 
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"remit/internal/jwksfetch"
+	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
 	"remit/server/conn"
-	"remit/internal/token"
 )
 
 // Config configures a server. Only Store and Log are required.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/test/conformance"
-	"remit/test/prover"
+	"remit/internal/token"
 	"remit/openapi"
 	"remit/redisstore"
-	"remit/internal/token"
+	"remit/test/conformance"
+	"remit/test/prover"
 )
 
 // HoldToDescription holds every answer of a server to openapi.json, whoever asks and however. It must be called before

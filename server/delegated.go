@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // reach is what of an operation a delegated token may use. It acts in one session alone, and on what belongs to it.

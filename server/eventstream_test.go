@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/suite"
-	"remit/server"
 	"remit/internal/token"
+	"remit/server"
+	"remit/test/suite"
 )
 
 // stream is an event stream as its client reads it.

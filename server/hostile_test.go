@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"remit/test/hostile"
 	"remit/server"
+	"remit/test/hostile"
 )
 
 // codes are those that a status alone stands for.

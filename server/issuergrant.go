@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/internal/jwksfetch"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // grantJWTBearer exchanges a token of a trusted issuer for an access token of an agent (RFC 7523 §2.1).

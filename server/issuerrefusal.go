@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"remit/internal/jwksfetch"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // The causes for which an assertion is not trusted that no other package has an error for.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // FuzzID checks that an id has one spelling apart from its case, and that any other is refused.

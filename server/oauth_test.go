@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
-	"remit/internal/token"
 )
 
 // form is a form-encoded body: names and values in turn, and a name may come again.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // oauth does an operation with the form that was sent, and answers its errors as RFC 6749 has them.

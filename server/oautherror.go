@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // oauthError is an error of RFC 6749 §5.2.

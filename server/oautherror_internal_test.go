@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 func TestAnOAuthErrorHasTheServicesOwnCodeWhereThatSaysMore(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/test/redistest"
 	"remit/redisstore"
 	"remit/server"
+	"remit/test/redistest"
 )
 
 var withFeeds = setup{store: redisstore.Config{RenderEvent: server.RenderEvent}}

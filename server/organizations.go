@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 func (s *Server) organizationRoutes(r *routes) {

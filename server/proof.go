@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // mostKeptProofKey is how many bytes a key may take that a token in the cache keeps, as token.ProofKey.Size counts them: of P-256, P-384,

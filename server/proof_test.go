@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/prover"
 	"remit/internal/token"
+	"remit/test/prover"
 )
 
 // holder is a client that binds its tokens to a key.

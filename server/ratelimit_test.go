@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 var someone = netip.MustParseAddr("203.0.113.1")

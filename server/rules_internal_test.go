@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // everyCode returns the codes that problems can have, with a status of each.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // runningServer is a server on 127.0.0.1 that the test reaches into.

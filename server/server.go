@@ -16,9 +16,9 @@ import (
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
+	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/conn"
-	"remit/internal/token"
 )
 
 // New returns a server that is ready to Serve. It has no keys until SetKeyring.

@@ -22,12 +22,12 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-	"remit/test/suite"
 	"remit/internal/jwksfetch"
 	"remit/internal/redisproc"
+	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
-	"remit/internal/token"
+	"remit/test/suite"
 )
 
 // TestMain fails when a goroutine is left once all has ended. What go-redis prints of the outages that tests make is

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/suite"
 	"remit/server"
+	"remit/test/suite"
 )
 
 // slowhttptest is a tool of attackers and of those who expect them: it opens connections and keeps each as busy as it can

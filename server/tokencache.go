@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // tokenCache verifies access tokens with a keyring and remembers the valid ones, because a signature does not change. A new

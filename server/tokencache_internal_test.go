@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Access) {

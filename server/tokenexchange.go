@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // The token exchange grant (RFC 8693): an agent gets a token with which it acts for the agent of a child session, in that session.

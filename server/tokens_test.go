@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 var aPair = fields{

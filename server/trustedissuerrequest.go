@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/internal/outbound"
-	"remit/redisstore"
 	"remit/internal/webhook"
+	"remit/redisstore"
 )
 
 func (s *Server) webhookRoutes(r *routes) {

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/test/serviceproc"
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/test/serviceproc"
 )
 
 // service is a running service. The test can freeze its Redis.

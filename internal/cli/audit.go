@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"remit/internal/auditlog"
 	"remit/client"
+	"remit/internal/auditlog"
 )
 
 type auditCommands struct {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"remit/client"
-	"remit/test/serviceproc"
 	"remit/money"
+	"remit/test/serviceproc"
 )
 
 // has checks that the text matches each of the patterns.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
-	"remit/test/prover"
 	"remit/internal/outbound"
 	"remit/internal/token"
+	"remit/test/prover"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

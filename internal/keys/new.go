@@ -1,8 +1,8 @@
 package keys
 
 import (
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // newKey is a key that was just generated: its name and its text.

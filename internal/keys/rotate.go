@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 type rotateKey struct {

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // PollInterval is how often a running instance must read the stored keys. A rotated key is published for at least twice as

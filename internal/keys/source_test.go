@@ -12,8 +12,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"remit/internal/keys"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 func newStore(t *testing.T) *redisstore.Store {

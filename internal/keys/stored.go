@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"time"
 
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // storage is where keys are stored, and with what they are encrypted.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 // When a primary has become a replica and another server stands at its address, the connections that were made before

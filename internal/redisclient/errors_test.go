@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 // serverError is an error that Redis answers.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+	"remit/internal/redisproc"
 	"remit/test/redistest"
 	"remit/test/suite"
-	"remit/internal/redisproc"
 )
 
 // TestMain fails when a goroutine is left once all has ended.

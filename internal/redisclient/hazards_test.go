@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 // What go-redis does unasked, on both kinds of real Redis, with commands by themselves and in shared pipelines. More is in

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 // pipelineSizes counts the commands of each pipeline of scripts, and how many pipelines are in flight at once.

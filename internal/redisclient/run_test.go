@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/test/redistest"
 	"remit/internal/redisproc"
+	"remit/test/redistest"
 )
 
 func TestAWriteWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/prover"
 	"remit/internal/token"
+	"remit/test/prover"
 )
 
 var atNow = time.Unix(1_790_000_000, 0)

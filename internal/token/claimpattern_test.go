@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"remit/test/prover"
 	"remit/internal/token"
+	"remit/test/prover"
 )
 
 func TestAPatternIsAValueOrEndsWithAStarAfterASeparator(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"remit/test/prover"
 	"remit/internal/token"
+	"remit/test/prover"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 const (

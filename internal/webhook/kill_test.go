@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/suite"
 	"remit/redisstore"
+	"remit/test/suite"
 )
 
 // lifeline is an instance's way to Redis. It dies with the instance, at the instance's n-th command.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/redisstore"
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 const (

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/serviceproc"
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/internal/token"
+	"remit/money"
 	"remit/redisstore"
 	"remit/server"
-	"remit/internal/token"
+	"remit/test/serviceproc"
 
 	"github.com/google/uuid"
 )

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/serviceproc"
-	"remit/test/suite"
-	"remit/test/tool"
+	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
 	"remit/server"
-	"remit/internal/token"
+	"remit/test/serviceproc"
+	"remit/test/suite"
+	"remit/test/tool"
 
 	"github.com/alicebob/miniredis/v2"
 )

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/test/serviceproc"
 	"remit/money"
+	"remit/test/serviceproc"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/serviceproc"
 	"remit/internal/redisproc"
+	"remit/test/serviceproc"
 )
 
 const (

@@ -3,8 +3,8 @@ package faults
 import (
 	"testing"
 
-	"remit/test/suite"
 	"remit/internal/redisproc"
+	"remit/test/suite"
 )
 
 // What a killed holder held counts as spent, in full. The others use the session up to its limit, and never beyond.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/money"
 )
 
 // Redis is frozen while the instance is killed, so the instance dies after it sent a command and before the reply.

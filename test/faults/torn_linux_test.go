@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/money"
 	"remit/internal/redisproc"
+	"remit/money"
 )
 
 // killUnsynced kills the server while the end of its file has not reached the disk, and returns where that end begins. With

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"remit/internal/redisproc"
 	"remit/test/prover"
 	"remit/test/serviceproc"
 	"remit/test/tool"
-	"remit/internal/redisproc"
 )
 
 // The tests of this file run Traefik with the shipped deploy/traefik/remit.yaml, of which they change the two addresses.

@@ -1,0 +1,94 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"remit/redisstore"
+	"remit/server"
+)
+
+// accessFlags say who may create organizations, how much each may create, and which proxies are trusted.
+type accessFlags struct {
+	RateLimits          string                      `enum:"on,off" default:"on" help:"Rate limits per client address, organization and agent: on or off."`
+	OrganizationRate    int                         `default:"10000" help:"Objects per second that an organization may create on each instance (1 to 1000000)."`
+	AgentRate           int                         `default:"5000" help:"Objects per second that an agent may create on each instance (1 to 1000000)."`
+	Quotas              quotas                      `help:"Quotas of each organization, as name=value,…: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes. 0 means unlimited; the others keep their defaults."`
+	WebhookAllowPrivate bool                        `help:"Let webhooks and key sets (jwks_uri) use private addresses and plain http."`
+	TrustedProxies      []netip.Prefix              `help:"Networks (CIDR, comma-separated) of the proxies whose X-Forwarded-For header is trusted."`
+	Organizations       server.OrganizationCreation `enum:",open,token,closed" default:"" help:"Who may create organizations: everyone (open), holders of the bootstrap token (token) or no one (closed). Defaults to open on a loopback address without --bootstrap-token, and to token otherwise."`
+	BootstrapToken      string                      `help:"File with the token for --organizations=token. Without it the service generates one and prints it once." type:"existingfile"`
+}
+
+func (f accessFlags) check() error {
+	switch {
+	case f.OrganizationRate < 1 || f.OrganizationRate > maxRate:
+		return errors.New("--organization-rate must be from 1 to 1000000")
+	case f.AgentRate < 1 || f.AgentRate > maxRate:
+		return errors.New("--agent-rate must be from 1 to 1000000")
+	case f.Organizations != "" && f.Organizations != server.OrganizationsToken && f.BootstrapToken != "":
+		return errors.New("--bootstrap-token needs --organizations=token: in any other mode the token has no effect")
+	case slices.ContainsFunc(f.TrustedProxies, func(network netip.Prefix) bool { return network.Addr().Is4In6() }):
+		return errors.New("--trusted-proxies: write IPv4 networks as IPv4")
+	}
+	return nil
+}
+
+func (f accessFlags) limits() server.Limits { return server.Limits{Off: f.RateLimits == "off"} }
+
+const maxRate = 1_000_000 // a second
+
+// rates returns the rate limits that the store enforces; none when limits are off.
+func (f accessFlags) rates() redisstore.Rates {
+	if f.RateLimits == "off" {
+		return redisstore.Rates{}
+	}
+	return redisstore.Rates{Organization: f.OrganizationRate, Agent: f.AgentRate}
+}
+
+// quotas are the quotas of an organization, by name.
+type quotas map[string]int64
+
+// UnmarshalText is called by the flag parser.
+func (q *quotas) UnmarshalText(text []byte) error {
+	given, err := redisstore.ParseQuotas(string(text))
+	*q = given
+	return err
+}
+
+// minBootstrapToken rejects tokens that an attacker could guess within the rate limits.
+const minBootstrapToken = 16 // characters
+
+// organizations returns who may create organizations on a service that listens at this address.
+func (f accessFlags) organizations(listens net.Addr) (server.Organizations, error) {
+	organizations := server.Organizations{Creation: f.Organizations}
+	if f.Organizations == "" {
+		organizations.Creation = server.OrganizationsToken
+		if f.BootstrapToken == "" && isLoopback(listens) {
+			organizations.Creation = server.OrganizationsOpen
+		}
+	}
+	if f.BootstrapToken == "" {
+		return organizations, nil
+	}
+	text, err := os.ReadFile(f.BootstrapToken)
+	if err != nil {
+		return server.Organizations{}, fmt.Errorf("cannot read the bootstrap token: %w", err)
+	}
+	organizations.BootstrapToken = strings.TrimSpace(string(text))
+	if len(organizations.BootstrapToken) < minBootstrapToken {
+		return server.Organizations{}, fmt.Errorf("%s: a bootstrap token needs at least %d characters", f.BootstrapToken, minBootstrapToken)
+	}
+	return organizations, nil
+}
+
+// isLoopback reports whether only this machine can reach the address.
+func isLoopback(address net.Addr) bool {
+	tcp, isTCP := address.(*net.TCPAddr)
+	return isTCP && tcp.IP.IsLoopback()
+}

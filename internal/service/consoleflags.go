@@ -1,0 +1,74 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"remit/console"
+	"remit/server"
+)
+
+// consoleFlags say whether and where the web pages are served.
+type consoleFlags struct {
+	Console       string `enum:",on,off" default:"" help:"Web pages at /console: on or off. Defaults to on with --console-listen or when --listen is a loopback address, and to off otherwise."`
+	ConsoleListen string `help:"Address that serves only the console, over HTTPS if --listen does. Without it --listen serves the console."`
+}
+
+func (f consoleFlags) check() error {
+	if f.Console == "off" && f.ConsoleListen != "" {
+		return errors.New("--console-listen needs --console=on")
+	}
+	return nil
+}
+
+// isOn reports whether a service that listens at this address has the console.
+func (f consoleFlags) isOn(listens net.Addr) bool {
+	return f.Console == "on" || f.Console == "" && (f.ConsoleListen != "" || isLoopback(listens))
+}
+
+// listen returns nil without --console-listen.
+func (f consoleFlags) listen() (net.Listener, error) {
+	if f.ConsoleListen == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", f.ConsoleListen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s for the console: %w", f.ConsoleListen, err)
+	}
+	return listener, nil
+}
+
+// add gives the server the console if it has one. It returns nil otherwise.
+func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr) *console.Console {
+	if !f.isOn(listens) {
+		return nil
+	}
+	pages := console.New(to, log)
+	to.SetPages(server.Pages{Prefix: console.Prefix, Answer: pages.Answer, Headers: console.WriteHeaders, Apart: f.ConsoleListen != ""})
+	return pages
+}
+
+// serveConsole serves the console on its own listener in the background until the service stops. A nil listener does nothing.
+func serveConsole(log *slog.Logger, service *server.Server, listener net.Listener) {
+	if listener == nil {
+		return
+	}
+	go func() {
+		if err := service.ServePages(listener); err != nil {
+			log.Error("the console's listener failed", "cause", err)
+		}
+	}()
+}
+
+// consoleURL returns where this machine reaches the console, "" for none.
+func (s *service) consoleURL() string {
+	switch {
+	case !s.flags.isOn(s.listener.Addr()):
+		return ""
+	case s.console != nil:
+		return localURL(s.flags.scheme(), s.console.Addr()) + console.Prefix
+	}
+	return s.url() + console.Prefix
+}

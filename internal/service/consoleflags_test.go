@@ -1,0 +1,54 @@
+package service
+
+import (
+	"net"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+)
+
+func TestTheConsoleIsOnWhereOnlyThisMachineReachesIt(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		console, own, listens string
+		on                    bool
+	}{
+		{"", "", "127.0.0.1:80", true}, {"", "", "[::1]:80", true}, {"", "", "0.0.0.0:80", false}, {"", "", "192.0.2.1:80", false},
+		{"on", "", "0.0.0.0:80", true}, {"off", "", "127.0.0.1:80", false}, {"", "127.0.0.1:81", "0.0.0.0:80", true},
+	} {
+		address, err := net.ResolveTCPAddr("tcp", test.listens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags := consoleFlags{Console: test.console, ConsoleListen: test.own}
+		if got := flags.isOn(address); got != test.on || flags.check() != nil {
+			t.Errorf("%+v: on %t, %v", test, got, flags.check())
+		}
+	}
+	if (consoleFlags{Console: "off", ConsoleListen: "127.0.0.1:81"}).check() == nil {
+		t.Error("a listener for a console that is off is accepted")
+	}
+}
+
+func TestTheConsolesAddressIsPrinted(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil, "--console-listen", "127.0.0.1:0").ready(t)
+	printed := regexp.MustCompile(`msg=console url=(http://127\.0\.0\.1:\d+)/console\n`)
+	for deadline := time.Now().Add(10 * time.Second); !printed.MatchString(p.Stderr()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it printed %s", p.Stderr())
+		}
+	}
+	own := printed.FindStringSubmatch(p.Stderr())[1]
+	for address, want := range map[string]int{p.url + "/console": http.StatusNotFound, own + "/console": http.StatusOK, own + "/healthz": http.StatusNotFound} {
+		answered, err := http.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answered.Body.Close()
+		if answered.StatusCode != want {
+			t.Errorf("%s: %d, want %d", address, answered.StatusCode, want)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"remit/internal/token"
+	"remit/test/serviceproc"
+)
+
+// TestNoCredentialReachesOutputOrRedis drives every endpoint, in success and refusal, and looks for what it used in all
+// that the service printed, in all that Redis keeps, in the metrics, and in all that was sent to a collector of traces.
+func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
+	t.Parallel()
+	url := startRedis(t)
+	dir := t.TempDir()
+	signing, err := token.GenerateSigningKey(token.Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{
+		"signing": signing, "token": token.GenerateRefreshKey(), "bootstrap": []byte("bootstrap-0123456789abcdef"),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	traces := startCollector(t)
+	p := start(t, []string{"REMIT_REDIS_URL=" + url, "REMIT_LOG_LEVEL=debug", "REMIT_ACCESS_LOG=all", "REMIT_OTLP_ENDPOINT=" + traces.url},
+		"--signing-key", filepath.Join(dir, "signing"), "--token-key", filepath.Join(dir, "token"),
+		"--organizations", "token", "--bootstrap-token", filepath.Join(dir, "bootstrap")).ready(t)
+
+	d := &driver{Caller: serviceproc.Caller{T: t, URL: p.url}, bootstrap: string(files["bootstrap"])}
+	d.everyEndpoint()
+	block, _ := pem.Decode(signing)
+	d.Kept["signing key"] = base64.StdEncoding.EncodeToString(block.Bytes)
+	d.Kept["signing key bytes"] = string(block.Bytes[len(block.Bytes)-32:])
+	d.Kept["token key"] = strings.TrimSpace(string(files["token"]))
+	raw, _ := base64.StdEncoding.DecodeString(d.Kept["token key"])
+	d.Kept["token key bytes"] = string(raw)
+	d.Kept["bootstrap token"] = d.bootstrap
+
+	status, scrape := p.get(t, "/metrics")
+	if status != http.StatusOK || !strings.Contains(scrape, `remit_charges_total{outcome="allowed"}`) {
+		t.Fatalf("no metrics: %d %s", status, scrape)
+	}
+	for name, id := range d.ids { // which are no secrets, but whose metrics these are is nobody's to know
+		if id == "" || strings.Contains(scrape, id) {
+			t.Errorf("the metrics name the %s", name)
+		}
+	}
+	p.stopWell(t)
+	places := map[string]string{
+		"stdout": p.Stdout(), "stderr": p.Stderr(), "Redis": everythingIn(t, url), "metrics": scrape,
+		"the traces": traces.everything(),
+	}
+	if len(places["stderr"]) == 0 || !strings.Contains(places["Redis"], "acme") || len(traces.taken()) < 100 {
+		t.Fatal("there is nothing to look through")
+	}
+	for _, kept := range []string{"first-key", "acme", "another request"} { // of keys and bodies
+		if strings.Contains(places["the traces"], kept) {
+			t.Errorf("the traces tell %q", kept)
+		}
+	}
+	for place, text := range places {
+		for name, secret := range d.Kept {
+			if secret == "" || strings.Contains(text, secret) {
+				t.Errorf("%s holds the %s", place, name)
+			}
+		}
+	}
+}
+
+func TestMalformedTraceSettingsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	for setting, told := range map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS=Authorization: Bearer SECRET123":           "parse headers",
+		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer SECRET%SECRET":        "escape header value",
+		"OTEL_EXPORTER_OTLP_HEADERS=Bearer SECRET123=x":                        "parse headers",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://user:SECRET@collector%:1/x": "parse url",
+	} {
+		p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_OTLP_ENDPOINT=http://127.0.0.1:1", "REMIT_LOG_LEVEL=debug-5", setting}).ready(t)
+		p.stopWell(t)
+		if log := p.Stderr(); !strings.Contains(log, "OpenTelemetry: "+told) || strings.Contains(log, "SE") {
+			t.Errorf("%s: the log says\n%s", setting, log)
+		}
+	}
+}
+
+// driver calls every endpoint and keeps the credentials that it meets.
+type driver struct {
+	serviceproc.Caller
+	bootstrap string
+	ids       map[string]string // of an organization, an agent and a session
+}
+
+func (d *driver) everyEndpoint() {
+	d.T.Helper()
+	d.Kept = map[string]string{}
+	organization := d.Keep("first API key", "api_key", "/v1/organizations",
+		map[string]string{"Authorization": "Bearer " + d.bootstrap}, `{"name":"acme","metadata":{"a":1}}`)
+	d.Call(http.MethodPost, "/v1/organizations", map[string]string{"Authorization": "Bearer wrong-bootstrap-token"}, `{"name":"x"}`)
+	ownPath := fmt.Sprint("/v1/organizations/", organization["id"])
+	d.Keep("API key", "api_key", ownPath+"/api-key/rotate", map[string]string{"X-API-Key": d.Kept["first API key"]}, `{}`)
+	asKey := map[string]string{"X-API-Key": d.Kept["API key"]}
+	agent := d.Keep("first agent secret", "secret", "/v1/agents", asKey, `{"name":"scout","scopes":["read","transactions:rollback"]}`)
+	agentPath := fmt.Sprint("/v1/agents/", agent["id"])
+	d.Keep("agent secret", "secret", agentPath+"/secret/rotate", asKey, `{"grace_seconds":60}`)
+
+	exchange := fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, agent["id"], d.Kept["agent secret"])
+	d.Keep("access token", "access_token", "/v1/auth/token", nil, exchange)
+	tokens := d.Keep("refresh token", "refresh_token", "/v1/auth/token", nil, exchange)
+	refresh := fmt.Sprintf(`{"refresh_token":%q}`, d.Kept["refresh token"])
+	d.Keep("second access token", "access_token", "/v1/auth/refresh", nil, refresh)
+	d.Keep("second refresh token", "refresh_token", "/v1/auth/refresh", nil, refresh)
+	asAgent := map[string]string{"Authorization": fmt.Sprint("Bearer ", tokens["access_token"])}
+	_, session := d.Call(http.MethodPost, "/sessions", asKey, fmt.Sprintf(`{"agent_id":%q,"max_actions":5}`, agent["id"]))
+	sessionPath := fmt.Sprint("/sessions/", session["id"])
+	d.ids = map[string]string{
+		"organization": fmt.Sprint(organization["id"]), "agent": fmt.Sprint(agent["id"]), "session": fmt.Sprint(session["id"]),
+	}
+
+	basic := map[string]string{
+		"Authorization": "Basic " + base64.StdEncoding.EncodeToString(fmt.Append(nil, agent["id"], ":", d.Kept["agent secret"])),
+		"Content-Type":  "application/x-www-form-urlencoded",
+	}
+	d.Keep("OAuth refresh token", "refresh_token", "/oauth2/token", basic, "grant_type=client_credentials")
+	for _, header := range []map[string]string{asKey, asAgent, basic, nil, {"X-API-Key": "rmk_nonsense"}, {"Authorization": "Bearer a.b.c"}} {
+		for _, get := range []string{ownPath, "/v1/agents", agentPath, agentPath + "/events", "/sessions", sessionPath, "/v1/auth/verify",
+			"/v1/auth/authorize?session_id=" + fmt.Sprint(session["id"]), "/.well-known/jwks.json",
+			"/.well-known/oauth-authorization-server", "/healthz", "/readyz", "/metrics", "/nowhere"} {
+			d.Call(http.MethodGet, get, header, "")
+		}
+		d.Call(http.MethodPost, sessionPath+"/actions", header, `{"value_usd":0.1}`)
+		d.transactions(header, fmt.Sprint(session["id"]))
+		d.Call(http.MethodPost, "/v1/auth/introspect", header, fmt.Sprintf(`{"token":%q}`, d.Kept["access token"]))
+		d.Call(http.MethodPost, "/oauth2/introspect", header, "token="+d.Kept["second refresh token"])
+		d.Call(http.MethodPost, "/v1/auth/token", header, strings.Replace(exchange, "rms_", "rms_x", 1))
+	}
+	d.limits(asKey, asAgent, sessionPath, fmt.Sprint(agent["id"]))
+	d.Call(http.MethodPost, "/v1/auth/revoke", asAgent, refresh)
+	d.Call(http.MethodPost, "/oauth2/revoke", basic, "token="+d.Kept["OAuth refresh token"])
+	d.Call(http.MethodPost, "/v1/auth/refresh", nil, refresh) // of a revoked family
+	d.Call(http.MethodPost, sessionPath+"/end", asKey, "")
+	d.Call(http.MethodPost, agentPath+"/revoke", asKey, "")
+}
+
+// transactions calls the endpoints of transactions and of batches, each once without an idempotency key and twice with one.
+func (d *driver) transactions(header map[string]string, session string) {
+	d.T.Helper()
+	for _, key := range []string{"", "first-key", "first-key"} {
+		with := map[string]string{}
+		for name, value := range header {
+			with[name] = value
+		}
+		if key != "" {
+			with["Idempotency-Key"] = key
+		}
+		begin := fmt.Sprintf(`{"action_type":"pay","pre_state":{"a":1},"session_id":%q,"value_usd":0.1}`, session)
+		_, begun := d.Call(http.MethodPost, "/v1/transactions", with, begin)
+		path := fmt.Sprint("/v1/transactions/", begun["id"])
+		with["Idempotency-Key"] += "-commit"
+		d.Call(http.MethodPost, path+"/commit", with, `{"value_usd":0.2,"post_state":{"a":2}}`)
+		with["Idempotency-Key"] += "-rollback"
+		d.Call(http.MethodPost, path+"/rollback", with, `{"reason":"wrong"}`)
+		d.Call(http.MethodPost, path+"/rollback", with, `{"reason":"another request"}`)
+		with["Idempotency-Key"] += "-charge"
+		d.Call(http.MethodPost, "/sessions/"+session+"/actions", with, `{"value_usd":0.1}`)
+		with["Idempotency-Key"] += "-batch"
+		d.Call(http.MethodPost, "/v1/actions", with, fmt.Sprintf(`{"actions":[{"session_id":%q},{"session_id":"x"}]}`, session))
+		d.Call(http.MethodGet, "/v1/transactions", header, "")
+		d.Call(http.MethodGet, path, header, "")
+	}
+}
+
+// limits changes those of a session, and creates another with an idempotency key. That the calls succeed shows that the
+// search has gone through what they leave.
+func (d *driver) limits(asKey, asAgent map[string]string, sessionPath, agent string) {
+	d.T.Helper()
+	if status, answer := d.Call(http.MethodPatch, sessionPath, asKey, `{"max_actions":50}`); status != 200 {
+		d.T.Errorf("PATCH: %d %v", status, answer)
+	}
+	d.Call(http.MethodPatch, sessionPath, asAgent, `{"max_actions":50}`)
+	once := map[string]string{"X-API-Key": asKey["X-API-Key"], "Idempotency-Key": "one-session"}
+	for range 2 {
+		if status, answer := d.Call(http.MethodPost, "/sessions", once, fmt.Sprintf(`{"agent_id":%q}`, agent)); status != 201 {
+			d.T.Errorf("POST /sessions: %d %v", status, answer)
+		}
+	}
+	begun := map[string]string{"Authorization": asAgent["Authorization"], "Idempotency-Key": "a-transaction"}
+	if status, answer := d.Call(http.MethodPost, "/v1/transactions", begun, `{"action_type":"pay","pre_state":{}}`); status != 201 {
+		d.T.Errorf("POST /v1/transactions: %d %v", status, answer)
+	}
+}
+
+// everythingIn returns all keys of a Redis with all that they hold.
+func everythingIn(t *testing.T, url string) string {
+	t.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	ctx := context.Background()
+	var all strings.Builder
+	keys := client.Scan(ctx, 0, "*", 1000).Iterator()
+	for keys.Next(ctx) {
+		key := keys.Val()
+		fmt.Fprintln(&all, key)
+		switch kind := client.Type(ctx, key).Val(); kind {
+		case "hash":
+			fmt.Fprintln(&all, client.HGetAll(ctx, key).Val())
+		case "zset":
+			fmt.Fprintln(&all, client.ZRange(ctx, key, 0, -1).Val())
+		case "string":
+			fmt.Fprintln(&all, client.Get(ctx, key).Val())
+		case "stream":
+			fmt.Fprintln(&all, client.XRange(ctx, key, "-", "+").Val())
+		default:
+			t.Errorf("%s is a %s, which this test does not read", key, kind)
+		}
+	}
+	if err := keys.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}

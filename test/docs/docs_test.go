@@ -1,0 +1,49 @@
+package docs
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"testing"
+
+	"remit/internal/redisproc"
+	"remit/test/serviceproc"
+	"remit/test/suite"
+)
+
+// TestMain runs the tests at the top of the repository, where readers run the commands of the pages.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if !suite.Long { // the race detector keeps the processors busy by itself
+		suite.RunAtOnce(4)
+	}
+	os.Exit(serviceproc.Tests{M: m}.Run())
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	port, err := redisproc.FreePort() // outside the ephemeral range, so that no connection of another test takes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(port)
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v", url, response.Status, err)
+	}
+	return string(body)
+}

@@ -1,0 +1,149 @@
+package docs
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"remit/test/serviceproc"
+)
+
+// topUp makes room in the README's session for what docs/api.md does with it.
+const topUp = `curl -s -X PATCH $URL/sessions/$SESSION -H "X-API-Key: $KEY" -H "$JSON" -d '{"max_value_usd":5}'; echo
+`
+
+// calls returns the README's blocks of calls, for the service at the URL.
+func calls(t *testing.T, url string) string {
+	t.Helper()
+	_, blocks, found := strings.Cut(blocksOf(t, "README.md"), "URL=http://127.0.0.1:8080")
+	if !found {
+		t.Fatal("the README has no block of calls")
+	}
+	return "URL=" + url + blocks
+}
+
+func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const session = `"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,"value_committed_usd":0,"scopes":["read","payments:write"]`
+	if !strings.Contains(string(readme), session) {
+		t.Errorf("the README's answer 4 lacks %s", session)
+	}
+	service := serviceproc.Run(t)
+	inEachShell(t, func(t *testing.T, shell string) {
+		shown := `curl -s $URL/sessions/$SESSION -H "X-API-Key: $KEY"; echo` + "\n" // as answer 4, but for what was charged since
+		output := paste(t, shell, calls(t, service.URL)+shown+topUp+blocksOf(t, "docs/api.md"))
+		for _, answer := range []string{
+			`"action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13`,
+			`"value_used_usd":0.37,"value_held_usd":0,"value_overage_usd":0,"value_committed_usd":0.37,"max_lease_seconds":0,"scopes":["read","payments:write"]`,
+			`"code":"session_limit_reached"`, `"limit":"max_value_usd"`,
+			`"status":"committed","action_type":"refund","value_usd":1.25`,
+			`"status":"rolled_back","action_type":"refund","value_usd":1.25`, `"pre_state":{"balance":10}`,
+			`"period":"month","value_reserved_usd":0`, `"value_delegated_usd":5`, `"max_open_sessions":4}`,
+		} {
+			if !strings.Contains(output, answer) {
+				t.Errorf("the calls print %s, not %s", output, answer)
+			}
+		}
+	})
+}
+
+// continued are the pages whose commands continue those of the README, and what they print.
+var continued = map[string][]string{
+	"docs/observe.md": {
+		`"action_count":2,"max_actions":2,"value_used_usd":0.38`, `"dry_run":true}`, `"would_refuse":"max_value_usd"}`, `"observed_refusals":1`,
+		`"max_value_usd":5,"value_used_usd":3,`, `"enforcement":"enforce","observed_refusals":1}`,
+	},
+	"docs/usage.md": {
+		`[{"action_type":"llm.call","action_count":1,"value_usd":0.37}]`, `"action_type":"llm.call","action_count":1,"value_usd":0.37}]`,
+		"agent_id,action_count,value_usd",
+	},
+	"docs/suspension.md": {
+		`"suspension_reason":"it loops"`, `"code":"agent_suspended"`, `{"suspended":1}`, `{"resumed":1}`, `"name":"scout","scopes":["read"]`,
+	},
+	"docs/requests.md": {
+		`"status":"pending","add_actions":0,"add_value_usd":5,"reason":"12 of 40 invoices are left"`,
+		`"status":"approved","add_actions":0,"add_value_usd":5`, `"granted_value_usd":2.5`, `"max_value_usd":3,`,
+	},
+	"docs/budgets.md": {
+		`"value_delegated_usd":12`, `"children":[{`, `"limit":"max_value_usd"`, `"status":"completed"`, `"value_used_usd":1.5`,
+		`"period":"month","value_reserved_usd":0,"value_used_usd":0,"remaining_usd":500`, `"code":"budget_exhausted"`,
+	},
+	"docs/console.md": {
+		"on call", "operator", `{"suspended":1}`, `{"resumed":1}`,
+	},
+	"docs/events.md": {
+		`"seq":1,`, `"type":"agent.created"`, "FIRST         1\n", "SIGNED        true\n",
+	},
+	"docs/webhooks.md": {
+		`"url":"https://receiver.example/remit"`, `"types":["session.limit_reached","session.ended"]`, `"secret":"whsec_`,
+	},
+}
+
+func TestTheCommandsOfThePagesWorkWhenPasted(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t)
+	remit := remitInPath(t)
+	for _, page := range slices.Sorted(maps.Keys(continued)) {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			inEachShell(t, func(t *testing.T, shell string) {
+				output := paste(t, shell, "cd $TMPDIR\n"+calls(t, service.URL)+blocksOf(t, page), remit...)
+				for _, answer := range continued[page] {
+					if !strings.Contains(output, answer) {
+						t.Errorf("the commands print %s, not %s", output, answer)
+					}
+				}
+			})
+		})
+	}
+}
+
+// remitInPath returns the environment of a shell that finds remit in its PATH.
+func remitInPath(t *testing.T) []string {
+	t.Helper()
+	program, err := serviceproc.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(program, filepath.Join(dir, "remit")); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")}
+}
+
+// The program that the first command builds is there already: each shell has a copy, which is up to date.
+func TestThePlannerWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/planner.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	promised := regexp.MustCompile("(?s)```text\n(planned:\n.*?)```").FindSubmatch(page)
+	if promised == nil {
+		t.Fatal("the page does not show what the planner prints")
+	}
+	service := serviceproc.Run(t)
+	built, err := serviceproc.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inEachShell(t, func(t *testing.T, shell string) {
+		work := t.TempDir()
+		if err := os.Link(built, filepath.Join(work, "remit")); err != nil {
+			t.Fatal(err)
+		}
+		printed := paste(t, shell, blocksOf(t, "docs/planner.md"), "REMIT_ADDR="+service.URL, "WORK="+work, "PYTHONDONTWRITEBYTECODE=1")
+		if !strings.Contains(printed, string(promised[1])) || !strings.Contains(printed, "1.26/2 USD") {
+			t.Errorf("the planner does not print what the page shows:\n%s", printed)
+		}
+	})
+}

@@ -1,0 +1,45 @@
+package docs
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The commands of docs/tutorial.md are pasted as they stand there, one block after the other.
+func TestTheTutorialWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the agent says is on the page, word for word.
+	promised := regexp.MustCompile("(?s)```text\n(step 1: .*?)```").FindSubmatch(page)
+	if promised == nil {
+		t.Fatal("the page does not show what the agent says")
+	}
+	inEachShell(t, func(t *testing.T, shell string) {
+		printed := pasteAt(t, shell, "127.0.0.1:"+freePort(t), blocksOf(t, "docs/tutorial.md"))
+		if !strings.Contains(printed, string(promised[1])) {
+			t.Errorf("the agent does not say what the page shows:\n%s", printed)
+		}
+		for _, line := range []string{
+			`stopped: max_value_usd is reached, 0\.0\d+ USD of 0\.1 used`,    // after the top-up
+			`active +actions \d+/100 +value 0\.\d+(\+0\.\d+ held)?/0\.1 USD`, // of session watch, without a terminal
+			`stopped: no access token: the agent and secret do not match a live agent`,
+			`STATUS +revoked`,
+			`"type":"agent\.revoked"`,
+		} {
+			if !regexp.MustCompile(line).MatchString(printed) {
+				t.Errorf("nothing matches %s in:\n%s", line, printed)
+			}
+		}
+	})
+}
+
+// pasteAt is paste with the service at this address.
+func pasteAt(t *testing.T, shell, address, commands string) string {
+	t.Helper()
+	return paste(t, shell, commands, "REMIT_LISTEN="+address, "REMIT_ADDR=http://"+address)
+}
