@@ -21,7 +21,7 @@ func TestContributingNamesFilesThatAreThere(t *testing.T) {
 	if len(named) < 20 {
 		t.Fatalf("it names only %d files", len(named))
 	}
-	for _, room := range []string{"lua/", "redisstore/", "server/", "openapi/", "client/", "sdk/typescript/src/", "sdk/python/src/remit/", "cli/"} {
+	for _, room := range []string{"lua/", "redisstore/", "server/", "openapi/", "client/", "sdk/typescript/src/", "sdk/python/src/remit/", "internal/cli/"} {
 		if !slices.ContainsFunc(named, func(match [][]byte) bool { return strings.HasPrefix(string(match[1]), room) }) {
 			t.Errorf("the way of an endpoint does not come by %s", room)
 		}
