@@ -47,8 +47,8 @@ func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 }
 
 // inBackground are the scripts that the service sends whatever is asked of it: for the usage of organizations, feeds and webhooks.
-var inBackground = hashesOf("note_usage", "enter_feed", "note_feed", "mark_agents", "lead_feed", "take_agents", "finish_look",
-	"append_events", "trim_trail", "read_feed", "drop_feed", "claim_webhooks", "list_due_webhooks", "fold_usage")
+var inBackground = hashesOf("kernel/note_usage", "records/enter_feed", "records/note_feed", "records/mark_agents", "records/lead_feed", "records/take_agents", "records/finish_look",
+	"records/append_events", "records/trim_trail", "records/read_feed", "records/drop_feed", "webhooks/claim_webhooks", "webhooks/list_due_webhooks", "records/fold_usage")
 
 func hashesOf(scripts ...string) map[string]bool {
 	hashes := map[string]bool{}

@@ -92,7 +92,7 @@ func exchangeAgain(tb testing.TB, s *service, _ agent, _ turns, goroutines int) 
 // rotateAgain gives each goroutine its own family, and spends its next generation each time.
 func rotateAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
 	sent := s.scriptAsSent(tb, next)
-	familyKey := sent[4] // lua/rotate_refresh.lua: KEYS[2], whose end is the id; ARGV[1] is the generation
+	familyKey := sent[4] // lua/identity/rotate_refresh.lua: KEYS[2], whose end is the id; ARGV[1] is the generation
 	family, err := uuid.Parse(familyKey[len(familyKey)-len(uuid.Nil.String()):])
 	if err != nil {
 		tb.Fatal(err)

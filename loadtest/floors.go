@@ -97,7 +97,7 @@ func prepareScript(ctx context.Context, on *service) (*script, error) {
 		s.close()
 		return nil, err
 	}
-	if s.hash, err = s.redis.ScriptLoad(ctx, lua.Source("charge_session")).Result(); err != nil {
+	if s.hash, err = s.redis.ScriptLoad(ctx, lua.Source("budgets/charge_session")).Result(); err != nil {
 		s.close()
 		return nil, err
 	}

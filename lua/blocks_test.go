@@ -3,6 +3,7 @@ package lua
 import (
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,14 +11,14 @@ import (
 func TestEveryBlockSaysWhatItIsForAndIsRepeated(t *testing.T) {
 	t.Parallel()
 	used := map[string]int{}
-	for _, file := range matching(t, "*.lua", "block/*.lua", "include/*.lua") {
-		for _, line := range blocks.FindAllStringSubmatch(read(strings.TrimSuffix(file, ".lua")), -1) {
+	for _, file := range of(t, "script", "block", "include") {
+		for _, line := range blocks.FindAllStringSubmatch(read(file), -1) {
 			used[line[2]]++
 		}
 	}
-	for _, file := range matching(t, "block/*.lua") {
-		name := strings.TrimSuffix(path.Base(file), ".lua")
-		text := read("block/" + name)
+	for _, file := range of(t, "block") {
+		name := path.Base(file)
+		text := read(file)
 		if !sentences.MatchString(strings.TrimSuffix(purpose.FindString(text), "\n")) {
 			t.Errorf("%s opens with no purpose", file)
 		}
@@ -29,9 +30,8 @@ func TestEveryBlockSaysWhatItIsForAndIsRepeated(t *testing.T) {
 
 func TestNoBlockIsLeftInAScript(t *testing.T) {
 	t.Parallel()
-	for _, file := range matching(t, "*.lua") {
-		name := strings.TrimSuffix(file, ".lua")
-		for _, source := range []string{Source(name), IdempotentSource(name), SealedIdempotentSource(name)} {
+	for _, file := range of(t, "script") {
+		for _, source := range []string{Source(file), IdempotentSource(file), SealedIdempotentSource(file)} {
 			if strings.Contains(source, "--@block") || holes.MatchString(source) {
 				t.Errorf("%s: a block is left, or a word to fill in", file)
 			}
@@ -42,8 +42,8 @@ func TestNoBlockIsLeftInAScript(t *testing.T) {
 func TestEveryScriptThatTakesAnAPIKeyChecksIt(t *testing.T) {
 	t.Parallel()
 	checked := 0
-	for _, file := range matching(t, "*.lua") {
-		text := read(strings.TrimSuffix(file, ".lua"))
+	for _, file := range of(t, "script") {
+		text := read(file)
 		takes := strings.Contains(text, "] = credential ")
 		checks := strings.Contains(text, "\n--@block api_key\n") || strings.Contains(text, "\n--@block refuse_api_key\n")
 		if takes != checks {
@@ -94,15 +94,22 @@ func TestABlockIsExpandedCompletely(t *testing.T) {
 	}
 }
 
-func matching(t *testing.T, patterns ...string) []string {
+// of returns the names of the files of some kinds: "block", "include", and "script" for all others.
+func of(t *testing.T, kinds ...string) []string {
 	t.Helper()
 	var names []string
-	for _, pattern := range patterns {
-		found, err := fs.Glob(files, pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
+		kind := path.Base(path.Dir(file))
+		if kind != "block" && kind != "include" {
+			kind = "script"
 		}
-		names = append(names, found...)
+		if !entry.IsDir() && slices.Contains(kinds, kind) {
+			names = append(names, strings.TrimSuffix(file, ".lua"))
+		}
+		return err
+	})
+	if err != nil || len(names) < 20 {
+		t.Fatalf("%q: %d files, %v", kinds, len(names), err)
 	}
 	return names
 }

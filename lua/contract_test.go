@@ -54,7 +54,7 @@ func faults(source string) []string {
 	for line := range strings.Lines(expand(source)) {
 		switch include := includes.FindStringSubmatch(line); {
 		case include != nil:
-			s.shared += read("include/" + include[1])
+			s.shared += read(shared("include", include[1]))
 		case line == joins:
 		case s.body == "" && strings.HasPrefix(line, "--"):
 			s.header += line

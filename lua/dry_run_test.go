@@ -10,8 +10,8 @@ import (
 
 func TestADryRunContainsItsWholeOperation(t *testing.T) {
 	t.Parallel()
-	composed := DrySource("charge_session")
-	own := include(expand(unjoined(shift(read("charge_session"), 0, 0))))
+	composed := DrySource("budgets/charge_session")
+	own := include(expand(unjoined(shift(read("budgets/charge_session"), 0, 0))))
 	if !strings.Contains(composed, own) || strings.Contains(composed, "--@operation") {
 		t.Error("it does not")
 	}

@@ -31,8 +31,8 @@ func TestAJoinedReplyHasALineForEachValue(t *testing.T) {
 func TestNoJoinedScriptRepliesWithAnArray(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for _, file := range matching(t, "*.lua") {
-		text := include(expand(read(strings.TrimSuffix(file, ".lua"))))
+	for _, file := range of(t, "script") {
+		text := include(expand(read(file)))
 		if !strings.Contains(text, joins) {
 			continue
 		}
@@ -56,8 +56,8 @@ func TestNoJoinedScriptRepliesWithAnArray(t *testing.T) {
 // What is stored for an idempotency key is what the version before reads, and stores.
 func TestAnOperationOfAnotherScriptReturnsArrays(t *testing.T) {
 	t.Parallel()
-	merged, _, _ := MergedIdempotentSource("charge_session")
-	for _, source := range []string{IdempotentSource("charge_session"), SealedIdempotentSource("charge_session"), merged} {
+	merged, _, _ := MergedIdempotentSource("budgets/charge_session")
+	for _, source := range []string{IdempotentSource("budgets/charge_session"), SealedIdempotentSource("budgets/charge_session"), merged} {
 		if strings.Contains(source, `'ok\n'`) || !strings.Contains(source, "return {'ok', used_n,") || strings.Contains(source, joins) {
 			t.Error("its replies are joined")
 		}
@@ -66,7 +66,7 @@ func TestAnOperationOfAnotherScriptReturnsArrays(t *testing.T) {
 
 func TestAMergedScriptRepliesAsItDoesAlone(t *testing.T) {
 	t.Parallel()
-	source, _, _ := MergedSource("charge_session")
+	source, _, _ := MergedSource("budgets/charge_session")
 	if !strings.Contains(source, `return 'ok\n' .. (used_n or '')`) || strings.Contains(source, "return {'ok'") {
 		t.Error("its replies are not joined")
 	}

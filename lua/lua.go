@@ -1,4 +1,5 @@
-// Package lua holds the scripts that run inside Redis, one file per atomic operation.
+// Package lua holds the scripts that run inside Redis, one file per atomic operation, in the rooms that packages redisstore and server
+// have too: kernel, identity, budgets, records, webhooks.
 //
 // Each file opens with what it does, its KEYS, its ARGV, every reply it can give and what it writes; a test of this
 // package holds those headers against the bodies. A refusal is an array that starts with a code of our own, never a
@@ -14,7 +15,7 @@
 // docs/decisions/0027-full-redis.md. In a merged script (MergedSource) it also lets the calls behind it write, so a script
 // with this write is merged only if all that it ever writes is small and bounded.
 //
-// Two kinds of shared text keep an operation in one file:
+// Two kinds of shared text keep an operation in one file. What only one room uses is in that room; names are unique over all rooms.
 //
 //   - A block, in a file under block, is a passage that many scripts repeat: the check of an API key, the reading of the
 //     clock. A line --@block NAME puts its text there, as if it stood in the script: it uses the script's locals, may
@@ -36,13 +37,15 @@ package lua
 import (
 	"embed"
 	"fmt"
+	"io/fs"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-//go:embed *.lua block/*.lua include/*.lua
+//go:embed */*.lua */block/*.lua */include/*.lua
 var files embed.FS
 
 var (
@@ -55,7 +58,7 @@ var (
 	unpacks  = regexp.MustCompile(`^unpack\((KEYS|ARGV)(?:, (\d+))?\)`)
 )
 
-// Source returns the text of the script in the file name + ".lua", with its blocks and what it includes. It panics when there
+// Source returns the text of the script in the file name + ".lua", such as "budgets/charge_session", with its blocks and what it includes. It panics when there
 // is no such file: the names are constants of the program.
 func Source(name string) string { return joined(include(expand(read(name)))) }
 
@@ -69,7 +72,7 @@ func function(name string) string {
 	if text, made := functions.Load(name); made {
 		return text.(string)
 	}
-	text := expand(read("include/" + name))
+	text := expand(read(shared("include", name)))
 	functions.Store(name, text)
 	return text
 }
@@ -80,7 +83,7 @@ var functions sync.Map // of texts, by name
 func expand(text string) string {
 	return eachLine(text, "--@block ", blocks, func(match []string) string {
 		indent, name, words := match[1], match[2], match[3]
-		text := read("block/" + name)
+		text := read(shared("block", name))
 		block := expand(fill(text[purpose.FindStringIndex(text)[1]:], words))
 		if indent == "" {
 			return block
@@ -105,18 +108,18 @@ func fill(block, words string) string {
 }
 
 // IdempotentSource returns the script that runs the operation of the named one once for an idempotency key; see idempotent.lua.
-func IdempotentSource(name string) string { return include(expand(around("idempotent", name))) }
+func IdempotentSource(name string) string { return include(expand(around("kernel/idempotent", name))) }
 
 // SealedIdempotentSource is IdempotentSource for an operation whose answer holds a credential; see idempotent_sealed.lua.
 func SealedIdempotentSource(name string) string {
-	return include(expand(around("idempotent_sealed", name)))
+	return include(expand(around("kernel/idempotent_sealed", name)))
 }
 
 // ProvenSource returns the script that runs the operation of the named one once for a DPoP proof; see with_proof.lua.
-func ProvenSource(name string) string { return include(expand(around("with_proof", name))) }
+func ProvenSource(name string) string { return include(expand(around("kernel/with_proof", name))) }
 
 // DrySource returns the script that replies what the named one would, and does not write; see dry_run.lua.
-func DrySource(name string) string { return include(expand(around("dry_run", name))) }
+func DrySource(name string) string { return include(expand(around("kernel/dry_run", name))) }
 
 // around puts an operation into its place in a wrapper. That says which KEYS and ARGV are the operation's first.
 func around(wrapper, name string) string {
@@ -141,6 +144,32 @@ func number(digits string) int {
 	n, _ := strconv.Atoi(digits)
 	return n
 }
+
+// shared returns the name of the file with a block or included text, wherever it is.
+func shared(kind, name string) string {
+	file, found := sharedFiles()[kind+"/"+name]
+	if !found {
+		panic(fmt.Sprintf("lua: no %s %q", kind, name))
+	}
+	return file
+}
+
+// sharedFiles returns the names of the files with blocks and included texts, by "block/NAME" and "include/NAME".
+var sharedFiles = sync.OnceValue(func() map[string]string {
+	byName := map[string]string{}
+	for _, pattern := range []string{"block/*.lua", "include/*.lua", "*/block/*.lua", "*/include/*.lua"} {
+		found, _ := fs.Glob(files, pattern)
+		for _, file := range found {
+			file = strings.TrimSuffix(file, ".lua")
+			name := path.Join(path.Base(path.Dir(file)), path.Base(file))
+			if byName[name] != "" {
+				panic(fmt.Sprintf("lua: both %s and %s", byName[name], file))
+			}
+			byName[name] = file
+		}
+	}
+	return byName
+})
 
 func read(name string) string {
 	text, err := files.ReadFile(name + ".lua")

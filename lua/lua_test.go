@@ -9,8 +9,7 @@ import (
 
 func TestEveryScriptKeepsItsContract(t *testing.T) {
 	t.Parallel()
-	for _, file := range matching(t, "*.lua") {
-		name := strings.TrimSuffix(file, ".lua")
+	for _, name := range of(t, "script") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, fault := range faults(read(name)) {
@@ -23,17 +22,17 @@ func TestEveryScriptKeepsItsContract(t *testing.T) {
 func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 	t.Parallel()
 	included := []string{"run_each"} // by merge
-	for _, script := range matching(t, "*.lua") {
-		for _, line := range includes.FindAllStringSubmatch(expand(read(strings.TrimSuffix(script, ".lua"))), -1) {
+	for _, script := range of(t, "script") {
+		for _, line := range includes.FindAllStringSubmatch(expand(read(script)), -1) {
 			included = append(included, line[1])
 		}
-		if strings.Contains(Source(strings.TrimSuffix(script, ".lua")), "--@include") {
+		if strings.Contains(Source(script), "--@include") {
 			t.Errorf("%s: an include is left", script)
 		}
 	}
-	for _, file := range matching(t, "include/*.lua") {
-		name := strings.TrimSuffix(path.Base(file), ".lua")
-		comment, _, found := strings.Cut(read("include/"+name), "\nlocal ")
+	for _, file := range of(t, "include") {
+		name := path.Base(file)
+		comment, _, found := strings.Cut(read(file), "\nlocal ")
 		if !found || !sentences.MatchString(comment) {
 			t.Errorf("%s opens with no purpose", file)
 		}
@@ -45,8 +44,8 @@ func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 
 func TestAnIdempotentScriptContainsItsWholeOperation(t *testing.T) {
 	t.Parallel()
-	composed := IdempotentSource("charge_session")
-	own := unjoined(shift(read("charge_session"), 1, 4))
+	composed := IdempotentSource("budgets/charge_session")
+	own := unjoined(shift(read("budgets/charge_session"), 1, 4))
 	own = include(expand(own))
 	if !strings.Contains(composed, own) || strings.Contains(composed, "--@operation") {
 		t.Error("it does not")

@@ -49,12 +49,12 @@ func takesAnyNumber(text string) bool {
 
 // MergedIdempotentSource is MergedSource for the script that IdempotentSource returns.
 func MergedIdempotentSource(name string) (source string, keys, arguments int) {
-	return mergedAround("idempotent", name)
+	return mergedAround("kernel/idempotent", name)
 }
 
 // MergedProvenSource is MergedSource for the script that ProvenSource returns.
 func MergedProvenSource(name string) (source string, keys, arguments int) {
-	return mergedAround("with_proof", name)
+	return mergedAround("kernel/with_proof", name)
 }
 
 func mergedAround(wrapper, name string) (source string, keys, arguments int) {

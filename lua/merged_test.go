@@ -18,8 +18,7 @@ var (
 func variants(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	for _, file := range matching(t, "*.lua") {
-		name := strings.TrimSuffix(file, ".lua")
+	for _, name := range of(t, "script") {
 		text := read(name)
 		if takesAnyNumber(text) || within.MatchString(text) || !keyNames.MatchString(text) {
 			continue
@@ -61,8 +60,8 @@ func TestAMergedScriptTakesTheKeysAndArgumentsOfItsOwnCall(t *testing.T) {
 func TestNoScriptUsesTheNamesOfAMergedOne(t *testing.T) {
 	t.Parallel()
 	reserved := regexp.MustCompile(`\b(keys_before|arguments_before|one_call|run_each|redis_call|string_format)\b`)
-	for _, file := range matching(t, "*.lua", "block/*.lua", "include/*.lua") {
-		if file != "include/run_each.lua" && reserved.MatchString(read(strings.TrimSuffix(file, ".lua"))) {
+	for _, file := range of(t, "script", "block", "include") {
+		if file != "include/run_each" && reserved.MatchString(read(file)) {
 			t.Errorf("%s does", file)
 		}
 	}
@@ -89,10 +88,10 @@ func TestAMergedScriptKnowsHowManyKeysAndArgumentsACallHas(t *testing.T) {
 		merged          func(string) (string, int, int)
 		keys, arguments int
 	}{
-		{"check_token", MergedSource, 1, 2},
-		{"charge_session", MergedSource, 3, 7},
-		{"charge_session", MergedIdempotentSource, 4, 11},
-		{"check_token", MergedProvenSource, 3, 3},
+		{"kernel/check_token", MergedSource, 1, 2},
+		{"budgets/charge_session", MergedSource, 3, 7},
+		{"budgets/charge_session", MergedIdempotentSource, 4, 11},
+		{"kernel/check_token", MergedProvenSource, 3, 3},
 	} {
 		text, keys, arguments := test.merged(test.name)
 		told := fmt.Sprintf("\nend\nreturn run_each(one_call, %d, %d)\n", test.keys, test.arguments)

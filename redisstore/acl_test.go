@@ -156,7 +156,7 @@ func TestTheLeastPrivilegedUserMayRunWhatTheScriptsCall(t *testing.T) {
 	t.Parallel()
 	_, rules, _ := strings.Cut(string(must(os.ReadFile(aclFile))(t)), "user remit on ")
 	allowed, found := strings.Fields(rules), map[string]bool{}
-	for _, pattern := range []string{"../lua/*.lua", "../lua/*/*.lua"} {
+	for _, pattern := range []string{"../lua/*/*.lua", "../lua/*/*/*.lua"} {
 		for _, script := range must(filepath.Glob(pattern))(t) {
 			for _, command := range called.FindAllStringSubmatch(string(must(os.ReadFile(script))(t)), -1) {
 				found[command[1]] = true

@@ -52,7 +52,7 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 	return r.ID(0), r.Err
 }
 
-var checkToken = newMergedScript("check_token", reads)
+var checkToken = newMergedScript("kernel/check_token", reads)
 
 // CheckToken returns nil while the token's agent and family are live and the agent is not suspended. Errors:
 // ErrInvalidToken, *AgentSuspendedError.

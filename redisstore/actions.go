@@ -19,8 +19,8 @@ type Charge struct {
 }
 
 var (
-	chargeSession = newMergedKeyedScript("charge_session").recordingIf(chargeMayRecord)
-	dryCharge     = newDryScript("charge_session")
+	chargeSession = newMergedKeyedScript("budgets/charge_session").recordingIf(chargeMayRecord)
+	dryCharge     = newDryScript("budgets/charge_session")
 )
 
 // Charge charges the session with the actions and their value if all of it fits, and returns the usage after it. Errors:

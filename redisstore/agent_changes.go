@@ -21,7 +21,7 @@ type AgentChanges struct {
 	Limits       NewAgentLimits
 }
 
-var changeAgent = newScript("change_agent", writes)
+var changeAgent = newScript("identity/change_agent", writes)
 
 // ChangeAgent changes an agent of the key's organization, and returns it. Scopes that it no longer has are refused from then
 // on, whatever its tokens and sessions hold. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked, *QuotaError.

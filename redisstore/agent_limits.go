@@ -113,8 +113,8 @@ func refuseAgentLimit(r *reply) error {
 var errAgentHoldsDue = errors.New("holds that count in the agent's day are due and must be released first; nothing was done")
 
 var (
-	findDueSessions = newScript("find_due_sessions", bestEffort)
-	getAgentUsage   = newScript("get_agent_usage", reads)
+	findDueSessions = newScript("budgets/find_due_sessions", bestEffort)
+	getAgentUsage   = newScript("records/get_agent_usage", reads)
 )
 
 // releaseAgentHolds releases the holds that are due and count in the agent's day, of all its sessions.

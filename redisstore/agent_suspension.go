@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	suspendAgent = newScript("suspend_agent", writes)
-	resumeAgent  = newScript("resume_agent", writes)
+	suspendAgent = newScript("identity/suspend_agent", writes)
+	resumeAgent  = newScript("identity/resume_agent", writes)
 )
 
 // SuspendAgent suspends an agent of the key's organization, and returns it. Until ResumeAgent its secret and tokens are

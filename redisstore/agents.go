@@ -9,13 +9,13 @@ import (
 )
 
 var (
-	indexAgent        = newScript("index_agent", writes)
-	claimAgent        = newScript("claim_and_index_agent", writes)
-	createAgent       = newSealedScript("create_agent")
-	replayAgent       = newSealedScript("replay")
-	revokeAgent       = newScript("revoke_agent", writes)
-	deleteAgent       = newScript("delete_agent", writes)
-	rotateAgentSecret = newSealedScript("rotate_agent_secret")
+	indexAgent        = newScript("identity/index_agent", writes)
+	claimAgent        = newScript("identity/claim_and_index_agent", writes)
+	createAgent       = newSealedScript("identity/create_agent")
+	replayAgent       = newSealedScript("kernel/replay")
+	revokeAgent       = newScript("identity/revoke_agent", writes)
+	deleteAgent       = newScript("identity/delete_agent", writes)
+	rotateAgentSecret = newSealedScript("identity/rotate_agent_secret")
 )
 
 // CreateAgent creates an agent of the key's organization and returns it with its id and creation time. Of a it reads name,

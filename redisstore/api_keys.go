@@ -11,10 +11,10 @@ import (
 )
 
 var (
-	createAPIKey = newSealedScript("create_api_key")
-	listAPIKeys  = newScript("list_api_keys", reads)
-	rotateAPIKey = newSealedScript("rotate_api_key")
-	deleteAPIKey = newScript("delete_api_key", writes)
+	createAPIKey = newSealedScript("identity/create_api_key")
+	listAPIKeys  = newScript("identity/list_api_keys", reads)
+	rotateAPIKey = newSealedScript("identity/rotate_api_key")
+	deleteAPIKey = newScript("identity/delete_api_key", writes)
 )
 
 // APIKeyRecord is what an organization can see of one of its API keys.

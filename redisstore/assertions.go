@@ -24,8 +24,8 @@ type ClientAssertion struct {
 }
 
 var (
-	exchangeAssertion = newGrantScript("exchange_assertion")
-	checkAssertion    = newScript("check_assertion", writes)
+	exchangeAssertion = newGrantScript("identity/exchange_assertion")
+	checkAssertion    = newScript("identity/check_assertion", writes)
 )
 
 // ClientKeys returns the keys of an agent. It authenticates nobody. Errors: ErrInvalidCredentials for an agent that is not live

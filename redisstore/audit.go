@@ -49,7 +49,7 @@ type Event struct {
 	Times          map[string]time.Time      // by name: expires, previous_until, spent
 }
 
-var listEvents = newScript("list_events", reads)
+var listEvents = newScript("records/list_events", reads)
 
 // Events returns at most limit of the agent's events after the one with the id, and whether there are more. after is ""
 // to start at the oldest stored event, else an id that ValidEventID accepts. Errors: ErrInvalidAPIKey or ErrInvalidToken,

@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	authenticateOrganization = newMergedScript("authenticate_organization", reads)
-	noteKeyUsed              = newScript("note_key_used", bestEffort)
+	authenticateOrganization = newMergedScript("kernel/authenticate_organization", reads)
+	noteKeyUsed              = newScript("kernel/note_key_used", bestEffort)
 )
 
 func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organization, error) {

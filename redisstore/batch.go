@@ -22,7 +22,7 @@ type ChargeOutcome struct {
 	Err   error
 }
 
-var chargeBatch = newKeyedScript("charge_batch").recordingIf(batchMayRecord)
+var chargeBatch = newKeyedScript("budgets/charge_batch").recordingIf(batchMayRecord)
 
 // ChargeBatch makes each charge as Charge would, those of one session in the order given. A refused charge does not stop
 // the others. It runs one script per session, in one pipeline per server. Errors of the whole batch, with nothing charged:

@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	setAsidePart = newKeyedScript("set_aside_part")
-	createChild  = newScript("create_child", writes)
-	indexChild   = newScript("index_child", writes)
+	setAsidePart = newKeyedScript("budgets/set_aside_part")
+	createChild  = newScript("budgets/create_child", writes)
+	indexChild   = newScript("budgets/index_child", writes)
 )
 
 // CreateChildSession creates a session whose limits are a part of those of n.Parent, which is the calling agent's or any of

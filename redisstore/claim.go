@@ -11,9 +11,9 @@ import (
 // the organization's own cell first ties the key to one request.
 
 var (
-	claimKey      = newScript("claim_key", writes)
-	claimAgentKey = newScript("claim_agent_key", writes)
-	releaseClaim  = newScript("release_claim", bestEffort)
+	claimKey      = newScript("kernel/claim_key", writes)
+	claimAgentKey = newScript("kernel/claim_agent_key", writes)
+	releaseClaim  = newScript("kernel/release_claim", bestEffort)
 )
 
 // abandonedAfter is the age at which a claim without an outcome no longer belongs to a running request. It is many times

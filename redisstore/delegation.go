@@ -42,10 +42,10 @@ type Delegation struct {
 const scopeDelegate = "sessions:delegate"
 
 var (
-	checkDelegated  = newMergedScript("check_delegated", reads)
-	checkBelonging  = newScript("check_belonging", reads)
-	checkDelegator  = newScript("check_delegator", reads)
-	delegateSession = newScript("delegate_session", writes)
+	checkDelegated  = newMergedScript("identity/check_delegated", reads)
+	checkBelonging  = newScript("kernel/check_belonging", reads)
+	checkDelegator  = newScript("identity/check_delegator", reads)
+	delegateSession = newScript("identity/delegate_session", writes)
 )
 
 // Delegate grants the parent's agent a token for a child session. The caller must have checked that Subject is genuine and, if

@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	listDeliveries = newScript("list_deliveries", reads)
-	sendDelivery   = newScript("send_delivery", writes)
+	listDeliveries = newScript("webhooks/list_deliveries", reads)
+	sendDelivery   = newScript("webhooks/send_delivery", writes)
 )
 
 // mostWaiting is how many deliveries of a webhook may wait when somebody sends one by hand: those that wait for a retry, and as

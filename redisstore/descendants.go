@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	listParts         = newScript("list_parts", reads)
-	endDescendant     = newScript("end_descendant", writes)
-	enforceDescendant = newScript("enforce_descendant", writes)
-	shortenDescendant = newScript("shorten_descendant", writes)
-	suspendDescendant = newScript("suspend_descendant", writes)
+	listParts         = newScript("budgets/list_parts", reads)
+	endDescendant     = newScript("budgets/end_descendant", writes)
+	enforceDescendant = newScript("budgets/enforce_descendant", writes)
+	shortenDescendant = newScript("budgets/shorten_descendant", writes)
+	suspendDescendant = newScript("budgets/suspend_descendant", writes)
 )
 
 // parentsAtOnce is of how many sessions a request reads the children at once. So it has the children of so many sessions in memory

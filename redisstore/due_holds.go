@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-var releaseHolds = newScript("release_holds", bestEffort)
+var releaseHolds = newScript("budgets/release_holds", bestEffort)
 
 // releasingDueHolds runs an operation on a session. While the session has holds that are due, or the day is over on which its
 // usage counts, the operation does nothing and

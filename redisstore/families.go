@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	listFamilies   = newScript("list_families", reads)
-	endFamily      = newScript("end_family", writes)
-	revokeFamilies = newScript("revoke_families", writes)
-	endFamilies    = newScript("end_families", writes)
+	listFamilies   = newScript("identity/list_families", reads)
+	endFamily      = newScript("identity/end_family", writes)
+	revokeFamilies = newScript("identity/revoke_families", writes)
+	endFamilies    = newScript("identity/end_families", writes)
 )
 
 // endFamiliesAtOnce is how many families one script ends.

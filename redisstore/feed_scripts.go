@@ -6,16 +6,16 @@ import (
 )
 
 var (
-	enterFeed    = newScript("enter_feed", bestEffort)
-	noteFeed     = newScript("note_feed", bestEffort)
-	dropFeed     = newScript("drop_feed", bestEffort)
-	markAgents   = newScript("mark_agents", bestEffort)
-	leadFeed     = newScript("lead_feed", bestEffort)
-	takeAgents   = newScript("take_agents", bestEffort)
-	finishLook   = newScript("finish_look", bestEffort)
-	appendEvents = newScript("append_events", writes)
-	trimTrail    = newScript("trim_trail", bestEffort)
-	readFeed     = newScript("read_feed", reads)
+	enterFeed    = newScript("records/enter_feed", bestEffort)
+	noteFeed     = newScript("records/note_feed", bestEffort)
+	dropFeed     = newScript("records/drop_feed", bestEffort)
+	markAgents   = newScript("records/mark_agents", bestEffort)
+	leadFeed     = newScript("records/lead_feed", bestEffort)
+	takeAgents   = newScript("records/take_agents", bestEffort)
+	finishLook   = newScript("records/finish_look", bestEffort)
+	appendEvents = newScript("records/append_events", writes)
+	trimTrail    = newScript("records/trim_trail", bestEffort)
+	readFeed     = newScript("records/read_feed", reads)
 )
 
 // errFeedLost means that another instance leads the feed, or has led it since.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-var lookAtParts = newScript("look_at_parts", bestEffort)
+var lookAtParts = newScript("budgets/look_at_parts", bestEffort)
 
 const (
 	// lookPause is how long the service waits before it looks at the same part again.

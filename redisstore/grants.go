@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	raisePart        = newScript("raise_part", writes)
-	raiseReservation = newScript("raise_reservation", writes).Watched(wroteThreshold(1))
+	raisePart        = newScript("budgets/raise_part", writes)
+	raiseReservation = newScript("budgets/raise_reservation", writes).Watched(wroteThreshold(1))
 )
 
 // maxGrants is how often a top-up asks for its grant again, because others changed the same limits meanwhile.

@@ -16,7 +16,7 @@ type NewHold struct {
 }
 
 var (
-	changeHold = newKeyedScript("change_hold")
+	changeHold = newKeyedScript("budgets/change_hold")
 )
 
 // ChangeHold changes the value and the expiry of a pending transaction of the calling agent, if the session's limits allow.

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-var dropDangling = newScript("drop_dangling", bestEffort)
+var dropDangling = newScript("kernel/drop_dangling", bestEffort)
 
 // Query selects one page of a list, newest first.
 type Query struct {

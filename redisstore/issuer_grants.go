@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	findTrustedIssuer = newScript("find_trusted_issuer", reads)
-	grantByIssuer     = newGrantScript("grant_by_issuer")
+	findTrustedIssuer = newScript("identity/find_trusted_issuer", reads)
+	grantByIssuer     = newGrantScript("identity/grant_by_issuer")
 )
 
 // IssuerFor returns the trusted issuer of this name of an agent's organization, and the organization. Nobody is authenticated by

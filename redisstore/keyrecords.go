@@ -32,9 +32,9 @@ func (e *PendingKeyError) Error() string {
 }
 
 var (
-	keepFirstKey = newScript("keep_first_key", writes)
-	rotateKey    = newScript("rotate_key", writes)
-	retireKey    = newScript("retire_key", writes)
+	keepFirstKey = newScript("kernel/keep_first_key", writes)
+	rotateKey    = newScript("identity/rotate_key", writes)
+	retireKey    = newScript("identity/retire_key", writes)
 )
 
 // Keys returns the keys of a kind that have not ended, newest first, and Redis's time. Errors: ErrUnavailable.

@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	grantLease  = newKeyedScript("grant_lease")
-	settleLease = newKeyedScript("settle_lease")
-	getLease    = newScript("get_lease", reads)
+	grantLease  = newKeyedScript("budgets/grant_lease")
+	settleLease = newKeyedScript("budgets/settle_lease")
+	getLease    = newScript("budgets/get_lease", reads)
 )
 
 // Why a renewal is refused before the script could.

@@ -30,7 +30,7 @@ const (
 	MostValue   = money.Max
 )
 
-var changeLimits = newKeyedScript("change_limits")
+var changeLimits = newKeyedScript("budgets/change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization, and returns the session. Errors:
 // ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrParentEnforces; with an idempotency key

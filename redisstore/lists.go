@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	listOrganization = newScript("list_organization", reads)
-	listOfAgent      = newScript("list_of_agent", reads)
+	listOrganization = newScript("identity/list_organization", reads)
+	listOfAgent      = newScript("budgets/list_of_agent", reads)
 )
 
 // Agents returns a page of the organization's agents, newest first. Errors: ErrInvalidAPIKey.

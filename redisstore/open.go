@@ -50,7 +50,7 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-var markWrite = newScript("mark_write", bestEffort)
+var markWrite = newScript("kernel/mark_write", bestEffort)
 
 // Close wakes the callers that wait for events, sends the usage that Redis does not know yet for at most finishTime, and
 // closes every connection.

@@ -125,7 +125,7 @@ func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, err
 	return name, s.client.Classify(err, reads)
 }
 
-var replaceAPIKey = newScript("replace_api_key", writes)
+var replaceAPIKey = newScript("identity/replace_api_key", writes)
 
 // ReplaceAPIKey makes fresh the first API key of the organization that it names, and returns when all other keys end: after
 // grace. Repeating it with the same key changes nothing. Errors: ErrUnknownOrganization.

@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	setBudget    = newScript("set_budget", writes).Watched(wroteThreshold(6))
-	getBudget    = newScript("get_budget", reads)
-	deleteBudget = newScript("delete_budget", writes)
+	setBudget    = newScript("budgets/set_budget", writes).Watched(wroteThreshold(6))
+	getBudget    = newScript("budgets/get_budget", reads)
+	deleteBudget = newScript("budgets/delete_budget", writes)
 )
 
 // BudgetPeriod is how long a budget lasts before what is used restarts at 0, in UTC.

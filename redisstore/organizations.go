@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-var createOrganization = newSealedScript("create_organization")
+var createOrganization = newSealedScript("identity/create_organization")
 
 // CreateOrganization creates the organization that the key names, and returns it with its creation time. idem is nil for no
 // idempotency key; with one, the organization's id must be a NewOrganizationID of the creator. Errors with one:

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-var identifyAPIKey = newScript("identify_api_key", reads)
+var identifyAPIKey = newScript("kernel/identify_api_key", reads)
 
 // OwnKey is what an API key can learn of itself.
 type OwnKey struct {

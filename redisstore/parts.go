@@ -17,12 +17,12 @@ import (
 // A step is done when a replica has it, if writes are to be confirmed, for the next one builds on it in another cell. A part that comes
 // back from the dead is dropped again.
 var (
-	closeBooks      = newScript("close_books", writes)
-	takePart        = newScript("take_part", writes)
-	takeReservation = newScript("take_reservation", writes).Watched(wroteThreshold(0))
-	releaseRecord   = newScript("release_record", writes)
-	dropPart        = newScript("drop_part", bestEffort)
-	dropReservation = newScript("drop_reservation", bestEffort)
+	closeBooks      = newScript("budgets/close_books", writes)
+	takePart        = newScript("budgets/take_part", writes)
+	takeReservation = newScript("budgets/take_reservation", writes).Watched(wroteThreshold(0))
+	releaseRecord   = newScript("kernel/release_record", writes)
+	dropPart        = newScript("budgets/drop_part", bestEffort)
+	dropReservation = newScript("budgets/drop_reservation", bestEffort)
 )
 
 const (

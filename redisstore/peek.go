@@ -7,7 +7,7 @@ import (
 	"remit/money"
 )
 
-var peekSession = newScript("peek_session", reads)
+var peekSession = newScript("budgets/peek_session", reads)
 
 // peekHolds is how many due holds one call counts.
 const peekHolds = 500

@@ -36,8 +36,8 @@ func (p *Proof) Thumbprint() string {
 func thumbprintOf(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 var (
-	verifyProof = newProvenScript("check_token")
-	useProof    = newProvenScript("check_live")
+	verifyProof = newProvenScript("kernel/check_token")
+	useProof    = newProvenScript("kernel/check_live")
 )
 
 // UseProof is CheckLive for a token that is bound to a key, with a proof of that key, which it uses up. The operation that

@@ -104,7 +104,7 @@ func (a quantities) over(quotas map[string]int64) quantities {
 	return a
 }
 
-var setQuotas = newScript("set_quotas", writes)
+var setQuotas = newScript("kernel/set_quotas", writes)
 
 // SetQuotas sets quotas of an organization by name: 0 for unbounded, DefaultQuota for the default. Others stay unchanged.
 // Instances apply them within a second of the organization's next request. It is safe to repeat. Errors:

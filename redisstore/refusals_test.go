@@ -41,20 +41,20 @@ func TestEveryScriptIsRunAsWhatItsHeaderSaysItIs(t *testing.T) {
 			continue
 		}
 		text := string(must(os.ReadFile(path))(t))
-		for _, found := range regexp.MustCompile(`new(?:Merged)?Script\("(\w+)", (reads|writes|bestEffort)\)`).FindAllStringSubmatch(text, -1) {
+		for _, found := range regexp.MustCompile(`new(?:Merged)?Script\("([\w/]+)", (reads|writes|bestEffort)\)`).FindAllStringSubmatch(text, -1) {
 			declared[found[1]] = strings.Replace(found[2], "bestEffort", "writes", 1)
 		}
-		for _, found := range regexp.MustCompile(`new(?:Keyed|Sealed|MergedKeyed|Grant)Script\("(\w+)"\)`).FindAllStringSubmatch(text, -1) {
+		for _, found := range regexp.MustCompile(`new(?:Keyed|Sealed|MergedKeyed|Grant)Script\("([\w/]+)"\)`).FindAllStringSubmatch(text, -1) {
 			declared[found[1]] = "writes"
 		}
 	}
-	declared["check_live"] = "reads" // it runs inside with_proof alone, which writes
+	declared["kernel/check_live"] = "reads" // it runs inside with_proof alone, which writes
 	said := map[string]string{}
 	for name, source := range luaFiles(t) {
-		if name == "idempotent" || name == "with_proof" || name == "idempotent_sealed" || name == "dry_run" { // they stand around others
+		if slices.Contains([]string{"kernel/idempotent", "kernel/with_proof", "kernel/idempotent_sealed", "kernel/dry_run"}, name) { // they stand around others
 			continue
 		}
-		if name == "replay" { // it runs inside those alone
+		if name == "kernel/replay" { // it runs inside those alone
 			delete(declared, name)
 			continue
 		}
@@ -68,12 +68,15 @@ func TestEveryScriptIsRunAsWhatItsHeaderSaysItIs(t *testing.T) {
 	}
 }
 
-// luaFiles returns the text of every script, by its name.
+// luaFiles returns the text of every script, by its name with its room.
 func luaFiles(t *testing.T) map[string]string {
 	t.Helper()
 	scripts := map[string]string{}
-	for _, path := range must(filepath.Glob("../lua/*.lua"))(t) {
-		scripts[strings.TrimSuffix(filepath.Base(path), ".lua")] = string(must(os.ReadFile(path))(t))
+	for _, path := range must(filepath.Glob("../lua/*/*.lua"))(t) {
+		name := strings.TrimPrefix(strings.TrimSuffix(path, ".lua"), "../lua/")
+		if room := filepath.Dir(name); room != "block" && room != "include" {
+			scripts[name] = string(must(os.ReadFile(path))(t))
+		}
 	}
 	if len(scripts) == 0 {
 		t.Fatal("no script in ../lua")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// replayRule is the rule of lua/rotate_refresh.lua for what is presented of one family, as plain code.
+// replayRule is the rule of lua/identity/rotate_refresh.lua for what is presented of one family, as plain code.
 type replayRule struct {
 	grace  time.Duration
 	spent  int // the last generation that was spent

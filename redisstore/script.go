@@ -1,15 +1,16 @@
 package redisstore
 
 import (
+	"path"
 	"strings"
 
 	"remit/internal/redisclient"
 	"remit/lua"
 )
 
-// newScript returns the script of this name in package lua.
+// newScript returns the script of this name in package lua, such as "budgets/charge_session". Metrics and traces name it without its room.
 func newScript(name string, access redisclient.Access) *script {
-	return recording(redisclient.NewScript(name, lua.Source(name), access))
+	return recording(redisclient.NewScript(path.Base(name), lua.Source(name), access))
 }
 
 // newMergedScript is newScript for an operation that many callers run at once, which takes little time: calls of it that share
@@ -26,7 +27,7 @@ type keyedScript struct {
 
 // newKeyedScript is newScript for an operation that writes and may have an idempotency key.
 func newKeyedScript(name string) keyedScript {
-	return keyedScript{newScript(name, writes), recording(redisclient.NewScript(name, lua.IdempotentSource(name), writes))}
+	return keyedScript{newScript(name, writes), recording(redisclient.NewScript(path.Base(name), lua.IdempotentSource(name), writes))}
 }
 
 // newMergedKeyedScript is newMergedScript for an operation of newKeyedScript.
@@ -40,7 +41,7 @@ func newMergedKeyedScript(name string) keyedScript {
 // newProvenScript returns the variant of a script that also takes a proof, see Store.runProven. It writes, whatever the script
 // does.
 func newProvenScript(name string) *script {
-	return recording(redisclient.NewScript(name, lua.ProvenSource(name), writes)).MergeAs(lua.MergedProvenSource(name))
+	return recording(redisclient.NewScript(path.Base(name), lua.ProvenSource(name), writes)).MergeAs(lua.MergedProvenSource(name))
 }
 
 // grantScript is a script that issues tokens, with a variant that takes a proof.
@@ -55,7 +56,7 @@ func newGrantScript(name string) grantScript {
 
 // newSealedScript is newKeyedScript for an operation that issues a credential.
 func newSealedScript(name string) keyedScript {
-	return keyedScript{newScript(name, writes), recording(redisclient.NewScript(name, lua.SealedIdempotentSource(name), writes))}
+	return keyedScript{newScript(name, writes), recording(redisclient.NewScript(path.Base(name), lua.SealedIdempotentSource(name), writes))}
 }
 
 // newDryScript returns what the script of this name would reply; it writes nothing. See Store.dryRun.

@@ -17,10 +17,10 @@ import (
 // session's status.
 
 var (
-	indexSession  = newScript("index_session", writes).Watched(wroteThreshold(1))
-	closeSessions = newScript("close_sessions", bestEffort)
-	listSessions  = newScript("list_sessions", reads)
-	listActive    = newScript("list_active_sessions", reads)
+	indexSession  = newScript("budgets/index_session", writes).Watched(wroteThreshold(1))
+	closeSessions = newScript("budgets/close_sessions", bestEffort)
+	listSessions  = newScript("budgets/list_sessions", reads)
+	listActive    = newScript("budgets/list_active_sessions", reads)
 )
 
 // closeTime bounds the move of an ended session, because the response waits for it.

@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	requestMore    = newKeyedScript("request_more")
-	getRequest     = newScript("get_request", reads)
-	listRequests   = newScript("list_requests", reads)
-	approveRequest = newScript("approve_request", writes)
-	denyRequest    = newScript("deny_request", writes)
+	requestMore    = newKeyedScript("budgets/request_more")
+	getRequest     = newScript("budgets/get_request", reads)
+	listRequests   = newScript("budgets/list_requests", reads)
+	approveRequest = newScript("budgets/approve_request", writes)
+	denyRequest    = newScript("budgets/deny_request", writes)
 )
 
 // RequestMore asks for more than the session's limits allow. A session has at most 8 pending requests. Errors: ErrInvalidToken,

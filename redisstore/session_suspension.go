@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	suspendSession = newScript("suspend_session", writes)
-	resumeSession  = newScript("resume_session", writes)
+	suspendSession = newScript("budgets/suspend_session", writes)
+	resumeSession  = newScript("budgets/resume_session", writes)
 )
 
 // SuspendSession suspends an active session of the key's organization, and returns it. Until ResumeSession nothing new may

@@ -25,7 +25,7 @@ const (
 	readAtOnce = 32
 )
 
-var listChildren = newScript("list_children", reads)
+var listChildren = newScript("budgets/list_children", reads)
 
 // Tree returns a session of the caller's organization or agent with its descendants, whosever agent they have. Each is read
 // after the one above it. Four trees are read at once; others wait for a second. Errors: ErrInvalidAPIKey or ErrInvalidToken,

@@ -21,7 +21,7 @@ type TypeUsage struct {
 	Value       money.MicroUSD
 }
 
-var getUsage = newScript("get_usage", reads)
+var getUsage = newScript("records/get_usage", reads)
 
 // SessionUsage returns what a session itself has used, by action type in their order, what has no type last. It does not contain
 // what its children used. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.

@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	claimSession  = newScript("claim_and_index_session", writes).Watched(wroteThreshold(3))
-	createSession = newMergedKeyedScript("create_session")
-	replaySession = newKeyedScript("replay")
-	getSession    = newMergedScript("get_session", reads).Watched(readMayRecord) // a read, although it may also write an audit event
-	endSession    = newScript("end_session", writes)
+	claimSession  = newScript("budgets/claim_and_index_session", writes).Watched(wroteThreshold(3))
+	createSession = newMergedKeyedScript("budgets/create_session")
+	replaySession = newKeyedScript("kernel/replay")
+	getSession    = newMergedScript("budgets/get_session", reads).Watched(readMayRecord) // a read, although it may also write an audit event
+	endSession    = newScript("budgets/end_session", writes)
 )
 
 // CreateSession creates a session of an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent,

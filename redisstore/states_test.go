@@ -24,11 +24,11 @@ func TestStatesHaveTheOrderThatScriptsGiveThemIn(t *testing.T) {
 		script, array string
 		want          []string
 	}{
-		{"peek_session", `local state = redis\.call\('HMGET', session, ([^)]*)\)`, sessionFields},
-		{"get_session", `unpack\(redis\.call\('HMGET', session,\s+([^)]*)\)\)`, slices.Concat(sessionFields[:sessionSuspended], []string{sessionFields[sessionFlags]})},
-		{"get_session", `\{'ok', string\.format\('%d', now\), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, w, '', ([^}]*)\}`, sessionFields[sessionActions:sessionLeased]},
-		{"get_transaction", `local state = \{([^}]*)\}`, transactionState},
-		{"charge_session", `\{'limit', over, ([^}]*)\}`, usage},
+		{"budgets/peek_session", `local state = redis\.call\('HMGET', session, ([^)]*)\)`, sessionFields},
+		{"budgets/get_session", `unpack\(redis\.call\('HMGET', session,\s+([^)]*)\)\)`, slices.Concat(sessionFields[:sessionSuspended], []string{sessionFields[sessionFlags]})},
+		{"budgets/get_session", `\{'ok', string\.format\('%d', now\), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, w, '', ([^}]*)\}`, sessionFields[sessionActions:sessionLeased]},
+		{"budgets/get_transaction", `local state = \{([^}]*)\}`, transactionState},
+		{"budgets/charge_session", `\{'limit', over, ([^}]*)\}`, usage},
 	} {
 		match := regexp.MustCompile(test.array).FindStringSubmatch(lua.IdempotentSource(test.script)) // whose replies are arrays
 		if match == nil {

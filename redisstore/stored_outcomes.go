@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Scripts encode what Redis stores for an idempotency key: lua/include/outcomes.lua an outcome or an agent's claim,
+// Scripts encode what Redis stores for an idempotency key: lua/kernel/include/outcomes.lua an outcome or an agent's claim,
 // lua/include/claims.lua an organization's claim. Only this file decodes it in Go; replies contain decoded outcomes.
 
 // storedClaim is an organization's claim on an idempotency key.

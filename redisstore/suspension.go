@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	suspendOrganization = newScript("suspend_organization", writes)
-	resumeOrganization  = newScript("resume_organization", writes)
+	suspendOrganization = newScript("identity/suspend_organization", writes)
+	resumeOrganization  = newScript("identity/resume_organization", writes)
 )
 
 // versionField is the field of k:suspended that changes with every change. Ids are 16 bytes.

@@ -43,11 +43,11 @@ type Grant struct {
 }
 
 var (
-	exchangeSecret = newGrantScript("exchange_secret")
-	rotateRefresh  = newGrantScript("rotate_refresh")
-	revokeFamily   = newScript("revoke_family", writes)
-	checkSecret    = newScript("check_secret", bestEffort)
-	checkRefresh   = newScript("check_refresh", reads)
+	exchangeSecret = newGrantScript("identity/exchange_secret")
+	rotateRefresh  = newGrantScript("identity/rotate_refresh")
+	revokeFamily   = newScript("identity/revoke_family", writes)
+	checkSecret    = newScript("identity/check_secret", bestEffort)
+	checkRefresh   = newScript("identity/check_refresh", reads)
 )
 
 // ExchangeSecret opens a new refresh-token family for the agent with this secret, narrowed as it is asked for. An

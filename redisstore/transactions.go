@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	beginTransaction        = newKeyedScript("begin_transaction")
-	beginSessionTransaction = newKeyedScript("begin_session_transaction")
-	commitTransaction       = newKeyedScript("commit_transaction")
-	rollbackTransaction     = newKeyedScript("rollback_transaction")
-	getTransaction          = newScript("get_transaction", reads)
+	beginTransaction        = newKeyedScript("budgets/begin_transaction")
+	beginSessionTransaction = newKeyedScript("budgets/begin_session_transaction")
+	commitTransaction       = newKeyedScript("budgets/commit_transaction")
+	rollbackTransaction     = newKeyedScript("budgets/rollback_transaction")
+	getTransaction          = newScript("budgets/get_transaction", reads)
 
-	dryBegin        = newDryScript("begin_transaction")
-	drySessionBegin = newDryScript("begin_session_transaction")
+	dryBegin        = newDryScript("budgets/begin_transaction")
+	drySessionBegin = newDryScript("budgets/begin_session_transaction")
 )
 
 // Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.

@@ -8,11 +8,11 @@ import (
 )
 
 var (
-	putTrustedIssuer     = newSealedScript("put_trusted_issuer")
-	replaceTrustedIssuer = newScript("replace_trusted_issuer", writes)
-	getTrustedIssuer     = newScript("get_trusted_issuer", reads)
-	listTrustedIssuers   = newScript("list_trusted_issuers", reads)
-	deleteTrustedIssuer  = newScript("delete_trusted_issuer", writes)
+	putTrustedIssuer     = newSealedScript("identity/put_trusted_issuer")
+	replaceTrustedIssuer = newScript("identity/replace_trusted_issuer", writes)
+	getTrustedIssuer     = newScript("identity/get_trusted_issuer", reads)
+	listTrustedIssuers   = newScript("identity/list_trusted_issuers", reads)
+	deleteTrustedIssuer  = newScript("identity/delete_trusted_issuer", writes)
 )
 
 // CreateTrustedIssuer makes the organization trust an issuer, from now on. idem is nil for no idempotency key. Errors:

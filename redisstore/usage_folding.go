@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-var rememberDeleted = newScript("remember_deleted", writes)
+var rememberDeleted = newScript("identity/remember_deleted", writes)
 
 const (
 	// foldEvery is how often the service folds the usage of all sessions, unless sessions are kept for less than four times as long.

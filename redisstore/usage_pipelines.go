@@ -10,7 +10,7 @@ import (
 	"remit/internal/redisclient"
 )
 
-var foldUsage = newScript("fold_usage", bestEffort)
+var foldUsage = newScript("records/fold_usage", bestEffort)
 
 const (
 	// foldedAtOnce is how many sessions one pipeline folds: half a millisecond of Redis.

@@ -77,7 +77,7 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 	s.publish(ctx, round)
 }
 
-var noteUsage = newScript("note_usage", bestEffort) // it needs no confirmation by a replica
+var noteUsage = newScript("kernel/note_usage", bestEffort) // it needs no confirmation by a replica
 
 // syncUsage sends an account's changes to Redis once, and reads the organization's usage. If the reply is lost, it assumes
 // that Redis has counted the changes, because sending them again might count them twice. Errors: ErrUnknownOrganization.

@@ -11,10 +11,10 @@ import (
 )
 
 var (
-	claimWebhooks     = newScript("claim_webhooks", writes)
-	releaseWebhooks   = newScript("release_webhooks", bestEffort)
-	listDueDeliveries = newScript("list_due_deliveries", reads)
-	noteDeliveries    = newScript("note_deliveries", writes)
+	claimWebhooks     = newScript("webhooks/claim_webhooks", writes)
+	releaseWebhooks   = newScript("webhooks/release_webhooks", bestEffort)
+	listDueDeliveries = newScript("webhooks/list_due_deliveries", reads)
+	noteDeliveries    = newScript("webhooks/note_deliveries", writes)
 )
 
 // MostPending is how many deliveries of a webhook wait for a retry before it gets no new ones.

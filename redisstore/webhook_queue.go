@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	wakeWebhooks     = newScript("wake_webhooks", bestEffort)
-	postponeWebhooks = newScript("postpone_webhooks", bestEffort)
-	listDueWebhooks  = newScript("list_due_webhooks", reads)
+	wakeWebhooks     = newScript("webhooks/wake_webhooks", bestEffort)
+	postponeWebhooks = newScript("webhooks/postpone_webhooks", bestEffort)
+	listDueWebhooks  = newScript("webhooks/list_due_webhooks", reads)
 	// wakeForGood is what the leader of a feed runs before it has Redis forget that the webhooks are to be woken. The queue may be on
 	// another server, whose failover must not lose it.
-	wakeForGood = newScript("wake_webhooks", writes)
+	wakeForGood = newScript("webhooks/wake_webhooks", writes)
 )
 
 // farthestRetry is more than any delivery waits for its next attempt. What is set for later was set before Redis's clock went back.

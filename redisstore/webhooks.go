@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	putWebhook     = newSealedScript("put_webhook")
-	replaceWebhook = newScript("replace_webhook", writes)
-	rotateWebhook  = newSealedScript("replace_webhook")
-	listWebhooks   = newScript("list_webhooks", reads)
-	deleteWebhook  = newScript("delete_webhook", writes)
+	putWebhook     = newSealedScript("webhooks/put_webhook")
+	replaceWebhook = newScript("webhooks/replace_webhook", writes)
+	rotateWebhook  = newSealedScript("webhooks/replace_webhook")
+	listWebhooks   = newScript("webhooks/list_webhooks", reads)
+	deleteWebhook  = newScript("webhooks/delete_webhook", writes)
 )
 
 // CreateWebhook creates a webhook that receives the events numbered from now on. Its id is in the cell of the organization. idem

@@ -55,7 +55,7 @@ var errOverLimit = &WritingRefusal{"the limit is reached"}
 var testRefusals = Refusals{"over_limit": func(*Reply) error { return errOverLimit }}
 
 func markScript() *Script {
-	source, err := os.ReadFile("../../lua/mark_write.lua")
+	source, err := os.ReadFile("../../lua/kernel/mark_write.lua")
 	if err != nil {
 		panic(err)
 	}
