@@ -134,7 +134,7 @@ func (s *Store) setAside(ctx context.Context, sc keyedScript, act actor, child u
 	return s.givingBack(ctx, act, n.Parent, n.Idempotency, func() (*reply, error) {
 		return s.perform(ctx, sc, act, n.Idempotency, keys, act.organization, act.agent, act.family, child, n.Agent,
 			n.MaxActions, int64(n.MaxValue), lifetime, strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.audit(ctx, act),
-			n.enforcementText())
+			n.enforcementText(), n.maxLeaseText())
 	})
 }
 

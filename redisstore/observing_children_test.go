@@ -21,7 +21,7 @@ func (w tenant) observingChild(t *testing.T, s *Store, parent uuid.UUID) (Sessio
 func TestAChildOfASessionThatObservesObservesWithinItsPart(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 20, MaxValue: 100, Observes: true})
+		w := newTenant(t, s, NewSession{MaxActions: 20, MaxValue: 100, MaxLease: time.Minute, Observes: true})
 		child := must(w.observingChild(t, s, w.session.ID))(t)
 		if !child.Observes || child.ObservedRefusals == nil || *child.ObservedRefusals != 0 {
 			t.Errorf("created as %+v", child)
