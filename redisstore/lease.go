@@ -61,7 +61,8 @@ type Settlement struct {
 	ActionCount    int64
 	ValueUsed      money.MicroUSD
 	OverageActions int64          // the part of ActionCount that the session had no room for
-	Overage        money.MicroUSD // the same of ValueUsed
+	Overage        money.MicroUSD // the same of ValueUsed, and what exceeds the session's MaxPerAction for each action
+	ChargedOverage money.MicroUSD // the part of Overage that the session had room for: only MaxPerAction forbids it
 	Late           bool           // the lease had expired before
 	Settled        time.Time
 	Renewed        *Lease // nil for none

@@ -26,6 +26,7 @@ const (
 	renewalValue
 	renewalExpires
 	renewalRefusal
+	leaseChargedOver
 )
 
 // leaseFields are the fields of a lease's hash in this order.
@@ -33,6 +34,7 @@ var leaseFields = []string{
 	leaseAgent: "a", leaseSession: "s", leaseActions: "n", leaseValue: "v", leaseCreated: "b", leaseExpires: "x",
 	leaseUsedActions: "un", leaseUsedValue: "uv", leaseOverActions: "on", leaseOverValue: "ov", leaseSettledAt: "at",
 	leaseLate: "lt", renewalID: "ri", renewalActions: "rn", renewalValue: "rv", renewalExpires: "rx", renewalRefusal: "rr",
+	leaseChargedOver: "oc",
 }
 
 // readLease reads a lease from its leaseFields.
@@ -55,7 +57,8 @@ func readSettlement(l Lease, r *reply) *Settlement {
 	s := &Settlement{
 		ActionCount: r.Number(leaseUsedActions), ValueUsed: moneyAt(r, leaseUsedValue),
 		OverageActions: r.NumberOr0(leaseOverActions), Overage: money.MicroUSD(r.NumberOr0(leaseOverValue)),
-		Late: r.Optional(leaseLate) != "", Settled: r.Time(leaseSettledAt),
+		ChargedOverage: money.MicroUSD(r.NumberOr0(leaseChargedOver)),
+		Late:           r.Optional(leaseLate) != "", Settled: r.Time(leaseSettledAt),
 	}
 	s.Refusal, s.Limit, _ = strings.Cut(r.Optional(renewalRefusal), " ")
 	if r.Optional(renewalID) != "" {

@@ -181,7 +181,7 @@ func (c *serviceMetrics) settled(v redisstore.Settlement) {
 	c.leases.settled.Inc()
 	c.leases.overage.Add(float64(v.Overage))
 	c.charges.actions.Add(float64(v.ActionCount - v.OverageActions))
-	c.charges.byLeases.Add(float64(v.ValueUsed - v.Overage))
+	c.charges.byLeases.Add(float64(v.ValueUsed - v.Overage + v.ChargedOverage))
 	if v.Renewed != nil {
 		c.leases.granted.Inc()
 		c.charges.inLeases.Add(float64(v.Renewed.MaxValue))
