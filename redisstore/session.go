@@ -112,6 +112,7 @@ type NewSession struct {
 	Lifetime     time.Duration
 	WithinParent bool         // a child's lifetime is at most its parent's rest; else a longer one is refused
 	Scopes       []string     // nil for all of the agent's; empty for none
+	Held         []string     // of which Scopes of a child that are nil may be, by the creator's token; nil for all
 	Metadata     string       // JSON object, "" for none
 	Idempotency  *Idempotency // nil for no idempotency key
 	Observes     bool         // see Session

@@ -101,7 +101,8 @@ func TestASettlementSaysWhatExceedsTheLimitOfItsActions(t *testing.T) {
 			w.get("/v1/leases/"+lease, asKey(w.key)).is(200).has(fields{"overage_usd": num(test.overage)})
 			w.get("/v1/sessions/"+id, asKey(w.key)).is(200).has(fields{"value_used_usd": num(test.value), "value_held_usd": 1,
 				"value_overage_usd": num(test.overage)})
-			w.get("/v1/sessions/"+id+"/usage", asKey(w.key)).is(200).isList(t, fields{"action_type": "llm", "action_count": 1, "value_usd": num(test.value)})
+			w.get("/v1/sessions/"+id+"/usage", asKey(w.key)).is(200).isList(t,
+				fields{"action_type": "llm", "action_count": 1, "value_usd": num(test.value)}, fields{"action_type": nil, "action_count": 4, "value_usd": 0})
 		}
 	})
 }

@@ -201,6 +201,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err := caller.mayCreate(wanted); err != nil {
 		return err
 	}
+	wanted.Held = caller.scopes
 	create := s.store.CreateChildSession
 	if wanted.Parent == uuid.Nil {
 		create = s.store.CreateRootSession
