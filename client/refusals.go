@@ -11,8 +11,8 @@ import (
 type LimitReached struct {
 	*Problem
 	// Limit is max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; of a lease also max_lease_seconds,
-	// max_open_leases or expires_at; of a request for more max_pending_requests; of a child also expires_at, max_depth or
-	// max_open_children.
+	// max_open_leases or expires_at; of a request for more max_pending_requests; of a child also max_lease_seconds,
+	// expires_at, max_depth or max_open_children.
 	Limit           string
 	ParentSessionID string // whose limit it is, when a child is refused; empty: the session's own
 	Usage

@@ -14,7 +14,8 @@ export class LimitReached extends RemitError {
   override name = "LimitReached";
   /**
    * max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; for a lease also max_lease_seconds, expires_at or
-   * max_open_leases; for a request for more max_pending_requests; for a child also expires_at, max_depth or max_open_children
+   * max_open_leases; for a request for more max_pending_requests; for a child also
+   * max_lease_seconds, expires_at, max_depth or max_open_children
    */
   readonly limit: string;
   /** Whose limit it is, when a child is refused. */

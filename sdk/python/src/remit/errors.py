@@ -65,7 +65,8 @@ class LimitReached(RemitError):
     """The charge or hold exceeds a limit of the session. Nothing was charged."""
 
     # max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; for a lease also max_lease_seconds, expires_at or
-    # max_open_leases; for a request for more max_pending_requests; for a child also expires_at, max_depth or max_open_children
+    # max_open_leases; for a request for more max_pending_requests; for a child also
+    # max_lease_seconds, expires_at, max_depth or max_open_children
     limit: str
     parent_session_id: str = ""  # whose limit it is, when a child is refused; empty: the session's own
     usage: Usage
