@@ -10,7 +10,8 @@
 --
 -- ARGV[1] = term        number of the claim's term
 -- ARGV[2] = webhook_id  16 bytes
--- ARGV[3] = found       the progress that the caller read: '<position> <version> <failing since, ms or 0> <missed>'
+-- ARGV[3] = found       the progress that the caller read: '<position> <version> <failing since, ms or 0> <missed>
+--                       <version of the URL that was tested> <confirmed at, ms or 0>'
 -- ARGV[4] = reached     the new one
 -- ARGV[5] = outcomes    '<pending, delivered or dead> <at> <delivery> <record>' in lines; at in ms since 1970: when the next
 --                       attempt is due, or when it ended

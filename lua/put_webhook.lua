@@ -26,5 +26,5 @@ if used >= tonumber(most) then
 end
 local position = redis.call('HGET', head, 'n') or '0'
 redis.call('HSET', webhooks, webhook_id, settings)
-redis.call('HSET', progress, webhook_id, position .. ' 1 0 0')
+redis.call('HSET', progress, webhook_id, position .. ' 1 0 0 0 0')
 return {'ok', webhook_id, position}

@@ -14,9 +14,12 @@ var (
 	sendDelivery   = newScript("send_delivery", writes)
 )
 
-// mostWaiting is how many deliveries of a webhook may wait when somebody sends one by hand: those that wait for a retry, and as
-// many again.
-const mostWaiting = 2 * MostPending
+// MostWaiting is how many deliveries of a webhook may wait: those that wait for a retry, and as many that somebody sent by hand. The last
+// place is for the test that a URL gets by itself: without it nothing else is sent.
+const (
+	MostWaiting = 2 * MostPending
+	mostByHand  = MostWaiting - 1
+)
 
 // lookAgain is when a webhook is looked at that was to be woken by an instance that has died: later than any call ends.
 const lookAgain = 2 * callTimeout
@@ -86,7 +89,7 @@ func (s *Store) SendTest(ctx context.Context, key APIKey, webhook uuid.UUID, ide
 	return test, err
 }
 
-// sendNow stores a delivery as due and wakes whoever delivers. An instance that dies in between has had it looked at later.
+// sendNow stores a delivery as due and wakes the instance that delivers.
 func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, found string, d Delivery) error {
 	text, err := d.record()
 	if err != nil {
@@ -95,12 +98,9 @@ func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, foun
 	if _, err := s.Webhook(ctx, key, webhook); err != nil { // checks the key before anything is woken
 		return err
 	}
-	if err := s.WakeWebhooks(ctx, key.Organization, lookAgain); err != nil {
-		return err
-	}
 	keys := slices.Concat(s.webhookKeys(key.Organization)[:2], s.deliveryKeys(key.Organization, webhook))
-	if _, err := s.runByKey(ctx, key, s.proven.flow(key), sendDelivery, keys, key.credential(), webhook, d.ID.String(), found, text, mostWaiting); err != nil {
+	return s.wakeFor(ctx, key.Organization, func() error {
+		_, err := s.runByKey(ctx, key, s.proven.flow(key), sendDelivery, keys, key.credential(), webhook, d.ID.String(), found, text, mostByHand)
 		return err
-	}
-	return s.WakeWebhooks(ctx, key.Organization, 0)
+	})
 }

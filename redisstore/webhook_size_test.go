@@ -33,7 +33,7 @@ func TestAWebhookWithAllThatItMayKeepTakesBoundedMemory(t *testing.T) {
 			}
 		}
 		_, err := s.SendTest(t.Context(), w.key, hook.ID, nil, time.Now())
-		wantError(t, "one more", err, &QuotaError{"webhook_deliveries", mostWaiting, mostWaiting})
+		wantError(t, "one more", err, &QuotaError{"webhook_deliveries", mostByHand, mostByHand})
 		report(DeliveryDead, 600)
 		taken, records := int64(0), must(peek(t, s).HLen(t.Context(), s.keys.deliveries(w.key.Organization, hook.ID)).Result())(t)
 		keys := append(s.deliveryKeys(w.key.Organization, hook.ID), s.keys.webhooks(w.key.Organization), s.keys.webhookProgress(w.key.Organization))

@@ -16,16 +16,24 @@ var (
 	deleteWebhook  = newScript("delete_webhook", writes)
 )
 
-// CreateWebhook creates a webhook that receives the events numbered from now on. Its id is in the cell of the organization. idem
+// CreateWebhook creates a webhook that receives a test, and once it is confirmed the events numbered from now on. Its id is in the cell of the organization. idem
 // is nil for no idempotency key. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *QuotaError beyond MostWebhooks;
 // with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, settings WebhookSettings, idem *Idempotency) (Webhook, error) {
+	settings.URLVersion = 1
 	text, err := webhookSettingsText(settings)
 	if err != nil {
 		return Webhook{}, err
 	}
-	keys := append(s.webhookKeys(key.Organization), s.keys.feedHead(key.Organization))
-	r, err := s.runSealedByKey(ctx, key, putWebhook, idem, keys, key.credential(), id, text, MostWebhooks)
+	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil { // before anything is woken
+		return Webhook{}, err
+	}
+	var r *reply
+	err = s.wakeFor(ctx, key.Organization, func() error {
+		keys := append(s.webhookKeys(key.Organization), s.keys.feedHead(key.Organization))
+		r, err = s.runSealedByKey(ctx, key, putWebhook, idem, keys, key.credential(), id, text, MostWebhooks)
+		return err
+	})
 	if err != nil {
 		return Webhook{}, err
 	}
@@ -87,7 +95,7 @@ func (s *Store) Webhook(ctx context.Context, key APIKey, id uuid.UUID) (Webhook,
 	return all[at], nil
 }
 
-// ChangeWebhook stores what change makes of the settings of a webhook, and runs it again when somebody else has changed them
+// ChangeWebhook stores what change makes of the settings of a webhook, whose URL gets a test if it is another, and runs it again when somebody else has changed them
 // meanwhile. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook, ErrChangedMeanwhile after a few times; with an
 // idempotency key ErrIdempotencyKeyReused and ErrSealed; and those of change.
 func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, idem *Idempotency, change func(*WebhookSettings) error) (Webhook, error) {
@@ -96,19 +104,21 @@ func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, ide
 		if err != nil {
 			return Webhook{}, err
 		}
+		url := w.Settings.URL
 		if err := change(&w.Settings); err != nil {
 			return Webhook{}, err
 		}
-		text, err := webhookSettingsText(w.Settings)
-		if err != nil {
-			return Webhook{}, err
+		store := func() error { return s.replaceWebhook(ctx, key, idem, &w) }
+		if w.Settings.URL == url {
+			err = store()
+		} else {
+			w.Settings.URLVersion++
+			err = s.wakeFor(ctx, key.Organization, store)
 		}
-		err = s.replaceWebhook(ctx, key, id, idem, w.stored, text)
 		if err == nil && idem != nil && idem.Replayed {
 			return s.Webhook(ctx, key, id) // as the first request, and what came after it, left it
 		}
 		if err != ErrChangedMeanwhile || attempt == maxSettingsAttempts {
-			w.stored = text
 			return w, err
 		}
 	}
@@ -116,13 +126,20 @@ func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, ide
 
 const maxSettingsAttempts = 5
 
-func (s *Store) replaceWebhook(ctx context.Context, key APIKey, id uuid.UUID, idem *Idempotency, found, text string) error {
-	keys := s.webhookKeys(key.Organization)[:2] // without the progress
-	if idem == nil {
-		_, err := s.runByKey(ctx, key, s.proven.flow(key), replaceWebhook, keys, key.credential(), id, found, text)
+// replaceWebhook stores the settings of a webhook, if those that it was read with are still stored.
+func (s *Store) replaceWebhook(ctx context.Context, key APIKey, idem *Idempotency, w *Webhook) error {
+	text, err := webhookSettingsText(w.Settings)
+	if err != nil {
 		return err
 	}
-	_, err := s.runSealedByKey(ctx, key, rotateWebhook, idem, keys, key.credential(), id, found, text)
+	found := w.stored
+	w.stored = text
+	keys := s.webhookKeys(key.Organization)[:2] // without the progress
+	if idem == nil {
+		_, err := s.runByKey(ctx, key, s.proven.flow(key), replaceWebhook, keys, key.credential(), w.ID, found, text)
+		return err
+	}
+	_, err = s.runSealedByKey(ctx, key, rotateWebhook, idem, keys, key.credential(), w.ID, found, text)
 	return err
 }
 

@@ -299,11 +299,11 @@ func TestDeliveriesThatSomebodySendsAreBounded(t *testing.T) {
 	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
 		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
 		hook := w.hook(t, s, 0)
-		for i := range mostWaiting {
+		for i := range mostByHand {
 			must(s.SendTest(t.Context(), w.key, hook.ID, &Idempotency{Key: fmt.Sprint(i)}, now))(t)
 		}
 		_, err := s.SendTest(t.Context(), w.key, hook.ID, nil, now)
-		wantError(t, "one more", err, &QuotaError{"webhook_deliveries", mostWaiting, mostWaiting})
+		wantError(t, "one more", err, &QuotaError{"webhook_deliveries", mostByHand, mostByHand})
 	})
 }
 
