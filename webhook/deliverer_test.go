@@ -25,13 +25,14 @@ type receiver struct {
 	mu     sync.Mutex
 	got    map[int64]int // how often it accepted each event; 0 is the test event
 	ids    map[string]int64
+	kept   map[string]bool // ids that it accepted
 	refuse func(number int64) bool
 	asked  int
 }
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{got: map[int64]int{}, ids: map[string]int64{}, refuse: func(int64) bool { return false }}
+	r := &receiver{got: map[int64]int{}, ids: map[string]int64{}, kept: map[string]bool{}, refuse: func(int64) bool { return false }}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		var event struct {
@@ -55,6 +56,7 @@ func newReceiver(t *testing.T) *receiver {
 			return
 		}
 		r.got[number]++
+		r.kept[id] = true
 	}))
 	t.Cleanup(r.Close)
 	return r
@@ -185,9 +187,13 @@ func (o *organizationWithHooks) deliver(t *testing.T) (d *Deliverer, stop func()
 
 func (o *organizationWithHooks) deliverWithin(t *testing.T, l limits) (d *Deliverer, stop func()) {
 	t.Helper()
-	d = New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
+	d = o.newDeliverer()
 	d.places, d.rates = newPlaces(l), newRates(machineClock{}, l.apart)
 	return d, run(t, d)
+}
+
+func (o *organizationWithHooks) newDeliverer() *Deliverer {
+	return New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
 }
 
 // run runs a deliverer until the test ends, or what it returns is called.

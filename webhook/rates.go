@@ -26,6 +26,7 @@ type rates struct {
 
 	mu    sync.Mutex
 	hosts map[string]*hostRate // to which a request began less than that ago, or waits
+	begun int                  // requests
 }
 
 // pace is the rate of one organization.
@@ -38,7 +39,7 @@ type pace struct {
 type hostRate struct {
 	next  time.Time   // when the next request may begin
 	queue []*hostTurn // organizations with requests that wait, the next one first
-	armed bool        // a timer is set, which looks at the queue
+	look  time.Time   // when a timer looks at the queue; zero for none
 }
 
 // hostTurn are an organization's requests that wait for a host, the oldest first.
@@ -86,9 +87,7 @@ func (r *rates) turn(ctx context.Context, of *pace, host string) *ticket {
 	r.mu.Lock()
 	h := r.host(host)
 	h.add(of, t)
-	if !h.armed {
-		r.serve(host, h)
-	}
+	r.serve(host, h)
 	r.mu.Unlock()
 	if isClosed(ctx, t.begin) {
 		return t
@@ -113,13 +112,12 @@ func (r *rates) take(of *pace, host string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, h := r.Now(), r.host(host)
+	defer r.serve(host, h)
 	if now.Before(of.next) || now.Before(h.next) {
 		return false
 	}
 	of.next, h.next = now.Add(r.apart), now.Add(r.apart)
-	if !h.armed {
-		r.arm(host, h, r.apart)
-	}
+	r.begun++
 	return true
 }
 
@@ -127,6 +125,7 @@ func (r *rates) take(of *pace, host string) bool {
 func (r *rates) giveBack(t *ticket, of *pace, host string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.begun--
 	if of.next.Equal(t.until) {
 		of.next = time.Time{}
 	}
@@ -140,23 +139,30 @@ func (r *rates) serve(host string, h *hostRate) {
 	now := r.Now()
 	switch {
 	case now.Before(h.next):
-		r.arm(host, h, h.next.Sub(now))
+		r.lookAt(h.next, host, h)
 	case h.begin(now, now.Add(r.apart)):
-		r.arm(host, h, r.apart)
+		r.begun++
+		r.lookAt(h.next, host, h)
 	case len(h.queue) == 0:
 		delete(r.hosts, host)
 	default:
-		r.arm(host, h, h.earliest().Sub(now))
+		r.lookAt(h.earliest(), host, h)
 	}
 }
 
-func (r *rates) arm(host string, h *hostRate, wait time.Duration) {
-	h.armed = true
-	r.AfterFunc(wait, func() {
+// lookAt has the queue served at a time, unless it is served earlier. The caller holds the lock.
+func (r *rates) lookAt(at time.Time, host string, h *hostRate) {
+	if !h.look.IsZero() && !at.Before(h.look) {
+		return
+	}
+	h.look = at
+	r.AfterFunc(at.Sub(r.Now()), func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		h.armed = false
-		r.serve(host, h)
+		if r.hosts[host] == h && h.look.Equal(at) { // else an earlier look came, and set others or forgot the host
+			h.look = time.Time{}
+			r.serve(host, h)
+		}
 	})
 }
 
