@@ -146,9 +146,9 @@ func TestAReportCountsOnce(t *testing.T) {
 		d := Delivery{ID: DeliveryID(hook.ID, 4), Event: 4, Type: "session.ended", Status: DeliveryPending, Attempts: 1, Created: at, First: at,
 			Next: at.Add(time.Second), Last: at, Took: time.Millisecond, Answer: 500, Error: "a \"cause\"\n"}
 		report := DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Outcomes: []Delivery{d},
-			Reached: WebhookProgress{Position: 4, Failing: at, Missed: 2}}
+			Reached: WebhookProgress{Position: 4, Failing: at, Missed: 2, Tested: 1, Confirmed: at}}
 		reached := must(s.NoteDeliveries(t.Context(), claim, report))(t)
-		if want := (WebhookProgress{4, 2, at, 2}); reached != want {
+		if want := (WebhookProgress{Position: 4, Version: 2, Failing: at, Missed: 2, Tested: 1, Confirmed: at}); reached != want {
 			t.Errorf("reached %+v, want %+v", reached, want)
 		}
 		_, err := s.NoteDeliveries(t.Context(), claim, report)

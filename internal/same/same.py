@@ -463,7 +463,7 @@ def told_webhooks(o: remit.Organization) -> None:
     add("rotate a webhook's secret", o.rotate_webhook_secret(made.id, grace=60).secret.reveal() != made.secret.reveal())
     sent = o.test_webhook(made.id)
     add("test a webhook", sent.type, sent.event_sequence or 0)
-    add("list deliveries", count(o.deliveries(made.id)))
+    add("list deliveries", sent.id in [one.id for one in o.deliveries(made.id)])  # beside the test that the service sends by itself
     add("retry a delivery", o.retry_delivery(made.id, sent.id).id == sent.id, sent.status)
     o.delete_webhook(made.id)
     refused(remit.NotFound, lambda: o.get_webhook(made.id))
@@ -499,7 +499,7 @@ def contract_told(o: remit.Organization) -> None:
         add("list deliveries", sent.event_sequence, sent.status, sent.attempt_count, sent.response_status, sent.error, sent.duration_ms)
         add("list deliveries", seconds(sent.next_attempt_at), sent.last_attempt_at is None)
     failing = o.get_webhook("w1")
-    add("read a webhook", failing.missed_events, seconds(failing.failing_since))
+    add("read a webhook", failing.missed_events, seconds(failing.failing_since), seconds(failing.confirmed_at))
     for event in o.all_events(40, wait=False):
         add("read all events to the end", event.sequence, f"{event.agent_id}.", event.actor.type, event.previous_hash)
     o.delete_webhook("w2")

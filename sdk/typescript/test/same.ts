@@ -453,7 +453,9 @@ async function toldWebhooks(o: Organization): Promise<void> {
   add("rotate a webhook's secret", rotated.secret.reveal() !== made.secret.reveal());
   const sent = await o.testWebhook(made.id);
   add("test a webhook", sent.type, sent.eventSequence ?? 0);
-  add("list deliveries", await count(o.deliveries(made.id)));
+  let listed = false; // beside the test that the service sends by itself
+  for await (const one of o.deliveries(made.id)) listed ||= one.id === sent.id;
+  add("list deliveries", listed);
   add("retry a delivery", (await o.retryDelivery(made.id, sent.id)).id === sent.id, sent.status);
   await o.deleteWebhook(made.id);
   await refused(NotFound, () => o.getWebhook(made.id));
@@ -471,7 +473,7 @@ async function contractTold(o: Organization): Promise<void> {
     add("list deliveries", seconds(sent.nextAttemptAt), sent.lastAttemptAt === undefined);
   }
   const failing = await o.getWebhook("w1");
-  add("read a webhook", failing.missedEvents, seconds(failing.failingSince));
+  add("read a webhook", failing.missedEvents, seconds(failing.failingSince), seconds(failing.confirmedAt));
   for await (const event of o.allEvents({ after: 40, wait: false })) {
     add("read all events to the end", event.sequence, `${event.agentId}.`, event.actor.type, event.previousHash);
   }
