@@ -308,7 +308,7 @@ func TestAReceiverThatWasDownFor23HoursGetsEverythingFromTheService(t *testing.T
 		}
 		return true
 	})
-	if _, hook := h.call(http.MethodGet, hook, h.key, ""); hook["failing_since"] != nil || fmt.Sprint(hook["missed_events"]) != "0" {
+	if _, hook := h.call(http.MethodGet, hook, h.key, ""); hook["failing_since"] != nil || fmt.Sprint(hook["missed_events"]) != "0" || hook["confirmed_at"] == nil {
 		t.Errorf("the webhook is %v", hook)
 	}
 }

@@ -79,6 +79,44 @@ func TestAnOrganizationHas32WebhooksOfItsOwn(t *testing.T) {
 	})
 }
 
+// A new URL gets a test: so the webhook is looked at, also when the instance that stores the URL dies before it has woken anybody.
+func TestANewURLIsLookedAt(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		o := w.key.Organization
+		due := func() bool { return slices.Contains(must(s.DueWebhooks(t.Context(), 10))(t), o) }
+		hook := w.hook(t, s, 0)
+		if !due() || hook.Settings.URLVersion != 1 || !hook.Confirmed().IsZero() {
+			t.Errorf("looked at: %t; created %+v", due(), hook)
+		}
+		for _, row := range []struct {
+			url     string
+			version int64
+		}{{hook.Settings.URL, 1}, {"https://example.com/other", 2}, {"https://example.com/other", 2}, {hook.Settings.URL, 3}} {
+			if err := s.ForgetWebhooks(t.Context(), o, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			before := hook.Settings.URLVersion
+			hook = must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *WebhookSettings) error {
+				settings.URL = row.url
+				return nil
+			}))(t)
+			if hook.Settings.URLVersion != row.version || due() != (before != row.version) {
+				t.Errorf("%s is version %d, want %d; looked at: %t", row.url, hook.Settings.URLVersion, row.version, due())
+			}
+		}
+		if err := s.ForgetWebhooks(t.Context(), o, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		dies := errors.New("dies")
+		wantError(t, "an instance that dies", s.wakeFor(t.Context(), o, func() error { return dies }), dies)
+		if at := must(peek(t, s).ZScore(t.Context(), s.keys.webhookQueue(), string(o[:])).Result())(t); at == 0 {
+			t.Error("nobody looks later")
+		}
+	})
+}
+
 func TestTwoChangesAtOnceBothCount(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
