@@ -11,51 +11,6 @@ import (
 	"time"
 )
 
-// handClock goes on only when it is moved.
-type handClock struct {
-	mu     sync.Mutex
-	now    time.Time
-	timers []handTimer
-}
-
-type handTimer struct {
-	at time.Time
-	do func()
-}
-
-func newHandClock() *handClock { return &handClock{now: time.Unix(1_800_000_000, 0)} }
-
-func (c *handClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *handClock) AfterFunc(wait time.Duration, do func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.timers = append(c.timers, handTimer{c.now.Add(wait), do})
-}
-
-// move moves the clock on, and runs what is due, in its order.
-func (c *handClock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for end := c.now.Add(d); ; {
-		slices.SortStableFunc(c.timers, func(a, b handTimer) int { return a.at.Compare(b.at) })
-		if len(c.timers) == 0 || c.timers[0].at.After(end) {
-			c.now = end
-			return
-		}
-		next := c.timers[0]
-		c.timers = c.timers[1:]
-		c.now = later(c.now, next.at)
-		c.mu.Unlock()
-		next.do()
-		c.mu.Lock()
-	}
-}
-
 // mostInASecond returns how many of the times lie in one second at the most.
 func mostInASecond(times []time.Time) (most int) {
 	slices.SortFunc(times, time.Time.Compare)
@@ -301,18 +256,5 @@ func TestARequestThatIsGivenUpKeepsNoTurn(t *testing.T) {
 	r.giveBack(first, of, "host")
 	if r.take(of, "host") {
 		t.Error("a turn is given back twice")
-	}
-}
-
-func TestAHostHasOneRateHoweverItIsSpelled(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ url, want string }{
-		{"https://Hooks.Example.com./a?b", "hooks.example.com"}, {"https://hooks.example.com:8443", "hooks.example.com"},
-		{"https://ｈooks.example.com", "hooks.example.com"}, {"https://bücher.example", "xn--bcher-kva.example"},
-		{"https://[2606:4700:0::1111]:8443/", "2606:4700::1111"}, {"https://[::ffff:8.8.8.8]/", "8.8.8.8"},
-	} {
-		if got := hostOf(test.url); got != test.want {
-			t.Errorf("%s: %q, want %q", test.url, got, test.want)
-		}
 	}
 }
