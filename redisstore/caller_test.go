@@ -43,7 +43,7 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 		before := w.contentsOf(t, s, of)
 		want := map[string]error{
 			"Agent": ErrUnknownAgent, "RevokeAgent": ErrUnknownAgent, "DeleteAgent": ErrUnknownAgent,
-			"RotateAgentSecret": ErrUnknownAgent, "Families": ErrUnknownAgent, "EndFamily": ErrUnknownAgent, "RevokeFamilies": ErrUnknownAgent,
+			"RotateAgentSecret": ErrUnknownAgent, "Families": ErrUnknownAgent, "EndFamily": ErrUnknownAgent, "RotateAgentSecret with all tokens": ErrUnknownAgent,
 			"CreateSession": ErrUnknownAgent, "Sessions of one agent": ErrUnknownAgent,
 			"Session": ErrUnknownSession, "EndSession": ErrUnknownSession, "Charge": ErrUnknownSession,
 			"ChargeBatch": ErrUnknownSession, "ChangeLimits": ErrUnknownSession, "Transactions of a session": ErrUnknownSession,

@@ -35,6 +35,7 @@ var (
 	// ErrProofRequired refuses to issue a token that is bound to no key, for an agent with DPoPRequired.
 	ErrProofRequired = errors.New("the agent's tokens must be bound to a key by a DPoP proof")
 	ErrProofUsed     = errors.New("the DPoP proof was used before")
+	ErrManyMarks     = errors.New("too many tokens of the agent were revoked one by one")
 	ErrManyProofs    = errors.New("the agent has used too many DPoP proofs within the last minutes")
 	// ErrManyAssertions refuses a further assertion of an agent before some of those that it has used have expired.
 	ErrManyAssertions = errors.New("the agent has used too many assertions within the last minutes")
@@ -206,6 +207,14 @@ type RateError struct {
 
 func (e *RateError) Error() string {
 	return "too much is created at once: the " + e.Limit + " is reached"
+}
+
+// halfDone turns the failure of a second step into ErrOutcomeUnknown, because the first step has changed something.
+func halfDone(err error) error {
+	if errors.Is(err, ErrUnavailable) {
+		return fmt.Errorf("%w: %v", ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
+	}
+	return err
 }
 
 func isRefusedCreation(err error) bool {

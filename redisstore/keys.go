@@ -59,7 +59,7 @@ import (
 //	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
 //	                                next hold of ah: is due, suspended since and suspension_reason, epoch how
-//	                                often all its families were revoked, none for 0, family:<family> and bound:<family>: revoked, until; TTL after it is deleted
+//	                                often all its tokens were revoked, none for 0, family:<family> and bound:<family>: revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ah:{cell}:<agent>         zset  its sessions (id as text) that have holds which count in its day, by a time not after the
