@@ -71,6 +71,7 @@ func answersOfEveryType() []namedAnswer {
 	forTwo := introspection{Audience: token.Audience{hostile, "urn:a"}}
 	metadata := serverMetadata{
 		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile}, nil, scopes, []string{hostile}, scopes,
+		[]string{"public"}, scopes,
 	}
 	return []namedAnswer{
 		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", newProblem(404, "not_found", "")},

@@ -156,7 +156,7 @@ func TestEveryRouteIsDrivenWithEveryRole(t *testing.T) {
 // withoutKey are the routes that no API key opens.
 var withoutKey = []string{
 	"GET /", "GET /docs", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /metrics", "GET /.well-known/jwks.json",
-	"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-protected-resource", "POST /v1/organizations", "POST /v1/auth/token", "POST /v1/auth/refresh",
+	"GET /.well-known/oauth-authorization-server", "GET /.well-known/openid-configuration", "GET /.well-known/oauth-protected-resource", "POST /v1/organizations", "POST /v1/auth/token", "POST /v1/auth/refresh",
 	"POST /v1/auth/revoke", "GET /v1/auth/verify", "POST /oauth2/token", "GET /oauth2/authorize", "POST /oauth2/revoke", "POST /oauth2/introspect",
 	"POST /v1/transactions", "PATCH /v1/transactions/{id}", "POST /v1/transactions/{id}/commit",
 	"POST /sessions/{id}/requests", "POST /v1/sessions/{id}/requests",
