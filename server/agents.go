@@ -117,6 +117,7 @@ func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.hideQueries(ctx, key, &agent.JWKSURI)
 	return answer(ctx, agentWithLimits(agent))
 }
 

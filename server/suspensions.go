@@ -65,6 +65,7 @@ func (s *Server) restrictAgent(ctx *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
+	s.hideQueries(ctx, key, &agent.JWKSURI)
 	return answer(ctx, agentWithLimits(agent))
 }
 
