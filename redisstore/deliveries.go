@@ -56,7 +56,7 @@ func readDeliveries(kept *reply) ([]Delivery, error) {
 }
 
 // SendAgain makes a delivery that is kept due at once, with 24 hours of retries before it. Errors: those of Deliveries,
-// ErrUnknownDelivery, ErrChangedMeanwhile, *QuotaError if too many wait.
+// ErrUnknownDelivery, ErrChangedMeanwhile, *QuotaError.
 func (s *Store) SendAgain(ctx context.Context, key APIKey, webhook, id uuid.UUID, now time.Time) (Delivery, error) {
 	all, err := s.Deliveries(ctx, key, webhook)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) SendAgain(ctx context.Context, key APIKey, webhook, id uuid.UUID
 }
 
 // SendTest sends a test event to the webhook. With idem, a repeated request sends none and returns the first. Errors: those of
-// Deliveries, *QuotaError if too many wait.
+// Deliveries, *QuotaError.
 func (s *Store) SendTest(ctx context.Context, key APIKey, webhook uuid.UUID, idem *Idempotency, now time.Time) (Delivery, error) {
 	test := Delivery{ID: NewID(webhook), Type: TestEvent, Status: DeliveryPending, Created: now, Next: now}
 	if idem != nil {
@@ -99,8 +99,12 @@ func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, foun
 		return err
 	}
 	keys := slices.Concat(s.webhookKeys(key.Organization)[:2], s.deliveryKeys(key.Organization, webhook))
+	counted := int64(0) // one that is kept is sent again whatever the quota
+	if found == "" {
+		counted = deliverySize + int64(len(text))
+	}
 	return s.wakeFor(ctx, key.Organization, func() error {
-		_, err := s.runByKey(ctx, key, s.proven.flow(key), sendDelivery, keys, key.credential(), webhook, d.ID.String(), found, text, mostByHand)
+		_, err := s.runCounted(ctx, key, s.proven.flow(key), sendDelivery, counted, keys, key.credential(), webhook, d.ID.String(), found, text, mostByHand)
 		return err
 	})
 }

@@ -66,6 +66,7 @@ func (s *Store) GrantByIssuer(ctx context.Context, organization, agent uuid.UUID
 	if err != nil {
 		return Grant{}, err
 	}
+	s.noteProof(organization, asked.Proof)
 	return Grant{
 		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: idOrNilAt(r, 1), Bound: asked.Proof != nil},
 		Thumbprint:  asked.Proof.Thumbprint(),

@@ -12,7 +12,7 @@ import (
 // unless the table says otherwise. Ids in keys are text. Ids in values and members are their 16 bytes; members of 14 bytes
 // omit the cell (members.go). Times are ms since 1970, money is micro-USD. Config.Prefix precedes each key.
 //
-//	o:{cell}:<organization>   hash  name, created, metadata; of its first API key: key (SHA-256), previous_key, previous_until,
+//	o:{cell}:<organization>   hash  name, created, metadata, bytes (include/count_bytes.lua); of its first API key: key (SHA-256), previous_key, previous_until,
 //	                                used_key (a key that replaced another, after its first use), hint; of each other, at
 //	                                most 63: K:<id (16 bytes)> its record, k:<SHA-256> whose it is; of each u:<id>, '' for
 //	                                the first, when it was last used (include/read_api_keys.lua)

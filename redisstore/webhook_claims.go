@@ -111,7 +111,8 @@ func (s *Store) NoteDeliveries(ctx context.Context, c WebhookClaim, report Deliv
 	if report.Hurry {
 		hurry = "1"
 	}
-	keys := slices.Concat(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook))
+	keys := slices.Concat(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook),
+		[]string{s.keys.organization(c.Organization)})
 	_, err = s.client.Run(ctx, flow{Owner: c.Organization}, noteDeliveries, keys, c.Term, report.Webhook, report.Found.text(),
 		reached.text(), outcomes, hurry)
 	return reached, err
