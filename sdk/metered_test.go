@@ -123,7 +123,7 @@ func (m *meter) do(r *http.Request) (status int, body []byte, err error) {
 // books waits until nothing is held, and returns what is used.
 func (m *meter) books(t *testing.T) client.SessionInfo {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		info, err := m.session.Get(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func atRest(
 ) (all []client.TransactionInfo, info client.SessionInfo) {
 	t.Helper()
 	isPending := func(tx client.TransactionInfo) bool { return tx.Status == "pending" }
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		all = nil
 		for tx, err := range list(t.Context(), client.TransactionFilter{SessionID: session.ID()}) {
 			if err != nil {
@@ -165,7 +165,7 @@ func atRest(
 // only waits for the provider's one record, and returns what it costs.
 func (m *meter) only(t *testing.T) (fakeprovider.Record, money.MicroUSD) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if ledger := m.provider.Ledger(); len(ledger) == 1 {
 			return ledger[0], m.cost(t, ledger[0])
 		}
