@@ -51,7 +51,9 @@ for (const [api, { path, body }] of Object.entries(calls)) {
         return reply();
       });
       const response = await meteredFetch(session, prices, { fetch })(`${address}${path}`, post({ ...body, stream: i > 1 }));
-      assert.equal(await response.text(), await reply().text());
+      const hidden = api === "chat" && i > 1 ? ["\n", "\r\n", "\r"].map((end) => streamed["chat"]![1]!.replaceAll("\n", end)) : [];
+      const passed = (text: string) => hidden.reduce((left, chunk) => left.replace(chunk, ""), text);
+      assert.equal(await response.text(), passed(await reply().text()));
       assert.deepEqual(await books(session), [i + 1, BigInt(i + 1) * cost, 0n]);
     }
   });
