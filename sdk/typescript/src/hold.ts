@@ -17,6 +17,7 @@ interface Held {
   readonly value: MicroUSD;
   readonly model: string; // whose price it is
   readonly bound: Bound;
+  readonly reasons: boolean; // whether the call may have output that is not sent
   readonly prices: Prices;
   readonly expiresInSeconds: number;
   readonly onError: (error: unknown) => void;
@@ -68,11 +69,11 @@ export class Hold {
 
   /**
    * Commits the most that a call that broke off can have cost: with the input that the provider has reported, or else the most,
-   * and at most so many tokens of output.
+   * and at most so many tokens of output, or the most of it for a call that can reason.
    */
   async commitMost(input: TokenUsage | undefined, outputTokens: number): Promise<void> {
-    const { bound, prices, model, value } = this.#held;
-    const output = Math.min(Math.max(outputTokens, 0), bound.output);
+    const { bound, prices, model, value, reasons } = this.#held;
+    const output = reasons ? bound.output : Math.min(Math.max(outputTokens, 0), bound.output);
     const costs = input === undefined
       ? [prices.worst(model, bound.input, output)]
       : [this.#costOf({ ...input, output, reasoning: 0 }), this.#costOf({ ...input, output: 0, reasoning: output })];

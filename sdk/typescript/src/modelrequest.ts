@@ -84,6 +84,7 @@ export function readRequest(api: Api, text: string): ModelRequest {
     inputBytes: new TextEncoder().encode(sent).length + toolPrompt(body["tools"]),
     refersElsewhere: refersElsewhere(api, body),
     maxOutputTokens: highest(maxima[api]),
+    maxOutputName: maxima[api].find((name) => (body[name] ?? undefined) !== undefined) ?? maxima[api][0]!,
     answers: highest(answers[api]) ?? 1,
     members: body,
   };

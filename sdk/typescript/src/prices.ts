@@ -76,6 +76,11 @@ export class Prices {
     return { maxInputTokens, maxOutputTokens };
   }
 
+  /** Returns whether the model can reason: its entry has `supports_reasoning`, or a price of reasoning. Throws UnknownModel. */
+  reasons(model: string): boolean {
+    return this.#model(model).reasons;
+  }
+
   #model(name: string): Model {
     const model = this.#models.get(name);
     if (model === undefined) {

@@ -25,6 +25,7 @@ export interface Model {
   readonly tiers: readonly Tier[]; // the highest first; the last one applies above -1
   readonly maxInputTokens: number | undefined;
   readonly maxOutputTokens: number | undefined;
+  readonly reasons: boolean;
 }
 
 type Kind = keyof Rates;
@@ -98,6 +99,7 @@ function modelFrom(name: string, entry: Members, exact: Members): Model | undefi
     tiers: tiers.map(([above], i) => ({ above, rates: ratesFrom(tiers.slice(i).map(([, costs]) => costs)) })),
     maxInputTokens: tokensFrom(entry["max_input_tokens"]),
     maxOutputTokens: tokensFrom(entry["max_output_tokens"]) ?? tokensFrom(entry["max_tokens"]),
+    reasons: entry["supports_reasoning"] === true || tiers.some(([, costs]) => costs.reasoning !== undefined),
   };
 }
 
