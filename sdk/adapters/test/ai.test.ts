@@ -57,6 +57,7 @@ test("what nothing bounds and what does not fit is refused before it is sent", a
   const model = wrapLanguageModel({ model: openai.chat("never-sent"), middleware: meteredMiddleware(session, prices, { models }) });
   const unknown = wrapLanguageModel({ model: openai.chat("never-sent"), middleware: meteredMiddleware(session, prices) });
   await assert.rejects(generateText({ model, maxRetries: 0, maxOutputTokens: 60, prompt: "?" }), LimitReached);
+  await assert.rejects(generateText({ model, maxRetries: 0, prompt: "?" }), /the call may cost up to 0\.\d+ USD \(200 tokens of output\): set maxOutputTokens$/);
   await assert.rejects(generateText({ model: unknown, maxRetries: 0, prompt: "?" }), /no prices for model "never-sent"/);
   const endless = generateText({ model, maxRetries: 0, maxOutputTokens: 2 ** 53 - 1, prompt: "?" });
   await assert.rejects(endless, UnboundedCall);
@@ -127,6 +128,7 @@ test("tokens that cost more than the table says are refused before they are sent
   const hour = { anthropic: { cacheControl: { type: "ephemeral", ttl: "1h" } } };
   for (const call of [
     { prompt: "?", providerOptions: { openai: { serviceTier: "priority" } } },
+    { prompt: "?", providerOptions: { someone: { model: "another" } } },
     { prompt: "?", providerOptions: hour },
     { messages: [{ role: "user" as const, content: [{ type: "text" as const, text: "?", providerOptions: hour }] }] },
   ]) {

@@ -6,10 +6,12 @@ import test, { after, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { z as z3 } from "zod/v3";
 import { z as z4 } from "zod/v4";
-import { usd, type Session } from "@remit/sdk";
+import { LimitReached, usd, type Session } from "@remit/sdk";
 import { UnboundedCall } from "@remit/sdk/metering";
 import { chargeTools, type ChargeToolsOptions, type ToolServer } from "@remit/adapters/mcp";
-import { newSession } from "./reconcile.js";
+import { MeteredCallbackHandler } from "@remit/adapters/langchain";
+import { meteredModelProvider } from "@remit/adapters/openai-agents";
+import { baseURL, models, newSession, prices, settled } from "./reconcile.js";
 
 const require = createRequire(import.meta.url);
 const root = fileURLToPath(new URL("../", import.meta.url));
@@ -114,4 +116,53 @@ test("a handler whose requests cannot be told, and a server that cannot be charg
   for (const server of [{}, { server: {} }, fixed] as ToolServer[]) {
     assert.throws(() => chargeTools(server, options), UnboundedCall);
   }
+});
+
+const usage = { prompt_tokens: 10, completion_tokens: 50, total_tokens: 60, completion_tokens_details: { reasoning_tokens: 50 } };
+const cost = prices.cost("priced", { input: 10, reasoning: 50 });
+const answered = async () => Response.json({ id: "x", choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }], usage });
+
+test("the models of LangChain as CommonJS are charged, and their signals are heeded whatever they are made of", async () => {
+  const { ChatOpenAI } = require("@langchain/openai") as typeof import("@langchain/openai");
+  const chat = (session: Session, fetch: typeof globalThis.fetch) => {
+    const callbacks = [new MeteredCallbackHandler(session, prices, { models })] as never;
+    return new ChatOpenAI({ model: "x", apiKey: "none", maxTokens: 60, maxRetries: 0, callbacks, configuration: { baseURL, fetch } });
+  };
+  const session = await newSession();
+  await chat(session, answered).invoke("?");
+  assert.deepEqual(await books(session), [1, cost, 0n]);
+  await assert.rejects(chat(await newSession(1n), answered).invoke("?"), LimitReached);
+  const handler = new MeteredCallbackHandler(session, prices, { models });
+  const controller = new AbortController();
+  const foreign = Object.assign(new EventTarget(), { aborted: false, throwIfAborted: () => {} });
+  controller.signal.addEventListener("abort", () => foreign.dispatchEvent(new Event("abort")));
+  await handler.handleLLMStart({} as never, ["?"], "run", undefined, { invocation_params: { model: "x", max_tokens: 60 }, options: { signal: foreign } });
+  assert.ok(((await session.get()).valueHeld) > 0n);
+  controller.abort();
+  await settled(session);
+});
+
+test("the models of the Agents SDK as CommonJS are charged, also for what was nothing but reasoning", async () => {
+  const agents = require("@openai/agents") as typeof import("@openai/agents");
+  const { default: OpenAI } = await import("openai");
+  const chunk = (more: object) => `data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", created: 1, model: "x", ...more })}\n\n`;
+  const thought = chunk({ choices: [{ index: 0, delta: {}, finish_reason: "length" }] }) + chunk({ choices: [], usage }) + "data: [DONE]\n\n";
+  const streamed = async () => new Response(thought, { headers: { "Content-Type": "text/event-stream" } });
+  const run = async (session: Session, fetch: typeof globalThis.fetch, stream: boolean) => {
+    const openAIClient = new OpenAI({ baseURL, apiKey: "none", maxRetries: 0, fetch }) as never;
+    const modelProvider = meteredModelProvider(session, prices, new agents.OpenAIProvider({ useResponses: false, openAIClient }) as never, { models });
+    const runner = new agents.Runner({ modelProvider: modelProvider as never, tracingDisabled: true });
+    const agent = new agents.Agent({ name: "scout", model: "x", modelSettings: { maxTokens: 60 } });
+    if (stream) {
+      await (await runner.run(agent, "?", { stream: true })).completed;
+    } else {
+      await runner.run(agent, "?");
+    }
+  };
+  const session = await newSession();
+  await run(session, answered, false);
+  assert.deepEqual(await books(session), [1, cost, 0n]);
+  await assert.rejects(run(session, streamed, true), { name: "ModelBehaviorError" });
+  assert.deepEqual(await books(session), [2, 2n * cost, 0n]);
+  await assert.rejects(run(await newSession(1n), answered, false), LimitReached);
 });

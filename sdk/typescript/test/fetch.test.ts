@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { LimitReached, USD, type Session } from "@remit/sdk";
+import { formatUSD, LimitReached, USD, type Session } from "@remit/sdk";
 import { meteredFetch, UnboundedCall, UnknownModel, UsageMissing, type MeteredFetchOptions } from "@remit/sdk/fetch";
 import { address, answer, events, oneByOne, prices, recording, stream } from "./provider.js";
 import { acme, collect, failure, newSession, until } from "./service.js";
@@ -113,6 +113,17 @@ test("a hold that does not fit sends nothing, and the clients that repeat do not
   const { fetch, sent } = recording(() => answer(["{}"]));
   const metered = meteredFetch(session, prices, { fetch });
   await failure(metered(`${address}/chat/completions`, post(chat)), LimitReached);
+  for (const [path, body, says] of [
+    ["/chat/completions", { model: "small", messages: [] }, "(1,000 tokens of output): set max_tokens"],
+    ["/chat/completions", { model: "small", messages: [], max_completion_tokens: 900 }, "(900 tokens of output): lower max_completion_tokens, or send less"],
+    ["/responses", { model: "small", input: "?" }, "(1,000 tokens of output): set max_output_tokens"],
+    ["/messages", { model: "small", max_tokens: 900, messages: [] }, "(900 tokens of output): lower max_tokens, or send less"],
+  ] as const) {
+    const refused: unknown = await metered(address + path, post(body)).catch((error: unknown) => error);
+    assert.ok(refused instanceof LimitReached);
+    const needed = `the call may cost up to ${formatUSD(worst(body, says.includes("900") ? 900 : 1_000))} USD ${says}`;
+    assert.ok(refused.message.endsWith(needed) && refused.stack!.includes(needed), `${refused.message}, not ${needed}`);
+  }
   const response = await metered(`${address}/chat/completions`, post(chat, { headers: { "X-Stainless-Retry-Count": "0" } }));
   for (const member of ["ok", "status", "headers", "body"] as const) {
     assert.throws(() => response[member], LimitReached);
