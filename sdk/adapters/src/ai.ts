@@ -3,7 +3,7 @@ import type { Prices } from "@remit/sdk/prices";
 import { isBoundedByBytes, Metering, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Session } from "@remit/sdk";
 import type { LanguageModelMiddleware } from "ai";
-import { FollowedParts, type Finish, type WrapStream } from "./aistream.js";
+import { FollowedParts, type Finish, type Settle, type WrapStream } from "./aistream.js";
 import { mostInput } from "./bytes.js";
 
 type Call = Parameters<WrapStream>[0];
@@ -27,7 +27,7 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
         await (lacksUsage(error) ? hold.commit(undefined) : hold.fail(error));
         throw error;
       }
-      await hold.commit(usageOf(result.usage));
+      await hold.commit(usageOf(result.usage), tierOf(result.providerMetadata, result.response?.body));
       return result;
     },
     async wrapStream({ doStream, params, model }) {
@@ -35,7 +35,7 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
       try {
         const result = await doStream();
         hold.touch();
-        return { ...result, stream: new FollowedParts(result.stream, hold, usageOf, params.abortSignal).stream };
+        return { ...result, stream: new FollowedParts(result.stream, hold, settle, params.abortSignal).stream };
       } catch (error) {
         await hold.fail(error);
         throw error;
@@ -56,9 +56,28 @@ function callOf(model: Call["model"], params: Call["params"]): ModelCall {
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(prompt),
     maxOutputTokens: mostOutput(model.provider, params),
     maxOutputName: "maxOutputTokens",
-    members: membersOf({ prompt, tools, ...(asksItself(reasoning) ? { reasoning } : {}), providerOptions }) as Record<string, unknown>,
+    members: { ...membersOf({ prompt, tools, ...(asksItself(reasoning) ? { reasoning } : {}), providerOptions }) as object, service_tier: askedTier(providerOptions) },
   };
 }
+
+type Members = { readonly [name: string]: unknown };
+
+// askedTier returns the service tier that a call asks for; undefined: the provider decides. The packages of providers leave out flex
+// where they think that the model lacks it.
+function askedTier(providerOptions: Readonly<Record<string, Members>>): unknown {
+  const tiers = new Set(Object.values(providerOptions).map((of) => of["serviceTier"] ?? of["service_tier"] ?? undefined));
+  tiers.delete(undefined);
+  return tiers.has("priority") ? "priority" : tiers.size === 1 && !tiers.has("flex") ? [...tiers][0] : undefined;
+}
+
+// tierOf returns the service tier that an answer had, by what its provider says or by its body.
+function tierOf(...said: readonly unknown[]): unknown {
+  const parts = said.flatMap((one) => [one, ...Object.values((one ?? {}) as Members)]).filter((part) => typeof part === "object" && part !== null) as Members[];
+  const tiers = parts.flatMap((part) => [part["serviceTier"], part["service_tier"], (part["usage"] as Members | undefined)?.["service_tier"]]);
+  return tiers.find((tier) => typeof tier === "string");
+}
+
+const settle: Settle = (hold, { usage, providerMetadata }) => hold.commit(usageOf(usage), tierOf(providerMetadata));
 
 // membersOf returns what the options of providers become in requests, whose members have other names.
 function membersOf(value: unknown): unknown {

@@ -1,6 +1,6 @@
 // Follows the answers of streamed calls of `ai`.
 
-import type { Hold, TokenUsage } from "@remit/sdk/metering";
+import type { Hold } from "@remit/sdk/metering";
 import type { LanguageModelMiddleware } from "ai";
 import { bytesOf } from "./bytes.js";
 
@@ -8,6 +8,7 @@ export type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
 type Parts = Awaited<ReturnType<WrapStream>>["stream"];
 type Part = Parts extends ReadableStream<infer T> ? T : never;
 export type Finish = Extract<Part, { type: "finish" }>;
+export type Settle = (hold: Hold, finish: Finish) => Promise<void>;
 
 /**
  * Reads an answer as it comes, settles at its end, whoever ends it, and keeps its parts for who reads them. Whether anybody does
@@ -17,7 +18,7 @@ export class FollowedParts {
   readonly stream: Parts;
   readonly #reader: ReadableStreamDefaultReader<Part>;
   readonly #hold: Hold;
-  readonly #usageOf: (usage: Finish["usage"]) => TokenUsage | undefined;
+  readonly #settle: Settle;
   readonly #signal: AbortSignal | undefined;
   #parts: Part[] = []; // that came and were not read yet
   #hasEnded = false;
@@ -27,9 +28,9 @@ export class FollowedParts {
   #failure: unknown;
   #wake: () => void = () => {};
 
-  constructor(parts: Parts, hold: Hold, usageOf: (usage: Finish["usage"]) => TokenUsage | undefined, signal: AbortSignal | undefined) {
+  constructor(parts: Parts, hold: Hold, settle: Settle, signal: AbortSignal | undefined) {
     this.#reader = parts.getReader();
-    [this.#hold, this.#usageOf, this.#signal] = [hold, usageOf, signal];
+    [this.#hold, this.#settle, this.#signal] = [hold, settle, signal];
     signal?.addEventListener("abort", this.#breakOff, { once: true });
     this.stream = new ReadableStream<Part>({
       pull: (controller) => this.#pull(controller),
@@ -70,7 +71,7 @@ export class FollowedParts {
       this.#failure ??= part.error;
     }
     if (part.type === "finish" && this.#failure === undefined) {
-      await this.#hold.commit(this.#usageOf(part.usage)).catch((error: unknown) => this.#parts.push({ type: "error", error }));
+      await this.#settle(this.#hold, part).catch((error: unknown) => this.#parts.push({ type: "error", error }));
     }
     this.#parts.push(part);
   }

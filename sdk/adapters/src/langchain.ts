@@ -68,7 +68,7 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
 
   override async handleLLMEnd(output: LLMResult, runId: string, _parent?: string, _tags?: string[], extra?: Record<string, unknown>): Promise<void> {
     const hold = this.#take(runId)?.hold;
-    await (extra?.["cached"] === true ? hold?.rollback("answered from a cache") : hold?.commit(usageOf(output)));
+    await (extra?.["cached"] === true ? hold?.rollback("answered from a cache") : hold?.commit(usageOf(output), tierOf(output)));
   }
 
   override async handleLLMError(error: unknown, runId: string, _parent?: string, _tags?: string[], extra?: Record<string, unknown>): Promise<void> {
@@ -171,6 +171,20 @@ function usageOf({ generations, llmOutput }: LLMResult): TokenUsage | undefined 
   }
   const usage = membersOf(llmOutput?.["tokenUsage"]);
   return usage["promptTokens"] === 0 ? undefined : usageOfTotals(usage["promptTokens"], 0, usage["completionTokens"], 0);
+}
+
+// tierOf returns the service tier that the provider says the answer had.
+function tierOf({ generations, llmOutput }: LLMResult): unknown {
+  const said = generations.flat().flatMap((generation) => {
+    const { response_metadata: metadata } = membersOf(membersOf(generation)["message"]);
+    return [metadata, membersOf(metadata)["usage"], membersOf(generation)["generationInfo"]];
+  });
+  return [...said, llmOutput].map((one) => membersOf(one)["service_tier"]).map((tier) => once(tier)).find((tier) => tier !== undefined);
+}
+
+// once returns a text that LangChain may have joined from those of several chunks.
+function once(text: unknown): string | undefined {
+  return typeof text === "string" ? /^(\w+?)\1*$/.exec(text)?.[1] : undefined;
 }
 
 function membersOf(value: unknown): Members {

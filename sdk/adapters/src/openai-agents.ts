@@ -49,7 +49,7 @@ function metered(metering: Metering, model: Model, name: string): Model {
         await hold.fail(error);
         throw error;
       }
-      await hold.commit(usageOf(response.usage));
+      await hold.commit(usageOf(response.usage), response.providerData?.["service_tier"]);
       return response;
     },
     getStreamedResponse: (request) => follow(metering, model, name, request),
@@ -72,20 +72,22 @@ async function* follow(metering: Metering, model: Model, name: string, request: 
   const bytes = { raw: 0, events: 0 }; // the same answer, in the provider's events and in the SDK's own
   const streamed = () => Math.max(bytes.raw, bytes.events);
   let told: TokenUsage | undefined; // by the provider, at the end of a chat completion
+  let tier: unknown; // told by it too
   try {
     for await (const event of model.getStreamedResponse(request)) {
       hold.touch();
       bytes[event.type === "model" ? "raw" : "events"] += bytesOf(event);
       told = chatUsageOf(event) ?? told;
+      tier = tierOf(event) ?? tier;
       const end = endOf(event);
       if (end !== undefined) {
-        await hold.commit(end.usage);
+        await hold.commit(end.usage, tier);
       }
       yield event;
     }
   } catch (error) {
     // The Agents SDK refuses an answer all of which was reasoning, when it has ended.
-    await (told !== undefined && isBehaviorError(error) ? hold.commit(told) : hold.fail(error, streamed()));
+    await (told !== undefined && isBehaviorError(error) ? hold.commit(told, tier) : hold.fail(error, streamed()));
     throw error;
   } finally {
     await hold.commitMost(undefined, streamed()); // unless it is settled
@@ -159,6 +161,13 @@ function chatUsageOf(event: StreamEvent): TokenUsage | undefined {
     return undefined;
   }
   return usageOfTotals(usage.prompt_tokens, usage.prompt_tokens_details?.cached_tokens, usage.completion_tokens, usage.completion_tokens_details?.reasoning_tokens);
+}
+
+// tierOf returns the service tier that an event tells: a chunk of a chat completion, an event of a response, or the end of either.
+function tierOf(event: StreamEvent): unknown {
+  const said = event.type === "response_done" ? (event.response as { readonly providerData?: unknown }).providerData : event.type === "model" ? event.event : undefined;
+  const { service_tier: own, response } = (said ?? {}) as { readonly service_tier?: unknown; readonly response?: { readonly service_tier?: unknown } };
+  return own ?? response?.service_tier ?? undefined;
 }
 
 // endOf returns the usage in an event that ends a response. The Agents SDK makes no response_done of a response that

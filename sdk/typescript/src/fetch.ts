@@ -142,7 +142,7 @@ function follow(
   const settle = async (): Promise<void> => {
     signal?.removeEventListener("abort", breakOff);
     if (answer.isComplete) {
-      return hold.commit(answer.usage);
+      return hold.commit(answer.usage, answer.serviceTier);
     }
     return answer.mostOutput === undefined ? hold.commitAll() : hold.commitMost(answer.input, answer.mostOutput);
   };

@@ -6,6 +6,7 @@ import { UsageMissing } from "./meteringerrors.js";
 import type { MicroUSD } from "./money.js";
 import type { Prices, TokenUsage } from "./prices.js";
 import { Lost } from "./retry.js";
+import { tierOfAnswer } from "./servicetier.js";
 import type { Transaction } from "./transaction.js";
 
 const settleLimit = 10_000; // milliseconds; it ignores the signal of the call
@@ -54,12 +55,12 @@ export class Hold {
   }
 
   /**
-   * Commits what the call cost. Throws UsageMissing, after a rollback, if the usage is undefined. One that has no cost, because it is
-   * beyond all budgets, commits the hold.
+   * Commits what the call cost, in the service tier that the answer says. Throws UsageMissing, after a rollback, if the usage is
+   * undefined. One that has no cost, because it is beyond all budgets or the tier has no prices, commits the hold.
    */
-  async commit(usage: TokenUsage | undefined): Promise<void> {
+  async commit(usage: TokenUsage | undefined, serviceTier?: unknown): Promise<void> {
     if (usage !== undefined) {
-      return this.#settle(() => this.#commit(this.#costOf(usage)));
+      return this.#settle(() => this.#commit(this.#costOf(usage, serviceTier)));
     }
     if (!this.isSettled) {
       await this.rollback("usage missing");
@@ -75,9 +76,9 @@ export class Hold {
     const { bound, prices, model, value, reasons } = this.#held;
     const output = reasons ? bound.output : Math.min(Math.max(outputTokens, 0), bound.output);
     const costs = input === undefined
-      ? [prices.worst(model, bound.input, output)]
+      ? [prices.worst(model, bound.input, output, bound.serviceTiers)]
       : [this.#costOf({ ...input, output, reasoning: 0 }), this.#costOf({ ...input, output: 0, reasoning: output })];
-    const most = costs.reduce((a, b) => (a > b ? a : b));
+    const most = dearest(costs);
     return this.#settle(() => this.#commit(most < value ? most : value));
   }
 
@@ -112,9 +113,16 @@ export class Hold {
     await bounded(undefined, settleLimit, (signal) => this.#held.transaction.commit({ value }, { signal }));
   }
 
-  #costOf(usage: TokenUsage): MicroUSD {
+  #costOf(usage: TokenUsage, serviceTier?: unknown): MicroUSD {
+    const { prices, model, bound } = this.#held;
+    const said = tierOfAnswer(serviceTier);
+    // Flex costs what the standard tier costs, or less.
+    const tier = said === "flex" && !prices.serviceTiers(model).includes(said) ? "standard" : said;
+    if (tier === undefined) {
+      return this.#held.value;
+    }
     try {
-      return this.#held.prices.cost(this.#held.model, usage);
+      return dearest((tier === "any" ? bound.serviceTiers : [tier]).map((one) => prices.cost(model, usage, one)));
     } catch (error) {
       if (error instanceof RangeError) {
         return this.#held.value;
@@ -152,6 +160,10 @@ export class Hold {
     }, Math.min(expiresInSeconds * 500, longestTimer));
     (this.#timer as { unref?: () => void }).unref?.(); // it does not keep a Node process alive
   }
+}
+
+function dearest(costs: readonly MicroUSD[]): MicroUSD {
+  return costs.reduce((a, b) => (a > b ? a : b));
 }
 
 // isRefusal reports whether an error of a provider's client, or one that it wraps, has the status of an HTTP error.

@@ -6,8 +6,10 @@ import type { MicroUSD } from "./money.js";
 import { known, type Names } from "./options.js";
 import { InvalidPrices, UnknownModel } from "./priceerrors.js";
 import { decimals, readTable, type Model, type Rates } from "./pricetable.js";
+import type { ServiceTier } from "./servicetier.js";
 
 export { InvalidPrices, UnknownModel };
+export type { ServiceTier };
 
 /** What a call used, in tokens. Each token counts in one member only. What is left out is 0. */
 export interface TokenUsage {
@@ -45,11 +47,14 @@ export class Prices {
   }
 
   /**
-   * Returns what a call of the model cost. Throws UnknownModel, and RangeError for a count that is not a whole number from 0 to
-   * 2 ** 53 - 1, and for a cost above 1,000,000,000 USD.
+   * Returns what a call of the model cost, in a service tier for which its entry has prices. Throws UnknownModel, and RangeError for a count that is not a whole number from 0 to
+   * 2 ** 53 - 1, for a cost above 1,000,000,000 USD, and for a service tier without prices.
    */
-  cost(model: string, usage: TokenUsage): MicroUSD {
-    const { tiers } = this.#model(model);
+  cost(model: string, usage: TokenUsage, serviceTier: ServiceTier = "standard"): MicroUSD {
+    const tiers = this.#model(model).tiers.get(serviceTier);
+    if (tiers === undefined) {
+      throw new RangeError(`remit: ${JSON.stringify(model)} has no prices of the service tier ${serviceTier}`);
+    }
     const counts = known("a usage of tokens", usage, names);
     const tokens = (kind: keyof TokenUsage) => count(kind, counts[kind] ?? 0);
     const prompt = tokens("input") + tokens("cachedInput") + tokens("cacheCreationInput");
@@ -59,10 +64,11 @@ export class Prices {
 
   /**
    * Returns the most that a call of the model can cost with so many tokens: all of them of the kinds that cost most, in the tier
-   * that costs most of those that the input can reach. Throws the same errors as `cost`.
+   * that costs most of those that the input can reach. It can be in these service tiers, as far as the entry has prices of them; the
+   * default is all. Throws the same errors as `cost`.
    */
-  worst(model: string, inputTokens: number, outputTokens: number): MicroUSD {
-    const { tiers } = this.#model(model);
+  worst(model: string, inputTokens: number, outputTokens: number, serviceTiers?: readonly ServiceTier[]): MicroUSD {
+    const tiers = [...this.#model(model).tiers].filter(([tier]) => serviceTiers?.includes(tier) ?? true).flatMap(([, own]) => own);
     const [input, output] = [count("inputTokens", inputTokens), count("outputTokens", outputTokens)];
     const sums = tiers
       .filter(({ above }) => input > above)
@@ -74,6 +80,11 @@ export class Prices {
   limits(model: string): ModelLimits {
     const { maxInputTokens, maxOutputTokens } = this.#model(model);
     return { maxInputTokens, maxOutputTokens };
+  }
+
+  /** Returns the service tiers for which the model has prices. Throws UnknownModel. */
+  serviceTiers(model: string): readonly ServiceTier[] {
+    return [...this.#model(model).tiers.keys()];
   }
 
   /** Returns whether the model can reason: its entry has `supports_reasoning`, or a price of reasoning. Throws UnknownModel. */

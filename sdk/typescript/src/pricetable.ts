@@ -1,6 +1,7 @@
 // Reads LiteLLM's JSON of models and their costs per token.
 
 import { InvalidPrices } from "./priceerrors.js";
+import type { ServiceTier } from "./servicetier.js";
 
 /** How many decimals of a dollar a cost per token has. It is a bigint in this unit, so that sums of costs are exact. */
 export const decimals = 30;
@@ -22,7 +23,7 @@ export interface Tier {
 
 /** A model of the table. */
 export interface Model {
-  readonly tiers: readonly Tier[]; // the highest first; the last one applies above -1
+  readonly tiers: ReadonlyMap<ServiceTier, readonly Tier[]>; // the highest first; the last one applies above -1
   readonly maxInputTokens: number | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly reasons: boolean;
@@ -90,38 +91,47 @@ function isObject(value: unknown): value is Members {
 
 // modelFrom returns undefined for an entry without both an input and an output cost per token.
 function modelFrom(name: string, entry: Members, exact: Members): Model | undefined {
-  const tiers = [...costsFrom(name, exact)].sort(([a], [b]) => b - a);
-  const [above, base] = tiers.at(-1) ?? [];
-  if (above !== -1 || base?.input === undefined || base.output === undefined) {
+  const costs = costsFrom(name, exact);
+  const { input, output } = costs.get("standard")?.get(-1) ?? {};
+  if (input === undefined || output === undefined) {
     return undefined;
   }
+  // What another tier leaves out for both input and output is that of the standard tier.
+  const tiersOf = (own: Map<number, Costs>) => tiersFrom(own.set(-1, { input, output, ...own.get(-1) }));
   return {
-    tiers: tiers.map(([above], i) => ({ above, rates: ratesFrom(tiers.slice(i).map(([, costs]) => costs)) })),
+    tiers: new Map([...costs].map(([tier, own]) => [tier, tiersOf(own)])),
     maxInputTokens: tokensFrom(entry["max_input_tokens"]),
     maxOutputTokens: tokensFrom(entry["max_output_tokens"]) ?? tokensFrom(entry["max_tokens"]),
-    reasons: entry["supports_reasoning"] === true || tiers.some(([, costs]) => costs.reasoning !== undefined),
+    reasons: entry["supports_reasoning"] === true || [...costs.values()].some((own) => own.get(-1)?.reasoning !== undefined),
   };
 }
 
-// costsFrom returns the costs by the number of tokens in the prompt above which they apply.
-function costsFrom(name: string, entry: Members): Map<number, Costs> {
-  const tiers = new Map<number, Costs>();
-  const count = new Map<Kind, number>(); // of thresholds
+// costsFrom returns the costs by the service tier and the number of tokens in the prompt above which they apply.
+function costsFrom(name: string, entry: Members): Map<ServiceTier, Map<number, Costs>> {
+  const all = new Map<ServiceTier, Map<number, Costs>>();
+  const count = new Map<string, number>(); // of thresholds
   for (const [member, value] of Object.entries(entry)) {
-    const [, base = "", thousands] = /^(\w+?)(?:_above_([1-9]\d{0,8})k_tokens)?$/.exec(member) ?? [];
+    const [, base = "", thousands, service = "standard"] = /^(\w+?)(?:_above_([1-9]\d{0,8})k_tokens)?(?:_(flex|priority))?$/.exec(member) ?? [];
     const kind = kinds.get(base);
     if (kind === undefined || value === null || (kind === "reasoning" && thousands !== undefined)) {
       continue;
     }
     const above = thousands === undefined ? -1 : Number(thousands) * 1000;
-    const thresholds = (count.get(kind) ?? 0) + (above < 0 ? 0 : 1);
+    const price = `${kind} ${service}`;
+    const thresholds = (count.get(price) ?? 0) + (above < 0 ? 0 : 1);
     if (thresholds > mostTiers) {
       throw new InvalidPrices("it must not be the seventeenth threshold of its price", name, member);
     }
-    count.set(kind, thresholds);
-    tiers.set(above, { ...tiers.get(above), [kind]: costFrom(name, member, value) });
+    count.set(price, thresholds);
+    const tiers = all.get(service as ServiceTier) ?? new Map<number, Costs>();
+    all.set(service as ServiceTier, tiers.set(above, { ...tiers.get(above), [kind]: costFrom(name, member, value) }));
   }
-  return tiers;
+  return all;
+}
+
+function tiersFrom(costs: ReadonlyMap<number, Costs>): readonly Tier[] {
+  const tiers = [...costs].sort(([a], [b]) => b - a);
+  return tiers.map(([above], i) => ({ above, rates: ratesFrom(tiers.slice(i).map(([, costs]) => costs)) }));
 }
 
 function costFrom(model: string, member: string, value: unknown): bigint {
