@@ -144,7 +144,7 @@ test("a model of any origin that reports no usage throws UsageMissing", async ()
   const wrapped = wrapLanguageModel({ model, middleware: meteredMiddleware(session, prices, { models }) });
   await assert.rejects(generateText({ model: wrapped, maxRetries: 0, prompt: "?" }), UsageMissing);
   const { actionCount, valueUsed, valueHeld } = await session.get();
-  assert.deepEqual([actionCount, valueUsed, valueHeld], [1, 0n, 0n]);
+  assert.deepEqual([actionCount, valueUsed > 0n, valueHeld], [1, true, 0n]);
 });
 
 test("a stream without usage ends with UsageMissing as an error part", async () => {
@@ -157,7 +157,7 @@ test("a stream without usage ends with UsageMissing as an error part", async () 
   const { text } = streamText({ model, prompt: "?", onError: ({ error }) => void errors.push(error) });
   assert.equal(await Promise.resolve(text).catch(() => "x"), "x");
   assert.ok(errors[0] instanceof UsageMissing, String(errors[0]));
-  assert.equal((await session.get()).valueUsed, 0n);
+  assert.ok((await session.get()).valueUsed >= prices.worst("priced", 1, 200));
 });
 
 const text = (words: number) => Array.from({ length: words }, (_, i) => ({ choices: [{ index: 0, delta: { content: `word ${i} ` } }] }));

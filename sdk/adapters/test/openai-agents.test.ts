@@ -51,7 +51,7 @@ test("a model that reports no usage throws UsageMissing, and one alone is metere
   const agent = new Agent({ name: "scout", model: meteredModel(session, prices, model, "x", { models }), modelSettings: { maxTokens: 60 } });
   await assert.rejects(new Runner().run(agent, "?"), UsageMissing);
   const { actionCount, valueUsed, valueHeld } = await session.get();
-  assert.deepEqual([actionCount, valueUsed, valueHeld], [1, 0n, 0n]);
+  assert.deepEqual([actionCount, valueUsed > 0n, valueHeld], [1, true, 0n]);
 });
 
 const request = { input: "?", modelSettings: { maxTokens: 60 }, tools: [], outputType: "text", handoffs: [], tracing: false } as ModelRequest;
@@ -83,7 +83,7 @@ test("a model of any origin that reports no usage throws UsageMissing", async ()
   const model = { getResponse: async () => ({ output: [] }) } as unknown as Model;
   await assert.rejects(meteredModel(session, prices, model, "x", { models }).getResponse(request), UsageMissing);
   const { valueUsed, valueHeld } = await session.get();
-  assert.deepEqual([valueUsed, valueHeld], [0n, 0n]);
+  assert.deepEqual([valueUsed > 0n, valueHeld], [true, 0n]);
 });
 
 test("a provider is asked for the model by the name of its price, also for the default", async () => {
@@ -147,7 +147,7 @@ test("a response that ends at its maximum and is not streamed is committed at it
   assert.ok(held > 0n);
 });
 
-test("a streamed response that ends at its maximum commits its usage, and is rolled back without one", async () => {
+test("a streamed response that ends at its maximum commits its usage, and its hold without one", async () => {
   const session = await newSession();
   const usages: readonly (readonly [object | undefined, bigint | undefined])[] = [
     [{ input_tokens: 10, output_tokens: 2 }, 60n], [{ input_tokens: -1, output_tokens: 2 }, undefined], [undefined, undefined],
@@ -165,7 +165,8 @@ test("a streamed response that ends at its maximum commits its usage, and is rol
     await (cost === undefined ? assert.rejects(read(), UsageMissing) : read());
     used += cost ?? 0n;
     const { valueUsed, valueHeld } = await session.get();
-    assert.deepEqual([valueUsed, valueHeld], [used, 0n]);
+    assert.ok(valueHeld === 0n && (cost === undefined ? valueUsed > used : valueUsed === used), `${valueUsed} used of ${used}`);
+    used = valueUsed;
   }
 });
 

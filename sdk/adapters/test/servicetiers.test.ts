@@ -64,7 +64,12 @@ const makes: Readonly<Record<string, Make>> = {
   LangChain: async (session, fetch, api, asked, streamed) => {
     const callbacks = [new MeteredCallbackHandler(session, prices)];
     const tier = asked === undefined ? {} : { service_tier: asked as "auto" };
-    return new ChatOpenAI({ model: "x", apiKey: "none", maxTokens: 10, maxRetries: 0, streaming: streamed, useResponsesApi: api === "responses", callbacks, configuration: { baseURL, fetch }, ...tier }).invoke("?");
+    const chat = new ChatOpenAI({ model: "x", apiKey: "none", maxTokens: 10, maxRetries: 0, useResponsesApi: api === "responses", callbacks, configuration: { baseURL, fetch }, ...tier });
+    if (!streamed) {
+      return chat.invoke("?");
+    }
+    for await (const _ of await chat.stream("?")) {}
+    return undefined;
   },
   "the Agents SDK": async (session, fetch, api, asked, streamed) => {
     const openAIClient = new OpenAI({ baseURL, apiKey: "none", maxRetries: 0, fetch }) as never;

@@ -6,7 +6,6 @@ import { UsageMissing } from "./meteringerrors.js";
 import type { MicroUSD } from "./money.js";
 import type { Prices, TokenUsage } from "./prices.js";
 import { Lost } from "./retry.js";
-import { tierOfAnswer } from "./servicetier.js";
 import type { Transaction } from "./transaction.js";
 
 const settleLimit = 10_000; // milliseconds; it ignores the signal of the call
@@ -55,15 +54,15 @@ export class Hold {
   }
 
   /**
-   * Commits what the call cost, in the service tier that the answer says. Throws UsageMissing, after a rollback, if the usage is
-   * undefined. One that has no cost, because it is beyond all budgets or the tier has no prices, commits the hold.
+   * Commits what the call cost, by the service tier that the answer says. Commits the hold and throws UsageMissing if the usage is
+   * undefined, and commits the hold for one whose cost is beyond all budgets.
    */
   async commit(usage: TokenUsage | undefined, serviceTier?: unknown): Promise<void> {
     if (usage !== undefined) {
       return this.#settle(() => this.#commit(this.#costOf(usage, serviceTier)));
     }
     if (!this.isSettled) {
-      await this.rollback("usage missing");
+      await this.commitAll();
       throw new UsageMissing(this.#held.model);
     }
   }
@@ -76,7 +75,7 @@ export class Hold {
     const { bound, prices, model, value, reasons } = this.#held;
     const output = reasons ? bound.output : Math.min(Math.max(outputTokens, 0), bound.output);
     const costs = input === undefined
-      ? [prices.worst(model, bound.input, output, bound.serviceTiers)]
+      ? [prices.worst(model, bound.input, output, bound.serviceTier)]
       : [this.#costOf({ ...input, output, reasoning: 0 }), this.#costOf({ ...input, output: 0, reasoning: output })];
     const most = dearest(costs);
     return this.#settle(() => this.#commit(most < value ? most : value));
@@ -115,14 +114,8 @@ export class Hold {
 
   #costOf(usage: TokenUsage, serviceTier?: unknown): MicroUSD {
     const { prices, model, bound } = this.#held;
-    const said = tierOfAnswer(serviceTier);
-    // Flex costs what the standard tier costs, or less.
-    const tier = said === "flex" && !prices.serviceTiers(model).includes(said) ? "standard" : said;
-    if (tier === undefined) {
-      return this.#held.value;
-    }
     try {
-      return dearest((tier === "any" ? bound.serviceTiers : [tier]).map((one) => prices.cost(model, usage, one)));
+      return prices.cost(model, usage, { requested: bound.serviceTier, served: typeof serviceTier === "string" ? serviceTier : undefined });
     } catch (error) {
       if (error instanceof RangeError) {
         return this.#held.value;

@@ -17,7 +17,6 @@ import { addText } from "./remiterror.js";
 import type { Session } from "./session.js";
 import type { Transaction } from "./transaction.js";
 import type { TransactionParams } from "./transactions.js";
-import { tiersOfRequest, type ServiceTier } from "./servicetier.js";
 import { unpriced } from "./unpriced.js";
 
 export { Hold, isBoundedByBytes, toolPrompt, totals as usageOfTotals, UnboundedCall, UnknownModel, UsageMissing };
@@ -54,7 +53,7 @@ export interface ModelCall {
 export interface Bound {
   readonly input: number;
   readonly output: number;
-  readonly serviceTiers: readonly ServiceTier[]; // that it can get, of those that have prices
+  readonly serviceTier: string | undefined; // that it asks for
 }
 
 /** Meters the calls of one session. */
@@ -106,9 +105,9 @@ export class Metering {
     }
   }
 
-  #worst({ model: sent }: ModelCall, model: string, { input, output, serviceTiers }: Bound): MicroUSD {
+  #worst({ model: sent }: ModelCall, model: string, { input, output, serviceTier }: Bound): MicroUSD {
     try {
-      return this.#prices.worst(model, input, output, serviceTiers);
+      return this.#prices.worst(model, input, output, serviceTier);
     } catch (error) {
       throw error instanceof RangeError ? new UnboundedCall(`call of ${JSON.stringify(sent)}`, "its worst case is beyond all budgets: lower its maximum of tokens") : error;
     }
@@ -135,12 +134,11 @@ function boundOf(call: ModelCall, model: string, prices: Prices): Bound {
   if (!Number.isSafeInteger(output) || output < 0) {
     throw unbounded("its maximum of output tokens is not a whole number from 0 on");
   }
-  const priced = prices.serviceTiers(model);
-  const tier = call.members?.["service_tier"];
-  if (tier === "priority" && !priced.includes(tier)) {
-    throw unbounded("the price of the model has none of this service_tier: add input_cost_per_token_priority and output_cost_per_token_priority");
+  const serviceTier = (call.members?.["service_tier"] ?? undefined) as string | undefined; // by unpriced
+  if (serviceTier === "priority" && !prices.hasTier(model, serviceTier)) {
+    throw unbounded("the model has no price of this service_tier: add input_cost_per_token_priority and output_cost_per_token_priority");
   }
-  return { input, output, serviceTiers: tiersOfRequest(tier).filter((one) => priced.includes(one)) };
+  return { input, output, serviceTier };
 }
 
 // explained adds to a refusal by a limit what the call needs.

@@ -16,14 +16,15 @@ export interface Rates {
 }
 
 /** The rates of a call whose prompt has more than `above` tokens. */
-export interface Tier {
+export interface Step {
   readonly above: number;
   readonly rates: Rates;
 }
 
 /** A model of the table. */
 export interface Model {
-  readonly tiers: ReadonlyMap<ServiceTier, readonly Tier[]>; // the highest first; the last one applies above -1
+  readonly steps: Readonly<Record<ServiceTier, readonly Step[]>>; // the highest first; the last one applies above -1
+  readonly ownTiers: ReadonlySet<ServiceTier>; // that have a price of their own
   readonly maxInputTokens: number | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly reasons: boolean;
@@ -31,6 +32,7 @@ export interface Model {
 
 type Kind = keyof Rates;
 type Costs = Partial<Record<Kind, bigint>>;
+type CostsAbove = ReadonlyMap<number, Costs>; // by the number of tokens in the prompt
 
 const kinds: ReadonlyMap<string, Kind> = new Map([
   ["input_cost_per_token", "input"],
@@ -92,17 +94,16 @@ function isObject(value: unknown): value is Members {
 // modelFrom returns undefined for an entry without both an input and an output cost per token.
 function modelFrom(name: string, entry: Members, exact: Members): Model | undefined {
   const costs = costsFrom(name, exact);
-  const { input, output } = costs.get("standard")?.get(-1) ?? {};
+  const { input, output, reasoning } = costs.get("standard")?.get(-1) ?? {};
   if (input === undefined || output === undefined) {
     return undefined;
   }
-  // What another tier leaves out for both input and output is that of the standard tier.
-  const tiersOf = (own: Map<number, Costs>) => tiersFrom(own.set(-1, { input, output, ...own.get(-1) }));
   return {
-    tiers: new Map([...costs].map(([tier, own]) => [tier, tiersOf(own)])),
+    steps: { standard: stepsOf(costs, "standard"), flex: stepsOf(costs, "flex"), priority: stepsOf(costs, "priority") },
+    ownTiers: new Set(costs.keys()),
     maxInputTokens: tokensFrom(entry["max_input_tokens"]),
     maxOutputTokens: tokensFrom(entry["max_output_tokens"]) ?? tokensFrom(entry["max_tokens"]),
-    reasons: entry["supports_reasoning"] === true || [...costs.values()].some((own) => own.get(-1)?.reasoning !== undefined),
+    reasons: entry["supports_reasoning"] === true || reasoning !== undefined,
   };
 }
 
@@ -129,9 +130,10 @@ function costsFrom(name: string, entry: Members): Map<ServiceTier, Map<number, C
   return all;
 }
 
-function tiersFrom(costs: ReadonlyMap<number, Costs>): readonly Tier[] {
-  const tiers = [...costs].sort(([a], [b]) => b - a);
-  return tiers.map(([above], i) => ({ above, rates: ratesFrom(tiers.slice(i).map(([, costs]) => costs)) }));
+function stepsOf(costs: ReadonlyMap<ServiceTier, CostsAbove>, tier: ServiceTier): readonly Step[] {
+  const [standard, own] = [costs.get("standard")!, costs.get(tier) ?? new Map<number, Costs>()];
+  const thresholds = [...new Set([...standard.keys(), ...own.keys()])].sort((a, b) => b - a);
+  return thresholds.map((above) => ({ above, rates: ratesOf(own, standard, above) }));
 }
 
 function costFrom(model: string, member: string, value: unknown): bigint {
@@ -159,16 +161,37 @@ function costFrom(model: string, member: string, value: unknown): bigint {
   return cost;
 }
 
-// ratesFrom returns the rates of the first tier. A cost that it leaves out is that of the next lower one.
-function ratesFrom(tiers: readonly Costs[]): Rates {
-  const cost = (kind: Kind) => tiers.find((costs) => costs[kind] !== undefined)?.[kind];
-  const [input, output] = [cost("input")!, cost("output")!];
+// ratesOf returns the rates of a tier for prompts of more tokens. A part of input or output without a price in the tier costs what it
+// costs in the standard one, or what input or output costs in this tier if that is dearer.
+function ratesOf(own: CostsAbove, standard: CostsAbove, above: number): Rates {
+  const [input, output] = [costAt(own, standard, "input", above)!, costAt(own, standard, "output", above)!];
+  const part = (kind: Kind, whole: Kind, costOfWhole: bigint) => {
+    const cost = costAt(own, standard, kind, above) ?? costOfWhole;
+    const isDerived = lastOf(own, kind, above) === undefined && lastOf(own, whole, above) !== undefined;
+    return isDerived && costOfWhole > cost ? costOfWhole : cost;
+  };
   return {
     input, output,
-    cachedInput: cost("cachedInput") ?? input,
-    cacheCreationInput: cost("cacheCreationInput") ?? input,
-    reasoning: cost("reasoning") ?? output,
+    cachedInput: part("cachedInput", "input", input),
+    cacheCreationInput: part("cacheCreationInput", "input", input),
+    reasoning: part("reasoning", "output", output),
   };
+}
+
+// costAt returns a price in a tier: the standard one where the tier has none, and above a threshold that only the standard price has
+// if it is dearer.
+function costAt(own: CostsAbove, standard: CostsAbove, kind: Kind, above: number): bigint | undefined {
+  const [mine, other] = [lastOf(own, kind, above), lastOf(standard, kind, above)];
+  if (mine === undefined || other === undefined) {
+    return (mine ?? other)?.cost;
+  }
+  return other.above > mine.above && other.cost > mine.cost ? other.cost : mine.cost;
+}
+
+// lastOf returns the price of the highest threshold up to this one.
+function lastOf(costs: CostsAbove, kind: Kind, most: number): { readonly above: number; readonly cost: bigint } | undefined {
+  const [above, given] = [...costs].filter(([above, given]) => above <= most && given[kind] !== undefined).sort(([a], [b]) => b - a)[0] ?? [];
+  return above === undefined ? undefined : { above, cost: given![kind]! };
 }
 
 // tokensFrom returns a number of tokens. LiteLLM writes some limits as a text for people, which is no limit.

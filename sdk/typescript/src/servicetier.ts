@@ -1,12 +1,15 @@
 // The service tiers of providers: the same tokens cost more of them where they come sooner, and less where they come later.
 
-/** A tier for which a model has prices. */
+/** A tier that can have prices of its own. */
 export type ServiceTier = "standard" | "flex" | "priority";
 
-const all: readonly ServiceTier[] = ["standard", "flex", "priority"];
+export const serviceTiers: readonly ServiceTier[] = ["standard", "flex", "priority"];
 
-/** Returns the tiers that a request can get, by its service_tier. Others than these count as auto: the provider decides. */
-export function tiersOfRequest(tier: unknown): readonly ServiceTier[] {
+/**
+ * Returns the tiers that a request with this service_tier can get. The provider decides on auto, on none and on other values, by its
+ * project's settings and its capacity.
+ */
+export function requested(tier: unknown): readonly ServiceTier[] {
   switch (tier) {
     case "default":
     case "standard_only":
@@ -15,22 +18,23 @@ export function tiersOfRequest(tier: unknown): readonly ServiceTier[] {
     case "priority":
       return ["standard", tier];
     default:
-      return all;
+      return serviceTiers;
   }
 }
 
-/** Returns the tier that an answer says it had; "any": it does not say. Undefined: one for which there are no prices. */
-export function tierOfAnswer(tier: unknown): ServiceTier | "any" | undefined {
-  switch (tier) {
-    case undefined:
-    case null:
-    case "auto":
-      return "any";
+/**
+ * Returns the tiers in which a call can have been served: the one that its answer says, or, if that is none of them, those that the
+ * request can get.
+ */
+export function served(answered: unknown, asked: unknown): readonly ServiceTier[] {
+  switch (answered) {
     case "default":
     case "standard":
-    case "standard_only":
-      return "standard";
+      return ["standard"];
+    case "flex":
+    case "priority":
+      return [answered];
     default:
-      return all.find((known) => known === tier);
+      return requested(asked);
   }
 }

@@ -4,6 +4,7 @@ import { membersOf, type Members } from "./modelusage.js";
 
 // The values of members with which tokens cost what the table says.
 const standard: Readonly<Record<string, readonly unknown[]>> = {
+  service_tier: ["auto", "default", "flex", "priority", "standard_only"],
   speed: ["standard"],
   inference_geo: ["global"],
   background: [false], // where its usage is not seen
@@ -18,9 +19,6 @@ export function unpriced(body: Members): string | undefined {
   const odd = Object.keys(standard).find((name) => (body[name] ?? undefined) !== undefined && !standard[name]!.includes(body[name]));
   if (odd !== undefined) {
     return `with this ${odd} it can cost something else than its tokens by the price table`;
-  }
-  if (typeof (body["service_tier"] ?? "auto") !== "string") {
-    return "its service_tier is no text";
   }
   const modalities = body["modalities"] ?? [];
   if (!Array.isArray(modalities) || modalities.some((one) => one !== "text")) {

@@ -185,28 +185,28 @@ test("a Request and bytes are metered like a text", async () => {
 });
 
 const malformed: Readonly<Record<string, object>> = {
-  missing: {}, null: { usage: null }, negative: { usage: { prompt_tokens: -1, completion_tokens: 1 } },
+  missing: {}, null: { usage: null }, zero: { usage: { prompt_tokens: 0, completion_tokens: 0 } }, negative: { usage: { prompt_tokens: -1, completion_tokens: 1 } },
   fractional: { usage: { prompt_tokens: 1.5, completion_tokens: 1 } }, incomplete: { usage: { prompt_tokens: 1 } },
   "more cached than all": { usage: { prompt_tokens: 1, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 2 } } },
   "more reasoning than all": { usage: { prompt_tokens: 1, completion_tokens: 1, completion_tokens_details: { reasoning_tokens: 2 } } },
   "no number": { usage: { prompt_tokens: "1", completion_tokens: 1 } },
 };
 
-test("a complete answer whose usage is missing is rolled back, and says so", async () => {
-  const session = await newSession();
-  let calls = 0;
+test("a complete answer whose usage is missing costs its hold, and says so", async () => {
+  let session = await newSession();
   for (const [name, usage] of Object.entries(malformed)) {
     for (const reply of [() => answer([JSON.stringify({ choices: [], ...usage })]), () => stream(...events({ choices: [], ...usage }, "[DONE]"))]) {
+      session = await newSession({ maxValue: USD });
       const metered = meteredFetch(session, prices, { fetch: recording(reply).fetch });
       const response = await metered(`${address}/chat/completions`, post(chat));
       await assert.rejects(response.text(), UsageMissing, name);
-      assert.deepEqual(await books(session), [++calls, 0n, 0n], name);
+      assert.deepEqual(await books(session), [1, worst(chat), 0n], name);
     }
   }
   const start = { type: "message_start", message: { usage: { input_tokens: 1, output_tokens: 1 } } };
   const untold = () => stream(...events(start, { type: "message_delta", delta: { stop_reason: "end_turn" } }, { type: "message_stop" }));
   await assert.rejects((await meteredFetch(session, prices, { fetch: async () => untold() })(`${address}/messages`, post(chat))).text(), UsageMissing);
-  assert.deepEqual(await books(session), [++calls, 0n, 0n]);
+  assert.deepEqual(await books(session), [2, 2n * worst(chat), 0n]);
 });
 
 test("a call that did not happen is rolled back", async () => {
