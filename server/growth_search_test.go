@@ -1,326 +1,228 @@
 package server_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"remit/internal/prover"
 	"remit/internal/suite"
-	"remit/money"
 )
 
-// grower is who asks for more than it has: an API key, an agent by its token, or one that acts in a session with a delegated token.
-type grower struct {
-	as      option
-	kind    string   // of the credential
-	agents  []string // of the token: dead once one of them is revoked; none for an API key
-	session string   // of a delegated token, which is dead once this is over
-	scopes  []string
-	access  string
-}
-
-// grownSession is what of a session may not grow on the way down.
-type grownSession struct {
-	ID           string          `json:"id"`
-	Agent        string          `json:"agent_id"`
-	Status       string          `json:"status"`
-	MaxActions   int64           `json:"max_actions"`
-	Actions      int64           `json:"action_count"`
-	Delegated    int64           `json:"actions_delegated"`
-	MaxValue     money.MicroUSD  `json:"max_value_usd"`
-	Used         money.MicroUSD  `json:"value_used_usd"`
-	Held         money.MicroUSD  `json:"value_held_usd"`
-	Given        money.MicroUSD  `json:"value_delegated_usd"`
-	MaxLease     int64           `json:"max_lease_seconds"`
-	MaxPerAction *money.MicroUSD `json:"max_value_usd_per_action"`
-	Scopes       []string        `json:"scopes"`
-	Expires      time.Time       `json:"expires_at"`
-	Suspended    string          `json:"suspended_at"`
-	Enforcement  string          `json:"enforcement"`
-	Children     []grownSession  `json:"children"`
-}
-
-// growth searches for a sequence of requests after which somebody may do more than those above it.
+// growth is a search for authority that grows on the way down, or outlives its revocation. Random callers create child sessions, exchange
+// tokens and take authority away; a model in the terms of the documentation says what each token may do at the most.
 type growth struct {
 	tenant
-	random  *rand.Rand
-	key     grower
-	roots   []string
-	known   []string
-	leases  []string
-	agents  []grower
-	tokens  []grower // delegated
-	revoked map[string]bool
-	done    map[string]int
+	random   *rand.Rand
+	log      []string
+	agents   []*grownAgent
+	sessions []*grownSession
+	tokens   []*grownToken
+	job      *foreignIssuer // a platform that the organization trusts for the first agents
+	keys     []*prover.Key
+	done     map[string]int // what succeeded, by kind
 }
 
-func newGrowth(api *client, seed uint64) *growth {
-	g := &growth{tenant: api.newTenant(), random: rand.New(rand.NewPCG(seed, 27)), revoked: map[string]bool{}, done: map[string]int{}}
-	g.key = grower{as: asKey(g.tenant.key), kind: "API key"}
-	for range 3 {
-		g.newGrower()
+// growthStep is a random operation. Its own checks compare what it was given with what gave it.
+type growthStep struct {
+	name   string
+	weight int
+	do     func(g *growth)
+}
+
+var growthScopes = []string{"pay", "read", "sessions:delegate"}
+
+var growthAudiences = []string{issuer, mail, wiki}
+
+func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
+	t.Parallel()
+	rounds, steps := uint64(4), 100
+	if suite.Long {
+		rounds, steps = 100, 300
 	}
-	for range 2 {
-		g.newRoot()
+	done := make([]map[string]int, rounds)
+	t.Run("rounds", func(t *testing.T) {
+		for seed := range rounds {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				g := newGrowth(t, seed)
+				for range steps {
+					g.step()
+					g.checkSome()
+					if t.Failed() {
+						t.Fatalf("after\n%s", strings.Join(g.log, "\n"))
+					}
+				}
+				done[seed] = g.done
+			})
+		}
+	})
+	total := map[string]int{}
+	for _, round := range done {
+		for kind, times := range round {
+			total[kind] += times
+		}
+	}
+	for _, kind := range grownKinds {
+		if total[kind] == 0 {
+			t.Errorf("no %s in %d rounds: the search proves nothing", kind, rounds)
+		}
+	}
+}
+
+// grownKinds are what the search is to do at least once.
+var grownKinds = []string{"root token", "child", "child by a token", "exchange", "chained exchange", "revocation", "live", "dead", "charge"}
+
+func newGrowth(t *testing.T, seed uint64) *growth {
+	t.Helper()
+	g := &growth{
+		tenant: onMiniredis(t, setup{}).newTenant(), random: rand.New(rand.NewPCG(seed, 27)), done: map[string]int{},
+		job: newForeignIssuer(t, "https://idp.example", "EdDSA"), keys: []*prover.Key{prover.New("EdDSA"), prover.New("ES256")},
+	}
+	var rules []any
+	for range 4 {
+		a := g.newGrownAgent()
+		a.workload = true
+		rules = append(rules, issuerRule(a.id, object{"sub": "job"}))
+	}
+	g.post(issuersPath, fields{"issuer": g.job.name, "jwks": object{"keys": []any{g.job.publicKey()}}, "rules": rules}, asKey(g.key)).is(201)
+	for _, a := range g.agents {
+		g.newRoot(a)
+		g.issue(a)
 	}
 	return g
 }
 
-func (g *growth) newGrower() {
-	a := g.newAgentWith("pay", "read", "sessions:delegate")
-	access := g.exchangeFor(a).access
-	g.agents = append(g.agents, grower{as: asAgent(access), kind: "agent's token", agents: []string{a.id}, scopes: []string{"pay", "read", "sessions:delegate"}, access: access})
+func (g *growth) newGrownAgent() *grownAgent {
+	a := &grownAgent{agent: g.newAgentWith(growthScopes...), scopes: growthScopes}
+	g.agents = append(g.agents, a)
+	return a
 }
 
-func (g *growth) newRoot() {
-	wanted := fields{"agent_id": pick(g, g.agents).agents[0], "max_actions": 500, "max_value_usd": 500, "max_lease_seconds": 60}
-	id := g.post("/v1/sessions", g.some(wanted), g.key.as).is(201).text("id")
-	g.roots, g.known = append(g.roots, id), append(g.known, id)
-}
-
-func pick[T any](g *growth, from []T) T { return from[g.random.IntN(len(from))] }
-
-// some adds some of the settings that may not grow.
-func (g *growth) some(f fields) fields {
-	f = f.with(nil)
-	for _, of := range []struct {
-		name   string
-		values []any
-	}{
-		{"max_lease_seconds", []any{0, 5, 30, 60, 60}}, {"max_value_usd_per_action", []any{1, 2, 5, 5, nil}}, {"expires_in_seconds", []any{500, 3000}},
-		{"scopes", []any{list("pay", "sessions:delegate"), list("pay", "read", "sessions:delegate")}},
-	} {
-		if g.random.IntN(3) == 0 {
-			f[of.name] = pick(g, of.values)
-		}
-	}
-	return f
-}
-
-// caller draws who asks for something in a session: mostly one that may.
-func (g *growth) caller(on grownSession) grower {
-	all := append(append([]grower{g.key, g.key}, g.agents...), g.tokens[max(len(g.tokens)-20, 0):]...)
-	fits := slices.DeleteFunc(slices.Clone(all), func(by grower) bool {
-		return by.kind != g.key.kind && by.agents[0] != on.Agent || by.session != "" && by.session != on.ID
-	})
-	if g.random.IntN(4) == 0 {
-		return pick(g, all)
-	}
-	return pick(g, fits)
-}
-
-// session draws a session, mostly one that is not over.
-func (g *growth) session() grownSession {
-	for {
-		i := g.random.IntN(len(g.known))
-		is := g.read(g.known[i])
-		if is.Status == "active" && (is.Suspended == "" || g.random.IntN(3) == 0) || g.random.IntN(10) == 0 {
-			return is
-		}
-	}
-}
-
-// step asks for something at random, and judges the answer.
+// step does one of the steps, by their weights.
 func (g *growth) step() {
-	is := g.session()
-	by, on := g.caller(is), is.ID
-	switch dice := g.random.IntN(100); {
-	case dice < 35:
-		wanted := g.some(fields{"agent_id": pick(g, g.agents).agents[0], "parent_session_id": on, "max_actions": 1 + is.MaxActions/int64(4+g.random.IntN(8)),
-			"max_value_usd": is.MaxValue / money.MicroUSD(4+g.random.IntN(8))})
-		if r := g.judge(by, is, "create", g.post("/v1/sessions", wanted, by.as)); r.status == 201 {
-			g.known = append(g.known, r.text("id"))
-			var child grownSession
-			r.decode(&child)
-			g.check(is, child)
-			for _, scope := range child.Scopes {
-				if by.kind != g.key.kind && !slices.Contains(by.scopes, scope) {
-					g.t.Errorf("a token with %v gave a child %v", by.scopes, child.Scopes)
-				}
-			}
+	total := 0
+	for _, s := range growthSteps {
+		total += s.weight
+	}
+	at := g.random.IntN(total)
+	for _, s := range growthSteps {
+		if at -= s.weight; at < 0 {
+			g.log = append(g.log, s.name)
+			s.do(g)
+			return
 		}
-	case dice < 55:
-		change := g.some(fields{"thresholds": nil}).without("scopes")
-		if r := g.judge(by, is, "change", g.patch("/v1/sessions/"+on, change, by.as)); r.status == 200 && by.kind != g.key.kind {
-			g.t.Errorf("an %s changed limits: %v", by.kind, change)
-		}
-	case dice < 74:
-		r := g.judge(by, is, "lease", g.post("/v1/sessions/"+on+"/leases", fields{"max_actions": 1, "max_value_usd": g.random.IntN(3),
-			"expires_in_seconds": 1 + g.random.IntN(60), "partial": g.random.IntN(4) > 0}, by.as))
-		if r.status == 201 {
-			g.leases = append(g.leases, r.text("id"))
-			var lease struct {
-				Created time.Time `json:"created_at"`
-				Expires time.Time `json:"expires_at"`
-			}
-			if r.decode(&lease); lease.Expires.Sub(lease.Created) > time.Duration(is.MaxLease)*time.Second || lease.Expires.After(is.Expires) {
-				g.t.Errorf("a lease from %s to %s of a session with %d s until %s", lease.Created, lease.Expires, is.MaxLease, is.Expires)
-			}
-		}
-	case dice < 78 && len(g.leases) > 0:
-		g.post("/v1/leases/"+pick(g, g.leases)+"/settle", fields{"action_count": 1, "value_used_usd": g.random.IntN(4)}, by.as)
-	case dice < 81:
-		g.judge(by, is, "charge", g.post("/v1/sessions/"+on+"/actions", fields{"value_usd": g.random.IntN(2)}, by.as))
-	case dice < 90:
-		if by.kind == g.key.kind {
-			by = pick(g, g.agents)
-		}
-		if r := g.exchangeToken(by.access, on); r.status == 200 {
-			g.exchanged(by, is, r)
-		}
-	case dice < 96:
-		g.judge(g.key, is, "suspend", g.post("/v1/sessions/"+on+pick(g, []string{"/suspend", "/resume"}), nil, g.key.as))
-	case dice < 98:
-		if g.judge(by, is, "end", g.post("/v1/sessions/"+on+"/end", nil, by.as)); slices.Contains(g.roots, on) {
-			g.newRoot()
-		}
-	case g.random.IntN(2) == 0:
-		i := g.random.IntN(len(g.agents))
-		id := g.agents[i].agents[0]
-		g.post("/v1/agents/"+id+"/revoke", nil, g.key.as).is(200)
-		g.revoked[id], g.tokens = true, append(g.tokens, g.agents[i])
-		g.agents = slices.Delete(g.agents, i, i+1)
-		g.newGrower()
-		g.newRoot()
 	}
 }
 
-func (g *growth) exchanged(by grower, is grownSession, r *response) {
-	token := grower{as: asAgent(r.text("access_token")), kind: "delegated token", agents: append([]string{is.Agent}, by.agents...), session: is.ID,
-		access: r.text("access_token")}
-	for _, scope := range strings.Fields(r.text("scope")) {
-		token.scopes = append(token.scopes, scope)
-		if !slices.Contains(by.scopes, scope) || !slices.Contains(is.Scopes, scope) {
-			g.t.Errorf("a token for %s came of one with %v and a session with %v", scope, by.scopes, is.Scopes)
-		}
-	}
-	if g.isDead(by) {
-		g.t.Errorf("a dead %s was exchanged", by.kind)
-	}
-	g.tokens, g.done["exchange"] = append(g.tokens, token), g.done["exchange"]+1
+// note says what a step did, for the log of a failure.
+func (g *growth) note(format string, values ...any) {
+	g.log[len(g.log)-1] += " " + fmt.Sprintf(format, values...)
 }
 
-func (g *growth) isDead(by grower) bool {
-	if slices.ContainsFunc(by.agents, func(id string) bool { return g.revoked[id] }) {
-		return true
-	}
-	return by.session != "" && g.read(by.session).Status != "active"
+func pickOf[T any](g *growth, from []T) T { return from[g.random.IntN(len(from))] }
+
+// someOf returns a random part of a list, in its order.
+func (g *growth) someOf(from []string) []string {
+	return slices.DeleteFunc(slices.Clone(from), func(string) bool { return g.random.IntN(3) == 0 })
 }
 
-// judge fails the test where a dead caller, or one that acts where it may not, was obeyed.
-func (g *growth) judge(by grower, on grownSession, what string, r *response) *response {
-	if r.status >= 300 {
-		return r
+// recent prefers what was made lately: old things have mostly ended.
+func recent[T any](g *growth, from []T) T {
+	if len(from) > 12 && g.random.IntN(4) > 0 {
+		from = from[len(from)-12:]
 	}
-	g.done[what+" by "+by.kind]++
+	return pickOf(g, from)
+}
+
+// giver returns a token, mostly one that may delegate, and often a delegated one.
+func (g *growth) giver() *grownToken {
+	delegated := g.random.IntN(2) == 0
+	may := slices.DeleteFunc(slices.Clone(g.tokens), func(k *grownToken) bool { return !k.mayDelegate() || delegated && k.subject == nil })
+	if len(may) > 0 && g.random.IntN(4) > 0 {
+		return recent(g, may)
+	}
+	return recent(g, g.tokens)
+}
+
+// sessionWhere returns a session, mostly one for which this holds.
+func (g *growth) sessionWhere(good func(*grownSession) bool) *grownSession {
+	may := slices.DeleteFunc(slices.Clone(g.sessions), func(s *grownSession) bool { return s.over() || s.halted() || !good(s) })
+	if len(may) > 0 && g.random.IntN(4) > 0 {
+		return recent(g, may)
+	}
+	return recent(g, g.sessions)
+}
+
+// as presents a token, with a proof if it is bound to a key.
+func (g *growth) as(k *grownToken, method, path string) option {
+	if k.key == nil {
+		return asAgent(k.text)
+	}
+	return holder{g.tenant, k.key}.proven(k.text, method, path)
+}
+
+// charge charges a session by a token.
+func (g *growth) charge(k *grownToken, s *grownSession, scope string) *response {
+	path := "/v1/sessions/" + s.id + "/actions"
+	return g.post(path, fields{"scope": scope}, g.as(k, "POST", path))
+}
+
+// checkSome holds a few tokens against the model, the last ones among them.
+func (g *growth) checkSome() {
+	for range 3 {
+		g.checkToken(recent(g, g.tokens))
+	}
+	k, s, scope := recent(g, g.tokens), recent(g, g.sessions), pickOf(g, growthScopes)
+	may := k.alive() && slices.Contains(k.audience, issuer) && k.reaches(s) && !s.over() && !s.halted() && slices.Contains(k.left(), scope)
+	if r := g.charge(k, s, scope); r.status == 200 && !may {
+		g.t.Errorf("%s charges session %s with the scope %s", k, s.id, scope)
+	} else if r.status == 200 {
+		g.done["charge"]++
+	}
+}
+
+// checkToken verifies a token for an audience, and compares who it is said to be.
+func (g *growth) checkToken(k *grownToken) {
+	audience := pickOf(g, growthAudiences)
+	path := "/v1/auth/verify"
+	r := g.get(path+"?audience="+audience, g.as(k, "GET", path))
+	may := k.alive() && slices.Contains(k.audience, audience)
 	switch {
-	case by.kind == g.key.kind:
-	case slices.ContainsFunc(by.agents, func(id string) bool { return g.revoked[id] }):
-		g.t.Errorf("%s by a revoked %s: %d", what, by.kind, r.status)
-	case by.session != "" && by.session != on.ID:
-		g.t.Errorf("%s in %s by a token for %s", what, on.ID, by.session)
-	case by.agents[0] != on.Agent:
-		g.t.Errorf("%s in the session of another agent", what)
+	case may != (r.status == 200):
+		g.t.Errorf("%s for %s: %d %s", k, audience, r.status, r.body)
+	case may && (r.header.Get("X-Agent-Id") != k.of.id || r.header.Get("X-Scopes") != strings.Join(k.left(), " ")):
+		g.t.Errorf("%s: scopes %q, want %q", k, r.header.Get("X-Scopes"), k.left())
+	case may:
+		g.done["live"]++
+	case !k.alive():
+		g.done["dead"]++
 	}
-	if on.Status != "active" && what != "end" {
-		g.t.Errorf("%s in a session that is %s", what, on.Status)
-	}
-	if on.Suspended != "" && (what == "create" || what == "lease" || what == "charge") {
-		g.t.Errorf("%s in a suspended session", what)
-	}
-	return r
 }
 
-func (g *growth) read(id string) (is grownSession) {
-	g.get("/v1/sessions/"+id, g.key.as).is(200).decode(&is)
-	return is
-}
-
-// check fails the test where a child may do more than its parent. A change of the parent does not reach one that is over.
-func (g *growth) check(above, child grownSession) {
-	if child.Status != "active" {
-		return
-	}
-	var problems []string
-	fault := func(is bool, what string) {
-		if is {
-			problems = append(problems, what)
+// read fills in what a new token says of itself.
+func (g *growth) read(k *grownToken) *grownToken {
+	_, claims := verify(g.t, g.client, k.text)
+	texts := func(claim any) (all []string) {
+		if one, is := claim.(string); is {
+			return []string{one}
 		}
-	}
-	fault(child.MaxLease > above.MaxLease, "leases longer")
-	fault(above.MaxPerAction != nil && (child.MaxPerAction == nil || *child.MaxPerAction > *above.MaxPerAction), "spends more at once")
-	fault(child.Expires.After(above.Expires), "lasts longer")
-	fault(child.Enforcement == "observe" && above.Enforcement != "observe", "observes")
-	fault(above.Status == "completed" || above.Status == "expired", "goes on")
-	fault(above.Suspended != "" && child.Suspended == "", "is not suspended")
-	fault(slices.ContainsFunc(child.Scopes, func(scope string) bool { return !slices.Contains(above.Scopes, scope) }), "has more scopes")
-	if above.Children, child.Children = nil, nil; len(problems) > 0 {
-		g.t.Errorf("a child %v:\n%+v\n%+v", problems, above, child)
-	}
-}
-
-func (g *growth) checkTree(is grownSession) {
-	if is.Actions+is.Delegated > is.MaxActions || is.Used+is.Held+is.Given > is.MaxValue {
-		g.t.Errorf("a session has used, held and delegated more than its limits: %+v", is)
-	}
-	var actions int64
-	var value money.MicroUSD
-	for _, child := range is.Children {
-		g.check(is, child)
-		g.checkTree(child)
-		if child.Status == "active" {
-			actions, value = actions+child.MaxActions, value+child.MaxValue
+		for _, one := range claim.([]any) {
+			all = append(all, one.(string))
 		}
+		return all
 	}
-	if actions > is.Delegated || value > is.Given {
-		g.t.Errorf("%s has delegated %d and %s, its children have %d and %s", is.ID, is.Delegated, is.Given, actions, value)
+	seconds, _ := claims["exp"].(json.Number).Int64()
+	k.expires, k.scopes, k.audience = time.Unix(seconds, 0), texts(claims["scopes"]), texts(claims["aud"])
+	want := ""
+	if k.key != nil {
+		want = k.key.Thumbprint()
 	}
-}
-
-// However an organization, its agents and what they delegate follow on each other, nothing that a caller may do grows on the way down,
-// and what was revoked or ended stays so.
-func TestNoSequenceOfRequestsLetsAChildGrow(t *testing.T) {
-	t.Parallel()
-	rounds, steps := 3, 150
-	if suite.Long {
-		rounds, steps = 20, 500
-	}
-	var lock sync.Mutex
-	done := map[string]int{}
-	t.Run("seeds", func(t *testing.T) {
-		for round := range rounds {
-			t.Run(strconv.Itoa(round), func(t *testing.T) {
-				t.Parallel()
-				g := newGrowth(onMiniredis(t, setup{}), uint64(round))
-				for step := 0; step < steps && !t.Failed(); step++ {
-					if g.step(); step%3 == 0 {
-						g.checkTrees()
-					}
-				}
-				lock.Lock()
-				defer lock.Unlock()
-				for what, times := range g.done {
-					done[what] += times
-				}
-			})
-		}
-	})
-	for _, what := range []string{"create by API key", "create by agent's token", "lease by API key", "lease by agent's token", "change by API key", "exchange"} {
-		if done[what] == 0 {
-			t.Errorf("nothing did this: %s; %v", what, done)
-		}
-	}
-}
-
-// checkTrees checks the trees of the last roots: the others are over.
-func (g *growth) checkTrees() {
-	for _, root := range g.roots[max(len(g.roots)-3, 0):] {
-		var tree grownSession
-		g.get("/v1/sessions/"+root+"/tree", g.key.as).is(200).decode(&tree)
-		g.checkTree(tree)
-	}
+	g.boundTo(k.text, want)
+	g.tokens = append(g.tokens, k)
+	return k
 }
