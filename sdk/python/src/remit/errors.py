@@ -43,6 +43,7 @@ class RemitError(Exception):
     request_id: str = ""  # as in the service's log
     fields: Tuple[FieldError, ...] = ()
     retry_after: float = 0.0  # seconds; 0 if the response does not say
+    _needs: str = ""  # what was refused needs, and how it needs less
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail)
@@ -55,7 +56,7 @@ class RemitError(Exception):
     def __str__(self) -> str:
         said = " ".join(part for part in (str(self.status or ""), self.code) if part)
         text = ": ".join(part for part in (self.call, said, self.detail) if part)
-        for part in (*(f"{wrong.field} {wrong.message}".strip() for wrong in self.fields), self._more()):
+        for part in (*(f"{wrong.field} {wrong.message}".strip() for wrong in self.fields), self._more(), self._needs):
             if part and f"; {part}; " not in f"; {self.detail}; ":
                 text += "; " + part
         return text + (f" (request {self.request_id})" if self.request_id else "")
