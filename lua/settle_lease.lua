@@ -29,7 +29,9 @@
 --
 -- Reply:  {'ok', again, state, types_grown}     again '1' when it was settled before, else ''; types_grown the bytes that new
 --                                               action types take, '0' for none; state an array of a, s, n, v, b,
---                                               x, un, uv, on, ov, at, lt, ri, rn, rv, rx, rr, oc with nil for what it has not
+--                                               x, un, uv, on, ov, at, lt, ri, rn, rv, rx, rr, oc with nil for what it has not;
+--                                               rr why there is no renewal: a code, of a limit also its name and the
+--                                               actions and micro-USD that were wanted
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_lease'}
@@ -123,7 +125,7 @@ elseif wanted_n then
   got_n, got_v, got_ms, beyond = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
   limit, refusal = got_v, ''
   if not got_n then
-    refusal = 'session_limit_reached ' .. limit
+    refusal = 'session_limit_reached ' .. limit .. ' ' .. wanted_n .. ' ' .. wanted_v
   end
 end
 if got_n and restricted and string.find(restricted, 'l', 1, true) then
@@ -132,7 +134,7 @@ if got_n and restricted and string.find(restricted, 'l', 1, true) then
   if counted then
     restricted, limit = counted, got_v
   else
-    refusal, limit, got_n, got_v = agent_refusal(limited, at), nil, nil, nil
+    refusal, limit, got_n, got_v = agent_refusal(limited, at, wanted_n, wanted_v), nil, nil, nil
   end
 end
 

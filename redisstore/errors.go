@@ -148,6 +148,33 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return "the session's " + e.Limit + " is reached" }
 
+// Needed is what a call wanted that a limit refused.
+type Needed struct {
+	Actions int64
+	Value   money.MicroUSD
+}
+
+// NeededError is the refusal of a limit, with what the refused call wanted.
+type NeededError struct {
+	Needed
+	Err error // wraps a *LimitError, an *AgentLimitError or a *BudgetError
+}
+
+func (e *NeededError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the refusal.
+func (e *NeededError) Unwrap() error { return e.Err }
+
+// Needing adds what a call wanted to the refusal of a limit. It returns any other error unchanged.
+func Needing(err error, actions int64, value money.MicroUSD) error {
+	var limit *LimitError
+	var agentLimit *AgentLimitError
+	if !errors.As(err, &limit) && !errors.As(err, &agentLimit) && !isBudgetExhausted(err) {
+		return err
+	}
+	return &NeededError{Needed{actions, value}, err}
+}
+
 // BelowUsageError refuses a limit below the amount used and held.
 type BelowUsageError struct {
 	Limit string // max_actions or max_value_usd

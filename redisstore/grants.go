@@ -136,6 +136,12 @@ func (l limitsNow) raisesOwn(n NewLimits) bool {
 	return to.Given && l.perAction != nil && (to.Value == nil || *to.Value > int64(*l.perAction))
 }
 
+// needing adds to the refusal of a change how much it would have raised the limits.
+func (l limitsNow) needing(n NewLimits, err error) error {
+	actions, value := l.goal(n)
+	return Needing(err, max(actions-l.maxActions, 0), max(value-l.maxValue, 0))
+}
+
 // onlyAsks stands for a grant when nothing is granted yet, and the script is to say whether anything else refuses the change.
 const onlyAsks = "-"
 

@@ -66,8 +66,10 @@ type Settlement struct {
 	Late           bool           // the lease had expired before
 	Settled        time.Time
 	Renewed        *Lease // nil for none
-	// Refusal is the code of why no renewal was granted, "" for no reason. Limit is the limit that refused it, "" for none.
+	// Refusal is the code of why no renewal was granted, "" for no reason. Limit is the limit that refused it, "" for none, and
+	// Needed what was wanted, nil unless waiting does not help.
 	Refusal, Limit string
+	Needed         *Needed
 
 	Repeated bool // the lease was settled before, with the same numbers; nothing was changed
 }

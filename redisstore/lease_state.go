@@ -60,7 +60,7 @@ func readSettlement(l Lease, r *reply) *Settlement {
 		ChargedOverage: money.MicroUSD(r.NumberOr0(leaseChargedOver)),
 		Late:           r.Optional(leaseLate) != "", Settled: r.Time(leaseSettledAt),
 	}
-	s.Refusal, s.Limit, _ = strings.Cut(r.Optional(renewalRefusal), " ")
+	s.refuse(r, strings.Split(r.Optional(renewalRefusal), " "))
 	if r.Optional(renewalID) != "" {
 		s.Renewed = &Lease{
 			ID: r.ID(renewalID), Agent: l.Agent, Session: l.Session, Status: LeaseOpen, MaxActions: r.Number(renewalActions),
@@ -68,4 +68,14 @@ func readSettlement(l Lease, r *reply) *Settlement {
 		}
 	}
 	return s
+}
+
+// refuse reads why a renewal was refused: a code, of a limit also its name and the actions and micro-USD that were wanted.
+func (s *Settlement) refuse(r *reply, parts []string) {
+	if s.Refusal = parts[0]; len(parts) > 1 {
+		s.Limit = parts[1]
+	}
+	if len(parts) > 3 {
+		s.Needed = &Needed{r.Parse(parts[2]), parseMoney(r, parts[3])}
+	}
 }

@@ -53,7 +53,7 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	s.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
-		return err
+		return redisstore.Needing(err, wanted.Count, wanted.Value)
 	}
 	s.metrics.observed(usage.WouldRefuse, wanted.DryRun, wanted.Idempotency)
 	var written [answerSize]byte

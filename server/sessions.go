@@ -217,7 +217,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	}
 	if err != nil {
 		s.metrics.refusedByAgent(err)
-		return err
+		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
 	}
 	if !isReplay(wanted.Idempotency) {
 		s.metrics.sessionsCreated.Inc()
