@@ -60,14 +60,15 @@ func TestAChargeThatDoesNotFitChargesNothing(t *testing.T) {
 			for _, test := range []struct {
 				charge fields
 				limit  string
+				needs  fields
 			}{
-				{fields{"count": 3}, "max_actions"},
-				{fields{"value_usd": num("0.500001")}, "max_value_usd"},
-				{fields{"value_usd": 1_000_000_000}, "max_value_usd"},
-				{fields{"count": 1000, "value_usd": num("0.000001")}, "max_actions"},
+				{fields{"count": 3}, "max_actions", needs(3, 0)},
+				{fields{"value_usd": num("0.500001")}, "max_value_usd", needs(1, num("0.500001"))},
+				{fields{"value_usd": 1_000_000_000}, "max_value_usd", needs(1, 1_000_000_000)},
+				{fields{"count": 1000, "value_usd": num("0.000001")}, "max_actions", needs(1000, num("0.000001"))},
 			} {
 				refused := w.post("/sessions/"+id+"/actions", test.charge, as).refused(403, "session_limit_reached")
-				refused.exactly(stands.with(fields{
+				refused.exactly(stands.with(test.needs).with(fields{
 					"type": someText, "title": someText, "detail": someText, "status": 403, "code": "session_limit_reached",
 					"request_id": someText, "limit": test.limit,
 				}))
