@@ -108,6 +108,11 @@ class Requests(ServiceTest):
                 "403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left (request r-1)",
             ),
             (
+                refusal(403, "session_limit_reached", needed_actions=1, needed_value_usd=6.5, **LIMIT), remit.LimitReached,
+                "403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left; "
+                "this call needs 6.5 USD (request r-1)",
+            ),
+            (
                 refusal(409, "limit_below_usage", **LIMIT), remit.LimitBelowUsage,
                 "409 limit_below_usage: words; max_value_usd: 3 actions and 1.5 USD used, 0.25 USD held (request r-1)",
             ),

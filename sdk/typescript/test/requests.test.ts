@@ -120,6 +120,8 @@ test("an error names the limit and what is left, and nothing twice", async (t) =
   const doubled = { detail: "id must be a UUID", errors: [{ field: "id", message: "must be a UUID" }, { field: "d", message: "must be a UUID" }] };
   assert.deepEqual(await refused(403, "session_limit_reached", usage),
     [LimitReached, "403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left (request r-1)"]);
+  assert.deepEqual(await refused(403, "session_limit_reached", { ...usage, needed_actions: 1, needed_value_usd: 6.5 }),
+    [LimitReached, "403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left; this call needs 6.5 USD (request r-1)"]);
   assert.deepEqual(await refused(409, "limit_below_usage", usage),
     [LimitBelowUsage, "409 limit_below_usage: words; max_value_usd: 3 actions and 1.5 USD used, 0.25 USD held (request r-1)"]);
   assert.deepEqual(await refused(403, "quota_exceeded", { quota: "agents", used: 9, max: 10 }),
