@@ -187,6 +187,7 @@ test("settings come from the environment", async () => {
   named(() => Agent.fromEnv({ REMIT_SECRET: " " }), /set REMIT_AGENT, REMIT_SECRET \(or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET\)$/);
   named(() => Session.fromEnv({ REMIT_AGENT: "a1" }), /set REMIT_SECRET, REMIT_SESSION \(or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET\)$/);
   named(() => Organization.fromEnv({ REMIT_API_KEY: "@acme.key" }), /REMIT_API_KEY must be the text itself/);
-  named(() => Client.fromEnv({}, { REMIT_ADDR: "nowhere" }), /base URL/);
+  named(() => Client.fromEnv({}, { REMIT_ADDR: "nowhere" }), /REMIT_ADDR: the base URL needs http:\/\/ or https:\/\/ before the host/);
+  named(() => Client.fromEnv({}, { REMIT_ADDR: "127.0.0.1:8080" }), /REMIT_ADDR: the base URL needs http:\/\/ or https:\/\/ before the host/);
   assert.ok(Client.fromEnv({}, {}) instanceof Client);
 });

@@ -36,7 +36,10 @@ def service(
 
 def from_env(concurrent: bool = False) -> Service:
     """Returns the service at REMIT_ADDR, or http://127.0.0.1:8080 if that is not set."""
-    return service(environment.address(), concurrent=concurrent)
+    try:
+        return service(environment.address(), concurrent=concurrent)
+    except ValueError as error:
+        raise ValueError(f"{environment.ADDRESS}: {error}") from None
 
 
 def agent(at: Service, by: Exchange, binding: Held = None) -> Tuple[Caller, Union[Tokens, AsyncTokens]]:
