@@ -117,6 +117,7 @@ func askedByKey(key APIKey) []asked {
 		{"SetBudget", func(s *Store, t *testing.T, of target) error {
 			return errOf(s.SetBudget(t.Context(), key, 1, BudgetForever))
 		}},
+		{"CheckKey", func(s *Store, t *testing.T, of target) error { return s.CheckKey(t.Context(), key) }},
 		{"OwnKey", func(s *Store, t *testing.T, of target) error { return errOf(s.OwnKey(t.Context(), key)) }},
 		{"Budget", func(s *Store, t *testing.T, of target) error { return errOf(s.Budget(t.Context(), key)) }},
 		{"DeleteBudget", func(s *Store, t *testing.T, of target) error { return s.DeleteBudget(t.Context(), key) }},

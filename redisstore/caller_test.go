@@ -59,7 +59,7 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 			"TrustedIssuer": ErrUnknownIssuer, "ChangeTrustedIssuer": ErrUnknownIssuer, "DeleteTrustedIssuer": ErrUnknownIssuer,
 			"TrustedIssuers": nil, "CreateTrustedIssuer": nil,
 			"APIKeys": nil, "CreateAPIKey": nil, "CreateWebhook": nil, "Webhooks": nil, "OrganizationEvents": nil, "UsageReport": nil,
-			"Organization": nil, "OwnKey": nil, "Agents": nil, "CreateAgent": nil, "SuspendAgents": nil, "ResumeAgents": nil, "SetBudget": nil,
+			"Organization": nil, "OwnKey": nil, "CheckKey": nil, "Agents": nil, "CreateAgent": nil, "SuspendAgents": nil, "ResumeAgents": nil, "SetBudget": nil,
 			"Budget": nil, "DeleteBudget": nil, "Sessions": nil, "Transactions": nil,
 		}
 		for _, operation := range slices.DeleteFunc(askedByKey(foreign), asked.endsItsKey) {

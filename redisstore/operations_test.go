@@ -53,6 +53,7 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.OwnKey(ctx, w.key)
 			return err
 		}},
+		{"CheckKey", identifyAPIKey, func(ctx context.Context, s *Store) error { return s.CheckKey(ctx, w.key) }},
 		{"APIKeys", listAPIKeys, func(ctx context.Context, s *Store) error {
 			_, err := s.APIKeys(ctx, w.key)
 			return err

@@ -412,10 +412,10 @@ func TestADelegatedTokenGoesDownTheTreeByAnotherExchangeAlone(t *testing.T) {
 				t.Error(found)
 			}
 		}
-		d.post("/v1/sessions/"+below+"/actions", nil, asAgent(r.text("access_token"))).is(200)
-		d.post("/v1/sessions/"+d.child+"/actions", nil, asAgent(r.text("access_token"))).refused(404, "not_found")
+		d.post("/v1/sessions/"+below+"/actions", fields{}, asAgent(r.text("access_token"))).is(200)
+		d.post("/v1/sessions/"+d.child+"/actions", fields{}, asAgent(r.text("access_token"))).refused(404, "not_found")
 		d.revoke()
-		d.post("/v1/sessions/"+below+"/actions", nil, asAgent(r.text("access_token"))).refused(401, "invalid_token")
+		d.post("/v1/sessions/"+below+"/actions", fields{}, asAgent(r.text("access_token"))).refused(401, "invalid_token")
 	})
 }
 

@@ -9,12 +9,15 @@ import (
 // Errors of this package. All others come from the store.
 var (
 	errNoRoute         = errors.New("there is nothing at this path")
+	errSlashAtEnd      = errors.New("there is nothing at this path: send it without the slash at the end")
 	errMethod          = errors.New("this path does not support this method")
 	errMediaType       = errors.New("the body must be application/json, without a Content-Encoding")
 	errMissingKey      = errors.New("an API key is required in the header X-API-Key")
 	errMissingToken    = errors.New("an access token is required in the header Authorization: Bearer")
 	errMissingEither   = errors.New("an API key in X-API-Key or an access token in Authorization: Bearer is required")
 	errInvalidKey      = errors.New("the API key is not valid")
+	errTokenAsKey      = errors.New("an access token was sent in X-API-Key: send it as Authorization: Bearer")
+	errKeyAsToken      = errors.New("an API key was sent as an access token: send it in X-API-Key")
 	errInvalidToken    = errors.New("the access token is not valid, has expired or was revoked")
 	errBoundToken      = errors.New("the access token is bound to a key: it needs the scheme DPoP, with a proof")
 	errUnboundToken    = errors.New("the access token is bound to no key: it needs the scheme Bearer")

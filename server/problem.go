@@ -19,6 +19,7 @@ type rule struct {
 // own (limits, states, scopes, fields) has a function instead: see storeProblem and the problem methods.
 var rules = []rule{
 	{errNoRoute, 404, "not_found", ""},
+	{errSlashAtEnd, 404, "not_found", ""},
 	{errUnknownOrg, 404, "not_found", ""},
 	{redisstore.ErrUnknownAgent, 404, "not_found", ""},
 	{redisstore.ErrUnknownAPIKey, 404, "not_found", ""},
@@ -48,6 +49,8 @@ var rules = []rule{
 	{errWrongBootstrap, 401, "invalid_token", ""},
 	{errInvalidKey, 401, "invalid_api_key", ""},
 	{redisstore.ErrInvalidAPIKey, 401, "invalid_api_key", errInvalidKey.Error()},
+	{errTokenAsKey, 401, "invalid_api_key", ""},
+	{errKeyAsToken, 401, "invalid_token", ""},
 	{errInvalidToken, 401, "invalid_token", ""},
 	{redisstore.ErrInvalidToken, 401, "invalid_token", errInvalidToken.Error()},
 	{errBoundToken, 401, "invalid_token", ""},

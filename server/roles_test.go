@@ -94,6 +94,14 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 			for _, role := range roleNames[:least] {
 				refused := w.ask(e.method, e.path, e.body, asKey(keys[role])).refused(403, "insufficient_role")
 				refused.has(fields{"required_role": required[operation]})
+				for _, malformed := range []any{raw("{"), fields{"unknown": 1}} {
+					w.ask(e.method, e.path, malformed, asKey(keys[role])).refused(403, "insufficient_role").
+						has(fields{"required_role": required[operation]})
+				}
+			}
+			if e.body != nil && e.method != "GET" {
+				w.ask(e.method, e.path, raw("{"), asKey(newKeyOf(uuid.MustParse(w.org)))).refused(401, "invalid_api_key")
+				w.ask(e.method, e.path, raw("{"), asKey(keys[required[operation]])).refused(400, "invalid_request")
 			}
 		}
 		for operation := range required {

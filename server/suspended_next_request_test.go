@@ -6,9 +6,9 @@ import "testing"
 func (w tenant) usesOfSession(session string, tokens pair) []func() *response {
 	as := asAgent(tokens.access)
 	return []func() *response{
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", nil, as) },
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", nil, asKey(w.key)) },
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", nil, as, keyed("one")) },
+		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, as) },
+		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, asKey(w.key)) },
+		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, as, keyed("one")) },
 		func() *response { return w.get("/v1/auth/authorize?session_id="+session, as) },
 		func() *response { return w.beginAs(as, fields{"session_id": session, "value_usd": 0.01}) },
 		func() *response { return w.lease(session, fields{"max_actions": 1, "expires_in_seconds": 60}, as) },
