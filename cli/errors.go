@@ -76,7 +76,7 @@ func describe(p *client.Problem, more string) string {
 		text.WriteString(p.Code + ": " + p.Detail)
 	}
 	for _, f := range p.Fields {
-		if field := f.Field + " " + f.Message; !strings.Contains(p.Detail, field) {
+		if field := strings.TrimSpace(f.Field + " " + f.Message); !strings.Contains(p.Detail, field) {
 			text.WriteString("; " + field)
 		}
 	}

@@ -119,7 +119,7 @@ import (
 //	                                (include/claims.lua); TTL 24 h. The cell is the agent's; for claims by API keys and for
 //	                                outcomes about API keys it is the organization's. An outcome ends with the organization's
 //	                                16 bytes, a claim by API key with its id as text
-//	k:signing, k:refresh      hash  stored keys: id to created, signs from, ends, material (rotate_key.lua)
+//	k:signing, k:token        hash  stored keys: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that are configured with none
 //	k:audiences               string  from when on, in ms since 1970, tokens for the issuer name it (AudiencesFrom)
 //	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
