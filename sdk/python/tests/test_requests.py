@@ -180,7 +180,7 @@ class FromEnvironment(ServiceTest):
             (remit.Organization.from_env, {"REMIT_API_KEY": "@acme.key"}, "REMIT_API_KEY must be the text itself"),
             (remit.Client.from_env, {"REMIT_ADDR": "nowhere"}, "REMIT_ADDR: the base URL needs http:// or https:// before the host"),
             (remit.Client.from_env, {"REMIT_ADDR": "127.0.0.1:8080"}, "REMIT_ADDR: the base URL needs http:// or https:// before the host"),
-            (remit.Client.from_env, {"REMIT_ADDR": "redis://h"}, "REMIT_ADDR: the base URL must be https://host"),
+            (remit.Client.from_env, {"REMIT_ADDR": "redis://h"}, "the base URL must be https://host"),
         ]
         for make, variables, text in cases:
             with self.subTest(text):

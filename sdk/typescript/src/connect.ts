@@ -30,12 +30,8 @@ export interface ClientOptions {
 /** The service at a base URL, such as https://remit.example.com. */
 export function serviceAt(baseURL: string | URL, options: ClientOptions = {}): Service {
   known("the options of a Client", options, { fetch: true, maxAttempts: true, timeout: true, idempotencyKeys: true });
-  return serviceWith(baseOf("the base URL", String(baseURL)), options);
-}
-
-function serviceWith(base: string, options: ClientOptions): Service {
   return {
-    base,
+    base: baseOf(String(baseURL)),
     // A plain function: browsers and Workers refuse fetch as a method of another object.
     fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
     attempts: positive("maxAttempts", options.maxAttempts ?? defaultAttempts),
@@ -46,7 +42,7 @@ function serviceWith(base: string, options: ClientOptions): Service {
 
 /** The service at REMIT_ADDR, or http://127.0.0.1:8080 if that is not set. */
 export function serviceFromEnv(environment: Environment): Service {
-  return serviceWith(baseOf("REMIT_ADDR: the base URL", address(environment)), {});
+  return serviceAt(address(environment));
 }
 
 /** A caller that authenticates with an API key. */
@@ -81,19 +77,19 @@ export function tokenCallers(service: Service, token: string | Credential, optio
   return [tokens.agent, { caller: new Caller(service, { tokens }, prover), tokens, issuer }];
 }
 
-function baseOf(name: string, text: string): string {
+function baseOf(text: string): string {
   if (!text.includes("://")) {
-    throw new TypeError(`remit: ${name} needs http:// or https:// before the host`);
+    throw new TypeError("remit: the base URL needs http:// or https:// before the host");
   }
   let url: URL;
   try {
     url = new URL(text);
   } catch {
-    throw new TypeError(`remit: ${name} cannot be read`); // the original error would quote it, with its password
+    throw new TypeError("remit: the base URL cannot be read"); // the original error would quote it, with its password
   }
   const plain = url.username === "" && url.password === "" && url.search === "" && url.hash === "";
   if (!["http:", "https:"].includes(url.protocol) || !plain) {
-    throw new TypeError(`remit: ${name} at ${url.host}: want https://host, with a path at most`);
+    throw new TypeError(`remit: base URL at ${url.host}: want https://host, with a path at most`);
   }
   return url.href.replace(/\/+$/, "");
 }

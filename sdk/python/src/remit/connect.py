@@ -36,10 +36,7 @@ def service(
 
 def from_env(concurrent: bool = False) -> Service:
     """Returns the service at REMIT_ADDR, or http://127.0.0.1:8080 if that is not set."""
-    try:
-        return service(environment.address(), concurrent=concurrent)
-    except ValueError as error:
-        raise ValueError(f"{environment.ADDRESS}: {error}") from None
+    return service(environment.address(), concurrent=concurrent)
 
 
 def agent(at: Service, by: Exchange, binding: Held = None) -> Tuple[Caller, Union[Tokens, AsyncTokens]]:
