@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -177,13 +176,10 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 	}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, part.child), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent),
 		s.keys.agentOpen(n.Agent)}
-	parent, scopes := n.Parent.String()+string(act.agent[:]), part.scopes
-	if n.Held != nil { // a narrow token gives no more than it holds
-		scopes = strings.Join(slices.DeleteFunc(strings.Fields(scopes), func(one string) bool { return !slices.Contains(n.Held, one) }), " ")
-	}
+	parent := n.Parent.String() + string(act.agent[:])
 	r, err := s.client.Run(ctx, act.flow, createChild, keys, act.organization, n.Agent, part.child, n.MaxActions, int64(n.MaxValue),
 		part.expires.UnixMilli(), n.scopesText(), n.Metadata, follows+orEmpty((*int64)(n.MaxCommitted)), n.maxLeaseText(), parent,
-		part.depth, scopes, part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)),
+		part.depth, n.heldOf(part.scopes), part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)),
 		n.enforcementText(), part.version, n.Thresholds.text())
 	if err != nil {
 		return Session{}, s.withoutChild(ctx, act, n, part, err)

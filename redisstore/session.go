@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -145,6 +146,14 @@ func (n NewSession) scopesText() string {
 		return " "
 	}
 	return strings.Join(n.Scopes, " ")
+}
+
+// heldOf returns which of a parent's scopes, separated by spaces, the creator may give: a narrow token gives no more than it holds.
+func (n NewSession) heldOf(scopes string) string {
+	if n.Held == nil {
+		return scopes
+	}
+	return strings.Join(slices.DeleteFunc(strings.Fields(scopes), func(one string) bool { return !slices.Contains(n.Held, one) }), " ")
 }
 
 // maxLeaseText returns the longest lease as create_session.lua takes it.

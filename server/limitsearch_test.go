@@ -23,27 +23,6 @@ type searcher struct {
 	access  string
 }
 
-// searchedSession is what of a session may not grow on the way down.
-type searchedSession struct {
-	ID           string          `json:"id"`
-	Agent        string          `json:"agent_id"`
-	Status       string          `json:"status"`
-	MaxActions   int64           `json:"max_actions"`
-	Actions      int64           `json:"action_count"`
-	Delegated    int64           `json:"actions_delegated"`
-	MaxValue     money.MicroUSD  `json:"max_value_usd"`
-	Used         money.MicroUSD  `json:"value_used_usd"`
-	Held         money.MicroUSD  `json:"value_held_usd"`
-	Given        money.MicroUSD  `json:"value_delegated_usd"`
-	MaxLease     int64           `json:"max_lease_seconds"`
-	MaxPerAction *money.MicroUSD `json:"max_value_usd_per_action"`
-	Scopes       []string        `json:"scopes"`
-	Expires      time.Time       `json:"expires_at"`
-	Suspended    string          `json:"suspended_at"`
-	Enforcement  string          `json:"enforcement"`
-	Children     []searchedSession  `json:"children"`
-}
-
 // limitSearch searches for a sequence of requests after which a session, a lease or a token may do more than what is above it. Its limits,
 // leases and expiry are the subject here; TestNothingGrowsAndWhatWasRevokedEnds is about tokens and revocation.
 type limitSearch struct {
@@ -131,37 +110,14 @@ func (g *limitSearch) step() {
 	by, on := g.caller(is), is.ID
 	switch dice := g.random.IntN(100); {
 	case dice < 35:
-		wanted := g.some(fields{"agent_id": pick(g, g.agents).agents[0], "parent_session_id": on, "max_actions": 1 + is.MaxActions/int64(4+g.random.IntN(8)),
-			"max_value_usd": is.MaxValue / money.MicroUSD(4+g.random.IntN(8))})
-		if r := g.judge(by, is, "create", g.post("/v1/sessions", wanted, by.as)); r.status == 201 {
-			g.known = append(g.known, r.text("id"))
-			var child searchedSession
-			r.decode(&child)
-			g.check(is, child)
-			for _, scope := range child.Scopes {
-				if by.kind != g.key.kind && !slices.Contains(by.scopes, scope) {
-					g.t.Errorf("a token with %v gave a child %v", by.scopes, child.Scopes)
-				}
-			}
-		}
+		g.create(by, is)
 	case dice < 55:
 		change := g.some(fields{"thresholds": nil}).without("scopes")
 		if r := g.judge(by, is, "change", g.patch("/v1/sessions/"+on, change, by.as)); r.status == 200 && by.kind != g.key.kind {
 			g.t.Errorf("an %s changed limits: %v", by.kind, change)
 		}
 	case dice < 74:
-		r := g.judge(by, is, "lease", g.post("/v1/sessions/"+on+"/leases", fields{"max_actions": 1, "max_value_usd": g.random.IntN(3),
-			"expires_in_seconds": 1 + g.random.IntN(60), "partial": g.random.IntN(4) > 0}, by.as))
-		if r.status == 201 {
-			g.leases = append(g.leases, r.text("id"))
-			var lease struct {
-				Created time.Time `json:"created_at"`
-				Expires time.Time `json:"expires_at"`
-			}
-			if r.decode(&lease); lease.Expires.Sub(lease.Created) > time.Duration(is.MaxLease)*time.Second || lease.Expires.After(is.Expires) {
-				g.t.Errorf("a lease from %s to %s of a session with %d s until %s", lease.Created, lease.Expires, is.MaxLease, is.Expires)
-			}
-		}
+		g.takeLease(by, is)
 	case dice < 78 && len(g.leases) > 0:
 		g.post("/v1/leases/"+pick(g, g.leases)+"/settle", fields{"action_count": 1, "value_used_usd": g.random.IntN(4)}, by.as)
 	case dice < 81:
@@ -190,6 +146,37 @@ func (g *limitSearch) step() {
 	}
 }
 
+func (g *limitSearch) create(by searcher, is searchedSession) {
+	wanted := g.some(fields{"agent_id": pick(g, g.agents).agents[0], "parent_session_id": is.ID, "max_actions": 1 + is.MaxActions/int64(4+g.random.IntN(8)),
+		"max_value_usd": is.MaxValue / money.MicroUSD(4+g.random.IntN(8))})
+	if r := g.judge(by, is, "create", g.post("/v1/sessions", wanted, by.as)); r.status == 201 {
+		g.known = append(g.known, r.text("id"))
+		var child searchedSession
+		r.decode(&child)
+		g.check(is, child)
+		for _, scope := range child.Scopes {
+			if by.kind != g.key.kind && !slices.Contains(by.scopes, scope) {
+				g.t.Errorf("a token with %v gave a child %v", by.scopes, child.Scopes)
+			}
+		}
+	}
+}
+
+func (g *limitSearch) takeLease(by searcher, is searchedSession) {
+	r := g.judge(by, is, "lease", g.post("/v1/sessions/"+is.ID+"/leases", fields{"max_actions": 1, "max_value_usd": g.random.IntN(3),
+		"expires_in_seconds": 1 + g.random.IntN(60), "partial": g.random.IntN(4) > 0}, by.as))
+	if r.status == 201 {
+		g.leases = append(g.leases, r.text("id"))
+		var lease struct {
+			Created time.Time `json:"created_at"`
+			Expires time.Time `json:"expires_at"`
+		}
+		if r.decode(&lease); lease.Expires.Sub(lease.Created) > time.Duration(is.MaxLease)*time.Second || lease.Expires.After(is.Expires) {
+			g.t.Errorf("a lease from %s to %s of a session with %d s until %s", lease.Created, lease.Expires, is.MaxLease, is.Expires)
+		}
+	}
+}
+
 func (g *limitSearch) exchanged(by searcher, is searchedSession, r *response) {
 	token := searcher{as: asAgent(r.text("access_token")), kind: "delegated token", agents: append([]string{is.Agent}, by.agents...), session: is.ID,
 		access: r.text("access_token")}
@@ -205,81 +192,9 @@ func (g *limitSearch) exchanged(by searcher, is searchedSession, r *response) {
 	g.tokens, g.done["exchange"] = append(g.tokens, token), g.done["exchange"]+1
 }
 
-func (g *limitSearch) isDead(by searcher) bool {
-	if slices.ContainsFunc(by.agents, func(id string) bool { return g.revoked[id] }) {
-		return true
-	}
-	return by.session != "" && g.read(by.session).Status != "active"
-}
-
-// judge fails the test where a dead caller, or one that acts where it may not, was obeyed.
-func (g *limitSearch) judge(by searcher, on searchedSession, what string, r *response) *response {
-	if r.status >= 300 {
-		return r
-	}
-	g.done[what+" by "+by.kind]++
-	switch {
-	case by.kind == g.key.kind:
-	case slices.ContainsFunc(by.agents, func(id string) bool { return g.revoked[id] }):
-		g.t.Errorf("%s by a revoked %s: %d", what, by.kind, r.status)
-	case by.session != "" && by.session != on.ID:
-		g.t.Errorf("%s in %s by a token for %s", what, on.ID, by.session)
-	case by.agents[0] != on.Agent:
-		g.t.Errorf("%s in the session of another agent", what)
-	}
-	if on.Status != "active" && what != "end" {
-		g.t.Errorf("%s in a session that is %s", what, on.Status)
-	}
-	if on.Suspended != "" && (what == "create" || what == "lease" || what == "charge") {
-		g.t.Errorf("%s in a suspended session", what)
-	}
-	return r
-}
-
 func (g *limitSearch) read(id string) (is searchedSession) {
 	g.get("/v1/sessions/"+id, g.key.as).is(200).decode(&is)
 	return is
-}
-
-// check fails the test where a child may do more than its parent. A change of the parent does not reach one that is over.
-func (g *limitSearch) check(above, child searchedSession) {
-	if child.Status != "active" {
-		return
-	}
-	var problems []string
-	fault := func(is bool, what string) {
-		if is {
-			problems = append(problems, what)
-		}
-	}
-	fault(child.MaxLease > above.MaxLease, "leases longer")
-	fault(above.MaxPerAction != nil && (child.MaxPerAction == nil || *child.MaxPerAction > *above.MaxPerAction), "spends more at once")
-	fault(child.Expires.After(above.Expires), "lasts longer")
-	fault(child.Enforcement == "observe" && above.Enforcement != "observe", "observes")
-	fault(above.Status == "completed" || above.Status == "expired", "goes on")
-	fault(above.Suspended != "" && child.Suspended == "", "is not suspended")
-	fault(slices.ContainsFunc(child.Scopes, func(scope string) bool { return !slices.Contains(above.Scopes, scope) }), "has more scopes")
-	if above.Children, child.Children = nil, nil; len(problems) > 0 {
-		g.t.Errorf("a child %v:\n%+v\n%+v", problems, above, child)
-	}
-}
-
-func (g *limitSearch) checkTree(is searchedSession) {
-	if is.Actions+is.Delegated > is.MaxActions || is.Used+is.Held+is.Given > is.MaxValue {
-		g.t.Errorf("a session has used, held and delegated more than its limits: %+v", is)
-	}
-	var actions int64
-	var value money.MicroUSD
-	for _, child := range is.Children {
-		g.check(is, child)
-		g.checkTree(child)
-		if child.Status == "active" {
-			actions, value = actions+child.MaxActions, value+child.MaxValue
-		}
-	}
-	if actions > is.Delegated || value > is.Given {
-		g.t.Errorf("%s has delegated %d and %s, its children have %d and %s", is.ID, is.Delegated, is.Given, actions, value)
-	}
 }
 
 // However an organization, its agents and what they delegate follow on each other, nothing that a caller may do grows on the way down,
@@ -314,14 +229,5 @@ func TestNoSequenceOfRequestsLetsAChildGrow(t *testing.T) {
 		if done[what] == 0 {
 			t.Errorf("nothing did this: %s; %v", what, done)
 		}
-	}
-}
-
-// checkTrees checks the trees of the last roots: the others are over.
-func (g *limitSearch) checkTrees() {
-	for _, root := range g.roots[max(len(g.roots)-3, 0):] {
-		var tree searchedSession
-		g.get("/v1/sessions/"+root+"/tree", g.key.as).is(200).decode(&tree)
-		g.checkTree(tree)
 	}
 }
