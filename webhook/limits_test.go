@@ -193,13 +193,13 @@ func TestTheRequestsUnderWayAreBounded(t *testing.T) {
 	l := unpaced
 	l.requests, l.requestsOf = 3, 2
 	o := newOrganizationWithHooks(t, c.URL, c.URL, c.URL)
+	others := []*organizationWithHooks{o, o.another(t, c.URL, c.URL), o.another(t, c.URL, c.URL)}
 	o.deliverWithin(t, l)
 	o.happen(t, 20)
 	eventually(t, "all arrive", func() bool { return c.has(60) })
 	if _, most, _ := c.counts(); most != 2 {
 		t.Errorf("%d requests of one organization at once, want 2", most)
 	}
-	others := []*organizationWithHooks{o, o.another(t, c.URL, c.URL), o.another(t, c.URL, c.URL)}
 	for _, one := range others {
 		one.happen(t, 20)
 	}
