@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional
+from typing import Any, List, Mapping, Optional, Tuple
 
 from .metering import (
     TOOL_PROMPT, ModelCall, answers, asks_to_reason, is_text, member, size, sources, tier, unpriced, usage_of_totals, values,
@@ -40,12 +40,11 @@ def langchain_call(serialized: Any, prompt: Any, content: Any, given: Mapping[st
     if not isinstance(parameters, Mapping):
         raise UnboundedCall._unread(model, "parameters")
     of = sources(model, parameters)
-    most = [(name, one) for name, one in (*values(of, *_MAXIMA), ("max_tokens", member(metadata, "ls_max_tokens"))) if _is_count(one)]
+    limit, limit_name = _highest([*values(of, *_MAXIMA), ("max_tokens", member(metadata, "ls_max_tokens"))])
     tools = _tools(model, [one for _, one in values(of, "tools")])
     is_hosted = any(member(tool, "type", "function") not in ("function", "custom") for tool in tools)
     refers = is_hosted or bool(values(of, *_REFERENCES)) or not is_text(content)
     bytes_sent = _ENVELOPE + size([prompt, parameters]) + (TOOL_PROMPT if tools else 0)
-    limit_name, limit = max(most, key=lambda one: one[1], default=("max_tokens", None))
     return ModelCall(
         model, bytes_sent, refers, limit, limit_name, answers(model, of),
         next((odd for odd in (unpriced(one, content) for one in of) if odd), ""), tier(model, of), asks_to_reason(of),
@@ -89,14 +88,13 @@ def agents_call(agent: Any, system_prompt: Any, items: Any, otherwise: str, reme
     settings = member(agent, "model_settings")
     own = {one: member(settings, one) for one in ("max_tokens", "reasoning", "service_tier")}
     of = sources(name, own, member(settings, "extra_args"), member(settings, "extra_body"))
-    most = [(one, count) for one, count in values(of, *_MAXIMA) if _is_count(count)]
+    limit, limit_name = _highest(values(of, *_MAXIMA))
     tools = _tools(name, [member(agent, "tools") or []])
     schemas = [[member(tool, one) for one in ("name", "description", "params_json_schema")] for tool in tools]
     is_hosted = any(member(tool, "params_json_schema") is None for tool in tools) or bool(member(agent, "mcp_servers"))
     hidden = [member(agent, one) for one in ("handoffs", "output_type", "prompt")]
     refers = remembers or is_hosted or any(hidden) or bool(values(of, *_REFERENCES)) or not is_text(items)
     bytes_sent = _ENVELOPE + size([system_prompt, items, schemas, name, settings]) + (TOOL_PROMPT if tools else 0)
-    limit_name, limit = max(most, key=lambda one: one[1], default=("max_tokens", None))
     return ModelCall(
         name, bytes_sent, refers, limit, limit_name, answers(name, of),
         next((odd for odd in (unpriced(one, items) for one in of) if odd), ""), tier(name, of), asks_to_reason(of),
@@ -113,8 +111,10 @@ def agents_answered(response: Any) -> Answered:
     ))
 
 
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value > 0
+def _highest(maxima: List[Tuple[str, Any]]) -> Tuple[Optional[int], str]:
+    """Returns the highest maximum of output, and its name. None: there is none, and the name is the one to use."""
+    counts: List[Tuple[int, str]] = [(count, name) for name, count in maxima if type(count) is int and count > 0]
+    return max(counts) if counts else (None, "max_tokens")
 
 
 def _tools(model: str, lists: List[Any]) -> List[Any]:

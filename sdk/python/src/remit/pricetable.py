@@ -165,7 +165,7 @@ def _model(name: str, entry: Dict[str, Any]) -> Model:
     for member in sorted(entry):
         found = _MEMBER.fullmatch(member)
         base, thousands, tier = found.groups() if found else ("", None, None)
-        kind = _MEMBERS.get(base)
+        kind = _MEMBERS.get(str(base))
         if kind is None or kind == "reasoning" and thousands or entry[member] is None:
             continue
         try:
