@@ -7,8 +7,8 @@ import (
 	"remit/money"
 )
 
-// grownSession is what of a session may not grow on the way down.
-type grownSession struct {
+// searchedSession is what of a session may not grow on the way down.
+type searchedSession struct {
 	ID           string          `json:"id"`
 	Agent        string          `json:"agent_id"`
 	Status       string          `json:"status"`
@@ -25,10 +25,10 @@ type grownSession struct {
 	Expires      time.Time       `json:"expires_at"`
 	Suspended    string          `json:"suspended_at"`
 	Enforcement  string          `json:"enforcement"`
-	Children     []grownSession  `json:"children"`
+	Children     []searchedSession  `json:"children"`
 }
 
-func (g *growth) isDead(by grower) bool {
+func (g *limitSearch) isDead(by searcher) bool {
 	if slices.ContainsFunc(by.agents, func(id string) bool { return g.revoked[id] }) {
 		return true
 	}
@@ -36,7 +36,7 @@ func (g *growth) isDead(by grower) bool {
 }
 
 // judge fails the test where a dead caller, or one that acts where it may not, was obeyed.
-func (g *growth) judge(by grower, on grownSession, what string, r *response) *response {
+func (g *limitSearch) judge(by searcher, on searchedSession, what string, r *response) *response {
 	if r.status >= 300 {
 		return r
 	}
@@ -60,7 +60,7 @@ func (g *growth) judge(by grower, on grownSession, what string, r *response) *re
 }
 
 // check fails the test where a child may do more than its parent. A change of the parent does not reach one that is over.
-func (g *growth) check(above, child grownSession) {
+func (g *limitSearch) check(above, child searchedSession) {
 	if child.Status != "active" {
 		return
 	}
@@ -82,7 +82,7 @@ func (g *growth) check(above, child grownSession) {
 	}
 }
 
-func (g *growth) checkTree(is grownSession) {
+func (g *limitSearch) checkTree(is searchedSession) {
 	if is.Actions+is.Delegated > is.MaxActions || is.Used+is.Held+is.Given > is.MaxValue {
 		g.t.Errorf("a session has used, held and delegated more than its limits: %+v", is)
 	}
@@ -101,9 +101,9 @@ func (g *growth) checkTree(is grownSession) {
 }
 
 // checkTrees checks the trees of the last roots: the others are over.
-func (g *growth) checkTrees() {
+func (g *limitSearch) checkTrees() {
 	for _, root := range g.roots[max(len(g.roots)-3, 0):] {
-		var tree grownSession
+		var tree searchedSession
 		g.get("/v1/sessions/"+root+"/tree", g.key.as).is(200).decode(&tree)
 		g.checkTree(tree)
 	}
