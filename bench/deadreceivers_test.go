@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -59,7 +60,7 @@ type hooks struct {
 	hookLoad
 	service   *service
 	keys      []string
-	receiver  *httptest.Server
+	receivers []*httptest.Server // one for each organization, at a host of its own: the requests to a host are bounded
 	mu        sync.Mutex
 	latencies []float64 // in ms, of the healthy receivers in this round
 	otherGot  atomic.Int64
@@ -68,31 +69,43 @@ type hooks struct {
 func newHooks(tb testing.TB, load hookLoad) *hooks {
 	tb.Helper()
 	h := &hooks{hookLoad: load, service: startProgram(tb, "REMIT_WEBHOOK_ALLOW_PRIVATE=true")}
-	h.receiver = httptest.NewServer(http.HandlerFunc(h.receive))
-	tb.Cleanup(h.receiver.Close)
-	for range load.organizations {
-		key := h.service.askAs(tb, "", "/v1/organizations", `{"name":"hooks"}`).Key
-		h.keys = append(h.keys, key)
+	for n := range load.organizations {
+		h.keys = append(h.keys, h.service.askAs(tb, "", "/v1/organizations", `{"name":"hooks"}`).Key)
+		h.receivers = append(h.receivers, h.receiverAt(tb, fmt.Sprintf("127.0.0.%d", n+1)))
 		for range load.healthy {
-			h.hook(tb, key, "/healthy")
+			h.hook(tb, n, "/healthy")
 		}
 	}
 	return h
 }
 
-// hook creates a webhook for new agents.
-func (h *hooks) hook(tb testing.TB, key, path string) uuid.UUID {
+func (h *hooks) receiverAt(tb testing.TB, host string) *httptest.Server {
 	tb.Helper()
-	return h.service.askAs(tb, key, "/v1/webhooks", fmt.Sprintf(`{"url":%q,"types":["agent.created"]}`, h.receiver.URL+path)).ID
+	listener, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	receiver := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(h.receive)}}
+	receiver.Start()
+	tb.Cleanup(receiver.Close)
+	return receiver
+}
+
+// hook creates a webhook of the n-th organization for new agents.
+func (h *hooks) hook(tb testing.TB, n int, path string) uuid.UUID {
+	tb.Helper()
+	return h.service.askAs(tb, h.keys[n], "/v1/webhooks", fmt.Sprintf(`{"url":%q,"types":["agent.created"]}`, h.receivers[n].URL+path)).ID
 }
 
 // receive notes how long after its change an event came to a healthy receiver. A dead one answers nothing.
 func (h *hooks) receive(_ http.ResponseWriter, r *http.Request) {
 	var event struct {
-		At time.Time `json:"timestamp"` // by the clock of Redis, which is this machine's, to the millisecond
+		Type string
+		At   time.Time `json:"timestamp"` // by the clock of Redis, which is this machine's, to the millisecond
 	}
 	err := json.NewDecoder(r.Body).Decode(&event)
 	switch {
+	case event.Type == "webhook.test": // which confirms the webhook, and is not measured
 	case r.URL.Path == "/dead":
 		h.otherGot.Add(1)
 		<-r.Context().Done()
@@ -165,9 +178,9 @@ func (h *hooks) taken() []float64 {
 func (h *hooks) addOthers(tb testing.TB, path string) (remove func()) {
 	tb.Helper()
 	created := map[uuid.UUID]string{}
-	for _, key := range h.keys {
+	for n, key := range h.keys {
 		for range h.others {
-			created[h.hook(tb, key, path)] = key
+			created[h.hook(tb, n, path)] = key
 		}
 	}
 	return func() {

@@ -56,8 +56,14 @@ var defaultHTTP = &http.Client{Transport: &http.Transport{
 	DisableCompression:    true, // responses are small, and their size is bounded as received
 }}
 
+// errNoScheme does not quote the URL, which may contain a password.
+var errNoScheme = errors.New("remit: the base URL needs http:// or https:// before the host")
+
 // New returns a Client for the base URL of a service, such as https://remit.example.com. It sends nothing.
 func New(baseURL string, options Options) (*Client, error) {
+	if !strings.Contains(baseURL, "://") {
+		return nil, errNoScheme
+	}
 	u, err := url.Parse(baseURL)
 	if err != nil {
 		return nil, errors.New("remit: the base URL cannot be read") // the cause would quote it, with its password

@@ -29,7 +29,11 @@ func FromEnv(options Options) (*Client, error) {
 	if address == "" {
 		address = defaultAddress
 	}
-	return New(address, options)
+	c, err := New(address, options)
+	if err != nil {
+		return nil, fmt.Errorf("remit: %s: %s", variableAddress, strings.TrimPrefix(err.Error(), "remit: "))
+	}
+	return c, nil
 }
 
 // OrganizationFromEnv returns the organization of the API key in REMIT_API_KEY, at the service of FromEnv.

@@ -56,7 +56,9 @@ func TestMissingVariablesAreNamed(t *testing.T) {
 		want string
 	}{
 		{nil, func() error { _, err := client.FromEnv(client.Options{}); return err }, ""},
-		{map[string]string{"REMIT_ADDR": "nowhere"}, func() error { _, err := client.FromEnv(client.Options{}); return err }, "base URL"},
+		{map[string]string{"REMIT_ADDR": "nowhere"}, func() error { _, err := client.FromEnv(client.Options{}); return err }, "REMIT_ADDR: the base URL needs http:// or https:// before the host"},
+		{map[string]string{"REMIT_ADDR": "127.0.0.1:8080"}, func() error { _, err := client.FromEnv(client.Options{}); return err }, "REMIT_ADDR: the base URL needs http:// or https:// before the host"},
+		{map[string]string{"REMIT_ADDR": "redis://h"}, func() error { _, err := client.FromEnv(client.Options{}); return err }, "REMIT_ADDR: base URL redis://h: want https://host"},
 		{nil, func() error { _, err := client.OrganizationFromEnv(client.Options{}); return err }, "set REMIT_API_KEY"},
 		{map[string]string{"REMIT_SECRET": " "}, func() error { _, err := client.AgentFromEnv(client.Options{}); return err },
 			"set REMIT_AGENT, REMIT_SECRET"},

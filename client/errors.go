@@ -156,6 +156,8 @@ type problemFields struct {
 	SuspendedAt     time.Time      `json:"suspended_at"`
 	ResetsAt        time.Time      `json:"resets_at"`
 	Remaining       money.MicroUSD `json:"remaining_usd"`
+	NeededActions   int64          `json:"needed_actions"`
+	NeededValue     money.MicroUSD `json:"needed_value_usd"`
 	RetryAfter      int64          `json:"retry_after_seconds"` // as in the header, which an item of a batch does not have
 	Usage
 }
@@ -202,11 +204,11 @@ func (fields problemFields) problem(status int, header http.Header) error {
 		}
 		return &InvalidProof{Problem: p, ClockSkew: clockSkew(header)}
 	case codeSessionLimitReached:
-		return &LimitReached{p, fields.Limit, fields.ParentSessionID, fields.Usage}
+		return &LimitReached{p, fields.Limit, fields.ParentSessionID, fields.NeededActions, fields.NeededValue, fields.Usage}
 	case codeAgentLimitReached:
-		return &AgentLimitReached{p, fields.Limit, fields.ResetsAt}
+		return &AgentLimitReached{p, fields.Limit, fields.ResetsAt, fields.NeededActions, fields.NeededValue}
 	case codeBudgetExhausted:
-		return &BudgetExhausted{p, fields.Remaining, fields.ResetsAt}
+		return &BudgetExhausted{p, fields.Remaining, fields.ResetsAt, fields.NeededActions, fields.NeededValue}
 	case codeAgentSuspended:
 		return &AgentSuspended{p, fields.SuspendedAt}
 	case codeSessionSuspended:

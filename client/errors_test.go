@@ -21,6 +21,8 @@ import (
 const limitMembers = `"limit":"max_value_usd","action_count":3,"max_actions":10,"value_used_usd":1.5,"max_value_usd":8,` +
 	`"value_held_usd":0.25,"remaining_actions":7,"remaining_value_usd":6.25,"expires_at":"2026-11-21T09:19:32.859Z"`
 
+const neededMembers = `"needed_actions":1,"needed_value_usd":6.5`
+
 var usage = client.Usage{
 	ActionCount: 3, MaxActions: 10, RemainingActions: 7,
 	ValueUsed: 1_500_000, MaxValue: 8 * money.USD, ValueHeld: 250_000, RemainingValue: 6_250_000,
@@ -50,6 +52,8 @@ func TestProblemsHaveTypes(t *testing.T) {
 	}{
 		{refusal(403, "session_limit_reached", limitMembers), as[*client.LimitReached],
 			&client.LimitReached{Problem: problem(403, "session_limit_reached"), Limit: "max_value_usd", Usage: usage}},
+		{refusal(403, "session_limit_reached", limitMembers, neededMembers), as[*client.LimitReached],
+			&client.LimitReached{Problem: problem(403, "session_limit_reached"), Limit: "max_value_usd", NeededActions: 1, NeededValue: 6_500_000, Usage: usage}},
 		{refusal(409, "limit_below_usage", limitMembers), as[*client.LimitBelowUsage],
 			&client.LimitBelowUsage{Problem: problem(409, "limit_below_usage"), Limit: "max_value_usd", Usage: usage}},
 		{refusal(403, "session_not_active", `"session_status":"expired"`), as[*client.SessionNotActive],
@@ -62,6 +66,10 @@ func TestProblemsHaveTypes(t *testing.T) {
 			&client.LimitReached{Problem: problem(403, "session_limit_reached"), Limit: "max_value_usd", ParentSessionID: "s0", Usage: usage}},
 		{refusal(403, "agent_limit_reached", `"limit":"max_value_usd_per_day","resets_at":"2026-11-22T00:00:00Z"`), as[*client.AgentLimitReached],
 			&client.AgentLimitReached{Problem: problem(403, "agent_limit_reached"), Limit: "max_value_usd_per_day", ResetsAt: midnight}},
+		{refusal(403, "agent_limit_reached", `"limit":"max_actions_per_minute"`, neededMembers), as[*client.AgentLimitReached],
+			&client.AgentLimitReached{Problem: problem(403, "agent_limit_reached"), Limit: "max_actions_per_minute", NeededActions: 1, NeededValue: 6_500_000}},
+		{refusal(403, "budget_exhausted", `"remaining_usd":1`, neededMembers), as[*client.BudgetExhausted],
+			&client.BudgetExhausted{Problem: problem(403, "budget_exhausted"), Remaining: money.USD, NeededActions: 1, NeededValue: 6_500_000}},
 		{refusal(403, "agent_limit_reached", `"limit":"max_open_sessions","resets_at":null`), as[*client.AgentLimitReached],
 			&client.AgentLimitReached{Problem: problem(403, "agent_limit_reached"), Limit: "max_open_sessions"}},
 		{refusal(403, "budget_exhausted", `"remaining_usd":0.000001,"resets_at":"2026-11-22T00:00:00Z"`), as[*client.BudgetExhausted],
@@ -104,6 +112,16 @@ func TestErrorTextHasCodeDetailAndRequestID(t *testing.T) {
 			"400 invalid_request: words; name is required (request r-1)"},
 		{refusal(403, "session_limit_reached", limitMembers),
 			"403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left (request r-1)"},
+		{refusal(403, "session_limit_reached", limitMembers, neededMembers),
+			"403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left; this call needs 6.5 USD (request r-1)"},
+		{refusal(403, "agent_limit_reached", `"limit":"max_actions_per_minute"`, neededMembers),
+			"403 agent_limit_reached: words; max_actions_per_minute; this call needs 1 action (request r-1)"},
+		{refusal(403, "agent_limit_reached", `"limit":"max_actions_per_minute","needed_actions":3`),
+			"403 agent_limit_reached: words; max_actions_per_minute; this call needs 3 actions (request r-1)"},
+		{refusal(403, "agent_limit_reached", `"limit":"max_open_sessions"`, neededMembers),
+			"403 agent_limit_reached: words; max_open_sessions (request r-1)"},
+		{refusal(403, "budget_exhausted", `"remaining_usd":0.5`, neededMembers),
+			"403 budget_exhausted: words; 0.5 USD left; this call needs 6.5 USD (request r-1)"},
 		{refusal(409, "limit_below_usage", limitMembers),
 			"409 limit_below_usage: words; max_value_usd: 3 actions and 1.5 USD used, 0.25 USD held (request r-1)"},
 		{refusal(403, "session_limit_reached", `"parent_session_id":"s0"`, limitMembers),

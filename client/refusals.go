@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"remit/money"
@@ -11,10 +12,13 @@ import (
 type LimitReached struct {
 	*Problem
 	// Limit is max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; of a lease also max_lease_seconds,
-	// max_open_leases or expires_at; of a request for more max_pending_requests; of a child also expires_at, max_depth or
-	// max_open_children.
+	// max_open_leases or expires_at; of a request for more max_pending_requests; of a child also max_lease_seconds,
+	// expires_at, max_depth or max_open_children.
 	Limit           string
 	ParentSessionID string // whose limit it is, when a child is refused; empty: the session's own
+	NeededActions   int64  // that the call wanted
+	// NeededValue is what the call wanted to spend, hold, lease or set aside; to raise a hold, the new hold in full.
+	NeededValue money.MicroUSD
 	Usage
 }
 
@@ -31,6 +35,9 @@ type AgentLimitReached struct {
 	*Problem
 	Limit    string    // max_value_usd_per_day or max_open_sessions
 	ResetsAt time.Time // of a limit per day
+
+	NeededActions int64 // as those of LimitReached
+	NeededValue   money.MicroUSD
 }
 
 // BudgetExhausted refuses a root session, or its top-up, that exceeds what remains of the organization's budget. Nothing was done.
@@ -38,6 +45,9 @@ type BudgetExhausted struct {
 	*Problem
 	Remaining money.MicroUSD
 	ResetsAt  time.Time // zero: the budget has no period
+
+	NeededActions int64 // as those of LimitReached
+	NeededValue   money.MicroUSD
 }
 
 // AgentSuspended refuses an operation of an agent that is suspended.
@@ -148,14 +158,27 @@ func (e *RequestNotApproved) Error() string {
 	return text
 }
 
-// Error adds the limit and what remains of it.
+// needs ends a text with what the call wanted of the limit. It returns "" for a limit of neither actions nor value.
+func needs(limit string, actions int64, value money.MicroUSD) string {
+	switch {
+	case strings.HasPrefix(limit, "max_actions") && actions == 1:
+		return "; this call needs 1 action"
+	case strings.HasPrefix(limit, "max_actions") && actions > 0:
+		return fmt.Sprintf("; this call needs %d actions", actions)
+	case (strings.HasPrefix(limit, "max_value_usd") || limit == "max_committed_usd") && value > 0:
+		return "; this call needs " + value.String() + " USD"
+	}
+	return ""
+}
+
+// Error adds the limit, what remains of it and what the call needs.
 func (e *LimitReached) Error() string {
 	limit := e.Limit
 	if e.ParentSessionID != "" {
 		limit += " of the parent " + e.ParentSessionID
 	}
 	return e.text(fmt.Sprintf("%s: %d of %d actions and %s of %s USD left",
-		limit, e.RemainingActions, e.MaxActions, e.RemainingValue, e.MaxValue))
+		limit, e.RemainingActions, e.MaxActions, e.RemainingValue, e.MaxValue) + needs(e.Limit, e.NeededActions, e.NeededValue))
 }
 
 // Error adds the limit and what is used of it.
@@ -163,12 +186,13 @@ func (e *LimitBelowUsage) Error() string {
 	return e.text(fmt.Sprintf("%s: %d actions and %s USD used, %s USD held", e.Limit, e.ActionCount, e.ValueUsed, e.ValueHeld))
 }
 
-// Error adds the limit and when it is available again.
+// Error adds the limit, when it is available again and what the call needs.
 func (e *AgentLimitReached) Error() string {
-	if e.ResetsAt.IsZero() {
-		return e.text(e.Limit)
+	until := ""
+	if !e.ResetsAt.IsZero() {
+		until = ", until " + e.ResetsAt.UTC().Format(time.RFC3339)
 	}
-	return e.text(e.Limit + ", until " + e.ResetsAt.UTC().Format(time.RFC3339))
+	return e.text(e.Limit + until + needs(e.Limit, e.NeededActions, e.NeededValue))
 }
 
 // Error adds what to do.
@@ -189,8 +213,10 @@ func (e *InvalidProof) Error() string {
 	return e.Problem.Error()
 }
 
-// Error adds what remains of the budget.
-func (e *BudgetExhausted) Error() string { return e.text(e.Remaining.String() + " USD left") }
+// Error adds what remains of the budget and what the call needs.
+func (e *BudgetExhausted) Error() string {
+	return e.text(e.Remaining.String() + " USD left" + needs("max_value_usd", e.NeededActions, e.NeededValue))
+}
 
 // Error adds the quota and what is used of it.
 func (e *QuotaExceeded) Error() string {

@@ -63,7 +63,7 @@ type SessionInfo struct {
 	MaxValue     money.MicroUSD `json:"max_value_usd"`
 	ValueUsed    money.MicroUSD `json:"value_used_usd"`
 	ValueHeld    money.MicroUSD `json:"value_held_usd"`             // by pending transactions
-	ValueOverage money.MicroUSD `json:"value_overage_usd,omitzero"` // spent by transactions beyond the limit
+	ValueOverage money.MicroUSD `json:"value_overage_usd,omitzero"` // spent beyond limits, by transactions and leases
 
 	ValueCommitted money.MicroUSD  `json:"value_committed_usd"`        // total charged or committed; rollbacks do not lower it
 	MaxCommitted   *money.MicroUSD `json:"max_committed_usd,omitzero"` // its limit; nil: none

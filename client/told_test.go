@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -150,7 +151,7 @@ func TestAWebhookIsTestedAndItsDeliveryRetried(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	ids := collect(t, o.Deliveries(t.Context(), made.ID, client.DeliveryFilter{Status: "pending"}), func(d client.Delivery) string { return d.ID })
-	if len(ids) != 1 || ids[0] != sent.ID {
+	if !slices.Contains(ids, sent.ID) { // beside the test that the service sends by itself
 		t.Errorf("%q", ids)
 	}
 	if err := o.DeleteWebhook(t.Context(), made.ID); err != nil {

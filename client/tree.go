@@ -18,8 +18,8 @@ type SessionTree struct {
 // params means this agent. Its limits, scopes and lifetime lie within those of this session, which set them aside. What the child
 // does not use comes back when it is over. The agent needs the scope sessions:delegate.
 //
-// A child beyond this session is a *LimitReached with the limit: max_actions, max_value_usd, max_value_usd_per_action, expires_at,
-// max_depth (8) or max_open_children (1,000). Scopes beyond this session's are an *InsufficientScope.
+// A child beyond this session is a *LimitReached with the limit: max_actions, max_value_usd, max_committed_usd, max_lease_seconds,
+// expires_at, max_depth (8) or max_open_children (1,000). Scopes beyond this session's are an *InsufficientScope.
 func (s *Session) CreateChild(ctx context.Context, p SessionParams) (SessionInfo, error) {
 	p.ParentSessionID = s.id
 	if p.AgentID == "" {

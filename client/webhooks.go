@@ -30,6 +30,7 @@ type WebhookInfo struct {
 	URL          string      `json:"url"`   // whole only for an admin's key; others see scheme and host: https://receiver.example/…
 	Types        []EventType `json:"types"` // empty: all
 	Description  string      `json:"description"`
+	ConfirmedAt  time.Time   `json:"confirmed_at,omitzero"`  // when the receiver at this URL first accepted a test; zero: it has yet to, and gets tests only
 	MissedEvents int64       `json:"missed_events"`          // that the service no longer kept when it came to them
 	FailingSince time.Time   `json:"failing_since,omitzero"` // zero: the last attempt succeeded
 	CreatedAt    time.Time   `json:"created_at"`             //
@@ -64,7 +65,7 @@ type DeliveryFilter struct {
 	Status string // pending, delivered or dead
 }
 
-// CreateWebhook creates a webhook. Only this response holds its secret, with which a library of Standard Webhooks verifies what
+// CreateWebhook creates a webhook. It gets a test at once, and events when it has accepted one. Only this response holds its secret, with which a library of Standard Webhooks verifies what
 // arrives. An organization has at most 32; beyond that the error is *QuotaExceeded.
 func (o *Organization) CreateWebhook(ctx context.Context, p WebhookParams) (WebhookInfo, error) {
 	var made WebhookInfo

@@ -84,7 +84,7 @@ func TestAWebhookIsCreatedTestedChangedAndDeleted(t *testing.T) {
 	b.get(webhooks).says("No webhook is told", "remit webhook create")
 	b.send(b.get(webhooks), webhooks, "url", "http://127.0.0.1/x").says("No webhook was created")
 	page := b.send(b.get(webhooks), webhooks, "url", "https://hooks.example.com/a", "types", "agent.suspended, session.ended", "description", "on call")
-	page.says("The webhook is created", "agent.suspended", "session.ended", "on call", "Nothing was sent yet")
+	page.says("The webhook is created", "agent.suspended", "session.ended", "on call", "not confirmed", "Nothing was sent yet")
 	if !strings.Contains(page.text, "whsec_") {
 		t.Error("the secret is not shown")
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
@@ -42,10 +41,8 @@ func (s *Store) restrictAgent(ctx context.Context, sc *script, flowOf func(APIKe
 	if err != nil {
 		return Agent{}, err
 	}
-	if restricted, err = s.withUsage(ctx, restricted); errors.Is(err, ErrUnavailable) {
-		err = fmt.Errorf("%w: %v", ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
-	}
-	return restricted, err
+	restricted, err = s.withUsage(ctx, restricted)
+	return restricted, halfDone(err)
 }
 
 // agentsAtOnce is how many agents one pipeline suspends or resumes.

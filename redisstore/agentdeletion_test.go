@@ -168,7 +168,7 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 				return err
 			}, ErrInvalidToken},
 			"new secret": {func(ctx context.Context) error {
-				_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour, nil)
+				_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, SecretRotation{Hash: [32]byte{3}, Grace: time.Hour}, nil)
 				return err
 			}, ErrUnknownAgent},
 			"revoke": {func(ctx context.Context) error { _, err := s.RevokeAgent(ctx, w.key, w.agent.ID); return err }, ErrUnknownAgent},

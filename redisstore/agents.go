@@ -144,11 +144,26 @@ func (s *Store) deletedLifetime() int64 {
 	return max(s.config.Retention.Milliseconds(), s.revocationLifetime())
 }
 
-// RotateAgentSecret makes newHash the agent's secret and returns when the previous secret ends: after grace. idem is nil for
-// no idempotency key. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key
-// ErrIdempotencyKeyReused and ErrSealed.
-func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte, grace time.Duration,
-	idem *Idempotency) (time.Time, error) {
+// SecretRotation replaces an agent's secret.
+type SecretRotation struct {
+	Hash           [32]byte      // SHA-256 of the new secret
+	Grace          time.Duration // for which the secret in use stays valid
+	RevokeFamilies bool          // revoke every token that was issued to the agent before
+}
+
+// revokes is the rotation's argument of the script.
+func (r SecretRotation) revokes() string {
+	if r.RevokeFamilies {
+		return "1"
+	}
+	return ""
+}
+
+// RotateAgentSecret rotates the agent's secret, and returns when the one before ends. idem is nil for no idempotency key. Tokens that
+// are issued during the call stay live, and a repetition under its idempotency key revokes none that were issued since. Errors:
+// ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrIdempotencyKeyReused and ErrSealed; after
+// ErrOutcomeUnknown the secret may be replaced, and some of the tokens be revoked.
+func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, to SecretRotation, idem *Idempotency) (time.Time, error) {
 	c := Caller{Key: &key}.urgently()
 	if idem != nil {
 		idem.at, idem.bounded = id, true
@@ -163,9 +178,14 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 	}
 	act := actor{organization: key.Organization, agent: id, flow: s.proven.urgent(key)}
 	r, err := s.performSealed(ctx, rotateAgentSecret, act.flow, idem, s.keys.outcome(id, act.keyDigest(idem, "")), key.Organization,
-		[]string{s.keys.agent(id), s.keys.events(id)}, key.Organization, newHash, grace.Milliseconds(), s.auditAs(ctx, actorKey))
+		[]string{s.keys.agent(id), s.keys.events(id)}, key.Organization, to.Hash, to.Grace.Milliseconds(), s.auditAs(ctx, actorKey), to.revokes())
 	if err != nil {
 		return time.Time{}, s.released(ctx, c, idem, err)
+	}
+	if to.RevokeFamilies {
+		if err := s.endRevokedFamilies(ctx, act.flow, id); err != nil {
+			return time.Time{}, halfDone(err)
+		}
 	}
 	return r.Time(0), r.Err
 }

@@ -59,7 +59,7 @@ func TestAnUnknownAgentIsRefused(t *testing.T) {
 		wantError(t, "Agent", err, ErrUnknownAgent)
 		_, err = s.RevokeAgent(t.Context(), key, NewRootID())
 		wantError(t, "RevokeAgent", err, ErrUnknownAgent)
-		_, err = s.RotateAgentSecret(t.Context(), key, NewRootID(), [32]byte{3}, 0, nil)
+		_, err = s.RotateAgentSecret(t.Context(), key, NewRootID(), SecretRotation{Hash: [32]byte{3}}, nil)
 		wantError(t, "RotateAgentSecret", err, ErrUnknownAgent)
 	})
 }
@@ -171,7 +171,7 @@ func TestARevokedAgentHasNothingLeft(t *testing.T) {
 		for _, operation := range askedByEither(byToken(grant)) {
 			wantError(t, operation.name, operation.ask(s, t, targetIn(w.agent.ID, w.session.ID)), ErrInvalidToken)
 		}
-		_, err = s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{3}, time.Minute, nil)
+		_, err = s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, SecretRotation{Hash: [32]byte{3}, Grace: time.Minute}, nil)
 		wantError(t, "RotateAgentSecret", err, ErrAgentRevoked)
 		_, err = s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
 		wantError(t, "CreateSession", err, ErrAgentRevoked)
@@ -312,7 +312,7 @@ func TestRotatingASecretEndsNoFamily(t *testing.T) {
 func (w *tenant) rotateSecret(t *testing.T, s *Store, grace time.Duration) time.Time {
 	t.Helper()
 	w.secret[0]++
-	return must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, w.secret, grace, nil))(t)
+	return must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, SecretRotation{Hash: w.secret, Grace: grace}, nil))(t)
 }
 
 func wantDeadSecret(t *testing.T, s *Store, agent uuid.UUID, secret [32]byte) {

@@ -46,7 +46,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, key, fresh APIKey, n NewAPIKey
 	if _, err := s.authenticate(ctx, f, key); err != nil {
 		return APIKeyRecord{}, err
 	}
-	place, held, err := s.reserveSealed(ctx, key, f, n.Idempotency)
+	place, held, err := s.reserveSealed(ctx, key, f, n.Idempotency, apiKeySize+int64(len(n.Name)))
 	if err != nil {
 		return APIKeyRecord{}, err
 	}
@@ -133,7 +133,7 @@ func (s *Store) rotateAPIKey(ctx context.Context, key, fresh APIKey, id string, 
 	if err := s.refuseSuspended(ctx, key, f); err != nil {
 		return time.Time{}, err
 	}
-	place, held, err := s.reserveSealed(ctx, key, f, idem)
+	place, held, err := s.reserveSealed(ctx, key, f, idem, 0)
 	if isRefusedCreation(err) {
 		idem = nil // an organization over its quota may still rotate; its idempotency key is not stored
 	}
@@ -166,5 +166,6 @@ func isOwn(r *reply, id string) bool { return id == ownKey || len(r.Values) > 1 
 func (s *Store) DeleteAPIKey(ctx context.Context, key APIKey, id uuid.UUID) error {
 	_, err := s.runByKey(ctx, key, s.proven.urgent(key), deleteAPIKey, []string{s.keys.organization(key.Organization)},
 		key.credential(), keyID(key.Organization, id))
+	s.noteFreed(key.Organization, err)
 	return err
 }

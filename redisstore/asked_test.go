@@ -84,7 +84,7 @@ func askedByKey(key APIKey) []asked {
 			return errOf(s.DeleteAgent(t.Context(), key, of.agent))
 		}},
 		{"RotateAgentSecret", func(s *Store, t *testing.T, of target) error {
-			return errOf(s.RotateAgentSecret(t.Context(), key, of.agent, [32]byte{9}, 0, nil))
+			return errOf(s.RotateAgentSecret(t.Context(), key, of.agent, SecretRotation{Hash: [32]byte{9}}, nil))
 		}},
 		{"Families", func(s *Store, t *testing.T, of target) error {
 			return errOf(s.Families(t.Context(), key, of.agent, Query{Limit: 1}))
@@ -92,8 +92,8 @@ func askedByKey(key APIKey) []asked {
 		{"EndFamily", func(s *Store, t *testing.T, of target) error {
 			return s.EndFamily(t.Context(), key, of.agent, of.family)
 		}},
-		{"RevokeFamilies", func(s *Store, t *testing.T, of target) error {
-			return s.RevokeFamilies(t.Context(), key, of.agent)
+		{"RotateAgentSecret with all tokens", func(s *Store, t *testing.T, of target) error {
+			return revokeFamilies(t.Context(), s, key, of.agent)
 		}},
 		{"CreateSession", func(s *Store, t *testing.T, of target) error {
 			return errOf(s.CreateSession(t.Context(), key, NewSession{Agent: of.agent, MaxActions: 1, Lifetime: 1e9}))
@@ -117,6 +117,7 @@ func askedByKey(key APIKey) []asked {
 		{"SetBudget", func(s *Store, t *testing.T, of target) error {
 			return errOf(s.SetBudget(t.Context(), key, 1, BudgetForever))
 		}},
+		{"CheckKey", func(s *Store, t *testing.T, of target) error { return s.CheckKey(t.Context(), key) }},
 		{"OwnKey", func(s *Store, t *testing.T, of target) error { return errOf(s.OwnKey(t.Context(), key)) }},
 		{"Budget", func(s *Store, t *testing.T, of target) error { return errOf(s.Budget(t.Context(), key)) }},
 		{"DeleteBudget", func(s *Store, t *testing.T, of target) error { return s.DeleteBudget(t.Context(), key) }},

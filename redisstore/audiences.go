@@ -59,7 +59,7 @@ func (s *Store) firstAudiencesFrom(ctx context.Context) (time.Time, error) {
 	var used []*redis.IntCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, key := range []string{s.keys.issuer(), s.keys.keyRecords(SigningKeys), s.keys.keyRecords(RefreshKeys), s.keys.holdings()} {
+		for _, key := range []string{s.keys.issuer(), s.keys.keyRecords(SigningKeys), s.keys.keyRecords(TokenKeys), s.keys.holdings()} {
 			used = append(used, p.Exists(ctx, key))
 		}
 		clock = p.Time(ctx)

@@ -53,7 +53,7 @@ func TestOnARedisThatAnEarlierVersionHasUsedTokensNameTheirAudienceAnHourLater(t
 		for name, use := range map[string]func() error{
 			"an issuer":     func() error { _, err := s.KeepIssuer(t.Context(), "https://remit.example"); return err },
 			"a signing key": func() error { return s.KeepFirstKey(t.Context(), SigningKeys, "a", "key") },
-			"a token key":   func() error { return s.KeepFirstKey(t.Context(), RefreshKeys, "a", "key") },
+			"a token key":   func() error { return s.KeepFirstKey(t.Context(), TokenKeys, "a", "key") },
 			"an organization": func() error {
 				return peek(t, s).ZAdd(t.Context(), s.keys.holdings(), redis.Z{Score: 1, Member: "an organization!"}).Err()
 			},

@@ -354,7 +354,7 @@ func TestNoEventHoldsACredential(t *testing.T) {
 		w.agent = must(s.CreateAgent(t.Context(), key, Agent{Name: "scout", Scopes: []string{"read"}}, secret, nil))(t)
 		grant := w.exchange(t, s)
 		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{}))(t)
-		must(s.RotateAgentSecret(t.Context(), key, w.agent.ID, next, time.Hour, nil))(t)
+		must(s.RotateAgentSecret(t.Context(), key, w.agent.ID, SecretRotation{Hash: next, Grace: time.Hour}, nil))(t)
 		w.secret = next
 		idem := &Idempotency{Key: "the-idempotency-key", Fingerprint: random()}
 		w.session = must(s.CreateSession(t.Context(), key,

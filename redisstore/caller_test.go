@@ -43,7 +43,7 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 		before := w.contentsOf(t, s, of)
 		want := map[string]error{
 			"Agent": ErrUnknownAgent, "RevokeAgent": ErrUnknownAgent, "DeleteAgent": ErrUnknownAgent,
-			"RotateAgentSecret": ErrUnknownAgent, "Families": ErrUnknownAgent, "EndFamily": ErrUnknownAgent, "RevokeFamilies": ErrUnknownAgent,
+			"RotateAgentSecret": ErrUnknownAgent, "Families": ErrUnknownAgent, "EndFamily": ErrUnknownAgent, "RotateAgentSecret with all tokens": ErrUnknownAgent,
 			"CreateSession": ErrUnknownAgent, "Sessions of one agent": ErrUnknownAgent,
 			"Session": ErrUnknownSession, "EndSession": ErrUnknownSession, "Charge": ErrUnknownSession,
 			"ChargeBatch": ErrUnknownSession, "ChangeLimits": ErrUnknownSession, "Transactions of a session": ErrUnknownSession,
@@ -59,7 +59,7 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 			"TrustedIssuer": ErrUnknownIssuer, "ChangeTrustedIssuer": ErrUnknownIssuer, "DeleteTrustedIssuer": ErrUnknownIssuer,
 			"TrustedIssuers": nil, "CreateTrustedIssuer": nil,
 			"APIKeys": nil, "CreateAPIKey": nil, "CreateWebhook": nil, "Webhooks": nil, "OrganizationEvents": nil, "UsageReport": nil,
-			"Organization": nil, "OwnKey": nil, "Agents": nil, "CreateAgent": nil, "SuspendAgents": nil, "ResumeAgents": nil, "SetBudget": nil,
+			"Organization": nil, "OwnKey": nil, "CheckKey": nil, "Agents": nil, "CreateAgent": nil, "SuspendAgents": nil, "ResumeAgents": nil, "SetBudget": nil,
 			"Budget": nil, "DeleteBudget": nil, "Sessions": nil, "Transactions": nil,
 		}
 		for _, operation := range slices.DeleteFunc(askedByKey(foreign), asked.endsItsKey) {

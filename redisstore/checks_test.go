@@ -77,7 +77,7 @@ func TestCheckSecretReturnsTheAgentsOrganization(t *testing.T) {
 			}
 		}
 		// The current secret is in use now, so the next rotation keeps it for its grace.
-		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{77}, time.Hour, nil))(t)
+		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, SecretRotation{Hash: [32]byte{77}, Grace: time.Hour}, nil))(t)
 		must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t)
 		_, err := s.CheckSecret(t.Context(), w.agent.ID, previous)
 		wantError(t, "the one before that", err, ErrInvalidCredentials)

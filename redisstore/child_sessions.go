@@ -134,7 +134,7 @@ func (s *Store) setAside(ctx context.Context, sc keyedScript, act actor, child u
 	return s.givingBack(ctx, act, n.Parent, n.Idempotency, func() (*reply, error) {
 		return s.perform(ctx, sc, act, n.Idempotency, keys, act.organization, act.agent, act.family, child, n.Agent,
 			n.MaxActions, int64(n.MaxValue), lifetime, strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.audit(ctx, act),
-			n.enforcementText())
+			n.enforcementText(), n.maxLeaseText())
 	})
 }
 
@@ -179,7 +179,7 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 	parent := n.Parent.String() + string(act.agent[:])
 	r, err := s.client.Run(ctx, act.flow, createChild, keys, act.organization, n.Agent, part.child, n.MaxActions, int64(n.MaxValue),
 		part.expires.UnixMilli(), n.scopesText(), n.Metadata, follows+orEmpty((*int64)(n.MaxCommitted)), n.maxLeaseText(), parent,
-		part.depth, part.scopes, part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)),
+		part.depth, n.heldOf(part.scopes), part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)),
 		n.enforcementText(), part.version, n.Thresholds.text())
 	if err != nil {
 		return Session{}, s.withoutChild(ctx, act, n, part, err)

@@ -89,9 +89,8 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 	if err := s.checkAudience(ctx, act.flow, n.Audience, append([]uuid.UUID{child, act.agent}, n.Actors...)); err != nil {
 		return Delegation{}, err
 	}
-	family := NewID(child)
 	keys := []string{s.keys.agent(child), s.keys.session(child, n.Session), s.keys.events(child)}
-	r, err := s.client.Run(ctx, act.flow, delegateSession, keys, act.organization, child, family,
+	r, err := s.client.Run(ctx, act.flow, delegateSession, keys, act.organization, child, newTokenID(child).String(),
 		strings.Join(n.Scopes, " "), strings.Join(n.Held, " "), s.auditAs(WithActor(ctx, requestID(ctx), act.agent), actorAgent), n.Proof.key())
 	if err == ErrUnknownAgent {
 		err = ErrUnknownSession // the child's, which has been deleted since
@@ -99,6 +98,7 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 	if err != nil {
 		return Delegation{}, err
 	}
+	family := idOrNilAt(r, 2)
 	return Delegation{
 		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family, Session: n.Session, Bound: n.Proof != nil},
 		Scopes:      strings.Fields(r.Text(0)),
@@ -152,8 +152,8 @@ func (s *Store) childOf(ctx context.Context, act actor, session uuid.UUID) (agen
 	return agent, parent, r.Err
 }
 
-// CheckDelegated returns which scopes the agents of a delegated token have left, while it is live and none of them is suspended.
-// It asks about all of them at once. Errors: ErrInvalidToken, *AgentSuspendedError, *SessionSuspendedError.
+// CheckDelegated returns which scopes the agents of a delegated token have left, while it is live, none of them is suspended, and
+// each that acts may still delegate. It asks about all of them at once. Errors: ErrInvalidToken, *AgentSuspendedError, *SessionSuspendedError.
 func (s *Store) CheckDelegated(ctx context.Context, t *DelegatedToken) ([]ScopesLeft, error) {
 	left, errs := make([]ScopesLeft, 1+len(t.Actors)), make([]error, 1+len(t.Actors))
 	var group sync.WaitGroup
@@ -161,6 +161,9 @@ func (s *Store) CheckDelegated(ctx context.Context, t *DelegatedToken) ([]Scopes
 		group.Go(func() {
 			defer redisclient.RecoverTo(func(err error) { errs[1+i] = err })
 			left[1+i], errs[1+i] = s.VerifyToken(ctx, actor)
+			if errs[1+i] == nil && !left[1+i].May(scopeDelegate) {
+				errs[1+i] = ErrInvalidToken
+			}
 		})
 	}
 	left[0], errs[0] = s.checkDelegatedIn(ctx, t)

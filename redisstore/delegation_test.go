@@ -316,7 +316,7 @@ func TestANarrowedActingAgentNarrowsItsDelegatedTokens(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay", "read", "write")
 		token := d.delegate(t, s)
-		must(s.ChangeAgent(t.Context(), d.key, d.planner.Agent, AgentChanges{Scopes: &[]string{"read", "write"}}))(t)
+		must(s.ChangeAgent(t.Context(), d.key, d.planner.Agent, AgentChanges{Scopes: &[]string{"read", "write", "sessions:delegate"}}))(t)
 		must(s.ChangeAgent(t.Context(), d.key, d.worker.ID, AgentChanges{Scopes: &[]string{"pay", "read"}}))(t)
 		scopes := []string{"pay", "read", "write"}
 		for _, left := range must(s.CheckDelegated(t.Context(), token))(t) {
@@ -325,6 +325,8 @@ func TestANarrowedActingAgentNarrowsItsDelegatedTokens(t *testing.T) {
 		if !slices.Equal(scopes, []string{"read"}) {
 			t.Errorf("%q are left", scopes)
 		}
+		must(s.ChangeAgent(t.Context(), d.key, d.planner.Agent, AgentChanges{Scopes: &[]string{"read", "write"}}))(t)
+		wantError(t, "CheckDelegated", errOfCheck(s, t, token), ErrInvalidToken)
 	})
 }
 

@@ -14,9 +14,12 @@ var (
 	sendDelivery   = newScript("webhooks/send_delivery", writes)
 )
 
-// mostWaiting is how many deliveries of a webhook may wait when somebody sends one by hand: those that wait for a retry, and as
-// many again.
-const mostWaiting = 2 * MostPending
+// MostWaiting is how many deliveries of a webhook may wait: those that wait for a retry, and as many that somebody sent by hand. The last
+// place is for the test that a URL gets by itself: without it nothing else is sent.
+const (
+	MostWaiting = 2 * MostPending
+	mostByHand  = MostWaiting - 1
+)
 
 // lookAgain is when a webhook is looked at that was to be woken by an instance that has died: later than any call ends.
 const lookAgain = 2 * callTimeout
@@ -53,7 +56,7 @@ func readDeliveries(kept *reply) ([]Delivery, error) {
 }
 
 // SendAgain makes a delivery that is kept due at once, with 24 hours of retries before it. Errors: those of Deliveries,
-// ErrUnknownDelivery, ErrChangedMeanwhile, *QuotaError if too many wait.
+// ErrUnknownDelivery, ErrChangedMeanwhile, *QuotaError.
 func (s *Store) SendAgain(ctx context.Context, key APIKey, webhook, id uuid.UUID, now time.Time) (Delivery, error) {
 	all, err := s.Deliveries(ctx, key, webhook)
 	if err != nil {
@@ -69,7 +72,7 @@ func (s *Store) SendAgain(ctx context.Context, key APIKey, webhook, id uuid.UUID
 }
 
 // SendTest sends a test event to the webhook. With idem, a repeated request sends none and returns the first. Errors: those of
-// Deliveries, *QuotaError if too many wait.
+// Deliveries, *QuotaError.
 func (s *Store) SendTest(ctx context.Context, key APIKey, webhook uuid.UUID, idem *Idempotency, now time.Time) (Delivery, error) {
 	test := Delivery{ID: NewID(webhook), Type: TestEvent, Status: DeliveryPending, Created: now, Next: now}
 	if idem != nil {
@@ -86,7 +89,7 @@ func (s *Store) SendTest(ctx context.Context, key APIKey, webhook uuid.UUID, ide
 	return test, err
 }
 
-// sendNow stores a delivery as due and wakes whoever delivers. An instance that dies in between has had it looked at later.
+// sendNow stores a delivery as due and wakes the instance that delivers.
 func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, found string, d Delivery) error {
 	text, err := d.record()
 	if err != nil {
@@ -95,12 +98,13 @@ func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, foun
 	if _, err := s.Webhook(ctx, key, webhook); err != nil { // checks the key before anything is woken
 		return err
 	}
-	if err := s.WakeWebhooks(ctx, key.Organization, lookAgain); err != nil {
-		return err
-	}
 	keys := slices.Concat(s.webhookKeys(key.Organization)[:2], s.deliveryKeys(key.Organization, webhook))
-	if _, err := s.runByKey(ctx, key, s.proven.flow(key), sendDelivery, keys, key.credential(), webhook, d.ID.String(), found, text, mostWaiting); err != nil {
-		return err
+	counted := int64(0) // one that is kept is sent again whatever the quota
+	if found == "" {
+		counted = deliverySize + int64(len(text))
 	}
-	return s.WakeWebhooks(ctx, key.Organization, 0)
+	return s.wakeFor(ctx, key.Organization, func() error {
+		_, err := s.runCounted(ctx, key, s.proven.flow(key), sendDelivery, counted, keys, key.credential(), webhook, d.ID.String(), found, text, mostByHand)
+		return err
+	})
 }

@@ -44,6 +44,11 @@ func DeliveryID(webhook uuid.UUID, event int64) uuid.UUID {
 	return hashedID(webhook, "event", binary.BigEndian.AppendUint64(nil, uint64(event)))
 }
 
+// URLTestID returns the id of the test that a version of a webhook's URL gets by itself.
+func URLTestID(webhook uuid.UUID, version int64) uuid.UUID {
+	return hashedID(webhook, "url", binary.BigEndian.AppendUint64(nil, uint64(version)))
+}
+
 func hashedID(webhook uuid.UUID, kind string, of []byte) (id uuid.UUID) {
 	hash := sha256.New()
 	hash.Write(webhook[:])

@@ -14,6 +14,7 @@ var (
 	listParts         = newScript("budgets/list_parts", reads)
 	endDescendant     = newScript("budgets/end_descendant", writes)
 	enforceDescendant = newScript("budgets/enforce_descendant", writes)
+	limitDescendant   = newScript("budgets/limit_descendant", writes)
 	shortenDescendant = newScript("budgets/shorten_descendant", writes)
 	suspendDescendant = newScript("budgets/suspend_descendant", writes)
 )
@@ -178,8 +179,35 @@ func (s *Store) narrowBelow(ctx context.Context, act actor, id uuid.UUID, n NewL
 			return err
 		}
 	}
+	if n.MaxLease != nil || n.PerAction.Given {
+		if err := s.limitBelow(ctx, act, id); err != nil {
+			return err
+		}
+	}
 	if n.Observes != nil && !*n.Observes {
 		return s.enforceBelow(ctx, act, id)
+	}
+	return nil
+}
+
+// limitBelow makes no descendant of a session lease for longer, or spend more at once, than the session as it is now. Errors:
+// ErrOutcomeUnknown; then some may, and the same request goes on.
+func (s *Store) limitBelow(ctx context.Context, act actor, id uuid.UUID) error {
+	limits, err := s.readLimits(ctx, act.flow, id)
+	if err == nil {
+		err = descend(ctx, s, act.flow, []place{{id, act.agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
+			keys := []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}
+			own := ownActor(act.organization, p.agent)
+			r, err := s.client.Run(ctx, act.flow, limitDescendant, keys, limits.maxLease, orEmpty((*int64)(limits.perAction)),
+				refusedFor.Milliseconds(), s.audit(ctx, own))
+			if err == nil && r.Text(0) != "" {
+				s.usage.noteEvent(act.organization)
+			}
+			return p, true, err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
 	}
 	return nil
 }

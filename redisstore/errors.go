@@ -35,6 +35,7 @@ var (
 	// ErrProofRequired refuses to issue a token that is bound to no key, for an agent with DPoPRequired.
 	ErrProofRequired = errors.New("the agent's tokens must be bound to a key by a DPoP proof")
 	ErrProofUsed     = errors.New("the DPoP proof was used before")
+	ErrManyMarks     = errors.New("too many tokens of the agent were revoked one by one")
 	ErrManyProofs    = errors.New("the agent has used too many DPoP proofs within the last minutes")
 	// ErrManyAssertions refuses a further assertion of an agent before some of those that it has used have expired.
 	ErrManyAssertions = errors.New("the agent has used too many assertions within the last minutes")
@@ -147,6 +148,33 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return "the session's " + e.Limit + " is reached" }
 
+// Needed is what a call wanted that a limit refused.
+type Needed struct {
+	Actions int64
+	Value   money.MicroUSD
+}
+
+// NeededError is the refusal of a limit, with what the refused call wanted.
+type NeededError struct {
+	Needed
+	Err error // wraps a *LimitError, an *AgentLimitError or a *BudgetError
+}
+
+func (e *NeededError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the refusal.
+func (e *NeededError) Unwrap() error { return e.Err }
+
+// Needing adds what a call wanted to the refusal of a limit. It returns any other error unchanged.
+func Needing(err error, actions int64, value money.MicroUSD) error {
+	var limit *LimitError
+	var agentLimit *AgentLimitError
+	if !errors.As(err, &limit) && !errors.As(err, &agentLimit) && !isBudgetExhausted(err) {
+		return err
+	}
+	return &NeededError{Needed{actions, value}, err}
+}
+
 // BelowUsageError refuses a limit below the amount used and held.
 type BelowUsageError struct {
 	Limit string // max_actions or max_value_usd
@@ -206,6 +234,14 @@ type RateError struct {
 
 func (e *RateError) Error() string {
 	return "too much is created at once: the " + e.Limit + " is reached"
+}
+
+// halfDone turns the failure of a second step into ErrOutcomeUnknown, because the first step has changed something.
+func halfDone(err error) error {
+	if errors.Is(err, ErrUnavailable) {
+		return fmt.Errorf("%w: %v", ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
+	}
+	return err
 }
 
 func isRefusedCreation(err error) bool {

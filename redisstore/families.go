@@ -10,10 +10,9 @@ import (
 )
 
 var (
-	listFamilies   = newScript("identity/list_families", reads)
-	endFamily      = newScript("identity/end_family", writes)
-	revokeFamilies = newScript("identity/revoke_families", writes)
-	endFamilies    = newScript("identity/end_families", writes)
+	listFamilies = newScript("identity/list_families", reads)
+	endFamily    = newScript("identity/end_family", writes)
+	endFamilies  = newScript("identity/end_families", writes)
 )
 
 // endFamiliesAtOnce is how many families one script ends.
@@ -82,9 +81,10 @@ func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
 	return family
 }
 
-// EndFamily revokes a family of an agent of the key's organization, with its refresh token and its access tokens. Repeating
-// it changes nothing while an access token of the family may live; after that the family is unknown. Errors:
-// ErrInvalidAPIKey, ErrUnknownAgent, ErrUnknownFamily.
+// EndFamily revokes a family of an agent of the key's organization, with its refresh token and its access tokens; or an access token
+// without a refresh token. Of such ids nothing is stored, so any that may be one of the agent's is revoked. Repeating it changes
+// nothing while an access token of the family may live; after that the family is unknown. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
+// ErrUnknownFamily, ErrManyMarks.
 func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UUID) error {
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return err
@@ -93,6 +93,9 @@ func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UU
 }
 
 func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, family uuid.UUID, who string) error {
+	if cellOf(family) != cellOf(agent) {
+		return ErrUnknownFamily
+	}
 	_, err := s.client.Run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.revocationLifetime(),
 		s.auditAs(ctx, who))
 	return err
@@ -107,19 +110,9 @@ func (s *Store) endOldest(ctx context.Context, t AccessToken, oldest []uuid.UUID
 	}
 }
 
-// RevokeFamilies revokes all families of an agent of the key's organization, with their access tokens. Families opened
-// during the call stay live. Errors: ErrInvalidAPIKey, ErrUnknownAgent; after ErrUnavailable and ErrOutcomeUnknown some
-// families may be revoked.
-func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID) error {
-	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
-		return err
-	}
-	f := s.proven.urgent(key)
-	_, err := s.client.Run(ctx, f, revokeFamilies, []string{s.keys.agent(agent), s.keys.events(agent)}, key.Organization,
-		s.auditAs(ctx, actorKey))
-	if err != nil {
-		return err
-	}
+// endRevokedFamilies ends the access tokens of an agent's families of earlier epochs, which are not refreshed any more. It may be
+// repeated.
+func (s *Store) endRevokedFamilies(ctx context.Context, f flow, agent uuid.UUID) error {
 	for {
 		ended, err := s.revokeSomeFamilies(ctx, f, agent)
 		if err != nil {

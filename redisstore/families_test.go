@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"sync"
@@ -60,7 +61,7 @@ func TestFamiliesOfAnotherOrganizationsAgentAreUnknown(t *testing.T) {
 		_, err := s.Families(t.Context(), w.key, other.agent.ID, Query{Limit: 1})
 		wantError(t, "Families", err, ErrUnknownAgent)
 		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, other.agent.ID, grant.Family), ErrUnknownAgent)
-		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, other.agent.ID), ErrUnknownAgent)
+		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, other.agent.ID), ErrUnknownAgent)
 		other.wantLive(t, s, grant, 1)
 	})
 }
@@ -96,6 +97,12 @@ func TestEndFamilyReachesNoOtherAgentsFamily(t *testing.T) {
 	})
 }
 
+// revokeFamilies revokes all tokens of an agent by a rotation of its secret, which stays valid for an hour.
+func revokeFamilies(ctx context.Context, s *Store, key APIKey, agent uuid.UUID) error {
+	_, err := s.RotateAgentSecret(ctx, key, agent, SecretRotation{Hash: [32]byte{99}, Grace: time.Hour, RevokeFamilies: true}, nil)
+	return err
+}
+
 func TestRevokeFamiliesEndsAllOfThemOnEveryInstanceAndNoLaterOne(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
@@ -105,7 +112,7 @@ func TestRevokeFamiliesEndsAllOfThemOnEveryInstanceAndNoLaterOne(t *testing.T) {
 			for range 3 {
 				ended = append(ended, w.exchange(t, s))
 			}
-			wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
+			wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
 			for _, grant := range ended {
 				w.wantRevoked(t, s, grant, 1)
 				_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1)
@@ -142,7 +149,7 @@ func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
+		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
 		for _, grant := range ended {
 			wantError(t, "CheckToken", s.CheckToken(t.Context(), grant.AccessToken), ErrInvalidToken)
 			_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
@@ -160,7 +167,7 @@ func TestRevokeFamiliesEndsARefreshTokenThatNoIndexHas(t *testing.T) {
 		if err := peek(t, s).Del(t.Context(), s.keys.agentFamilies(w.agent.ID)).Err(); err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
+		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
 		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1, GrantRequest{})
 		wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
 		_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, family, 1)
@@ -426,4 +433,30 @@ func (w tenant) wantFamilies(t *testing.T, s *Store, want ...uuid.UUID) {
 			t.Errorf("by %d a page: %v, want %v", limit, got, want)
 		}
 	}
+}
+
+// Nothing says which tokens without a refresh token were issued, so marks for ids that were made up must have a bound.
+func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		madeUp := func() uuid.UUID {
+			id := newTokenID(w.agent.ID)
+			id[9], id[10], id[11] = 0, 0, 0 // the epoch of an agent whose tokens were never revoked
+			return id
+		}
+		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, madeUp()), nil)
+		var marks []any
+		for range 20_000 {
+			id := madeUp()
+			marks = append(marks, familyField(id), "9999999999999", boundField(id), "9999999999999")
+		}
+		for part := range slices.Chunk(marks, 8000) {
+			if err := s.client.Redis().HSet(t.Context(), s.keys.agent(w.agent.ID), part...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, madeUp()), ErrManyMarks)
+		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
+	})
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,13 +32,16 @@ func (s *Store) givingBack(ctx context.Context, act actor, session uuid.UUID, id
 	return s.releasingDueHolds(ctx, act, session, do)
 }
 
+// notGivenBack are limits of a session in which no child of it makes room.
+var notGivenBack = []string{"expires_at", "max_depth", "max_lease_seconds", "max_value_usd_per_action"}
+
 // mayGiveBack says whether children of the session that refuses this may make room.
 func mayGiveBack(err error) bool {
 	var limit *LimitError
 	var below *BelowUsageError
 	switch {
 	case errors.As(err, &limit):
-		return limit.Usage.Delegated != nil && limit.Limit != "expires_at" && limit.Limit != "max_depth"
+		return limit.Usage.Delegated != nil && !slices.Contains(notGivenBack, limit.Limit)
 	case errors.As(err, &below):
 		return below.Usage.Delegated != nil
 	}

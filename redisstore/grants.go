@@ -28,9 +28,11 @@ type limitsNow struct {
 	maxActions int64
 	maxValue   money.MicroUSD
 	expires    time.Time
-	narrowed   string         // how often its expiry was shortened or its limits enforced from above
+	narrowed   string         // how often it was narrowed from above: its expiry, its other limits, and that it enforces them
 	used       money.MicroUSD // and held; more than maxValue if it has observed
-	budgeted   bool           // the organization has a budget; only for a root whose max_value is to change
+	maxLease   int64          // s
+	perAction  *money.MicroUSD
+	budgeted   bool // the organization has a budget; only for a root whose max_value is to change
 }
 
 func (l limitsNow) usage() Usage {
@@ -83,7 +85,7 @@ func (s *Store) readLimits(ctx context.Context, f flow, id uuid.UUID) (limitsNow
 }
 
 // limitsFields are the fields of a session's hash that limitsNow has.
-var limitsFields = []string{"a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh", "v", "h"}
+var limitsFields = []string{"a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh", "v", "h", "ml", "mp"}
 
 func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	if values[0] == nil {
@@ -93,6 +95,7 @@ func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	l := limitsNow{
 		id: id, agent: r.ID(0), flags: r.Optional(1), maxActions: r.Number(4), maxValue: moneyAt(r, 5), expires: r.Time(7),
 		narrowed: r.Optional(8), used: moneyAt(r, 9) + money.MicroUSD(r.NumberOr0(10)),
+		maxLease: r.NumberOr0(11), perAction: perActionAt(r, 12),
 	}
 	if b := budgetAt(r, 6); b.maxValue > 0 {
 		l.maxValue = b.maxValue
@@ -124,6 +127,21 @@ func (l limitsNow) goal(n NewLimits) (actions int64, value money.MicroUSD) {
 	return actions, value
 }
 
+// raisesOwn says whether a limit is raised of which nothing is set aside: the parent's bounds it all the same.
+func (l limitsNow) raisesOwn(n NewLimits) bool {
+	if n.MaxLease != nil && *seconds(n.MaxLease) > l.maxLease {
+		return true
+	}
+	to := n.PerAction
+	return to.Given && l.perAction != nil && (to.Value == nil || *to.Value > int64(*l.perAction))
+}
+
+// needing adds to the refusal of a change how much it would have raised the limits.
+func (l limitsNow) needing(n NewLimits, err error) error {
+	actions, value := l.goal(n)
+	return Needing(err, max(actions-l.maxActions, 0), max(value-l.maxValue, 0))
+}
+
 // onlyAsks stands for a grant when nothing is granted yet, and the script is to say whether anything else refuses the change.
 const onlyAsks = "-"
 
@@ -146,17 +164,17 @@ func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLi
 	case actions > MostActions || value > MostValue: // the script says so
 		return "", nil
 	case at.above != (place{}):
-		if actions <= at.maxActions && value <= at.maxValue && n.Lifetime == nil && !(n.Observes != nil && *n.Observes) {
+		if actions <= at.maxActions && value <= at.maxValue && n.Lifetime == nil && !(n.Observes != nil && *n.Observes) && !at.raisesOwn(n) {
 			return "", nil
 		}
 		if raises := actions > at.maxActions || value > at.maxValue; raises && n.Observes != nil && *n.Observes {
 			// First without the raise: where the parent enforces, the change is refused, and nothing may be set aside.
-			granted, err := s.grantByParent(ctx, act, at, at.maxActions, at.maxValue, n.Lifetime)
+			granted, err := s.grantByParent(ctx, act, at, at.maxActions, at.maxValue, n)
 			if err != nil || !strings.HasSuffix(granted, parentObserves) {
 				return granted, err
 			}
 		}
-		return s.grantByParent(ctx, act, at, actions, value, n.Lifetime)
+		return s.grantByParent(ctx, act, at, actions, value, n)
 	case value > at.maxValue && (at.budgeted || strings.Contains(at.flags, keptAbove)):
 		return s.grantByBudget(ctx, act, at, value)
 	case n.Lifetime != nil && strings.Contains(at.flags, keptAbove):
@@ -173,14 +191,15 @@ const parentObserves = "o"
 // maxTime is after every expiry, in ms since 1970.
 const maxTime = 1 << 52
 
-func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, actions int64, value money.MicroUSD, lifetime *time.Duration) (string, error) {
+func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, actions int64, value money.MicroUSD, n NewLimits) (string, error) {
 	above := ownActor(act.organization, at.above.agent)
 	above.flow = act.flow
 	keys := []string{s.keys.agent(above.agent), s.keys.session(above.agent, at.above.session), s.keys.parts(above.agent, at.above.session),
 		s.keys.events(above.agent)}
 	r, err := s.givingBack(ctx, above, at.above.session, nil, func() (*reply, error) {
 		return s.client.Run(ctx, above.flow, raisePart, keys, act.organization, above.agent, at.id,
-			max(actions, at.maxActions), int64(max(value, at.maxValue)), s.audit(ctx, act), orEmpty(milliseconds(lifetime)))
+			max(actions, at.maxActions), int64(max(value, at.maxValue)), s.audit(ctx, act), orEmpty(milliseconds(n.Lifetime)),
+			orEmpty(seconds(n.MaxLease)), n.PerAction.sessionText())
 	})
 	if err == errGivenUp { // its books are closed, so it is not active
 		return "", nil

@@ -668,7 +668,7 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 	}
 	rotate := func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
 		idem.Seal = plainSeal("secret")
-		_, err := s.RotateAgentSecret(ctx, w.key, pick(mistyped, foreign.agent.ID, w.agent.ID), [32]byte{8}, 0, idem)
+		_, err := s.RotateAgentSecret(ctx, w.key, pick(mistyped, foreign.agent.ID, w.agent.ID), SecretRotation{Hash: [32]byte{8}}, idem)
 		return err
 	}
 	commit := func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {

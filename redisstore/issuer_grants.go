@@ -60,15 +60,15 @@ func (s *Store) GrantByIssuer(ctx context.Context, organization, agent uuid.UUID
 	if err != nil {
 		return Grant{}, s.refusals.count(err)
 	}
-	family := NewID(agent)
 	r, err := s.grant(ctx, grantByIssuer, agent, asked.Proof, []string{s.keys.agent(agent), s.keys.events(agent)},
-		organization, asked.scopes(), asked.audience(), s.auditAs(ctx, actorAgent), family.String(), issuer.ID.String(), asked.Proof.key())
+		organization, asked.scopes(), asked.audience(), s.auditAs(ctx, actorAgent), newTokenID(agent).String(), issuer.ID.String(), asked.Proof.key())
 	held.finish(err, false)
 	if err != nil {
 		return Grant{}, err
 	}
+	s.noteProof(organization, asked.Proof)
 	return Grant{
-		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: family, Bound: asked.Proof != nil},
+		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: idOrNilAt(r, 1), Bound: asked.Proof != nil},
 		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),

@@ -6,5 +6,5 @@ type KeyKind string
 // The kinds of keys that Redis stores unless the service reads them from files.
 const (
 	SigningKeys KeyKind = "signing" // of access tokens
-	RefreshKeys KeyKind = "refresh" // of refresh tokens
+	TokenKeys   KeyKind = "token"   // of refresh tokens; see --token-key
 )

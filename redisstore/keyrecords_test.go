@@ -14,7 +14,7 @@ func TestOneKeyIsKeptOfAllThatAreOfferedAtOnce(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		second := must(Open(s.config))(t)
 		defer second.Close()
-		for _, kind := range []KeyKind{SigningKeys, RefreshKeys} {
+		for _, kind := range []KeyKind{SigningKeys, TokenKeys} {
 			var instances sync.WaitGroup
 			for i := range 20 {
 				store := s
@@ -85,16 +85,16 @@ func TestKeysThatHaveEndedAreGone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		ctx := t.Context()
-		if err := s.KeepFirstKey(ctx, RefreshKeys, "a", "first"); err != nil {
+		if err := s.KeepFirstKey(ctx, TokenKeys, "a", "first"); err != nil {
 			t.Fatal(err)
 		}
-		must(s.RotateKey(ctx, RefreshKeys, "b", "second", 0, 0))(t)
-		records, _, err := s.Keys(ctx, RefreshKeys)
+		must(s.RotateKey(ctx, TokenKeys, "b", "second", 0, 0))(t)
+		records, _, err := s.Keys(ctx, TokenKeys)
 		if err != nil || len(records) != 1 || records[0].ID != "b" {
 			t.Errorf("%+v, %v", records, err)
 		}
-		must(s.RotateKey(ctx, RefreshKeys, "c", "third", 0, time.Hour))(t)
-		if kept := must(peek(t, s).HKeys(ctx, s.keys.keyRecords(RefreshKeys)).Result())(t); len(kept) != 2 {
+		must(s.RotateKey(ctx, TokenKeys, "c", "third", 0, time.Hour))(t)
+		if kept := must(peek(t, s).HKeys(ctx, s.keys.keyRecords(TokenKeys)).Result())(t); len(kept) != 2 {
 			t.Errorf("after the next rotation %v are kept", kept)
 		}
 	})

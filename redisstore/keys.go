@@ -12,7 +12,7 @@ import (
 // unless the table says otherwise. Ids in keys are text. Ids in values and members are their 16 bytes; members of 14 bytes
 // omit the cell (members.go). Times are ms since 1970, money is micro-USD. Config.Prefix precedes each key.
 //
-//	o:{cell}:<organization>   hash  name, created, metadata; of its first API key: key (SHA-256), previous_key, previous_until,
+//	o:{cell}:<organization>   hash  name, created, metadata, bytes (include/count_bytes.lua); of its first API key: key (SHA-256), previous_key, previous_until,
 //	                                used_key (a key that replaced another, after its first use), hint; of each other, at
 //	                                most 63: K:<id (16 bytes)> its record, k:<SHA-256> whose it is; of each u:<id>, '' for
 //	                                the first, when it was last used (include/read_api_keys.lua)
@@ -59,7 +59,7 @@ import (
 //	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
 //	                                next hold of ah: is due, suspended since and suspension_reason, epoch how
-//	                                often all its families were revoked, none for 0, family:<family> and bound:<family>: revoked, until; TTL after it is deleted
+//	                                often all its tokens were revoked, none for 0, family:<family> and bound:<family>: revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ah:{cell}:<agent>         zset  its sessions (id as text) that have holds which count in its day, by a time not after the
@@ -119,7 +119,7 @@ import (
 //	                                (include/claims.lua); TTL 24 h. The cell is the agent's; for claims by API keys and for
 //	                                outcomes about API keys it is the organization's. An outcome ends with the organization's
 //	                                16 bytes, a claim by API key with its id as text
-//	k:signing, k:refresh      hash  stored keys: id to created, signs from, ends, material (rotate_key.lua)
+//	k:signing, k:token        hash  stored keys: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that are configured with none
 //	k:audiences               string  from when on, in ms since 1970, tokens for the issuer name it (AudiencesFrom)
 //	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which

@@ -45,7 +45,7 @@ func TestKeysAreSpelledAsDocumented(t *testing.T) {
 		{"trustedIssuers", k.trustedIssuers(owner), "p:oti:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"issuerNames", k.issuerNames(owner), "p:otn:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"keyRecords", k.keyRecords(SigningKeys), "p:k:signing"},
-		{"keyRecords", k.keyRecords(RefreshKeys), "p:k:refresh"},
+		{"keyRecords", k.keyRecords(TokenKeys), "p:k:token"},
 		{"suspended", k.suspended(), "p:k:suspended"},
 		{"bootstrap", k.bootstrap(), "p:k:bootstrap"},
 		{"without a prefix", keyspace{}.agent(owner), "a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},

@@ -61,12 +61,15 @@ type Settlement struct {
 	ActionCount    int64
 	ValueUsed      money.MicroUSD
 	OverageActions int64          // the part of ActionCount that the session had no room for
-	Overage        money.MicroUSD // the same of ValueUsed
+	Overage        money.MicroUSD // the same of ValueUsed, and what exceeds the session's MaxPerAction for each action
+	ChargedOverage money.MicroUSD // the part of Overage that the session had room for: only MaxPerAction forbids it
 	Late           bool           // the lease had expired before
 	Settled        time.Time
 	Renewed        *Lease // nil for none
-	// Refusal is the code of why no renewal was granted, "" for no reason. Limit is the limit that refused it, "" for none.
+	// Refusal is the code of why no renewal was granted, "" for no reason. Limit is the limit that refused it, "" for none, and
+	// Needed what was wanted, nil unless waiting does not help.
 	Refusal, Limit string
+	Needed         *Needed
 
 	Repeated bool // the lease was settled before, with the same numbers; nothing was changed
 }

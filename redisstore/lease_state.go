@@ -26,6 +26,7 @@ const (
 	renewalValue
 	renewalExpires
 	renewalRefusal
+	leaseChargedOver
 )
 
 // leaseFields are the fields of a lease's hash in this order.
@@ -33,6 +34,7 @@ var leaseFields = []string{
 	leaseAgent: "a", leaseSession: "s", leaseActions: "n", leaseValue: "v", leaseCreated: "b", leaseExpires: "x",
 	leaseUsedActions: "un", leaseUsedValue: "uv", leaseOverActions: "on", leaseOverValue: "ov", leaseSettledAt: "at",
 	leaseLate: "lt", renewalID: "ri", renewalActions: "rn", renewalValue: "rv", renewalExpires: "rx", renewalRefusal: "rr",
+	leaseChargedOver: "oc",
 }
 
 // readLease reads a lease from its leaseFields.
@@ -55,9 +57,10 @@ func readSettlement(l Lease, r *reply) *Settlement {
 	s := &Settlement{
 		ActionCount: r.Number(leaseUsedActions), ValueUsed: moneyAt(r, leaseUsedValue),
 		OverageActions: r.NumberOr0(leaseOverActions), Overage: money.MicroUSD(r.NumberOr0(leaseOverValue)),
-		Late: r.Optional(leaseLate) != "", Settled: r.Time(leaseSettledAt),
+		ChargedOverage: money.MicroUSD(r.NumberOr0(leaseChargedOver)),
+		Late:           r.Optional(leaseLate) != "", Settled: r.Time(leaseSettledAt),
 	}
-	s.Refusal, s.Limit, _ = strings.Cut(r.Optional(renewalRefusal), " ")
+	s.refuse(r, strings.Split(r.Optional(renewalRefusal), " "))
 	if r.Optional(renewalID) != "" {
 		s.Renewed = &Lease{
 			ID: r.ID(renewalID), Agent: l.Agent, Session: l.Session, Status: LeaseOpen, MaxActions: r.Number(renewalActions),
@@ -65,4 +68,14 @@ func readSettlement(l Lease, r *reply) *Settlement {
 		}
 	}
 	return s
+}
+
+// refuse reads why a renewal was refused: a code, of a limit also its name and the actions and micro-USD that were wanted.
+func (s *Settlement) refuse(r *reply, parts []string) {
+	if s.Refusal = parts[0]; len(parts) > 1 {
+		s.Limit = parts[1]
+	}
+	if len(parts) > 3 {
+		s.Needed = &Needed{r.Parse(parts[2]), parseMoney(r, parts[3])}
+	}
 }

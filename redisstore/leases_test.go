@@ -206,6 +206,8 @@ func TestASettlementBooksWhatWasSpent(t *testing.T) {
 		value       money.MicroUSD
 		overActions int64
 		overage     money.MicroUSD
+		perAction   money.MicroUSD // max_value_usd_per_action when it is settled, 0 for none
+		charged     money.MicroUSD // of the overage
 	}{
 		{name: "all", actions: 4, value: 40},
 		{name: "a part", actions: 1, value: 7},
@@ -217,6 +219,12 @@ func TestASettlementBooksWhatWasSpent(t *testing.T) {
 		{name: "the session has ended", over: sessionEnds, actions: 5, value: 45, overActions: 1, overage: 5},
 		{name: "the session has expired", over: sessionPasses, actions: 3, value: 45, overage: 5},
 		{name: "the agent is revoked", over: agentIsRevoked, actions: 5, value: 30, overActions: 1},
+		{name: "as much as its actions may", actions: 4, value: 40, perAction: 10},
+		{name: "more than its actions may", actions: 3, value: 40, perAction: 10, overage: 10, charged: 10},
+		{name: "value without an action", value: 7, perAction: 10, overage: 7, charged: 7},
+		{name: "more than its actions may, and than fits", others: Charge{Count: 4, Value: 50}, actions: 4, value: 77, perAction: 10, overage: 37, charged: 10},
+		{name: "more than fits, as its actions may", others: Charge{Count: 4, Value: 50}, actions: 4, value: 77, perAction: 20, overage: 27},
+		{name: "more than its actions may, after the session", over: sessionEnds, actions: 1, value: 45, perAction: 10, overage: 35, charged: 30},
 	} {
 		for _, late := range []bool{false, true} {
 			t.Run(test.name+" late "+strconv.FormatBool(late), func(t *testing.T) {
@@ -232,6 +240,9 @@ func TestASettlementBooksWhatWasSpent(t *testing.T) {
 						w.wantState(t, s, 4+test.others.Count, 40+test.others.Value, 0, 0)
 						w.wantEvents(t, s, "lease.expired", 1)
 					}
+					if test.perAction > 0 {
+						must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{PerAction: LimitChange{true, new(int64(test.perAction))}}))(t)
+					}
 					if test.over != nil {
 						test.over(t, s, w)
 					}
@@ -239,11 +250,11 @@ func TestASettlementBooksWhatWasSpent(t *testing.T) {
 					trail(t)
 					got := w.settle(t, s, l.ID, test.actions, test.value)
 					want := Settlement{ActionCount: test.actions, ValueUsed: test.value, OverageActions: test.overActions,
-						Overage: test.overage, Late: late, Settled: got.Settled}
+						Overage: test.overage, ChargedOverage: test.charged, Late: late, Settled: got.Settled}
 					if got != want {
 						t.Errorf("settled with %+v, want %+v", got, want)
 					}
-					charged, value := test.actions-test.overActions, test.value-test.overage
+					charged, value := test.actions-test.overActions, test.value-test.overage+test.charged
 					w.wantState(t, s, test.others.Count+charged, test.others.Value+value, 0, test.overage)
 					wantSettledEvent(t, trail(t), l, want)
 					read := must(s.Lease(t.Context(), w.byKey(), l.ID))(t)
@@ -273,7 +284,7 @@ func wantSettledEvent(t *testing.T, events []Event, l Lease, want Settlement) {
 		}
 		if e.Lease != l.ID || e.Session != l.Session || *e.Actions != want.ActionCount-want.OverageActions || e.Late != want.Late ||
 			overActions != want.OverageActions ||
-			!reflect.DeepEqual(e.Amounts, amounts{"charged": want.ValueUsed - want.Overage, "overage": want.Overage}) {
+			!reflect.DeepEqual(e.Amounts, amounts{"charged": want.ValueUsed - want.Overage + want.ChargedOverage, "overage": want.Overage}) {
 			t.Errorf("the event is %+v", e)
 		}
 		return
@@ -367,7 +378,10 @@ func TestARenewalIsRefusedAndTheSettlementStands(t *testing.T) {
 				}
 				got := *must(s.SettleLease(t.Context(), w.byKey(), l.ID, NewSettlement{ActionCount: 1, ValueUsed: 10, Renew: &test.renew}))(t).Settlement
 				want := Settlement{ActionCount: 1, ValueUsed: 10, Settled: got.Settled, Refusal: test.refusal, Limit: test.limit}
-				if got != want {
+				if test.limit != "" {
+					want.Needed = &Needed{test.renew.MaxActions, test.renew.MaxValue}
+				}
+				if !reflect.DeepEqual(got, want) {
 					t.Errorf("settled with %+v, want %+v", got, want)
 				}
 				w.wantState(t, s, 1, 10, 0, 0)

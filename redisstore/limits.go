@@ -97,9 +97,9 @@ func (s *Store) topUp(ctx context.Context, act actor, at limitsNow, n NewLimits,
 		}
 		switch {
 		case err == errBeyondParent:
-			return nil, &ParentError{Parent: at.above.session, LimitError: &LimitError{Limit: "expires_at", Usage: at.usage()}}
+			return nil, at.needing(n, &ParentError{Parent: at.above.session, LimitError: &LimitError{Limit: "expires_at", Usage: at.usage()}})
 		case err != errStale:
-			return r, err
+			return r, at.needing(n, err)
 		case attempt == maxGrants:
 			return nil, fmt.Errorf("%w: the limits of the session change all the time", ErrUnavailable)
 		}

@@ -27,7 +27,7 @@ var sizes = []struct {
 		return err
 	}},
 	{"an event", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
-		_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{4}, time.Hour, nil)
+		_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, SecretRotation{Hash: [32]byte{4}, Grace: time.Hour}, nil)
 		return err
 	}},
 	{"a pending transaction with a state of 40 bytes, with its event", beginWithState(40)},

@@ -121,6 +121,7 @@ func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
 	default:
 		if next, limit := m.grantIn(s, renewal, *n.Renew); limit != "" {
 			l.Settlement.Refusal, l.Settlement.Limit = "session_limit_reached", limit
+			l.Settlement.Needed = &Needed{n.Renew.MaxActions, n.Renew.MaxValue}
 		} else {
 			l.Settlement.Renewed = &next
 		}

@@ -10,10 +10,10 @@ import (
 )
 
 // observingChild creates a child that observes, with room for 5 actions and 50 micro-USD, and at most 10 in one action.
-func (w tenant) observingChild(t *testing.T, s *Store, parent uuid.UUID) (Session, error) {
+func (w tenant) observingChild(t *testing.T, s *Store, parent Session) (Session, error) {
 	t.Helper()
-	return s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent, MaxActions: 5,
-		MaxValue: 50, MaxPerAction: new(money.MicroUSD(10)), Lifetime: time.Minute, WithinParent: true, MaxLease: time.Minute, Observes: true})
+	return s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent.ID, MaxActions: 5,
+		MaxValue: 50, MaxPerAction: new(money.MicroUSD(10)), Lifetime: time.Minute, WithinParent: true, MaxLease: parent.MaxLease, Observes: true})
 }
 
 // A child observes where its parent does. It never goes beyond what its parent has set aside for it, so that the parent's books
@@ -21,12 +21,12 @@ func (w tenant) observingChild(t *testing.T, s *Store, parent uuid.UUID) (Sessio
 func TestAChildOfASessionThatObservesObservesWithinItsPart(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 20, MaxValue: 100, Observes: true})
-		child := must(w.observingChild(t, s, w.session.ID))(t)
+		w := newTenant(t, s, NewSession{MaxActions: 20, MaxValue: 100, MaxLease: time.Minute, Observes: true})
+		child := must(w.observingChild(t, s, w.session))(t)
 		if !child.Observes || child.ObservedRefusals == nil || *child.ObservedRefusals != 0 {
 			t.Errorf("created as %+v", child)
 		}
-		below := must(w.observingChild(t, s, child.ID))(t) // takes all that the child has
+		below := must(w.observingChild(t, s, child))(t) // takes all that the child has
 		charge := func(session uuid.UUID, c Charge) (Usage, error) { return s.Charge(t.Context(), w.byKey(), session, c) }
 		if usage, err := charge(below.ID, Charge{Count: 1, Value: 30}); err != nil || usage.WouldRefuse != "max_value_usd_per_action" {
 			t.Errorf("beyond the limit per action: %+v, %v", usage, err)
@@ -64,7 +64,7 @@ func TestNoSessionObservesBelowOneThatEnforces(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
-		_, err := w.observingChild(t, s, w.session.ID)
+		_, err := w.observingChild(t, s, w.session)
 		wantError(t, "a creation", err, ErrParentEnforces)
 		child := w.child(t, s, w.session.ID, 20, 60)
 		observe, enforce := NewLimits{Observes: new(true)}, NewLimits{Observes: new(false)}
@@ -78,7 +78,7 @@ func TestNoSessionObservesBelowOneThatEnforces(t *testing.T) {
 		if is := must(s.ChangeLimits(t.Context(), w.key, child.ID, observe))(t); !is.Observes {
 			t.Error("a child of a session that observes does not begin to")
 		}
-		below := must(w.observingChild(t, s, child.ID))(t)
+		below := must(w.observingChild(t, s, child))(t)
 		act := ownActor(w.key.Organization, below.Agent)
 		at := must(s.readLimits(t.Context(), act.flow, below.ID))(t)
 		granted := must(s.grantAbove(t.Context(), act, at, observe))(t) // a request to observe stops here

@@ -53,6 +53,7 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.OwnKey(ctx, w.key)
 			return err
 		}},
+		{"CheckKey", identifyAPIKey, func(ctx context.Context, s *Store) error { return s.CheckKey(ctx, w.key) }},
 		{"APIKeys", listAPIKeys, func(ctx context.Context, s *Store) error {
 			_, err := s.APIKeys(ctx, w.key)
 			return err
@@ -113,7 +114,7 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			return err
 		}},
 		{"RotateAgentSecret", rotateAgentSecret.script, func(ctx context.Context, s *Store) error {
-			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour, nil)
+			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, SecretRotation{Hash: [32]byte{3}, Grace: time.Hour}, nil)
 			return err
 		}},
 		{"ExchangeSecret", exchangeSecret.script, func(ctx context.Context, s *Store) error {
@@ -303,7 +304,7 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			return s.EndFamily(ctx, w.key, w.agent.ID, g.Family)
 		}},
 		{"RevokeFamilies", endFamilies, func(ctx context.Context, s *Store) error {
-			return s.RevokeFamilies(ctx, w.key, w.agent.ID)
+			return revokeFamilies(ctx, s, w.key, w.agent.ID)
 		}},
 		{"GrantLease", grantLease.script, func(ctx context.Context, s *Store) error {
 			_, err := s.GrantLease(ctx, caller, w.session.ID, NewLease{MaxActions: 1, MaxValue: 1, Lifetime: time.Minute})

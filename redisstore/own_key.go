@@ -28,3 +28,15 @@ func (s *Store) OwnKey(ctx context.Context, key APIKey) (OwnKey, error) {
 	}
 	return own, r.Err
 }
+
+// CheckKey returns why an API key is refused for an operation, nil if it is not. It is no use of the key, so it writes nothing.
+// Errors: those of OwnKey.
+func (s *Store) CheckKey(ctx context.Context, key APIKey) error {
+	f := s.proven.flow(key)
+	if err := s.refuseSuspended(ctx, key, f); err != nil {
+		return err
+	}
+	_, err := s.client.Run(ctx, f, identifyAPIKey, []string{s.keys.organization(key.Organization)}, key.credential())
+	s.proven.note(key, err)
+	return err
+}

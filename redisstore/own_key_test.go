@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 )
@@ -21,6 +22,24 @@ func TestAKeyLearnsWhichItIs(t *testing.T) {
 			if got := must(s.OwnKey(t.Context(), k.needing(Viewer)))(t); got != (OwnKey{name, k.id, role, false}) {
 				t.Errorf("a key of %s is %+v", role, got)
 			}
+		}
+	})
+}
+
+func TestCheckingAKeyIsNoUseOfIt(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 9})
+		k := w.newKey(t, s, Operator, 20)
+		before := w.contents(t, s)
+		for _, needs := range []Role{Viewer, Operator} {
+			wantError(t, string(needs), s.CheckKey(t.Context(), k.needing(needs)), nil)
+		}
+		wantError(t, "admin", s.CheckKey(t.Context(), k.needing(Admin)), &RoleError{Admin})
+		unknown := APIKey{Organization: w.key.Organization, Hash: [32]byte{99}, Needs: Viewer}
+		wantError(t, "unknown", s.CheckKey(t.Context(), unknown), ErrInvalidAPIKey)
+		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
+			t.Errorf("%q became %q", before, after)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -139,6 +140,14 @@ func TestTheBytesOfUsageAreNearThoseOfRedis(t *testing.T) {
 		"agents with metadata": {1000, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
 			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "n", Description: text(500), Metadata: text(5000)}, [32]byte{3}, nil)
 			return err
+		}},
+		"proofs": {4000, func(ctx context.Context, s *Store, _ tenant, g Grant) error {
+			return s.UseProof(ctx, bound(g), *newProof(1))
+		}},
+		"assertions": {4000, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
+			a := w.assertion(0)
+			rand.Read(a.ID[:])
+			return s.CheckAssertion(ctx, a)
 		}},
 	}
 	for name, kind := range kinds {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
@@ -61,6 +62,9 @@ func (s *Store) VerifyProof(ctx context.Context, t AccessToken, p Proof) (Scopes
 func (s *Store) proveToken(ctx context.Context, sc *script, t AccessToken, p Proof) (*reply, error) {
 	act := t.actor()
 	r, err := s.runProven(ctx, act.flow, sc, act.agent, p, []string{s.agentKey(act)}, t.Organization, act.family)
+	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
+		s.noteProof(t.Organization, &p)
+	}
 	if errors.Is(err, ErrOutcomeUnknown) {
 		return nil, fmt.Errorf("%w: %s", ErrUnavailable, err) // all that may have happened is that the proof is used
 	}
@@ -68,6 +72,21 @@ func (s *Store) proveToken(ctx context.Context, sc *script, t AccessToken, p Pro
 		return nil, act.errorFor(err)
 	}
 	return r, nil
+}
+
+// proofPeriod is how long an agent's proofs are kept in one hash, see with_proof.lua.
+const proofPeriod = 2 * time.Minute
+
+// noteProof counts a proof that was used, if there is one. No quota refuses it: an organization at its quota may still commit,
+// settle and revoke, and an agent has 100,000 proofs at most. Its bucket ends with the next period, when its hash does.
+func (s *Store) noteProof(organization uuid.UUID, p *Proof) {
+	if p == nil {
+		return
+	}
+	s.usage.note(organization, func(c *changes, unsent *quantities) {
+		c.expire(expiry{class: 'b', width: int64(proofPeriod / time.Minute), remaining: proofPeriod}, proofSize)
+		unsent[bytesHeld] += proofSize
+	})
 }
 
 // runProven runs a script of newProvenScript, in the agent's cell.

@@ -150,7 +150,7 @@ func TestARevokedFamilyEndsItsBoundTokens(t *testing.T) {
 			return s.EndFamily(t.Context(), w.key, w.agent.ID, g.Family)
 		},
 		"with all others": func(t *testing.T, s *Store, w tenant, g Grant) error {
-			return s.RevokeFamilies(t.Context(), w.key, w.agent.ID)
+			return revokeFamilies(t.Context(), s, w.key, w.agent.ID)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

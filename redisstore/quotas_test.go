@@ -386,7 +386,7 @@ func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 		must(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t)
 		must(s.RotateRefresh(t.Context(), g.Agent, g.Family, 1, GrantRequest{}))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{5}, 0, nil))(t)
+		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, SecretRotation{Hash: [32]byte{5}}, nil))(t)
 		if err := s.RevokeFamily(t.Context(), g.AccessToken, g.Family); err != nil {
 			t.Error(err)
 		}

@@ -16,6 +16,7 @@ var refusals = redisclient.Refusals{
 	"reused":                refuse(ErrTokenReused),
 	"proof_required":        refuse(ErrProofRequired),
 	"proof_used":            refuse(ErrProofUsed),
+	"too_many_marks":        refuse(ErrManyMarks),
 	"too_many_proofs":       refuse(ErrManyProofs),
 	"too_many_assertions":   refuse(ErrManyAssertions),
 	"unknown_agent":         refuse(ErrUnknownAgent),

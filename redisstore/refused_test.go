@@ -123,7 +123,7 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 		wantError(t, "CheckRefresh after RevokeFamily", err, ErrInvalidRefreshToken)
 
 		newSecret, newKey := [32]byte{7}, APIKey{Organization: w.key.Organization, Hash: [32]byte{8}}
-		must(s.RotateAgentSecret(ctx, w.key, w.agent.ID, newSecret, 0, nil))(t)
+		must(s.RotateAgentSecret(ctx, w.key, w.agent.ID, SecretRotation{Hash: newSecret}, nil))(t)
 		_, err = s.CheckSecret(ctx, w.agent.ID, w.secret)
 		wantError(t, "CheckSecret of the old one", err, ErrInvalidCredentials)
 		must(s.CheckSecret(ctx, w.agent.ID, newSecret))(t)

@@ -146,7 +146,7 @@ func fuzzedOperations() []readsReply {
 			return hash, err
 		},
 		func(ctx context.Context, s *Store) (any, error) {
-			return s.RotateAgentSecret(ctx, key, fuzzedAgent, [32]byte{}, 0, nil)
+			return s.RotateAgentSecret(ctx, key, fuzzedAgent, SecretRotation{Hash: [32]byte{}}, nil)
 		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Agents(ctx, key, Query{Limit: 2}) },
 		func(ctx context.Context, s *Store) (any, error) {

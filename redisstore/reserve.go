@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -83,16 +84,34 @@ func (s *Store) reserveClaim(ctx context.Context, act actor, idem *Idempotency, 
 	return s.reserveUnlessStored(ctx, act.flow, keyDemand(act, idem, claimSize), place)
 }
 
-// reserveSealed reserves the idempotency key of an operation on API keys, and returns the Redis key of its outcome. idem may be
-// nil.
-func (s *Store) reserveSealed(ctx context.Context, key APIKey, f flow, idem *Idempotency) (place string, held reservation, err error) {
+// reserveSealed reserves the idempotency key of an operation by API key, and the bytes that its script counts. It returns the
+// Redis key of the outcome. idem may be nil.
+func (s *Store) reserveSealed(ctx context.Context, key APIKey, f flow, idem *Idempotency, counted int64) (place string, held reservation, err error) {
 	if idem == nil {
-		return "", reservation{}, nil
+		held, err = s.reserveCounted(f, key.Organization, counted)
+		return "", held, err
 	}
 	idem.bounded = true
 	place = s.claimPlace(key.Organization, idem)
-	held, err = s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, idem, place)
+	d := keyDemand(actor{organization: key.Organization, flow: f}, idem, claimSize)
+	d.counted = counted
+	held, err = s.reserveUnlessStored(ctx, f, d, place)
 	return place, held, err
+}
+
+// reserveCounted reserves bytes that an operation's script counts. It does not refuse an operation that adds none.
+func (s *Store) reserveCounted(f flow, organization uuid.UUID, counted int64) (reservation, error) {
+	held, err := s.reserveIn(f, demand{
+		organization: organization, resource: noResource, counted: counted, always: counted <= 0, unpaced: true,
+	})
+	return held, s.refusals.count(err)
+}
+
+// noteFreed has the organization's usage read again after a script that frees what scripts count, unless it failed.
+func (s *Store) noteFreed(organization uuid.UUID, err error) {
+	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
+		s.usage.syncing.enqueue(s.usage.account(organization))
+	}
 }
 
 // noteOutcomes counts the memory of outcomes whose idempotency key the claim has counted.

@@ -29,3 +29,6 @@ func (l ScopesLeft) Of(scopes []string) []string {
 	held := strings.Fields(left)
 	return slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool { return !slices.Contains(held, scope) })
 }
+
+// May says whether an agent that had the scope still has it.
+func (l ScopesLeft) May(scope string) bool { return len(l.Of([]string{scope})) == 1 }

@@ -42,7 +42,7 @@ func (w tenant) everyGiving() map[string]giving {
 			return [4]any{a.ID, a.Created, a.Name, a.Metadata}, err
 		}},
 		"a secret": {rotateAgentSecret, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
-			return s.RotateAgentSecret(ctx, w.key, w.agent.ID, hash, 0, idem)
+			return s.RotateAgentSecret(ctx, w.key, w.agent.ID, SecretRotation{Hash: hash}, idem)
 		}},
 		"another API key": {createAPIKey, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
 			k, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: hash}, NewAPIKey{Name: "n", Role: Viewer, Lifetime: time.Hour, Idempotency: idem})

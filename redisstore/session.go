@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -112,6 +113,7 @@ type NewSession struct {
 	Lifetime     time.Duration
 	WithinParent bool         // a child's lifetime is at most its parent's rest; else a longer one is refused
 	Scopes       []string     // nil for all of the agent's; empty for none
+	Held         []string     // of which Scopes of a child that are nil may be, by the creator's token; nil for all
 	Metadata     string       // JSON object, "" for none
 	Idempotency  *Idempotency // nil for no idempotency key
 	Observes     bool         // see Session
@@ -144,6 +146,14 @@ func (n NewSession) scopesText() string {
 		return " "
 	}
 	return strings.Join(n.Scopes, " ")
+}
+
+// heldOf returns which of a parent's scopes, separated by spaces, the creator may give: a narrow token gives no more than it holds.
+func (n NewSession) heldOf(scopes string) string {
+	if n.Held == nil {
+		return scopes
+	}
+	return strings.Join(slices.DeleteFunc(strings.Fields(scopes), func(one string) bool { return !slices.Contains(n.Held, one) }), " ")
 }
 
 // maxLeaseText returns the longest lease as create_session.lua takes it.

@@ -11,6 +11,7 @@ const (
 	familySize     = 255
 	eventSize      = 100
 	assertionSize  = 120 // one that was used
+	proofSize      = 72  // one that was used
 	leaseSize      = 400
 	keySize        = 240 // of an idempotency key
 	claimSize      = 230 // of its claim in the organization's cell
@@ -18,6 +19,12 @@ const (
 	beginTableSize = 420 // more, with a long field
 	inSessionSize  = 400 // more, in a session
 	tableSize      = 700 // more, of another hash with a long field
+
+	// Those that scripts count, without their texts: the scripts that write them say the same.
+	apiKeySize   = 320
+	issuerSize   = 110
+	webhookSize  = 130
+	deliverySize = 235
 
 	// longField is the longest field, in bytes, for which Redis stores the hash as a listpack (hash-max-listpack-value).
 	longField = 64

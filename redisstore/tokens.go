@@ -90,6 +90,9 @@ func (s *Store) openFamily(ctx context.Context, script grantScript, opened Acces
 	grant.Organization = organization
 	s.endOldest(ctx, grant.AccessToken, ofCell(opened.Agent).packed(r, oldest))
 	held.finishFor(grant.Organization, r.Err)
+	if r.Err == nil {
+		s.noteProof(grant.Organization, asked.Proof)
+	}
 	return grant, r.Err
 }
 
@@ -133,6 +136,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	}
 	if r.Err == nil {
 		s.usage.noteEvent(grant.Organization)
+		s.noteProof(grant.Organization, asked.Proof)
 	}
 	if r.Err == nil && s.Suspended(grant.Organization) { // a predecessor in its grace time, which CheckRefresh refuses as spent
 		return Grant{}, ErrOrganizationSuspended

@@ -16,8 +16,7 @@ var (
 )
 
 // CreateTrustedIssuer makes the organization trust an issuer, from now on. idem is nil for no idempotency key. Errors:
-// ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *UnknownAgentsError, ErrIssuerExists, *QuotaError beyond
-// MostTrustedIssuers; with an idempotency key ErrIdempotencyKeyReused, *RateError.
+// ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *UnknownAgentsError, ErrIssuerExists, *QuotaError; with an idempotency key ErrIdempotencyKeyReused, *RateError.
 func (s *Store) CreateTrustedIssuer(ctx context.Context, key APIKey, settings TrustedIssuerSettings, idem *Idempotency) (TrustedIssuer, error) {
 	text, err := settings.text()
 	if err != nil {
@@ -29,7 +28,7 @@ func (s *Store) CreateTrustedIssuer(ctx context.Context, key APIKey, settings Tr
 	if idem != nil {
 		idem.Seal = openSeal{} // the answer has no credential
 	}
-	r, err := s.runSealedByKey(ctx, key, putTrustedIssuer, idem, s.issuerKeys(key.Organization),
+	r, err := s.runSealedByKey(ctx, key, putTrustedIssuer, idem, issuerSize+int64(len(settings.Issuer)+len(text)), s.issuerKeys(key.Organization),
 		key.credential(), NewID(key.Organization), settings.Issuer, text, MostTrustedIssuers)
 	if err != nil {
 		return TrustedIssuer{}, err
@@ -103,7 +102,7 @@ func (s *Store) TrustedIssuer(ctx context.Context, key APIKey, id uuid.UUID) (Tr
 
 // ChangeTrustedIssuer stores what change makes of a trusted issuer's settings except its name, and runs it again when somebody
 // else has changed them meanwhile. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, ErrUnknownIssuer,
-// *UnknownAgentsError, ErrChangedMeanwhile after a few times; and those of change.
+// *UnknownAgentsError, *QuotaError, ErrChangedMeanwhile after a few times; and those of change.
 func (s *Store) ChangeTrustedIssuer(ctx context.Context, key APIKey, id uuid.UUID, change func(*TrustedIssuerSettings) error) (TrustedIssuer, error) {
 	for attempt := 0; ; attempt++ {
 		i, err := s.TrustedIssuer(ctx, key, id)
@@ -122,8 +121,8 @@ func (s *Store) ChangeTrustedIssuer(ctx context.Context, key APIKey, id uuid.UUI
 		if err != nil {
 			return TrustedIssuer{}, err
 		}
-		_, err = s.runByKey(ctx, key, s.proven.flow(key), replaceTrustedIssuer, s.issuerKeys(key.Organization)[:2],
-			key.credential(), id, i.stored, text)
+		_, err = s.runCounted(ctx, key, s.proven.flow(key), replaceTrustedIssuer, int64(len(text)-len(i.stored)),
+			s.issuerKeys(key.Organization)[:2], key.credential(), id, i.stored, text)
 		if err != ErrChangedMeanwhile || attempt == maxSettingsAttempts {
 			i.stored = text
 			return i, err
@@ -140,6 +139,7 @@ func (s *Store) DeleteTrustedIssuer(ctx context.Context, key APIKey, id uuid.UUI
 	}
 	_, err = s.runByKey(ctx, key, s.proven.urgent(key), deleteTrustedIssuer, s.issuerKeys(key.Organization),
 		key.credential(), id, i.Settings.Issuer)
+	s.noteFreed(key.Organization, err)
 	return err
 }
 

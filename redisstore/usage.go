@@ -136,6 +136,7 @@ type demand struct {
 	bytes        int64     // including a fixed part for each agent
 	retained     time.Duration
 	text         int64 // of an agent: the bytes that stay until it is deleted
+	counted      int64 // bytes that the operation's script counts (include/count_bytes.lua); below 0 those that it frees
 	events       int64 // bytes
 	always       bool  // it is counted and never refused
 	unpaced      bool  // no rate applies to it
@@ -147,7 +148,7 @@ func (d demand) held() quantities {
 	if d.resource != noResource {
 		a[d.resource] = 1
 	}
-	a[bytesHeld] = d.bytes
+	a[bytesHeld] = d.bytes + d.counted
 	return a
 }
 
@@ -242,7 +243,7 @@ func (a *account) refuses(d demand, fairShare int64) error {
 	if quota := a.quotas[bytesHeld]; quota > 0 {
 		most = min(most, quota)
 	}
-	if used[bytesHeld] > most-d.bytes {
+	if used[bytesHeld] > most-d.bytes-d.counted {
 		return &QuotaError{resourceNames[bytesHeld], used[bytesHeld], most}
 	}
 	return nil
@@ -351,7 +352,7 @@ func (u *usage) created(a *account, d demand) {
 		}
 	}
 	u.syncing.enqueue(a)
-	if u.pressure.wrote(d.bytes) {
+	if u.pressure.wrote(d.bytes + d.counted) {
 		u.syncing.hurry()
 	}
 }

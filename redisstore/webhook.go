@@ -23,12 +23,21 @@ type Webhook struct {
 	stored string // the settings as they are stored
 }
 
+// Confirmed returns when the receiver at its URL first answered 2xx; zero if it has yet to.
+func (w Webhook) Confirmed() time.Time {
+	if w.Progress.Tested != w.Settings.URLVersion {
+		return time.Time{}
+	}
+	return w.Progress.Confirmed
+}
+
 // Created returns when the webhook was created, by the clock of the instance that did.
 func (w Webhook) Created() time.Time { return madeAt(w.ID) }
 
 // WebhookSettings are what an organization decides about a webhook.
 type WebhookSettings struct {
 	URL         string          `json:"url"`
+	URLVersion  int64           `json:"url_version"`    // counts the URLs that it has had; the store sets it
 	Types       []string        `json:"types,omitzero"` // of events; none for all
 	Description string          `json:"description,omitzero"`
 	Secrets     []WebhookSecret `json:"secrets"` // the current one first
@@ -56,23 +65,25 @@ type WebhookProgress struct {
 	Version  int64     // of the progress
 	Failing  time.Time // since when every attempt fails; zero when the last pass had a success
 	Missed   int64     // events that were no longer kept when the webhook came to them
+
+	Tested    int64     // version of the URL that the last test by itself went to; 0 for none
+	Confirmed time.Time // when the receiver at that URL first answered 2xx; zero if it has yet to
 }
 
 func (p WebhookProgress) text() string {
-	failing := int64(0)
-	if !p.Failing.IsZero() {
-		failing = p.Failing.UnixMilli()
-	}
-	return fmt.Sprintf("%d %d %d %d", p.Position, p.Version, failing, p.Missed)
+	return fmt.Sprintf("%d %d %d %d %d %d", p.Position, p.Version, msOf(p.Failing), p.Missed, p.Tested, msOf(p.Confirmed))
 }
 
 func parseWebhookProgress(r *reply, text string) WebhookProgress {
 	words := strings.Fields(text)
-	if len(words) != 4 {
+	if len(words) != 6 {
 		r.Err = fmt.Errorf("%w: %q is no progress of a webhook", errReply, text)
 		return WebhookProgress{}
 	}
-	return WebhookProgress{r.Parse(words[0]), r.Parse(words[1]), r.ParseTimeOrZero(words[2]), r.Parse(words[3])}
+	return WebhookProgress{
+		Position: r.Parse(words[0]), Version: r.Parse(words[1]), Failing: r.ParseTimeOrZero(words[2]), Missed: r.Parse(words[3]),
+		Tested: r.Parse(words[4]), Confirmed: r.ParseTimeOrZero(words[5]),
+	}
 }
 
 func webhookSettingsText(s WebhookSettings) (string, error) {

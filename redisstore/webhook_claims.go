@@ -93,8 +93,9 @@ type DeliveryReport struct {
 	Webhook  uuid.UUID
 	Found    WebhookProgress // as it was read
 	Reached  WebhookProgress // its version is ignored
-	Outcomes []Delivery
-	Hurry    bool // makes everything due that waits
+	Outcomes []Delivery      // of attempts
+	Held     []Delivery      // without one, until the webhook is confirmed; given up when that took too long
+	Hurry    bool            // makes everything due that waits
 }
 
 // NoteDeliveries stores a report, and returns the progress after it. Errors: ErrUnknownWebhook; ErrChangedMeanwhile if the
@@ -102,7 +103,7 @@ type DeliveryReport struct {
 func (s *Store) NoteDeliveries(ctx context.Context, c WebhookClaim, report DeliveryReport) (WebhookProgress, error) {
 	reached := report.Reached
 	reached.Version = report.Found.Version + 1
-	outcomes, err := outcomeLines(report.Outcomes)
+	outcomes, err := outcomeLines(slices.Concat(report.Outcomes, report.Held))
 	if err != nil {
 		return WebhookProgress{}, err
 	}
@@ -110,7 +111,8 @@ func (s *Store) NoteDeliveries(ctx context.Context, c WebhookClaim, report Deliv
 	if report.Hurry {
 		hurry = "1"
 	}
-	keys := slices.Concat(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook))
+	keys := slices.Concat(s.webhookKeys(c.Organization)[1:], s.deliveryKeys(c.Organization, report.Webhook),
+		[]string{s.keys.organization(c.Organization)})
 	_, err = s.client.Run(ctx, flow{Owner: c.Organization}, noteDeliveries, keys, c.Term, report.Webhook, report.Found.text(),
 		reached.text(), outcomes, hurry)
 	return reached, err

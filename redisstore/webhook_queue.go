@@ -26,6 +26,18 @@ func (s *Store) WakeWebhooks(ctx context.Context, organization uuid.UUID, within
 	return err
 }
 
+// wakeFor does what gives an organization's webhooks something to do, and wakes them. An instance that dies in between has had them
+// looked at later. The caller has checked the key.
+func (s *Store) wakeFor(ctx context.Context, organization uuid.UUID, do func() error) error {
+	if err := s.WakeWebhooks(ctx, organization, lookAgain); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return s.WakeWebhooks(ctx, organization, 0)
+}
+
 // wakeWebhooks wakes the webhooks for the events that the leader of their feed has appended. Redis keeps that they are to be
 // woken until take_agents.lua learns that they were, so that another leader does it if this one has ended.
 func (d *feeds) wakeWebhooks(ctx context.Context, a *activeFeed) error {

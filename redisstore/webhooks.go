@@ -16,16 +16,24 @@ var (
 	deleteWebhook  = newScript("webhooks/delete_webhook", writes)
 )
 
-// CreateWebhook creates a webhook that receives the events numbered from now on. Its id is in the cell of the organization. idem
-// is nil for no idempotency key. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *QuotaError beyond MostWebhooks;
+// CreateWebhook creates a webhook that receives a test, and once it is confirmed the events numbered from now on. Its id is in the cell of the organization. idem
+// is nil for no idempotency key. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *QuotaError;
 // with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, settings WebhookSettings, idem *Idempotency) (Webhook, error) {
+	settings.URLVersion = 1
 	text, err := webhookSettingsText(settings)
 	if err != nil {
 		return Webhook{}, err
 	}
-	keys := append(s.webhookKeys(key.Organization), s.keys.feedHead(key.Organization))
-	r, err := s.runSealedByKey(ctx, key, putWebhook, idem, keys, key.credential(), id, text, MostWebhooks)
+	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil { // before anything is woken
+		return Webhook{}, err
+	}
+	var r *reply
+	err = s.wakeFor(ctx, key.Organization, func() error {
+		keys := append(s.webhookKeys(key.Organization), s.keys.feedHead(key.Organization))
+		r, err = s.runSealedByKey(ctx, key, putWebhook, idem, webhookSize+int64(len(text)), keys, key.credential(), id, text, MostWebhooks)
+		return err
+	})
 	if err != nil {
 		return Webhook{}, err
 	}
@@ -33,27 +41,36 @@ func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, set
 	return Webhook{ID: r.ID(0), Settings: settings, Progress: progress, Reader: Admin, stored: text}, r.Err
 }
 
-// runSealedByKey runs a script that checks an API key and whose answer has a credential.
-func (s *Store) runSealedByKey(ctx context.Context, key APIKey, sc keyedScript, idem *Idempotency, keys []string, args ...any) (*reply, error) {
+// runSealedByKey runs a script that checks an API key, whose answer has a credential, and that counts so many bytes more.
+func (s *Store) runSealedByKey(ctx context.Context, key APIKey, sc keyedScript, idem *Idempotency, counted int64, keys []string, args ...any) (*reply, error) {
 	f := s.proven.flow(key)
-	if err := s.refuseSuspended(ctx, key, f); err != nil || idem == nil {
-		if err != nil {
-			return nil, err
-		}
-		return s.runByKey(ctx, key, f, sc.script, keys, args...)
+	if err := s.refuseSuspended(ctx, key, f); err != nil {
+		return nil, err
+	}
+	if idem == nil {
+		return s.runCounted(ctx, key, f, sc.script, counted, keys, args...)
 	}
 	if _, err := s.authenticate(ctx, f, key); err != nil { // a repetition runs no script that checks the key
 		return nil, err
 	}
-	idem.bounded = true
-	place := s.claimPlace(key.Organization, idem)
-	held, err := s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, idem, place)
+	place, held, err := s.reserveSealed(ctx, key, f, idem, counted)
 	if err != nil {
 		return nil, err
 	}
 	r, err := s.performSealed(ctx, sc, f, idem, place, key.Organization, keys, args...)
 	held.finish(err, idem.Replayed)
 	s.proven.note(key, err)
+	return r, err
+}
+
+// runCounted is runByKey for a script that counts so many bytes more. Errors: also *QuotaError.
+func (s *Store) runCounted(ctx context.Context, key APIKey, f flow, sc *script, counted int64, keys []string, args ...any) (*reply, error) {
+	held, err := s.reserveCounted(f, key.Organization, counted)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.runByKey(ctx, key, f, sc, keys, args...)
+	held.finish(err, false)
 	return r, err
 }
 
@@ -87,7 +104,7 @@ func (s *Store) Webhook(ctx context.Context, key APIKey, id uuid.UUID) (Webhook,
 	return all[at], nil
 }
 
-// ChangeWebhook stores what change makes of the settings of a webhook, and runs it again when somebody else has changed them
+// ChangeWebhook stores what change makes of the settings of a webhook, whose URL gets a test if it is another, and runs it again when somebody else has changed them
 // meanwhile. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook, ErrChangedMeanwhile after a few times; with an
 // idempotency key ErrIdempotencyKeyReused and ErrSealed; and those of change.
 func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, idem *Idempotency, change func(*WebhookSettings) error) (Webhook, error) {
@@ -96,19 +113,22 @@ func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, ide
 		if err != nil {
 			return Webhook{}, err
 		}
+		url, secrets := w.Settings.URL, len(w.Settings.Secrets)
 		if err := change(&w.Settings); err != nil {
 			return Webhook{}, err
 		}
-		text, err := webhookSettingsText(w.Settings)
-		if err != nil {
-			return Webhook{}, err
+		rotates := secrets != len(w.Settings.Secrets)
+		store := func() error { return s.replaceWebhook(ctx, key, idem, &w, rotates) }
+		if w.Settings.URL == url {
+			err = store()
+		} else {
+			w.Settings.URLVersion++
+			err = s.wakeFor(ctx, key.Organization, store)
 		}
-		err = s.replaceWebhook(ctx, key, id, idem, w.stored, text)
 		if err == nil && idem != nil && idem.Replayed {
 			return s.Webhook(ctx, key, id) // as the first request, and what came after it, left it
 		}
 		if err != ErrChangedMeanwhile || attempt == maxSettingsAttempts {
-			w.stored = text
 			return w, err
 		}
 	}
@@ -116,13 +136,24 @@ func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, ide
 
 const maxSettingsAttempts = 5
 
-func (s *Store) replaceWebhook(ctx context.Context, key APIKey, id uuid.UUID, idem *Idempotency, found, text string) error {
-	keys := s.webhookKeys(key.Organization)[:2] // without the progress
-	if idem == nil {
-		_, err := s.runByKey(ctx, key, s.proven.flow(key), replaceWebhook, keys, key.credential(), id, found, text)
+// replaceWebhook stores the settings of a webhook, if those that it was read with are still stored. A quota of memory refuses longer
+// ones unless they rotate the secret.
+func (s *Store) replaceWebhook(ctx context.Context, key APIKey, idem *Idempotency, w *Webhook, rotates bool) error {
+	text, err := webhookSettingsText(w.Settings)
+	if err != nil {
 		return err
 	}
-	_, err := s.runSealedByKey(ctx, key, rotateWebhook, idem, keys, key.credential(), id, found, text)
+	found, counted := w.stored, int64(len(text)-len(w.stored))
+	if rotates {
+		counted = 0
+	}
+	w.stored = text
+	keys := s.webhookKeys(key.Organization)[:2] // without the progress
+	if idem == nil {
+		_, err := s.runCounted(ctx, key, s.proven.flow(key), replaceWebhook, counted, keys, key.credential(), w.ID, found, text)
+		return err
+	}
+	_, err = s.runSealedByKey(ctx, key, rotateWebhook, idem, counted, keys, key.credential(), w.ID, found, text)
 	return err
 }
 
@@ -131,6 +162,7 @@ func (s *Store) replaceWebhook(ctx context.Context, key APIKey, id uuid.UUID, id
 func (s *Store) DeleteWebhook(ctx context.Context, key APIKey, id uuid.UUID) error {
 	keys := append(s.webhookKeys(key.Organization), s.deliveryKeys(key.Organization, id)...)
 	_, err := s.runByKey(ctx, key, s.proven.urgent(key), deleteWebhook, keys, key.credential(), id)
+	s.noteFreed(key.Organization, err)
 	return err
 }
 

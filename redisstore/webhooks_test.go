@@ -79,6 +79,44 @@ func TestAnOrganizationHas32WebhooksOfItsOwn(t *testing.T) {
 	})
 }
 
+// A new URL gets a test: so the webhook is looked at, also when the instance that stores the URL dies before it has woken anybody.
+func TestANewURLIsLookedAt(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		o := w.key.Organization
+		due := func() bool { return slices.Contains(must(s.DueWebhooks(t.Context(), 10))(t), o) }
+		hook := w.hook(t, s, 0)
+		if !due() || hook.Settings.URLVersion != 1 || !hook.Confirmed().IsZero() {
+			t.Errorf("looked at: %t; created %+v", due(), hook)
+		}
+		for _, row := range []struct {
+			url     string
+			version int64
+		}{{hook.Settings.URL, 1}, {"https://example.com/other", 2}, {"https://example.com/other", 2}, {hook.Settings.URL, 3}} {
+			if err := s.ForgetWebhooks(t.Context(), o, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			before := hook.Settings.URLVersion
+			hook = must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *WebhookSettings) error {
+				settings.URL = row.url
+				return nil
+			}))(t)
+			if hook.Settings.URLVersion != row.version || due() != (before != row.version) {
+				t.Errorf("%s is version %d, want %d; looked at: %t", row.url, hook.Settings.URLVersion, row.version, due())
+			}
+		}
+		if err := s.ForgetWebhooks(t.Context(), o, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		dies := errors.New("dies")
+		wantError(t, "an instance that dies", s.wakeFor(t.Context(), o, func() error { return dies }), dies)
+		if at := must(peek(t, s).ZScore(t.Context(), s.keys.webhookQueue(), string(o[:])).Result())(t); at == 0 {
+			t.Error("nobody looks later")
+		}
+	})
+}
+
 func TestTwoChangesAtOnceBothCount(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -146,9 +184,9 @@ func TestAReportCountsOnce(t *testing.T) {
 		d := Delivery{ID: DeliveryID(hook.ID, 4), Event: 4, Type: "session.ended", Status: DeliveryPending, Attempts: 1, Created: at, First: at,
 			Next: at.Add(time.Second), Last: at, Took: time.Millisecond, Answer: 500, Error: "a \"cause\"\n"}
 		report := DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Outcomes: []Delivery{d},
-			Reached: WebhookProgress{Position: 4, Failing: at, Missed: 2}}
+			Reached: WebhookProgress{Position: 4, Failing: at, Missed: 2, Tested: 1, Confirmed: at}}
 		reached := must(s.NoteDeliveries(t.Context(), claim, report))(t)
-		if want := (WebhookProgress{4, 2, at, 2}); reached != want {
+		if want := (WebhookProgress{Position: 4, Version: 2, Failing: at, Missed: 2, Tested: 1, Confirmed: at}); reached != want {
 			t.Errorf("reached %+v, want %+v", reached, want)
 		}
 		_, err := s.NoteDeliveries(t.Context(), claim, report)
@@ -299,11 +337,11 @@ func TestDeliveriesThatSomebodySendsAreBounded(t *testing.T) {
 	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
 		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
 		hook := w.hook(t, s, 0)
-		for i := range mostWaiting {
+		for i := range mostByHand {
 			must(s.SendTest(t.Context(), w.key, hook.ID, &Idempotency{Key: fmt.Sprint(i)}, now))(t)
 		}
 		_, err := s.SendTest(t.Context(), w.key, hook.ID, nil, now)
-		wantError(t, "one more", err, &QuotaError{"webhook_deliveries", mostWaiting, mostWaiting})
+		wantError(t, "one more", err, &QuotaError{"webhook_deliveries", mostByHand, mostByHand})
 	})
 }
 

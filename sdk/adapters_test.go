@@ -1,8 +1,11 @@
 package sdk
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +56,54 @@ func buildAdapters(t *testing.T) {
 	})
 	if !adapters.built {
 		t.Fatal("the adapters do not build; another test has the reason")
+	}
+}
+
+// The README names the versions of the frameworks that were run: the last of each is the installed one, and the first is the lowest
+// that the peers allow.
+func TestTheAdaptersNameTheVersionsThatWereRun(t *testing.T) {
+	t.Parallel()
+	var manifest struct {
+		PeerDependencies, DevDependencies map[string]string
+	}
+	var lock struct {
+		Packages map[string]struct{ Version string }
+	}
+	readJSON(t, "package.json", &manifest)
+	readJSON(t, "package-lock.json", &lock)
+	readme, err := os.ReadFile(filepath.Join(adaptersDir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "\n## Versions\n")
+	run := map[string][]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([0-9., ]+) \\|$").FindAllStringSubmatch(table, -1) {
+		run[row[1]] = strings.Split(row[2], ", ")
+	}
+	for name := range manifest.DevDependencies {
+		if name == "typescript" || name == "zod" || strings.HasPrefix(name, "@types/") {
+			continue
+		}
+		versions := run[name]
+		if installed := lock.Packages["node_modules/"+name].Version; len(versions) == 0 || versions[len(versions)-1] != installed {
+			t.Errorf("the README says that %s was run in %q, and %s is installed", name, versions, installed)
+			continue
+		}
+		if peer, isPeer := manifest.PeerDependencies[name]; isPeer && peer != "^"+versions[0] {
+			t.Errorf("the peer %s is %s, and the lowest version that was run is %s", name, peer, versions[0])
+		}
+	}
+}
+
+// readJSON reads a file of the adapters.
+func readJSON(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(adaptersDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -242,3 +242,50 @@ func TestChargeRefusesWrongOptions(t *testing.T) {
 		})
 	}
 }
+
+// Other middleware may make requests that are no *mcp.CallToolRequest. Their tools do not run: nobody could charge them.
+func TestACallOfAToolThatCannotBeReadDoesNotRun(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*mcp.CallToolRequest) mcp.Request{
+		"another type": func(r *mcp.CallToolRequest) mcp.Request {
+			return &mcp.ServerRequest[*mcp.CallToolParams]{Session: r.Session, Params: &mcp.CallToolParams{Name: r.Params.Name}}
+		},
+		"no parameters": func(r *mcp.CallToolRequest) mcp.Request { return &mcp.CallToolRequest{Session: r.Session} },
+	} {
+		ran := false
+		server := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
+		replace := func(with func(context.Context, mcp.MethodHandler, mcp.Request) (mcp.Result, error)) {
+			server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+				return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+					if method != "tools/call" {
+						return next(ctx, method, request)
+					}
+					return with(ctx, next, request)
+				}
+			})
+		}
+		replace(func(context.Context, mcp.MethodHandler, mcp.Request) (mcp.Result, error) {
+			ran = true
+			return new(mcp.CallToolResult), nil
+		})
+		session := remittest.New(t).Session(t, client.SessionParams{})
+		remitmcp.Charge(server, remitmcp.Options{Session: session, Tools: map[string]remitmcp.Price{"search": {}}})
+		replace(func(ctx context.Context, next mcp.MethodHandler, request mcp.Request) (mcp.Result, error) {
+			return next(ctx, "tools/call", change(request.(*mcp.CallToolRequest)))
+		})
+		here, there := mcp.NewInMemoryTransports()
+		serving, err := server.Connect(t.Context(), there, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = serving.Close() })
+		agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), here, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = agent.Close() })
+		if _, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "search"}); err == nil || !strings.Contains(err.Error(), "cannot be charged") || ran {
+			t.Errorf("%s: it ran: %t, %v", name, ran, err)
+		}
+	}
+}

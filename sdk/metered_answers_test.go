@@ -225,8 +225,9 @@ func TestAUsageThatIsMissingIsReportedWithoutAReader(t *testing.T) {
 	case <-time.After(15 * time.Second):
 		t.Error("OnError was not told")
 	}
-	if info := m.books(t); info.ValueUsed != 0 {
-		t.Errorf("%+v", info)
+	hold := m.held(t, m.request(t.Context(), chatPath, "", streamedCall))
+	if info := m.books(t); info.ValueUsed != hold {
+		t.Errorf("%s used, want %s", info.ValueUsed, hold)
 	}
 }
 

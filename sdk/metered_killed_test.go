@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -73,16 +74,17 @@ func killCallers(t *testing.T, rounds int) {
 		}
 		p.Kill()
 	}
-	info := m.books(t)
+	m.requestWithoutBody(t) // as a process sends that is killed at that moment
+	transactions, info := atRest(t, m.session, m.agent.Transactions)
+	m.server.Close() // the provider has counted all calls then
 	var cost, used money.MicroUSD
 	for _, record := range m.provider.Ledger() {
-		cost += m.cost(t, record)
+		if record.Status == http.StatusOK { // nothing was generated for a call whose body did not come
+			cost += m.cost(t, record)
+		}
 	}
 	expired := 0
-	for tx, err := range m.agent.Transactions(t.Context(), client.TransactionFilter{SessionID: m.session.ID()}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, tx := range transactions {
 		switch tx.Status {
 		case "committed":
 			used += tx.Value
@@ -94,6 +96,23 @@ func killCallers(t *testing.T, rounds int) {
 	}
 	if expired == 0 || used == 0 || used != info.ValueUsed || used > cost {
 		t.Errorf("%d holds expired, %s of %s committed: %+v", expired, used, cost, info)
+	}
+}
+
+// requestWithoutBody sends the provider the headers of a call, and hangs up.
+func (m *meter) requestWithoutBody(t *testing.T) {
+	t.Helper()
+	before := len(m.provider.Ledger())
+	connection, err := net.Dial("tcp", strings.TrimPrefix(m.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(connection, "POST "+providerPaths[0]+" HTTP/1.1\r\nHost: provider\r\nContent-Length: 100\r\n\r\n")
+	connection.Close()
+	for deadline := time.Now().Add(time.Minute); len(m.provider.Ledger()) == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the provider has not counted a call whose body did not come")
+		}
 	}
 }
 

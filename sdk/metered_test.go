@@ -123,7 +123,7 @@ func (m *meter) do(r *http.Request) (status int, body []byte, err error) {
 // books waits until nothing is held, and returns what is used.
 func (m *meter) books(t *testing.T) client.SessionInfo {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		info, err := m.session.Get(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func atRest(
 ) (all []client.TransactionInfo, info client.SessionInfo) {
 	t.Helper()
 	isPending := func(tx client.TransactionInfo) bool { return tx.Status == "pending" }
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		all = nil
 		for tx, err := range list(t.Context(), client.TransactionFilter{SessionID: session.ID()}) {
 			if err != nil {
@@ -165,7 +165,7 @@ func atRest(
 // only waits for the provider's one record, and returns what it costs.
 func (m *meter) only(t *testing.T) (fakeprovider.Record, money.MicroUSD) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if ledger := m.provider.Ledger(); len(ledger) == 1 {
 			return ledger[0], m.cost(t, ledger[0])
 		}
@@ -250,21 +250,45 @@ func TestAMeteredCallThatIsRefusedOrNotSentCostsNothing(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutUsageIsRolledBackAndReported(t *testing.T) {
+// A complete answer that does not say what it used has been paid for: what was held is its price.
+func TestAnAnswerWithoutUsageCostsItsHoldAndIsReported(t *testing.T) {
 	t.Parallel()
 	service := serviceproc.Run(t).URL
 	for _, path := range providerPaths {
-		for _, fake := range []string{"usage=missing", "usage=negative,chunks=odd"} {
+		for _, usage := range []string{"missing", "null", "empty", "zero", "negative"} {
 			for _, more := range []string{"", streamedCall} {
-				m := newMeter(t, service, money.USD, nil)
-				_, body, err := m.do(m.request(t.Context(), path, fake, more))
-				var missing *metered.UsageMissing
-				if info := m.books(t); !errors.As(err, &missing) || missing.Model != "plain" || len(body) == 0 || info.ValueUsed != 0 {
-					t.Errorf("%s, %s%s: %v, %+v", path, fake, more, err, info)
-				}
+				t.Run(path+" "+usage+more, func(t *testing.T) {
+					t.Parallel()
+					m := newMeter(t, service, money.USD, nil)
+					_, body, err := m.do(m.request(t.Context(), path, "chunks=odd,usage="+usage, more))
+					record, cost := m.only(t)
+					var missing *metered.UsageMissing
+					tx, info := m.transaction(t), m.books(t)
+					if !errors.As(err, &missing) || missing.Model != "plain" || len(body) == 0 || !record.Ended {
+						t.Errorf("%v, %d bytes, %+v", err, len(body), record)
+					}
+					if hold := m.held(t, m.request(t.Context(), path, "", more)); tx.Status != "committed" || tx.Value != hold || info.ValueUsed != hold || hold < cost {
+						t.Errorf("%s used of a hold of %s: %+v", info.ValueUsed, hold, tx)
+					}
+				})
 			}
 		}
 	}
+}
+
+// held returns what is held for a request: of one whose usage is asked for, the bytes of that too.
+func (m *meter) held(t *testing.T, r *http.Request) money.MicroUSD {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int64(len(body))
+	hold, err := m.table.Worst("plain", size, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hold
 }
 
 // What a stream has cost when it breaks off is at least what the provider counts, and at most the hold.
@@ -478,8 +502,8 @@ func (m *meter) reconcile(t *testing.T, endings []ending) {
 			}
 		case errors.As(e.err, &missing):
 			kind = "without usage"
-			if tx.Status != "rolled_back" {
-				t.Errorf("call %d has no usage: %+v", i, tx)
+			if tx.Status != "committed" || tx.Value < m.cost(t, record) {
+				t.Errorf("call %d has no usage: %+v, %+v", i, tx, record)
 			}
 		case e.whole && record.Status != http.StatusOK:
 			kind = "refused by the provider"

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,7 +137,6 @@ func TestEveryWrongAccessTokenIsRefusedAlike(t *testing.T) {
 				"no JWT":               "nonsense",
 				"of another service":   foreign.access,
 				"a refresh token":      tokens.refresh,
-				"an API key":           w.key,
 				"another signature":    otherSignature(tokens.access),
 				"without a signature":  tokens.access[:lastDot(tokens.access)+1],
 				"with alg none":        algNone(tokens.access),
@@ -145,6 +145,12 @@ func TestEveryWrongAccessTokenIsRefusedAlike(t *testing.T) {
 			} {
 				if r := w.ask(e.method, e.path, e.body, asAgent(access)); r.withoutRequestID() != refused.withoutRequestID() {
 					t.Errorf("%s: %s: %s, want %s", e.path, name, r.withoutRequestID(), refused.withoutRequestID())
+				}
+			}
+			for _, key := range []string{w.key, w.key + "A"} {
+				r := w.ask(e.method, e.path, e.body, asAgent(key)).refused(401, "invalid_token")
+				if got := r.detail(); got != "an API key was sent as an access token: send it in X-API-Key" || strings.Contains(string(r.body), key[4:]) {
+					t.Errorf("%s: an API key: %s", e.path, r.body)
 				}
 			}
 		}

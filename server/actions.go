@@ -25,12 +25,17 @@ func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
 	if isJSON(&ctx.Request.Header) && decodeFast(ctx.Request.Body(), &fast) {
 		return fast.charge()
 	}
+	if len(ctx.Request.Body()) == 0 { // a body that was lost on the way must not count as a free action
+		return redisstore.Charge{}, errEmptyCharge
+	}
 	var request chargeRequest
 	if err := decode(ctx, &request); err != nil {
 		return redisstore.Charge{}, err
 	}
 	return request.charge()
 }
+
+var errEmptyCharge = invalid("", "the body is empty: send {} to charge one action without value")
 
 // charge counts actions and value against a session, all or nothing.
 func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
@@ -53,7 +58,7 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	s.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
-		return err
+		return redisstore.Needing(err, wanted.Count, wanted.Value)
 	}
 	s.metrics.observed(usage.WouldRefuse, wanted.DryRun, wanted.Idempotency)
 	var written [answerSize]byte

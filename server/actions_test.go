@@ -28,7 +28,7 @@ func TestChargeReturnsWhatIsUsedAndWhatRemains(t *testing.T) {
 				body any
 				want fields
 			}{
-				{asKey(w.key), nil, usage(1, 0).with(fields{"remaining_actions": 9, "remaining_value_usd": 5})},
+				{asKey(w.key), fields{}, usage(1, 0).with(fields{"remaining_actions": 9, "remaining_value_usd": 5})},
 				{asAgent(access), fields{"value_usd": num("0.1")},
 					usage(2, num("0.1")).with(fields{"remaining_actions": 8, "remaining_value_usd": num("4.9")})},
 				{asAgent(access), fields{"action_type": "call", "value_usd": num("0.2"), "count": 3, "scope": "read"},
@@ -60,14 +60,15 @@ func TestAChargeThatDoesNotFitChargesNothing(t *testing.T) {
 			for _, test := range []struct {
 				charge fields
 				limit  string
+				needs  fields
 			}{
-				{fields{"count": 3}, "max_actions"},
-				{fields{"value_usd": num("0.500001")}, "max_value_usd"},
-				{fields{"value_usd": 1_000_000_000}, "max_value_usd"},
-				{fields{"count": 1000, "value_usd": num("0.000001")}, "max_actions"},
+				{fields{"count": 3}, "max_actions", needs(3, 0)},
+				{fields{"value_usd": num("0.500001")}, "max_value_usd", needs(1, num("0.500001"))},
+				{fields{"value_usd": 1_000_000_000}, "max_value_usd", needs(1, 1_000_000_000)},
+				{fields{"count": 1000, "value_usd": num("0.000001")}, "max_actions", needs(1000, num("0.000001"))},
 			} {
 				refused := w.post("/sessions/"+id+"/actions", test.charge, as).refused(403, "session_limit_reached")
-				refused.exactly(stands.with(fields{
+				refused.exactly(stands.with(test.needs).with(fields{
 					"type": someText, "title": someText, "detail": someText, "status": 403, "code": "session_limit_reached",
 					"request_id": someText, "limit": test.limit,
 				}))
@@ -97,7 +98,7 @@ func TestAnEndedSessionRefusesActions(t *testing.T) {
 		id := w.newSession(nil)
 		w.post("/sessions/"+id+"/end", nil, asKey(w.key)).is(200)
 		for _, as := range []option{asKey(w.key), asAgent(w.exchange().access)} {
-			r := w.post("/sessions/"+id+"/actions", nil, as).refused(403, "session_not_active")
+			r := w.post("/sessions/"+id+"/actions", fields{}, as).refused(403, "session_not_active")
 			r.exactly(fields{
 				"type": someText, "title": someText, "detail": someText, "status": 403, "code": "session_not_active",
 				"request_id": someText, "session_status": "completed",

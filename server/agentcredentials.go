@@ -4,10 +4,12 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/valyala/fasthttp"
 	"remit/internal/outbound"
 	"remit/internal/token"
 	"remit/redisstore"
@@ -139,6 +141,21 @@ func (v *validation) jwksURI(given *string, allowPrivate bool) string {
 		v.add("jwks_uri", err.Error())
 	}
 	return *given
+}
+
+// hideQueries takes the queries off URLs where keys are published unless the API key is an admin's: a query may be a credential. Redis
+// alone knows the role, and is asked only when a URL has a query.
+func (s *Server) hideQueries(ctx *fasthttp.RequestCtx, key redisstore.APIKey, urls ...*string) {
+	if !slices.ContainsFunc(urls, func(url *string) bool { return strings.Contains(*url, "?") }) {
+		return
+	}
+	key.Needs = redisstore.Admin
+	if _, err := s.store.Organization(readContext(ctx), key); err == nil {
+		return
+	}
+	for _, url := range urls {
+		*url, _, _ = strings.Cut(*url, "?")
+	}
 }
 
 // agentCredentials is what an agent authenticates with and whom its tokens are for, as far as it is set.

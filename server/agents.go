@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -119,6 +117,7 @@ func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.hideQueries(ctx, key, &agent.JWKSURI)
 	return answer(ctx, agentWithLimits(agent))
 }
 
@@ -183,14 +182,6 @@ type secretRotation struct {
 	RevokeFamilies optional[bool] `json:"revoke_families"`
 }
 
-// halfDone turns the failure of a second step into ErrOutcomeUnknown, because the first step has changed something.
-func halfDone(err error) error {
-	if errors.Is(err, redisstore.ErrUnavailable) {
-		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
-	}
-	return err
-}
-
 type rotatedSecretAnswer struct {
 	ID              uuid.UUID `json:"id"`
 	Secret          string    `json:"secret"`
@@ -215,15 +206,11 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAgentSecret(requestContext(ctx), key, id, token.Hash(secret), grace, idempotency)
+	previousExpires, err := s.store.RotateAgentSecret(requestContext(ctx), key, id,
+		redisstore.SecretRotation{Hash: token.Hash(secret), Grace: grace, RevokeFamilies: request.RevokeFamilies.value}, idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
-	}
-	if request.RevokeFamilies.value {
-		if err := s.store.RevokeFamilies(requestContext(ctx), key, id); err != nil {
-			return halfDone(err)
-		}
 	}
 	keepFromCaches(ctx)
 	return answer(ctx, rotatedSecretAnswer{id, credentialOf(secret, idempotency), timestamp(previousExpires)})

@@ -63,7 +63,7 @@ func answersOfEveryType() []namedAnswer {
 	}
 	used := leaseUsage{7, 12_300_000, money.Max, 1e9, true, at}
 	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil, "max_actions"}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used, ""}
-	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile}}
+	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile, &needed{7, 12_300_000}}}
 	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
@@ -71,6 +71,7 @@ func answersOfEveryType() []namedAnswer {
 	forTwo := introspection{Audience: token.Audience{hostile, "urn:a"}}
 	metadata := serverMetadata{
 		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile}, nil, scopes, []string{hostile}, scopes,
+		[]string{"public"}, scopes,
 	}
 	return []namedAnswer{
 		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", newProblem(404, "not_found", "")},

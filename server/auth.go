@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -18,10 +19,37 @@ func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	}
 	organization, err := token.APIKeyOrganization(given)
 	if err != nil {
-		return redisstore.APIKey{}, errInvalidKey
+		return redisstore.APIKey{}, notAKey(given)
 	}
 	infoOf(ctx).organization = organization
 	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given), Hint: token.Hint(given), Needs: infoOf(ctx).role}, nil
+}
+
+// notAKey refuses what is no API key.
+func notAKey(given string) error {
+	if token.LooksLikeJWT(given) {
+		return errTokenAsKey
+	}
+	return errInvalidKey
+}
+
+// keyFirst returns why the API key of a malformed request is refused, and err if it is not. An operation's script checks the key, and
+// a malformed request reaches none. When the store cannot say, err stands.
+func (s *Server) keyFirst(ctx *fasthttp.RequestCtx, err error) error {
+	if infoOf(ctx).role == noKey || !errors.As(err, new(*invalidRequest)) && !errors.Is(err, errMediaType) {
+		return err
+	}
+	if _, hasToken := accessToken(ctx); hasToken { // an agent, or an ambiguous request
+		return err
+	}
+	key, refusal := organizationKey(ctx)
+	if refusal == nil {
+		refusal = s.store.CheckKey(requestContext(ctx), key)
+	}
+	if refusal == nil || problemOf(refusal).Status >= fasthttp.StatusInternalServerError {
+		return err
+	}
+	return refusal
 }
 
 // newKey is a new API key as the store keeps it.
@@ -78,6 +106,9 @@ func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cach
 	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, s.clock()) })
 	if keysUnavailable(err) {
 		return nil, err
+	}
+	if err != nil && token.LooksLikeAPIKey(given.text) {
+		return nil, errKeyAsToken
 	}
 	if err != nil {
 		return nil, errInvalidToken

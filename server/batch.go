@@ -115,7 +115,8 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 		if err == nil {
 			outcome := outcomes[next]
 			results[i] = batchResult{fasthttp.StatusOK, chargeAnswer{wanted[next].Session, usageOf(outcome.Usage), outcome.Usage.WouldRefuse}}
-			next, err = next+1, outcome.Err
+			err = redisstore.Needing(outcome.Err, wanted[next].Count, wanted[next].Value)
+			next++
 		}
 		if err == nil {
 			continue

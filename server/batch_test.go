@@ -78,7 +78,7 @@ func TestABatchHas1To500Items(t *testing.T) {
 			w.post("/v1/actions", batchOf(items...), as).invalid("actions")
 			w.post("/v1/actions", batchOf(), as).invalid("actions")
 			w.post("/v1/actions", fields{}, as).invalid("actions")
-			w.post("/v1/actions", nil, as).invalid("actions")
+			w.post("/v1/actions", fields{}, as).invalid("actions")
 			w.wantUsage(before, nil)
 
 			// 3 sessions get 72 actions, 4 get 71.

@@ -131,3 +131,18 @@ func TestAnOrganizationHasABudget(t *testing.T) {
 
 // stamp is a time as responses show it.
 func stamp(at time.Time) string { return at.Format("2006-01-02T15:04:05.000Z") }
+
+func TestANarrowTokenGivesAChildNoScopeThatItLacks(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5})
+		narrow := p.postForm("/oauth2/token", form("grant_type", "client_credentials", "client_id", p.agent.id, "client_secret", p.agent.secret,
+			"scope", "sessions:delegate")).is(200).text("access_token")
+		own := fields{"agent_id": p.agent.id, "parent_session_id": p.session, "max_actions": 1, "max_value_usd": 1}
+		p.post("/v1/sessions", own.with(fields{"scopes": list("read")}), asAgent(narrow)).is(403).has(fields{
+			"code": "insufficient_scope", "required_scope": "read"})
+		p.post("/v1/sessions", own, asAgent(narrow)).is(201).has(fields{"scopes": list("sessions:delegate")})
+		p.post("/v1/sessions", own, asAgent(p.token.access)).is(201).has(fields{"scopes": list("read", "sessions:delegate")})
+		p.create(fields{"max_actions": 1, "max_value_usd": 1}, asAgent(narrow)).is(201).has(fields{"scopes": list()})
+	})
+}

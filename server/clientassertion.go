@@ -57,6 +57,7 @@ func (s *Server) readClientAssertion(ctx *fasthttp.RequestCtx, form url.Values) 
 	case form.Get("client_assertion_type") != clientAssertionType,
 		!isID, assertion.Issuer != assertion.Subject, form.Get("client_id") != "" && (!isNamed || named != agent),
 		!assertion.HasType("JWT", "client-authentication+jwt"), !assertion.IsFor(audience...),
+		len(assertion.Audience) != 1, // another server that it is for could use it here, see draft-ietf-oauth-rfc7523bis
 		!isFreshAssertion(assertion, time.Now()):
 		return credential{agent: agent}, redisstore.ErrInvalidCredentials
 	}

@@ -24,7 +24,7 @@ func TestMaxCommittedEndsALoopOfRollbacks(t *testing.T) {
 		refused.exactly(problemFields(403, "session_limit_reached", fields{
 			"limit": "max_committed_usd", "action_count": 2, "max_actions": 1000, "value_used_usd": 0, "max_value_usd": 5,
 			"value_held_usd": 0, "remaining_actions": 998, "remaining_value_usd": 2, "expires_at": before["expires_at"],
-		}))
+		}.with(needs(1, num("2.000001")))))
 		w.wantUsage(before, nil)
 		w.post("/sessions/"+id+"/actions", fields{"value_usd": 2}, access).is(200).exactly(fields{
 			"session_id": id, "action_count": 3, "max_actions": 1000, "value_used_usd": 2, "max_value_usd": 5, "value_held_usd": 0,

@@ -412,10 +412,10 @@ func TestADelegatedTokenGoesDownTheTreeByAnotherExchangeAlone(t *testing.T) {
 				t.Error(found)
 			}
 		}
-		d.post("/v1/sessions/"+below+"/actions", nil, asAgent(r.text("access_token"))).is(200)
-		d.post("/v1/sessions/"+d.child+"/actions", nil, asAgent(r.text("access_token"))).refused(404, "not_found")
+		d.post("/v1/sessions/"+below+"/actions", fields{}, asAgent(r.text("access_token"))).is(200)
+		d.post("/v1/sessions/"+d.child+"/actions", fields{}, asAgent(r.text("access_token"))).refused(404, "not_found")
 		d.revoke()
-		d.post("/v1/sessions/"+below+"/actions", nil, asAgent(r.text("access_token"))).refused(401, "invalid_token")
+		d.post("/v1/sessions/"+below+"/actions", fields{}, asAgent(r.text("access_token"))).refused(401, "invalid_token")
 	})
 }
 
@@ -432,6 +432,7 @@ var ends = []struct {
 	{"a revoked acting agent", func(d delegation) { d.revoke() }, 401, "invalid_token"},
 	{"a revoked child's agent", func(d delegation) { d.post("/v1/agents/"+d.worker.id+"/revoke", nil, asKey(d.key)).is(200) }, 401, "invalid_token"},
 	{"a deleted acting agent", func(d delegation) { d.delete("/v1/agents/"+d.agent.id, asKey(d.key)).is(200) }, 401, "invalid_token"},
+	{"an acting agent that may not delegate any more", func(d delegation) { d.narrow("pay", "read", "transactions:rollback") }, 401, "invalid_token"},
 	{"the revoked subject token", func(d delegation) {
 		d.delete("/v1/agents/"+d.agent.id+"/families/"+d.planner.family(), asKey(d.key)).is(200)
 	}, 401, "invalid_token"},
@@ -445,6 +446,12 @@ var ends = []struct {
 	{"a suspended parent", func(d delegation) { d.post("/v1/sessions/"+d.plan+"/suspend", nil, asKey(d.key)).is(200) }, 403, "session_suspended"},
 	{"a suspended acting agent", func(d delegation) { d.post("/v1/agents/"+d.agent.id+"/suspend", nil, asKey(d.key)).is(200) }, 403, "agent_suspended"},
 	{"a suspended child's agent", func(d delegation) { d.post("/v1/agents/"+d.worker.id+"/suspend", nil, asKey(d.key)).is(200) }, 403, "agent_suspended"},
+}
+
+// narrow leaves the planner these scopes.
+func (d delegation) narrow(scopes ...string) {
+	d.t.Helper()
+	d.patch("/v1/agents/"+d.agent.id, fields{"scopes": scopes}, asKey(d.key)).is(200)
 }
 
 // stopped are the causes that the exchange of a token tells, which is not ended.
@@ -530,7 +537,10 @@ func TestADelegatedTokenIsForWhatAllItsAgentsMayReach(t *testing.T) {
 		listed := func(agent string, audiences ...string) {
 			d.patch("/v1/agents/"+agent, fields{"audiences": audiences}, asKey(d.key)).is(200)
 		}
-		r := d.delegate("resource", mail).is(200)
+		planner := d.grantFor(issuer, mail).is(200).text("access_token") // of the planner, for Remit and a tool
+		d.token = d.exchangeToken(planner, d.child, "resource", issuer, "resource", mail).is(200).text("access_token")
+		delegate := func(resource string) *response { return d.exchangeToken(planner, d.child, "resource", resource) }
+		r := delegate(mail).is(200)
 		_, claims := verify(t, d.client, r.text("access_token"))
 		if claims["aud"] != mail {
 			t.Errorf("aud is %v", claims["aud"])
@@ -542,13 +552,13 @@ func TestADelegatedTokenIsForWhatAllItsAgentsMayReach(t *testing.T) {
 		for _, agent := range []string{d.agent.id, d.worker.id, third.id} {
 			listed(agent, "https://other.example.com/")
 			if agent != third.id {
-				d.delegate("resource", mail).refusedOAuth(400, "invalid_target")
+				delegate(mail).refusedOAuth(400, "invalid_target")
 			}
 			d.exchangeToken(d.token, below, "audience", mail).refusedOAuth(400, "invalid_target")
 			listed(agent, mail)
 		}
 		d.exchangeToken(d.token, below, "audience", mail, "resource", issuer).is(200)
-		d.delegate("resource", "no URI").refusedOAuth(400, "invalid_target")
+		delegate("no URI").refusedOAuth(400, "invalid_target")
 	})
 }
 
@@ -560,10 +570,10 @@ func TestADelegatedTokenLosesTheScopesThatItsActingAgentLoses(t *testing.T) {
 			return d.post("/v1/sessions/"+d.child+"/actions", fields{"scope": scope}, asAgent(d.token))
 		}
 		charge("pay").is(200)
-		d.patch("/v1/agents/"+d.agent.id, fields{"scopes": list("read")}, asKey(d.key)).is(200)
+		d.narrow("read", "sessions:delegate")
 		charge("pay").refused(403, "insufficient_scope")
 		charge("read").is(200)
-		if scopes := d.get("/v1/auth/verify", asAgent(d.token)).is(200).header.Get("X-Scopes"); scopes != "read" {
+		if scopes := d.get("/v1/auth/verify", asAgent(d.token)).is(200).header.Get("X-Scopes"); scopes != "read sessions:delegate" {
 			t.Errorf("scopes %q", scopes)
 		}
 	})

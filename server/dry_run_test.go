@@ -130,7 +130,7 @@ func TestADryRunTakesNoIdempotencyKey(t *testing.T) {
 			r := w.post("/v1/actions", batchOf(fields{"session_id": id, "dry_run": true}), access)
 			wantItem(t, r, r.items(1)[0], 400, "invalid_request", "dry_run")
 		})
-		w.post("/sessions/"+id+"/actions", nil, access, keyed("k")).is(200).fresh()
+		w.post("/sessions/"+id+"/actions", fields{}, access, keyed("k")).is(200).fresh()
 	})
 }
 

@@ -86,7 +86,7 @@ func rollbackOf(transaction string) endpoint {
 func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
 	all := []endpoint{
 		{"POST", "/v1/actions", batchOf(fields{"session_id": session})},
-		{"GET", "/v1/transactions", nil},
+		{"GET", "/v1/transactions", fields{}},
 		{"GET", "/v1/transactions/" + transaction, nil},
 		{"GET", "/v1/agents/" + w.agent.id + "/events", nil},
 		{"GET", "/v1/leases/" + transaction, nil}, // no lease has this id
@@ -98,7 +98,7 @@ func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
 			endpoint{"GET", prefix + "/sessions/" + session, nil},
 			endpoint{"GET", prefix + "/sessions/" + session + "/tree", nil},
 			endpoint{"GET", prefix + "/sessions/" + session + "/usage", nil},
-			endpoint{"POST", prefix + "/sessions/" + session + "/actions", nil},
+			endpoint{"POST", prefix + "/sessions/" + session + "/actions", fields{}},
 			endpoint{"POST", prefix + "/sessions/" + session + "/leases", fields{"max_actions": 1, "expires_in_seconds": 1}},
 			endpoint{"GET", prefix + "/sessions/" + session + "/requests", nil},
 			endpoint{"GET", prefix + "/sessions/" + session + "/requests/" + session, nil},

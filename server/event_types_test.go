@@ -246,7 +246,7 @@ func TestExpiryIsRecordedOnceByTheFirstObserver(t *testing.T) {
 			for _, id := range []string{brief, lasting} {
 				at.get("/sessions/"+id, asKey(w.key)).is(200)
 			}
-			at.post("/sessions/"+brief+"/actions", nil, access).is(403)
+			at.post("/sessions/"+brief+"/actions", fields{}, access).is(403)
 			at.post("/sessions/"+brief+"/end", nil, asKey(w.key)).is(409)
 			at.ask("PATCH", "/sessions/"+brief, fields{"max_actions": 5}, asKey(w.key)).is(409)
 			at.post("/v1/transactions", fields{"action_type": "a", "pre_state": fields{}, "session_id": brief}, access).is(403)
@@ -276,7 +276,7 @@ func TestReachingALimitLeavesOneEventAcrossOperationsAndInstances(t *testing.T) 
 		if got := typesOf(l.unread()); got != "session.limit_reached session.limit_reached" {
 			t.Errorf("32 refusals by two limits leave %s", got)
 		}
-		w.post("/sessions/"+session+"/actions", nil, access).is(200)
+		w.post("/sessions/"+session+"/actions", fields{}, access).is(200)
 		if got := typesOf(l.unread()); got != "session.limit_warning budget.threshold budget.threshold" { // of actions, whose limit was told already
 			t.Errorf("the last action leaves %s", got)
 		}
@@ -300,7 +300,7 @@ func TestRefusalsAndReadsLeaveNoEvent(t *testing.T) {
 		spent := w.exchange()
 		once := header("Idempotency-Key", "k1")
 		w.post("/sessions", fields{"agent_id": w.agent.id}, key, once).is(201)
-		w.post("/sessions/"+ended+"/actions", nil, access, once).is(403)
+		w.post("/sessions/"+ended+"/actions", fields{}, access, once).is(403)
 		w.post("/v1/transactions", begin, access, header("Idempotency-Key", "k2")).is(201)
 		l := w.trail()
 
@@ -324,11 +324,11 @@ func TestRefusalsAndReadsLeaveNoEvent(t *testing.T) {
 		expect(401, "DELETE", agentPath, nil, access)
 		expect(404, "POST", "/sessions", fields{"agent_id": w.agent.id}, asKey(other.key))
 		expect(400, "POST", "/sessions", fields{"agent_id": w.agent.id, "scopes": list("admin")}, key)
-		expect(404, "POST", sessionPath+"/actions", nil, asKey(other.key))
+		expect(404, "POST", sessionPath+"/actions", fields{}, asKey(other.key))
 		expect(403, "POST", sessionPath+"/actions", fields{"scope": "admin"}, key)
 		expect(200, "POST", sessionPath+"/actions", fields{"value_usd": 1}, access)
 		expect(200, "POST", "/v1/actions", fields{"actions": []any{fields{"session_id": session}}}, key)
-		expect(403, "POST", "/sessions/"+ended+"/actions", nil, key)
+		expect(403, "POST", "/sessions/"+ended+"/actions", fields{}, key)
 		expect(409, "PATCH", "/sessions/"+ended, fields{"max_actions": 5}, key)
 		expect(409, "PATCH", sessionPath, fields{"max_actions": 1}, key)
 		expect(400, "PATCH", sessionPath, fields{"max_actions": 0}, key)
@@ -343,7 +343,7 @@ func TestRefusalsAndReadsLeaveNoEvent(t *testing.T) {
 		expect(400, "PATCH", sessionPath, fields{"add_actions": 1_000_000_000}, key)
 		expect(404, "POST", "/v1/transactions/"+undone+"/rollback", nil, asKey(other.key))
 		expect(201, "POST", "/sessions", fields{"agent_id": w.agent.id}, key, once) // replayed, as the next ones
-		expect(403, "POST", "/sessions/"+ended+"/actions", nil, access, once)
+		expect(403, "POST", "/sessions/"+ended+"/actions", fields{}, access, once)
 		expect(201, "POST", "/v1/transactions", begin, access, header("Idempotency-Key", "k2"))
 		expect(422, "POST", "/sessions", fields{"agent_id": w.agent.id, "max_actions": 3}, key, once)
 		for _, path := range []string{agentPath, "/v1/agents", sessionPath, "/sessions", "/v1/transactions/" + undone,

@@ -239,7 +239,7 @@ func TestNoCredentialIsInATrail(t *testing.T) {
 			id := w.post("/sessions", fields{"agent_id": w.agent.id, "max_actions": 1}, asKey(newKey),
 				header("Idempotency-Key", w.agent.secret[:20]+strconv.Itoa(i))).is(201).text("id")
 			w.post("/sessions/"+id+"/actions", fields{"action_type": w.agent.secret}, as).is(200)
-			w.post("/sessions/"+id+"/actions", nil, as).is(403)
+			w.post("/sessions/"+id+"/actions", fields{}, as).is(403)
 			w.post("/sessions/"+id+"/end", nil, as).is(200)
 		}
 		begun := w.post("/v1/transactions", fields{"action_type": "a", "pre_state": fields{"k": private}}, asAgent(granted.access)).is(201)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"reflect"
 	"strings"
 	"time"
 )
@@ -33,4 +34,17 @@ func (s *Server) Routes() (all []string) {
 		}
 	}
 	return all
+}
+
+// SessionFields returns the members of the requests that create a session, change its limits and take a lease of it.
+func SessionFields() (created, changed, leased []string) {
+	return membersOf(createSessionRequest{}), membersOf(changeLimitsRequest{}), membersOf(leaseRequest{})
+}
+
+func membersOf(request any) (names []string) {
+	for i := range reflect.TypeOf(request).NumField() {
+		name, _, _ := strings.Cut(reflect.TypeOf(request).Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }

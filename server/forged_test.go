@@ -54,13 +54,13 @@ func wantForgeriesFree(t *testing.T, api *client, calls func() int) {
 			return w.get("/sessions/"+session, asAgent(forged))
 		}, "invalid_token"},
 		{"access tokens to charge", forgedAccessTokens(tokens.access), func(forged string) *response {
-			return w.post("/sessions/"+session+"/actions", nil, asAgent(forged))
+			return w.post("/sessions/"+session+"/actions", fields{}, asAgent(forged))
 		}, "invalid_token"},
 		{"API keys", misspelt(w.key), func(forged string) *response {
 			return w.get("/v1/agents", asKey(forged))
 		}, "invalid_api_key"},
 		{"API keys to charge", misspelt(w.key), func(forged string) *response {
-			return w.post("/sessions/"+session+"/actions", nil, asKey(forged))
+			return w.post("/sessions/"+session+"/actions", fields{}, asKey(forged))
 		}, "invalid_api_key"},
 		{"agent secrets", misspelt(w.agent.secret), func(forged string) *response {
 			return w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": forged})

@@ -39,7 +39,7 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 		{method: "POST", path: "/v1/auth/refresh", as: nobody, valid: fields{"refresh_token": tokens.refresh}},
 		{method: "POST", path: "/sessions", as: key, valid: fields{"agent_id": w.agent.id}},
 		{method: "PATCH", path: "/sessions/" + session, as: key, valid: fields{"max_actions": 500}},
-		{method: "POST", path: "/sessions/" + session + "/actions", as: access},
+		{method: "POST", path: "/sessions/" + session + "/actions", as: access, valid: fields{"count": 1}},
 		{method: "POST", path: "/v1/auth/authorize?session_id=" + session, as: access},
 		{method: "POST", path: "/v1/transactions", as: access, valid: fields{"action_type": "call", "pre_state": fields{}}},
 		{method: "POST", path: "/sessions/" + leasing + "/leases", as: access, valid: fields{"max_actions": 1, "expires_in_seconds": 1}},

@@ -130,7 +130,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	s.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
-		return &gatewayError{err}
+		return &gatewayError{redisstore.Needing(err, wanted.Count, wanted.Value)}
 	}
 	access.writeIdentity(ctx, left)
 	remaining := usageOf(usage)

@@ -47,7 +47,7 @@ func parse(text string) (*fasthttp.RequestCtx, bool) {
 var served = strings.Fields(`
 	GET,HEAD:/healthz GET,HEAD:/readyz GET,HEAD:/metrics GET,HEAD:/openapi.json GET,HEAD:/docs GET,HEAD:/
 	GET,HEAD:/.well-known/jwks.json GET,HEAD:/.well-known/oauth-authorization-server
-	GET,HEAD:/.well-known/oauth-protected-resource
+	GET,HEAD:/.well-known/openid-configuration GET,HEAD:/.well-known/oauth-protected-resource
 	POST:/v1/organizations GET,HEAD:/v1/organizations/{id} POST:/v1/organizations/{id}/api-key/rotate
 	GET,HEAD,POST:/v1/api-keys DELETE:/v1/api-keys/{id} POST:/v1/api-keys/{id}/rotate
 	GET,HEAD,POST:/v1/agents GET,HEAD,POST,PATCH,DELETE:/v1/agents/suspend GET,HEAD,POST,PATCH,DELETE:/v1/agents/resume

@@ -244,10 +244,8 @@ func TestAnAbsentBodyIsAnEmptyObjectToAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDoer()
-		session := d.newSession(nil)
 		begin := func() string { return d.beginAs(d.byToken, nil).is(201).text("id") }
 		for _, r := range []keyedRequest{
-			{path: "/sessions/" + session + "/actions", as: d.byKey}, {path: "/sessions/" + session + "/actions", as: d.byToken},
 			{path: "/v1/transactions/" + begin() + "/commit", as: d.byToken},
 			{path: "/v1/transactions/" + begin() + "/rollback", as: d.byKey},
 		} {
@@ -360,11 +358,11 @@ func TestAnIdempotencyKeyHas1To255VisibleCharacters(t *testing.T) {
 	}
 	seen := 0
 	for _, key := range []string{"a", "A", long(255), long(254), visible, ":", "k,k", `"k"`} {
-		first := d.post("/sessions/"+session+"/actions", nil, both(d.byKey, keyed(key))).is(200).fresh()
+		first := d.post("/sessions/"+session+"/actions", fields{}, both(d.byKey, keyed(key))).is(200).fresh()
 		if seen++; first.object()["action_count"] != num(seen) {
 			t.Errorf("%q: %v actions, want %d", key, first.object()["action_count"], seen)
 		}
-		d.post("/sessions/"+session+"/actions", nil, both(d.byKey, keyed(key))).replays(first)
+		d.post("/sessions/"+session+"/actions", fields{}, both(d.byKey, keyed(key))).replays(first)
 	}
 }
 
@@ -374,7 +372,7 @@ func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDoer()
 		full, ended := d.newSession(fields{"max_actions": 1, "scopes": list("read")}), d.newSession(nil)
-		d.post("/sessions/"+full+"/actions", nil, d.byKey).is(200)
+		d.post("/sessions/"+full+"/actions", fields{}, d.byKey).is(200)
 		d.post("/sessions/"+ended+"/end", nil, d.byKey).is(200)
 		irreversible := d.beginAs(d.byToken, fields{"reversible": false}).is(201).text("id")
 		d.post("/v1/transactions/"+irreversible+"/commit", nil, d.byToken).is(200)
@@ -393,7 +391,7 @@ func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 		}{
 			{charge(full), fields{"count": 2}, []option{d.byKey, d.byToken}, 403, "session_limit_reached"},
 			{charge(full), fields{"value_usd": 200}, []option{d.byKey, d.byToken}, 403, "session_limit_reached"},
-			{charge(ended), nil, []option{d.byKey, d.byToken}, 403, "session_not_active"},
+			{charge(ended), fields{}, []option{d.byKey, d.byToken}, 403, "session_not_active"},
 			{"/v1/transactions", begin.with(fields{"session_id": full}), []option{d.byToken}, 403, "session_limit_reached"},
 			{"/v1/transactions", begin.with(fields{"session_id": ended}), []option{d.byToken}, 403, "session_not_active"},
 			{settle("/commit"), fields{"value_usd": 1}, []option{d.byToken}, 409, "transaction_not_pending"},

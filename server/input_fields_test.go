@@ -85,7 +85,7 @@ func TestIdsAreAcceptedInAnyCaseAndAnsweredInLowerCase(t *testing.T) {
 		for _, as := range []option{key, access} {
 			w.get("/sessions/"+upper(id), as).is(200).exactly(w.session(id))
 			w.wantPages("/sessions?agent_id="+upper(w.agent.id), as, []string{id})
-			if got := w.post("/sessions/"+upper(id)+"/actions", nil, as).is(200).text("session_id"); got != id {
+			if got := w.post("/sessions/"+upper(id)+"/actions", fields{}, as).is(200).text("session_id"); got != id {
 				t.Errorf("session_id %s, want %s", got, id)
 			}
 		}
@@ -125,7 +125,7 @@ func TestOtherFormsOfIdsAreRefusedByTheFieldTheyAreIn(t *testing.T) {
 			for _, as := range []option{key, access} {
 				w.get("/sessions/"+form, as).invalid("id")
 				w.post("/v1/sessions/"+form+"/end", nil, as).invalid("id")
-				w.post("/sessions/"+form+"/actions", nil, as).invalid("id")
+				w.post("/sessions/"+form+"/actions", fields{}, as).invalid("id")
 			}
 		}
 	})

@@ -73,19 +73,20 @@ func TestALeaseBeyondItsSessionNamesTheLimit(t *testing.T) {
 			session string
 			body    fields
 			limit   string
+			needs   fields
 		}{
-			{id, fields{"max_actions": 11}, "max_actions"},
-			{id, fields{"max_value_usd": num("5.000001")}, "max_value_usd"},
-			{id, fields{"max_actions": 1, "expires_in_seconds": 61}, "max_lease_seconds"},
-			{none, fields{"max_actions": 1, "expires_in_seconds": 1, "partial": true}, "max_lease_seconds"},
-			{short, fields{"max_actions": 1}, "expires_at"},
+			{id, fields{"max_actions": 11}, "max_actions", needs(11, 0)},
+			{id, fields{"max_value_usd": num("5.000001")}, "max_value_usd", needs(0, num("5.000001"))},
+			{id, fields{"max_actions": 1, "expires_in_seconds": 61}, "max_lease_seconds", needs(1, 0)},
+			{none, fields{"max_actions": 1, "expires_in_seconds": 1, "partial": true}, "max_lease_seconds", needs(1, 0)},
+			{short, fields{"max_actions": 1}, "expires_at", needs(1, 0)},
 		} {
 			before := w.session(test.session)
 			w.lease(test.session, test.body, access).refused(403, "session_limit_reached").exactly(problemFields(403, "session_limit_reached", fields{
 				"limit": test.limit, "action_count": 0, "max_actions": before["max_actions"], "value_used_usd": 0, "max_value_usd": before["max_value_usd"],
 				"value_held_usd": 0, "remaining_actions": before["max_actions"], "remaining_value_usd": before["max_value_usd"],
 				"expires_at": before["expires_at"],
-			}))
+			}.with(test.needs)))
 			w.wantUsage(before, nil)
 		}
 		w.lease(short, fields{"max_actions": 100, "max_value_usd": 9, "expires_in_seconds": 3600, "partial": true}, access).is(201).
@@ -111,7 +112,10 @@ func TestARefusedRenewalIsPartOfTheSettlement(t *testing.T) {
 		}
 		first := w.lease(id, fields{"max_actions": 4, "max_value_usd": 2}, key).is(201).text("id")
 		second := w.lease(id, fields{"max_actions": 4, "max_value_usd": 2}, key).is(201).text("id")
-		settle(first, fields{"code": "session_limit_reached", "limit": "max_actions", "detail": "the renewal does not fit into what the session may still do"})
+		refusal := fields{"code": "session_limit_reached", "limit": "max_actions", "detail": "the renewal does not fit into what the session may still do"}
+		settle(first, refusal.with(needs(num(100), num(0))))
+		renew = fields{"max_actions": 7, "expires_in_seconds": 10}
+		settle(first, refusal.with(needs(num(100), num(0)))) // the first answer stands
 		w.post("/v1/sessions/"+id+"/end", nil, key).is(200)
 		settle(second, fields{"code": "session_not_active", "detail": "the session is no longer active"})
 		w.lease(id, fields{"max_actions": 1}, key).refused(403, "session_not_active")

@@ -165,6 +165,7 @@ type refusedRenewal struct {
 	Code   string `json:"code"`
 	Limit  string `json:"limit,omitzero"`
 	Detail string `json:"detail"`
+	*needed
 }
 
 // renewalRefusals are the details of refused renewals by their codes.
@@ -186,7 +187,7 @@ func settlementOf(l redisstore.Lease) settlementAnswer {
 		a.Renewed = &next
 	}
 	if code := l.Settlement.Refusal; code != "" {
-		a.Refusal = &refusedRenewal{code, l.Settlement.Limit, renewalRefusals[code]}
+		a.Refusal = &refusedRenewal{code, l.Settlement.Limit, renewalRefusals[code], neededOf(l.Settlement.Needed)}
 	}
 	return a
 }
@@ -212,7 +213,7 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		s.metrics.refusedByAgent(err)
-		return err
+		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
 	}
 	if !isReplay(wanted.Idempotency) {
 		s.metrics.leases.granted.Inc()

@@ -106,7 +106,7 @@ func TestAnAbsentBodyNeedsNoMediaType(t *testing.T) {
 	id := w.newSession(nil)
 	for _, types := range [][]string{{}, {"application/json"}, {"application/x-www-form-urlencoded"}} {
 		as := both(asKey(w.key), withHeaders("Content-Type", types...))
-		w.post("/sessions/"+id+"/actions", nil, as).is(200)
+		w.post("/sessions/"+id+"/actions", nil, as).invalid("")
 		w.post("/sessions/"+id+"/end", nil, as).is(200)
 		id = w.newSession(nil)
 	}

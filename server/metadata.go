@@ -9,9 +9,11 @@ import (
 
 func (s *Server) metadataRoutes(r *routes) {
 	r.get("/.well-known/oauth-authorization-server", s.metadata)
+	r.get("/.well-known/openid-configuration", s.metadata)
 }
 
-// serverMetadata is an RFC 8414 document.
+// serverMetadata is an RFC 8414 document, with the members that OpenID Connect Discovery 1.0 §3 requires: many libraries and clouds
+// look for an issuer's keys at its path only, and refuse a document without them.
 type serverMetadata struct {
 	Issuer                      string   `json:"issuer"`
 	AuthorizationEndpoint       string   `json:"authorization_endpoint"`
@@ -28,6 +30,9 @@ type serverMetadata struct {
 	RevocationAuthAlgorithms    []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 	IntrospectionAuthAlgorithms []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
 	ProofAlgorithms             []string `json:"dpop_signing_alg_values_supported"`
+
+	SubjectTypes      []string `json:"subject_types_supported"`               // public: sub is the same for everybody
+	SigningAlgorithms []string `json:"id_token_signing_alg_values_supported"` // of access tokens: there are no ID tokens
 }
 
 // metadata lists the OAuth endpoints. All of them lie below the issuer, which is the service's own URL.
@@ -57,5 +62,7 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 		RevocationAuthAlgorithms:    algorithms,
 		IntrospectionAuthAlgorithms: algorithms,
 		ProofAlgorithms:             token.ProofAlgorithms(),
+		SubjectTypes:                []string{"public"},
+		SigningAlgorithms:           keys.SigningAlgorithms(),
 	})
 }

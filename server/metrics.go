@@ -132,7 +132,7 @@ func (c *serviceMetrics) registerSessions() {
 	c.leases.granted = c.counter("remit_leases_granted_total", "Leases granted, renewals included.", nil)
 	c.leases.settled = c.counter("remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
 	c.leases.overage = c.counter("remit_lease_overage_micro_usd_total",
-		"Value that settlements reported beyond what their sessions had room for, in millionths of a US dollar.", nil)
+		"Value that settlements reported beyond what their sessions allowed, in millionths of a US dollar.", nil)
 	c.counters("remit_holds_total", "Holds of transactions in sessions, by what became of them.", "event", map[string]*prometheus.Counter{
 		"opened": &c.holds.opened, "committed": &c.holds.committed, "rolled_back": &c.holds.rolledBack, "committed_late": &c.holds.late,
 	})
@@ -181,7 +181,7 @@ func (c *serviceMetrics) settled(v redisstore.Settlement) {
 	c.leases.settled.Inc()
 	c.leases.overage.Add(float64(v.Overage))
 	c.charges.actions.Add(float64(v.ActionCount - v.OverageActions))
-	c.charges.byLeases.Add(float64(v.ValueUsed - v.Overage))
+	c.charges.byLeases.Add(float64(v.ValueUsed - v.Overage + v.ChargedOverage))
 	if v.Renewed != nil {
 		c.leases.granted.Inc()
 		c.charges.inLeases.Add(float64(v.Renewed.MaxValue))

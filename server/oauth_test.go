@@ -510,6 +510,9 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 		methods := list("client_secret_basic", "client_secret_post", "private_key_jwt")
 		algorithms := list("EdDSA", "ES256", "ES384", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "Ed25519")
 		r := api.get("/.well-known/oauth-authorization-server").is(200)
+		if other := api.get("/.well-known/openid-configuration").is(200); string(other.body) != string(r.body) {
+			t.Errorf("for OpenID Connect Discovery: %s", other.body)
+		}
 		document := r.exactly(fields{
 			"issuer":                                        issuer,
 			"authorization_endpoint":                        issuer + "/oauth2/authorize",
@@ -522,6 +525,8 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 			"token_endpoint_auth_methods_supported":         list("client_secret_basic", "client_secret_post", "private_key_jwt", "none"),
 			"revocation_endpoint_auth_methods_supported":    methods,
 			"introspection_endpoint_auth_methods_supported": methods,
+			"subject_types_supported":                       list("public"),
+			"id_token_signing_alg_values_supported":         list("EdDSA"),
 			"dpop_signing_alg_values_supported":             list("ES256", "ES384", "EdDSA", "RS256", "PS256", "Ed25519"),
 
 			"token_endpoint_auth_signing_alg_values_supported":         algorithms,
@@ -538,7 +543,7 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 				t.Errorf("%s is nowhere: %s", member, got.body)
 			}
 		}
-		for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/jwks.json"} {
+		for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/.well-known/jwks.json"} {
 			for _, method := range []string{"GET", "HEAD"} {
 				if got := api.ask(method, path, nil).is(200).header.Get("Cache-Control"); got != "public, max-age=300" {
 					t.Errorf("%s %s: Cache-Control %q", method, path, got)

@@ -88,12 +88,12 @@ func TestASessionIsChangedToEnforceAgain(t *testing.T) {
 			there.post("/sessions/"+id+"/actions", fields{"count": 5, "value_usd": 3}, asKey(w.key)).is(200)
 			w.patch(prefix+"/sessions/"+id, fields{"enforcement": "enforce"}, asKey(w.key)).is(200).exactly(before.with(fields{
 				"enforcement": "enforce", "observed_refusals": 1, "action_count": 5, "value_used_usd": 3, "value_committed_usd": 3}))
-			there.post("/sessions/"+id+"/actions", nil, asKey(w.key)).refused(403, "session_limit_reached").exactly(
+			there.post("/sessions/"+id+"/actions", fields{}, asKey(w.key)).refused(403, "session_limit_reached").exactly(
 				problemFields(403, "session_limit_reached", fields{"limit": "max_actions", "action_count": 5, "max_actions": 2, "value_used_usd": 3,
-					"max_value_usd": 1, "value_held_usd": 0, "remaining_actions": 0, "remaining_value_usd": 0, "expires_at": before["expires_at"]}))
+					"max_value_usd": 1, "value_held_usd": 0, "remaining_actions": 0, "remaining_value_usd": 0, "expires_at": before["expires_at"]}.with(needs(1, 0))))
 			w.patch("/sessions/"+id, fields{"max_value_usd": num("0.5")}, asKey(w.key)).refused(409, "limit_below_usage")
 			w.patch("/sessions/"+id, fields{"max_actions": 6, "max_value_usd": 4}, asKey(w.key)).is(200)
-			there.post("/sessions/"+id+"/actions", nil, asKey(w.key)).is(200)
+			there.post("/sessions/"+id+"/actions", fields{}, asKey(w.key)).is(200)
 		}
 	})
 }

@@ -109,6 +109,10 @@ func TestEveryWrongAPIKeyIsRefusedAlike(t *testing.T) {
 			for _, key := range []string{"rmk_nonsense", w.key + "0", " " + w.agent.secret, w.key[:len(w.key)-1] + "!"} {
 				wantSameAnswer(t, wrong, w.ask(e.method, e.path, e.body, asKey(key)))
 			}
+			r := w.ask(e.method, e.path, e.body, asKey(w.exchange().access)).refused(401, "invalid_api_key")
+			if want := "an access token was sent in X-API-Key: send it as Authorization: Bearer"; r.detail() != want {
+				t.Errorf("%s: an access token: %s", e.path, r.body)
+			}
 			if e.path != "/v1/organizations/"+w.org && e.path != "/v1/organizations/"+w.org+"/api-key/rotate" {
 				wantSameAnswer(t, wrong, w.ask(e.method, e.path, e.body, asKey(newKeyOf(uuid.New()))))
 			}

@@ -130,7 +130,7 @@ func TestARedisThatStopsAndComesBack(t *testing.T) {
 	for _, e := range everyEndpoint(w, tokens, session, transaction, transaction)[1:3] {
 		api.carryOut(e).is(200)
 	}
-	w.post("/sessions/"+session+"/actions", nil, asKey(w.key)).is(200)
+	w.post("/sessions/"+session+"/actions", fields{}, asKey(w.key)).is(200)
 	if agents := len(w.get("/v1/agents", asKey(w.key)).is(200).ids()); agents != 1 {
 		t.Errorf("%d agents, want 1", agents)
 	}
@@ -153,7 +153,7 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 		}
 		mini.SetError("")
 	}
-	w.post("/sessions/"+session+"/actions", nil, asAgent(tokens.access)).is(200)
+	w.post("/sessions/"+session+"/actions", fields{}, asAgent(tokens.access)).is(200)
 }
 
 // lost makes a Redis run nothing more: it accepts clients, reads their commands and closes the connection.
@@ -187,7 +187,7 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 		{method: "POST", path: "/v1/auth/token", as: nobody, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
 		{method: "POST", path: "/v1/auth/refresh", as: nobody, valid: fields{"refresh_token": tokens.refresh}},
 		{method: "POST", path: "/v1/auth/revoke", as: access, valid: fields{"refresh_token": tokens.refresh}},
-		{method: "POST", path: "/sessions/" + session + "/actions", as: access},
+		{method: "POST", path: "/sessions/" + session + "/actions", as: access, valid: fields{"count": 1}},
 		{method: "POST", path: "/sessions/" + session + "/end", as: access},
 	} {
 		api.carryOut(write).refused(503, "outcome_unknown").comeAgain()
@@ -232,7 +232,7 @@ func TestACallToASilentRedisTimesOut(t *testing.T) {
 	must(0, syscall.Kill(redis.PID(), syscall.SIGSTOP))(t)
 	t.Cleanup(func() { _ = syscall.Kill(redis.PID(), syscall.SIGCONT) })
 	began := time.Now()
-	w.post("/sessions/"+session+"/actions", nil, asAgent(tokens.access)).refused(503, "outcome_unknown").comeAgain()
+	w.post("/sessions/"+session+"/actions", fields{}, asAgent(tokens.access)).refused(503, "outcome_unknown").comeAgain()
 	w.get("/sessions/"+session, asAgent(tokens.access)).unavailable()
 	if took := time.Since(began); took > 6*time.Second {
 		t.Errorf("two answers took %s", took)

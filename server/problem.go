@@ -19,6 +19,7 @@ type rule struct {
 // own (limits, states, scopes, fields) has a function instead: see storeProblem and the problem methods.
 var rules = []rule{
 	{errNoRoute, 404, "not_found", ""},
+	{errSlashAtEnd, 404, "not_found", ""},
 	{errUnknownOrg, 404, "not_found", ""},
 	{redisstore.ErrUnknownAgent, 404, "not_found", ""},
 	{redisstore.ErrUnknownAPIKey, 404, "not_found", ""},
@@ -48,12 +49,15 @@ var rules = []rule{
 	{errWrongBootstrap, 401, "invalid_token", ""},
 	{errInvalidKey, 401, "invalid_api_key", ""},
 	{redisstore.ErrInvalidAPIKey, 401, "invalid_api_key", errInvalidKey.Error()},
+	{errTokenAsKey, 401, "invalid_api_key", ""},
+	{errKeyAsToken, 401, "invalid_token", ""},
 	{errInvalidToken, 401, "invalid_token", ""},
 	{redisstore.ErrInvalidToken, 401, "invalid_token", errInvalidToken.Error()},
 	{errBoundToken, 401, "invalid_token", ""},
 	{errUnboundToken, 401, "invalid_token", ""},
 	{redisstore.ErrProofUsed, 401, "invalid_dpop_proof", ""},
 	{redisstore.ErrProofRequired, 401, "dpop_required", "the agent's tokens must be bound to a key: send a DPoP proof"},
+	{redisstore.ErrManyMarks, 429, "rate_limited", "too many tokens of the agent were revoked one by one: revoke all of them by a rotation of its secret with revoke_families"},
 	{redisstore.ErrManyProofs, 429, "rate_limited", ""},
 	{redisstore.ErrInvalidCredentials, 401, "invalid_credentials", "the agent and secret do not match a live agent"},
 	{redisstore.ErrInvalidRefreshToken, 401, "invalid_refresh_token", "the refresh token is not valid"},

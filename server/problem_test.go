@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,30 @@ func TestAnUnsupportedMethodGetsTheAllowedOnes(t *testing.T) {
 			if slices.Contains(got, method) {
 				t.Errorf("%s %s: Allow %q", method, path, got)
 			}
+		}
+	}
+}
+
+func TestAPathWithASlashAtItsEndSaysSo(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	for _, route := range api.on.server.Routes() {
+		_, path, _ := strings.Cut(route, " ")
+		path = regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(path, w.agent.id)
+		if path == "/" || strings.HasPrefix(path, verifyPath) || strings.HasPrefix(path, authorizePath) { // what follows is the original path
+			continue
+		}
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			r := w.ask(method, path+"/", nil, asKey(w.key)).refused(404, "not_found")
+			if r.detail() != "there is nothing at this path: send it without the slash at the end" || r.header.Get("Location") != "" {
+				t.Errorf("%s: %s, Location %q", r.what, r.body, r.header.Get("Location"))
+			}
+		}
+	}
+	for _, path := range []string{"/v1/nothing/", "/v1/", "/v1/agents/x/y/z/"} {
+		if r := w.get(path, asKey(w.key)).refused(404, "not_found"); r.detail() != "there is nothing at this path" {
+			t.Errorf("%s: %s", r.what, r.body)
 		}
 	}
 }

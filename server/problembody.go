@@ -28,6 +28,20 @@ type problem struct {
 	*limitUsage
 	*quotaUsage
 	*budgetRoom
+	*needed
+}
+
+// needed is what a call wanted that a limit refused.
+type needed struct {
+	Actions int64          `json:"needed_actions"`
+	Value   money.MicroUSD `json:"needed_value_usd"`
+}
+
+func neededOf(n *redisstore.Needed) *needed {
+	if n == nil {
+		return nil
+	}
+	return &needed{n.Actions, n.Value}
 }
 
 // budgetRoom is what an organization's budget has left.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remit/internal/token"
+	"remit/server"
 	"remit/test/prover"
 )
 
@@ -488,6 +489,86 @@ func TestAProofIsForTheURLThatItsClientSees(t *testing.T) {
 				t.Errorf("%d %s", r.status, r.body)
 			}
 		})
+	}
+}
+
+// With an issuer that the operator names, proofs are for its host, loopback names and the hosts that are listed: a server that a client
+// calls with a bound token could otherwise use token and proof here, under its own name.
+func TestAProofIsForNoOtherHostThanTheIssuersLoopbackAndThoseListed(t *testing.T) {
+	t.Parallel()
+	const public = "https://remit.example"
+	trusted := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	hosts := hostsOf(t, "api.example", "Remit.Internal:8443", "[2001:db8::1]:80").WithIssuer(public)
+	asked := func(host string) option { return header("X-Forwarded-Host", host) }
+	overTLS := func(host string) option { return allOf(asked(host), header("X-Forwarded-Proto", "https")) }
+	original := func(url string) option {
+		return allOf(header("X-Original-Method", "GET"), header("X-Original-Url", url), asked("evil.example"))
+	}
+	for name, test := range map[string]struct {
+		path    string
+		headers option
+		url     string
+		want    int
+	}{
+		"the issuer's host":                     {"/sessions", overTLS("remit.example"), public + "/sessions", 200},
+		"the issuer's host, whatever the proxy": {"/sessions", overTLS("evil.example"), public + "/sessions", 200},
+		"the issuer's host, another port":       {"/sessions", asked("remit.example:8080"), "http://remit.example:8080/sessions", 200},
+		"a host that ends like it":              {"/sessions", overTLS("evilremit.example"), "https://evilremit.example/sessions", 401},
+		"a host below it":                       {"/sessions", overTLS("evil.remit.example"), "https://evil.remit.example/sessions", 401},
+		"a listed host":                         {"/sessions", overTLS("API.example"), "https://api.example/sessions", 200},
+		"a listed host, any port":               {"/sessions", asked("api.example:81"), "http://api.example:81/sessions", 200},
+		"a listed port":                         {"/sessions", overTLS("remit.internal:8443"), "https://remit.internal:8443/sessions", 200},
+		"a listed host, another port":           {"/sessions", overTLS("remit.internal"), "https://remit.internal/sessions", 401},
+		"a listed address":                      {"/sessions", asked("[2001:db8:0::1]"), "http://[2001:db8:0::1]/sessions", 200},
+		"a listed address, another port":        {"/sessions", overTLS("[2001:db8::1]"), "https://[2001:db8::1]/sessions", 401},
+		"localhost":                             {"/sessions", asked("localhost:8080"), "http://localhost:8080/sessions", 200},
+		"this address":                          {"/sessions", asked("[::1]:8080"), "http://[::1]:8080/sessions", 200},
+		"another host":                          {"/sessions", overTLS("evil.example"), "https://evil.example/sessions", 401},
+		"a gateway's host":                      {verifyPath, original("https://api.example/x"), "https://api.example/x", 200},
+		"a gateway's issuer":                    {verifyPath, original(public + "/x"), public + "/x", 200},
+		"a gateway's other host":                {verifyPath, original("https://evil.example/x"), "https://evil.example/x", 401},
+		"a gateway's other host, by a path":     {verifyPath, original("/x"), "http://evil.example/x", 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := onMiniredis(t, setup{proxies: trusted, issuer: public, hosts: hosts}).newTenant().holding("EdDSA")
+			access := h.exchange().access
+			p := prover.Proof{Method: "GET", URL: test.url, Token: access}
+			r := h.get(test.path, header("Authorization", "DPoP "+access), withProof(h.key.Prove(p)), test.headers)
+			if r.status != test.want {
+				t.Errorf("%d %s", r.status, r.body)
+			}
+			if r.status == 401 {
+				r.refused(401, "invalid_dpop_proof")
+			}
+			atTokens := map[int]int{200: 200, 401: 400}
+			p = prover.Proof{Method: "POST", URL: strings.TrimSuffix(test.url, "/sessions") + "/v1/auth/token"}
+			if test.path != verifyPath {
+				h.post("/v1/auth/token", fields{"agent_id": h.agent.id, "secret": h.agent.secret}, withProof(h.key.Prove(p)), test.headers).is(atTokens[test.want])
+			}
+		})
+	}
+}
+
+func hostsOf(t *testing.T, texts ...string) server.ProofHosts {
+	t.Helper()
+	hosts := make(server.ProofHosts, len(texts))
+	for i, text := range texts {
+		if err := hosts[i].UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return hosts
+}
+
+func TestAProofHostThatIsNoHostIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "https://api.example", "api.example/x", "*.example", "a b", "api.example:", "api.example:0", "api.example:65536",
+		"api.example:http", "user@api.example", "::1", "[::1", "[fe80::1%25eth0]", ":8080", "api.example,b", "api.example?x", "a%2Fb"} {
+		var host server.ProofHost
+		if err := host.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "no host") {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

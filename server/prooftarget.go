@@ -13,7 +13,7 @@ import (
 
 // aimProof says for which method and URL the proof of a request must have been made: those that its client sees. They are the
 // request's own, with the scheme and host that a trusted proxy tells, or with those of the issuer. Behind a trusted gateway, which
-// asks verify or authorize, they are those of the request that it asks about.
+// asks verify or authorize, they are those of the request that it asks about. ProofHosts bound what the request may say of its host.
 func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.ProofUse) error {
 	path := string(ctx.URI().PathOriginal())
 	use.Method, use.Now = string(ctx.Method()), time.Now()
@@ -33,10 +33,19 @@ func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.Pr
 		if original.method != "" {
 			use.Method = original.method
 		}
-		use.URLs = []string{original.url(origin)}
+		at, path := original.at(origin)
+		if !s.proofHosts.allow(at.scheme, at.host) {
+			return &proofError{401, errProofHost}
+		}
+		if at.host != "" {
+			use.URLs = []string{token.ProofURL(at.scheme, at.host, path)}
+		}
 		return nil
 	}
-	use.URLs = append(make([]string, 0, 2), token.ProofURL(origin.scheme, origin.host, path))
+	use.URLs = make([]string, 0, 2)
+	if s.proofHosts.allow(origin.scheme, origin.host) {
+		use.URLs = append(use.URLs, token.ProofURL(origin.scheme, origin.host, path))
+	}
 	if v.base != "" {
 		use.URLs = append(use.URLs, v.base+path)
 	}
@@ -116,18 +125,19 @@ func behindGateway(path string) string {
 	return path
 }
 
-// url returns the URL in the form in which proofs are compared. The target is a path, or a whole URL as nginx-ingress sends it.
-func (o original) url(from origin) string {
-	if !strings.HasPrefix(o.target, "/") {
-		whole, err := url.Parse(o.target)
-		if err != nil || whole.Host == "" {
-			return ""
-		}
-		return token.ProofURL(whole.Scheme, whole.Host, whole.EscapedPath())
+// at returns where the client has sent it, and its path. The target is a path, or a whole URL as nginx-ingress sends it; no origin for
+// what is neither.
+func (o original) at(from origin) (origin, string) {
+	if strings.HasPrefix(o.target, "/") {
+		path, _, _ := strings.Cut(o.target, "?")
+		path, _, _ = strings.Cut(path, "#")
+		return from, path
 	}
-	path, _, _ := strings.Cut(o.target, "?")
-	path, _, _ = strings.Cut(path, "#")
-	return token.ProofURL(from.scheme, from.host, path)
+	whole, err := url.Parse(o.target)
+	if err != nil {
+		return origin{}, ""
+	}
+	return origin{strings.ToLower(whole.Scheme), whole.Host}, whole.EscapedPath()
 }
 
 func isGatewayPath(path string) bool {

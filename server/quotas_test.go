@@ -31,7 +31,7 @@ func TestAnOrganizationShowsItsQuotasAndItsUsage(t *testing.T) {
 		access := w.exchange().access
 		session := w.newSession(nil)
 		w.beginAs(asAgent(access), fields{"session_id": session, "value_usd": 1}).is(201)
-		w.post("/sessions/"+session+"/actions", nil, asAgent(access), header("Idempotency-Key", "a")).is(200)
+		w.post("/sessions/"+session+"/actions", fields{}, asAgent(access), header("Idempotency-Key", "a")).is(200)
 		shown := w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200).object()
 		usage := shown["usage"].(map[string]any)
 		for name, want := range map[string]any{"agents": num(1), "open_sessions": num(1), "pending_transactions": num(1),
@@ -69,7 +69,7 @@ func TestWhatExceedsAQuotaIsRefusedEverywhere(t *testing.T) {
 			return w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret})
 		}},
 		{"idempotency_keys", 1, func(w tenant, access, session string) *response {
-			return w.post("/sessions/"+session+"/actions", nil, asAgent(access), header("Idempotency-Key", uuid.NewString()))
+			return w.post("/sessions/"+session+"/actions", fields{}, asAgent(access), header("Idempotency-Key", uuid.NewString()))
 		}},
 		{"idempotency_keys", 1, func(w tenant, access, session string) *response {
 			return w.post("/v1/actions", batchOf(fields{"session_id": session}), asAgent(access), header("Idempotency-Key", uuid.NewString()))
@@ -81,11 +81,11 @@ func TestWhatExceedsAQuotaIsRefusedEverywhere(t *testing.T) {
 				w := api.newTenant()
 				access, session := w.exchange().access, w.newSession(nil)
 				w.beginAs(asAgent(access), fields{}).is(201)
-				w.post("/sessions/"+session+"/actions", nil, asAgent(access), header("Idempotency-Key", "the-first")).is(200)
+				w.post("/sessions/"+session+"/actions", fields{}, asAgent(access), header("Idempotency-Key", "the-first")).is(200)
 				w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200)
 				c.create(w, access, session).wantQuotaExceeded(c.quota, c.used, c.used)
-				w.post("/sessions/"+session+"/actions", nil, asAgent(access)).is(200)
-				if got := w.post("/sessions/"+session+"/actions", nil, asAgent(access), header("Idempotency-Key", "the-first")).is(200); got.header.Get("Idempotent-Replayed") != "true" {
+				w.post("/sessions/"+session+"/actions", fields{}, asAgent(access)).is(200)
+				if got := w.post("/sessions/"+session+"/actions", fields{}, asAgent(access), header("Idempotency-Key", "the-first")).is(200); got.header.Get("Idempotent-Replayed") != "true" {
 					t.Error("what was answered before is not answered again")
 				}
 				_, scrape := scraped(t, api.on.address, "GET", "/metrics")
@@ -124,7 +124,7 @@ func TestCreatingTooFastIsRefusedWithRetryAfter(t *testing.T) {
 		if after, err := strconv.Atoi(refused.header.Get("Retry-After")); err != nil || after != 1 {
 			t.Errorf("Retry-After %q, want 1", refused.header.Get("Retry-After"))
 		}
-		w.post("/sessions/"+session+"/actions", nil, asAgent(access)).is(200) // it creates nothing
+		w.post("/sessions/"+session+"/actions", fields{}, asAgent(access)).is(200) // it creates nothing
 		other := api.newTenant()
 		other.post("/v1/agents", fields{"name": "n", "scopes": list()}, asKey(other.key)).is(201)
 	})

@@ -11,7 +11,7 @@ var roles = map[string]redisstore.Role{
 	"GET /": noKey, "GET /docs": noKey, "GET /openapi.json": noKey,
 	"GET /healthz": noKey, "GET /readyz": noKey, "GET /metrics": noKey,
 	"GET /.well-known/jwks.json": noKey, "GET /.well-known/oauth-authorization-server": noKey,
-	"GET /.well-known/oauth-protected-resource": noKey,
+	"GET /.well-known/openid-configuration": noKey, "GET /.well-known/oauth-protected-resource": noKey,
 
 	"POST /v1/organizations":                      noKey,
 	"GET /v1/organizations/{id}":                  redisstore.Viewer,

@@ -94,6 +94,14 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 			for _, role := range roleNames[:least] {
 				refused := w.ask(e.method, e.path, e.body, asKey(keys[role])).refused(403, "insufficient_role")
 				refused.has(fields{"required_role": required[operation]})
+				for _, malformed := range []any{raw("{"), fields{"unknown": 1}} {
+					w.ask(e.method, e.path, malformed, asKey(keys[role])).refused(403, "insufficient_role").
+						has(fields{"required_role": required[operation]})
+				}
+			}
+			if e.body != nil && e.method != "GET" {
+				w.ask(e.method, e.path, raw("{"), asKey(newKeyOf(uuid.MustParse(w.org)))).refused(401, "invalid_api_key")
+				w.ask(e.method, e.path, raw("{"), asKey(keys[required[operation]])).refused(400, "invalid_request")
 			}
 		}
 		for operation := range required {
@@ -156,7 +164,7 @@ func TestEveryRouteIsDrivenWithEveryRole(t *testing.T) {
 // withoutKey are the routes that no API key opens.
 var withoutKey = []string{
 	"GET /", "GET /docs", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /metrics", "GET /.well-known/jwks.json",
-	"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-protected-resource", "POST /v1/organizations", "POST /v1/auth/token", "POST /v1/auth/refresh",
+	"GET /.well-known/oauth-authorization-server", "GET /.well-known/openid-configuration", "GET /.well-known/oauth-protected-resource", "POST /v1/organizations", "POST /v1/auth/token", "POST /v1/auth/refresh",
 	"POST /v1/auth/revoke", "GET /v1/auth/verify", "POST /oauth2/token", "GET /oauth2/authorize", "POST /oauth2/revoke", "POST /oauth2/introspect",
 	"POST /v1/transactions", "PATCH /v1/transactions/{id}", "POST /v1/transactions/{id}/commit",
 	"POST /sessions/{id}/requests", "POST /v1/sessions/{id}/requests",

@@ -21,9 +21,24 @@ type routes struct {
 func (s *Server) newRoutes() *routes {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
-	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
+	r.NotFound = s.at("", func(ctx *fasthttp.RequestCtx) error { return noRoute(r, ctx) })
 	r.MethodNotAllowed = s.at("", refuseMethod)
 	return &routes{s, r}
+}
+
+// noRoute says whether only a slash at the end keeps a path from its route.
+func noRoute(r *router.Router, ctx *fasthttp.RequestCtx) error {
+	path := string(ctx.URI().PathOriginal())
+	without := strings.TrimRight(path, "/")
+	if without == path || without == "" {
+		return errNoRoute
+	}
+	for _, method := range []string{"GET", "POST", "PATCH", "PUT", "DELETE"} {
+		if h, _ := r.Lookup(method, without, ctx); h != nil {
+			return errSlashAtEnd
+		}
+	}
+	return errNoRoute
 }
 
 // get registers a handler for GET and HEAD.
@@ -85,7 +100,7 @@ func (s *Server) atRole(route string, role redisstore.Role, h handler) fasthttp.
 		info.route, info.metrics, info.role = route, metrics, role
 		if err := h(ctx); err != nil {
 			releaseAnswer(ctx)
-			s.answerProblem(ctx, err)
+			s.answerProblem(ctx, s.keyFirst(ctx, err))
 			return
 		}
 		if err := s.reserveWritten(ctx); err != nil {

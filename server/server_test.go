@@ -104,6 +104,7 @@ type setup struct {
 	log      io.Writer // nil discards
 	access   server.AccessLog
 	proxies  []netip.Prefix
+	hosts    server.ProofHosts
 	noKeys   bool   // the service is left without a keyring
 	issuer   string // "" is issuer
 	tls      *tls.Config
@@ -211,7 +212,7 @@ func run(t *testing.T, on *instance) *client {
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
 		KeySets: keySets, Webhooks: server.Webhooks{AllowPrivate: on.keySets.AllowPrivate},
 		Limits: server.Limits{Off: true}, TLS: on.tls, Organizations: on.organizations,
-		AccessLog: on.access, TrustedProxies: on.proxies})
+		AccessLog: on.access, TrustedProxies: on.proxies, ProofHosts: on.hosts})
 	if on.prepare != nil {
 		on.prepare(on.server)
 	}

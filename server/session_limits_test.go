@@ -70,7 +70,7 @@ func TestChangedLimitsApplyToTheNextCharge(t *testing.T) {
 		charge("max_actions")
 		w.patch("/sessions/"+id, fields{"max_actions": 5, "expires_in_seconds": 1}, asKey(w.key)).is(200)
 		eventually(t, "the session has expired", func() bool { return w.session(id)["status"] == "expired" })
-		there.post("/sessions/"+id+"/actions", nil, asKey(w.key)).refused(403, "session_not_active")
+		there.post("/sessions/"+id+"/actions", fields{}, asKey(w.key)).refused(403, "session_not_active")
 	})
 }
 

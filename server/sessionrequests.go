@@ -126,7 +126,7 @@ func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
 	asked, err := s.store.RequestMore(requestContext(ctx), agent, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
-		return err
+		return redisstore.Needing(err, wanted.AddActions, wanted.AddValue)
 	}
 	if !isReplay(wanted.Idempotency) {
 		s.metrics.requests.made.Inc()

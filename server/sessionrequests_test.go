@@ -175,7 +175,7 @@ func TestTheNinthPendingRequestIsRefused(t *testing.T) {
 		w.askMore(id, fields{"add_actions": 1}, access).refused(403, "session_limit_reached").exactly(problemFields(403, "session_limit_reached", fields{
 			"limit": "max_pending_requests", "action_count": 0, "max_actions": 3, "value_used_usd": 0, "max_value_usd": 2,
 			"value_held_usd": 0, "remaining_actions": 3, "remaining_value_usd": 2, "expires_at": before["expires_at"],
-		}))
+		}.with(needs(1, 0))))
 		w.post(requestPath(id, first)+"/deny", nil, asKey(w.key)).is(200)
 		w.askMore(id, fields{"add_actions": 1}, access).is(201)
 	})

@@ -201,6 +201,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err := caller.mayCreate(wanted); err != nil {
 		return err
 	}
+	wanted.Held = caller.scopes
 	create := s.store.CreateChildSession
 	if wanted.Parent == uuid.Nil {
 		create = s.store.CreateRootSession
@@ -216,7 +217,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	}
 	if err != nil {
 		s.metrics.refusedByAgent(err)
-		return err
+		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
 	}
 	if !isReplay(wanted.Idempotency) {
 		s.metrics.sessionsCreated.Inc()

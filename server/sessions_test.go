@@ -212,7 +212,7 @@ func TestASessionExpiresByItself(t *testing.T) {
 		id, lasting := w.newSession(fields{"expires_in_seconds": 1}), w.newSession(nil)
 		eventually(t, "the session has expired", func() bool { return w.session(id)["status"] == "expired" })
 		for _, refused := range []*response{
-			w.post("/sessions/"+id+"/actions", nil, asKey(w.key)).refused(403, "session_not_active"),
+			w.post("/sessions/"+id+"/actions", fields{}, asKey(w.key)).refused(403, "session_not_active"),
 			w.post("/sessions/"+id+"/end", nil, asKey(w.key)).refused(409, "session_not_active"),
 		} {
 			if got := refused.text("session_status"); got != "expired" {

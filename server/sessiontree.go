@@ -19,7 +19,7 @@ func (s *Server) sessionCreator(ctx *fasthttp.RequestCtx) (caller, error) {
 }
 
 // mayCreate refuses an agent that wants a root session, or one that observes, or below a session that its token does not reach, or
-// may not delegate.
+// may not delegate, or with scopes that its token does not hold.
 func (c caller) mayCreate(n redisstore.NewSession) error {
 	if c.Token != nil && n.Parent == uuid.Nil {
 		return errMissingKey
@@ -30,7 +30,15 @@ func (c caller) mayCreate(n redisstore.NewSession) error {
 	if err := c.mayActIn(n.Parent); err != nil {
 		return err
 	}
-	return c.mayUse(scopeDelegate)
+	if err := c.mayUse(scopeDelegate); err != nil {
+		return err
+	}
+	for _, scope := range n.Scopes {
+		if err := c.mayUse(scope); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sessionTreeAnswer is a session with its descendants.

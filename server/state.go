@@ -27,6 +27,7 @@ type Server struct {
 	requests      requestIDs
 	limits        limits
 	proxies       conn.Proxies
+	proofHosts    ProofHosts // nil for every host
 	tls           *tls.Config
 	organizations Organizations
 	webhooks      Webhooks

@@ -11,6 +11,7 @@ import (
 // storeProblem returns the problem of a store error that has members of its own.
 func storeProblem(err error) (_ problem, known bool) {
 	var (
+		wanting    *redisstore.NeededError
 		notReady   *redisstore.NotReadyError
 		parent     *redisstore.ParentError
 		limit      *redisstore.LimitError
@@ -29,6 +30,8 @@ func storeProblem(err error) (_ problem, known bool) {
 		session    *redisstore.SessionSuspendedError
 	)
 	switch {
+	case errors.As(err, &wanting):
+		return withNeeded(wanting), true
 	case errors.As(err, &notReady):
 		return newProblem(503, "unavailable", notReady.Reason), true
 	case errors.As(err, &parent):
@@ -71,6 +74,15 @@ func limitReached(e *redisstore.LimitError) problem {
 	p := newProblem(403, "session_limit_reached", "this does not fit into what the session may still do; nothing was charged")
 	usage := usageOf(e.Usage)
 	p.Limit, p.limitUsage = e.Limit, &usage
+	return p
+}
+
+// withNeeded is the problem of a limit, with what the call wanted unless waiting helps.
+func withNeeded(e *redisstore.NeededError) problem {
+	p := bareProblemOf(e.Err)
+	if p.Status == 403 {
+		p.needed = neededOf(&e.Needed)
+	}
 	return p
 }
 

@@ -15,10 +15,10 @@ func (w tenant) uses(session, lease string, tokens pair) []func() *response {
 		func() *response { return w.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}) },
 		func() *response { return w.get("/v1/auth/verify", as) },
 		func() *response { return w.get("/v1/auth/authorize?session_id="+session, as) },
-		func() *response { return w.post("/sessions/"+session+"/actions", nil, as) },
-		func() *response { return w.post("/sessions/"+session+"/actions", nil, asKey(w.key)) },
+		func() *response { return w.post("/sessions/"+session+"/actions", fields{}, as) },
+		func() *response { return w.post("/sessions/"+session+"/actions", fields{}, asKey(w.key)) },
 		func() *response {
-			return w.post("/sessions/"+session+"/actions", nil, as, keyed("one"))
+			return w.post("/sessions/"+session+"/actions", fields{}, as, keyed("one"))
 		},
 		func() *response { return w.post("/v1/actions", batchOf(fields{"session_id": session}), as) },
 		func() *response {
@@ -115,9 +115,9 @@ func TestASuspendedSessionIsRefusedAtOnceByEachInstanceAndMaySettle(t *testing.T
 		l.gainsNothing("the second suspension")
 
 		for _, refuse := range []func() *response{
-			func() *response { return there.post(path+"/actions", nil, as) },
-			func() *response { return there.post(path+"/actions", nil, as, keyed("one")) },
-			func() *response { return there.post(path+"/actions", nil, asKey(w.key)) },
+			func() *response { return there.post(path+"/actions", fields{}, as) },
+			func() *response { return there.post(path+"/actions", fields{}, as, keyed("one")) },
+			func() *response { return there.post(path+"/actions", fields{}, asKey(w.key)) },
 			func() *response { return there.get("/v1/auth/authorize?session_id="+session, as) },
 			func() *response { return there.beginAs(as, fields{"session_id": session}) },
 			func() *response { return there.patch("/v1/transactions/"+hold, fields{"value_usd": 0.2}, as) },
@@ -140,13 +140,13 @@ func TestASuspendedSessionIsRefusedAtOnceByEachInstanceAndMaySettle(t *testing.T
 		if refusal, _ := settled.object()["refusal"].(map[string]any); refusal["code"] != "session_suspended" {
 			t.Errorf("the renewal: %v", settled.object())
 		}
-		there.post(path+"/actions", nil, as).refused(403, "session_suspended") // although it holds nothing any more
+		there.post(path+"/actions", fields{}, as).refused(403, "session_suspended") // although it holds nothing any more
 
 		l.unread()
 		resumed := there.post(path+"/resume", nil, asKey(w.key)).is(200)
 		l.gains(resumed, "api_key", fields{"type": "session.resumed", "session_id": session})
 		wantSameAnswer(t, resumed, w.get(path, asKey(w.key)))
-		w.post(path+"/actions", nil, as, keyed("one")).is(200)
+		w.post(path+"/actions", fields{}, as, keyed("one")).is(200)
 	})
 }
 

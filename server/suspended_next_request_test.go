@@ -6,9 +6,9 @@ import "testing"
 func (w tenant) usesOfSession(session string, tokens pair) []func() *response {
 	as := asAgent(tokens.access)
 	return []func() *response{
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", nil, as) },
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", nil, asKey(w.key)) },
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", nil, as, keyed("one")) },
+		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, as) },
+		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, asKey(w.key)) },
+		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, as, keyed("one")) },
 		func() *response { return w.get("/v1/auth/authorize?session_id="+session, as) },
 		func() *response { return w.beginAs(as, fields{"session_id": session, "value_usd": 0.01}) },
 		func() *response { return w.lease(session, fields{"max_actions": 1, "expires_in_seconds": 60}, as) },
@@ -36,7 +36,7 @@ func TestTheOtherInstanceObeysASuspensionOnItsVeryNextRequest(t *testing.T) {
 			onEachRedis(t, func(t *testing.T, api *client) {
 				w := api.newTenant()
 				there := w.through(api.another(t))
-				parent, tokens := w.newSession(fields{"max_value_usd": 5}), w.exchange()
+				parent, tokens := w.newSession(fields{"max_value_usd": 5, "max_lease_seconds": 60}), w.exchange()
 				session := w.post("/v1/sessions", fields{"agent_id": w.agent.id, "parent_session_id": parent, "max_actions": 60, "max_value_usd": 2,
 					"max_lease_seconds": 60}, asKey(w.key)).is(201).text("id")
 				lease := w.lease(session, fields{"max_actions": 1, "expires_in_seconds": 60}, asAgent(tokens.access)).is(201).text("id")

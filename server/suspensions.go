@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -63,6 +65,7 @@ func (s *Server) restrictAgent(ctx *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
+	s.hideQueries(ctx, key, &agent.JWKSURI)
 	return answer(ctx, agentWithLimits(agent))
 }
 
@@ -138,4 +141,12 @@ func (s *Server) restrictAgents(ctx *fasthttp.RequestCtx,
 		err = halfDone(err)
 	}
 	return done, err
+}
+
+// halfDone turns the failure of a second step into ErrOutcomeUnknown, because the first step has changed something.
+func halfDone(err error) error {
+	if errors.Is(err, redisstore.ErrUnavailable) {
+		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
+	}
+	return err
 }

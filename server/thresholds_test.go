@@ -37,7 +37,7 @@ func TestASessionHasThresholdsOfItsOwn(t *testing.T) {
 		child := w.post("/sessions", fields{"agent_id": w.agent.id, "parent_session_id": id, "max_actions": 2, "max_value_usd": 0, "thresholds": []int{50}}, key).is(201)
 		shown(child, num(50))
 		l.unread()
-		l.gains(w.post("/sessions/"+child.text("id")+"/actions", nil, key).is(200), "api_key", actionThreshold(child.text("id"), 50, 1, 2))
+		l.gains(w.post("/sessions/"+child.text("id")+"/actions", fields{}, key).is(200), "api_key", actionThreshold(child.text("id"), 50, 1, 2))
 
 		for _, wrong := range []struct {
 			value any

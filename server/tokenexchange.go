@@ -65,6 +65,9 @@ func (s *Server) exchangeSubject(ctx *fasthttp.RequestCtx, form url.Values) erro
 	if err := s.checkSubject(ctx, &x); err != nil {
 		return err
 	}
+	if err := x.checkAudience(); err != nil {
+		return err
+	}
 	if client != uuid.Nil && client != cmp.Or(x.subject.Client, x.subject.Agent) {
 		return redisstore.ErrInvalidCredentials
 	}
@@ -184,6 +187,17 @@ func (x *exchange) checkKey(subject *cachedToken) error {
 		return &proofError{400, errNoProof}
 	case x.asked.Proof.Thumbprint() != subject.Thumbprint:
 		return &proofError{400, errOtherKey}
+	}
+	return nil
+}
+
+// checkAudience refuses an audience that the subject token is not for itself. What its agent, the child's or another token may be for
+// does not matter: whoever holds this one token must not get another resource by it.
+func (x *exchange) checkAudience() error {
+	for _, one := range x.asked.Audience {
+		if one != redisstore.Self && !slices.Contains(x.subject.Audience, one) {
+			return &redisstore.AudienceError{Audience: one}
+		}
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func TestAHoldThatDoesNotFitStays(t *testing.T) {
 			refused(403, "session_limit_reached").exactly(problemFields(403, "session_limit_reached", fields{
 			"limit": "max_value_usd", "action_count": 2, "max_actions": 10, "value_used_usd": 1, "max_value_usd": 5,
 			"value_held_usd": 2, "remaining_actions": 8, "remaining_value_usd": 2, "expires_at": session["expires_at"],
-		}))
+		}.with(needs(0, num("4.000001")))))
 		w.wantUntouched(session, transaction)
 		w.patch("/v1/transactions/"+begun, fields{"value_usd": 4}, access).is(200)
 	})

@@ -193,7 +193,7 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 		s.metrics.refusedByAgent(err)
 	}
 	if err != nil {
-		return err
+		return redisstore.Needing(err, 1, wanted.Value)
 	}
 	if wanted.DryRun {
 		return answer(ctx, dryTransaction{transactionAnswer: transactionOf(begun), DryRun: true})
@@ -249,7 +249,7 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		s.metrics.refusedByAgent(err)
-		return err
+		return redisstore.Needing(err, 0, request.Value.value)
 	}
 	s.metrics.observed(changed.WouldRefuse, false, wanted.Idempotency)
 	return answer(ctx, transactionOf(changed))

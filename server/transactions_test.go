@@ -126,7 +126,7 @@ func TestTheTransactionsOfASessionHoldCountAndAreNumbered(t *testing.T) {
 			exactly(problemFields(403, "session_limit_reached", fields{
 				"limit": "max_value_usd", "action_count": 3, "max_actions": 10, "value_used_usd": 0, "max_value_usd": 5,
 				"value_held_usd": num("3.5"), "remaining_actions": 7, "remaining_value_usd": num("1.5"), "expires_at": before["expires_at"],
-			}))
+			}.with(needs(1, num("1.500001")))))
 		w.post("/sessions/"+id+"/actions", fields{"value_usd": num("1.5")}, access).is(200)
 	})
 }
@@ -460,7 +460,7 @@ func TestABeginThatDoesNotFitHoldsNothing(t *testing.T) {
 			refused := w.beginAs(access, fields{"session_id": id, "value_usd": num(test.value)}).refused(403, "session_limit_reached")
 			refused.exactly(problemFields(403, "session_limit_reached", test.want.with(fields{
 				"value_used_usd": 0, "max_value_usd": 5, "value_held_usd": 2, "remaining_value_usd": 3, "expires_at": before["expires_at"],
-			})))
+			}).with(needs(1, num(test.value)))))
 			if got := refused.header.Get("Location"); got != "" {
 				t.Errorf("a refusal has the Location %s", got)
 			}

@@ -58,10 +58,12 @@ func (s *Server) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	slices.Reverse(all) // newest first
-	answers := make([]trustedIssuerAnswer, len(all))
+	answers, urls := make([]trustedIssuerAnswer, len(all)), make([]*string, len(all))
 	for i, issuer := range all {
 		answers[i] = trustedIssuerOf(issuer)
+		urls[i] = &answers[i].JWKSURI
 	}
+	s.hideQueries(ctx, key, urls...)
 	return answer(ctx, answers)
 }
 
@@ -74,6 +76,7 @@ func (s *Server) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.hideQueries(ctx, key, &found.Settings.JWKSURI)
 	return answer(ctx, trustedIssuerOf(found))
 }
 

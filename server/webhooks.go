@@ -60,6 +60,7 @@ type webhookAnswer struct {
 	Description string    `json:"description"`
 	Secret      string    `json:"secret,omitzero"` // in the response to its creation only
 	Missed      int64     `json:"missed_events"`
+	Confirmed   timestamp `json:"confirmed_at,omitzero"` // when its URL's receiver first accepted a test; absent before
 	Failing     timestamp `json:"failing_since,omitzero"`
 	Created     timestamp `json:"created_at"`
 }
@@ -76,11 +77,11 @@ func webhookOf(w redisstore.Webhook) webhookAnswer {
 	}
 	return webhookAnswer{
 		ID: w.ID, URL: url, Types: types, Description: w.Settings.Description, Missed: w.Progress.Missed,
-		Failing: timestamp(w.Progress.Failing), Created: timestamp(w.Created()),
+		Confirmed: timestamp(w.Confirmed()), Failing: timestamp(w.Progress.Failing), Created: timestamp(w.Created()),
 	}
 }
 
-// createWebhook creates a webhook, which receives the events from now on.
+// createWebhook creates a webhook. It gets a test at once, and the events from now on when it is confirmed.
 func (s *Server) createWebhook(ctx *fasthttp.RequestCtx) error {
 	key, err := organizationKey(ctx)
 	if err != nil {

@@ -17,6 +17,9 @@ func TestAWebhookIsCreatedReadChangedAndDeleted(t *testing.T) {
 		there, key := w.through(api.another(t)), asKey(w.key)
 		created := w.post("/v1/webhooks", fields{"url": hookURL, "types": list("session.ended"), "description": "on call"}, key).is(201)
 		created.has(fields{"id": anID, "url": hookURL, "types": list("session.ended"), "description": "on call", "missed_events": 0, "created_at": aboutNow})
+		if at, found := created.object()["confirmed_at"]; found {
+			t.Errorf("confirmed at %v, before a test", at)
+		}
 		if secret := created.text("secret"); !strings.HasPrefix(secret, "whsec_") || len(secret) != len("whsec_")+44 {
 			t.Errorf("the secret is %q", secret)
 		}

@@ -79,8 +79,11 @@ func Charge(server *mcp.Server, o Options) {
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 			call, is := request.(*mcp.CallToolRequest)
-			if !is {
+			switch {
+			case !is && method != methodCallTool:
 				return next(ctx, method, request)
+			case !is || call.Params == nil: // other middleware may have made it
+				return nil, fmt.Errorf("remitmcp: a call of a tool that is a %T cannot be charged, so the tool did not run", request)
 			}
 			return o.charged(ctx, call, next)
 		}

@@ -29,6 +29,10 @@ type body struct {
 	settled  bool
 	missing  error // what a reader gets instead of io.EOF
 	told     bool  // of missing
+
+	filter *usageChunk // nil: all that comes passes
+	rest   []byte      // what has passed the filter and was not read yet
+	err    error       // what comes after rest
 }
 
 func newBody(ctx context.Context, answer *http.Response, s *settlement) *body {
@@ -37,12 +41,40 @@ func newBody(ctx context.Context, answer *http.Response, s *settlement) *body {
 	b.mu.Lock() // the context may have ended, and its function needs all of b
 	defer b.mu.Unlock()
 	b.events = events{most: maxBody, dispatch: func(data []byte) { s.call.format.event(data, &b.progress) }}
+	if b.streamed && s.call.hidesUsage && answer.Header.Get("Content-Encoding") == "" {
+		b.filter = new(usageChunk)
+	}
 	b.timer = time.AfterFunc(s.untilExtension(), b.check)
 	b.stop = context.AfterFunc(ctx, func() { b.interrupt(false) })
 	return b
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	for {
+		if n, err := b.passed(p); n > 0 || err != nil {
+			return n, err
+		}
+		n, err := b.read(p)
+		if b.filter == nil || n == 0 && err == nil {
+			return n, err
+		}
+	}
+}
+
+// passed reads what has passed the filter.
+func (b *body) passed(p []byte) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n = copy(p, b.rest)
+	if b.rest = b.rest[n:]; len(b.rest) == 0 {
+		err = b.err
+		b.told = b.told || err != nil && err == b.missing
+	}
+	return n, err
+}
+
+// read reads what comes, settles at its end, and gives it to the filter if there is one.
+func (b *body) read(p []byte) (int, error) {
 	b.mu.Lock()
 	b.readers++
 	b.mu.Unlock()
@@ -56,12 +88,16 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		b.end(true)
 		if b.missing != nil {
-			b.told = true
-			return n, b.missing
+			err = b.missing
 		}
 	case err != nil:
 		b.end(false)
 	}
+	if b.filter != nil {
+		b.rest, b.err = b.filter.next(p[:n], err != nil), err
+		return n, err
+	}
+	b.told = b.told || b.missing != nil
 	return n, err
 }
 
@@ -157,10 +193,10 @@ func (b *body) end(all bool) {
 		b.endStream()
 		return
 	}
-	usage, has := s.call.format.whole(b.whole)
+	a, has := s.call.format.whole(b.whole)
 	switch {
 	case has: // a reader may close after the last brace
-		s.commitUsage(usage)
+		s.commitUsage(a)
 	case !b.tooLong && (all || json.Valid(b.whole)):
 		b.miss("its answer has no usage that can be read")
 	default:
@@ -174,14 +210,16 @@ func (b *body) endStream() {
 	switch {
 	case p.failed || !p.ended:
 		s.commitSoFar(p, b.size)
-	case p.known:
-		s.commitUsage(p.usage)
+	case p.isKnown():
+		s.commitUsage(p.answer)
 	default:
 		b.miss("its stream has no usage that can be read")
 	}
 }
 
+// miss settles a complete answer that does not say what it used: the hold is the most that it can have used.
 func (b *body) miss(reason string) {
-	b.missing = &UsageMissing{b.settlement.call.model, reason}
-	b.settlement.rollBack("usage missing")
+	s := b.settlement
+	b.missing = &UsageMissing{s.call.model, reason + ", so it costs what was held, " + s.hold.String() + " USD"}
+	s.commit(s.hold)
 }

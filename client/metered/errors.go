@@ -2,7 +2,8 @@ package metered
 
 import "strconv"
 
-// UsageMissing: an answer does not say what it used, or a request asks for a stream that would not. Nothing is charged.
+// UsageMissing: a complete answer does not say what it used, and what was held is its price; or a request asks for a stream that would
+// not say, and was not sent.
 type UsageMissing struct {
 	Model  string
 	Reason string
@@ -10,7 +11,7 @@ type UsageMissing struct {
 
 // Error says what is missing and what to do.
 func (e *UsageMissing) Error() string {
-	return "call of model " + strconv.Quote(e.Model) + ": " + e.Reason + "; nothing was charged: use an endpoint that reports usage"
+	return "call of model " + strconv.Quote(e.Model) + ": " + e.Reason + ": use an endpoint that reports usage"
 }
 
 // UnboundedCall: nothing bounds what the call can cost. It was not sent.

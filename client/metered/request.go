@@ -31,6 +31,12 @@ type call struct {
 	priced string // its name in the price table
 	body   []byte // to be sent
 
+	tier       string // service_tier as sent; empty: none
+	reasons    bool   // it may have output that is not sent
+	hidesUsage bool   // the caller did not ask for the usage of its stream
+	limitName  string // of the request's maximum of output
+	isLimited  bool   // the request has it
+
 	mostInput, mostOutput int64 // tokens
 }
 
@@ -61,12 +67,13 @@ func isDisguised(h http.Header) bool {
 }
 
 // request returns the request to send, and whether somebody has read its body: before that, nothing can have been sent whole.
+//
+// It can be sent once. With GetBody, http.Transport would send it again on another connection when a reused one ends: over HTTP/1 if it
+// has an Idempotency-Key, and over HTTP/2 on a GOAWAY and some resets. The provider could then be paid twice for one hold.
 func (q *call) request(ctx context.Context, r *http.Request) (sent *http.Request, isRead *atomic.Bool) {
 	isRead = new(atomic.Bool)
-	body := func() (io.ReadCloser, error) { return &requestBody{bytes.NewReader(q.body), isRead}, nil }
 	sent = r.Clone(ctx)
-	sent.Body, _ = body()
-	sent.GetBody = body
+	sent.Body, sent.GetBody = &requestBody{bytes.NewReader(q.body), isRead}, nil
 	sent.ContentLength = int64(len(q.body))
 	sent.Header.Del("Content-Length")
 	sent.Header.Del("Accept-Encoding") // http.Transport then decompresses what it has to read
@@ -120,9 +127,10 @@ func (t *Transport) read(r *http.Request, f format) (*call, error) {
 	if _, isBool := request["stream"].(bool); !isBool && request["stream"] != nil {
 		return nil, &UnboundedCall{q.model, "stream must be true or false in JSON"}
 	}
-	if reason := unpriced(request); reason != "" {
+	if reason := cmp.Or(unpriced(request), q.readTier(request, t.Prices)); reason != "" {
 		return nil, &UnboundedCall{q.model, reason}
 	}
+	q.reasons = canReason(request, t.Prices.Reasons(q.priced))
 	if err := q.bound(request, limits); err != nil {
 		return nil, err
 	}
@@ -176,6 +184,7 @@ func (q *call) bound(request members, limits prices.Limits) error {
 	if err != nil {
 		return err
 	}
+	q.nameLimit(request)
 	n, most = max(n, 1), cmp.Or(most, limits.MaxOutputTokens)
 	if most == 0 {
 		return &UnboundedCall{q.model, "set " + q.format.maxima()[0] + " in the request, or max_output_tokens in the price table"}
@@ -205,7 +214,7 @@ func (q *call) highest(request members, names []string) (most int64, err error) 
 
 // worst returns the most that the call can cost.
 func (t *Transport) worst(q *call) (money.MicroUSD, error) {
-	worst, err := t.Prices.Worst(q.priced, q.mostInput, q.mostOutput)
+	worst, err := t.Prices.WorstIn(q.priced, q.tier, q.mostInput, q.mostOutput)
 	if errors.Is(err, prices.ErrUsage) {
 		return 0, &UnboundedCall{q.model, "its output has no bound that can be priced"}
 	}
@@ -229,7 +238,7 @@ func (q *call) askForUsage(request members) error {
 		return nil
 	case "", "null":
 	default:
-		return &UsageMissing{q.model, "stream_options.include_usage is " + include}
+		return &UsageMissing{q.model, "stream_options.include_usage is " + include + ", so it was not sent"}
 	}
 	if options == nil {
 		options = map[string]json.RawMessage{}
@@ -239,6 +248,7 @@ func (q *call) askForUsage(request members) error {
 	if body["stream_options"], err = json.Marshal(options); err != nil {
 		return err
 	}
+	q.hidesUsage = true
 	q.body, err = marshal(body)
 	return err
 }

@@ -61,25 +61,33 @@ func (s *settlement) untilExtension() time.Duration {
 func (s *settlement) told(err error, what string) { s.transport.told(err, what, s.tx.ID()) }
 
 // commitUsage commits what the usage costs. A usage that has no cost is as if there was none: the hold is committed.
-func (s *settlement) commitUsage(u prices.Usage) {
-	cost, err := s.transport.Prices.Cost(s.call.priced, u)
+func (s *settlement) commitUsage(a answered) {
+	cost, err := s.costIn(a.tier, a.usage)
 	if err != nil {
 		cost = s.hold
 	}
 	s.commit(cost)
 }
 
-// commitSoFar commits the most that a stream of so many bytes can have cost: a token is at least a byte.
+func (s *settlement) costIn(tier string, u prices.Usage) (money.MicroUSD, error) {
+	return s.transport.Prices.CostIn(s.call.priced, s.call.tier, tier, u)
+}
+
+// commitSoFar commits the most that a stream of so many bytes can have cost. A token is at least a byte, except of reasoning, which
+// need not be sent.
 func (s *settlement) commitSoFar(p progress, size int64) {
-	table, output := s.transport.Prices, min(size, s.call.mostOutput)
-	cost, err := table.Worst(s.call.priced, s.call.mostInput, output)
+	output := min(size, s.call.mostOutput)
+	if s.call.reasons {
+		output = s.call.mostOutput
+	}
+	cost, err := s.transport.Prices.WorstIn(s.call.priced, s.call.tier, s.call.mostInput, output)
 	if p.hears {
 		asOutput, asReasoning := p.input, p.input
 		asOutput.Output, asReasoning.Reasoning = output, output
 		var other money.MicroUSD
-		cost, err = table.Cost(s.call.priced, asOutput)
+		cost, err = s.costIn(p.answer.tier, asOutput)
 		if err == nil {
-			other, err = table.Cost(s.call.priced, asReasoning)
+			other, err = s.costIn(p.answer.tier, asReasoning)
 		}
 		cost = max(cost, other)
 	}

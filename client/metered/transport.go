@@ -14,8 +14,8 @@
 //	what happened                                        the session's books
 //	the answer or the stream ended, with usage           its cost is committed
 //	an HTTP error, or the request was not sent           rolled back
-//	the answer ended without usage                       rolled back; *UsageMissing
-//	a stream was cancelled, cut, or failed midway        the most that it can have cost so far is committed
+//	the answer ended without usage                       the hold is committed; *UsageMissing
+//	a stream was cancelled, cut, or failed midway        the most that it can have cost so far is committed: all output, if it can reason
 //	another call was sent and not answered whole         the hold is committed
 //	the process ended                                    the hold expires
 package metered
@@ -48,7 +48,10 @@ const (
 // Transport is an http.RoundTripper that holds the most that a call can cost before it sends it, and settles when the call has
 // ended. It meters every POST to a path that ends in /chat/completions, /responses or /messages. GET, HEAD, OPTIONS and DELETE, and
 // requests that only count tokens, pass. All else is refused with *UnboundedCall, because it may cost anything: other paths, upgrades,
-// and calls whose tokens cost more than the price table says, such as audio, a priority tier or a cache of an hour.
+// and calls whose tokens cost more than the price table says, such as audio, a tier without a price or a cache of an hour.
+//
+// It asks a stream of chat completions for its usage. The chunk that has it reaches only a caller who asked for it too; all other bytes
+// pass as they came. It sends each call once: the base repeats none on another connection.
 //
 // A hold that does not fit the session is a *client.LimitReached, and nothing is sent. Other errors before the call are
 // *prices.UnknownModel, *UnboundedCall and those of client.Session.Begin. As from any RoundTripper, http.Client returns them in
@@ -97,7 +100,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		Metadata: map[string]string{"model": q.model}, OnLimit: t.OnLimit, Reason: t.Reason,
 	})
 	if err != nil {
-		return nil, err
+		return nil, q.explained(err, worst)
 	}
 	s := &settlement{tx: tx, transport: t, call: q, hold: worst, ctx: context.WithoutCancel(r.Context()), begun: time.Now()}
 	return t.send(r, q, s)
@@ -168,7 +171,12 @@ func (t *Transport) send(r *http.Request, q *call, s *settlement) (*http.Respons
 		s.rollBack("HTTP status " + answer.Status)
 		return answer, nil
 	}
-	answer.Body = newBody(r.Context(), answer, s)
+	b := newBody(r.Context(), answer, s)
+	if b.filter != nil { // which makes it shorter
+		answer.ContentLength = -1
+		answer.Header.Del("Content-Length")
+	}
+	answer.Body = b
 	return answer, nil
 }
 

@@ -1,10 +1,13 @@
 package metered
 
-import "slices"
+import (
+	"slices"
+
+	"remit/client/prices"
+)
 
 // standardValues are the values of members with which tokens cost what the price table says.
 var standardValues = map[string][]any{
-	"service_tier":  {"auto", "default", "flex", "standard_only"},
 	"speed":         {"standard"},
 	"inference_geo": {"global"},
 	"background":    {false}, // where its usage is not seen
@@ -25,6 +28,24 @@ func unpriced(request members) string {
 		return "modalities other than text have no price in the table"
 	}
 	return unpricedContent(request, mostDepth)
+}
+
+// readTier sets the service tier that a request asks for. It returns why that has no price. "": it has one.
+func (q *call) readTier(request members, table *prices.Table) (reason string) {
+	value := request["service_tier"]
+	switch value {
+	case nil:
+		return ""
+	case "auto", "default", "flex", "standard_only":
+		q.tier, _ = value.(string)
+		return ""
+	case "priority":
+		if q.tier = "priority"; table.HasTier(q.priced, q.tier) {
+			return ""
+		}
+		return "the price table has no price of its priority tier: add input_cost_per_token_priority and output_cost_per_token_priority"
+	}
+	return "with this service_tier it can cost something else than its tokens by the price table"
 }
 
 // unpricedContent looks for audio, and for caches that cost more than the ones of 5 minutes.

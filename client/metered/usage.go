@@ -13,8 +13,8 @@ type format interface {
 	maxima() []string
 	// answers names the members of a request that say how many answers it gets.
 	answers() []string
-	// whole reads an answer that is not streamed.
-	whole(text []byte) (prices.Usage, bool)
+	// whole reads an answer that is not streamed, and reports whether its usage can be believed.
+	whole(text []byte) (answered, bool)
 	// event reads the data of one event of a stream.
 	event(data []byte, p *progress)
 }
@@ -22,14 +22,37 @@ type format interface {
 // formats are the ends of the paths that are metered.
 var formats = map[string]format{"/chat/completions": chat{}, "/responses": responses{}, "/messages": messages{}}
 
+// answered is what an answer says that a call used.
+type answered struct {
+	usage prices.Usage
+	tier  string // the service tier; empty: it does not say
+}
+
+// isBelievable reports whether an answer with or without output can have used this. Every call has input, and all output has tokens:
+// some servers report zeros where they count nothing.
+func isBelievable(u prices.Usage, hasOutput bool) bool {
+	return u.Input+u.CachedInput+u.CacheCreationInput > 0 && (u.Output+u.Reasoning > 0 || !hasOutput)
+}
+
 // progress is what a stream has said so far.
 type progress struct {
-	input  prices.Usage // what the provider has said about input; Output and Reasoning are 0
-	hears  bool         // input is known
-	usage  prices.Usage
-	known  bool // usage is that of the whole stream
-	ended  bool // the stream has said that it is complete
-	failed bool // the stream has said that it failed
+	input     prices.Usage // what the provider has said about input; Output and Reasoning are 0
+	hears     bool         // input is known
+	answer    answered
+	known     bool // the usage of answer is that of the whole stream
+	hasOutput bool
+	ended     bool // the stream has said that it is complete
+	failed    bool // the stream has said that it failed
+}
+
+// isKnown reports whether the whole stream's usage is known and can be believed.
+func (p *progress) isKnown() bool { return p.known && isBelievable(p.answer.usage, p.hasOutput) }
+
+// setTier keeps the service tier that a part of an answer names.
+func (a *answered) setTier(tier any) {
+	if name, isText := tier.(string); isText && name != "" {
+		a.tier = name
+	}
 }
 
 // tokens is a count in an answer: an integer from 0 to prices.MaxTokens.
@@ -60,27 +83,6 @@ func split(whole, part tokens) (rest, taken int64, ok bool) {
 	return whole.count - part.count, part.count, ok
 }
 
-// chat is the format of OpenAI's chat completions.
-type chat struct{}
-
-type chatUsage struct {
-	Prompt     tokens `json:"prompt_tokens"`
-	Completion tokens `json:"completion_tokens"`
-	InDetail   struct {
-		Cached tokens `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	OutDetail struct {
-		Reasoning tokens `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
-}
-
-func (u *chatUsage) read() (prices.Usage, bool) {
-	if u == nil {
-		return prices.Usage{}, false
-	}
-	return split2(u.Prompt, u.InDetail.Cached, u.Completion, u.OutDetail.Reasoning)
-}
-
 func split2(input, cached, output, reasoning tokens) (u prices.Usage, ok bool) {
 	var okIn, okOut bool
 	u.Input, u.CachedInput, okIn = split(input, cached)
@@ -88,170 +90,19 @@ func split2(input, cached, output, reasoning tokens) (u prices.Usage, ok bool) {
 	return u, okIn && okOut
 }
 
-func (chat) maxima() []string  { return []string{"max_completion_tokens", "max_tokens"} }
-func (chat) answers() []string { return []string{"n", "best_of"} }
-
-func (chat) whole(text []byte) (prices.Usage, bool) {
-	var answer struct {
-		Usage *chatUsage `json:"usage"`
+// isEmpty reports whether a value in JSON holds nothing.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case members:
+		return len(v) == 0
 	}
-	if json.Unmarshal(text, &answer) != nil {
-		return prices.Usage{}, false
-	}
-	return answer.Usage.read()
-}
-
-func (chat) event(data []byte, p *progress) {
-	if string(data) == "[DONE]" {
-		p.ended = true
-		return
-	}
-	var chunk struct {
-		Usage *chatUsage      `json:"usage"`
-		Error json.RawMessage `json:"error"`
-	}
-	if json.Unmarshal(data, &chunk) != nil {
-		return
-	}
-	if isGiven(chunk.Error) {
-		p.failed = true
-	}
-	if chunk.Usage != nil { // the last one counts
-		p.usage, p.known = chunk.Usage.read()
-	}
+	return false
 }
 
 func isGiven(text json.RawMessage) bool { return len(text) > 0 && string(text) != "null" }
-
-// responses is the format of OpenAI's responses.
-type responses struct{}
-
-type responsesUsage struct {
-	Input    tokens `json:"input_tokens"`
-	Output   tokens `json:"output_tokens"`
-	InDetail struct {
-		Cached tokens `json:"cached_tokens"`
-	} `json:"input_tokens_details"`
-	OutDetail struct {
-		Reasoning tokens `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
-}
-
-func (u *responsesUsage) read() (prices.Usage, bool) {
-	if u == nil {
-		return prices.Usage{}, false
-	}
-	return split2(u.Input, u.InDetail.Cached, u.Output, u.OutDetail.Reasoning)
-}
-
-func (responses) maxima() []string  { return []string{"max_output_tokens"} }
-func (responses) answers() []string { return nil }
-
-func (responses) whole(text []byte) (prices.Usage, bool) {
-	var answer struct {
-		Usage *responsesUsage `json:"usage"`
-	}
-	if json.Unmarshal(text, &answer) != nil {
-		return prices.Usage{}, false
-	}
-	return answer.Usage.read()
-}
-
-func (responses) event(data []byte, p *progress) {
-	var event struct {
-		Type     string `json:"type"`
-		Response struct {
-			Usage *responsesUsage `json:"usage"`
-		} `json:"response"`
-	}
-	if json.Unmarshal(data, &event) != nil {
-		return
-	}
-	switch event.Type {
-	case "response.completed", "response.incomplete":
-		p.usage, p.known = event.Response.Usage.read()
-		p.ended = true
-	case "response.failed", "response.cancelled":
-		p.usage, p.known = event.Response.Usage.read()
-		p.ended, p.failed = p.known, !p.known
-	case "error":
-		p.failed = true
-	}
-}
-
-// messages is the format of Anthropic's messages.
-type messages struct{}
-
-type messagesUsage struct {
-	Input         tokens `json:"input_tokens"`
-	CacheRead     tokens `json:"cache_read_input_tokens"`
-	CacheCreation tokens `json:"cache_creation_input_tokens"`
-	Output        tokens `json:"output_tokens"`
-}
-
-func (u *messagesUsage) input() (prices.Usage, bool) {
-	if u == nil {
-		return prices.Usage{}, false
-	}
-	return prices.Usage{Input: u.Input.count, CachedInput: u.CacheRead.count, CacheCreationInput: u.CacheCreation.count},
-		u.Input.given && !u.Input.wrong && !u.CacheRead.wrong && !u.CacheCreation.wrong
-}
-
-// changeInput sets the counts that are given. It reports whether all of them are known then.
-func (u *messagesUsage) changeInput(of *prices.Usage, isKnown bool) bool {
-	for _, one := range []struct {
-		given tokens
-		count *int64
-	}{{u.Input, &of.Input}, {u.CacheRead, &of.CachedInput}, {u.CacheCreation, &of.CacheCreationInput}} {
-		if one.given.given {
-			*one.count = one.given.count
-		}
-	}
-	return (isKnown || u.Input.given) && !u.Input.wrong && !u.CacheRead.wrong && !u.CacheCreation.wrong
-}
-
-func (messages) maxima() []string  { return []string{"max_tokens"} }
-func (messages) answers() []string { return nil }
-
-func (messages) whole(text []byte) (prices.Usage, bool) {
-	var answer struct {
-		Usage *messagesUsage `json:"usage"`
-	}
-	if json.Unmarshal(text, &answer) != nil {
-		return prices.Usage{}, false
-	}
-	usage, ok := answer.Usage.input()
-	if !ok || !answer.Usage.Output.given || answer.Usage.Output.wrong {
-		return prices.Usage{}, false
-	}
-	usage.Output = answer.Usage.Output.count
-	return usage, true
-}
-
-func (messages) event(data []byte, p *progress) {
-	var event struct {
-		Type    string `json:"type"`
-		Message struct {
-			Usage *messagesUsage `json:"usage"`
-		} `json:"message"`
-		Usage *messagesUsage `json:"usage"`
-	}
-	if json.Unmarshal(data, &event) != nil {
-		return
-	}
-	switch event.Type {
-	case "message_start":
-		p.input, p.hears = event.Message.Usage.input()
-	case "message_delta": // its counts are of the whole message so far; those that it omits stay
-		if event.Usage == nil {
-			return
-		}
-		p.hears = event.Usage.changeInput(&p.input, p.hears)
-		p.usage, p.known = p.input, p.hears && event.Usage.Output.given && !event.Usage.Output.wrong
-		p.usage.Output = event.Usage.Output.count
-	case "message_stop":
-		p.ended = true
-	case "error":
-		p.failed = true
-	}
-}

@@ -57,7 +57,7 @@ func Parse(text []byte) (*Table, error) {
 			err.Model = name
 			return nil, err
 		}
-		if m.input.base != nil && m.output.base != nil {
+		if standard := &m.tiers[standardTier]; standard.input.base != nil && standard.output.base != nil {
 			t.models[name] = m
 		}
 	}
@@ -95,20 +95,23 @@ func parseModel(text []byte) (*model, *InvalidPrices) {
 	if m.limits.MaxOutputTokens == 0 {
 		m.limits.MaxOutputTokens = parseLimit(string(members["max_tokens"]))
 	}
+	m.reasons = string(members["supports_reasoning"]) == "true" || m.tiers[standardTier].reasoning.base != nil
 	return m, nil
 }
 
-// tier takes a member that applies to long prompts apart: the member, and the threshold in thousands of tokens.
-var tier = regexp.MustCompile(`^([a-z_]+)_above_([1-9][0-9]{0,8})k_tokens$`)
+// variantName takes a member apart that has a price for long prompts or for a service tier: the price, the threshold in thousands of
+// tokens, the tier.
+var variantName = regexp.MustCompile(`^([a-z_]+?)(?:_above_([1-9][0-9]{0,8})k_tokens)?(?:_(priority|flex))?$`)
 
 // set reads a member of an entry if it is a price.
 func (m *model) set(member string, value json.RawMessage) error {
-	variants := tier.FindStringSubmatch(member)
-	if variants != nil {
-		member = variants[1]
+	parts := variantName.FindStringSubmatch(member)
+	if parts == nil || string(value) == "null" {
+		return nil
 	}
-	p := m.priceOf(member)
-	if p == nil || p == &m.reasoning && variants != nil || string(value) == "null" {
+	rates := &m.tiers[tierNames[parts[3]]] // "": the standard tier
+	p, thousands := rates.named(parts[1]), parts[2]
+	if p == nil || p == &rates.reasoning && thousands != "" {
 		return nil
 	}
 	text := string(value)
@@ -121,34 +124,17 @@ func (m *model) set(member string, value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if variants == nil {
+	if thousands == "" {
 		p.base = cost
 		return nil
 	}
-	thousands, err := strconv.ParseInt(variants[2], 10, 64)
+	above, err := strconv.ParseInt(thousands, 10, 64)
 	if err != nil {
 		return err
 	}
 	if len(p.variants) == mostVariants {
 		return errThresholds
 	}
-	p.add(variant{thousands * 1000, cost})
-	return nil
-}
-
-// priceOf returns where the price of this name is kept, nil for other names.
-func (m *model) priceOf(member string) *price {
-	switch member {
-	case "input_cost_per_token":
-		return &m.input
-	case "output_cost_per_token":
-		return &m.output
-	case "cache_read_input_token_cost":
-		return &m.cacheRead
-	case "cache_creation_input_token_cost":
-		return &m.cacheCreation
-	case "output_cost_per_reasoning_token":
-		return &m.reasoning
-	}
+	p.add(variant{above * 1000, cost})
 	return nil
 }

@@ -42,8 +42,14 @@ type Table struct {
 	models map[string]*model
 }
 
-// Cost returns what a call of the model cost. Its errors are *UnknownModel and ErrUsage.
+// Cost returns what a call of the model cost in the standard tier. Its errors are *UnknownModel and ErrUsage.
 func (t *Table) Cost(model string, u Usage) (money.MicroUSD, error) {
+	return t.CostIn(model, "default", "default", u)
+}
+
+// CostIn returns what a call of the model cost, by the service_tier of its request and of its answer ("": none). Without a tier of the
+// answer that it knows, that is the dearest tier that the request can get. Its errors are those of Cost.
+func (t *Table) CostIn(model, requestedTier, servedTier string, u Usage) (money.MicroUSD, error) {
 	m, err := t.model(model)
 	if err != nil {
 		return 0, err
@@ -51,26 +57,32 @@ func (t *Table) Cost(model string, u Usage) (money.MicroUSD, error) {
 	if !areCounts(u.Input, u.CachedInput, u.CacheCreationInput, u.Output, u.Reasoning) {
 		return 0, ErrUsage
 	}
-	at := m.at(u.Input + u.CachedInput + u.CacheCreationInput)
-	sum := new(big.Int)
-	for _, part := range []struct {
-		tokens int64
-		price  *big.Int
-	}{
-		{u.Input, at.input},
-		{u.CachedInput, at.cacheRead},
-		{u.CacheCreationInput, at.cacheCreation},
-		{u.Output, at.output},
-		{u.Reasoning, at.reasoning},
-	} {
-		addProduct(sum, part.tokens, part.price)
+	cost := new(big.Int)
+	for _, tier := range served(servedTier, requestedTier) {
+		at := m.at(tier, u.Input+u.CachedInput+u.CacheCreationInput)
+		cost = highest(cost, at.cost(u))
 	}
-	return roundedUp(sum)
+	return roundedUp(cost)
+}
+
+func (at costs) cost(u Usage) *big.Int {
+	sum := new(big.Int)
+	addProduct(sum, u.Input, at.input)
+	addProduct(sum, u.CachedInput, at.cacheRead)
+	addProduct(sum, u.CacheCreationInput, at.cacheCreation)
+	addProduct(sum, u.Output, at.output)
+	addProduct(sum, u.Reasoning, at.reasoning)
+	return sum
 }
 
 // Worst returns the most that a call of the model can cost with so many tokens of input and output: all of them of the kinds
-// that cost most, in the tier that costs most of those that the input can reach. Its errors are those of Cost.
+// that cost most, at the thresholds and in the service tier that cost most. Its errors are those of Cost.
 func (t *Table) Worst(model string, inputTokens, outputTokens int64) (money.MicroUSD, error) {
+	return t.WorstIn(model, "", inputTokens, outputTokens)
+}
+
+// WorstIn returns the same of a request with this service_tier ("": none): in the dearest tier that it can get.
+func (t *Table) WorstIn(model, requestedTier string, inputTokens, outputTokens int64) (money.MicroUSD, error) {
 	m, err := t.model(model)
 	if err != nil {
 		return 0, err
@@ -79,12 +91,14 @@ func (t *Table) Worst(model string, inputTokens, outputTokens int64) (money.Micr
 		return 0, ErrUsage
 	}
 	worst := new(big.Int)
-	for _, prompt := range m.tiersWithin(inputTokens) {
-		at := m.at(prompt)
-		sum := new(big.Int)
-		addProduct(sum, inputTokens, highest(at.input, at.cacheRead, at.cacheCreation))
-		addProduct(sum, outputTokens, highest(at.output, at.reasoning))
-		worst = highest(worst, sum)
+	for _, tier := range requested(requestedTier) {
+		for _, prompt := range m.promptsWithin(inputTokens) {
+			at := m.at(tier, prompt)
+			sum := new(big.Int)
+			addProduct(sum, inputTokens, highest(at.input, at.cacheRead, at.cacheCreation))
+			addProduct(sum, outputTokens, highest(at.output, at.reasoning))
+			worst = highest(worst, sum)
+		}
 	}
 	return roundedUp(worst)
 }
@@ -96,6 +110,12 @@ func (t *Table) Limits(model string) (Limits, error) {
 		return Limits{}, err
 	}
 	return m.limits, nil
+}
+
+// Reasons reports whether the model can reason: its entry has supports_reasoning, or a price of reasoning.
+func (t *Table) Reasons(model string) bool {
+	m, err := t.model(model)
+	return err == nil && m.reasons
 }
 
 func (t *Table) model(name string) (*model, error) {

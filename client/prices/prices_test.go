@@ -92,6 +92,46 @@ func TestWorstTakesTheDearestKindsAndTier(t *testing.T) {
 	}
 }
 
+// What a request can get is held, and what the answer says was served is paid.
+func TestCostsAreOfTheServiceTier(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(vectors, "tiers.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		Name, Model, Requested, Served string
+		Usage                          prices.Usage
+		Input                          int64 `json:"input_tokens"`
+		Output                         int64 `json:"output_tokens"`
+		Cost                           int64 `json:"cost_micro_usd"`
+	}
+	var file struct {
+		Prices      json.RawMessage
+		Worst, Cost []row
+	}
+	if err := json.Unmarshal(text, &file); err != nil || len(file.Worst) == 0 || len(file.Cost) == 0 {
+		t.Fatalf("%d and %d rows, %v", len(file.Worst), len(file.Cost), err)
+	}
+	table, err := prices.Parse(file.Prices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range file.Worst {
+		if worst, err := table.WorstIn(r.Model, r.Requested, r.Input, r.Output); err != nil || int64(worst) != r.Cost {
+			t.Errorf("worst, %s: %d, %v, want %d", r.Name, worst, err, r.Cost)
+		}
+	}
+	for _, r := range file.Cost {
+		if cost, err := table.CostIn(r.Model, r.Requested, r.Served, r.Usage); err != nil || int64(cost) != r.Cost {
+			t.Errorf("cost, %s: %d, %v, want %d", r.Name, cost, err, r.Cost)
+		}
+	}
+	if !table.HasTier("all", "flex") || table.HasTier("some", "ultrafast") || table.HasTier("standard", "priority") || table.HasTier("absent", "flex") {
+		t.Error("a model has another tier than its prices say")
+	}
+}
+
 func TestLimitsAreTheTables(t *testing.T) {
 	t.Parallel()
 	table := readTable(t)

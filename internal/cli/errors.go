@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remit/client"
+	"remit/money"
 )
 
 // errInterrupted ends a command that a signal interrupted. Report prints nothing for it.
@@ -46,7 +47,7 @@ func explain(addr string, err error) error {
 	var p *client.Problem
 	switch {
 	case errors.As(err, &p):
-		return errors.New(printable(describe(p) + advice(err) + doubt))
+		return errors.New(printable(describe(p, room(err)) + advice(err) + doubt))
 	case doubt != "" || errors.Is(err, client.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
 		return errors.New(printable("no response from " + addr + ": " + cause(err) + doubt))
 	}
@@ -66,8 +67,8 @@ func explainToModel(err error) error {
 	return errors.New("the budget cannot be reached now: try again later")
 }
 
-// describe returns a problem's code and detail, or the HTTP status of a response that another server sent.
-func describe(p *client.Problem) string {
+// describe returns a problem's code, detail and what else is known of it, or the HTTP status of a response that another server sent.
+func describe(p *client.Problem, more string) string {
 	var text strings.Builder
 	if p.Code == "" {
 		fmt.Fprintf(&text, "%d %s, which is not a response of remit", p.Status, http.StatusText(p.Status))
@@ -75,14 +76,63 @@ func describe(p *client.Problem) string {
 		text.WriteString(p.Code + ": " + p.Detail)
 	}
 	for _, f := range p.Fields {
-		if field := f.Field + " " + f.Message; !strings.Contains(p.Detail, field) {
+		if field := strings.TrimSpace(f.Field + " " + f.Message); !strings.Contains(p.Detail, field) {
 			text.WriteString("; " + field)
 		}
 	}
+	text.WriteString(more)
 	if p.RequestID != "" {
 		text.WriteString(" (request " + p.RequestID + ")")
 	}
 	return text.String()
+}
+
+// room returns which limit refused a call, what it leaves and what the call needs; "" for any other error.
+func room(err error) string {
+	var limit *client.LimitReached
+	var agent *client.AgentLimitReached
+	var budget *client.BudgetExhausted
+	switch {
+	case errors.As(err, &limit):
+		whose := "the session's "
+		if limit.ParentSessionID != "" {
+			whose = "the parent session's "
+		}
+		return "; " + whose + limitLeaves(limit)
+	case errors.As(err, &agent):
+		text := "; the agent's " + agent.Limit + " is reached"
+		if !agent.ResetsAt.IsZero() {
+			text += " until " + agent.ResetsAt.UTC().Format(time.RFC3339)
+		}
+		return text + neededOf(agent.Limit, agent.NeededActions, agent.NeededValue)
+	case errors.As(err, &budget):
+		return "; the budget leaves " + budget.Remaining.String() + " USD" + neededOf("max_value_usd", 0, budget.NeededValue)
+	}
+	return ""
+}
+
+func limitLeaves(e *client.LimitReached) string {
+	needs := neededOf(e.Limit, e.NeededActions, e.NeededValue)
+	switch e.Limit {
+	case "max_actions":
+		return fmt.Sprintf("max_actions of %d leaves %d%s", e.MaxActions, e.RemainingActions, needs)
+	case "max_value_usd":
+		return fmt.Sprintf("max_value_usd of %s leaves %s USD%s", e.MaxValue, e.RemainingValue, needs)
+	case "max_committed_usd":
+		return fmt.Sprintf("max_committed_usd leaves %s USD%s", e.RemainingValue, needs)
+	}
+	return e.Limit + " is reached" + needs
+}
+
+// neededOf returns how much of a limit a call needs, "" for a limit of neither actions nor value.
+func neededOf(limit string, actions int64, value money.MicroUSD) string {
+	switch {
+	case strings.HasPrefix(limit, "max_actions"):
+		return fmt.Sprintf("; this call needs %d", actions)
+	case strings.HasPrefix(limit, "max_value_usd"), limit == "max_committed_usd":
+		return "; this call needs " + value.String() + " USD"
+	}
+	return ""
 }
 
 // advice returns what to do about a proof that is missing or refused.

@@ -77,7 +77,9 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 		"nothing there":     {map[string]string{"REMIT_ADDR": away}, []string{"agent", "list"}, exitFailed, `^remit: no response from ` + away + `: connect: connection refused$`},
 		"nothing to create": {map[string]string{"REMIT_ADDR": away}, []string{"org", "create", "x"}, exitFailed, `^remit: no response from ` + away + `: connect: connection refused$`},
 		"nothing to watch":  {map[string]string{"REMIT_ADDR": away}, []string{"session", "watch", session}, exitFailed, `^remit: no response from ` + away + `: connect: connection refused$`},
-		"no URL":            {map[string]string{"REMIT_ADDR": "localhost"}, []string{"agent", "list"}, exitFailed, `^remit: --addr: .*want https://host`},
+		"no URL":            {map[string]string{"REMIT_ADDR": "localhost"}, []string{"agent", "list"}, exitFailed, `^remit: --addr or REMIT_ADDR: the base URL needs http:// or https:// before the host$`},
+		"no scheme":         {map[string]string{"REMIT_ADDR": "10.0.0.1:8080"}, []string{"agent", "list"}, exitFailed, `^remit: --addr or REMIT_ADDR: the base URL needs http:// or https:// before the host$`},
+		"another scheme":    {map[string]string{"REMIT_ADDR": "redis://localhost"}, []string{"agent", "list"}, exitFailed, `^remit: --addr or REMIT_ADDR: .*want https://host`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,6 +88,31 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 				t.Errorf("exit %d, stdout %q, stderr %q; want exit %d, %s", r.exit, r.stdout, r.stderr, c.exit, c.says)
 			}
 		})
+	}
+}
+
+func TestARefusalNamesTheLimitTheRestAndTheNeed(t *testing.T) {
+	t.Parallel()
+	organization, agent, session := actor(t, "pay", "sessions:delegate")
+	id := agent.env["REMIT_AGENT"]
+	organization.good("charge", session, "--value-usd", "0.37")
+	organization.good("agent", "update", id, "--max-value-usd-per-day", "2.5", "--max-actions-per-minute", "100")
+	organization.good("budget", "set", "5", "--period", "none")
+	wide := organization.object("session", "create", id, "--max-actions", "1000", "--max-value-usd", "3")["id"].(string)
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"value":      {[]string{"charge", session, "--value-usd", "0.75"}, `; the session's max_value_usd of 1 leaves 0.63 USD; this call needs 0.75 USD \(request`},
+		"actions":    {[]string{"charge", session, "--count", "9"}, `; the session's max_actions of 5 leaves 4; this call needs 9 \(request`},
+		"a child":    {[]string{"session", "create", id, "--parent", session, "--max-actions", "1", "--max-value-usd", "0.75"}, `; the parent session's max_value_usd of 1 leaves 0.63 USD; this call needs 0.75 USD \(request`},
+		"a day":      {[]string{"charge", wide, "--value-usd", "2.9"}, `; the agent's max_value_usd_per_day is reached until \S+Z; this call needs 2.9 USD \(request`},
+		"a minute":   {[]string{"charge", wide, "--count", "101"}, `; the agent's max_actions_per_minute is reached; this call needs 101 \(request`},
+		"the budget": {[]string{"session", "create", id, "--max-value-usd", "4"}, `; the budget leaves 2 USD; this call needs 4 USD \(request`},
+	} {
+		if r := organization.run(c.args...); r.exit != exitFailed || !regexp.MustCompile(c.says).MatchString(r.stderr) {
+			t.Errorf("%s: exit %d: %s", name, r.exit, r.stderr)
+		}
 	}
 }
 

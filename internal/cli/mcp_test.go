@@ -204,7 +204,7 @@ func TestAModelLearnsWhatIsWrong(t *testing.T) {
 		{"estimate", `{"model": "small"}`, "give model, input_tokens and max_output_tokens"},
 		{"estimate", `{"model": "small", "input_tokens": -1, "max_output_tokens": 1}`, "token counts must be"},
 		{"estimate", `{"model": "small", "input_tokens": 1.5, "max_output_tokens": 1}`, "input_tokens"},
-		{"request_more", `{"reason": "x"}`, "add_actions"},
+		{"request_more", `{"reason": "x"}`, "name at least one of add_actions and add_value_usd"},
 		{"request_more", `{"add_actions": 1}`, "reason"},
 		{"request_more", `{"add_actions": 1, "reason": "x", "wait_seconds": 61}`, "wait_seconds must be from 0 to 60"},
 		{"request_more", `{"add_value_usd": 0.0000001, "reason": "x"}`, "decimals"},
@@ -212,7 +212,7 @@ func TestAModelLearnsWhatIsWrong(t *testing.T) {
 		{"request_more", `{"request_id": "5f0c9df4-6c3e-4d0e-9a39-7e0a3f8e6b11", "wait_seconds": 0}`, "not_found"},
 		{"get_budget", `{"more": 1}`, "more"},
 	} {
-		if answer, refusal := m.call(row.tool, row.arguments); answer != nil || !strings.Contains(refusal, row.want) {
+		if answer, refusal := m.call(row.tool, row.arguments); answer != nil || strings.Count(refusal, row.want) != 1 {
 			t.Errorf("%s %s: %v %q, want %s", row.tool, row.arguments, answer, refusal, row.want)
 		}
 	}

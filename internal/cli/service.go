@@ -37,7 +37,7 @@ func (s *service) client(options client.Options) (*client.Client, error) {
 	s.Addr = cmp.Or(s.Addr, defaultAddr) // an empty REMIT_ADDR counts as unset
 	remit, err := client.New(s.Addr, options)
 	if err != nil {
-		return nil, fmt.Errorf("--addr: %w", s.explain(err))
+		return nil, fmt.Errorf("--addr or REMIT_ADDR: %w", s.explain(err))
 	}
 	return remit, nil
 }

@@ -157,7 +157,7 @@ func TestWebhookCommands(t *testing.T) {
 	has(t, made.stdout, `^URL +`+receiver+`$`, `^TYPES +session\.ended,session\.expired$`, `^DESCRIPTION +on call$`, `^SECRET +whsec_\S+$`)
 	has(t, made.stderr, `^remit: the webhook's secret is shown only once`)
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(made.stdout)
-	has(t, s.good("webhook", "list").stdout, `^ID +URL +TYPES +FAILING SINCE +CREATED$`, `^`+id+`  `+receiver+`  session\.ended,session\.expired  - `)
+	has(t, s.good("webhook", "list").stdout, `^ID +URL +TYPES +CONFIRMED +FAILING SINCE +CREATED$`, `^`+id+`  `+receiver+`  session\.ended,session\.expired  - `)
 	has(t, s.good("webhook", "update", id, "--types=", "--description=").stdout, `^TYPES +all$`)
 	if shown := s.object("webhook", "show", id); shown["description"] != "" || len(shown["types"].([]any)) != 0 || shown["secret"] != nil {
 		t.Errorf("%v", shown)

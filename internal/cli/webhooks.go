@@ -53,8 +53,8 @@ func (c *listWebhooks) Run() error {
 		if err != nil {
 			return err
 		}
-		return list(c.output, each(found), "ID\tURL\tTYPES\tFAILING SINCE\tCREATED", func(w client.WebhookInfo) []string {
-			return []string{w.ID, w.URL, typesOf(w), momentOr(&w.FailingSince, "-"), moment(w.CreatedAt)}
+		return list(c.output, each(found), "ID\tURL\tTYPES\tCONFIRMED\tFAILING SINCE\tCREATED", func(w client.WebhookInfo) []string {
+			return []string{w.ID, w.URL, typesOf(w), momentOr(&w.ConfirmedAt, "-"), momentOr(&w.FailingSince, "-"), moment(w.CreatedAt)}
 		})
 	})
 }
@@ -162,7 +162,7 @@ func (c *deleteWebhook) Run() error {
 func factsOfWebhook(w client.WebhookInfo) []fact {
 	return []fact{
 		{"ID", w.ID}, {"URL", w.URL}, {"TYPES", typesOf(w)}, {"DESCRIPTION", w.Description}, {"MISSED EVENTS", unlessZero(w.MissedEvents)},
-		{"FAILING SINCE", moment(w.FailingSince)}, {"CREATED", moment(w.CreatedAt)},
+		{"CONFIRMED", momentOr(&w.ConfirmedAt, "-")}, {"FAILING SINCE", moment(w.FailingSince)}, {"CREATED", moment(w.CreatedAt)},
 	}
 }
 

@@ -15,7 +15,7 @@ type Commands struct {
 }
 
 type generateKey struct {
-	Kind      string          `arg:"" enum:"signing,token,encryption" help:"signing, token or encryption."`
+	Kind      string          `arg:"" enum:"signing,token,encryption" help:"signing (of access tokens), token (of refresh tokens) or encryption (of keys in Redis)."`
 	Algorithm token.Algorithm `enum:"EdDSA,ES256,RS256" default:"EdDSA" help:"Algorithm of a signing key: EdDSA, ES256 or RS256."`
 }
 

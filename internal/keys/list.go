@@ -21,7 +21,7 @@ func (c *listKeys) Run() error {
 	defer store.Close()
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KIND\tKEY\tSTATE\tCREATED\tSIGNS FROM\tENDS")
-	for _, kind := range []redisstore.KeyKind{redisstore.SigningKeys, redisstore.RefreshKeys} {
+	for _, kind := range []redisstore.KeyKind{redisstore.SigningKeys, redisstore.TokenKeys} {
 		records, now, err := store.Keys(context.Background(), kind)
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 
 type retireKey struct {
 	storeFlags
-	Kind redisstore.KeyKind `arg:"" enum:"signing,refresh" help:"signing or refresh."`
+	Kind redisstore.KeyKind `arg:"" enum:"signing,token" help:"signing or token."`
 	Key  string             `arg:"" help:"The key's name, as keys list shows it."`
 }
 

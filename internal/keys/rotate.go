@@ -11,7 +11,7 @@ import (
 
 type rotateKey struct {
 	storeFlags
-	Kind       redisstore.KeyKind `arg:"" enum:"signing,refresh" help:"signing (access tokens) or refresh (refresh tokens)."`
+	Kind       redisstore.KeyKind `arg:"" enum:"signing,token" help:"signing (of access tokens) or token (of refresh tokens)."`
 	Algorithm  token.Algorithm    `enum:"EdDSA,ES256,RS256" default:"EdDSA" help:"Algorithm of a signing key: EdDSA, ES256 or RS256."`
 	PublishFor time.Duration      `default:"10m" help:"How long the key is published before it signs: longer than verifiers cache the JWKS."`
 }
@@ -42,7 +42,7 @@ func (c *rotateKey) Run() error {
 		return err
 	}
 	generate, outlive := newSigningKey(c.Algorithm), token.AccessLifetime+clockSlack
-	if c.Kind == redisstore.RefreshKeys {
+	if c.Kind == redisstore.TokenKeys {
 		generate, outlive = newRefreshKey, token.RefreshLifetime+clockSlack
 	}
 	key, err := generate()

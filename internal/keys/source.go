@@ -67,7 +67,7 @@ func (s *Source) Keyring(ctx context.Context) (*token.Keyring, error) {
 		signing, err = storedKeys(ctx, s.stored, redisstore.SigningKeys, newSigningKey(token.Ed25519), token.ParseSigningKey)
 	}
 	if err == nil && len(refresh) == 0 {
-		refresh, err = storedKeys(ctx, s.stored, redisstore.RefreshKeys, newRefreshKey, token.ParseRefreshKey)
+		refresh, err = storedKeys(ctx, s.stored, redisstore.TokenKeys, newRefreshKey, token.ParseRefreshKey)
 	}
 	if err != nil {
 		return nil, err

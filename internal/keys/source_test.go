@@ -100,7 +100,7 @@ func TestKeysFromFilesLeaveRedisEmpty(t *testing.T) {
 	if ring := keyring(t, source); source.InRedis() || !strings.Contains(string(ring.JWKS()), "P-256") {
 		t.Errorf("InRedis is %t, the keys are %s", source.InRedis(), ring.JWKS())
 	}
-	for _, kind := range []redisstore.KeyKind{redisstore.SigningKeys, redisstore.RefreshKeys} {
+	for _, kind := range []redisstore.KeyKind{redisstore.SigningKeys, redisstore.TokenKeys} {
 		if records, _, err := store.Keys(t.Context(), kind); err != nil || len(records) != 0 {
 			t.Errorf("Redis stores %d %s keys, %v", len(records), kind, err)
 		}

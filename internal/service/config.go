@@ -20,8 +20,12 @@ func (c *serve) serverConfig(log *slog.Logger, listens net.Addr, connections int
 	if err != nil {
 		return server.Config{}, err
 	}
+	var proofHosts server.ProofHosts
+	if c.Issuer != "" {
+		proofHosts = c.ProofHosts.WithIssuer(c.Issuer)
+	}
 	return server.Config{
-		Version: release(), Log: log, TLS: tls, Limits: c.limits(), TrustedProxies: c.TrustedProxies, Organizations: organizations,
+		Version: release(), Log: log, TLS: tls, Limits: c.limits(), TrustedProxies: c.TrustedProxies, ProofHosts: proofHosts, Organizations: organizations,
 		Webhooks:     server.Webhooks{AllowPrivate: c.WebhookAllowPrivate},
 		MetricsApart: c.MetricsListen != "", Connections: connections,
 		Defaults: server.SessionDefaults{

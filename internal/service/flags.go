@@ -42,6 +42,8 @@ func (c *serve) Validate() error {
 		return errors.New("--family-lifetime must be from 1h to 87600h")
 	case c.Issuer != "" && !keys.IsIssuer(c.Issuer):
 		return errors.New("--issuer must be an http or https URL of a host, without a path")
+	case c.Issuer == "" && len(c.ProofHosts) > 0:
+		return errors.New("--proof-hosts needs --issuer: without an issuer of its own the service takes proofs for every host")
 	case c.Retention < time.Second:
 		return errors.New("--retention must be at least 1s")
 	case c.EventsKept < 1 || c.EventsKept > 1_000_000:

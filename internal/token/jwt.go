@@ -3,6 +3,7 @@ package token
 import (
 	"bytes"
 	"encoding/base64"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -37,6 +38,11 @@ func (k *Keyring) SignAccess(a Access) (string, error) {
 		return "", err
 	}
 	return string(base64.RawURLEncoding.AppendEncode(append(text, '.'), signature)), nil
+}
+
+// LooksLikeJWT says whether a text has the three parts of a JWT and begins as a JSON object does, valid or not.
+func LooksLikeJWT(text string) bool {
+	return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2
 }
 
 // CheckAccess returns the error that SignAccess would return.

@@ -59,6 +59,17 @@ func NewKeyring(issuer string, signing []*SigningKey, refresh []*RefreshKey) (*K
 // JWKS returns the public keys as a JSON Web Key Set (RFC 7517 §5), first the one that signs.
 func (k *Keyring) JWKS() []byte { return slices.Clone(k.jwks) }
 
+// SigningAlgorithms returns the algorithms of the published keys, each once, first that of new tokens.
+func (k *Keyring) SigningAlgorithms() []string {
+	var algorithms []string
+	for _, key := range k.signing {
+		if algorithm := key.method.Alg(); !slices.Contains(algorithms, algorithm) {
+			algorithms = append(algorithms, algorithm)
+		}
+	}
+	return algorithms
+}
+
 // NamingAudiencesFrom returns a keyring with the same keys that signs tokens in the form of the version before when they are issued
 // earlier, for the issuer alone, and neither bound nor delegated: instances of that version refuse the new form.
 func (k *Keyring) NamingAudiencesFrom(from time.Time) *Keyring {

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"hash/crc32"
@@ -45,6 +46,9 @@ func APIKeyOrganization(key string) (uuid.UUID, error) {
 	}
 	return uuid.UUID(payload[:16]), nil
 }
+
+// LooksLikeAPIKey says whether a text begins as API keys do, valid or not.
+func LooksLikeAPIKey(text []byte) bool { return bytes.HasPrefix(text, []byte(apiKeyPrefix)) }
 
 // Hint returns the last 4 characters of an API key, by which its owner recognizes it. They are of the checksum, so they
 // reveal nothing that helps to guess the key.

@@ -78,7 +78,7 @@ func TestTenDeadReceiversDelayNoOther(t *testing.T) {
 	}
 	o := newOrganizationWithHooks(t, urls...)
 	d := New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
-	d.sender.most = time.Hour
+	d.sender.most, d.rates = time.Hour, newRates(machineClock{}, 0)
 	run(t, d)
 	for round := int64(1); round <= 4; round++ {
 		o.happen(t, 25)

@@ -41,6 +41,7 @@ type Deliverer struct {
 	sender  sender
 	metrics deliveryMetrics
 	places  *places
+	rates   *rates
 	turns   turns
 	holder  uuid.UUID // this instance
 	mu      sync.Mutex
@@ -57,7 +58,7 @@ func New(cfg Config) *Deliverer {
 	within, idle := usualLimits.within(cfg.Sockets)
 	d := &Deliverer{Config: cfg, sender: newSender(cfg.AllowPrivate, nil), holder: redisstore.NewRootID(), mine: map[uuid.UUID]bool{}}
 	d.sender.keepIdle(idle)
-	d.places = newPlaces(within)
+	d.places, d.rates = newPlaces(within), newRates(machineClock{}, within.apart)
 	d.metrics = newDeliveryMetrics(d.busy)
 	return d
 }

@@ -25,13 +25,14 @@ type receiver struct {
 	mu     sync.Mutex
 	got    map[int64]int // how often it accepted each event; 0 is the test event
 	ids    map[string]int64
+	kept   map[string]bool // ids that it accepted
 	refuse func(number int64) bool
 	asked  int
 }
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{got: map[int64]int{}, ids: map[string]int64{}, refuse: func(int64) bool { return false }}
+	r := &receiver{got: map[int64]int{}, ids: map[string]int64{}, kept: map[string]bool{}, refuse: func(int64) bool { return false }}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		var event struct {
@@ -55,6 +56,7 @@ func newReceiver(t *testing.T) *receiver {
 			return
 		}
 		r.got[number]++
+		r.kept[id] = true
 	}))
 	t.Cleanup(r.Close)
 	return r
@@ -135,7 +137,14 @@ func (o *organizationWithHooks) another(t *testing.T, urls ...string) *organizat
 	return o
 }
 
+// hook creates a webhook that is confirmed.
 func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) {
+	t.Helper()
+	o.unconfirmed(t, url, types...)
+	o.confirm(t, o.hooks[len(o.hooks)-1])
+}
+
+func (o *organizationWithHooks) unconfirmed(t *testing.T, url string, types ...string) {
 	t.Helper()
 	id := redisstore.NewID(o.key.Organization)
 	settings := redisstore.WebhookSettings{URL: url, Types: types, Secrets: []redisstore.WebhookSecret{SealSecret(nil, id, []byte("secret"))}}
@@ -146,17 +155,45 @@ func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) 
 	o.hooks = append(o.hooks, w)
 }
 
+// confirm notes that a webhook's receiver has accepted its test.
+func (o *organizationWithHooks) confirm(t *testing.T, w redisstore.Webhook) {
+	t.Helper()
+	report := redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
+	report.Reached.Tested, report.Reached.Confirmed = w.Settings.URLVersion, time.Now()
+	claim, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, redisstore.NewRootID(), termLength)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = o.store.NoteDeliveries(t.Context(), claim, report); err == nil {
+		err = o.store.ReleaseWebhooks(t.Context(), claim)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unpaced are the usual limits without the rates, which have tests of their own.
+var unpaced = func() limits {
+	l := usualLimits
+	l.apart = 0
+	return l
+}()
+
 // deliver runs a deliverer, and returns it and what ends it.
 func (o *organizationWithHooks) deliver(t *testing.T) (d *Deliverer, stop func()) {
 	t.Helper()
-	return o.deliverWithin(t, usualLimits)
+	return o.deliverWithin(t, unpaced)
 }
 
 func (o *organizationWithHooks) deliverWithin(t *testing.T, l limits) (d *Deliverer, stop func()) {
 	t.Helper()
-	d = New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
-	d.places = newPlaces(l)
+	d = o.newDeliverer()
+	d.places, d.rates = newPlaces(l), newRates(machineClock{}, l.apart)
 	return d, run(t, d)
+}
+
+func (o *organizationWithHooks) newDeliverer() *Deliverer {
+	return New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
 }
 
 // run runs a deliverer until the test ends, or what it returns is called.

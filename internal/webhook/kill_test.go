@@ -145,7 +145,8 @@ func TestNoEventIsLostAtWhateverStepAnInstanceDies(t *testing.T) {
 				t.Parallel()
 				r := newReceiver(t)
 				r.refuses(func(n int64) bool { return n == 2 })
-				o := newOrganizationWithHooks(t, r.URL)
+				o := newOrganizationWithHooks(t)
+				o.unconfirmed(t, r.URL) // so that it begins with a test
 				now := time.Now()
 				o.redis.SetTime(now)
 				line := newLifeline(t, o.redis.Addr(), at, after)

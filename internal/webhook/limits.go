@@ -16,12 +16,14 @@ type limits struct {
 	requests          int // under way to receivers that answer soon, and as many to the others
 	requestsOf        int // under way for one organization
 
-	soon time.Duration // an attempt that takes as long is slow
-	turn time.Duration // that an organization keeps its place when others wait for one
+	soon  time.Duration // an attempt that takes as long is slow
+	apart time.Duration // the least between two requests of an organization, and between two to a host
+	turn  time.Duration // that an organization keeps its place when others wait for one
 }
 
 var usualLimits = limits{
 	organizations: 512, slowOrganizations: 384, requests: 1024, requestsOf: 32, soon: 2 * time.Second, turn: 10 * time.Second,
+	apart: time.Second / 100,
 }
 
 const (
@@ -77,10 +79,7 @@ func (p *places) noteSlow(id uuid.UUID, slow bool) {
 // enter takes a place for a request to a webhook, one of its organization's own too, and returns what frees them. It returns nil
 // when ctx ends.
 func (p *places) enter(ctx context.Context, own chan struct{}, webhook uuid.UUID) (leave func()) {
-	all := p.quick
-	if p.isSlow(webhook) {
-		all = p.slow
-	}
+	all := p.of(webhook)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -93,6 +92,31 @@ func (p *places) enter(ctx context.Context, own chan struct{}, webhook uuid.UUID
 	case all <- struct{}{}:
 		return func() { <-all; <-own }
 	}
+}
+
+// try is enter where both places are free, and returns nil otherwise.
+func (p *places) try(own chan struct{}, webhook uuid.UUID) (leave func()) {
+	all := p.of(webhook)
+	select {
+	case own <- struct{}{}:
+	default:
+		return nil
+	}
+	select {
+	case all <- struct{}{}:
+		return func() { <-all; <-own }
+	default:
+		<-own
+		return nil
+	}
+}
+
+// of returns the places for a webhook's requests.
+func (p *places) of(webhook uuid.UUID) chan struct{} {
+	if p.isSlow(webhook) {
+		return p.slow
+	}
+	return p.quick
 }
 
 // turns are the places of organizations for which others wait.

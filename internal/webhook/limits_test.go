@@ -102,7 +102,7 @@ func TestASlowWebhookIsAskedOneRequestAtATimeAgain(t *testing.T) {
 		mu.Unlock()
 	})
 	o := newOrganizationWithHooks(t, c.URL)
-	l := usualLimits
+	l := unpaced
 	l.soon = 100 * time.Millisecond
 	o.deliverWithin(t, l)
 	o.happen(t, 110)
@@ -127,7 +127,7 @@ func TestASlowAttemptLosesNothing(t *testing.T) {
 	})
 	o := newOrganizationWithHooks(t)
 	o.hook(t, r.URL, "session.ended")
-	l := usualLimits
+	l := unpaced
 	l.soon = 20 * time.Millisecond
 	o.deliverWithin(t, l)
 	o.happen(t, 200)
@@ -149,7 +149,7 @@ func TestAnOrganizationKeepsItsPlaceForATurnOnly(t *testing.T) {
 	busy, waiting := newCounter(t, always(50*time.Millisecond)), newReceiver(t)
 	o := newOrganizationWithHooks(t, busy.URL)
 	other := o.another(t, waiting.URL)
-	l := usualLimits
+	l := unpaced
 	l.organizations, l.turn = 1, 100*time.Millisecond
 	o.deliverWithin(t, l)
 	o.happen(t, 3000)
@@ -170,7 +170,7 @@ func TestSlowOrganizationsLeavePlacesToOthers(t *testing.T) {
 	healthy := newReceiver(t)
 	o := newOrganizationWithHooks(t, slow.URL)
 	second, third := o.another(t, slow.URL), o.another(t, healthy.URL)
-	l := usualLimits
+	l := unpaced
 	l.organizations, l.slowOrganizations, l.soon, l.turn = 2, 1, 100*time.Millisecond, time.Hour
 	d, _ := o.deliverWithin(t, l)
 	for _, one := range []*organizationWithHooks{o, second} {
@@ -190,16 +190,16 @@ func TestSlowOrganizationsLeavePlacesToOthers(t *testing.T) {
 func TestTheRequestsUnderWayAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t, always(30*time.Millisecond))
-	l := usualLimits
+	l := unpaced
 	l.requests, l.requestsOf = 3, 2
 	o := newOrganizationWithHooks(t, c.URL, c.URL, c.URL)
+	others := []*organizationWithHooks{o, o.another(t, c.URL, c.URL), o.another(t, c.URL, c.URL)}
 	o.deliverWithin(t, l)
 	o.happen(t, 20)
 	eventually(t, "all arrive", func() bool { return c.has(60) })
 	if _, most, _ := c.counts(); most != 2 {
 		t.Errorf("%d requests of one organization at once, want 2", most)
 	}
-	others := []*organizationWithHooks{o, o.another(t, c.URL, c.URL), o.another(t, c.URL, c.URL)}
 	for _, one := range others {
 		one.happen(t, 20)
 	}
@@ -215,7 +215,7 @@ func TestReceiversThatHangTakeNoPlacesOfOthers(t *testing.T) {
 	hanging, healthy := newCounter(t, always(time.Hour)), newReceiver(t)
 	o := newOrganizationWithHooks(t, hanging.URL, hanging.URL)
 	other := o.another(t, healthy.URL)
-	l := usualLimits
+	l := unpaced
 	l.requests = 1
 	d, _ := o.deliverWithin(t, l)
 	for _, hook := range o.hooks {

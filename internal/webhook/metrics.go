@@ -54,6 +54,11 @@ func (m deliveryMetrics) note(report redisstore.DeliveryReport) {
 		}
 		m.duration.Observe(d.Took.Seconds())
 	}
+	for _, d := range report.Held {
+		if d.Status == redisstore.DeliveryDead {
+			m.dead.Inc()
+		}
+	}
 	m.missed.Add(float64(report.Reached.Missed - report.Found.Missed))
 }
 

@@ -23,7 +23,7 @@ func TestAWebhookThatHasYetToBeginKeepsTheQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newClaimed(d, claim)
-	o.hook(t, r.URL) // and then the event, whose waking the claim's next entry covers
+	o.unconfirmed(t, r.URL) // and then the event, whose waking the claim's next entry covers
 	o.happen(t, 1)
 	if settled, err := c.settle(t.Context()); settled || err != nil {
 		t.Fatalf("settled %t: %v", settled, err)

@@ -21,6 +21,7 @@ type claimed struct {
 	set   time.Time // when, by this instance's clock
 
 	own     chan struct{} // places for its requests
+	pace    pace          // of its requests
 	began   time.Time
 	ending  atomic.Bool  // its loops end after their pass, to give its place to another organization
 	running atomic.Int32 // loops

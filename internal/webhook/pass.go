@@ -13,10 +13,8 @@ const (
 	perTurn     = 4   // attempts in a pass for each that it makes at once
 	feedPage    = 100 // events that are read at once
 	maxUnderWay = 8   // requests to one webhook
-	// settingsHold is how long after they were read settings are those of a request.
-	settingsHold = 100 * time.Millisecond
-	notKept      = "the event is no longer kept"
-	cannotOpen   = "the secret cannot be decrypted with this key encryption key"
+	notKept     = "the event is no longer kept"
+	cannotOpen  = "the secret cannot be decrypted with this key encryption key"
 )
 
 // pass is what a loop does between two reports.
@@ -28,8 +26,10 @@ type pass struct {
 	size     int       // attempts of each kind, due and new
 	attempts []attempt
 	report   redisstore.DeliveryReport
-	waiting  int       // deliveries that waited when it began
-	later    time.Time // when the next retry is due, by this instance's clock
+	settings redisstore.WebhookSettings // for the next request
+	read     time.Time                  // when they were, by this instance's clock
+	waiting  int                        // deliveries that waited when it began
+	later    time.Time                  // when the next retry is due, by this instance's clock
 }
 
 // attempt is one delivery of a pass. Its event is nil if the feed has it no more.
@@ -48,6 +48,7 @@ func (l *loop) pass(ctx context.Context, w redisstore.Webhook) (*pass, error) {
 	due, err := l.Store.DueDeliveries(ctx, l.organization, w.ID, size)
 	w.Settings = due.Settings
 	p := &pass{loop: l, webhook: w, size: size, now: due.Now, began: time.Now(), waiting: due.Waiting}
+	p.settings, p.read = w.Settings, p.began
 	p.report = redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	if err != nil {
 		return p, err
@@ -55,6 +56,7 @@ func (l *loop) pass(ctx context.Context, w redisstore.Webhook) (*pass, error) {
 	if !due.Later.IsZero() {
 		p.later = p.began.Add(due.Later.Sub(due.Now))
 	}
+	p.takeTest()
 	if err := p.takeDue(ctx, due.Due); err != nil {
 		return p, err
 	}
@@ -69,16 +71,21 @@ func (l *loop) pass(ctx context.Context, w redisstore.Webhook) (*pass, error) {
 }
 
 // found says whether there is anything to report.
-func (p *pass) found() bool { return len(p.attempts) > 0 || p.report.Reached != p.report.Found }
+func (p *pass) found() bool {
+	return len(p.attempts) > 0 || len(p.report.Held) > 0 || p.report.Reached != p.report.Found
+}
 
 // isFailing says whether every attempt of the last pass failed.
 func (p *pass) isFailing() bool { return !p.webhook.Progress.Failing.IsZero() }
 
 // room returns how many new events the pass may take: as many as may wait if they all fail. A webhook that fails gets one with
-// each pass that retries something, so that one event which its receiver refuses does not hold up the others.
+// each pass that retries something, so that one event which its receiver refuses does not hold up the others. A webhook that is not
+// confirmed gets none.
 func (p *pass) room(due int) int {
 	room := min(p.size, redisstore.MostPending-p.waiting)
 	switch {
+	case !p.isConfirmed():
+		return 0
 	case !p.isFailing():
 		return room
 	case due == 0 && p.waiting > 0:
@@ -87,9 +94,13 @@ func (p *pass) room(due int) int {
 	return min(room, 1)
 }
 
-// takeDue takes deliveries that are due, with their events.
+// takeDue takes deliveries that are due, with their events. Before the webhook is confirmed it takes tests only, and holds the others.
 func (p *pass) takeDue(ctx context.Context, due []redisstore.Delivery) error {
 	for _, d := range due {
+		if d.Event != 0 && !p.isConfirmed() {
+			p.report.Held = append(p.report.Held, p.hold(d))
+			continue
+		}
 		event, err := p.eventOf(ctx, d)
 		if err != nil {
 			return err
@@ -132,7 +143,8 @@ func (p *pass) takeNew(ctx context.Context, room int) error {
 	return err
 }
 
-// attemptAll makes the attempts, a few at once, and begins none after a slow one. If ctx ends meanwhile, none counts.
+// attemptAll makes the attempts, a few at once. It begins none after a slow one, after the organization's turn, or for another URL. If ctx
+// ends meanwhile, none counts.
 func (p *pass) attemptAll(ctx context.Context) error {
 	most := p.atOnce
 	if p.isFailing() {
@@ -143,20 +155,21 @@ func (p *pass) attemptAll(ctx context.Context) error {
 	var under sync.WaitGroup
 	for i, a := range p.attempts {
 		turns <- struct{}{}
-		if slow.Load() {
+		if slow.Load() || p.of.ending.Load() {
 			break
 		}
-		p.report.Outcomes[i] = p.outcome(a, result{failed: "the service failed"}) // unless it does not
-		leave := p.places.enter(ctx, p.of.own, p.webhook.ID)
+		leave := p.enter(ctx)
 		if leave == nil {
 			break
 		}
 		begun++
+		p.report.Outcomes[i] = p.outcome(a, result{failed: "the service failed"}) // unless it does not
+		settings := p.settings
 		under.Go(func() {
 			defer func() { <-turns }()
 			defer leave()
 			defer p.recovered(p.organization, func() {})
-			r := p.attempt(ctx, a)
+			r := p.attempt(ctx, settings, a)
 			if p.report.Outcomes[i] = p.outcome(a, r); r.took >= p.places.soon {
 				slow.Store(true)
 			}
@@ -201,16 +214,11 @@ func (p *pass) adapt(slow bool) {
 // clock returns the time by Redis's clock.
 func (p *pass) clock() time.Time { return p.now.Add(time.Since(p.began)) }
 
-func (p *pass) attempt(ctx context.Context, a attempt) result {
+func (p *pass) attempt(ctx context.Context, settings redisstore.WebhookSettings, a attempt) result {
 	if a.event == nil {
 		return result{failed: notKept}
 	}
-	w, err := p.webhookNow(ctx)
-	if err != nil {
-		p.endIfDeleted(err) // which ends the pass, so nothing of it counts
-		return result{failed: "the service failed"}
-	}
-	secrets, err := open(p.Encryption, w, p.clock())
+	secrets, err := open(p.Encryption, redisstore.Webhook{ID: p.webhook.ID, Settings: settings}, p.clock())
 	if err != nil {
 		return result{failed: cannotOpen}
 	}
@@ -218,21 +226,7 @@ func (p *pass) attempt(ctx context.Context, a attempt) result {
 	if err != nil {
 		return result{failed: "the event cannot be written"}
 	}
-	return p.sender.send(ctx, request{w.Settings.URL, a.delivery.ID.String(), body, secrets})
-}
-
-// webhookNow returns the webhook with the settings that hold for a request which begins now: earlier requests of the pass may have
-// taken long.
-func (p *pass) webhookNow(ctx context.Context) (redisstore.Webhook, error) {
-	w := p.webhook
-	if time.Since(p.began) < settingsHold {
-		return w, nil
-	}
-	settings, err := p.Store.WebhookSettings(ctx, p.organization, w.ID)
-	if err == nil {
-		w.Settings = settings
-	}
-	return w, err
+	return p.sender.send(ctx, request{settings.URL, a.delivery.ID.String(), body, secrets})
 }
 
 // outcome returns a delivery after an attempt.
@@ -254,7 +248,8 @@ func (p *pass) outcome(a attempt, r result) redisstore.Delivery {
 	return d
 }
 
-// judge notes whether the webhook fails now. The first success after failures makes everything due that waits.
+// judge notes whether the webhook fails now, and whether it is confirmed. The success that confirms it, and the first one after failures,
+// make everything due that waits.
 func (p *pass) judge() {
 	if len(p.attempts) == 0 {
 		return
@@ -262,7 +257,8 @@ func (p *pass) judge() {
 	for _, d := range p.report.Outcomes {
 		if d.Status == redisstore.DeliveryDelivered {
 			p.report.Reached.Failing = time.Time{}
-			p.report.Hurry = p.isFailing()
+			p.report.Hurry = p.isFailing() || !p.isConfirmed()
+			p.confirm()
 			return
 		}
 	}

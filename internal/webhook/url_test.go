@@ -15,3 +15,16 @@ func TestAMaskedURLShowsSchemeAndHostOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostHasOneRateHoweverItIsSpelled(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ url, want string }{
+		{"https://Hooks.Example.com./a?b", "hooks.example.com"}, {"https://hooks.example.com:8443", "hooks.example.com"},
+		{"https://ｈooks.example.com", "hooks.example.com"}, {"https://bücher.example", "xn--bcher-kva.example"},
+		{"https://[2606:4700:0::1111]:8443/", "2606:4700::1111"}, {"https://[::ffff:8.8.8.8]/", "8.8.8.8"},
+	} {
+		if got := hostOf(test.url); got != test.want {
+			t.Errorf("%s: %q, want %q", test.url, got, test.want)
+		}
+	}
+}

@@ -1,5 +1,14 @@
--- Refuses an access token that is bound to no key, of an agent whose tokens must be bound (RFC 9449): its family comes as
--- 'family:<id>', that of a bound token as 'bound:<id>'. A revoked family is marked under both names (block/mark_family.lua).
-if agent_restricted and string.byte($family) == 102 and string.find(agent_restricted, 'p', 1, true) then -- 102 is f
-  return {'invalid_token'}
+-- Refuses access tokens of an agent with restrictions that are not marked one by one (block/mark_family.lua). One that is bound to no
+-- key, of an agent whose tokens must be bound (RFC 9449): its family comes as 'family:<id>', that of a bound token as 'bound:<id>'. And
+-- one without a refresh token that was issued in an earlier epoch of the agent, which its id names (include/in_epoch.lua).
+if agent_restricted then
+  if string.byte($family) == 102 and string.find(agent_restricted, 'p', 1, true) then -- 102 is f
+    return {'invalid_token'}
+  end
+  if (string.byte($family, -10) or 0) >= 128 and string.find(agent_restricted, 'e', 1, true) then
+    local high, middle, low = string.byte($family, -7, -5)
+    if (high * 256 + middle) * 256 + low ~= redis.call('HGET', agent, 'epoch') % 16777216 then
+      return {'invalid_token'}
+    end
+  end
 end

@@ -23,8 +23,8 @@
 -- ARGV[11] = enforcement          'enforce' or 'observe', '' to leave it
 -- ARGV[12] = max_per_action       micro-USD, '-' for none, '' to leave it
 -- ARGV[13] = granted              for a session whose books another keeps: '<actions> <micro-USD> <ms since 1970> <times narrowed>',
---                                 the highest limits and expiry that the one above grants, and o behind it when that observes; '' for
---                                 none; '-' to be told stale instead of making a change that nothing else refuses
+--                                 the highest limits and expiry that the one above grants, with max_lease and max_per_action as they
+--                                 are here, and o behind it when that observes; '' for none; '-' to be told stale instead of making a change that nothing else refuses
 -- ARGV[14] = thresholds           '=' and percents, ascending, with single spaces between; '-' for 80 and 100, '' to leave them
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
@@ -56,8 +56,8 @@ local granted, thresholds = ARGV[13], ARGV[14]
 local agent_organization, agent_revoked, agent_scopes, agent_restricted = unpack(redis.call('HMGET', agent,
   'organization', 'revoked', 'scopes', 'restricted'))
 --@block refuse_unknown_agent
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, oc, pa, sh = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'oc', 'pa', 'sh'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, oc, pa, sh, ml, mp = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'oc', 'pa', 'sh', 'ml', 'mp'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -84,7 +84,13 @@ if enforces and max_value ~= '' and tonumber(max_value) < math.min(v + h, tonumb
   --@block show_delegated n=n v=v gb=gb r=r
   return {'below_usage', 'max_value_usd', n, ma, v, mv, h, x, gb}
 end
-
+local raises = max_lease ~= '' and tonumber(max_lease) > tonumber(ml or 0)
+if mp and max_per_action ~= '' then
+  raises = raises or max_per_action == '-' or tonumber(max_per_action) > tonumber(mp)
+end
+if pa and raises and string.match(granted, ' (%d+)o?$') ~= (sh or '0') then
+  return {'stale'} -- the one above may have less meanwhile
+end
 --@block within_grant
 local changed = {}
 --@block write_limits

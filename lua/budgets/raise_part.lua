@@ -13,8 +13,10 @@
 -- ARGV[5] = max_value        micro-USD that it is to have at least
 -- ARGV[6] = audit            see include/audit.lua
 -- ARGV[7] = lifetime         ms from now that the child is to last, '' to leave it
+-- ARGV[8] = max_lease        s that a lease of the child is to last at most, '' to leave it
+-- ARGV[9] = max_per_action   micro-USD that it is to have, '-' for none, '' to leave it
 --
--- Arguments: two name the session, four the child and what it is to have; each is compared with a limit of its own.
+-- Arguments: two name the session, six the child and what it is to have; each is compared with a limit of its own.
 --
 -- Reply:  {'ok', x, observes}                       until when a child may last, ms since 1970; observes 'o' when a child may
 --                                                   observe, else ''
@@ -24,21 +26,22 @@
 --         {'not_active', ended, revoked, x, now}    in ms since 1970, '' if it has not happened
 --         {'given_up'}                              the child has no part any more
 --         {'beyond_parent'}                         the child would last longer than the session
---         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was changed
+--         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be max_lease_seconds;
+--                                                   nothing was changed
 -- Writes: HSET session and parts; XADD events
 --@include audit
 --@include flags
 --@include observe
 --@include parts
 local agent, session, parts, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local organization_id, agent_id, child_id, max_actions, max_value, audit, lifetime = unpack(ARGV)
+local organization_id, agent_id, child_id, max_actions, max_value, audit, lifetime, max_lease, max_per_action = unpack(ARGV)
 
 --@block now
 
 local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
 --@block refuse_unknown_agent
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, dn, dv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'dn', 'dv'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, dn, dv, ml, mp = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'dn', 'dv', 'ml', 'mp'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -55,11 +58,16 @@ h = h or '0'
 local more_n, more_v = math.max(max_actions - part_n, 0), math.max(max_value - part_v, 0)
 local over_n = more_n > 0 and n + more_n > tonumber(ma) and 'max_actions'
 local over_v = more_v > 0 and v + h + more_v > tonumber(mv) and value_limit(gb, mv)
-local over = over_n or over_v
-if over and not observes(r, n + more_n, v + h + more_v, ma, mv) then
+local over, most = over_n or over_v, nil -- most: what the child may not exceed though nothing of it is set aside
+if max_lease ~= '' and tonumber(max_lease) > tonumber(ml or 0) then
+  most = 'max_lease_seconds'
+elseif mp and max_per_action ~= '' and (max_per_action == '-' or tonumber(max_per_action) > tonumber(mp)) then
+  most = 'max_value_usd_per_action'
+end
+if most or over and not observes(r, n + more_n, v + h + more_v, ma, mv) then
   --@block show_leased v=v h=h lv=lv
   --@block show_delegated n=n v=v gb=gb r=r
-  return {'limit', over, n, ma, v, mv, h, x, gb}
+  return {'limit', most or over, n, ma, v, mv, h, x, gb}
 end
 local used_n, used_v = n + more_n, v + more_v
 if more_n + more_v > 0 then

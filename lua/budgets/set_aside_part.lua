@@ -20,8 +20,9 @@
 -- ARGV[10] = look_after      ms until the service may look whether the child exists
 -- ARGV[11] = audit           see include/audit.lua
 -- ARGV[12] = enforcement     of the child, as create_session.lua; only where the session observes may it observe
+-- ARGV[13] = max_lease       s that a lease of the child may last, '' for no leases
 --
--- Arguments: three name the caller, two the child, four what it asks for; each is compared with a limit of its own.
+-- Arguments: three name the caller, two the child, six what it asks for; each is compared with a limit of its own.
 --
 -- Reply:  {'ok', child_id, expires, depth, scopes, set_aside, bounded, mp, sv}  times in ms since 1970; depth 2 for the child of a
 --                                                   root; scopes that the session holds; bounded '1' when it has
@@ -37,8 +38,8 @@
 --         {'scope_not_held', scope}                 the session does not hold it; sessions:delegate, which an agent needs
 --         {'parent_enforces'}                       the child is to observe, and the session enforces
 --         {'given_up'}                              this id was set aside before
---         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be expires_at, max_depth or
---                                                   max_open_children; nothing was set aside
+--         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be expires_at, max_depth,
+--                                                   max_open_children or max_lease_seconds; nothing was set aside
 -- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE parts; ZADD and PEXPIRE looks; XADD events
 --@include audit
 --@include budget
@@ -50,14 +51,14 @@
 local agent, session, parts, looks, closed, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local organization_id, agent_id, caller_family, child_id, child_agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local max_actions, max_value, lifetime, scopes, look_after = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
-local audit, enforcement = ARGV[11], ARGV[12]
+local audit, enforcement, max_lease = ARGV[11], ARGV[12], ARGV[13]
 
 --@block now
 --@block either_caller_with_both
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, sc, dp, dn, dv, mp, sv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'sc', 'dp', 'dn', 'dv', 'mp', 'sv'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, sc, dp, dn, dv, mp, sv, ml = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'sc', 'dp', 'dn', 'dv', 'mp', 'sv', 'ml'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -92,6 +93,8 @@ elseif redis.call('ZCARD', looks) >= 1000 then
   limit = 'max_open_children'
 elseif wanted_ms > rest then
   limit = 'expires_at'
+elseif max_lease ~= '' and tonumber(max_lease) > tonumber(ml or 0) then
+  limit = 'max_lease_seconds'
 end
 local over_n = n + max_actions > tonumber(ma) and 'max_actions'
 local over_v = v + h + max_value > tonumber(mv) and value_limit(gb, mv)

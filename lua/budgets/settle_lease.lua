@@ -1,6 +1,7 @@
 -- Settles a lease: books what was used of it and returns the rest to the session, whether it is open or has expired; then
 -- grants its renewal, if one is wanted and fits. What goes beyond the lease is charged as far as the limits allow
--- now, and the rest is recorded as overage, because it has happened. Settling again with the same numbers changes nothing
+-- now, and the rest is recorded as overage, because it has happened. So is what exceeds max_value_usd_per_action for each action,
+-- unless the session observes; but that uses up the limits all the same, else it could be spent once more. Settling again with the same numbers changes nothing
 -- and returns the first answer. What the lease counted in the agent's day is given back on that day only.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
@@ -28,7 +29,9 @@
 --
 -- Reply:  {'ok', again, state, types_grown}     again '1' when it was settled before, else ''; types_grown the bytes that new
 --                                               action types take, '0' for none; state an array of a, s, n, v, b,
---                                               x, un, uv, on, ov, at, lt, ri, rn, rv, rx, rr with nil for what it has not
+--                                               x, un, uv, on, ov, at, lt, ri, rn, rv, rx, rr, oc with nil for what it has not;
+--                                               rr why there is no renewal: a code, of a limit also its name and the
+--                                               actions and micro-USD that were wanted
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_lease'}
@@ -67,8 +70,8 @@ if l_at then
   --@block lease_state
   return {'ok', '1', state, '0'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r, s_cl, s_d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r', 'cl', agent_id))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r, s_cl, s_mp, s_d = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r', 'cl', 'mp', agent_id))
 --@block refuse_holds_due hx=s_hx
 --@block refuse_day_over a=s_a d=s_d
 --@block refuse_agent_holds_due
@@ -93,6 +96,11 @@ elseif day then
 end
 local used_n, used_v = math.min(tonumber(action_count), most_n), math.min(tonumber(value), most_v)
 local over_n, over_v = action_count - used_n, value - used_v
+local charged_over_v = 0
+if s_mp and not is_observing(s_r) then
+  charged_over_v = math.max(value - action_count * s_mp - over_v, 0)
+  over_v = over_v + charged_over_v
+end
 local after_n, after_v, leased = (s_n or 0) - l_n + used_n, (s_v or 0) - l_v + used_v, tonumber(s_lv or 0)
 local others = redis.call('ZCARD', leases)
 if open then
@@ -117,7 +125,7 @@ elseif wanted_n then
   got_n, got_v, got_ms, beyond = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
   limit, refusal = got_v, ''
   if not got_n then
-    refusal = 'session_limit_reached ' .. limit
+    refusal = 'session_limit_reached ' .. limit .. ' ' .. wanted_n .. ' ' .. wanted_v
   end
 end
 if got_n and restricted and string.find(restricted, 'l', 1, true) then
@@ -126,7 +134,7 @@ if got_n and restricted and string.find(restricted, 'l', 1, true) then
   if counted then
     restricted, limit = counted, got_v
   else
-    refusal, limit, got_n, got_v = agent_refusal(limited, at), nil, nil, nil
+    refusal, limit, got_n, got_v = agent_refusal(limited, at, wanted_n, wanted_v), nil, nil, nil
   end
 end
 
@@ -149,6 +157,10 @@ end
 if over_v > 0 then
   fields[#fields + 1] = 'ov'
   fields[#fields + 1] = over
+end
+if charged_over_v > 0 then
+  fields[#fields + 1] = 'oc'
+  fields[#fields + 1] = string.format('%.0f', charged_over_v)
 end
 if late then
   outcome[#outcome + 1] = 'late'
@@ -185,7 +197,7 @@ redis.call('PEXPIRE', lease, kept)
 
 if s_a then
   redis.call('HSET', session, 'n', string.format('%.0f', after_n), 'v', string.format('%.0f', after_v))
-  local rest_n, rest_v = used_n, used_v -- what is charged; overage counts under no type
+  local rest_n, rest_v = used_n, used_v -- what is charged; other overage counts under no type
   for type_n, type_v, name in string.gmatch(types, '(%d+) (%d+) ([^\n]+)\n') do
     type_n, type_v = math.min(type_n, rest_n), math.min(type_v, rest_v)
     local _, grown = count_type(session, name, type_n, type_v)

@@ -76,7 +76,7 @@ if what ~= '' and takes_away then
 end
 for _, field in ipairs(changed) do
   if field == 'dpop_required' then
-    agent_restricted = texts[field] ~= '' and bind_agent(agent, agent_restricted) or unrestrict_agent(agent, agent_restricted, 'p')
+    agent_restricted = texts[field] ~= '' and restrict_tokens(agent, agent_restricted, 'p') or unrestrict_agent(agent, agent_restricted, 'p')
   elseif texts[field] == '' and field ~= 'scopes' then
     redis.call('HDEL', agent, field)
   else

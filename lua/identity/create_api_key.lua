@@ -17,6 +17,7 @@
 --         {'over_quota', name, used, quota}
 -- Writes: HSET and HDEL organization
 --@include read_api_keys
+--@include count_bytes
 --@include write_api_keys
 local organization = KEYS[1]
 local credential, key_id, new_key, role, lifetime, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]

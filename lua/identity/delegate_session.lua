@@ -7,7 +7,7 @@
 --
 -- ARGV[1] = organization_id  16 bytes, of the parent's agent
 -- ARGV[2] = agent_id         16 bytes
--- ARGV[3] = family_id        16 bytes, of the new token
+-- ARGV[3] = drawn            id that was drawn for the new token, as text; see include/in_epoch.lua
 -- ARGV[4] = scopes           that the token is to have, separated by single spaces; '' for as many as it may
 -- ARGV[5] = most_scopes      that it may have, separated by single spaces
 -- ARGV[6] = audit            see include/audit.lua
@@ -15,7 +15,8 @@
 --
 -- Arguments: four say what the token is to be, and two who asks for it.
 --
--- Reply:  {'ok', scopes, rest}                    scopes separated by single spaces; rest: ms until the session expires
+-- Reply:  {'ok', scopes, rest, family}            scopes separated by single spaces; rest: ms until the session expires;
+--                                                 family: the id that the token names, as text
 --         {'unknown_agent'}
 --         {'unknown_session'}
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
@@ -25,13 +26,14 @@
 --         {'proof_required'}                      the agent's tokens must be bound to a key
 -- Writes: XADD events; HDEL agent of marks that have lapsed
 --@include audit
+--@include in_epoch
 --@include still_held
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
-local organization_id, agent_id, family_id, scopes, most_scopes, audit, key = unpack(ARGV)
+local organization_id, agent_id, drawn, scopes, most_scopes, audit, key = unpack(ARGV)
 
 --@block now
-local agent_organization, agent_revoked, agent_restricted, agent_scopes = unpack(redis.call('HMGET', agent,
-  'organization', 'revoked', 'restricted', 'scopes'))
+local agent_organization, agent_revoked, agent_restricted, agent_scopes, agent_epoch = unpack(redis.call('HMGET', agent,
+  'organization', 'revoked', 'restricted', 'scopes', 'epoch'))
 --@block refuse_unknown_agent
 local a, x, e, r, sc = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'r', 'sc'))
 --@block refuse_unknown_session
@@ -48,5 +50,6 @@ if scopes == '' then
 end
 
 --@block drop_lapsed_marks
-record(events, audit, now, 'token.issued', 'family', family_id, 'session', string.sub(session, -36))
-return {'ok', scopes, string.format('%d', x - now)}
+local family = in_epoch(drawn, agent_epoch)
+record(events, audit, now, 'token.issued', 'family', family, 'session', string.sub(session, -36))
+return {'ok', scopes, string.format('%d', x - now), family}

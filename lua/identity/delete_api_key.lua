@@ -13,6 +13,7 @@
 --         {'last_admin_key'}
 -- Writes: HDEL and HSET organization
 --@include read_api_keys
+--@include count_bytes
 --@include write_api_keys
 local organization = KEYS[1]
 local credential, key_id = ARGV[1], ARGV[2]

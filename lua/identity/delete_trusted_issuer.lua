@@ -12,17 +12,20 @@
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
 --         {'unknown_issuer'}
--- Writes: HDEL issuers and names
+-- Writes: HDEL issuers and names; HSET organization
+--@include count_bytes
 local organization, issuers, names = KEYS[1], KEYS[2], KEYS[3]
 local credential, issuer_id, name = unpack(ARGV)
 
 --@block now
 --@block api_key
-if redis.call('HEXISTS', issuers, issuer_id) == 0 then
+local settings = redis.call('HGET', issuers, issuer_id)
+if not settings then
   return {'unknown_issuer'}
 end
 redis.call('HDEL', issuers, issuer_id)
 if redis.call('HGET', names, name) == issuer_id then
   redis.call('HDEL', names, name)
 end
+count_bytes(organization, -(110 + #name + #settings))
 return {'ok'}

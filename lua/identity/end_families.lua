@@ -1,4 +1,4 @@
--- Marks some of the families that revoke_families.lua has revoked, so that their access tokens stop working, and drops
+-- Marks some of the families that rotate_agent_secret.lua has revoked, so that their access tokens stop working, and drops
 -- them from the index. The caller repeats it until none is left. Families of the agent's current epoch stay.
 --
 -- KEYS[1] = agent     hash a:{cell}:<agent>

@@ -15,7 +15,8 @@
 --         {'insufficient_role', required_role}
 --         {'issuer_exists'}  the organization has one of that name
 --         {'over_quota', quota, used, max}
--- Writes: HSET issuers and names
+-- Writes: HSET issuers, names and organization
+--@include count_bytes
 local organization, issuers, names = KEYS[1], KEYS[2], KEYS[3]
 local credential, issuer_id, name, settings, most = unpack(ARGV)
 
@@ -30,4 +31,5 @@ if used >= tonumber(most) then
 end
 redis.call('HSET', issuers, issuer_id, settings)
 redis.call('HSET', names, name, issuer_id)
+count_bytes(organization, 110 + #name + #settings)
 return {'ok', issuer_id}

@@ -10,6 +10,7 @@
 --         {'unknown_organization'}
 -- Writes: HSET and HDEL organization
 --@include read_api_keys
+--@include count_bytes
 --@include write_api_keys
 local organization = KEYS[1]
 local new_key, grace = ARGV[1], tonumber(ARGV[2])

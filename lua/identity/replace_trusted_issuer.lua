@@ -13,7 +13,8 @@
 --         {'insufficient_role', required_role}
 --         {'unknown_issuer'}
 --         {'changed_meanwhile'}  others were stored meanwhile
--- Writes: HSET issuers
+-- Writes: HSET issuers and organization
+--@include count_bytes
 local organization, issuers = KEYS[1], KEYS[2]
 local credential, issuer_id, found, settings = unpack(ARGV)
 
@@ -27,4 +28,5 @@ if stored ~= found and stored ~= settings then
   return {'changed_meanwhile'}
 end
 redis.call('HSET', issuers, issuer_id, settings)
+count_bytes(organization, #settings - #stored)
 return {'ok'}

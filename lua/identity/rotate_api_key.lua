@@ -18,6 +18,7 @@
 --         {'unknown_api_key'}
 -- Writes: HSET and HDEL organization
 --@include read_api_keys
+--@include count_bytes
 --@include write_api_keys
 local organization = KEYS[1]
 local credential, new_key, grace, key_id = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]

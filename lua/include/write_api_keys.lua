@@ -1,5 +1,13 @@
--- Writes and removes API keys in an organization's hash; include/read_api_keys.lua describes them and stands first. What a
--- rotated key had before and no longer has, end_credential removes.
+-- Writes and removes API keys in an organization's hash; include/read_api_keys.lua describes them and stands first, and
+-- include/count_bytes.lua, which counts all but the first key. What a rotated key had before and no longer has, end_credential
+-- removes.
+local function api_key_size(record)
+  if not record then
+    return 0
+  end
+  return #record + (string.sub(record, 33, 64) == no_hash and 230 or 330)
+end
+
 local function write_key(organization, k)
   local previous_until = string.format('%.0f', k.previous_until)
   if k.id == '' then
@@ -17,8 +25,11 @@ local function write_key(organization, k)
   if previous == '' then
     previous = no_hash
   end
-  redis.call('HSET', organization, 'K:' .. k.id, k.current .. previous .. table.concat({k.role, k.created, k.expires,
-    previous_until, k.used and '1' or '0', k.hint, k.name}, ' '), 'k:' .. k.current, owner .. k.expires)
+  local record = k.current .. previous .. table.concat({k.role, k.created, k.expires, previous_until, k.used and '1' or '0',
+    k.hint, k.name}, ' ')
+  local stored = redis.call('HGET', organization, 'K:' .. k.id)
+  redis.call('HSET', organization, 'K:' .. k.id, record, 'k:' .. k.current, owner .. k.expires)
+  count_bytes(organization, api_key_size(record) - api_key_size(stored))
   if k.previous ~= '' then
     if k.expires ~= '' and tonumber(k.expires) < k.previous_until then
       previous_until = k.expires
@@ -35,6 +46,8 @@ local function remove_key(organization, k)
   if k.id == '' then
     redis.call('HDEL', organization, 'key', 'previous_key', 'previous_until', 'used_key', 'hint', 'u:')
   else
+    local stored = redis.call('HGET', organization, 'K:' .. k.id)
     redis.call('HDEL', organization, 'K:' .. k.id, 'k:' .. k.current, 'k:' .. k.previous, 'u:' .. k.id)
+    count_bytes(organization, -api_key_size(stored))
   end
 end

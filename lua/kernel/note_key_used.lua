@@ -8,6 +8,7 @@
 -- Reply:  {'ok'}
 -- Writes: HSET and HDEL organization
 --@include read_api_keys
+--@include count_bytes
 --@include write_api_keys
 local organization = KEYS[1]
 local used_key = ARGV[1]

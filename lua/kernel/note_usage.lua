@@ -17,7 +17,8 @@
 --                          the time of expiry, in ms since 1970, as Redis returned it, so that what is taken off
 --                          comes from the bucket to which it was added
 --
--- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes with the feed's, without agents' fixed size;
+-- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes with the feed's and those of include/count_bytes.lua, without
+--                                   agents' fixed size;
 --                                   quotas an array of names and values, of those that the operator has set
 --         {'unknown_organization'}
 -- Writes: HSET and HDEL usage, if something changes
@@ -26,7 +27,8 @@ local agent_bytes, event_bytes, event_cap, changes = tonumber(ARGV[1]), tonumber
 
 --@block now
 
-if redis.call('EXISTS', organization) == 0 then
+local name, counted_bytes = unpack(redis.call('HMGET', organization, 'name', 'bytes'))
+if not name then
   return {'unknown_organization'}
 end
 
@@ -70,7 +72,7 @@ for name, value in pairs({agents = count, texts = texts, events = events}) do
   end
 end
 
-local sums = {b = texts + events + (redis.call('HGET', head, 'b') or 0), f = 0, i = 0, t = 0}
+local sums = {b = texts + events + (redis.call('HGET', head, 'b') or 0) + (counted_bytes or 0), f = 0, i = 0, t = 0}
 for bucket, amount in pairs(buckets) do
   local class = string.sub(bucket, 1, 1)
   sums[class] = (sums[class] or 0) + amount

@@ -15,16 +15,25 @@
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
 --         {'unknown_webhook'}
--- Writes: HDEL webhooks and progress; UNLINK pending, finished, dead, deliveries
+-- Writes: HDEL webhooks and progress; HSET organization; UNLINK pending, finished, dead, deliveries
+--@include count_bytes
+--@include delivery_size
 local organization, webhooks, progress, pending, finished, dead, deliveries = unpack(KEYS)
 local credential, webhook_id = ARGV[1], ARGV[2]
 
 --@block now
 --@block api_key
-if redis.call('HEXISTS', webhooks, webhook_id) == 0 then
+local settings = redis.call('HGET', webhooks, webhook_id)
+if not settings then
   return {'unknown_webhook'}
 end
+local bytes = 130 + #settings
+local records = redis.call('HGETALL', deliveries)
+for i = 2, #records, 2 do
+  bytes = bytes + delivery_size(records[i])
+end
 redis.call('HDEL', webhooks, webhook_id)
+count_bytes(organization, -bytes)
 redis.call('HDEL', progress, webhook_id)
 redis.call('UNLINK', pending)
 redis.call('UNLINK', finished)

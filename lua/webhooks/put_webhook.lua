@@ -14,7 +14,8 @@
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
 --         {'over_quota', quota, used, max}
--- Writes: HSET webhooks and progress
+-- Writes: HSET webhooks, progress and organization
+--@include count_bytes
 local organization, webhooks, progress, head = unpack(KEYS)
 local credential, webhook_id, settings, most = unpack(ARGV)
 
@@ -26,5 +27,6 @@ if used >= tonumber(most) then
 end
 local position = redis.call('HGET', head, 'n') or '0'
 redis.call('HSET', webhooks, webhook_id, settings)
-redis.call('HSET', progress, webhook_id, position .. ' 1 0 0')
+redis.call('HSET', progress, webhook_id, position .. ' 1 0 0 0 0')
+count_bytes(organization, 130 + #settings)
 return {'ok', webhook_id, position}

@@ -13,7 +13,8 @@
 --         {'insufficient_role', required_role}
 --         {'unknown_webhook'}
 --         {'changed_meanwhile'}       others were stored meanwhile
--- Writes: HSET webhooks
+-- Writes: HSET webhooks and organization
+--@include count_bytes
 local organization, webhooks = KEYS[1], KEYS[2]
 local credential, webhook_id, found, settings = unpack(ARGV)
 
@@ -27,4 +28,5 @@ if stored ~= found and stored ~= settings then
   return {'changed_meanwhile'}
 end
 redis.call('HSET', webhooks, webhook_id, settings)
+count_bytes(organization, #settings - #stored)
 return {'ok'}

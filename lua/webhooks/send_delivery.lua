@@ -20,7 +20,9 @@
 --         {'unknown_webhook'}
 --         {'changed_meanwhile'}       its record is another one by now
 --         {'over_quota', quota, used, max}
--- Writes: HSET deliveries; ZREM finished and dead; ZADD pending
+-- Writes: HSET deliveries and organization; ZREM finished and dead; ZADD pending
+--@include count_bytes
+--@include delivery_size
 local organization, webhooks, pending, finished, dead, deliveries = unpack(KEYS)
 local credential, webhook_id, delivery, found, kept, most = unpack(ARGV)
 
@@ -29,8 +31,8 @@ local credential, webhook_id, delivery, found, kept, most = unpack(ARGV)
 if redis.call('HEXISTS', webhooks, webhook_id) == 0 then
   return {'unknown_webhook'}
 end
-local stored = redis.call('HGET', deliveries, delivery) or ''
-if stored ~= found and stored ~= kept then
+local stored = redis.call('HGET', deliveries, delivery)
+if (stored or '') ~= found and stored ~= kept then
   return {'changed_meanwhile'}
 end
 local used = redis.call('ZCARD', pending)
@@ -39,6 +41,7 @@ if used >= tonumber(most) and not redis.call('ZSCORE', pending, delivery) then
 end
 local at = string.format('%d', now)
 redis.call('HSET', deliveries, delivery, kept)
+count_bytes(organization, delivery_size(kept) - delivery_size(stored))
 redis.call('ZREM', finished, delivery)
 redis.call('ZREM', dead, delivery)
 redis.call('ZADD', pending, at, delivery)

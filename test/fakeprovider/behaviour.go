@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,8 @@ import (
 type behaviour struct {
 	seed      uint64
 	odd       bool
-	usage     string // missing, negative, or as it is
+	usage     string // missing, null, empty, zero, negative, or as it is
+	tier      string
 	failure   string // midway, or a status
 	cut       bool
 	tools     bool
@@ -46,8 +48,10 @@ func (b *behaviour) set(key, value string) bool {
 		b.pace = time.Duration(ms) * time.Millisecond
 	case key == "chunks" && value == "odd":
 		b.odd = true
-	case key == "usage" && (value == "missing" || value == "negative"):
+	case key == "usage" && slices.Contains([]string{"missing", "null", "empty", "zero", "negative"}, value):
 		b.usage = value
+	case key == "tier" && value != "":
+		b.tier = value
 	case key == "error" && (value == "midway" || value == "429" || value == "500" || value == "400"):
 		b.failure = value
 	case key == "cut" && value == "midway":
@@ -62,6 +66,34 @@ func (b *behaviour) set(key, value string) bool {
 		return false
 	}
 	return err == nil
+}
+
+// told returns what an answer says as its usage, and whether it does.
+func (b behaviour) told(usage object) (told any, says bool) {
+	switch b.usage {
+	case "missing":
+		return nil, false
+	case "null":
+		return nil, true
+	case "empty":
+		return object{}, true
+	case "zero":
+		for name, count := range usage {
+			if _, isCount := count.(int64); isCount {
+				usage[name] = 0
+			} else {
+				delete(usage, name)
+			}
+		}
+	}
+	return usage, true
+}
+
+// sayTier has an answer name its service tier, if it is to.
+func (b behaviour) sayTier(answer object) {
+	if b.tier != "" {
+		answer["service_tier"] = b.tier
+	}
 }
 
 func (b behaviour) random() *rand.Rand { return rand.New(rand.NewPCG(b.seed, 0x5eed)) }

@@ -24,6 +24,7 @@ func (f chat) answer(c call, g generated) answer {
 		if withUsage {
 			o["usage"] = usage
 		}
+		c.fake.sayTier(o)
 		return o
 	}
 	for i, tokens := range g.choices {
@@ -36,8 +37,8 @@ func (f chat) answer(c call, g generated) answer {
 		}
 		a.events = append(a.events, event{data: chunk(choice(object{}, f.finish(c, g)), nil)})
 	}
-	if withUsage && c.fake.usage != "missing" {
-		a.events = append(a.events, event{data: chunk([]object{}, f.usage(c, g))})
+	if usage, says := c.fake.told(f.usage(c, g)); withUsage && says {
+		a.events = append(a.events, event{data: chunk([]object{}, usage)})
 	}
 	a.events = append(a.events, event{data: "[DONE]"})
 	a.broken = event{data: f.problem(500, "the model failed")}
@@ -87,10 +88,11 @@ func (f chat) whole(c call, g generated) object {
 		choices = append(choices, object{"index": i, "message": message, "logprobs": nil, "finish_reason": f.finish(c, g)})
 	}
 	o := object{"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": c.request.Model,
-		"choices": choices, "usage": f.usage(c, g)}
-	if c.fake.usage == "missing" {
-		delete(o, "usage")
+		"choices": choices}
+	if usage, says := c.fake.told(f.usage(c, g)); says {
+		o["usage"] = usage
 	}
+	c.fake.sayTier(o)
 	return o
 }
 

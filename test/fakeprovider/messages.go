@@ -21,7 +21,7 @@ func (f messages) answer(c call, g generated) answer {
 	}
 	start := f.message(c, g)
 	start["content"], start["stop_reason"] = []object{}, nil
-	if usage, has := start["usage"].(object); has {
+	if usage, has := start["usage"].(object); has && c.fake.usage != "empty" && c.fake.usage != "zero" {
 		usage["output_tokens"] = 1
 	}
 	add(0, "message_start", object{"message": start})
@@ -57,8 +57,8 @@ func (f messages) answer(c call, g generated) answer {
 	}
 	add(0, "content_block_stop", object{"index": index})
 	end := object{"delta": object{"stop_reason": f.stop(c, g), "stop_sequence": nil}}
-	if c.fake.usage != "missing" {
-		end["usage"] = object{"output_tokens": f.output(c, g)}
+	if usage, says := c.fake.told(object{"output_tokens": f.output(c, g)}); says {
+		end["usage"] = usage
 	}
 	add(0, "message_delta", end)
 	add(0, "message_stop", object{})
@@ -95,9 +95,11 @@ func (f messages) message(c call, g generated) object {
 	}
 	o := object{"id": "msg_fake", "type": "message", "role": "assistant", "model": c.request.Model, "content": content,
 		"stop_reason": f.stop(c, g), "stop_sequence": nil}
-	if c.fake.usage != "missing" {
-		o["usage"] = object{"input_tokens": g.usage.Input, "cache_creation_input_tokens": g.usage.CacheCreationInput,
-			"cache_read_input_tokens": g.usage.CachedInput, "output_tokens": f.output(c, g)}
+	usage := object{"input_tokens": g.usage.Input, "cache_creation_input_tokens": g.usage.CacheCreationInput,
+		"cache_read_input_tokens": g.usage.CachedInput, "output_tokens": f.output(c, g)}
+	c.fake.sayTier(usage)
+	if told, says := c.fake.told(usage); says {
+		o["usage"] = told
 	}
 	return o
 }

@@ -6,7 +6,8 @@
 //
 //	seed=N           chooses counts of tokens and where writes are cut; 0 unless given
 //	chunks=odd       writes are cut anywhere, also within a character and between CR and LF
-//	usage=missing    the answer has no usage; usage=negative: one that cannot be
+//	usage=missing    the answer has no usage; also null, empty and zero; usage=negative: one that cannot be
+//	tier=NAME        the answer says that it was served in this service tier
 //	error=midway     the stream ends with an error event; not streamed: 500
 //	error=429        refuses so; also 400 and 500
 //	cut=midway       the connection ends in the middle of the answer

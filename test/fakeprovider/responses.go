@@ -87,17 +87,15 @@ func (f responses) response(c call, g generated, status string) object {
 		o["incomplete_details"] = object{"reason": "max_output_tokens"}
 	}
 	o["output"] = []object{f.item(c, g.choices[0])}
-	if c.fake.usage == "missing" {
-		return o
-	}
+	c.fake.sayTier(o)
 	output := g.usage.total()
 	if c.fake.usage == "negative" {
 		output = -output
 	}
-	o["usage"] = object{
+	o["usage"], _ = c.fake.told(object{
 		"input_tokens": g.usage.prompt(), "output_tokens": output, "total_tokens": g.usage.prompt() + output,
 		"input_tokens_details":  object{"cached_tokens": g.usage.CachedInput},
 		"output_tokens_details": object{"reasoning_tokens": g.usage.Reasoning},
-	}
+	})
 	return o
 }

@@ -85,7 +85,7 @@ func accountsOf(operations []*operation, stored map[string]Session) map[string]*
 	for id := range stored {
 		accounts[id] = &account{}
 	}
-	for _, o := range operations {
+	for _, o := range joinSettlements(operations) {
 		if o.Session == "" || o.Effect == (Effect{}) || o.Outcome == Refused {
 			continue
 		}

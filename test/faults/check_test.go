@@ -60,6 +60,20 @@ func leased(kind Kind, outcome Outcome) Call {
 	return c
 }
 
+// settledTwice is a lease that is granted, and settled with two keys at once. Where it is refused, the lease is unknown.
+func settledTwice(outcomes ...Outcome) []Call {
+	calls := []Call{leased(Grant, OK)}
+	for i, outcome := range outcomes {
+		c := leased(Settle, outcome)
+		c.Subject, c.Key = "l", strings.Repeat("k", i+1)
+		if outcome == Refused {
+			c.Status, c.Code = 404, "not_found"
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
 func afterTransaction(status string, actions int64, used, held money.MicroUSD) Stored {
 	return Stored{
 		Sessions:     map[string]Session{"s": {Actions: actions, MaxActions: 9, Used: used, Held: held, MaxValue: 9 * money.USD}},
@@ -131,6 +145,12 @@ func TestCheckFindsEachViolation(t *testing.T) {
 		{"a lease settled twice", []Call{leased(Grant, OK), leased(Settle, OK)}, afterTransaction("", 0, money.USD, 0), []Rule{RuleLost}},
 		{"a settlement of unknown outcome that happened", []Call{leased(Grant, OK), leased(Settle, Unknown)}, afterTransaction("", 1, money.USD, 0), nil},
 		{"a settlement of unknown outcome that did not", []Call{leased(Grant, OK), leased(Settle, Unknown)}, afterTransaction("", 4, 0, 2*money.USD), nil},
+		{"two settlements at once", settledTwice(OK, OK), afterTransaction("", 1, money.USD, 0), nil},
+		{"two, of which both count", settledTwice(OK, OK), afterTransaction("", -2, 2*money.USD, 0), []Rule{RuleLost, RuleSurplus}},
+		{"two, the first after the lease was forgotten", settledTwice(Refused, OK), afterTransaction("", 1, money.USD, 0), []Rule{RuleDenied}},
+		{"two, the second after the lease was forgotten", settledTwice(OK, Refused), afterTransaction("", 1, money.USD, 0), []Rule{RuleDenied}},
+		{"two, of which none counts", settledTwice(Refused, OK), afterTransaction("", 4, 0, 2*money.USD), []Rule{RuleSurplus, RuleLost, RuleSurplus, RuleDenied}},
+		{"two, one of unknown outcome that happened", settledTwice(Refused, Unknown), afterTransaction("", 1, money.USD, 0), []Rule{RuleDenied}},
 		{"a settlement that is refused", []Call{{Kind: Settle, Outcome: Refused, Status: 409, Code: "lease_settled"}}, Stored{}, []Rule{RuleAnswer}},
 
 		{"a use before the revocation was acknowledged", []Call{at(1, 9, used), at(2, 5, revoked)}, Stored{}, nil},

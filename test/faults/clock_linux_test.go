@@ -42,8 +42,10 @@ func TestClockStepsKeepTotalsAndRevocations(t *testing.T) {
 		}
 	}
 	violations := slices.DeleteFunc(s.Violations(), func(v Violation) bool {
-		// A retry with a spent refresh token comes after the grace time when the clock has stepped ahead.
-		return v.Rule == RuleDenied && strings.HasPrefix(v.Subject, string(Refresh)) && strings.Contains(v.Detail, "invalid_refresh_token")
+		// A retry with a spent refresh token comes after the grace time when the clock has stepped ahead. So does the second of two
+		// settlements at once after the hour for which a settled lease is kept; Check counts them as one.
+		return v.Rule == RuleDenied && (strings.HasPrefix(v.Subject, string(Refresh)) && strings.Contains(v.Detail, "invalid_refresh_token") ||
+			strings.HasPrefix(v.Subject, string(Settle)) && strings.Contains(v.Detail, "404 not_found"))
 	})
 	for _, v := range violations {
 		t.Error(v)

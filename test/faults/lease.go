@@ -46,12 +46,10 @@ func (w *worker) settle(session, lease string, granted Effect) {
 		body["renew"] = renewal
 	}
 	r := w.post(Settle, "/v1/leases/"+url.PathEscape(lease)+"/settle", body)
-	again := w.keyed(r)
-	r = w.keyed(r)
 	r.Subject, r.Session, r.Effect = lease, session, Effect{Actions: actions - granted.Actions, Used: value, Held: -granted.Held}
-	if !renews && w.random.IntN(3) == 0 { // only one of two settlements may have an effect
-		again.Subject = lease
-		w.concurrently(r, again)
+	r = w.keyed(r)
+	if !renews && w.random.IntN(3) == 0 { // only one of two settlements may have an effect, see joinSettlements
+		w.concurrently(r, w.keyed(r))
 		return
 	}
 	c, answer := w.callUntilAnswered(r)

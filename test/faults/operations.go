@@ -46,6 +46,29 @@ func (o *operation) join(c Call) {
 	}
 }
 
+// joinSettlements joins the settlements of each lease: whichever comes first has the effect, which is the same. When one was
+// acknowledged and Redis's clock has stepped ahead since, the other is refused, because the settled lease is forgotten.
+func joinSettlements(operations []*operation) []*operation {
+	likelihood := []Outcome{Refused, Unknown, OK}
+	var joined []*operation
+	byLease := map[string]*operation{}
+	for _, o := range operations {
+		if o.Kind != Settle || o.Subject == "" {
+			joined = append(joined, o)
+			continue
+		}
+		first := byLease[o.Subject]
+		if first == nil {
+			only := *o
+			byLease[o.Subject] = &only
+			joined = append(joined, &only)
+		} else if slices.Index(likelihood, o.Outcome) > slices.Index(likelihood, first.Outcome) {
+			first.Outcome = o.Outcome
+		}
+	}
+	return joined
+}
+
 // outcomeOf returns the outcome of the operation that a call was one try of.
 func (h *History) outcomeOf(c Call) Outcome {
 	tries := slices.DeleteFunc(h.Calls(), func(other Call) bool {

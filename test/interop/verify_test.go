@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	zitadel "github.com/zitadel/oidc/v3/pkg/client"
+	"github.com/zitadel/oidc/v3/pkg/client/rp"
+	"github.com/zitadel/oidc/v3/pkg/client/rs"
+	zitadeltokens "github.com/zitadel/oidc/v3/pkg/oidc"
 )
 
 // The tests of this file verify access tokens like a resource server that knows only the service's URL: with the published
@@ -110,4 +114,47 @@ func headerOf(t *testing.T, raw string) header {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// By discovery (OpenID Connect Discovery 1.0 §4) these libraries know nothing but the issuer: go-oidc also takes the algorithms from there.
+func TestGoVerifiersFindTheServiceByDiscovery(t *testing.T) {
+	t.Parallel()
+	for algorithm, start := range map[string]func(*testing.T) *service{
+		oidc.EdDSA: sharedService,
+		oidc.ES256: func(t *testing.T) *service { return startServiceSigning(t, "ES256") },
+		oidc.RS256: func(t *testing.T) *service { return startServiceSigning(t, "RS256") },
+	} {
+		t.Run(algorithm, func(t *testing.T) {
+			t.Parallel()
+			org := newOrganization(t, start(t))
+			scout, issuer, ctx := org.newAgent(t, "read"), org.service.URL, oidc.ClientContext(t.Context(), httpClient)
+			raw := org.accessToken(t, scout)
+			provider, err := oidc.NewProvider(ctx, issuer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			verified, err := provider.Verifier(&oidc.Config{ClientID: issuer}).Verify(ctx, raw)
+			if err != nil || verified.Subject != scout.ID {
+				t.Errorf("go-oidc: %v, %v", verified, err)
+			}
+
+			found, err := zitadel.Discover(ctx, issuer, httpClient)
+			if err != nil {
+				t.Fatal(err)
+			}
+			verifier := rp.NewIDTokenVerifier(issuer, issuer, rp.NewRemoteKeySet(httpClient, found.JwksURI),
+				rp.WithSupportedSigningAlgorithms(found.IDTokenSigningAlgValuesSupported...))
+			if claims, err := rp.VerifyIDToken[*zitadeltokens.TokenClaims](ctx, raw, verifier); err != nil || claims.Subject != scout.ID {
+				t.Errorf("zitadel/oidc: %v, %v", claims, err)
+			}
+			server, err := rs.NewResourceServerClientCredentials(ctx, issuer, scout.ID, scout.Secret, rs.WithClient(httpClient))
+			if err != nil {
+				t.Fatal(err)
+			}
+			described, err := rs.Introspect[*zitadeltokens.IntrospectionResponse](ctx, server, raw)
+			if err != nil || !described.Active || described.Subject != scout.ID || described.ClientID != scout.ID {
+				t.Errorf("zitadel/oidc: %+v, %v", described, err)
+			}
+		})
+	}
 }

@@ -143,7 +143,7 @@ func charges(done *steps, o *client.Organization, session *client.Session) {
 	done.add("charge many", "%s; %s", shown(results[0].Usage), as[*client.LimitReached](results[1].Err).Limit)
 	lease(done, o, session)
 	limit := as[*client.LimitReached](second(session.Charge(ctx, client.Charge{Value: 9 * money.USD})))
-	done.add("a limit is reached", "%s %s %s", limit.Limit, limit.RemainingValue, answered(limit))
+	done.add("a limit is reached", "%s %s %d %s %s", limit.Limit, limit.RemainingValue, limit.NeededActions, limit.NeededValue, answered(limit))
 	below := as[*client.LimitBelowUsage](second(o.UpdateSession(ctx, session.ID(), client.SessionLimits{MaxActions: 1})))
 	done.add("limits below what is used", "%s %s", below.Limit, answered(below))
 }

@@ -57,7 +57,7 @@ func servedLimits(done *steps, o *client.Organization, agent *client.Agent) {
 	done.add("limit each action", "%s", dear.Limit)
 	get(session.Charge(ctx, client.Charge{Value: money.USD * 3 / 4}))
 	spent := as[*client.AgentLimitReached](second(session.Charge(ctx, client.Charge{Value: money.USD / 2})))
-	done.add("a limit of the agent is reached", "%s %t", spent.Limit, !spent.ResetsAt.IsZero())
+	done.add("a limit of the agent is reached", "%s %t %d %s", spent.Limit, !spent.ResetsAt.IsZero(), spent.NeededActions, spent.NeededValue)
 	used := get(o.GetAgent(ctx, agent.ID())).Usage
 	done.add("usage of an agent", "%s %d", used.ValueUsedToday, *used.OpenSessions)
 	results := get(session.ChargeMany(ctx, []client.Charge{{Count: 2}, {Count: 3}}, client.BatchOptions{}))
@@ -114,7 +114,7 @@ func servedTrees(done *steps, o *client.Organization, agent *client.Agent) {
 	must(agent.Session(child.ID).End(ctx))
 	done.add("read a session", "%s", get(o.GetSession(ctx, parent.ID())).ValueUsed)
 	exhausted := as[*client.BudgetExhausted](second(o.CreateSession(ctx, client.SessionParams{AgentID: agent.ID(), MaxValue: new(2 * money.USD)})))
-	done.add("the budget is exhausted", "%s %t", exhausted.Remaining, !exhausted.ResetsAt.IsZero())
+	done.add("the budget is exhausted", "%s %t %s", exhausted.Remaining, !exhausted.ResetsAt.IsZero(), exhausted.NeededValue)
 	budget := get(o.GetBudget(ctx))
 	done.add("read a budget", "%s %s %s", budget.ValueReserved, budget.ValueUsed, budget.Remaining)
 	must(o.DeleteBudget(ctx))

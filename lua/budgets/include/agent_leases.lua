@@ -11,12 +11,12 @@ local function minute_left(restricted, now)
   return math.floor(math.max(most - backlog, 0) / 60000)
 end
 
--- Returns the refusal of a renewal by this limit: its code, and the limit.
-local function agent_refusal(limit, at)
+-- Returns the refusal of a renewal by this limit: its code, and the limit; unless waiting helps, also what was wanted.
+local function agent_refusal(limit, at, wanted_n, wanted_v)
   if limit == 'max_actions_per_minute' and at ~= '' then
     return 'rate_limited ' .. limit
   end
-  return 'agent_limit_reached ' .. limit
+  return 'agent_limit_reached ' .. limit .. ' ' .. wanted_n .. ' ' .. wanted_v
 end
 
 local function fit_agent(restricted, now, n, v, partial, observing)

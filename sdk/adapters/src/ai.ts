@@ -1,20 +1,19 @@
 /** Middleware for models of Vercel's `ai`, which bounds their calls by a session. */
 import type { Prices } from "@remit/sdk/prices";
-import { isBoundedByBytes, Metering, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
+import { isBoundedByBytes, Metering, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Session } from "@remit/sdk";
 import type { LanguageModelMiddleware } from "ai";
-import { bytesOf, mostInput } from "./bytes.js";
+import { FollowedParts, type Finish, type Settle, type WrapStream } from "./aistream.js";
+import { mostInput } from "./bytes.js";
 
-type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
 type Call = Parameters<WrapStream>[0];
-type Parts = Awaited<ReturnType<WrapStream>>["stream"];
-type Part = Parts extends ReadableStream<infer T> ? T : never;
-type Finish = Extract<Part, { type: "finish" }>;
 
 /**
  * Returns middleware for `wrapLanguageModel`. It holds the worst case of each call, and commits what the call cost when its answer
  * ends. A hold that does not fit throws LimitReached, and nothing is sent. A complete answer without usage is UsageMissing: an error
  * of generateText, and an error part of a stream.
+ *
+ * A stream is read to its end although its reader breaks off, because `ai` does not tell the provider to stop. Abort a call to stop it.
  */
 export function meteredMiddleware(session: Session, prices: Prices, options: MeteringOptions = {}): LanguageModelMiddleware {
   const metering = new Metering(session, prices, options);
@@ -28,7 +27,7 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
         await (lacksUsage(error) ? hold.commit(undefined) : hold.fail(error));
         throw error;
       }
-      await hold.commit(usageOf(result.usage));
+      await hold.commit(usageOf(result.usage), tierOf(result.providerMetadata, result.response?.body));
       return result;
     },
     async wrapStream({ doStream, params, model }) {
@@ -36,7 +35,7 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
       try {
         const result = await doStream();
         hold.touch();
-        return { ...result, stream: follow(result.stream, hold, params.abortSignal) };
+        return { ...result, stream: new FollowedParts(result.stream, hold, settle, params.abortSignal).stream };
       } catch (error) {
         await hold.fail(error);
         throw error;
@@ -49,16 +48,36 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
 const references = ["previousResponseId", "conversation", "container", "mcpServers"];
 
 function callOf(model: Call["model"], params: Call["params"]): ModelCall {
-  const { prompt, tools = [], responseFormat, providerOptions = {} } = params;
+  const { prompt, tools = [], responseFormat, providerOptions = {}, reasoning } = params;
   const refers = Object.values(providerOptions).some((of) => references.some((name) => (of[name] ?? undefined) !== undefined));
   return {
     model: model.modelId,
     inputBytes: mostInput([prompt, tools, responseFormat, providerOptions], tools),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(prompt),
     maxOutputTokens: mostOutput(model.provider, params),
-    members: membersOf({ prompt, tools, providerOptions }) as Record<string, unknown>,
+    maxOutputName: "maxOutputTokens",
+    members: { ...membersOf({ prompt, tools, ...(asksItself(reasoning) ? { reasoning } : {}), providerOptions }) as object, service_tier: askedTier(providerOptions) },
   };
 }
+
+type Members = { readonly [name: string]: unknown };
+
+// askedTier returns the service tier that a call asks for; undefined: the provider decides. The packages of providers leave out flex
+// where they think that the model lacks it.
+function askedTier(providerOptions: Readonly<Record<string, Members>>): unknown {
+  const tiers = new Set(Object.values(providerOptions).map((of) => of["serviceTier"] ?? of["service_tier"] ?? undefined));
+  tiers.delete(undefined);
+  return tiers.has("priority") ? "priority" : tiers.size === 1 && !tiers.has("flex") ? [...tiers][0] : undefined;
+}
+
+// tierOf returns the service tier that an answer had, by what its provider says or by its body.
+function tierOf(...said: readonly unknown[]): unknown {
+  const parts = said.flatMap((one) => [one, ...Object.values((one ?? {}) as Members)]).filter((part) => typeof part === "object" && part !== null) as Members[];
+  const tiers = parts.flatMap((part) => [part["serviceTier"], part["service_tier"], (part["usage"] as Members | undefined)?.["service_tier"]]);
+  return tiers.find((tier) => typeof tier === "string");
+}
+
+const settle: Settle = (hold, { usage, providerMetadata }) => hold.commit(usageOf(usage), tierOf(providerMetadata));
 
 // membersOf returns what the options of providers become in requests, whose members have other names.
 function membersOf(value: unknown): unknown {
@@ -74,17 +93,22 @@ function membersOf(value: unknown): unknown {
   return Object.fromEntries(members.map(([name, member]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), membersOf(member)]));
 }
 
+// asksItself reports whether a call asks the model to reason. That it need not is no promise that it does not.
+function asksItself(reasoning: Call["params"]["reasoning"] = "none"): boolean {
+  return reasoning !== "none" && reasoning !== "provider-default";
+}
+
 // Options of providers that replace the maximum of a call.
 const maxima = ["maxCompletionTokens", "maxOutputTokens", "maxTokens"];
 
 // mostOutput returns the maximum that the provider sends; undefined: what the model can produce. The providers of Anthropic and
 // Amazon add to the maximum what the model may think.
-function mostOutput(provider: string, { maxOutputTokens, reasoning = "none", providerOptions = {} }: Call["params"]): number | undefined {
+function mostOutput(provider: string, { maxOutputTokens, reasoning, providerOptions = {} }: Call["params"]): number | undefined {
   const options: readonly { readonly [name: string]: unknown }[] = Object.values(providerOptions);
   const given = [maxOutputTokens, ...options.flatMap((of) => maxima.map((name) => of[name]))].filter((most) => typeof most === "number");
   const thoughts = options.map((of) => (of["thinking"] ?? of["reasoningConfig"] ?? {}) as { readonly type?: unknown; readonly budgetTokens?: unknown });
   const budgets = thoughts.map(({ budgetTokens }) => budgetTokens).filter((budget) => typeof budget === "number");
-  const choosesItself = !["none", "provider-default"].includes(reasoning) || (budgets.length === 0 && thoughts.some(({ type }) => type === "enabled"));
+  const choosesItself = asksItself(reasoning) || (budgets.length === 0 && thoughts.some(({ type }) => type === "enabled"));
   if (given.length === 0 || (choosesItself && /anthropic|bedrock/.test(provider))) {
     return undefined;
   }
@@ -106,52 +130,4 @@ function lacksUsage(error: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-// isUnreadable reports whether a provider could not read a part of an answer, which goes on.
-function isUnreadable(error: unknown): boolean {
-  return error instanceof Error && /^AI_(TypeValidation|JSONParse)Error$/.test(error.name);
-}
-
-// follow passes the parts on as they come, and settles at the end, whoever ends it.
-function follow(parts: Parts, hold: Hold, signal: AbortSignal | undefined): Parts {
-  const reader = parts.getReader();
-  let bytes = 0;
-  let failure: unknown;
-  const breakOff = () => {
-    signal?.removeEventListener("abort", breakOff);
-    return hold.fail(failure, Math.max(bytes, 1));
-  };
-  signal?.addEventListener("abort", breakOff, { once: true });
-  return new ReadableStream<Part>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await reader.read();
-          if (done) {
-            await breakOff(); // unless it has finished
-            controller.close();
-            return;
-          }
-          hold.touch();
-          bytes += value.type === "raw" ? 0 : bytesOf(value);
-          if (value.type === "error" && !isUnreadable(value.error)) {
-            failure ??= value.error;
-          }
-          if (value.type === "finish" && failure === undefined) {
-            await hold.commit(usageOf(value.usage)).catch((error: unknown) => controller.enqueue({ type: "error", error }));
-          }
-          controller.enqueue(value);
-        } catch (error) {
-          failure ??= error;
-          await breakOff();
-          throw error;
-        }
-      },
-      async cancel(reason) {
-        await Promise.all([reader.cancel(reason), breakOff()]);
-      },
-    },
-    { highWaterMark: 0 }, // nothing is read ahead of who reads
-  );
 }

@@ -68,7 +68,7 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
 
   override async handleLLMEnd(output: LLMResult, runId: string, _parent?: string, _tags?: string[], extra?: Record<string, unknown>): Promise<void> {
     const hold = this.#take(runId)?.hold;
-    await (extra?.["cached"] === true ? hold?.rollback("answered from a cache") : hold?.commit(usageOf(output)));
+    await (extra?.["cached"] === true ? hold?.rollback("answered from a cache") : hold?.commit(usageOf(output), tierOf(output)));
   }
 
   override async handleLLMError(error: unknown, runId: string, _parent?: string, _tags?: string[], extra?: Record<string, unknown>): Promise<void> {
@@ -78,13 +78,13 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
 
   async #start(runId: string, prompt: unknown, contents: unknown, extra: Record<string, unknown> = {}, metadata: Record<string, unknown> = {}): Promise<void> {
     this.#forget();
-    const { signal } = membersOf(extra["options"]);
-    const call = callOf(prompt, contents, membersOf(extra["invocation_params"]), metadata);
+    const signal = signalOf(membersOf(extra["options"])["signal"]);
+    const call = callOf(prompt, contents, extra["invocation_params"], metadata);
     const group = this.#together.get(extra) ?? { holds: new Set(), refused: false };
     this.#together.set(extra, group);
     let hold: Hold;
     try {
-      hold = await this.#metering.hold(call, signal instanceof AbortSignal ? signal : undefined);
+      hold = await this.#metering.hold(call, signal);
     } catch (error) {
       group.refused = true;
       await Promise.all([...group.holds].map((other) => other.rollback("not sent")));
@@ -108,18 +108,16 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
   }
 
   // #follow settles a call when its signal aborts: LangChain does not tell its handlers.
-  #follow(runId: string, hold: Hold, signal: unknown): void {
+  #follow(runId: string, hold: Hold, signal: AbortSignal | undefined): void {
     const abort = () => {
-      void hold.fail((signal as AbortSignal).reason, this.#take(runId)?.bytes);
+      void hold.fail(signal?.reason, this.#take(runId)?.bytes);
     };
-    const run = { hold, bytes: 0, end: () => signal instanceof AbortSignal && signal.removeEventListener("abort", abort) };
+    const run = { hold, bytes: 0, end: () => signal?.removeEventListener("abort", abort) };
     this.#runs.set(runId, run);
-    if (signal instanceof AbortSignal) {
-      signal.addEventListener("abort", abort, { once: true });
-      if (signal.aborted) {
-        this.#take(runId);
-        void hold.rollback("not sent");
-      }
+    signal?.addEventListener("abort", abort, { once: true });
+    if (signal?.aborted === true) {
+      this.#take(runId);
+      void hold.rollback("not sent");
     }
   }
 
@@ -131,22 +129,33 @@ export class MeteredCallbackHandler extends BaseCallbackHandler {
   }
 }
 
+// signalOf knows a signal by its shape: it may come from a polyfill or another realm.
+function signalOf(value: unknown): AbortSignal | undefined {
+  const signal = value as AbortSignal | undefined;
+  return typeof signal?.addEventListener === "function" && typeof signal.throwIfAborted === "function" ? signal : undefined;
+}
+
 const maxima = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens"];
 const references = ["previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options"];
 
-function callOf(prompt: unknown, contents: unknown, params: Members, metadata: Members): ModelCall {
+function callOf(prompt: unknown, contents: unknown, given: unknown, metadata: Members): ModelCall {
+  const params = membersOf(given);
+  if (params !== given) {
+    throw new UnboundedCall("a call of LangChain", "it does not say with which parameters");
+  }
   const model = params["model"] ?? params["model_name"] ?? metadata["ls_model_name"];
   if (typeof model !== "string") {
     throw new UnboundedCall("a call of LangChain", "its model says neither model nor ls_model_name");
   }
-  const given = [...maxima.map((name) => params[name]), metadata["ls_max_tokens"]].filter((most) => Number.isSafeInteger(most) && (most as number) > 0);
+  const most = [...maxima.map((name) => params[name]), metadata["ls_max_tokens"]].filter((most) => Number.isSafeInteger(most) && (most as number) > 0);
   const tools = Array.isArray(params["tools"]) ? params["tools"].map(membersOf) : [];
   const hosted = tools.some(({ type = "function" }) => type !== "function" && type !== "custom");
   return {
     model,
     inputBytes: mostInput([prompt, params], tools),
     refersElsewhere: hosted || references.some((name) => (params[name] ?? undefined) !== undefined) || !isBoundedByBytes(contents),
-    maxOutputTokens: given.length === 0 ? undefined : Math.max(...(given as number[])),
+    maxOutputTokens: most.length === 0 ? undefined : Math.max(...(most as number[])),
+    maxOutputName: "maxTokens",
     answers: Number.isSafeInteger(params["n"]) ? (params["n"] as number) : 1,
     members: { ...params, messages: contents },
   };
@@ -162,6 +171,20 @@ function usageOf({ generations, llmOutput }: LLMResult): TokenUsage | undefined 
   }
   const usage = membersOf(llmOutput?.["tokenUsage"]);
   return usage["promptTokens"] === 0 ? undefined : usageOfTotals(usage["promptTokens"], 0, usage["completionTokens"], 0);
+}
+
+// tierOf returns the service tier that the provider says the answer had.
+function tierOf({ generations, llmOutput }: LLMResult): unknown {
+  const said = generations.flat().flatMap((generation) => {
+    const { response_metadata: metadata } = membersOf(membersOf(generation)["message"]);
+    return [metadata, membersOf(metadata)["usage"], membersOf(generation)["generationInfo"]];
+  });
+  return [...said, llmOutput].map((one) => membersOf(one)["service_tier"]).map((tier) => once(tier)).find((tier) => tier !== undefined);
+}
+
+// once returns a text that LangChain may have joined from those of several chunks.
+function once(text: unknown): string | undefined {
+  return typeof text === "string" ? /^(\w+?)\1*$/.exec(text)?.[1] : undefined;
 }
 
 function membersOf(value: unknown): Members {

@@ -1,9 +1,9 @@
 /** Charges for the tools of an MCP server. */
-import type { Server } from "@modelcontextprotocol/sdk/server/index.js";
-import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
-import { CallToolRequestSchema, ListToolsRequestSchema, type CallToolRequest, type CallToolResult, type ServerNotification, type ServerRequest } from "@modelcontextprotocol/sdk/types.js";
+import type { CallToolRequest, CallToolResult, ServerNotification, ServerRequest } from "@modelcontextprotocol/sdk/types.js";
 import type { Session, Transaction } from "@remit/sdk";
+import { UnboundedCall } from "@remit/sdk/metering";
+import { methodOf } from "./mcpmethod.js";
 import { refusalOf, type Refusal } from "./refusal.js";
 import { checkedPrice, holdPrice, report, settlePrice, type ToolPrice } from "./tool.js";
 
@@ -34,28 +34,90 @@ export interface ChargeToolsOptions {
 type Handler = (request: CallToolRequest, extra: Extra) => Promise<CallToolResult>;
 type AnyHandler = (request: never, extra: never) => unknown;
 
+/** What chargeTools needs of a `Server`. It is any copy's: a program may load the MCP SDK twice, as ES modules and as CommonJS. */
+export interface ToolServer {
+  setRequestHandler(schema: any, handler: any): void;
+  removeRequestHandler(method: string): void;
+  assertCanSetRequestHandler(method: string): void;
+  fallbackRequestHandler?: any;
+}
+
 /**
  * Has each tool call of a server authorised and charged: it holds the price, runs the tool, and commits; a call that fails is rolled
  * back. Call it before the first tool is registered. A refusal is a tool error whose text tells the model which limit it met, what is
- * left and whom to ask. A price that is negative or no amount throws RangeError at once.
+ * left and whom to ask. A price that is negative or no amount throws RangeError at once. A server whose tool calls it cannot charge
+ * throws UnboundedCall, and so does a handler that does not say which requests it is for, when it is set.
  */
-export function chargeTools(server: McpServer | Server, options: ChargeToolsOptions): void {
+export function chargeTools(server: ToolServer | { readonly server: ToolServer }, options: ChargeToolsOptions): void {
   Object.entries(options.tools).forEach(([name, price]) => checkedPrice(name, price));
-  const inner: Server = "server" in server ? server.server : server;
-  try {
-    inner.assertCanSetRequestHandler("tools/call");
-  } catch {
+  const inner = "server" in server ? server.server : server;
+  if (needed.some((name) => typeof inner[name] !== "function")) {
+    throw uncharged(`it has no ${needed.join(", ")}`);
+  }
+  if (hasTools(inner)) {
     throw new TypeError("remit: call chargeTools before the server's first tool is registered");
   }
-  const set = inner.setRequestHandler.bind(inner) as (schema: unknown, handler: AnyHandler) => void;
   let list: AnyHandler | undefined;
-  const charging = (schema: unknown, handler: AnyHandler) => {
-    if (schema === ListToolsRequestSchema) {
-      list = handler;
+  const charging = (handler: AnyHandler) => charged(handler as Handler, options, () => list) as AnyHandler;
+  chargeHandlers(inner, charging, (handler) => (list = handler));
+  chargeFallback(inner, charging);
+}
+
+const needed = ["setRequestHandler", "removeRequestHandler", "assertCanSetRequestHandler"] as const;
+const calls = "tools/call";
+
+function uncharged(why: string): UnboundedCall {
+  return new UnboundedCall("an MCP server", `${why}, so its tools cannot be charged`);
+}
+
+function hasTools(server: ToolServer): boolean {
+  try {
+    server.assertCanSetRequestHandler(calls);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+// chargeHandlers charges the handlers that are set from now on. Whether the server agrees on which of them is for tools is seen after
+// each.
+function chargeHandlers(server: ToolServer, charging: (handler: AnyHandler) => AnyHandler, onList: (handler: AnyHandler) => void): void {
+  const set = server.setRequestHandler.bind(server) as (schema: unknown, handler: AnyHandler) => void;
+  const setCharged = (schema: unknown, handler: AnyHandler): void => {
+    const method = methodOf(schema);
+    if (method === undefined) {
+      throw uncharged("the schema of a request handler does not say its method");
     }
-    set(schema, schema === CallToolRequestSchema ? (charged(handler as Handler, options, () => list) as AnyHandler) : handler);
+    const isForTools = method === calls;
+    const hadTools = hasTools(server);
+    set(schema, isForTools ? charging(handler) : handler);
+    if (hasTools(server) !== (hadTools || isForTools)) {
+      server.removeRequestHandler(calls);
+      throw uncharged(`it takes a handler of ${method} for one of other requests`);
+    }
+    if (method === "tools/list") {
+      onList(handler);
+    }
   };
-  inner.setRequestHandler = charging as Server["setRequestHandler"];
+  server.setRequestHandler = setCharged;
+  if (server.setRequestHandler !== setCharged) {
+    throw uncharged("its setRequestHandler cannot be replaced");
+  }
+}
+
+// chargeFallback charges the tool calls of a server that handles all requests by its fallback.
+function chargeFallback(server: ToolServer, charging: (handler: AnyHandler) => AnyHandler): void {
+  const wrapped = (handler: AnyHandler | undefined): AnyHandler | undefined => {
+    if (handler === undefined) {
+      return undefined;
+    }
+    const forTools = charging(handler) as (request: unknown, extra: unknown) => unknown;
+    return (request: { readonly method: string }, extra: unknown) => (request.method === calls ? forTools : (handler as typeof forTools))(request, extra);
+  };
+  let fallback = wrapped(server.fallbackRequestHandler as AnyHandler | undefined);
+  Object.defineProperty(server, "fallbackRequestHandler", {
+    configurable: true, enumerable: true, get: () => fallback, set: (handler: AnyHandler | undefined) => (fallback = wrapped(handler)),
+  });
 }
 
 function charged(handler: Handler, { session, tools, onError = report }: ChargeToolsOptions, list: () => AnyHandler | undefined): Handler {

@@ -1,9 +1,9 @@
 /**
  * Models and tools of OpenAI's Agents SDK that are bounded by a session. Its hooks cannot refuse a call, so these wrap what is called.
  */
-import { getDefaultModel, ModelBehaviorError, type Model, type ModelProvider, type ModelRequest, type StreamEvent, type Usage } from "@openai/agents";
+import { getDefaultModel, type Model, type ModelProvider, type ModelRequest, type StreamEvent, type Usage } from "@openai/agents";
 import type { Session } from "@remit/sdk";
-import { isBoundedByBytes, Metering, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
+import { isBoundedByBytes, Metering, UnboundedCall, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Prices } from "@remit/sdk/prices";
 import { bytesOf, mostInput } from "./bytes.js";
 import { refusalOf } from "./refusal.js";
@@ -17,7 +17,12 @@ export { chargedTool, type ToolPrice } from "./tool.js";
  */
 export function meteredModelProvider(session: Session, prices: Prices, provider: ModelProvider, options: MeteringOptions = {}): ModelProvider {
   const metering = new Metering(session, prices, options);
-  return { getModel: async (name) => metered(metering, await provider.getModel(name), name ?? getDefaultModel()) };
+  return {
+    getModel: async (given) => {
+      const name = given || getDefaultModel(); // a provider may have another default
+      return metered(metering, await provider.getModel(name), name);
+    },
+  };
 }
 
 /** Like meteredModelProvider, for one model, such as that of an agent which is given a Model instead of a name. */
@@ -44,7 +49,7 @@ function metered(metering: Metering, model: Model, name: string): Model {
         await hold.fail(error);
         throw error;
       }
-      await hold.commit(usageOf(response.usage));
+      await hold.commit(usageOf(response.usage), response.providerData?.["service_tier"]);
       return response;
     },
     getStreamedResponse: (request) => follow(metering, model, name, request),
@@ -67,38 +72,61 @@ async function* follow(metering: Metering, model: Model, name: string, request: 
   const bytes = { raw: 0, events: 0 }; // the same answer, in the provider's events and in the SDK's own
   const streamed = () => Math.max(bytes.raw, bytes.events);
   let told: TokenUsage | undefined; // by the provider, at the end of a chat completion
+  let tier: unknown; // told by it too
   try {
     for await (const event of model.getStreamedResponse(request)) {
       hold.touch();
       bytes[event.type === "model" ? "raw" : "events"] += bytesOf(event);
       told = chatUsageOf(event) ?? told;
+      tier = tierOf(event) ?? tier;
       const end = endOf(event);
       if (end !== undefined) {
-        await hold.commit(end.usage);
+        await hold.commit(end.usage, tier);
       }
       yield event;
     }
   } catch (error) {
     // The Agents SDK refuses an answer all of which was reasoning, when it has ended.
-    await (told !== undefined && error instanceof ModelBehaviorError ? hold.commit(told) : hold.fail(error, streamed()));
+    await (told !== undefined && isBehaviorError(error) ? hold.commit(told, tier) : hold.fail(error, streamed()));
     throw error;
   } finally {
     await hold.commitMost(undefined, streamed()); // unless it is settled
   }
 }
 
+// isBehaviorError knows the error by its name: it may be of another copy of the Agents SDK.
+function isBehaviorError(error: unknown): boolean {
+  return (error as { readonly name?: unknown } | undefined)?.name === "ModelBehaviorError";
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+// sentOf returns what the settings add to the members of the request, or replace.
+function sentOf({ providerData = {}, reasoning }: ModelRequest["modelSettings"]): Members {
+  const { extra_body, extraBody, ...members } = providerData as Members;
+  const extra = extra_body ?? extraBody ?? {};
+  if (typeof extra !== "object") {
+    throw new UnboundedCall("a call of OpenAI's Agents SDK", "its extra body is no object");
+  }
+  return { ...(reasoning && { reasoning }), ...members, ...extra };
+}
+
 function callOf(model: string, request: ModelRequest): ModelCall {
   const { systemInstructions, input, tools, handoffs, outputType, prompt, previousResponseId, conversationId, modelSettings } = request;
-  const sent = modelSettings.providerData ?? {}; // members of the request
+  if (prompt !== undefined && request.overridePromptModel !== true) {
+    throw new UnboundedCall(`call of ${JSON.stringify(model)}`, "its stored prompt chooses the model: give the agent a model of its own");
+  }
+  const sent = sentOf(modelSettings);
   const refers = [prompt, previousResponseId, conversationId, ...references.map((name) => sent[name])].some((of) => (of ?? undefined) !== undefined);
   const most = [modelSettings.maxTokens, ...maxima.map((name) => sent[name])].filter((given) => typeof given === "number");
   return {
     model,
     inputBytes: mostInput([systemInstructions, input, tools, handoffs, outputType, modelSettings], [...tools, ...handoffs]),
-    refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(input),
+    refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes([input, sent["input"], sent["messages"]]),
     maxOutputTokens: most.length === 0 ? undefined : Math.max(...most),
+    maxOutputName: "modelSettings.maxTokens",
     answers: typeof sent["n"] === "number" ? sent["n"] : 1,
-    members: { ...sent, input },
+    members: { ...sent, prompt: input },
   };
 }
 
@@ -133,6 +161,13 @@ function chatUsageOf(event: StreamEvent): TokenUsage | undefined {
     return undefined;
   }
   return usageOfTotals(usage.prompt_tokens, usage.prompt_tokens_details?.cached_tokens, usage.completion_tokens, usage.completion_tokens_details?.reasoning_tokens);
+}
+
+// tierOf returns the service tier that an event tells: a chunk of a chat completion, an event of a response, or the end of either.
+function tierOf(event: StreamEvent): unknown {
+  const said = event.type === "response_done" ? (event.response as { readonly providerData?: unknown }).providerData : event.type === "model" ? event.event : undefined;
+  const { service_tier: own, response } = (said ?? {}) as { readonly service_tier?: unknown; readonly response?: { readonly service_tier?: unknown } };
+  return own ?? response?.service_tier ?? undefined;
 }
 
 // endOf returns the usage in an event that ends a response. The Agents SDK makes no response_done of a response that

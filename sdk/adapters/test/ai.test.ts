@@ -6,6 +6,7 @@ import { generateText, streamText, tool, wrapLanguageModel, type LanguageModel }
 import { z } from "zod";
 import { LimitReached, USD, type Session } from "@remit/sdk";
 import { UnboundedCall, UsageMissing } from "@remit/sdk/metering";
+import { Prices } from "@remit/sdk/prices";
 import { meteredMiddleware } from "@remit/adapters/ai";
 import { baseURL, exhaust, fakedFetch, models, newSession, prices, reconcile, settled, type Call } from "./reconcile.js";
 
@@ -56,6 +57,7 @@ test("what nothing bounds and what does not fit is refused before it is sent", a
   const model = wrapLanguageModel({ model: openai.chat("never-sent"), middleware: meteredMiddleware(session, prices, { models }) });
   const unknown = wrapLanguageModel({ model: openai.chat("never-sent"), middleware: meteredMiddleware(session, prices) });
   await assert.rejects(generateText({ model, maxRetries: 0, maxOutputTokens: 60, prompt: "?" }), LimitReached);
+  await assert.rejects(generateText({ model, maxRetries: 0, prompt: "?" }), /the call may cost up to 0\.\d+ USD \(200 tokens of output\): set maxOutputTokens$/);
   await assert.rejects(generateText({ model: unknown, maxRetries: 0, prompt: "?" }), /no prices for model "never-sent"/);
   const endless = generateText({ model, maxRetries: 0, maxOutputTokens: 2 ** 53 - 1, prompt: "?" });
   await assert.rejects(endless, UnboundedCall);
@@ -126,6 +128,7 @@ test("tokens that cost more than the table says are refused before they are sent
   const hour = { anthropic: { cacheControl: { type: "ephemeral", ttl: "1h" } } };
   for (const call of [
     { prompt: "?", providerOptions: { openai: { serviceTier: "priority" } } },
+    { prompt: "?", providerOptions: { someone: { model: "another" } } },
     { prompt: "?", providerOptions: hour },
     { messages: [{ role: "user" as const, content: [{ type: "text" as const, text: "?", providerOptions: hour }] }] },
   ]) {
@@ -141,7 +144,7 @@ test("a model of any origin that reports no usage throws UsageMissing", async ()
   const wrapped = wrapLanguageModel({ model, middleware: meteredMiddleware(session, prices, { models }) });
   await assert.rejects(generateText({ model: wrapped, maxRetries: 0, prompt: "?" }), UsageMissing);
   const { actionCount, valueUsed, valueHeld } = await session.get();
-  assert.deepEqual([actionCount, valueUsed, valueHeld], [1, 0n, 0n]);
+  assert.deepEqual([actionCount, valueUsed > 0n, valueHeld], [1, true, 0n]);
 });
 
 test("a stream without usage ends with UsageMissing as an error part", async () => {
@@ -154,5 +157,65 @@ test("a stream without usage ends with UsageMissing as an error part", async () 
   const { text } = streamText({ model, prompt: "?", onError: ({ error }) => void errors.push(error) });
   assert.equal(await Promise.resolve(text).catch(() => "x"), "x");
   assert.ok(errors[0] instanceof UsageMissing, String(errors[0]));
-  assert.equal((await session.get()).valueUsed, 0n);
+  assert.ok((await session.get()).valueUsed >= prices.worst("priced", 1, 200));
+});
+
+const text = (words: number) => Array.from({ length: words }, (_, i) => ({ choices: [{ index: 0, delta: { content: `word ${i} ` } }] }));
+const usage = { prompt_tokens: 20, completion_tokens: 8 };
+const endings = [{ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }, { choices: [], usage }];
+
+// streaming returns a provider that streams these chunks and then hangs, and whether it was stopped.
+function streaming(chunks: readonly object[]): { readonly openai: ReturnType<typeof createOpenAI>; isStopped(): boolean } {
+  const left = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+  let stopped = false;
+  const body = () => new ReadableStream<Uint8Array>({
+    pull: (controller) => (left.length === 0 ? new Promise(() => {}) : controller.enqueue(new TextEncoder().encode(left.shift()))),
+    cancel: () => void (stopped = true),
+  }, { highWaterMark: 0 });
+  const fetch = async () => new Response(body(), { headers: { "Content-Type": "text/event-stream" } });
+  return { openai: createOpenAI({ baseURL, apiKey: "none", fetch }), isStopped: () => stopped };
+}
+
+test("a stream whose reader breaks off is read to its end, and costs what the provider counted", async () => {
+  for (const name of ["textStream", "fullStream"] as const) {
+    const session = await newSession();
+    const answer = [...text(200), ...endings].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
+    const openai = createOpenAI({ baseURL, apiKey: "none", fetch: async () => new Response(answer, { headers: { "Content-Type": "text/event-stream" } }) });
+    const model = wrapLanguageModel({ model: openai.chat("x"), middleware: meteredMiddleware(session, prices, { models }) });
+    let parts = 0;
+    for await (const _ of streamText({ model, prompt: "?", maxOutputTokens: 200 })[name]) {
+      if (++parts > 4) break;
+    }
+    await settled(session);
+    assert.equal((await session.get()).valueUsed, prices.cost("priced", { input: 20, output: 8 }), name);
+  }
+});
+
+test("a stream that is cancelled costs what has come of it, or the hold if more can have been produced", async () => {
+  const entry = { input_cost_per_token: 1e-6, output_cost_per_token: 1e-5, max_input_tokens: 1_000_000, max_output_tokens: 100_000 };
+  const table = Prices.parse(JSON.stringify({ plain: entry, thinker: { ...entry, supports_reasoning: true }, counter: { ...entry, output_cost_per_reasoning_token: 2e-5 } }));
+  const cases: readonly (readonly [string, object, readonly object[], boolean])[] = [
+    ["plain", {}, text(200), false],
+    ["plain", { openai: { reasoningEffort: "none" } }, text(200), false],
+    ["thinker", { openai: { reasoningEffort: "none" } }, text(200), false],
+    ["plain", { openai: { reasoningEffort: "high" } }, text(200), true],
+    ["plain", { anthropic: { thinking: { type: "adaptive" } } }, text(200), true],
+    ["thinker", {}, text(200), true],
+    ["counter", {}, text(200), true],
+  ];
+  for (const [name, providerOptions, chunks, isAll] of cases) {
+    const session = await newSession();
+    const { openai, isStopped } = streaming(chunks);
+    const model = wrapLanguageModel({ model: openai.chat(name), middleware: meteredMiddleware(session, table) });
+    const prompt = [{ role: "user" as const, content: [{ type: "text" as const, text: "?" }] }];
+    const { stream } = await model.doStream({ prompt, maxOutputTokens: 50_000, providerOptions: providerOptions as never });
+    const reader = stream.getReader();
+    for (let parts = 0; parts < 5; parts++) await reader.read();
+    const { valueHeld } = await session.get();
+    await reader.cancel();
+    await settled(session);
+    const { valueUsed } = await session.get();
+    assert.ok(isStopped(), name);
+    assert.ok(isAll ? valueUsed === valueHeld : valueUsed > 0n && valueUsed < valueHeld / 2n, `${name} ${JSON.stringify(providerOptions)}: ${valueUsed} of ${valueHeld}`);
+  }
 });

@@ -47,6 +47,7 @@ test("if one prompt of many does not fit, none is sent and nothing is held", asy
   const chat = chatModel(session, "never-sent");
   const prompts = Array.from({ length: 5 }, () => [new HumanMessage("?")]);
   await assert.rejects(chat.generate(prompts), LimitReached);
+  await assert.rejects(chat.generate(prompts), /the call may cost up to 0\.\d+ USD \(60 tokens of output\): lower maxTokens, or send less$/);
   await settled(session);
   assert.equal((await session.get()).valueUsed, 0n);
   assert.equal((await ledger()).has("never-sent"), false);
@@ -102,10 +103,12 @@ test("a model that reports no usage, and one without a name or a bound, is refus
   const session = await newSession();
   const fake = new FakeListChatModel({ responses: ["x"], callbacks: [new MeteredCallbackHandler(session, prices, { models })] });
   await assert.rejects(fake.invoke("?"), UnboundedCall);
+  const handler = new MeteredCallbackHandler(session, prices, { models });
+  await assert.rejects(handler.handleLLMStart({} as never, ["?"], "run", undefined, {}, [], { ls_model_name: "x" }), UnboundedCall); // without its parameters
   await assert.rejects(fake.invoke("?", { metadata: { ls_model_name: "x" } }), UsageMissing);
   await assert.rejects(chatModel(session, "x", { callbacks: [new MeteredCallbackHandler(session, prices)] }).invoke("?"), /no prices for model "x"/);
   const { valueUsed, valueHeld } = await session.get();
-  assert.deepEqual([valueUsed, valueHeld], [0n, 0n]);
+  assert.deepEqual([valueUsed > 0n, valueHeld], [true, 0n]); // the call that was answered
 });
 
 test("the hold has room for every byte of the request", async () => {

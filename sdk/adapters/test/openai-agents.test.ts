@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Agent, ModelBehaviorError, OpenAIProvider, Runner, setTracingDisabled, tool, type Model, type ModelRequest } from "@openai/agents";
+import { Agent, getDefaultModel, ModelBehaviorError, OpenAIProvider, Runner, setTracingDisabled, tool, type Model, type ModelRequest } from "@openai/agents";
 import OpenAI from "openai";
 import { z } from "zod";
 import { InsufficientScope, LimitReached, USD, usd, type Session } from "@remit/sdk";
@@ -51,7 +51,7 @@ test("a model that reports no usage throws UsageMissing, and one alone is metere
   const agent = new Agent({ name: "scout", model: meteredModel(session, prices, model, "x", { models }), modelSettings: { maxTokens: 60 } });
   await assert.rejects(new Runner().run(agent, "?"), UsageMissing);
   const { actionCount, valueUsed, valueHeld } = await session.get();
-  assert.deepEqual([actionCount, valueUsed, valueHeld], [1, 0n, 0n]);
+  assert.deepEqual([actionCount, valueUsed > 0n, valueHeld], [1, true, 0n]);
 });
 
 const request = { input: "?", modelSettings: { maxTokens: 60 }, tools: [], outputType: "text", handoffs: [], tracing: false } as ModelRequest;
@@ -67,9 +67,13 @@ test("a model without a price and a hold that does not fit are refused before th
   await assert.rejects(unknown.getResponse(request), UnknownModel);
   await assert.rejects(drain(unknown.getStreamedResponse(request)), UnknownModel);
   await assert.rejects(dear.getResponse(request), LimitReached);
+  await assert.rejects(dear.getResponse(request), /the call may cost up to 0\.\d+ USD \(60 tokens of output\): lower modelSettings\.maxTokens, or send less$/);
   await assert.rejects(drain(dear.getStreamedResponse(request)), LimitReached);
-  const [priority, free] = [{ maxTokens: 60, providerData: { service_tier: "priority" } }, meteredModel(await newSession(), prices, model, "never-sent", { models })];
-  await assert.rejects(free.getResponse({ ...request, modelSettings: priority }), UnboundedCall);
+  const free = meteredModel(await newSession(), prices, model, "never-sent", { models });
+  for (const providerData of [{ service_tier: "priority" }, { extra_body: { service_tier: "priority" } }, { model: "another" }, { extraBody: { model: "another" } }, { extra_body: "?" }]) {
+    await assert.rejects(free.getResponse({ ...request, modelSettings: { maxTokens: 60, providerData } }), UnboundedCall, JSON.stringify(providerData));
+  }
+  await assert.rejects(free.getResponse({ ...request, prompt: { promptId: "p" } }), UnboundedCall); // which says the model
   assert.equal((await session.get()).actionCount, 0);
   assert.equal((await ledger()).has("never-sent"), false);
 });
@@ -79,7 +83,16 @@ test("a model of any origin that reports no usage throws UsageMissing", async ()
   const model = { getResponse: async () => ({ output: [] }) } as unknown as Model;
   await assert.rejects(meteredModel(session, prices, model, "x", { models }).getResponse(request), UsageMissing);
   const { valueUsed, valueHeld } = await session.get();
-  assert.deepEqual([valueUsed, valueHeld], [0n, 0n]);
+  assert.deepEqual([valueUsed > 0n, valueHeld], [true, 0n]);
+});
+
+test("a provider is asked for the model by the name of its price, also for the default", async () => {
+  const asked: unknown[] = [];
+  const models = meteredModelProvider(await newSession(), prices, { getModel: (name) => (asked.push(name), {} as Model) });
+  for (const name of ["x", "", undefined]) {
+    await models.getModel(name);
+  }
+  assert.deepEqual(asked, ["x", getDefaultModel(), getDefaultModel()]);
 });
 
 test("the hold has room for every byte of the request", async () => {
@@ -102,9 +115,11 @@ test("what the settings add to a request counts in the hold", async () => {
   let held = 0n;
   const fetch = async () => ((held = (await session.get()).valueHeld), Response.json({ error: { message: "no" } }, { status: 400 }));
   const model = meteredModel(session, prices, await provider(false, fetch).getModel("x"), "x", { models });
-  const modelSettings = { maxTokens: 60, providerData: { max_completion_tokens: 5_000, n: 2, web_search_options: {} } };
-  await assert.rejects(new Runner().run(new Agent({ name: "scout", model, modelSettings }), "?"));
-  assert.equal(held, prices.worst("priced", 100_000, 10_000));
+  const added = { max_completion_tokens: 5_000, n: 2, web_search_options: {} };
+  for (const providerData of [added, { extra_body: added }, { extraBody: added }]) {
+    await assert.rejects(new Runner().run(new Agent({ name: "scout", model, modelSettings: { maxTokens: 60, providerData } }), "?"));
+    assert.equal(held, prices.worst("priced", 100_000, 10_000));
+  }
   assert.equal((await session.get()).valueHeld, 0n);
 });
 
@@ -132,7 +147,7 @@ test("a response that ends at its maximum and is not streamed is committed at it
   assert.ok(held > 0n);
 });
 
-test("a streamed response that ends at its maximum commits its usage, and is rolled back without one", async () => {
+test("a streamed response that ends at its maximum commits its usage, and its hold without one", async () => {
   const session = await newSession();
   const usages: readonly (readonly [object | undefined, bigint | undefined])[] = [
     [{ input_tokens: 10, output_tokens: 2 }, 60n], [{ input_tokens: -1, output_tokens: 2 }, undefined], [undefined, undefined],
@@ -150,7 +165,8 @@ test("a streamed response that ends at its maximum commits its usage, and is rol
     await (cost === undefined ? assert.rejects(read(), UsageMissing) : read());
     used += cost ?? 0n;
     const { valueUsed, valueHeld } = await session.get();
-    assert.deepEqual([valueUsed, valueHeld], [used, 0n]);
+    assert.ok(valueHeld === 0n && (cost === undefined ? valueUsed > used : valueUsed === used), `${valueUsed} used of ${used}`);
+    used = valueUsed;
   }
 });
 

@@ -191,7 +191,10 @@ function check(call: Call, ends: readonly Outcome[], records: readonly Counted[]
   }
   assert.ok(ends.length > 0, about);
   const costs = ends.map(({ value }) => value).sort(ascending);
-  if (/usage=|error=(4|5)/.test(call.fake) || (call.fake.includes("error=midway") && !call.streamed)) {
+  if (call.fake.includes("usage=")) {
+    assert.ok(ends.every(({ status }) => status === "committed"), about); // at their holds
+    records.map(costOf).sort(ascending).forEach((cost, i) => assert.ok(costs[i]! >= cost, about));
+  } else if (/error=(4|5)/.test(call.fake) || (call.fake.includes("error=midway") && !call.streamed)) {
     assert.ok(ends.every(({ status }) => status === "rolled_back"), about);
   } else if (/midway/.test(call.fake)) {
     records.map(costOf).sort(ascending).forEach((cost, i) => assert.ok(costs[i]! >= cost, about));

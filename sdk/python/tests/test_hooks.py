@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 import unittest
 from decimal import Decimal
 from pathlib import Path
@@ -162,17 +163,123 @@ class Handlers(AsyncTest):
         self.assertEqual(session.get().value_used, Decimal("0.0028"))  # which has no price of its own for what is cached
 
     def test_a_usage_beyond_all_budgets_is_paid_with_the_hold(self) -> None:
-        for tokens, used in ((MOST_TOKENS, True), (MOST_TOKENS + 1, False)):
+        for tokens, is_usage in ((MOST_TOKENS, True), (MOST_TOKENS + 1, False)):
             session = self.new_session()
             handler = hooks.RemitCallbackHandler(session, PRICES)
             self.start(handler)
             held = session.get().value_held
             told = {"token_usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
-            if used:
+            if is_usage:
                 handler.on_llm_end({"generations": [], "llm_output": told}, run_id="r1")
             else:
                 self.assertRaises(remit.UsageMissing, handler.on_llm_end, {"generations": [], "llm_output": told}, run_id="r1")
-            self.assertEqual((session.get().value_used, session.get().value_held), (held if used else 0, 0))
+            self.assertEqual((session.get().value_used, session.get().value_held), (held, 0))
+
+    def test_a_call_costs_the_tier_that_served_it(self) -> None:
+        prices = Prices.parse("""{"m": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6, "max_output_tokens": 100,
+            "input_cost_per_token_priority": 1e-3, "output_cost_per_token_priority": 1e-3, "output_cost_per_token_flex": 0}}""")
+        usage = {"input_tokens": 10, "output_tokens": 5}
+        for asked, message, used in (
+            ({}, {"response_metadata": {"service_tier": "default"}}, "0.000015"),
+            ({}, {"response_metadata": {"service_tier": "priority"}}, "0.015"),
+            ({}, {"response_metadata": {"usage": {"service_tier": "standard"}}}, "0.000015"),
+            ({}, {}, "0.015"),
+            ({"service_tier": "default"}, {}, "0.000015"),
+            ({"extra_body": {"service_tier": "flex"}}, {"response_metadata": {"service_tier": "flex"}}, "0.00001"),
+            ({"service_tier": "auto"}, {"usage_metadata": {**usage, "input_token_details": {"flex": 10, "flex_cache_read": 0}}}, "0.00001"),
+        ):
+            with self.subTest(asked=asked, message=message):
+                session = self.new_session()
+                handler = hooks.RemitCallbackHandler(session, prices)
+                handler.on_llm_start({}, ["?"], run_id="r1", invocation_params={"model": "m", **asked})
+                self.assertEqual(session.get().value_held > Decimal("0.1"), "default" not in asked.values() and "extra_body" not in asked)
+                handler.on_llm_end({"generations": [[{"message": {"usage_metadata": usage, **message}}]]}, run_id="r1")
+                self.assertEqual(session.get().value_used, Decimal(used))
+
+    def test_what_cannot_be_read_is_refused(self) -> None:
+        session = self.new_session()
+        handler = hooks.RemitCallbackHandler(session, PRICES)
+        for parameters in (
+            {"n": "3"}, {"n": 0}, {"best_of": 1.5}, {"extra_body": {"n": True}}, {"extra_body": "x"}, {"extra_body": {"model": "tiny"}},
+            {"model_kwargs": {"service_tier": "priority"}}, {"service_tier": "scale"}, {"service_tier": 1}, {"tools": {"type": "web_search"}},
+            {"extra_body": {"background": True}},
+        ):
+            with self.subTest(parameters), self.assertRaises(remit.UnboundedCall):
+                handler.on_llm_start({}, ["?"], run_id="r1", invocation_params={"model": "gpt-4.1", "max_tokens": 5, **parameters})
+        self.assertEqual(session.get().action_count, 0)
+        for made in (
+            lambda: handler.on_llm_end({"generations": []}, run_id="never began"),
+            lambda: hooks.RemitCallbackHandler(session, PRICES, tools={}).on_tool_end("", run_id="never began"),
+        ):
+            self.assertRaisesRegex(remit.RemitError, "did not begin", made)
+        hooks.RemitCallbackHandler(session, PRICES).on_tool_end("", run_id="is not charged")
+
+    def test_the_agents_sdk_is_refused_what_cannot_be_read(self) -> None:
+        async def steps(client: remit.AsyncRemit) -> None:
+            session = self.async_session(client)
+            run = hooks.RemitRunHooks(session, PRICES, model="gpt-4.1")
+            for error, members in (
+                (remit.UnknownModel, {"model": SimpleNamespace()}),
+                (remit.UnboundedCall, {"model_settings": SimpleNamespace(max_tokens=5, extra_body="x")}),
+                (remit.UnboundedCall, {"model_settings": SimpleNamespace(max_tokens=5, extra_args={"n": "2"})}),
+                (remit.UnboundedCall, {"model_settings": SimpleNamespace(max_tokens=5, extra_body={"service_tier": "priority"})}),
+                (remit.UnboundedCall, {"model_settings": SimpleNamespace(max_tokens=5, extra_body={"model": "tiny"})}),
+            ):
+                with self.subTest(members), self.assertRaises(error):
+                    await run.on_llm_start(SimpleNamespace(), SimpleNamespace(**members), None, [])
+            with self.assertRaisesRegex(remit.RemitError, "did not begin"):
+                await run.on_llm_end(SimpleNamespace(), SimpleNamespace(), SimpleNamespace())
+            self.assertEqual((await session.get()).action_count, 0)
+
+        self.run_async(steps)
+
+    def test_an_answer_without_believable_usage_costs_the_hold(self) -> None:
+        text = [[{"text": "hi", "message": {"content": "hi"}}]]
+        for usage in (None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": 5, "completion_tokens": 0}, "5"):
+            with self.subTest(usage):
+                session = self.new_session()
+                handler = hooks.RemitCallbackHandler(session, PRICES)
+                self.start(handler)
+                held = session.get().value_held
+                answer = {"generations": text, "llm_output": {"token_usage": usage}}
+                self.assertRaises(remit.UsageMissing, handler.on_llm_end, answer, run_id="r1")
+                self.assertEqual((session.get().value_used, session.get().value_held), (held, 0))
+
+    def test_only_a_later_prompt_of_one_request_has_an_empty_usage(self) -> None:
+        given: Dict[str, Any] = {"invocation_params": {"model": "gpt-4.1", "max_tokens": 5}, "batch_size": 2}
+        of_all, empty = ({"generations": [], "llm_output": {"token_usage": told}} for told in ({"prompt_tokens": 9, "completion_tokens": 5}, {}))
+        for first in (of_all, empty):
+            session = self.new_session()
+            handler = hooks.RemitCallbackHandler(session, PRICES)
+            for run_id in "abc":
+                handler.on_llm_start({}, ["?"], run_id=run_id, **given)
+            if first is of_all:
+                handler.on_llm_end(of_all, run_id="a")
+                handler.on_llm_end(empty, run_id="b")
+                self.assertEqual(session.get().value_used, Decimal("0.000058"))
+            else:
+                self.assertRaises(remit.UsageMissing, handler.on_llm_end, empty, run_id="b")
+            self.assertRaises(remit.UsageMissing, handler.on_llm_end, empty, run_id="c")
+
+    def test_a_stream_of_a_model_that_reasons_costs_all_its_output(self) -> None:
+        prices = Prices.parse("""{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1e-3, "supports_reasoning": true}}""")
+        for asked, used in (({}, "0.1"), ({"reasoning": {"effort": "low"}}, "0.1"), ({"reasoning_effort": "none"}, "0.004")):
+            session = self.new_session()
+            handler = hooks.RemitCallbackHandler(session, prices)
+            handler.on_llm_start({}, ["?"], run_id="r1", invocation_params={"model": "m", "max_tokens": 100, **asked})
+            handler.on_llm_new_token("hi", run_id="r1")
+            handler.on_llm_error(asyncio.CancelledError(), run_id="r1")
+            self.assertEqual(session.get().value_used, Decimal(used), asked)
+
+    def test_a_refusal_says_what_the_call_needs(self) -> None:
+        handler = hooks.RemitCallbackHandler(self.new_session(max_value="0.0001"), PRICES)
+        for asked, says in (
+            ({}, "32,768 tokens of output): set max_tokens"),
+            ({"max_completion_tokens": 5000}, "5,000 tokens of output): lower max_completion_tokens, or send less"),
+        ):
+            with self.assertRaises(remit.LimitReached) as refused:
+                handler.on_llm_start({}, ["?"], run_id="r1", invocation_params={"model": "gpt-4.1", **asked})
+            self.assertRegex(str(refused.exception), r"; the call may cost up to 0\.\d+ USD \(" + re.escape(says))
 
     def test_the_hold_names_the_model_and_expires(self) -> None:
         session = self.new_session()

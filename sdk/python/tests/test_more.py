@@ -129,6 +129,14 @@ class More(ServiceTest):
             (refusal(403, "agent_limit_reached", **day), remit.AgentLimitReached, "max_value_usd_per_day, until 2026-11-22T00:00:00Z"),
             (refusal(403, "agent_limit_reached", limit="max_open_sessions"), remit.AgentLimitReached, "max_open_sessions"),
             (refusal(403, "budget_exhausted", remaining_usd=0.5, resets_at=None), remit.BudgetExhausted, "0.5 USD left"),
+            (
+                refusal(403, "budget_exhausted", remaining_usd=0.5, needed_actions=3, needed_value_usd=2), remit.BudgetExhausted,
+                "0.5 USD left; this call needs 2 USD",
+            ),
+            (
+                refusal(403, "agent_limit_reached", limit="max_actions_per_minute", needed_actions=3, needed_value_usd=2),
+                remit.AgentLimitReached, "max_actions_per_minute; this call needs 3 actions",
+            ),
             (refusal(403, "agent_suspended", suspended_at=MOMENT), remit.AgentSuspended, ""),
             (refusal(403, "session_suspended", suspended_at=MOMENT), remit.SessionSuspended, ""),
             (refusal(409, "request_decided"), remit.RequestDecided, ""),

@@ -49,6 +49,18 @@ class Vectors(unittest.TestCase):
         for case in vectors("worst.json"):
             self.check(case, lambda: self.prices.worst(case["model"], case["input_tokens"], case["output_tokens"]))
 
+    def test_service_tiers(self) -> None:
+        vectors = json.loads((VECTORS / "tiers.json").read_text())
+        prices = Prices.parse(json.dumps(vectors["prices"]))
+        for case in vectors["worst"]:
+            tokens = case["input_tokens"], case["output_tokens"]
+            self.check(case, lambda: prices.worst(case["model"], *tokens, requested_tier=case.get("requested")))
+        for case in vectors["cost"]:
+            tiers = {"requested_tier": case.get("requested"), "served_tier": case.get("served")}
+            self.check(case, lambda: prices.cost(case["model"], Usage(**case["usage"]), **tiers))
+        self.assertTrue(prices.has_tier("all", "flex"))
+        self.assertFalse(prices.has_tier("standard", "priority") or prices.has_tier("all", "standard"))
+
     def test_limits(self) -> None:
         for case in vectors("limits.json"):
             with self.subTest(case["name"]):

@@ -108,6 +108,11 @@ class Requests(ServiceTest):
                 "403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left (request r-1)",
             ),
             (
+                refusal(403, "session_limit_reached", needed_actions=1, needed_value_usd=6.5, **LIMIT), remit.LimitReached,
+                "403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left; "
+                "this call needs 6.5 USD (request r-1)",
+            ),
+            (
                 refusal(409, "limit_below_usage", **LIMIT), remit.LimitBelowUsage,
                 "409 limit_below_usage: words; max_value_usd: 3 actions and 1.5 USD used, 0.25 USD held (request r-1)",
             ),
@@ -173,7 +178,9 @@ class FromEnvironment(ServiceTest):
             (remit.Agent.from_env, {"REMIT_SECRET": " "}, "set REMIT_AGENT, REMIT_SECRET"),
             (remit.Session.from_env, {"REMIT_AGENT": "a1"}, "set REMIT_SECRET, REMIT_SESSION"),
             (remit.Organization.from_env, {"REMIT_API_KEY": "@acme.key"}, "REMIT_API_KEY must be the text itself"),
-            (remit.Client.from_env, {"REMIT_ADDR": "nowhere"}, "base URL"),
+            (remit.Client.from_env, {"REMIT_ADDR": "nowhere"}, "REMIT_ADDR: the base URL needs http:// or https:// before the host"),
+            (remit.Client.from_env, {"REMIT_ADDR": "127.0.0.1:8080"}, "REMIT_ADDR: the base URL needs http:// or https:// before the host"),
+            (remit.Client.from_env, {"REMIT_ADDR": "redis://h"}, "the base URL must be https://host"),
         ]
         for make, variables, text in cases:
             with self.subTest(text):

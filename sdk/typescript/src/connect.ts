@@ -78,6 +78,9 @@ export function tokenCallers(service: Service, token: string | Credential, optio
 }
 
 function baseOf(text: string): string {
+  if (!text.includes("://")) {
+    throw new TypeError("remit: the base URL needs http:// or https:// before the host");
+  }
   let url: URL;
   try {
     url = new URL(text);

@@ -14,7 +14,11 @@ export function ownEnvironment(): Environment {
 
 /** Returns the base URL of the service. */
 export function address(from: Environment): string {
-  return from["REMIT_ADDR"]?.trim() || defaultAddress;
+  const given = from["REMIT_ADDR"]?.trim() || defaultAddress;
+  if (!given.includes("://")) {
+    throw new TypeError("remit: REMIT_ADDR: the base URL needs http:// or https:// before the host");
+  }
+  return given;
 }
 
 // The variables of an agent's credential, of which one must be set, and the option that each is. The last two name files.

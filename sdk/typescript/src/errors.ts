@@ -9,16 +9,38 @@ import { usageFrom, type Usage } from "./usage.js";
 export { DelegatedTokenRefused, DPoPRequired, InvalidProof, InvalidTarget, UnusableCredential, useNonce } from "./credentialerrors.js";
 export { RemitError, type FieldError } from "./remiterror.js";
 
+/** What a refused call wanted. */
+export interface Needed {
+  readonly actions: number;
+  /** To spend, hold, lease or set aside; to raise a hold, the new hold in full. */
+  readonly value: MicroUSD;
+}
+
+function neededIn(answer: Answer): Needed {
+  return { actions: maybe(answer, "needed_actions", whole) ?? 0, value: maybe(answer, "needed_value_usd", amount) ?? 0n };
+}
+
+// needs ends a text with what the call wanted of the limit. It returns "" for a limit of neither actions nor value.
+function needs(limit: string, { actions, value }: Needed): string {
+  if (limit.startsWith("max_actions") && actions > 0) {
+    return `; this call needs ${actions} action${actions === 1 ? "" : "s"}`;
+  }
+  return (limit.startsWith("max_value_usd") || limit === "max_committed_usd") && value > 0n ? `; this call needs ${formatUSD(value)} USD` : "";
+}
+
 /** The charge or hold exceeds a limit of the session. Nothing was charged. */
 export class LimitReached extends RemitError {
   override name = "LimitReached";
   /**
    * max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; for a lease also max_lease_seconds, expires_at or
-   * max_open_leases; for a request for more max_pending_requests; for a child also expires_at, max_depth or max_open_children
+   * max_open_leases; for a request for more max_pending_requests; for a child also
+   * max_lease_seconds, expires_at, max_depth or max_open_children
    */
   readonly limit: string;
   /** Whose limit it is, when a child is refused. */
   readonly parentSessionId: string | undefined;
+  /** What the call wanted. */
+  readonly needed: Needed;
   readonly usage: Usage;
   readonly #answer: Answer;
   constructor(place: string, said: Said, answer: Answer) {
@@ -27,11 +49,13 @@ export class LimitReached extends RemitError {
     const usage = usageFrom(answer);
     const value = `${formatUSD(usage.remainingValue)} of ${formatUSD(usage.maxValue)} USD`;
     const whose = parent === undefined ? limit : `${limit} of the parent ${parent}`;
-    const left = `${whose}: ${usage.remainingActions} of ${usage.maxActions} actions and ${value} left`;
+    const needed = neededIn(answer);
+    const left = `${whose}: ${usage.remainingActions} of ${usage.maxActions} actions and ${value} left${needs(limit, needed)}`;
     super(place, { ...said, more: said.more === undefined ? left : `${left}; ${said.more}` });
     this.#answer = answer;
     this.limit = limit;
     this.parentSessionId = parent;
+    this.needed = needed;
     this.usage = usage;
   }
   /** @internal */
@@ -68,12 +92,17 @@ export class AgentLimitReached extends RemitError {
   /** max_value_usd_per_day or max_open_sessions */
   readonly limit: string;
   readonly resetsAt: Date | undefined; // of a limit per day
+  /** What the call wanted. */
+  readonly needed: Needed;
   constructor(place: string, said: Said, answer: Answer) {
     const limit = text(answer, "limit");
     const resetsAt = maybe(answer, "resets_at", time);
-    super(place, { ...said, more: resetsAt === undefined ? limit : `${limit}, until ${resetsAt.toISOString().replace(".000", "")}` });
+    const needed = neededIn(answer);
+    const until = resetsAt === undefined ? "" : `, until ${resetsAt.toISOString().replace(".000", "")}`;
+    super(place, { ...said, more: `${limit}${until}${needs(limit, needed)}` });
     this.limit = limit;
     this.resetsAt = resetsAt;
+    this.needed = needed;
   }
 }
 
@@ -82,10 +111,14 @@ export class BudgetExhausted extends RemitError {
   override name = "BudgetExhausted";
   readonly remaining: MicroUSD;
   readonly resetsAt: Date | undefined; // undefined: the budget has no period
+  /** What the call wanted. */
+  readonly needed: Needed;
   constructor(place: string, said: Said, answer: Answer) {
     const remaining = amount(answer, "remaining_usd");
-    super(place, { ...said, more: `${formatUSD(remaining)} USD left` });
+    const needed = neededIn(answer);
+    super(place, { ...said, more: `${formatUSD(remaining)} USD left${needs("max_value_usd", needed)}` });
     this.remaining = remaining;
+    this.needed = needed;
     this.resetsAt = maybe(answer, "resets_at", time);
   }
 }

@@ -8,6 +8,7 @@ import type { Prices } from "./prices.js";
 import { RemitError } from "./remiterror.js";
 import { Lost } from "./retry.js";
 import type { Session } from "./session.js";
+import { WithoutUsageChunk } from "./usagechunk.js";
 
 export { UnboundedCall, UnknownModel, UsageMissing, type MeteringOptions };
 
@@ -23,7 +24,8 @@ export interface MeteredFetchOptions extends MeteringOptions {
 /**
  * Returns a fetch that holds the worst case of each call of a model before it sends it, and settles what the call cost when its
  * answer ends: by the usage in it, streamed or not. It knows OpenAI's chat completions and responses and Anthropic's messages, at
- * any address. Requests that cost nothing pass; others are refused with UnboundedCall.
+ * any address. Requests that cost nothing pass; others are refused with UnboundedCall. A streamed chat completion is asked for its
+ * usage; the chunk that has it reaches only a caller who asked for it too.
  *
  * A hold that does not fit throws LimitReached, and nothing is sent. The clients of OpenAI and Anthropic throw it as it is.
  */
@@ -100,7 +102,7 @@ function sized(headers: RequestInit["headers"]): Headers {
   return others;
 }
 
-async function metered({ api, streamed }: ModelRequest, hold: Hold, signal: AbortSignal | undefined, send: () => Promise<Response>): Promise<Response> {
+async function metered({ api, streamed, hidesUsage }: ModelRequest, hold: Hold, signal: AbortSignal | undefined, send: () => Promise<Response>): Promise<Response> {
   let response: Response;
   try {
     signal?.throwIfAborted();
@@ -125,19 +127,22 @@ async function metered({ api, streamed }: ModelRequest, hold: Hold, signal: Abor
   hold.touch();
   const isStream = response.headers.get("content-type")?.includes("text/event-stream") ?? streamed;
   const answer = answerOf(api, isStream);
-  const followed = new Response(follow(response.body, answer, hold, signal), response);
+  const filter = isStream && hidesUsage ? new WithoutUsageChunk() : undefined;
+  const followed = new Response(follow(response.body, answer, filter, hold, signal), response);
   Object.defineProperty(followed, "url", { value: response.url });
   return followed;
 }
 
 // follow passes the bytes on as they come, and settles at the end, whoever ends it. It heeds the signal itself: if that aborts while
 // the answer begins, the body of Node's fetch neither goes on nor ends.
-function follow(body: ReadableStream<Uint8Array>, answer: Answer, hold: Hold, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+function follow(
+  body: ReadableStream<Uint8Array>, answer: Answer, filter: WithoutUsageChunk | undefined, hold: Hold, signal: AbortSignal | undefined,
+): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   const settle = async (): Promise<void> => {
     signal?.removeEventListener("abort", breakOff);
     if (answer.isComplete) {
-      return hold.commit(answer.usage);
+      return hold.commit(answer.usage, answer.serviceTier);
     }
     return answer.mostOutput === undefined ? hold.commitAll() : hold.commitMost(answer.input, answer.mostOutput);
   };
@@ -146,19 +151,38 @@ function follow(body: ReadableStream<Uint8Array>, answer: Answer, hold: Hold, si
   if (signal?.aborted) {
     void breakOff(); // it aborted while the answer began
   }
+  // next returns bytes that pass; undefined: no more come.
+  const next = async (): Promise<Uint8Array | undefined> => {
+    for (;;) {
+      const { done, value } = await unlessAborted(reader.read(), signal);
+      if (done) {
+        answer.end();
+        return undefined;
+      }
+      hold.touch();
+      answer.push(value);
+      const passed = filter === undefined ? value : filter.push(value);
+      if (passed.length > 0) {
+        return passed;
+      }
+    }
+  };
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        const passRest = () => {
+          const rest = filter?.end() ?? new Uint8Array();
+          return rest.length > 0 && controller.enqueue(rest);
+        };
         try {
-          const { done, value } = await unlessAborted(reader.read(), signal);
-          if (!done) {
-            hold.touch();
-            answer.push(value);
-            controller.enqueue(value);
+          const bytes = await next();
+          if (bytes !== undefined) {
+            controller.enqueue(bytes);
             return;
           }
-          answer.end();
+          passRest();
         } catch (error) {
+          passRest();
           void reader.cancel(error).catch(() => {});
           await breakOff(); // the error of the connection matters more than one of its own
           throw error;

@@ -17,6 +17,7 @@ interface Held {
   readonly value: MicroUSD;
   readonly model: string; // whose price it is
   readonly bound: Bound;
+  readonly reasons: boolean; // whether the call may have output that is not sent
   readonly prices: Prices;
   readonly expiresInSeconds: number;
   readonly onError: (error: unknown) => void;
@@ -53,30 +54,30 @@ export class Hold {
   }
 
   /**
-   * Commits what the call cost. Throws UsageMissing, after a rollback, if the usage is undefined. One that has no cost, because it is
-   * beyond all budgets, commits the hold.
+   * Commits what the call cost, by the service tier that the answer says. Commits the hold and throws UsageMissing if the usage is
+   * undefined, and commits the hold for one whose cost is beyond all budgets.
    */
-  async commit(usage: TokenUsage | undefined): Promise<void> {
+  async commit(usage: TokenUsage | undefined, serviceTier?: unknown): Promise<void> {
     if (usage !== undefined) {
-      return this.#settle(() => this.#commit(this.#costOf(usage)));
+      return this.#settle(() => this.#commit(this.#costOf(usage, serviceTier)));
     }
     if (!this.isSettled) {
-      await this.rollback("usage missing");
+      await this.commitAll();
       throw new UsageMissing(this.#held.model);
     }
   }
 
   /**
    * Commits the most that a call that broke off can have cost: with the input that the provider has reported, or else the most,
-   * and at most so many tokens of output.
+   * and at most so many tokens of output, or the most of it for a call that can reason.
    */
   async commitMost(input: TokenUsage | undefined, outputTokens: number): Promise<void> {
-    const { bound, prices, model, value } = this.#held;
-    const output = Math.min(Math.max(outputTokens, 0), bound.output);
+    const { bound, prices, model, value, reasons } = this.#held;
+    const output = reasons ? bound.output : Math.min(Math.max(outputTokens, 0), bound.output);
     const costs = input === undefined
-      ? [prices.worst(model, bound.input, output)]
+      ? [prices.worst(model, bound.input, output, bound.serviceTier)]
       : [this.#costOf({ ...input, output, reasoning: 0 }), this.#costOf({ ...input, output: 0, reasoning: output })];
-    const most = costs.reduce((a, b) => (a > b ? a : b));
+    const most = dearest(costs);
     return this.#settle(() => this.#commit(most < value ? most : value));
   }
 
@@ -111,9 +112,10 @@ export class Hold {
     await bounded(undefined, settleLimit, (signal) => this.#held.transaction.commit({ value }, { signal }));
   }
 
-  #costOf(usage: TokenUsage): MicroUSD {
+  #costOf(usage: TokenUsage, serviceTier?: unknown): MicroUSD {
+    const { prices, model, bound } = this.#held;
     try {
-      return this.#held.prices.cost(this.#held.model, usage);
+      return prices.cost(model, usage, { requested: bound.serviceTier, served: typeof serviceTier === "string" ? serviceTier : undefined });
     } catch (error) {
       if (error instanceof RangeError) {
         return this.#held.value;
@@ -151,6 +153,10 @@ export class Hold {
     }, Math.min(expiresInSeconds * 500, longestTimer));
     (this.#timer as { unref?: () => void }).unref?.(); // it does not keep a Node process alive
   }
+}
+
+function dearest(costs: readonly MicroUSD[]): MicroUSD {
+  return costs.reduce((a, b) => (a > b ? a : b));
 }
 
 // isRefusal reports whether an error of a provider's client, or one that it wraps, has the status of an HTTP error.

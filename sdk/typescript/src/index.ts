@@ -56,6 +56,7 @@ export {
   Unavailable,
   UnusableCredential,
   type FieldError,
+  type Needed,
 } from "./errors.js";
 export type { Event, EventOptions } from "./events.js";
 export type { EventType } from "./eventtypes.js";

@@ -5,12 +5,15 @@
 import { unlessAborted } from "./abort.js";
 import type { OnLimit } from "./ask.js";
 import { isBoundedByBytes, toolPrompt } from "./content.js";
+import { AgentLimitReached, BudgetExhausted, LimitReached } from "./errors.js";
 import { Hold } from "./hold.js";
-import type { MicroUSD } from "./money.js";
+import { formatUSD, type MicroUSD } from "./money.js";
 import { UnboundedCall, UsageMissing } from "./meteringerrors.js";
 import { totals } from "./modelusage.js";
 import { known, type Names } from "./options.js";
 import { UnknownModel, type Prices } from "./prices.js";
+import { asksToReason } from "./reasoning.js";
+import { addText } from "./remiterror.js";
 import type { Session } from "./session.js";
 import type { Transaction } from "./transaction.js";
 import type { TransactionParams } from "./transactions.js";
@@ -41,6 +44,7 @@ export interface ModelCall {
   readonly inputBytes: number; // of the request, and toolPrompt; each token is at least a byte
   readonly refersElsewhere: boolean; // whether the prompt has content that these bytes do not bound
   readonly maxOutputTokens: number | undefined; // of each answer; undefined: the request does not say
+  readonly maxOutputName?: string; // as a caller sets it, such as max_tokens
   readonly answers?: number; // the default is 1
   readonly members?: Readonly<Record<string, unknown>>; // of the request, as far as they are known, by the names of the provider's API
 }
@@ -49,6 +53,7 @@ export interface ModelCall {
 export interface Bound {
   readonly input: number;
   readonly output: number;
+  readonly serviceTier: string | undefined; // that it asks for
 }
 
 /** Meters the calls of one session. */
@@ -76,8 +81,11 @@ export class Metering {
       actionType, value, expiresInSeconds, metadata: { model: call.model }, reversible: false,
       ...(onLimit === undefined ? {} : { onLimit, reason }),
     };
-    const transaction = await this.#begin(params, signal);
-    return new Hold({ transaction, value, model, bound, prices: this.#prices, expiresInSeconds, onError: this.#options.onError ?? report });
+    const reasons = asksToReason(call.members ?? {}) ?? this.#prices.reasons(model);
+    const transaction = await this.#begin(params, signal).catch((error: unknown) => {
+      throw explained(error, call, value, bound);
+    });
+    return new Hold({ transaction, value, model, bound, reasons, prices: this.#prices, expiresInSeconds, onError: this.#options.onError ?? report });
   }
 
   // #begin returns at once when the signal aborts. A hold that comes to be meanwhile is rolled back.
@@ -97,9 +105,9 @@ export class Metering {
     }
   }
 
-  #worst({ model: sent }: ModelCall, model: string, { input, output }: Bound): MicroUSD {
+  #worst({ model: sent }: ModelCall, model: string, { input, output, serviceTier }: Bound): MicroUSD {
     try {
-      return this.#prices.worst(model, input, output);
+      return this.#prices.worst(model, input, output, serviceTier);
     } catch (error) {
       throw error instanceof RangeError ? new UnboundedCall(`call of ${JSON.stringify(sent)}`, "its worst case is beyond all budgets: lower its maximum of tokens") : error;
     }
@@ -109,7 +117,8 @@ export class Metering {
 function boundOf(call: ModelCall, model: string, prices: Prices): Bound {
   const { maxInputTokens, maxOutputTokens } = prices.limits(model);
   const unbounded = (why: string) => new UnboundedCall(`call of ${JSON.stringify(call.model)}`, why);
-  const why = unpriced(call.members ?? {});
+  const named = call.members?.["model"] ?? call.model;
+  const why = named === call.model ? unpriced(call.members ?? {}) : `its options name another model, ${JSON.stringify(named)}`;
   if (why !== undefined) {
     throw unbounded(why);
   }
@@ -125,7 +134,20 @@ function boundOf(call: ModelCall, model: string, prices: Prices): Bound {
   if (!Number.isSafeInteger(output) || output < 0) {
     throw unbounded("its maximum of output tokens is not a whole number from 0 on");
   }
-  return { input, output };
+  const serviceTier = (call.members?.["service_tier"] ?? undefined) as string | undefined; // by unpriced
+  if (serviceTier === "priority" && !prices.hasTier(model, serviceTier)) {
+    throw unbounded("the model has no price of this service_tier: add input_cost_per_token_priority and output_cost_per_token_priority");
+  }
+  return { input, output, serviceTier };
+}
+
+// explained adds to a refusal by a limit what the call needs.
+function explained(error: unknown, { maxOutputTokens, maxOutputName = "its maximum of tokens" }: ModelCall, value: MicroUSD, { output }: Bound): unknown {
+  if (error instanceof LimitReached || error instanceof AgentLimitReached || error instanceof BudgetExhausted) {
+    const how = maxOutputTokens === undefined ? `set ${maxOutputName}` : `lower ${maxOutputName}, or send less`;
+    addText(error, `the call may cost up to ${formatUSD(value)} USD (${output.toLocaleString("en-US")} tokens of output): ${how}`);
+  }
+  return error;
 }
 
 function report(error: unknown): void {

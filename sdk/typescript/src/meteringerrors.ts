@@ -1,9 +1,9 @@
-/** The answer does not say, or not credibly, how many tokens the call used. The hold was rolled back. */
+/** The answer does not say, or not credibly, how many tokens the call used. The hold was committed. */
 export class UsageMissing extends Error {
   override name = "UsageMissing";
   readonly model: string;
-  constructor(model: string, why = "the answer has no usable usage: nothing was charged") {
-    super(`remit: call of ${JSON.stringify(model)}: ${why}; let the provider report usage, or charge the call yourself`);
+  constructor(model: string, why = "the answer has no usable usage, so its hold was charged") {
+    super(`remit: call of ${JSON.stringify(model)}: ${why}; let the provider report usage`);
     this.model = model;
   }
 }

@@ -17,6 +17,8 @@ export interface Answer {
   /** Whether all of it that matters has come; its usage is final. */
   readonly isComplete: boolean;
   readonly usage: TokenUsage | undefined;
+  /** The service tier that the answer says it had. */
+  readonly serviceTier: unknown;
   /** The usage of input that the provider has reported so far. */
   readonly input: TokenUsage | undefined;
   /** How many tokens of output have come at most; undefined: they come all at once. */
@@ -34,6 +36,7 @@ class Document implements Answer {
   #text = "";
   isComplete = false;
   usage: TokenUsage | undefined;
+  serviceTier: unknown;
   readonly input = undefined;
   readonly mostOutput = undefined;
 
@@ -51,6 +54,7 @@ class Document implements Answer {
     const answer = this.#text.length <= mostText ? parsed(this.#text + this.#decoder.decode()) : undefined;
     this.isComplete = answer !== undefined;
     this.usage = usages[this.#api](membersOf(answer)["usage"]);
+    this.serviceTier = tierIn(membersOf(answer));
   }
 }
 
@@ -67,6 +71,7 @@ class Events implements Answer {
   #isFinal = false; // Anthropic's first usage knows nothing of the output
   isComplete = false;
   input: TokenUsage | undefined;
+  serviceTier: unknown;
   mostOutput = 0;
 
   constructor(api: Api) {
@@ -122,6 +127,7 @@ class Events implements Answer {
       return;
     }
     const event = membersOf(parsed(data));
+    this.serviceTier = [event, event["response"], event["message"]].map((said) => tierIn(membersOf(said))).find((tier) => tier !== undefined) ?? this.serviceTier;
     if (this.#api === "chat") {
       this.#tell(event["usage"]);
     } else if (this.#api === "responses") {
@@ -153,6 +159,11 @@ class Events implements Answer {
     const told = Object.entries(membersOf(usage)).filter(([, value]) => value !== null);
     this.#told = { ...this.#told, ...Object.fromEntries(told) };
   }
+}
+
+// tierIn reads the service tier: OpenAI's is a member of the answer, Anthropic's one of its usage.
+function tierIn(answer: Members): unknown {
+  return answer["service_tier"] ?? membersOf(answer["usage"])["service_tier"] ?? undefined;
 }
 
 function parsed(text: string): unknown {

@@ -15,6 +15,7 @@ export interface ModelRequest {
   readonly call: ModelCall;
   readonly streamed: boolean;
   readonly body: string; // to send; it asks for the usage
+  readonly hidesUsage: boolean; // the caller did not ask for it
 }
 
 const apis: readonly (readonly [RegExp, Api])[] = [
@@ -83,10 +84,11 @@ export function readRequest(api: Api, text: string): ModelRequest {
     inputBytes: new TextEncoder().encode(sent).length + toolPrompt(body["tools"]),
     refersElsewhere: refersElsewhere(api, body),
     maxOutputTokens: highest(maxima[api]),
+    maxOutputName: maxima[api].find((name) => (body[name] ?? undefined) !== undefined) ?? maxima[api][0]!,
     answers: highest(answers[api]) ?? 1,
     members: body,
   };
-  return { api, call, streamed, body: sent };
+  return { api, call, streamed, body: sent, hidesUsage: asked !== undefined };
 }
 
 function parsed(text: string): Members | undefined {

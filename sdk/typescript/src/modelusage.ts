@@ -35,7 +35,7 @@ export function messagesUsage(value: unknown): TokenUsage | undefined {
     cacheCreationInput: count(usage["cache_creation_input_tokens"] ?? 0),
     output: count(usage["output_tokens"]),
   };
-  return Object.values(counts).includes(undefined) ? undefined : (counts as TokenUsage);
+  return Object.values(counts).includes(undefined) ? undefined : credible(counts as Required<Omit<TokenUsage, "reasoning">>);
 }
 
 /** The usage of a call whose totals include what was cached (read, created) and the reasoning. */
@@ -46,7 +46,12 @@ export function totals(input: unknown, cached: unknown, output: unknown, reasoni
   }
   const [allInput, cachedInput, cacheCreationInput, allOutput, reasoned] = counts as readonly [number, number, number, number, number];
   const usage = { input: allInput - cachedInput - cacheCreationInput, cachedInput, cacheCreationInput, output: allOutput - reasoned, reasoning: reasoned };
-  return usage.input < 0 || usage.output < 0 ? undefined : usage;
+  return usage.input < 0 || usage.output < 0 ? undefined : credible(usage);
+}
+
+// credible returns undefined for a usage without input, which every call has: some servers report zeros where they count nothing.
+function credible<T extends Required<Pick<TokenUsage, "input" | "cachedInput" | "cacheCreationInput">>>(usage: T): T | undefined {
+  return usage.input + usage.cachedInput + usage.cacheCreationInput > 0 ? usage : undefined;
 }
 
 function count(value: unknown): number | undefined {

@@ -6,6 +6,7 @@ import type { MicroUSD } from "./money.js";
 import { known, type Names } from "./options.js";
 import { InvalidPrices, UnknownModel } from "./priceerrors.js";
 import { decimals, readTable, type Model, type Rates } from "./pricetable.js";
+import { requested, served, type ServiceTier } from "./servicetier.js";
 
 export { InvalidPrices, UnknownModel };
 
@@ -22,6 +23,12 @@ export interface TokenUsage {
 export interface ModelLimits {
   readonly maxInputTokens: number | undefined;
   readonly maxOutputTokens: number | undefined;
+}
+
+/** The service_tier of a request and of its answer; undefined: it has none. */
+export interface CallTiers {
+  readonly requested?: string | undefined;
+  readonly served?: string | undefined;
 }
 
 const names: Names<TokenUsage> = { input: true, cachedInput: true, cacheCreationInput: true, output: true, reasoning: true };
@@ -45,26 +52,31 @@ export class Prices {
   }
 
   /**
-   * Returns what a call of the model cost. Throws UnknownModel, and RangeError for a count that is not a whole number from 0 to
-   * 2 ** 53 - 1, and for a cost above 1,000,000,000 USD.
+   * Returns what a call of the model cost: in the standard tier, or by the service_tier of its request and of its answer. Throws
+   * UnknownModel, and RangeError for a count that is not a whole number from 0 to 2 ** 53 - 1, and for a cost above 1,000,000,000 USD.
    */
-  cost(model: string, usage: TokenUsage): MicroUSD {
-    const { tiers } = this.#model(model);
+  cost(model: string, usage: TokenUsage, tiers: CallTiers = { served: "default" }): MicroUSD {
+    const { steps } = this.#model(model);
     const counts = known("a usage of tokens", usage, names);
     const tokens = (kind: keyof TokenUsage) => count(kind, counts[kind] ?? 0);
     const prompt = tokens("input") + tokens("cachedInput") + tokens("cacheCreationInput");
-    const { rates } = tiers.find(({ above }) => prompt > above)!;
-    return roundedUp((Object.keys(rates) as (keyof Rates)[]).reduce((sum, kind) => sum + rates[kind] * tokens(kind), 0n));
+    const sums = served(tiers.served, tiers.requested).map((tier) => {
+      const { rates } = steps[tier].find(({ above }) => prompt > above)!;
+      return (Object.keys(rates) as (keyof Rates)[]).reduce((sum, kind) => sum + rates[kind] * tokens(kind), 0n);
+    });
+    return roundedUp(highest(...sums));
   }
 
   /**
-   * Returns the most that a call of the model can cost with so many tokens: all of them of the kinds that cost most, in the tier
-   * that costs most of those that the input can reach. Throws the same errors as `cost`.
+   * Returns the most that a call of the model can cost with so many tokens: all of them of the kinds that cost most, at the thresholds
+   * that cost most of those that the input can reach, in the dearest tier that a request with this service_tier can get. Throws the
+   * same errors as `cost`.
    */
-  worst(model: string, inputTokens: number, outputTokens: number): MicroUSD {
-    const { tiers } = this.#model(model);
+  worst(model: string, inputTokens: number, outputTokens: number, requestedTier?: string): MicroUSD {
+    const { steps } = this.#model(model);
     const [input, output] = [count("inputTokens", inputTokens), count("outputTokens", outputTokens)];
-    const sums = tiers
+    const sums = requested(requestedTier)
+      .flatMap((tier) => steps[tier])
       .filter(({ above }) => input > above)
       .map(({ rates }) => input * highest(rates.input, rates.cachedInput, rates.cacheCreationInput) + output * highest(rates.output, rates.reasoning));
     return roundedUp(highest(...sums));
@@ -74,6 +86,16 @@ export class Prices {
   limits(model: string): ModelLimits {
     const { maxInputTokens, maxOutputTokens } = this.#model(model);
     return { maxInputTokens, maxOutputTokens };
+  }
+
+  /** Returns whether the model has a price of its own in a service tier. Throws UnknownModel. */
+  hasTier(model: string, tier: ServiceTier): boolean {
+    return this.#model(model).ownTiers.has(tier);
+  }
+
+  /** Returns whether the model can reason: its entry has `supports_reasoning`, or a price of reasoning. Throws UnknownModel. */
+  reasons(model: string): boolean {
+    return this.#model(model).reasons;
   }
 
   #model(name: string): Model {

@@ -1,6 +1,7 @@
 // Reads LiteLLM's JSON of models and their costs per token.
 
 import { InvalidPrices } from "./priceerrors.js";
+import type { ServiceTier } from "./servicetier.js";
 
 /** How many decimals of a dollar a cost per token has. It is a bigint in this unit, so that sums of costs are exact. */
 export const decimals = 30;
@@ -15,20 +16,23 @@ export interface Rates {
 }
 
 /** The rates of a call whose prompt has more than `above` tokens. */
-export interface Tier {
+export interface Step {
   readonly above: number;
   readonly rates: Rates;
 }
 
 /** A model of the table. */
 export interface Model {
-  readonly tiers: readonly Tier[]; // the highest first; the last one applies above -1
+  readonly steps: Readonly<Record<ServiceTier, readonly Step[]>>; // the highest first; the last one applies above -1
+  readonly ownTiers: ReadonlySet<ServiceTier>; // that have a price of their own
   readonly maxInputTokens: number | undefined;
   readonly maxOutputTokens: number | undefined;
+  readonly reasons: boolean;
 }
 
 type Kind = keyof Rates;
 type Costs = Partial<Record<Kind, bigint>>;
+type CostsAbove = ReadonlyMap<number, Costs>; // by the number of tokens in the prompt
 
 const kinds: ReadonlyMap<string, Kind> = new Map([
   ["input_cost_per_token", "input"],
@@ -89,37 +93,47 @@ function isObject(value: unknown): value is Members {
 
 // modelFrom returns undefined for an entry without both an input and an output cost per token.
 function modelFrom(name: string, entry: Members, exact: Members): Model | undefined {
-  const tiers = [...costsFrom(name, exact)].sort(([a], [b]) => b - a);
-  const [above, base] = tiers.at(-1) ?? [];
-  if (above !== -1 || base?.input === undefined || base.output === undefined) {
+  const costs = costsFrom(name, exact);
+  const { input, output, reasoning } = costs.get("standard")?.get(-1) ?? {};
+  if (input === undefined || output === undefined) {
     return undefined;
   }
   return {
-    tiers: tiers.map(([above], i) => ({ above, rates: ratesFrom(tiers.slice(i).map(([, costs]) => costs)) })),
+    steps: { standard: stepsOf(costs, "standard"), flex: stepsOf(costs, "flex"), priority: stepsOf(costs, "priority") },
+    ownTiers: new Set(costs.keys()),
     maxInputTokens: tokensFrom(entry["max_input_tokens"]),
     maxOutputTokens: tokensFrom(entry["max_output_tokens"]) ?? tokensFrom(entry["max_tokens"]),
+    reasons: entry["supports_reasoning"] === true || reasoning !== undefined,
   };
 }
 
-// costsFrom returns the costs by the number of tokens in the prompt above which they apply.
-function costsFrom(name: string, entry: Members): Map<number, Costs> {
-  const tiers = new Map<number, Costs>();
-  const count = new Map<Kind, number>(); // of thresholds
+// costsFrom returns the costs by the service tier and the number of tokens in the prompt above which they apply.
+function costsFrom(name: string, entry: Members): Map<ServiceTier, Map<number, Costs>> {
+  const all = new Map<ServiceTier, Map<number, Costs>>();
+  const count = new Map<string, number>(); // of thresholds
   for (const [member, value] of Object.entries(entry)) {
-    const [, base = "", thousands] = /^(\w+?)(?:_above_([1-9]\d{0,8})k_tokens)?$/.exec(member) ?? [];
+    const [, base = "", thousands, service = "standard"] = /^(\w+?)(?:_above_([1-9]\d{0,8})k_tokens)?(?:_(flex|priority))?$/.exec(member) ?? [];
     const kind = kinds.get(base);
     if (kind === undefined || value === null || (kind === "reasoning" && thousands !== undefined)) {
       continue;
     }
     const above = thousands === undefined ? -1 : Number(thousands) * 1000;
-    const thresholds = (count.get(kind) ?? 0) + (above < 0 ? 0 : 1);
+    const price = `${kind} ${service}`;
+    const thresholds = (count.get(price) ?? 0) + (above < 0 ? 0 : 1);
     if (thresholds > mostTiers) {
       throw new InvalidPrices("it must not be the seventeenth threshold of its price", name, member);
     }
-    count.set(kind, thresholds);
-    tiers.set(above, { ...tiers.get(above), [kind]: costFrom(name, member, value) });
+    count.set(price, thresholds);
+    const tiers = all.get(service as ServiceTier) ?? new Map<number, Costs>();
+    all.set(service as ServiceTier, tiers.set(above, { ...tiers.get(above), [kind]: costFrom(name, member, value) }));
   }
-  return tiers;
+  return all;
+}
+
+function stepsOf(costs: ReadonlyMap<ServiceTier, CostsAbove>, tier: ServiceTier): readonly Step[] {
+  const [standard, own] = [costs.get("standard")!, costs.get(tier) ?? new Map<number, Costs>()];
+  const thresholds = [...new Set([...standard.keys(), ...own.keys()])].sort((a, b) => b - a);
+  return thresholds.map((above) => ({ above, rates: ratesOf(own, standard, above) }));
 }
 
 function costFrom(model: string, member: string, value: unknown): bigint {
@@ -147,16 +161,37 @@ function costFrom(model: string, member: string, value: unknown): bigint {
   return cost;
 }
 
-// ratesFrom returns the rates of the first tier. A cost that it leaves out is that of the next lower one.
-function ratesFrom(tiers: readonly Costs[]): Rates {
-  const cost = (kind: Kind) => tiers.find((costs) => costs[kind] !== undefined)?.[kind];
-  const [input, output] = [cost("input")!, cost("output")!];
+// ratesOf returns the rates of a tier for prompts of more tokens. A part of input or output without a price in the tier costs what it
+// costs in the standard one, or what input or output costs in this tier if that is dearer.
+function ratesOf(own: CostsAbove, standard: CostsAbove, above: number): Rates {
+  const [input, output] = [costAt(own, standard, "input", above)!, costAt(own, standard, "output", above)!];
+  const part = (kind: Kind, whole: Kind, costOfWhole: bigint) => {
+    const cost = costAt(own, standard, kind, above) ?? costOfWhole;
+    const isDerived = lastOf(own, kind, above) === undefined && lastOf(own, whole, above) !== undefined;
+    return isDerived && costOfWhole > cost ? costOfWhole : cost;
+  };
   return {
     input, output,
-    cachedInput: cost("cachedInput") ?? input,
-    cacheCreationInput: cost("cacheCreationInput") ?? input,
-    reasoning: cost("reasoning") ?? output,
+    cachedInput: part("cachedInput", "input", input),
+    cacheCreationInput: part("cacheCreationInput", "input", input),
+    reasoning: part("reasoning", "output", output),
   };
+}
+
+// costAt returns a price in a tier: the standard one where the tier has none, and above a threshold that only the standard price has
+// if it is dearer.
+function costAt(own: CostsAbove, standard: CostsAbove, kind: Kind, above: number): bigint | undefined {
+  const [mine, other] = [lastOf(own, kind, above), lastOf(standard, kind, above)];
+  if (mine === undefined || other === undefined) {
+    return (mine ?? other)?.cost;
+  }
+  return other.above > mine.above && other.cost > mine.cost ? other.cost : mine.cost;
+}
+
+// lastOf returns the price of the highest threshold up to this one.
+function lastOf(costs: CostsAbove, kind: Kind, most: number): { readonly above: number; readonly cost: bigint } | undefined {
+  const [above, given] = [...costs].filter(([above, given]) => above <= most && given[kind] !== undefined).sort(([a], [b]) => b - a)[0] ?? [];
+  return above === undefined ? undefined : { above, cost: given![kind]! };
 }
 
 // tokensFrom returns a number of tokens. LiteLLM writes some limits as a text for people, which is no limit.

@@ -48,6 +48,15 @@ export class RemitError extends Error {
   }
 }
 
+/** Adds to the text of an error. The stack has the one that it was made with. */
+export function addText(error: Error, text: string): void {
+  const { message, stack } = error;
+  error.message = `${message}; ${text}`;
+  if (stack !== undefined) {
+    error.stack = stack.replace(message, () => error.message);
+  }
+}
+
 // line returns the message of an error: the content of the response, and what a subclass adds.
 function line(said: Said): string {
   const { detail = "", more = "" } = said;

@@ -43,7 +43,7 @@ export interface SessionInfo {
   readonly maxValue: MicroUSD;
   readonly valueUsed: MicroUSD;
   readonly valueHeld: MicroUSD; // held by pending transactions and open leases
-  readonly valueOverage: MicroUSD; // spent by transactions beyond the limit
+  readonly valueOverage: MicroUSD; // spent beyond limits, by transactions and leases
   readonly valueCommitted: MicroUSD; // sum of all charges and commits; rollbacks do not lower it
   readonly maxCommitted: MicroUSD | undefined; // the limit of valueCommitted
   readonly maxLeaseSeconds: number; // 0: no leases

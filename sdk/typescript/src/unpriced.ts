@@ -4,7 +4,7 @@ import { membersOf, type Members } from "./modelusage.js";
 
 // The values of members with which tokens cost what the table says.
 const standard: Readonly<Record<string, readonly unknown[]>> = {
-  service_tier: ["auto", "default", "flex", "standard_only"],
+  service_tier: ["auto", "default", "flex", "priority", "standard_only"],
   speed: ["standard"],
   inference_geo: ["global"],
   background: [false], // where its usage is not seen

@@ -30,6 +30,7 @@ export interface WebhookInfo {
   readonly types: readonly EventType[]; // empty: all
   readonly description: string;
   readonly missedEvents: number; // that the service no longer kept when it came to them
+  readonly confirmedAt: Date | undefined; // when the receiver at this URL first accepted a test; undefined: it has yet to, and gets tests only
   readonly failingSince: Date | undefined; // undefined: the last attempt succeeded
   readonly createdAt: Date;
 }
@@ -129,6 +130,7 @@ function webhookFrom(value: unknown): WebhookInfo {
     types: texts(answer, "types"),
     description: maybe(answer, "description", text) ?? "",
     missedEvents: maybe(answer, "missed_events", whole) ?? 0,
+    confirmedAt: maybe(answer, "confirmed_at", time),
     failingSince: maybe(answer, "failing_since", time),
     createdAt: time(answer, "created_at"),
   };

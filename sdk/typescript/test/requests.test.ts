@@ -120,6 +120,8 @@ test("an error names the limit and what is left, and nothing twice", async (t) =
   const doubled = { detail: "id must be a UUID", errors: [{ field: "id", message: "must be a UUID" }, { field: "d", message: "must be a UUID" }] };
   assert.deepEqual(await refused(403, "session_limit_reached", usage),
     [LimitReached, "403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left (request r-1)"]);
+  assert.deepEqual(await refused(403, "session_limit_reached", { ...usage, needed_actions: 1, needed_value_usd: 6.5 }),
+    [LimitReached, "403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left; this call needs 6.5 USD (request r-1)"]);
   assert.deepEqual(await refused(409, "limit_below_usage", usage),
     [LimitBelowUsage, "409 limit_below_usage: words; max_value_usd: 3 actions and 1.5 USD used, 0.25 USD held (request r-1)"]);
   assert.deepEqual(await refused(403, "quota_exceeded", { quota: "agents", used: 9, max: 10 }),
@@ -185,6 +187,7 @@ test("settings come from the environment", async () => {
   named(() => Agent.fromEnv({ REMIT_SECRET: " " }), /set REMIT_AGENT, REMIT_SECRET \(or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET\)$/);
   named(() => Session.fromEnv({ REMIT_AGENT: "a1" }), /set REMIT_SECRET, REMIT_SESSION \(or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET\)$/);
   named(() => Organization.fromEnv({ REMIT_API_KEY: "@acme.key" }), /REMIT_API_KEY must be the text itself/);
-  named(() => Client.fromEnv({}, { REMIT_ADDR: "nowhere" }), /base URL/);
+  named(() => Client.fromEnv({}, { REMIT_ADDR: "nowhere" }), /REMIT_ADDR: the base URL needs http:\/\/ or https:\/\/ before the host/);
+  named(() => Client.fromEnv({}, { REMIT_ADDR: "127.0.0.1:8080" }), /REMIT_ADDR: the base URL needs http:\/\/ or https:\/\/ before the host/);
   assert.ok(Client.fromEnv({}, {}) instanceof Client);
 });

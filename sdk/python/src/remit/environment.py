@@ -23,7 +23,11 @@ _DEFAULT_ADDRESS = "http://127.0.0.1:8080"
 
 
 def address() -> str:
-    return _get(ADDRESS) or _DEFAULT_ADDRESS
+    """Returns the base URL of the service. Names the variable if it has no scheme."""
+    given = _get(ADDRESS) or _DEFAULT_ADDRESS
+    if "://" not in given:
+        raise ValueError(f"{ADDRESS}: the base URL needs http:// or https:// before the host")
+    return given
 
 
 def require(*names: str) -> None:

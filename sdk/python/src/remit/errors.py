@@ -43,6 +43,7 @@ class RemitError(Exception):
     request_id: str = ""  # as in the service's log
     fields: Tuple[FieldError, ...] = ()
     retry_after: float = 0.0  # seconds; 0 if the response does not say
+    _needs: str = ""  # what was refused needs, and how it needs less
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail)
@@ -55,19 +56,32 @@ class RemitError(Exception):
     def __str__(self) -> str:
         said = " ".join(part for part in (str(self.status or ""), self.code) if part)
         text = ": ".join(part for part in (self.call, said, self.detail) if part)
-        for part in (*(f"{wrong.field} {wrong.message}".strip() for wrong in self.fields), self._more()):
+        for part in (*(f"{wrong.field} {wrong.message}".strip() for wrong in self.fields), self._more(), self._needs):
             if part and f"; {part}; " not in f"; {self.detail}; ":
                 text += "; " + part
         return text + (f" (request {self.request_id})" if self.request_id else "")
+
+
+def _needs(limit: str, actions: int, value: Decimal) -> str:
+    """Ends a text with what the call wanted of the limit. Empty for a limit of neither actions nor value."""
+    if limit.startswith("max_actions") and actions > 0:
+        return f"; this call needs {actions} action{'' if actions == 1 else 's'}"
+    if (limit.startswith("max_value_usd") or limit == "max_committed_usd") and value > 0:
+        return f"; this call needs {value} USD"
+    return ""
 
 
 class LimitReached(RemitError):
     """The charge or hold exceeds a limit of the session. Nothing was charged."""
 
     # max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; for a lease also max_lease_seconds, expires_at or
-    # max_open_leases; for a request for more max_pending_requests; for a child also expires_at, max_depth or max_open_children
+    # max_open_leases; for a request for more max_pending_requests; for a child also
+    # max_lease_seconds, expires_at, max_depth or max_open_children
     limit: str
     parent_session_id: str = ""  # whose limit it is, when a child is refused; empty: the session's own
+    needed_actions: int = 0  # that the call wanted
+    # what the call wanted to spend, hold, lease or set aside; to raise a hold, the new hold in full
+    needed_value: Decimal = Decimal(0)
     usage: Usage
 
     def _more(self) -> str:
@@ -76,6 +90,7 @@ class LimitReached(RemitError):
         return (
             f"{whose}: {left.remaining_actions} of {left.max_actions} actions "
             f"and {left.remaining_value} of {left.max_value} USD left"
+            f"{_needs(self.limit, self.needed_actions, self.needed_value)}"
         )
 
 
@@ -103,11 +118,12 @@ class AgentLimitReached(RemitError):
 
     limit: str  # max_value_usd_per_day or max_open_sessions
     resets_at: Optional[datetime]  # of a limit per day
+    needed_actions: int = 0  # as those of LimitReached
+    needed_value: Decimal = Decimal(0)
 
     def _more(self) -> str:
-        if self.resets_at is None:
-            return self.limit
-        return f"{self.limit}, until {self.resets_at.isoformat().replace('+00:00', 'Z')}"
+        until = "" if self.resets_at is None else f", until {self.resets_at.isoformat().replace('+00:00', 'Z')}"
+        return f"{self.limit}{until}{_needs(self.limit, self.needed_actions, self.needed_value)}"
 
 
 class BudgetExhausted(RemitError):
@@ -115,9 +131,11 @@ class BudgetExhausted(RemitError):
 
     remaining: Decimal
     resets_at: Optional[datetime]  # None: the budget has no period
+    needed_actions: int = 0  # as those of LimitReached
+    needed_value: Decimal = Decimal(0)
 
     def _more(self) -> str:
-        return f"{self.remaining} USD left"
+        return f"{self.remaining} USD left{_needs('max_value_usd', self.needed_actions, self.needed_value)}"
 
 
 class AgentSuspended(RemitError):
@@ -314,18 +332,25 @@ def _limit_reached(said: Fields) -> RemitError:
     error = LimitReached()
     error.limit, error.usage = said.text("limit"), Usage._read(said)
     error.parent_session_id = said.text("parent_session_id", "")
+    error.needed_actions, error.needed_value = _needed(said)
     return error
+
+
+def _needed(said: Fields) -> Tuple[int, Decimal]:
+    return said.integer("needed_actions", 0), said.usd("needed_value_usd", Decimal(0))
 
 
 def _agent_limit_reached(said: Fields) -> RemitError:
     error = AgentLimitReached()
     error.limit, error.resets_at = said.text("limit"), said.moment_or_none("resets_at")
+    error.needed_actions, error.needed_value = _needed(said)
     return error
 
 
 def _budget_exhausted(said: Fields) -> RemitError:
     error = BudgetExhausted()
     error.remaining, error.resets_at = said.usd("remaining_usd"), said.moment_or_none("resets_at")
+    error.needed_actions, error.needed_value = _needed(said)
     return error
 
 

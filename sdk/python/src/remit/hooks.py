@@ -16,11 +16,10 @@ from typing import Any, Dict, Generic, Hashable, List, Mapping, Optional, Tuple,
 
 from .aio.session import AsyncSession
 from .aio.transactions import AsyncTransaction
-from .errors import RemitError
-from .metering import (
-    TOOL_PROMPT, ModelCall, Settlement, Terms, ToolPrices, is_text, member, size, terms, unpriced, usage_missing, usage_of_totals,
-)
-from .modelerrors import UnknownModel, UnpricedTool
+from .errors import AgentLimitReached, BudgetExhausted, LimitReached, RemitError
+from .metering import ModelCall, Settlement, Terms, ToolPrices, member, size, terms
+from .modelcalls import Answered, agents_answered, agents_call, contents, langchain_answered, langchain_call
+from .modelerrors import UnpricedTool, UsageMissing
 from .prices import Prices, Usage
 from .runtime import Runtime, now
 from .sessions import Session
@@ -31,9 +30,6 @@ __all__ = ["AsyncRemitCallbackHandler", "RemitCallbackHandler", "RemitRunHooks"]
 
 MOST_OPEN = 10_000  # calls at once; those whose hold has expired are forgotten first
 _SETTLE_LIMIT = 10.0  # seconds
-_ENVELOPE = 512  # bytes of a request around what the frameworks tell of it, such as the names of its members
-_MAXIMA = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_tokens_to_sample")
-_REFERENCES = ("previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options")
 
 _log = logging.getLogger("remit")
 
@@ -49,6 +45,7 @@ class _Open:
     subject: Any  # by whose identity it is found again
     since: float = field(default_factory=time.monotonic)
     streamed: int = 0  # bytes of its answer so far
+    batch: Optional[Tuple[Any, str, int]] = None  # of which prompts of one request it is one; None: it is alone
 
 
 class _Hooks(Generic[S]):
@@ -77,10 +74,16 @@ class _Hooks(Generic[S]):
         self._action_type = action_type
         self._expires_in = expires_in
         self._open: Dict[Hashable, _Open] = {}
+        # how many prompts of a request have not ended, of which one has said the usage of all
+        self._batches: Dict[Tuple[Any, str, int], int] = {}
 
     async def _hold_call(self, key: Hashable, call: ModelCall, subject: Any = None) -> None:
         held = terms(self._prices, self._models, call)
-        await self._hold(key, held, subject, self._action_type, held.value, {"model": call.model})
+        try:
+            await self._hold(key, held, subject, self._action_type, held.value, {"model": call.model})
+        except (LimitReached, AgentLimitReached, BudgetExhausted) as e:
+            e._needs = held.needs
+            raise
 
     async def _hold_tool(self, key: Hashable, name: str, subject: Any = None) -> None:
         if self._tools is None:
@@ -110,19 +113,32 @@ class _Hooks(Generic[S]):
         if len(self._open) >= MOST_OPEN:
             raise RemitError(f"{MOST_OPEN} calls have begun and not ended: pass the same hooks to all events of a call")
 
-    async def _end(self, key: Hashable, usage: Optional[Usage] = None, is_cached: bool = False) -> None:
-        """Settles a call that has ended. Raises UsageMissing."""
+    async def _end_tool(self, key: Hashable) -> None:
+        """Settles a call of a tool that has ended."""
+        if self._tools is not None:
+            await self._settle(self._ended(key), None)
+
+    async def _end_call(self, key: Hashable, answered: Answered) -> None:
+        """Settles a call of a model that has ended. Raises UsageMissing."""
+        call = self._ended(key)
+        assert call.terms is not None
+        if answered.is_cached:
+            await self._settle(call, Settlement(None, "answered from a cache"))
+            return
+        usage = self._usage_in_batch(call, answered)
+        await self._settle(call, call.terms.ended(usage, answered.tier))
+        if usage is None:
+            raise UsageMissing._of(call.terms.model)
+
+    def _usage_in_batch(self, call: _Open, answered: Answered) -> Optional[Usage]:
+        return answered.usage
+
+    def _ended(self, key: Hashable) -> _Open:
+        """Takes a call that has ended. One that did not begin was never held: it must not pass as if it cost nothing."""
         call = self._open.pop(key, None)
         if call is None:
-            return
-        if call.terms is None:
-            await self._settle(call, None)
-            return
-        settlement = Settlement(None, "answered from a cache") if is_cached else call.terms.ended(usage)
-        await self._settle(call, settlement)
-        missing = None if is_cached else usage_missing(settlement, call.terms.model)
-        if missing is not None:
-            raise missing
+            raise RemitError("a call has ended that did not begin here, or whose hold has expired: pass the same hooks to all its events")
+        return call
 
     async def _fail(self, key: Hashable, error: Optional[BaseException]) -> None:
         """Settles a call that has failed."""
@@ -155,14 +171,30 @@ class _CallbackHandler(_Hooks[S]):
     ignore_chain = ignore_retriever = ignore_retry = ignore_custom_event = True
 
     async def _start(self, serialized: Any, prompt: Any, content: Any, run_id: Hashable, given: Mapping[str, Any]) -> None:
-        await self._hold_call(("model", run_id), _langchain_call(serialized, prompt, content, given))
+        call = langchain_call(serialized, prompt, content, given)
+        await self._hold_call(("model", run_id), call)
+        size = given.get("batch_size")
+        if type(size) is int and size > 1:
+            self._open["model", run_id].batch = given.get("parent_run_id"), call.model, size
 
     async def _start_tool(self, serialized: Any, run_id: Hashable, given: Mapping[str, Any]) -> None:
         await self._hold_tool(("tool", run_id), str(given.get("name") or member(serialized, "name") or ""))
 
     async def _end_model(self, response: Any, run_id: Hashable) -> None:
-        usage, is_cached = _langchain_usage(response)
-        await self._end(("model", run_id), usage, is_cached)
+        await self._end_call(("model", run_id), langchain_answered(response))
+
+    def _usage_in_batch(self, call: _Open, answered: Answered) -> Optional[Usage]:
+        """Of the prompts of one request, the first to end has the usage of all, and the others an empty one."""
+        if call.batch is None:
+            return answered.usage
+        if answered.usage is not None:
+            if len(self._batches) >= MOST_OPEN:
+                self._batches.clear()  # of which prompts never ended
+            self._batches[call.batch] = call.batch[-1] - 1
+        elif answered.is_later and self._batches.get(call.batch):
+            self._batches[call.batch] -= 1
+            return Usage()
+        return answered.usage
 
     def _streamed(self, token: Any, run_id: Hashable, given: Mapping[str, Any]) -> None:
         call = self._open.get(("model", run_id))
@@ -181,7 +213,7 @@ class RemitCallbackHandler(_CallbackHandler[Session]):
         Runtime().run(self._start(serialized, prompts, None, run_id, given))
 
     def on_chat_model_start(self, serialized: Any, messages: List[List[Any]], *, run_id: Hashable, **given: Any) -> None:
-        Runtime().run(self._start(serialized, messages, _contents(messages), run_id, given))
+        Runtime().run(self._start(serialized, messages, contents(messages), run_id, given))
 
     def on_llm_new_token(self, token: Any, *, run_id: Hashable, **given: Any) -> None:
         self._streamed(token, run_id, given)
@@ -196,7 +228,7 @@ class RemitCallbackHandler(_CallbackHandler[Session]):
         Runtime().run(self._start_tool(serialized, run_id, given))
 
     def on_tool_end(self, output: Any, *, run_id: Hashable, **given: Any) -> None:
-        Runtime().run(self._end(("tool", run_id)))
+        Runtime().run(self._end_tool(("tool", run_id)))
 
     def on_tool_error(self, error: BaseException, *, run_id: Hashable, **given: Any) -> None:
         Runtime().run(self._fail(("tool", run_id), error))
@@ -218,7 +250,7 @@ class AsyncRemitCallbackHandler(_CallbackHandler[AsyncSession]):
         await self._start(serialized, prompts, None, run_id, given)
 
     async def on_chat_model_start(self, serialized: Any, messages: List[List[Any]], *, run_id: Hashable, **given: Any) -> None:
-        await self._start(serialized, messages, _contents(messages), run_id, given)
+        await self._start(serialized, messages, contents(messages), run_id, given)
 
     async def on_llm_new_token(self, token: Any, *, run_id: Hashable, **given: Any) -> None:
         self._streamed(token, run_id, given)
@@ -233,7 +265,7 @@ class AsyncRemitCallbackHandler(_CallbackHandler[AsyncSession]):
         await self._start_tool(serialized, run_id, given)
 
     async def on_tool_end(self, output: Any, *, run_id: Hashable, **given: Any) -> None:
-        await self._end(("tool", run_id))
+        await self._end_tool(("tool", run_id))
 
     async def on_tool_error(self, error: BaseException, *, run_id: Hashable, **given: Any) -> None:
         await self._fail(("tool", run_id), error)
@@ -284,17 +316,17 @@ class RemitRunHooks(_Hooks[AsyncSession]):
         await self._session._caller.service.runtime.to_end(settle)
 
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: Optional[str], input_items: List[Any]) -> None:
-        call = _agents_call(agent, system_prompt, input_items, self._model, self._remembers)
+        call = agents_call(agent, system_prompt, input_items, self._model, self._remembers)
         await self._hold_call((id(context), id(agent)), call, (context, agent))
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-        await self._end((id(context), id(agent)), _agents_usage(member(response, "usage")))
+        await self._end_call((id(context), id(agent)), agents_answered(response))
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         await self._hold_tool(_tool_key(context, tool), str(member(tool, "name", "")), (context, tool))
 
     async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
-        await self._end(_tool_key(context, tool))
+        await self._end_tool(_tool_key(context, tool))
 
     async def on_agent_start(self, context: Any, agent: Any) -> None:
         """Does nothing."""
@@ -307,82 +339,6 @@ class RemitRunHooks(_Hooks[AsyncSession]):
 
 
 R = TypeVar("R", bound=RemitRunHooks)
-
-
-def _contents(messages: List[List[Any]]) -> List[Any]:
-    return [member(message, "content") for prompt in messages for message in prompt]
-
-
-def _langchain_call(serialized: Any, prompt: Any, content: Any, given: Mapping[str, Any]) -> ModelCall:
-    parameters, metadata = given.get("invocation_params") or {}, given.get("metadata") or {}
-    made_with = member(serialized, "kwargs") or {}
-    names = [*(member(of, name) for of in (parameters, made_with) for name in ("model", "model_name")), metadata.get("ls_model_name")]
-    model = next((name for name in names if isinstance(name, str) and name), "")
-    if not model:
-        raise UnknownModel._of(model)
-    maxima = [*(parameters.get(name) for name in _MAXIMA), metadata.get("ls_max_tokens")]
-    most = [one for one in maxima if type(one) is int and one > 0]
-    tools = parameters.get("tools") or []
-    is_hosted = any(member(tool, "type", "function") not in ("function", "custom") for tool in tools)
-    refers = is_hosted or any(parameters.get(name) is not None for name in _REFERENCES) or not is_text(content)
-    answers = parameters.get("n")
-    bytes_sent = _ENVELOPE + size([prompt, parameters]) + (TOOL_PROMPT if tools else 0)
-    return ModelCall(
-        model, bytes_sent, refers, max(most) if most else None,
-        answers if type(answers) is int and answers > 0 else 1, unpriced(parameters, content),
-    )
-
-
-def _langchain_usage(response: Any) -> Tuple[Optional[Usage], bool]:
-    """Returns the usage of a result, and whether it comes from LangChain's own cache, which it marks by a cost of 0."""
-    messages = [member(one, "message") for several in member(response, "generations") or [] for one in several]
-    for told in (member(message, "usage_metadata") for message in messages):
-        if told:
-            of_input, of_output = member(told, "input_token_details") or {}, member(told, "output_token_details") or {}
-            usage = usage_of_totals(
-                member(told, "input_tokens"), member(of_input, "cache_read"), member(of_input, "cache_creation"),
-                member(told, "output_tokens"), member(of_output, "reasoning"),
-            )
-            return usage, member(told, "total_cost") == 0
-    told = member(member(response, "llm_output") or {}, "token_usage")
-    if told == {}:  # of the second and later prompts of one request: the first has the usage of all
-        return Usage(), False
-    cached, reasoning = member(told, "prompt_tokens_details"), member(told, "completion_tokens_details")
-    return usage_of_totals(
-        member(told, "prompt_tokens"), member(cached, "cached_tokens"), 0, member(told, "completion_tokens"),
-        member(reasoning, "reasoning_tokens"),
-    ), False
-
-
-def _agents_call(agent: Any, system_prompt: Any, items: Any, otherwise: str, remembers: bool) -> ModelCall:
-    model = member(agent, "model")
-    name = model if isinstance(model, str) else member(model, "model") or otherwise
-    if not name:
-        raise UnknownModel._of("")
-    settings = member(agent, "model_settings")
-    most = member(settings, "max_tokens")
-    extras = [member(settings, name) for name in ("extra_args", "extra_body")]
-    extra = {name: value for of in extras if isinstance(of, Mapping) for name, value in of.items()}
-    tools = list(member(agent, "tools") or [])
-    schemas = [[member(tool, name) for name in ("name", "description", "params_json_schema")] for tool in tools]
-    is_hosted = any(member(tool, "params_json_schema") is None for tool in tools) or bool(member(agent, "mcp_servers"))
-    hidden = [member(agent, name) for name in ("handoffs", "output_type", "prompt")]
-    refers = remembers or is_hosted or any(hidden) or not is_text(items)
-    bytes_sent = _ENVELOPE + size([system_prompt, items, schemas, name, settings]) + (TOOL_PROMPT if tools else 0)
-    return ModelCall(
-        str(name), bytes_sent, refers, most if type(most) is int else None, unpriced=unpriced(extra, items),
-    )
-
-
-def _agents_usage(told: Any) -> Optional[Usage]:
-    """Returns the usage of a response. The SDK reports 0 tokens of input if the provider reports nothing."""
-    if not member(told, "input_tokens"):
-        return None
-    of_input, of_output = member(told, "input_tokens_details"), member(told, "output_tokens_details")
-    return usage_of_totals(
-        member(told, "input_tokens"), member(of_input, "cached_tokens"), 0, member(told, "output_tokens"),
-        member(of_output, "reasoning_tokens"),
-    )
 
 
 def _tool_key(context: Any, tool: Any) -> Hashable:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from .modelerrors import UnboundedCall, UsageMissing
+from .modelerrors import UnboundedCall
 from .money import Amount
 from .prices import Prices, Usage
 from .pricetable import MOST_TOKENS
@@ -22,9 +22,11 @@ _TEXT = {
 }
 # The values of parameters with which tokens cost what the price table says.
 _STANDARD: Dict[str, Tuple[Any, ...]] = {
-    "service_tier": ("auto", "default", "flex", "standard_only"), "speed": ("standard",), "inference_geo": ("global",),
+    "speed": ("standard",), "inference_geo": ("global",),
     "background": (False,), "modalities": (["text"], ("text",)), "audio": (), "models": (), "fallbacks": (),
 }
+_TIERS = (None, "auto", "default", "flex", "standard_only", "priority")
+_REASONING = ("reasoning", "reasoning_effort", "reasoning_config", "thinking", "thinking_config")
 _DEEPEST = 64
 # The most tokens of the prompt that a provider puts before a request with tools. Anthropic's has a few hundred, by its pages on
 # tool use.
@@ -46,8 +48,11 @@ class ModelCall:
     input_bytes: int  # of the request, and TOOL_PROMPT: each token is at least a byte
     refers_elsewhere: bool  # whether the prompt has content that these bytes do not bound
     max_output_tokens: Optional[int]  # of each answer; None: the request does not say
+    limit_name: str = "max_tokens"  # of the parameter that limits it
     answers: int = 1
     unpriced: str = ""  # what makes its tokens cost something else than the price table says; empty: nothing
+    tier: Optional[str] = None  # service_tier; None: the request has none
+    reasons: Optional[bool] = None  # whether it asks the model to reason; None: it does not say
 
 
 @dataclass(frozen=True)
@@ -67,20 +72,26 @@ class Terms:
     input: int  # tokens at most
     output: int
     value: Decimal
+    tier: Optional[str] = None  # that the request asks for
+    reasons: bool = False  # it may have output that is not sent
+    needs: str = ""  # what a refusal says
 
-    def ended(self, usage: Optional[Usage]) -> Settlement:
-        """Settles a call with a complete answer. Without a usable usage it is rolled back. A usage that has no cost, because it is
-        beyond all budgets, is paid with the hold."""
+    def ended(self, usage: Optional[Usage], served_tier: Optional[str] = None) -> Settlement:
+        """Settles a call with a complete answer. Without a usable usage, and with one that has no cost because it is beyond all
+        budgets, it is paid with the hold."""
         try:
-            return Settlement(None, "usage missing") if usage is None else Settlement(self.prices.cost(self.model, usage))
+            if usage is not None:
+                return Settlement(self.prices.cost(self.model, usage, requested_tier=self.tier, served_tier=served_tier))
         except ValueError:
-            return Settlement(self.value)
+            pass
+        return Settlement(self.value)
 
     def failed(self, error: Optional[BaseException], streamed_bytes: int) -> Settlement:
-        """Settles a call that broke off. What may have happened is paid: all that was streamed, or the hold if the request was sent
-        and no answer came. An HTTP error and a refused connection cost nothing."""
+        """Settles a call that broke off. What may have happened is paid: all that was streamed, and all output of one that can reason;
+        or the hold if the request was sent and no answer came. An HTTP error and a refused connection cost nothing."""
         if streamed_bytes:
-            most = self.prices.worst(self.model, self.input, min(streamed_bytes, self.output))
+            output = self.output if self.reasons else min(streamed_bytes, self.output)
+            most = self.prices.worst(self.model, self.input, output, requested_tier=self.tier)
             return Settlement(min(most, self.value))
         return Settlement(self.value) if _may_have_happened(error) else Settlement(None, "the call failed")
 
@@ -98,23 +109,32 @@ def terms(prices: Prices, models: Mapping[str, str], call: ModelCall) -> Terms:
     each = limits.max_output_tokens if call.max_output_tokens is None else call.max_output_tokens
     if each is None:
         raise UnboundedCall._of(call.model, "output")
+    if call.tier == "priority" and not prices.has_tier(model, call.tier):
+        raise UnboundedCall._unpriced(call.model, "service_tier")
+    output = each * call.answers
     try:
-        return Terms(prices, model, input, each * call.answers, prices.worst(model, input, each * call.answers))
+        value = prices.worst(model, input, output, requested_tier=call.tier)
     except ValueError:
         raise UnboundedCall._of(call.model, "output") from None
+    reasons = prices.reasons(model) if call.reasons is None else call.reasons
+    return Terms(prices, model, input, output, value, call.tier, reasons, _needs(call, value, output))
 
 
-def usage_missing(settlement: Settlement, model: str) -> Optional[UsageMissing]:
-    return UsageMissing._of(model) if settlement.value is None else None
+def _needs(call: ModelCall, value: Decimal, output: int) -> str:
+    how = f"set {call.limit_name}" if call.max_output_tokens is None else f"lower {call.limit_name}, or send less"
+    return f"the call may cost up to {value:f} USD ({output:,} tokens of output): {how}"
 
 
-def usage_of_totals(input: Any, cached: Any, created: Any, output: Any, reasoning: Any) -> Optional[Usage]:
-    """Returns the usage of counts of which the first contains the next two, and the fourth the last. None: they are none."""
+def usage_of_totals(
+    input: Any, cached: Any, created: Any, output: Any, reasoning: Any, has_output: bool = False
+) -> Optional[Usage]:
+    """Returns the usage of counts of which the first contains the next two, and the fourth the last. None: they are none, or cannot
+    be those of an answer: every call has input, and all output has tokens."""
     counts = [input, output, *(count or 0 for count in (cached, created, reasoning))]
     if any(type(count) is not int or not 0 <= count <= MOST_TOKENS for count in counts):
         return None
     input, output, cached, created, reasoning = counts
-    if cached + created > input or reasoning > output:
+    if cached + created > input or reasoning > output or input == 0 or has_output and output == 0:
         return None
     return Usage(input - cached - created, cached, created, output - reasoning, reasoning)
 
@@ -156,6 +176,53 @@ def is_text(content: Any, depth: int = _DEEPEST) -> bool:
     if members is None or members.get("type") not in _TEXT:
         return False
     return all(is_text(members.get(name), depth - 1) for name in ("content", "output", "summary") if name in members)
+
+
+def sources(model: str, given: Mapping[str, Any], *more: Any) -> List[Mapping[str, Any]]:
+    """Returns parameters, and those that are within them or beside them for the body of the request. Raises UnboundedCall for what it
+    cannot read, and for another model there."""
+    found = [given]
+    for one in (*more, *(given.get(name) for name in ("extra_body", "extra_args", "model_kwargs"))):
+        if one is None:
+            continue
+        if not isinstance(one, Mapping):
+            raise UnboundedCall._unread(model, "parameters")
+        if one.get("model", model) != model:
+            raise UnboundedCall._unpriced(model, "other model")
+        found.append(one)
+    return found
+
+
+def values(of: List[Mapping[str, Any]], *names: str) -> List[Tuple[str, Any]]:
+    """Returns the parameters of these names that are given."""
+    return [(name, one[name]) for name in names for one in of if one.get(name) is not None]
+
+
+def answers(model: str, of: List[Mapping[str, Any]]) -> int:
+    """Returns how many answers a request gets. Raises UnboundedCall for a number that is none."""
+    numbers = [number for _, number in values(of, "n", "best_of")]
+    if any(type(number) is not int or number < 1 for number in numbers):
+        raise UnboundedCall._unread(model, "number of answers")
+    return max(numbers, default=1)
+
+
+def tier(model: str, of: List[Mapping[str, Any]]) -> Optional[str]:
+    """Returns the service_tier of a request. Raises UnboundedCall for one whose price no table has."""
+    found = [value for _, value in values(of, "service_tier")]
+    if any(value not in _TIERS for value in found) or any(value != found[0] for value in found):
+        raise UnboundedCall._unpriced(model, "service_tier")
+    return found[0] if found else None
+
+
+def asks_to_reason(of: List[Mapping[str, Any]]) -> Optional[bool]:
+    """Returns whether a request asks the model to reason, or turns it off. None: it says neither."""
+    levels = []
+    for _, value in values(of, *_REASONING):
+        is_level = isinstance(value, (str, bool))
+        level = value if is_level else next((one for one in (member(value, "effort"), member(value, "type")) if one is not None), None)
+        levels.append(level)
+    levels = [level for level in levels if level is not None]
+    return any(level not in ("none", "disabled", False) for level in levels) if levels else None
 
 
 def unpriced(parameters: Mapping[str, Any], content: Any) -> str:

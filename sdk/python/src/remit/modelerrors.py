@@ -1,4 +1,5 @@
-"""The errors of what bounds the calls of models and tools. Each says what to do. None of them means that something was charged."""
+"""The errors of what bounds the calls of models and tools. Each says what to do. Only UsageMissing means that something was
+charged."""
 
 from __future__ import annotations
 
@@ -51,6 +52,12 @@ class UnboundedCall(RemitError):
         return error
 
     @classmethod
+    def _unread(cls, model: str, what: str) -> UnboundedCall:
+        error = cls(f"the {what} of a call of model {_quoted(model)} cannot be read, so nothing bounds it")
+        error.model = model
+        return error
+
+    @classmethod
     def _unpriced(cls, model: str, what: str) -> UnboundedCall:
         error = cls(f"with its {what} a call of model {_quoted(model)} can cost more than its tokens by the price table: leave it out")
         error.model = model
@@ -58,14 +65,14 @@ class UnboundedCall(RemitError):
 
 
 class UsageMissing(RemitError):
-    """A call of a model ended without saying what it used. Nothing was charged for it."""
+    """A call of a model ended without saying what it used. What was held for it is its price."""
 
     model: str
 
     @classmethod
     def _of(cls, model: str) -> UsageMissing:
         error = cls(
-            f"the answer of model {_quoted(model)} does not say what it used: "
+            f"the answer of model {_quoted(model)} does not say what it used, so it costs what was held: "
             "let the provider report usage, in streams too"
         )
         error.model = model

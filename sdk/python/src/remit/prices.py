@@ -63,25 +63,39 @@ class Prices:
         with open(path, "rb") as file:
             return cls.parse(file.read(_LARGEST_TABLE + 1))
 
-    def cost(self, model: str, usage: Usage) -> Decimal:
-        """Returns what a call of the model cost, in USD. Raises UnknownModel, and ValueError for a count of tokens below 0 or above
-        2^53-1 and for a cost above 1,000,000,000 USD."""
+    def cost(
+        self, model: str, usage: Usage, *, requested_tier: Optional[str] = "default", served_tier: Optional[str] = None
+    ) -> Decimal:
+        """Returns what a call of the model cost, in USD, by the service_tier of its request and of its answer (None: it has none).
+        Without a tier of the answer that it knows, that is the dearest tier that the request can get. Raises UnknownModel, and ValueError
+        for a count of tokens below 0 or above 2^53-1 and for a cost above 1,000,000,000 USD."""
         prices = self._model(model)
         _check(*astuple(usage))
-        at = prices.at(usage.input + usage.cached_input + usage.cache_creation_input)
-        return _rounded_up(sum(tokens * price for tokens, price in zip(astuple(usage), astuple(at))))
+        prompt = usage.input + usage.cached_input + usage.cache_creation_input
+        rates = [astuple(prices.at(tier, prompt)) for tier in pricetable.served(served_tier, requested_tier)]
+        return _rounded_up(max(sum(tokens * price for tokens, price in zip(astuple(usage), at)) for at in rates))
 
-    def worst(self, model: str, input_tokens: int, output_tokens: int) -> Decimal:
+    def worst(self, model: str, input_tokens: int, output_tokens: int, *, requested_tier: Optional[str] = None) -> Decimal:
         """Returns the most that a call of the model can cost with so many tokens, in USD: all of them of the kinds that cost most,
-        in the tier that costs most of those that the input can reach. Raises the errors of cost."""
+        at the thresholds that cost most, and in the dearest tier that a request with this service_tier (None: it has none) can get.
+        Raises the errors of cost."""
         prices = self._model(model)
         _check(input_tokens, output_tokens)
         worst = 0
-        for prompt in prices.prompts_within(input_tokens):
-            at = prices.at(prompt)
-            dearest_input = max(at.input, at.cached_input, at.cache_creation_input)
-            worst = max(worst, input_tokens * dearest_input + output_tokens * max(at.output, at.reasoning))
+        for tier in pricetable.requested(requested_tier):
+            for prompt in prices.prompts_within(input_tokens):
+                at = prices.at(tier, prompt)
+                dearest_input = max(at.input, at.cached_input, at.cache_creation_input)
+                worst = max(worst, input_tokens * dearest_input + output_tokens * max(at.output, at.reasoning))
         return _rounded_up(worst)
+
+    def has_tier(self, model: str, service_tier: str) -> bool:
+        """Returns whether the model has a price of its own for tokens of a tier: "priority" or "flex". Raises UnknownModel."""
+        return service_tier in pricetable.OWN_TIERS and self._model(model).has(service_tier)
+
+    def reasons(self, model: str) -> bool:
+        """Returns whether the model can reason: its entry has supports_reasoning, or a price of reasoning. Raises UnknownModel."""
+        return self._model(model).reasons
 
     def limits(self, model: str) -> Limits:
         """Returns the limits of the model. Raises UnknownModel."""

@@ -15,9 +15,11 @@ MOST_TOKENS = (1 << 53) - 1
 
 _USD = 10**SCALE
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?)([0-9]+))?", re.ASCII)
-_MOST_TIERS = 16  # of a price: every call goes through them
+_MOST_THRESHOLDS = 16  # of a price: every call goes through them
 _LONGEST_EXPONENT = 12  # digits; longer ones are beyond every number of digits that a table can have
-_TIER = re.compile(r"([a-z_]+)_above_([1-9][0-9]{0,8})k_tokens", re.ASCII)
+_MEMBER = re.compile(r"([a-z_]+?)(?:_above_([1-9][0-9]{0,8})k_tokens)?(?:_(priority|flex))?", re.ASCII)
+STANDARD = "standard"
+OWN_TIERS = ("priority", "flex")  # that a price may be of, by the end of its name
 _MEMBERS = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",
@@ -43,30 +45,87 @@ class Costs:
 
 
 @dataclass(frozen=True)
+class Rate:
+    """The price of one kind of token in one service tier, by the threshold above which it applies, in order; -1: of all prompts."""
+
+    steps: Tuple[Tuple[int, int], ...] = ()
+
+    def at(self, prompt: int) -> Tuple[Optional[int], int]:
+        """Returns the price with so many tokens in the prompt, and its threshold. None: none is given."""
+        found: Tuple[Optional[int], int] = None, -1
+        for above, price in self.steps:
+            if prompt > above:
+                found = price, above
+        return found
+
+
+_NO_RATE = Rate()
+
+
+@dataclass(frozen=True)
 class Model:
     """The prices of a model, and its limits in tokens."""
 
-    base: Dict[str, int]  # by kind of token
-    tiers: Dict[str, List[Tuple[int, int]]]  # by kind: the price of a prompt above a threshold, by threshold
+    rates: Dict[Tuple[str, str], Rate]  # by service tier and kind of token
     max_input: Optional[int]
     max_output: Optional[int]
+    reasons: bool
 
-    def at(self, prompt: int) -> Costs:
-        """Returns the prices of a call with so many tokens in its prompt. What has no price of its own costs what input or output
-        costs."""
-        cost = dict(self.base)
-        for kind, tiers in self.tiers.items():
-            for above, price in tiers:
-                if prompt > above:
-                    cost[kind] = price
-        input, output = cost["input"], cost["output"]
+    @property
+    def is_priced(self) -> bool:
+        return all(self._rate(STANDARD, kind).at(0)[0] is not None for kind in ("input", "output"))
+
+    def has(self, tier: str) -> bool:
+        """Returns whether the model has a price of its own in a tier."""
+        return any(name == tier for name, _ in self.rates)
+
+    def at(self, tier: str, prompt: int) -> Costs:
+        """Returns the prices of a call with so many tokens in its prompt in a tier."""
+        input, output = self._or_standard(tier, "input", prompt) or 0, self._or_standard(tier, "output", prompt) or 0
         return Costs(
-            input, cost.get("cached_input", input), cost.get("cache_creation_input", input), output, cost.get("reasoning", output)
+            input, self._part(tier, "cached_input", "input", prompt, input),
+            self._part(tier, "cache_creation_input", "input", prompt, input),
+            output, self._part(tier, "reasoning", "output", prompt, output),
         )
 
     def prompts_within(self, prompt: int) -> List[int]:
-        """Returns a size for each tier that a prompt of so many tokens can be in: 0, and one above each threshold."""
-        return [0, *(above + 1 for tiers in self.tiers.values() for above, _ in tiers if prompt > above)]
+        """Returns a size for each threshold that a prompt of so many tokens can exceed: 0, and one above each."""
+        return [0, *(above + 1 for rate in self.rates.values() for above, _ in rate.steps if 0 <= above < prompt)]
+
+    def _rate(self, tier: str, kind: str) -> Rate:
+        return self.rates.get((tier, kind), _NO_RATE)
+
+    def _or_standard(self, tier: str, kind: str, prompt: int) -> Optional[int]:
+        """Returns the price in a tier: the standard one where the tier has none, and above a threshold that only the standard price
+        has if it is dearer."""
+        own, above = self._rate(tier, kind).at(prompt)
+        standard, standard_above = self._rate(STANDARD, kind).at(prompt)
+        if own is None or standard is None:
+            return standard if own is None else own
+        return max(own, standard) if standard_above > above else own
+
+    def _part(self, tier: str, kind: str, whole: str, prompt: int, cost_of_whole: int) -> int:
+        """Returns the price of a part of input or output. Without one in the tier it is the standard one, or what input or output costs
+        in this tier if that is dearer; without any, what input or output costs."""
+        cost = self._or_standard(tier, kind, prompt)
+        if cost is None:
+            return cost_of_whole
+        own, of_whole = self._rate(tier, kind).at(prompt)[0], self._rate(tier, whole).at(prompt)[0]
+        return max(cost, cost_of_whole) if own is None and of_whole is not None else cost
+
+
+def requested(service_tier: Any) -> Tuple[str, ...]:
+    """Returns the tiers that a request with this service_tier can get. The provider decides on auto, on none and on other values."""
+    if service_tier in ("default", "standard_only"):
+        return (STANDARD,)
+    return (service_tier, STANDARD) if service_tier in OWN_TIERS else (STANDARD, *OWN_TIERS)
+
+
+def served(answered: Any, asked: Any) -> Tuple[str, ...]:
+    """Returns the tiers in which a call can have been served: the one that its answer names, or those that the request can get."""
+    if answered in ("default", STANDARD):
+        return (STANDARD,)
+    return (answered,) if answered in OWN_TIERS else requested(asked)
 
 
 def read(text: str) -> Dict[str, Model]:
@@ -80,7 +139,7 @@ def read(text: str) -> Dict[str, Model]:
         if not isinstance(entry, dict):
             raise InvalidPrices._of(name, "", "must be an object")
         model = _model(name, entry)
-        if "input" in model.base and "output" in model.base:
+        if model.is_priced:
             models[name] = model
     return models
 
@@ -102,26 +161,26 @@ def _refuse(constant: str) -> Any:
 
 
 def _model(name: str, entry: Dict[str, Any]) -> Model:
-    model = Model({}, {}, _limit(entry, "max_input_tokens"), _limit(entry, "max_output_tokens") or _limit(entry, "max_tokens"))
+    steps: Dict[Tuple[str, str], List[Tuple[int, int]]] = {}
     for member in sorted(entry):
-        tier = _TIER.fullmatch(member)
-        kind = _MEMBERS.get(tier[1] if tier else member)
-        if kind is None or kind == "reasoning" and tier or entry[member] is None:
+        found = _MEMBER.fullmatch(member)
+        base, thousands, tier = found.groups() if found else ("", None, None)
+        kind = _MEMBERS.get(str(base))
+        if kind is None or kind == "reasoning" and thousands or entry[member] is None:
             continue
         try:
             cost = _cost(entry[member])
         except ValueError as e:
             raise InvalidPrices._of(name, member, str(e)) from None
-        if tier:
-            tiers = model.tiers.setdefault(kind, [])
-            if len(tiers) == _MOST_TIERS:
-                raise InvalidPrices._of(name, member, "must not be the seventeenth threshold of its price")
-            tiers.append((int(tier[2]) * 1000, cost))
-        else:
-            model.base[kind] = cost
-    for tiers in model.tiers.values():
-        tiers.sort()
-    return model
+        of_kind = steps.setdefault((tier or STANDARD, kind), [])
+        if thousands and sum(above >= 0 for above, _ in of_kind) == _MOST_THRESHOLDS:
+            raise InvalidPrices._of(name, member, "must not be the seventeenth threshold of its price")
+        of_kind.append((int(thousands) * 1000 if thousands else -1, cost))
+    return Model(
+        {key: Rate(tuple(sorted(of))) for key, of in steps.items()},
+        _limit(entry, "max_input_tokens"), _limit(entry, "max_output_tokens") or _limit(entry, "max_tokens"),
+        entry.get("supports_reasoning") is True or (STANDARD, "reasoning") in steps,
+    )
 
 
 def _number(value: Any) -> Tuple[str, int, bool]:

@@ -47,7 +47,7 @@ class SessionInfo:
     max_value: Decimal
     value_used: Decimal
     value_held: Decimal  # held by pending transactions and open leases
-    value_overage: Decimal  # spent by transactions beyond the limit
+    value_overage: Decimal  # spent beyond limits, by transactions and leases
     value_committed: Decimal  # sum of all charges and commits; rollbacks do not lower it
     max_committed: Optional[Decimal]  # the limit of value_committed
     max_lease_seconds: int  # 0: no leases

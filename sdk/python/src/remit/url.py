@@ -24,6 +24,8 @@ class BaseURL:
 
 def parse(base_url: str) -> BaseURL:
     """Parses a base URL such as https://remit.example.com. No error quotes it, because it may contain a password."""
+    if "://" not in base_url:
+        raise ValueError("the base URL needs http:// or https:// before the host")
     try:
         parts = urlsplit(base_url)
         host, port = parts.hostname, parts.port

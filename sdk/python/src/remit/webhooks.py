@@ -23,6 +23,7 @@ class WebhookInfo:
     types: Tuple[str, ...]  # of events; empty: all
     description: str
     missed_events: int  # that the service no longer kept when it came to them
+    confirmed_at: Optional[datetime]  # when the receiver at this URL first accepted a test; None: it has yet to, and gets tests only
     failing_since: Optional[datetime]  # None: the last attempt succeeded
     created_at: datetime
     # Only in the response to create_webhook. A library of Standard Webhooks verifies with it what arrives.
@@ -36,6 +37,7 @@ class WebhookInfo:
             types=said.texts("types"),
             description=said.text("description", ""),
             missed_events=said.integer("missed_events", 0),
+            confirmed_at=said.moment_or_none("confirmed_at"),
             failing_since=said.moment_or_none("failing_since"),
             created_at=said.moment("created_at"),
             secret=said.credential("secret"),

@@ -1,0 +1,88 @@
+package metered
+
+import (
+	"encoding/json"
+	"slices"
+
+	"remit/client/prices"
+)
+
+// chat is the format of OpenAI's chat completions.
+type chat struct{}
+
+type chatUsage struct {
+	Prompt     tokens `json:"prompt_tokens"`
+	Completion tokens `json:"completion_tokens"`
+	InDetail   struct {
+		Cached tokens `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	OutDetail struct {
+		Reasoning tokens `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+func (u *chatUsage) read() (prices.Usage, bool) {
+	if u == nil {
+		return prices.Usage{}, false
+	}
+	return split2(u.Prompt, u.InDetail.Cached, u.Completion, u.OutDetail.Reasoning)
+}
+
+func (chat) maxima() []string  { return []string{"max_completion_tokens", "max_tokens"} }
+func (chat) answers() []string { return []string{"n", "best_of"} }
+
+func (chat) whole(text []byte) (a answered, known bool) {
+	var answer struct {
+		Usage   *chatUsage `json:"usage"`
+		Tier    any        `json:"service_tier"`
+		Choices any        `json:"choices"`
+	}
+	if json.Unmarshal(text, &answer) != nil {
+		return answered{}, false
+	}
+	a.setTier(answer.Tier)
+	a.usage, known = answer.Usage.read()
+	return a, known && isBelievable(a.usage, choicesHaveOutput(answer.Choices, "message"))
+}
+
+// choicesHaveOutput reports whether a message or a delta of choices has anything but its role.
+func choicesHaveOutput(choices any, of string) bool {
+	list, _ := choices.([]any)
+	return slices.ContainsFunc(list, func(choice any) bool {
+		one, _ := choice.(members)
+		message, _ := one[of].(members)
+		for name, value := range message {
+			if name != "role" && !isEmpty(value) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (chat) event(data []byte, p *progress) {
+	if string(data) == "[DONE]" {
+		p.ended = true
+		return
+	}
+	var chunk struct {
+		Usage   *chatUsage      `json:"usage"`
+		Error   json.RawMessage `json:"error"`
+		Tier    any             `json:"service_tier"`
+		Choices json.RawMessage `json:"choices"`
+	}
+	if json.Unmarshal(data, &chunk) != nil {
+		return
+	}
+	if isGiven(chunk.Error) {
+		p.failed = true
+	}
+	p.answer.setTier(chunk.Tier)
+	if !p.hasOutput && isGiven(chunk.Choices) {
+		var choices any
+		p.hasOutput = json.Unmarshal(chunk.Choices, &choices) != nil || choicesHaveOutput(choices, "delta")
+	}
+	if chunk.Usage != nil { // the last one counts
+		p.answer.usage, p.known = chunk.Usage.read()
+	}
+}

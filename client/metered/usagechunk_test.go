@@ -1,0 +1,104 @@
+package metered
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+const (
+	oneChoice = `data: {"choices":[{"delta":{"content":"é"}}],"usage":null}`
+	theUsage  = `data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}`
+)
+
+// Every byte passes as it came, except those of the event with the usage, wherever the stream is cut.
+func TestTheUsageChunkIsTakenOut(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, before, event, after string }{
+		{"LF", oneChoice + "\n\n", theUsage + "\n\n", "data: [DONE]\n\n"},
+		{"CRLF", oneChoice + "\r\n\r\n", theUsage + "\r\n\r\n", "data: [DONE]\r\n\r\n"},
+		{"CR", oneChoice + "\r\r", theUsage + "\r\r", "data: [DONE]\r\r"},
+		{"CRLF and LF", oneChoice + "\r\n\n", theUsage + "\n\r\n", "data: [DONE]\n\r\n"},
+		{"with other fields", ":a\n\n", "event: chunk\nid: 7\n" + theUsage + "\nretry: 5\n\n", "\n\n:b\n"},
+		{"in several lines of data", "", "data: {\"choices\":[],\ndata:\"usage\":{}}\n\n", "data: [DONE]\n\n"},
+		{"at the end", oneChoice + "\n\n", theUsage + "\n", ""},
+		{"at the end of the last line", oneChoice + "\n\n", theUsage, ""},
+		{"twice", "", theUsage + "\n\n" + theUsage + "\n\n", "data: [DONE]\n\n"},
+		{"with blank lines before", "\r\n\r\n\n", theUsage + "\r\n\r\n", "\r\n"},
+		{"with a BOM", "\ufeff" + oneChoice + "\n\n", theUsage + "\n\n", ""},
+		{"comments alone", ": ping\r\n\r\n: ping\n\n", "", ""},
+		{"comments before it", ": ping\r\n", theUsage + "\r\n\r\n", "data: [DONE]\r\n\r\n"},
+		{"no usage yet", "", "", `data: {"choices":[],"usage":null,"prompt_filter_results":[]}` + "\n\n"},
+		{"usage beside a choice", "", "", `data: {"choices":[{}],"usage":{}}` + "\n\n"},
+		{"no choices", "", "", `data: {"usage":{}}` + "\n\n"},
+		{"an error", "", "", `data: {"choices":[],"usage":{},"error":{"message":"x"}}` + "\n\n"},
+		{"no JSON", "", "", "data: {\"choices\":[],\"usage\":{}\n\n"},
+		{"cut within it", oneChoice + "\n\n", "", theUsage[:40]},
+		{"no text", "", "", "\x00\xff\r\xfe\n\n"},
+		{"an event that is too long", "", "", "data: {\"choices\":[],\"usage\":{},\"x\":\"" + strings.Repeat("x", mostWithheld) + "\"}\n\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			sizes := []int{1, 2, 3, 5, 7, 16, 64, 1000, 1 << 20}
+			if len(row.before+row.event+row.after) > 10_000 {
+				sizes = []int{997, 1 << 20, 1 << 22}
+			}
+			for _, size := range sizes {
+				var u usageChunk
+				var got []byte
+				for piece := range slices.Chunk([]byte(row.before+row.event+row.after), size) {
+					got = append(got, u.next(piece, false)...)
+				}
+				got = append(got, u.next(nil, true)...)
+				if want := row.before + row.after; string(got) != want {
+					t.Errorf("in pieces of %d: %.300q, want %.300q", size, got, want)
+				}
+			}
+		})
+	}
+}
+
+// An event passes with its last byte: it does not wait for the one after it.
+func TestAnEventPassesWhenItEnds(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"\n\n", "\r\r", "\r\n\r"} {
+		var u usageChunk
+		if got := string(u.next([]byte(oneChoice+end), false)); got != oneChoice+end {
+			t.Errorf("%q of %q", got, oneChoice+end)
+		}
+	}
+}
+
+// A body that hides the usage reads as any other: in pieces of any size, with the error of its end after its last byte.
+func TestABodyHidesTheUsageChunk(t *testing.T) {
+	t.Parallel()
+	const passes = oneChoice + "\r\n\r\n" + "data: [DONE]\r\n\r\n"
+	const stream = oneChoice + "\r\n\r\n" + theUsage + "\r\n\r\n" + "data: [DONE]\r\n\r\n"
+	for name, come := range map[string]func(io.Reader) io.Reader{
+		"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
+		"its end with its last bytes": iotest.DataErrReader, "in halves": iotest.HalfReader,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			transport := &Transport{Prices: parsed(t, someTable)}
+			s := &settlement{transport: transport, call: &call{format: chat{}, hidesUsage: true, priced: "small"}}
+			b := newBody(t.Context(), &http.Response{
+				Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(come(strings.NewReader(stream))),
+			}, s)
+			b.settled = true // the books are those of other tests
+			b.timer.Reset(time.Hour)
+			defer b.timer.Stop()
+			got, err := io.ReadAll(iotest.OneByteReader(b))
+			if string(got) != passes || err != nil {
+				t.Errorf("%q, %v", got, err)
+			}
+			if n, err := b.Read(make([]byte, 10)); n != 0 || err != io.EOF {
+				t.Errorf("after its end: %d bytes, %v", n, err)
+			}
+		})
+	}
+}

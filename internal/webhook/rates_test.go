@@ -1,0 +1,270 @@
+package webhook
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/redisstore"
+)
+
+// mostInASecond returns how many of the times lie in one second at the most.
+func mostInASecond(times []time.Time) (most int) {
+	slices.SortFunc(times, time.Time.Compare)
+	from := 0
+	for i, at := range times {
+		for at.Sub(times[from]) >= time.Second {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
+}
+
+// timed is a receiver that notes when each request came, by the clock of the rates.
+type timed struct {
+	*receiver
+	mu    sync.Mutex
+	times []time.Time
+}
+
+func newTimed(t *testing.T, c clock) *timed {
+	t.Helper()
+	r := &timed{receiver: newReceiver(t)}
+	accept := r.Config.Handler
+	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		r.mu.Lock()
+		r.times = append(r.times, c.Now())
+		r.mu.Unlock()
+		accept.ServeHTTP(w, request)
+	})
+	return r
+}
+
+func (r *timed) came() []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.times)
+}
+
+// step moves the clock on if every request that was let begin has come.
+func (r *timed) step(c *handClock, paced *rates) {
+	paced.mu.Lock()
+	begun := paced.begun
+	paced.mu.Unlock()
+	if len(r.came()) == begun {
+		c.move(usualLimits.apart)
+	}
+}
+
+// elsewhere returns the URL of another host that passes everything on to the receiver.
+func elsewhere(t *testing.T, address string, r *receiver) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", address+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(r.Config.Handler)
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// deliverBy runs a deliverer whose rates go by a clock.
+func (o *organizationWithHooks) deliverBy(t *testing.T, c clock) *rates {
+	t.Helper()
+	d := o.newDeliverer()
+	d.rates = newRates(c, usualLimits.apart)
+	run(t, d)
+	return d.rates
+}
+
+// Tests, events and retries of one organization, to two hosts, are a hundred a second. All of them arrive.
+func TestAnOrganizationSendsAHundredRequestsASecond(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	r := newTimed(t, c)
+	o := newOrganizationWithHooks(t, r.URL, elsewhere(t, "127.0.0.2", r.receiver), r.URL+"/3")
+	for range 3 {
+		o.unconfirmed(t, r.URL+"/unconfirmed")
+	}
+	r.refuses(func(number int64) bool { return number == 7 })
+	at := time.Now()
+	o.redis.SetTime(at)
+	paced := o.deliverBy(t, c)
+	o.happen(t, 20)
+	arrived := func(want int) func() bool {
+		return func() bool {
+			r.step(c, paced)
+			tests, events := r.total()
+			return tests == 3 && events == want
+		}
+	}
+	eventually(t, "all but one arrive everywhere", arrived(6*19))
+	r.refuses(func(int64) bool { return false })
+	for i, w := range o.hooks {
+		eventually(t, "its failure is noted", func() bool {
+			r.step(c, paced)
+			return len(o.deliveries(t, i, redisstore.DeliveryPending)) == 1
+		})
+		if _, err := o.store.SendAgain(t.Context(), o.key, w.ID, redisstore.DeliveryID(w.ID, 7), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the last one arrives everywhere", arrived(6*20))
+	if times := r.came(); mostInASecond(times) > 100 {
+		t.Errorf("%d requests in a second, of %d", mostInASecond(times), len(times))
+	}
+}
+
+// A host gets a hundred requests a second of all organizations together, at whichever of its ports.
+func TestAHostReceivesAHundredRequestsASecond(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	r := newTimed(t, c)
+	o := newOrganizationWithHooks(t, r.URL)
+	others := []*organizationWithHooks{o, o.another(t, elsewhere(t, "127.0.0.1", r.receiver)), o.another(t, r.URL)}
+	paced := o.deliverBy(t, c)
+	for _, one := range others {
+		one.happen(t, 40)
+	}
+	eventually(t, "all arrive", func() bool {
+		r.step(c, paced)
+		_, events := r.total()
+		return events == 120
+	})
+	if times := r.came(); mostInASecond(times) > 100 {
+		t.Errorf("%d requests in a second", mostInASecond(times))
+	}
+}
+
+// An organization whose rate is used up delays no other, though there is a place for one request only.
+func TestARequestThatWaitsForItsRateKeepsNoPlace(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	paced, other := newReceiver(t), newReceiver(t)
+	o := newOrganizationWithHooks(t, paced.URL)
+	second := o.another(t, elsewhere(t, "127.0.0.2", other))
+	d := o.newDeliverer()
+	l := usualLimits
+	l.requests = 1
+	d.places, d.rates = newPlaces(l), newRates(c, l.apart)
+	run(t, d)
+	o.happen(t, 50)
+	eventually(t, "one request begins", func() bool { return paced.has(1) })
+	second.happen(t, 1)
+	eventually(t, "the other is told", func() bool { return other.has(1) })
+	if asked := paced.attempts(); asked != 1 {
+		t.Errorf("%d requests while the clock stood", asked)
+	}
+}
+
+// begun counts the requests of an organization that may begin.
+type begun struct {
+	mu    sync.Mutex
+	count int
+}
+
+func (b *begun) is() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count
+}
+
+// ask has so many requests wait for a host, all at once.
+func (b *begun) ask(t *testing.T, r *rates, of *pace, host string, requests int) {
+	t.Helper()
+	var under sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() { stop(); under.Wait() })
+	for range requests {
+		under.Go(func() {
+			if r.turn(ctx, of, host) != nil {
+				b.mu.Lock()
+				b.count++
+				b.mu.Unlock()
+			}
+		})
+	}
+}
+
+// waits says how many requests of organizations wait for a host.
+func (r *rates) waits(host string) (requests int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.hosts[host]; h != nil {
+		for _, turn := range h.queue {
+			requests += len(turn.waiting)
+		}
+	}
+	return requests
+}
+
+// However many requests of one organization wait for a host, another one's is the next but one.
+func TestOrganizationsTakeTurnsAtAHost(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	r := newRates(c, usualLimits.apart)
+	var many, one begun
+	many.ask(t, r, &pace{}, "host", 41)
+	eventually(t, "one begins and the others wait", func() bool { return many.is() == 1 && r.waits("host") == 40 })
+	one.ask(t, r, &pace{}, "host", 1)
+	eventually(t, "it waits", func() bool { return r.waits("host") == 41 })
+	c.move(2 * usualLimits.apart)
+	eventually(t, "both have begun another", func() bool { return one.is() == 1 && many.is() == 2 })
+	c.move(100 * usualLimits.apart)
+	eventually(t, "all begin", func() bool { return many.is() == 41 })
+	if r.mu.Lock(); len(r.hosts) != 0 {
+		t.Errorf("%d hosts are remembered", len(r.hosts))
+	}
+	r.mu.Unlock()
+}
+
+// A host at which an organization waits for its own rate serves the others meanwhile.
+func TestAnOrganizationsRateDelaysNoOtherAtAHost(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	r := newRates(c, usualLimits.apart)
+	var busy, other begun
+	of := &pace{next: c.Now().Add(time.Minute)}
+	busy.ask(t, r, of, "host", 1)
+	eventually(t, "it waits", func() bool { return r.waits("host") == 1 })
+	other.ask(t, r, &pace{}, "host", 3)
+	eventually(t, "one of the others begins", func() bool { return other.is() == 1 && r.waits("host") == 3 })
+	c.move(time.Minute - time.Millisecond)
+	eventually(t, "the others begin", func() bool { return other.is() == 3 && busy.is() == 0 })
+	c.move(time.Millisecond)
+	eventually(t, "it begins", func() bool { return busy.is() == 1 })
+}
+
+func TestARequestThatIsGivenUpKeepsNoTurn(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	r := newRates(c, usualLimits.apart)
+	of := &pace{}
+	first := r.wait(t.Context(), of, "host")
+	if first == nil || r.take(&pace{}, "host") || !r.take(&pace{}, "another") {
+		t.Fatal("a turn is not the host's")
+	}
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	if r.turn(ended, &pace{}, "host") != nil || r.waits("host") != 0 {
+		t.Error("a request that ended waits")
+	}
+	r.giveBack(first, of, "host")
+	c.move(time.Millisecond)
+	if !r.take(of, "host") {
+		t.Error("a turn that was given back is taken")
+	}
+	r.giveBack(first, of, "host")
+	if r.take(of, "host") {
+		t.Error("a turn is given back twice")
+	}
+}

@@ -1,0 +1,56 @@
+-- Makes a session lease for no longer, and spend no more at once, than one above it. An id without a session is refused from now on,
+-- so that a creation on its way creates nothing. Doing it again changes nothing but its count.
+--
+-- KEYS[1] = session          hash s:{cell}:<session>
+-- KEYS[2] = events           stream ev:{cell}:<agent>
+-- KEYS[3] = agent            hash a:{cell}:<agent>
+--
+-- ARGV[1] = max_lease        s that a lease of the one above may last
+-- ARGV[2] = max_per_action   micro-USD, of the one above; '' for none
+-- ARGV[3] = refused_for      ms that a refused id is remembered
+-- ARGV[4] = audit            see include/audit.lua
+--
+-- Reply:  {'ok', lowered}    '1' when it had more until now, else ''
+-- Writes: HSET, HDEL and PEXPIRE session; XADD events
+--@include audit
+--@include budget
+--@include restrict
+local session, events, agent = KEYS[1], KEYS[2], KEYS[3]
+local max_lease, max_per_action, refused_for, audit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+--@block now
+
+local a, mv, h, x, e, gb, w, r, ml, mp, sh = unpack(redis.call('HMGET', session,
+  'a', 'mv', 'h', 'x', 'e', 'gb', 'w', 'r', 'ml', 'mp', 'sh'))
+redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
+if not a then
+  redis.call('HSET', session, 'cl', string.format('%.0f', now))
+  redis.call('PEXPIRE', session, refused_for)
+  return {'ok', ''}
+end
+if e or now >= tonumber(x) then
+  return {'ok', ''}
+end
+-- The count refuses a higher limit that was granted before; see change_limits.lua.
+redis.call('HSET', session, 'sh', string.format('%.0f', (sh or 0) + 1))
+local changed = {}
+if tonumber(max_lease) < tonumber(ml or 0) then
+  redis.call('HSET', session, 'ml', max_lease)
+  changed[#changed + 1] = 'max_lease'
+  changed[#changed + 1] = max_lease
+end
+if max_per_action ~= '' and (not mp or tonumber(max_per_action) < tonumber(mp)) then
+  redis.call('HSET', session, 'mp', max_per_action, 'w', (string.gsub(w or '', '[Pd]', '')))
+  if not string.find(r or '', 'p', 1, true) then
+    restrict(session, r, 'p', h, gb, mv)
+  end
+  changed[#changed + 1] = 'max_per_action'
+  changed[#changed + 1] = max_per_action
+end
+if #changed == 0 then
+  return {'ok', ''}
+end
+if redis.call('EXISTS', agent) == 1 then -- else an audit trail that begins here would never end
+  record(events, audit, now, 'session.limits_changed', 'session', string.sub(session, -36), unpack(changed))
+end
+return {'ok', '1'}

@@ -1,0 +1,304 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/test/suite"
+)
+
+// countedKind is a kind of object whose bytes scripts count.
+type countedKind struct {
+	count  int // of those that a test creates
+	create func(ctx context.Context, s *Store, w tenant, i int, idem *Idempotency) (uuid.UUID, error)
+	remove func(ctx context.Context, s *Store, w tenant, id uuid.UUID) error
+}
+
+func apiKeysNamed(name string) countedKind {
+	return countedKind{60, func(ctx context.Context, s *Store, w tenant, _ int, idem *Idempotency) (uuid.UUID, error) {
+		fresh := APIKey{Organization: w.key.Organization}
+		rand.Read(fresh.Hash[:])
+		created, err := s.CreateAPIKey(ctx, w.key, fresh, NewAPIKey{Name: name, Role: Viewer, Lifetime: time.Hour, Idempotency: idem})
+		return created.ID, err
+	}, func(ctx context.Context, s *Store, w tenant, id uuid.UUID) error {
+		return s.DeleteAPIKey(ctx, w.key, id)
+	}}
+}
+
+func issuersWith(t *testing.T, change func(*testing.T, *TrustedIssuerSettings)) countedKind {
+	t.Helper()
+	return countedKind{MostTrustedIssuers - 2, func(ctx context.Context, s *Store, w tenant, i int, idem *Idempotency) (uuid.UUID, error) {
+		settings := w.trusting(fmt.Sprintf("https://%d.example", i))
+		change(t, &settings)
+		created, err := s.CreateTrustedIssuer(ctx, w.key, settings, idem)
+		return created.ID, err
+	}, func(ctx context.Context, s *Store, w tenant, id uuid.UUID) error {
+		return s.DeleteTrustedIssuer(ctx, w.key, id)
+	}}
+}
+
+func webhooksWith(settings WebhookSettings) countedKind {
+	return countedKind{MostWebhooks - 2, func(ctx context.Context, s *Store, w tenant, _ int, idem *Idempotency) (uuid.UUID, error) {
+		created, err := s.CreateWebhook(ctx, w.key, NewID(w.key.Organization), settings, idem)
+		return created.ID, err
+	}, func(ctx context.Context, s *Store, w tenant, id uuid.UUID) error {
+		return s.DeleteWebhook(ctx, w.key, id)
+	}}
+}
+
+func withDeliveries(each int, like func(Webhook, int64, Status) Delivery) countedKind {
+	kind := webhooksWith(shortSettings())
+	create := kind.create
+	kind.count = 3
+	kind.create = func(ctx context.Context, s *Store, w tenant, i int, idem *Idempotency) (uuid.UUID, error) {
+		id, err := create(ctx, s, w, i, idem)
+		if err != nil {
+			return id, err
+		}
+		claim, err := s.ClaimWebhooks(ctx, w.key.Organization, w.agent.ID, time.Minute)
+		if err != nil {
+			return id, err
+		}
+		at := slices.IndexFunc(claim.Webhooks, func(hook Webhook) bool { return hook.ID == id })
+		hook := claim.Webhooks[at]
+		report := DeliveryReport{Webhook: id, Found: hook.Progress, Reached: hook.Progress}
+		for n := range each {
+			status := []Status{DeliveryPending, DeliveryDelivered, DeliveryDead}[n%3]
+			report.Outcomes = append(report.Outcomes, like(hook, int64(n+1), status))
+		}
+		for range 2 { // the second report replaces the records, and says that all have succeeded or were given up
+			if report.Found, err = s.NoteDeliveries(ctx, claim, report); err != nil {
+				return id, err
+			}
+			for n := range report.Outcomes {
+				if report.Outcomes[n].Status == DeliveryPending && n%2 == 0 {
+					report.Outcomes[n].Status = DeliveryDead
+				}
+			}
+		}
+		return id, nil
+	}
+	return kind
+}
+
+func shortSettings() WebhookSettings {
+	secret := WebhookSecret{Sealed: "plain:" + strings.Repeat("A", 44)}
+	return WebhookSettings{URL: "https://example.com/hook", Types: []string{"session.ended"}, Secrets: []WebhookSecret{secret}}
+}
+
+// shortDelivery is a delivery as most are.
+func shortDelivery(hook Webhook, number int64, status Status) Delivery {
+	at := time.Now()
+	return Delivery{
+		ID: DeliveryID(hook.ID, number), Event: number, Type: "session.ended", Status: status, Attempts: 1, Created: at, First: at,
+		Last: at, Took: 15 * time.Millisecond, Answer: 200,
+	}
+}
+
+func countedKinds(t *testing.T) map[string]countedKind {
+	t.Helper()
+	return map[string]countedKind{
+		"API keys":                      apiKeysNamed("ci"),
+		"API keys of long names":        apiKeysNamed(strings.Repeat("n", 255)),
+		"trusted issuers":               issuersWith(t, func(*testing.T, *TrustedIssuerSettings) {}),
+		"trusted issuers of long rules": issuersWith(t, makeLongest),
+		"webhooks":                      webhooksWith(shortSettings()),
+		"webhooks of long settings":     webhooksWith(longestSettings()),
+		"deliveries":                    withDeliveries(400, shortDelivery),
+		"deliveries of long records":    withDeliveries(400, longestDelivery),
+	}
+}
+
+// makeLongest makes settings as long as the API takes them.
+func makeLongest(t *testing.T, settings *TrustedIssuerSettings) {
+	t.Helper()
+	settings.Issuer += "/" + strings.Repeat("x", 230)
+	settings.JWKSURI, settings.JWKS = "", strings.Repeat("x", 16<<10)
+	settings.Description, settings.Rules = strings.Repeat("\U0001F600", 500), longestRules(t, settings.Rules[0].Agent)
+}
+
+// taken returns what Redis needs for what an organization has set up.
+func (w tenant) taken(t *testing.T, s *Store) (bytes int64) {
+	t.Helper()
+	keys := slices.Concat(s.issuerKeys(w.key.Organization), s.webhookKeys(w.key.Organization)[1:])
+	for _, hook := range must(s.Webhooks(t.Context(), w.key))(t) {
+		keys = append(keys, s.deliveryKeys(w.key.Organization, hook.ID)...)
+	}
+	for _, key := range keys {
+		if must(peek(t, s).Exists(t.Context(), key).Result())(t) == 1 {
+			bytes += must(peek(t, s).MemoryUsage(t.Context(), key, 0).Result())(t)
+		}
+	}
+	return bytes
+}
+
+// The bytes that scripts count are near Redis's own figures, and are freed to the last when the objects are removed.
+func TestTheBytesThatScriptsCountAreNearThoseOfRedis(t *testing.T) {
+	t.Parallel()
+	const tolerance = 0.25
+	for name, kind := range countedKinds(t) {
+		if strings.Contains(name, " of long") && !suite.Long {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 1})
+				none := usageOf(t, s, w.key.Organization)["bytes"]
+				first := must(kind.create(t.Context(), s, w, -1, nil))(t) // for it the hashes become larger ones
+				heldBefore, before := usageOf(t, s, w.key.Organization)["bytes"], w.taken(t, s)
+				made := []uuid.UUID{first}
+				for i := range kind.count {
+					made = append(made, must(kind.create(t.Context(), s, w, i, nil))(t))
+				}
+				held, after := usageOf(t, s, w.key.Organization)["bytes"], w.taken(t, s)
+				said, real := float64(held-heldBefore)/float64(kind.count), float64(after-before)/float64(kind.count)
+				t.Logf("%.0f B each, Redis needs %.0f B", said, real)
+				if said < real*(1-tolerance) || said > real*(1+tolerance) {
+					t.Errorf("%.0f B each, Redis needs %.0f B", said, real)
+				}
+				for _, id := range made {
+					must(0, kind.remove(t.Context(), s, w, id))(t)
+				}
+				if left := usageOf(t, s, w.key.Organization)["bytes"]; left != none {
+					t.Errorf("%d bytes are counted when all are removed, %d before", left, none)
+				}
+			})
+		})
+	}
+}
+
+func TestAnOrganizationAtItsQuotaOfBytesSetsUpNoMore(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"API keys", "trusted issuers", "webhooks"} {
+		kind := countedKinds(t)[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 1})
+				bytes := func() int64 { return usageOf(t, s, w.key.Organization)["bytes"] }
+				quota := func(most int64) {
+					must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": most}))(t)
+					bytes()
+				}
+				before := bytes()
+				must(kind.create(t.Context(), s, w, 1, nil))(t)
+				one := bytes() - before
+				keyed := func() *Idempotency { return &Idempotency{Key: "again", Seal: plainSeal("secret")} }
+				second := must(kind.create(t.Context(), s, w, 2, keyed()))(t)
+				held := bytes()
+				quota(held + one)
+				must(kind.create(t.Context(), s, w, 3, nil))(t)
+				var refused *QuotaError
+				for what, idem := range map[string]*Idempotency{"by itself": nil, "with a key": {Key: "more", Seal: plainSeal("secret")}} {
+					if _, err := kind.create(t.Context(), s, w, 4, idem); !errors.As(err, &refused) || refused.Quota != "bytes" || refused.Max != held+one {
+						t.Errorf("beyond the quota %s: %v", what, err)
+					}
+				}
+				repeated := keyed()
+				if id, err := kind.create(t.Context(), s, w, 2, repeated); err != nil || !repeated.Replayed || id != second {
+					t.Errorf("repeated: %v %v, replayed %t", id, err, repeated.Replayed)
+				}
+				if now := bytes(); now != held+one {
+					t.Errorf("%d bytes are counted, want %d", now, held+one)
+				}
+				must(0, kind.remove(t.Context(), s, w, second))(t)
+				eventually(t, "there is room again", func() bool {
+					_, err := kind.create(t.Context(), s, w, 5, nil)
+					return err == nil
+				})
+			})
+		})
+	}
+}
+
+// A change counts what it adds, and is refused beyond the quota unless it adds nothing or rotates a secret.
+func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		issuer, hook := w.trust(t, s, "https://one.example"), w.hook(t, s, 1)
+		bytes := func() int64 { return usageOf(t, s, w.key.Organization)["bytes"] }
+		describe := map[string]func(string) error{
+			"a trusted issuer": func(text string) error {
+				_, err := s.ChangeTrustedIssuer(t.Context(), w.key, issuer.ID, func(set *TrustedIssuerSettings) error { set.Description = text; return nil })
+				return err
+			},
+			"a webhook": func(text string) error {
+				_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(set *WebhookSettings) error { set.Description = text; return nil })
+				return err
+			},
+		}
+		for name, change := range describe {
+			must(0, change(strings.Repeat("d", 100)))(t)
+			before := bytes()
+			must(0, change(strings.Repeat("d", 300)))(t)
+			if grown := bytes(); grown != before+200 {
+				t.Errorf("%s grows by %d", name, grown-before)
+			}
+			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": bytes()}))(t)
+			bytes()
+			var refused *QuotaError
+			if err := change(strings.Repeat("d", 301)); !errors.As(err, &refused) || refused.Quota != "bytes" {
+				t.Errorf("%s grows beyond the quota: %v", name, err)
+			}
+			wantError(t, name+" as long as before", change(strings.Repeat("e", 300)), nil)
+			wantError(t, name+" gets shorter", change(strings.Repeat("d", 100)), nil)
+			if shrunk := bytes(); shrunk != before {
+				t.Errorf("%s shrinks to %d, before %d", name, shrunk, before)
+			}
+			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": 1}))(t)
+			bytes()
+			if name == "a webhook" {
+				_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(set *WebhookSettings) error {
+					set.Secrets = append(set.Secrets, WebhookSecret{Sealed: "plain:BB=="})
+					return nil
+				})
+				wantError(t, "a rotation", err, nil)
+				_, err = s.SendTest(t.Context(), w.key, hook.ID, nil, time.Now())
+				if !errors.As(err, &refused) {
+					t.Errorf("a test event beyond the quota: %v", err)
+				}
+			}
+			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": DefaultQuota}))(t)
+			bytes()
+		}
+	})
+}
+
+// An agent's proofs count while Redis has them; no quota refuses one, else the agent could commit and settle nothing.
+func TestProofsCountUntilTheyAreForgotten(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Proof: newProof(1)}))(t)
+		bytes := func() int64 { return usageOf(t, s, w.key.Organization)["bytes"] }
+		bytes() // has the exchange counted now
+		clock(10 * time.Minute)
+		none := bytes()
+		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": 1}))(t)
+		clock(10*time.Minute + 90*time.Second)
+		p := newProof(1)
+		for _, want := range []error{nil, ErrProofUsed} { // what is refused counts nothing
+			wantError(t, "a proof", s.UseProof(t.Context(), bound(grant), *p), want)
+		}
+		_, err := s.VerifyProof(t.Context(), bound(grant), *newProof(1))
+		wantError(t, "another", err, nil)
+		for _, c := range []struct {
+			at   time.Duration
+			want int64
+		}{{10*time.Minute + 90*time.Second, 2}, {14*time.Minute - 2*time.Second, 2}, {14 * time.Minute, 0}} {
+			clock(c.at)
+			if got := bytes() - none; got != c.want*proofSize {
+				t.Errorf("%v after midnight proofs count %d bytes, want those of %d", c.at, got, c.want)
+			}
+		}
+	})
+}
