@@ -20,7 +20,7 @@ func TestADryRunContainsItsWholeOperation(t *testing.T) {
 func TestADryRunLetsExactlyTheReadsThrough(t *testing.T) {
 	t.Parallel()
 	passed := map[string]bool{}
-	for _, match := range regexp.MustCompile(`\b([A-Z]+) = 1\b`).FindAllStringSubmatch(read("dry_run"), -1) {
+	for _, match := range regexp.MustCompile(`\b([A-Z]+) = 1\b`).FindAllStringSubmatch(read("kernel/dry_run"), -1) {
 		passed[match[1]] = true
 	}
 	if !maps.Equal(passed, readCommands) {
