@@ -40,7 +40,7 @@ var growthAudiences = []string{issuer, mail, wiki}
 
 func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 	t.Parallel()
-	rounds, steps := uint64(4), 100
+	rounds, steps := uint64(4), 120
 	if suite.Long {
 		rounds, steps = 100, 300
 	}

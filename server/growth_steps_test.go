@@ -12,8 +12,8 @@ import (
 var growthSteps = []growthStep{
 	{"issue a token", 3, func(g *growth) { g.issue(recent(g, g.agents)) }},
 	{"create a root session", 1, func(g *growth) { g.newRoot(recent(g, g.agents)) }},
-	{"create a child", 8, (*growth).newChild},
-	{"exchange a token", 12, (*growth).delegate},
+	{"create a child", 10, (*growth).newChild},
+	{"exchange a token", 14, (*growth).delegate},
 	{"revoke by family", 1, func(g *growth) {
 		k := recent(g, g.tokens)
 		path := "/v1/agents/" + k.of.id + "/families/" + pair{k.text, ""}.family()
@@ -74,13 +74,15 @@ var growthSteps = []growthStep{
 			s.ended = true
 		}
 	}},
-	{"change an agent's scopes", 3, func(g *growth) {
+	{"change an agent's scopes", 2, func(g *growth) {
 		a := recent(g, g.agents)
 		if a.revoked {
 			return
 		}
 		scopes := growthScopes
-		if slices.Equal(a.scopes, growthScopes) {
+		if at := slices.IndexFunc(g.agents, func(a *grownAgent) bool { return !a.revoked && len(a.scopes) < len(growthScopes) }); at >= 0 {
+			a = g.agents[at] // which soon gets them back
+		} else {
 			scopes = g.someOf(growthScopes)
 		}
 		g.patch("/v1/agents/"+a.id, fields{"scopes": scopes}, asKey(g.key)).is(200)
@@ -135,7 +137,7 @@ func (g *growth) newRoot(a *grownAgent) {
 		return
 	}
 	wanted := fields{"agent_id": a.id, "max_actions": 1000, "max_value_usd": 1000}
-	if g.random.IntN(2) == 0 {
+	if g.random.IntN(4) == 0 {
 		wanted["scopes"] = g.someOf(a.scopes)
 	}
 	r := g.post("/v1/sessions", wanted, asKey(g.key)).is(201)
@@ -145,14 +147,19 @@ func (g *growth) newRoot(a *grownAgent) {
 // newChild creates a child of a session by the API key or by a token, for any agent, with settings beyond the parent's now and then.
 func (g *growth) newChild() {
 	by, of := g.giver(), recent(g, g.agents)
+	for range 2 { // mostly one that may have a session
+		if of.revoked || of.suspended {
+			of = recent(g, g.agents)
+		}
+	}
 	parent := g.sessionWhere(by.reaches)
 	most := int(number(parent.settings, "max_actions"))
-	wanted := fields{"agent_id": of.id, "parent_session_id": parent.id, "max_actions": 1 + g.random.IntN(most), "max_value_usd": g.random.IntN(most)}
-	if g.random.IntN(2) == 0 {
+	wanted := fields{"agent_id": of.id, "parent_session_id": parent.id, "max_actions": 1 + g.random.IntN(most/2+2), "max_value_usd": g.random.IntN(most/2 + 2)}
+	if g.random.IntN(4) == 0 {
 		wanted["scopes"] = g.someOf(growthScopes)
 	}
 	if g.random.IntN(2) == 0 {
-		wanted["expires_in_seconds"] = 600 + g.random.IntN(6000)
+		wanted["expires_in_seconds"] = 300 + g.random.IntN(4000)
 	}
 	as := g.as(by, "POST", "/v1/sessions")
 	if g.random.IntN(5) == 0 {
