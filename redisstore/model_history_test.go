@@ -151,18 +151,22 @@ func TestHistoriesThatBreakARuleAreNotLinearizable(t *testing.T) {
 func TestACheckTakesBoundedSteps(t *testing.T) {
 	t.Parallel()
 	const pairs, most = 14, 400
-	session, start := uuid.UUID{1}, time.UnixMilli(0)
+	session, transaction, start := uuid.UUID{1}, uuid.UUID{3}, time.UnixMilli(0)
 	blank := model{start: start, now: start, outcomes: map[idempotencyKey]*firstOutcome{}}
-	first := step{op: NewSession{MaxActions: 1000, MaxValue: 1000, MaxLease: 10_000 * time.Hour, Lifetime: 10_000 * time.Hour}}
+	opening := []sequentialStep{
+		{step{op: NewSession{MaxActions: 1000, MaxValue: 1000, MaxLease: 10_000 * time.Hour, Lifetime: 10_000 * time.Hour}}, session},
+		{step{op: NewTransaction{Session: session, Value: 1, Lifetime: 9_000 * time.Hour}}, transaction},
+		{step{op: Commit{}, target: transaction}, uuid.Nil},
+	}
 	lease := func(int) step {
 		return step{op: NewLease{MaxActions: 1, MaxValue: 1, Lifetime: 9_000*time.Hour + time.Hour/4}, target: session}
 	}
 	refused := func(i int) step {
-		return step{op: Charge{Count: 1, Value: 9000}, target: session, key: fmt.Sprint(i), request: i}
+		return step{op: Commit{}, target: transaction, key: fmt.Sprint(i), request: i}
 	}
 	passed := func(int) step { return step{op: time.Hour} }
 	for name, kinds := range map[string][2]func(int) step{"grants": {lease, lease}, "refusals while time passes": {refused, passed}} {
-		steps := []sequentialStep{{first, session}}
+		steps := slices.Clone(opening)
 		for i := range pairs {
 			for k, kind := range kinds {
 				steps = append(steps, sequentialStep{kind(i + 1), uuid.UUID{2, byte(i), byte(k)}})
@@ -170,7 +174,7 @@ func TestACheckTakesBoundedSteps(t *testing.T) {
 		}
 		read := step{op: readSessionStep{}, target: session}
 		history := sequential(blank, append(steps, sequentialStep{read, uuid.Nil}))
-		for i := 1; i < len(history)-1; i += 2 {
+		for i := len(opening); i < len(history)-1; i += 2 {
 			history[i+1].Call, history[i].Return = history[i].Call, history[i+1].Return
 			history[i+1].ClientId = 1
 		}
