@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 // ownGoroutinesLeft returns the stacks of the goroutines that the Go SDK's adapters have left behind; empty: none.
 func ownGoroutinesLeft() string {
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		err := goleak.Find()
 		if err == nil || !strings.Contains(err.Error(), "remit/client/m") {
 			return ""

@@ -192,7 +192,7 @@ func reconcileTools(t *testing.T, calls, atOnce int) {
 // settled waits until the books are what the tools have counted, for a call that was cancelled may still run.
 func (w *workshop) settled(t *testing.T) client.SessionInfo {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		info, err := w.session.Get(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 func awaitDialing(t *testing.T, wanted bool) {
 	t.Helper()
 	stacks := make([]byte, 4<<20)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").tryDial(") == wanted {
 			return
 		}

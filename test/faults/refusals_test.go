@@ -31,7 +31,7 @@ func (s *Scenario) awaitRefusal(code string) {
 	agent := s.Fixture.Agents[0]
 	for _, i := range s.Instances {
 		last := ""
-		for deadline := time.Now().Add(10 * time.Second); last != code; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); last != code; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				s.t.Fatalf("%s answers %q to charges, want %s", i.URL, last, code)
 			}
@@ -45,7 +45,7 @@ func (s *Scenario) awaitRefusal(code string) {
 func (s *Scenario) awaitReady() {
 	s.t.Helper()
 	for _, i := range s.Instances {
-		for deadline := time.Now().Add(10 * time.Second); readyz(i) != http.StatusOK; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); readyz(i) != http.StatusOK; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				s.t.Fatalf("%s is not ready", i.URL)
 			}
