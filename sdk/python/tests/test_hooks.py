@@ -8,7 +8,7 @@ import unittest
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Coroutine, Dict, List
+from typing import Any, Callable, Coroutine, Dict, List, Tuple
 from unittest import mock
 
 import remit
@@ -178,8 +178,8 @@ class Handlers(AsyncTest):
     def test_a_call_costs_the_tier_that_served_it(self) -> None:
         prices = Prices.parse("""{"m": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6, "max_output_tokens": 100,
             "input_cost_per_token_priority": 1e-3, "output_cost_per_token_priority": 1e-3, "output_cost_per_token_flex": 0}}""")
-        usage = {"input_tokens": 10, "output_tokens": 5}
-        for asked, message, used in (
+        usage: Dict[str, Any] = {"input_tokens": 10, "output_tokens": 5}
+        cases: List[Tuple[Dict[str, Any], Dict[str, Any], str]] = [
             ({}, {"response_metadata": {"service_tier": "default"}}, "0.000015"),
             ({}, {"response_metadata": {"service_tier": "priority"}}, "0.015"),
             ({}, {"response_metadata": {"usage": {"service_tier": "standard"}}}, "0.000015"),
@@ -187,7 +187,8 @@ class Handlers(AsyncTest):
             ({"service_tier": "default"}, {}, "0.000015"),
             ({"extra_body": {"service_tier": "flex"}}, {"response_metadata": {"service_tier": "flex"}}, "0.00001"),
             ({"service_tier": "auto"}, {"usage_metadata": {**usage, "input_token_details": {"flex": 10, "flex_cache_read": 0}}}, "0.00001"),
-        ):
+        ]
+        for asked, message, used in cases:
             with self.subTest(asked=asked, message=message):
                 session = self.new_session()
                 handler = hooks.RemitCallbackHandler(session, prices)
@@ -199,11 +200,12 @@ class Handlers(AsyncTest):
     def test_what_cannot_be_read_is_refused(self) -> None:
         session = self.new_session()
         handler = hooks.RemitCallbackHandler(session, PRICES)
-        for parameters in (
+        cases: List[Dict[str, Any]] = [
             {"n": "3"}, {"n": 0}, {"best_of": 1.5}, {"extra_body": {"n": True}}, {"extra_body": "x"}, {"extra_body": {"model": "tiny"}},
             {"model_kwargs": {"service_tier": "priority"}}, {"service_tier": "scale"}, {"service_tier": 1}, {"tools": {"type": "web_search"}},
             {"extra_body": {"background": True}},
-        ):
+        ]
+        for parameters in cases:
             with self.subTest(parameters), self.assertRaises(remit.UnboundedCall):
                 handler.on_llm_start({}, ["?"], run_id="r1", invocation_params={"model": "gpt-4.1", "max_tokens": 5, **parameters})
         self.assertEqual(session.get().action_count, 0)
@@ -235,7 +237,8 @@ class Handlers(AsyncTest):
 
     def test_an_answer_without_believable_usage_costs_the_hold(self) -> None:
         text = [[{"text": "hi", "message": {"content": "hi"}}]]
-        for usage in (None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": 5, "completion_tokens": 0}, "5"):
+        usages: List[Any] = [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": 5, "completion_tokens": 0}, "5"]
+        for usage in usages:
             with self.subTest(usage):
                 session = self.new_session()
                 handler = hooks.RemitCallbackHandler(session, PRICES)
@@ -263,7 +266,10 @@ class Handlers(AsyncTest):
 
     def test_a_stream_of_a_model_that_reasons_costs_all_its_output(self) -> None:
         prices = Prices.parse("""{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1e-3, "supports_reasoning": true}}""")
-        for asked, used in (({}, "0.1"), ({"reasoning": {"effort": "low"}}, "0.1"), ({"reasoning_effort": "none"}, "0.004")):
+        cases: List[Tuple[Dict[str, Any], str]] = [
+            ({}, "0.1"), ({"reasoning": {"effort": "low"}}, "0.1"), ({"reasoning_effort": "none"}, "0.004"),
+        ]
+        for asked, used in cases:
             session = self.new_session()
             handler = hooks.RemitCallbackHandler(session, prices)
             handler.on_llm_start({}, ["?"], run_id="r1", invocation_params={"model": "m", "max_tokens": 100, **asked})
@@ -273,10 +279,11 @@ class Handlers(AsyncTest):
 
     def test_a_refusal_says_what_the_call_needs(self) -> None:
         handler = hooks.RemitCallbackHandler(self.new_session(max_value="0.0001"), PRICES)
-        for asked, says in (
+        cases: List[Tuple[Dict[str, Any], str]] = [
             ({}, "32,768 tokens of output): set max_tokens"),
             ({"max_completion_tokens": 5000}, "5,000 tokens of output): lower max_completion_tokens, or send less"),
-        ):
+        ]
+        for asked, says in cases:
             with self.assertRaises(remit.LimitReached) as refused:
                 handler.on_llm_start({}, ["?"], run_id="r1", invocation_params={"model": "gpt-4.1", **asked})
             self.assertRegex(str(refused.exception), r"; the call may cost up to 0\.\d+ USD \(" + re.escape(says))
