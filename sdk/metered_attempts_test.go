@@ -102,7 +102,7 @@ func TestAMeteredCallIsSentOnce(t *testing.T) {
 	reset := func(code http2.ErrCode) func(*dying, net.Conn) {
 		return serveHTTP2(func(f *http2.Framer, stream uint32) error { return f.WriteRSTStream(stream, code) })
 	}
-	goAway := serveHTTP2(func(f *http2.Framer, stream uint32) error { return f.WriteGoAway(stream-2, http2.ErrCodeNo, nil) })
+	goAway := serveHTTP2(func(f *http2.Framer, _ uint32) error { return f.WriteGoAway(0, http2.ErrCodeNo, nil) })
 	for _, row := range []struct {
 		name, header string
 		serve        func(*dying, net.Conn)

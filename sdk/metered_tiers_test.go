@@ -76,6 +76,28 @@ func TestAMeteredCallCostsTheTierThatServedIt(t *testing.T) {
 	}
 }
 
+// Reasoning is paid and not sent: a stream that breaks off costs its hold where there can be some.
+func TestAStreamThatCanReasonCostsItsHoldWhenItBreaksOff(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	table, err := prices.Parse([]byte(`{"plain": {"input_cost_per_token": 2e-6, "output_cost_per_token": 8e-6, "supports_reasoning": true}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for more, isHold := range map[string]bool{"": true, `,"reasoning_effort":"none"`: false} {
+		m := newMeter(t, service, money.USD, func(transport *metered.Transport) { transport.Prices = table })
+		r := m.request(t.Context(), chatPath, "seed=3,cut=midway", streamedCall+`,"max_completion_tokens":20000`+more)
+		hold, err := table.Worst("plain", r.ContentLength, 20_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = m.do(r)
+		if info := m.books(t); err == nil || isHold != (info.ValueUsed == hold) || info.ValueUsed == 0 {
+			t.Errorf("%s: %v, %s of %s used", more, err, info.ValueUsed, hold)
+		}
+	}
+}
+
 // A caller who did not ask for the usage reads the stream of one who did, without the chunk that has it.
 func TestTheUsageChunkReachesOnlyItsAsker(t *testing.T) {
 	t.Parallel()
