@@ -100,7 +100,7 @@ func TestThePageShowsDefaultsAndOptionalBodies(t *testing.T) {
 			t.Errorf("NewTransaction lacks %q", want)
 		}
 	}
-	for id, want := range map[string]bool{"charge": true, "endSession": true, "createAgent": false} {
+	for id, want := range map[string]bool{"charge": false, "endSession": true, "createAgent": false} {
 		_, shown, _ := strings.Cut(html, `<article id="`+id+`"`)
 		shown, _, _ = strings.Cut(shown, "</article>")
 		if got := strings.Contains(shown, "<small>optional · application/json"); got != want {
