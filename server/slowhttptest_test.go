@@ -74,7 +74,7 @@ func (on target) serveUntil(t *testing.T, ended <-chan struct{}) (served honest)
 		default:
 		}
 		start := time.Now()
-		answers, text := on.exchange(t, on.credentials.Fill("POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n\r\n"), false)
+		answers, text := on.exchange(t, on.credentials.Fill("POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"), false)
 		wantStatuses(t, answers, text, 200, 200)
 		served.count++
 		served.slowest = max(served.slowest, time.Since(start))
