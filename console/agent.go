@@ -1,8 +1,6 @@
 package console
 
 import (
-	"time"
-
 	"remit/client"
 	"remit/internal/chart"
 )
@@ -64,7 +62,7 @@ func showAgent(v *visit) error {
 func (p *agentPage) readSpending(v *visit) {
 	p.Spent, p.Unspent = v.console.fleets.spendingsOfAgent(v.who.Organization, p.ID, v.now).latest(v.api.alone(), v.now)
 	if p.Spent != nil {
-		p.Spending = daysOf("Spent by action type, last 30 days", p.Spent.At, p.Spent.ByType, usageLine.typeName)
+		p.Spending = p.Spent.days()
 	}
 }
 
@@ -86,16 +84,4 @@ func (l usageLine) typeName() string {
 		return "without a type"
 	}
 	return *l.ActionType
-}
-
-// daysOf returns the chart of a report over the last 30 days, by the name of each line.
-func daysOf(title string, now time.Time, lines []usageLine, name func(usageLine) string) chart.Days {
-	today := int(now.Unix() / (24 * 60 * 60))
-	days := chart.Days{Title: title, Unit: chart.MicroUSD, From: today - 29, To: today}
-	for _, line := range lines {
-		if day, err := time.Parse(time.DateOnly, line.Day); err == nil {
-			days.Entries = append(days.Entries, chart.Entry{Day: int(day.Unix() / (24 * 60 * 60)), Name: name(line), Value: int64(line.Value)})
-		}
-	}
-	return days
 }

@@ -19,7 +19,7 @@ type agentsPage struct {
 	States              []string
 	Shown               []agentRow
 	Found, All          int64
-	Truncated           bool
+	Truncated, Crowded  bool // there are more agents; for want of memory
 	Spent               *spent
 	Unspent             string
 }
@@ -34,7 +34,8 @@ func showAgents(v *visit) error {
 	}
 	page := agentsPage{
 		Query: strings.TrimSpace(v.asked("q")), State: v.asked("state"), Order: v.asked("sort"),
-		States: []string{statusActive, statusSuspended, "revoked"}, All: int64(len(all.Agents)), Truncated: all.Truncated, Spent: all.Spent, Unspent: all.Unspent,
+		States: []string{statusActive, statusSuspended, statusRevoked},
+		All:    int64(all.Agents.size), Truncated: all.Truncated(), Crowded: all.Crowded(), Spent: all.Spent, Unspent: all.Unspent,
 	}
 	if !slices.Contains(page.States, page.State) {
 		page.State = ""
@@ -43,7 +44,7 @@ func showAgents(v *visit) error {
 	page.Found = int64(len(found))
 	number := numberOf(v.asked("page"))
 	from := min(number*agentsPerPage, len(found))
-	page.Shown = found[from:min(from+agentsPerPage, len(found))]
+	page.Shown = rowsOf(found[from:min(from+agentsPerPage, len(found))])
 	at := func(n int) string {
 		return query(Prefix+"/agents", "q", page.Query, "state", page.State, "sort", page.Order, "page", strconv.Itoa(n))
 	}

@@ -58,15 +58,15 @@ func (a *attention) parts(v *visit, f *follower) []part {
 
 // fill adds what pages have read already: the agents, what events told in the last day, and the budget.
 func (a *attention) fill(all fleet, last map[string]int64, set *client.Budget) {
-	for _, one := range all.Agents {
-		if one.State() != statusSuspended {
+	for one, name := range all.Agents.all() {
+		if one.state() != statusSuspended {
 			continue
 		}
 		if len(a.Suspended) == shownSuspended {
 			a.More++
 			continue
 		}
-		a.Suspended = append(a.Suspended, one)
+		a.Suspended = append(a.Suspended, one.row(name, spending{}))
 	}
 	for what, text := range otherCounts {
 		if n := last[what]; n > 0 {

@@ -71,15 +71,18 @@ func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 
 func TestViewersShareTheFleetAndChangeNothing(t *testing.T) {
 	t.Parallel()
-	shared := fleet{Agents: []agentRow{{ID: "c", lowered: "a"}, {ID: "b", lowered: "b"}, {ID: "a", lowered: "c"}}, sorting: new(sync.Mutex)}
-	shared.Spent = &spent{ByAgent: map[string]spending{"b": {Month: 5}}}
-	if found := shared.find("", "", ""); found[0].ID != "b" || found[0].Spent.Month != 5 {
+	rows := []agentRow{{ID: idOf(3), Name: "A"}, {ID: idOf(2), Name: "b"}, {ID: idOf(1), Name: "C"}}
+	shared := fleet{Agents: tableOf(t, rows), sorting: new(sync.Mutex)}
+	shared.Spent = &spent{agents: must(agentsOf(map[string]spending{idOf(2): {Month: 5}}))(t)}
+	if found := rowsOf(shared.find("", "", "")); found[0].ID != idOf(2) || found[0].Spent.Month != 5 {
 		t.Errorf("%+v", found)
 	}
-	shared.find("", "", "name")
-	for i, id := range []string{"c", "b", "a"} {
-		if shared.Agents[i].ID != id || shared.Agents[i].Spent != (spending{}) {
-			t.Errorf("a page changed what viewers share: %+v", shared.Agents)
+	if found := rowsOf(shared.find("", "", "name")); found[0].Name != "A" || found[2].Name != "C" {
+		t.Errorf("by name: %+v", found)
+	}
+	for order, a := range rowsOf(shared.find("", "", "new")) {
+		if a.ID != rows[order].ID || a.Name != rows[order].Name {
+			t.Errorf("a page changed what viewers share: %+v", a)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Console struct {
 // New returns the pages of this server, for server.SetPages.
 func New(s *server.Server, log *slog.Logger) *Console {
 	c := &Console{server: s, log: log, assets: loadAssets()}
-	c.fleets.guard = s.Recover
+	c.fleets.guard, c.fleets.pool = s.Recover, server.NewCachePool(mostCached)
 	c.templates = parseTemplates(c.assets)
 	c.router = newRouter(c.pages())
 	return c

@@ -2,247 +2,231 @@ package console
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"remit/server"
 )
 
 // fleets keeps for a moment what pages about all agents of an organization need: the API lists agents page by page, and people
-// search and sort them. What it keeps is only shown to who has just proven to be a viewer of that organization.
+// search and sort them. What it keeps is only shown to who has just proven to be a viewer of that organization. Its memory is
+// reserved, so it is at most mostCached, and it is dropped a minute after its last use.
 type fleets struct {
+	pool *server.CachePool
+
 	mu      sync.Mutex
 	known   map[uuid.UUID]*fleetCache
-	spent   spendingsOf // of organizations: small, so of more of them, for a reading that is forgotten would come again too soon
+	spent   spendingsOf // of organizations
 	byAgent spendingsOf // of single agents
 	guard   func(what string)
-}
-
-// spendingsOf are what is added up of one kind.
-type spendingsOf struct {
-	known map[spentOf]*spendings
-	turns chan struct{} // a place for each reading under way
 }
 
 // fleetCache is one organization's. mu is held while it is read, so viewers share one reading.
 type fleetCache struct {
 	mu   sync.Mutex
-	used time.Time // guarded by that of fleets
+	read time.Time
 
-	sorting sync.Mutex // held while a viewer's page searches and sorts: one at a time of an organization
+	agents atomic.Pointer[agentTable] // nil before it is read, and once it is dropped
 
-	agents    []agentRow
-	truncated bool // there are more agents
-	read      time.Time
+	sorting sync.Mutex  // held while a viewer's page searches and sorts: one at a time of an organization
+	idle    *time.Timer // drops it
 }
 
 const (
+	// mostCached bounds the bytes that are kept, of all organizations.
+	mostCached = 48 << 20
+	// keptFor is how long something is kept after its last use.
+	keptFor = time.Minute
+
 	agentsFresh = 3 * time.Second
 	mostAgents  = 20_000 // of an organization
-	mostFleets  = 32
-	mostSpent   = 1024 // organizations, and agents
-	spentTurns  = 2
 )
 
-const manySpent = "Too many organizations are looked at now."
+var errUnreadable = errors.New("the service listed an agent that cannot be read")
 
-// agentRow is an agent as the list of agents shows it.
-type agentRow struct {
-	ID          string    `json:"id"`
-	Name        string    `json:"name"`
-	Status      string    `json:"status"`
-	CreatedAt   time.Time `json:"created_at"`
-	SuspendedAt time.Time `json:"suspended_at"`
-
-	Spent spending `json:"-"`
-
-	lowered string // the name, for searching and sorting
-}
-
-// State is the status in one word.
-func (a agentRow) State() string {
-	if a.Status == statusActive && !a.SuspendedAt.IsZero() {
-		return statusSuspended
-	}
-	return a.Status
-}
-
-const (
-	statusActive    = "active"
-	statusSuspended = "suspended"
-	statusPending   = "pending"
-)
-
-// of returns the cache of an organization. The one that was used longest ago makes room.
-func (f *fleets) of(organization uuid.UUID, now time.Time) *fleetCache {
+// of returns the cache of an organization.
+func (f *fleets) of(organization uuid.UUID) *fleetCache {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.known[organization]
-	if c == nil {
-		if f.known == nil {
-			f.known = map[uuid.UUID]*fleetCache{}
-		}
-		if len(f.known) >= mostFleets {
-			f.drop()
-		}
-		c = &fleetCache{}
-		f.known[organization] = c
+	if c := f.known[organization]; c != nil {
+		c.idle.Reset(keptFor)
+		return c
 	}
-	c.used = now
+	if f.known == nil {
+		f.known = map[uuid.UUID]*fleetCache{}
+	}
+	c := &fleetCache{}
+	c.idle = time.AfterFunc(keptFor, func() { f.drop(organization, c) })
+	f.known[organization] = c
 	return c
 }
 
-// spendingsOf returns what an organization spent.
-func (f *fleets) spendingsOf(organization uuid.UUID, now time.Time) *spendings {
+// drop forgets a cache and releases its memory. A page that still reads into it starts its timer again.
+func (f *fleets) drop(organization uuid.UUID, c *fleetCache) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	s, isNew := f.spent.of(spentOf{organization: organization}, now)
-	if isNew {
-		s.guard, s.report, s.pause = f.guard, s.reports, spentPause
+	if f.known[organization] == c {
+		delete(f.known, organization)
 	}
-	return s
+	f.mu.Unlock()
+	c.empty()
 }
 
-// spendingsOfAgent returns what an agent spent.
-func (f *fleets) spendingsOfAgent(organization uuid.UUID, agent string, now time.Time) *spendings {
+// empty drops the agents.
+func (c *fleetCache) empty() {
+	if t := c.agents.Swap(nil); t != nil {
+		t.memory.Release()
+	}
+}
+
+// forget makes the next page read the agents of an organization anew.
+func (f *fleets) forget(organization uuid.UUID) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	s, isNew := f.byAgent.of(spentOf{organization, agent}, now)
-	if isNew {
-		s.guard, s.report, s.pause = f.guard, reportAgent(agent), agentPause
+	c := f.known[organization]
+	f.mu.Unlock()
+	if c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.read = time.Time{}
 	}
-	return s
-}
-
-// of is called with the mu of fleets held. The one that was used longest ago and has no reading under way makes room. Without
-// room the new one says so, and nobody keeps it.
-func (f *spendingsOf) of(what spentOf, now time.Time) (s *spendings, isNew bool) {
-	if f.known == nil {
-		f.known, f.turns = map[spentOf]*spendings{}, make(chan struct{}, spentTurns)
-	}
-	if s = f.known[what]; s != nil {
-		s.used = now
-		return s, false
-	}
-	s = &spendings{turns: f.turns, used: now}
-	if len(f.known) >= mostSpent && !f.makeRoom() {
-		s.failed, s.next = manySpent, now.Add(time.Hour)
-		return s, true
-	}
-	f.known[what] = s
-	return s, true
-}
-
-func (f *spendingsOf) makeRoom() bool {
-	var oldest *spendings
-	var of spentOf
-	for what, s := range f.known {
-		if (oldest == nil || s.used.Before(oldest.used)) && !s.isReading() {
-			oldest, of = s, what
-		}
-	}
-	delete(f.known, of)
-	return oldest != nil
-}
-
-func (f *fleets) drop() {
-	var oldest uuid.UUID
-	for organization, c := range f.known {
-		if oldest == uuid.Nil || c.used.Before(f.known[oldest].used) {
-			oldest = organization
-		}
-	}
-	delete(f.known, oldest)
 }
 
 // fleet is the agents of an organization, newest first. Viewers share them: nobody changes them.
 type fleet struct {
-	Agents    []agentRow
-	Truncated bool
-	Spent     *spent // nil while it is added up for the first time
-	Unspent   string // why that has failed so far; "" if it has not
+	Agents  *agentTable // nil when they cannot be read
+	Spent   *spent      // nil while it is added up for the first time
+	Unspent string      // why that has failed so far; "" if it has not
 
 	sorting *sync.Mutex
 }
 
-// spentBy returns what an agent spent; nothing while that is not known.
-func (f fleet) spentBy(id string) spending {
-	if f.Spent == nil {
-		return spending{}
-	}
-	return f.Spent.ByAgent[id]
-}
+// Truncated reports whether there are more agents.
+func (f fleet) Truncated() bool { return f.Agents != nil && f.Agents.truncated }
+
+// Crowded reports whether agents are left out because other organizations use the memory.
+func (f fleet) Crowded() bool { return f.Agents != nil && f.Agents.crowded }
 
 // fleet returns the viewer's agents as they were a moment ago. What they spent it returns also with an error.
 func (v *visit) fleet() (fleet, error) {
-	c := v.console.fleets.of(v.who.Organization, v.now)
+	f := &v.console.fleets
 	var shown fleet
-	shown.Spent, shown.Unspent = v.console.fleets.spendingsOf(v.who.Organization, v.now).latest(v.api.alone(), v.now)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v.now.Sub(c.read) >= agentsFresh {
-		if err := c.readAgents(v.api); err != nil {
-			return shown, err
-		}
-		c.read = v.now
-	}
-	shown.Agents, shown.Truncated, shown.sorting = c.agents, c.truncated, &c.sorting
-	return shown, nil
+	var err error
+	shown.Spent, shown.Unspent = f.spendingsOf(v.who.Organization, v.now).latest(v.api.alone(), v.now)
+	c := f.of(v.who.Organization)
+	shown.sorting = &c.sorting
+	shown.Agents, err = f.agents(v.who.Organization, c, v.now, func(cursor string, into *[]agentRow) (next string, err error) {
+		return v.api.list(query("/v1/agents", "limit", "200", "cursor", cursor), into)
+	})
+	return shown, err
 }
 
 // forgetFleet makes the next page read the agents anew, after a change.
-func (v *visit) forgetFleet() { v.console.fleets.of(v.who.Organization, v.now).forget() }
+func (v *visit) forgetFleet() { v.console.fleets.forget(v.who.Organization) }
 
-func (c *fleetCache) forget() {
+// agents returns the agents, which it reads with list unless they are fresh.
+func (f *fleets) agents(organization uuid.UUID, c *fleetCache, now time.Time, list listAgents) (*agentTable, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.read = time.Time{}
+	if t := c.agents.Load(); t != nil && now.Sub(c.read) < agentsFresh {
+		return t, nil
+	}
+	c.empty() // before the next are read, so that both are never in memory
+	t := &agentTable{bytes: tableBytes}
+	t.memory = f.pool.Reserve(organization, t.bytes, func() {
+		t.displaced.Store(true)
+		c.agents.CompareAndSwap(t, nil)
+	})
+	isKept, err := t.read(list)
+	if err != nil || !isKept {
+		t.memory.Release()
+		f.drop(organization, c)
+		return t, err
+	}
+	c.read = now
+	c.agents.Store(t)
+	if t.displaced.Load() { // before it was stored
+		c.agents.CompareAndSwap(t, nil)
+	}
+	c.idle.Reset(keptFor)
+	return t, nil
 }
 
-func (c *fleetCache) readAgents(a api) error {
-	var read []agentRow
+// listAgents reads a page of the API's list of agents, and returns the cursor of the next one, "" for none.
+type listAgents func(cursor string, into *[]agentRow) (next string, err error)
+
+// read reads the agents as far as there is memory, and reports whether there is memory to keep them. The first page needs none: it is
+// shown in any case.
+func (t *agentTable) read(list listAgents) (isKept bool, err error) {
 	for cursor, more := "", true; more; {
 		var page []agentRow
-		next, err := a.list(query("/v1/agents", "limit", "200", "cursor", cursor), &page)
-		if err != nil {
-			return err
+		if cursor, err = list(cursor, &page); err != nil {
+			return false, err
 		}
-		for _, one := range page {
-			one.lowered = strings.ToLower(one.Name)
-			read = append(read, one)
+		isKept = t.memory.Resize(t.bytes + bytesOf(page))
+		if !isKept && t.size > 0 {
+			t.truncated, t.crowded = true, true
+			return !t.displaced.Load() && t.memory != nil, nil
 		}
-		cursor, more = next, next != "" && len(read) < mostAgents
-		c.truncated = next != ""
+		if err := t.add(page); err != nil {
+			return false, err
+		}
+		t.truncated, t.crowded = cursor != "", cursor != "" && !isKept
+		more = t.truncated && t.size < mostAgents && isKept
 	}
-	c.agents = read
-	return nil
+	return isKept, nil
 }
 
 // dayOf returns a day in UTC as the API writes it.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
+// foundAgent is an agent that a search found.
+type foundAgent struct {
+	*keptAgent
+
+	name    string
+	lowered string // the name, when it is sorted by that
+	spent   spending
+}
+
 // find returns the agents whose name or id contains a text, in an order: spend, name or new.
-func (f fleet) find(text, state, order string) []agentRow {
+func (f fleet) find(text, state, order string) []foundAgent {
 	f.sorting.Lock()
 	defer f.sorting.Unlock()
 	text = strings.ToLower(text)
-	var found []agentRow
-	for _, a := range f.Agents {
-		if (state == "" || a.State() == state) && (strings.Contains(a.lowered, text) || strings.Contains(a.ID, text)) {
-			a.Spent = f.spentBy(a.ID)
-			found = append(found, a)
+	var found []foundAgent
+	for a, name := range f.Agents.all() {
+		if state != "" && a.state() != state {
+			continue
+		}
+		lowered := ""
+		if text != "" || order == "name" {
+			lowered = strings.ToLower(name)
+		}
+		if strings.Contains(lowered, text) || a.matches(text) {
+			found = append(found, foundAgent{a, name, lowered, f.Spent.by(a.id)})
 		}
 	}
 	switch order {
 	case "name":
-		slices.SortStableFunc(found, func(a, b agentRow) int { return cmp.Compare(a.lowered, b.lowered) })
+		slices.SortStableFunc(found, func(a, b foundAgent) int { return cmp.Compare(a.lowered, b.lowered) })
 	case "new":
 	default:
-		slices.SortStableFunc(found, func(a, b agentRow) int {
-			return cmp.Or(cmp.Compare(b.Spent.Month, a.Spent.Month), cmp.Compare(b.Spent.Today, a.Spent.Today))
+		slices.SortStableFunc(found, func(a, b foundAgent) int {
+			return cmp.Or(cmp.Compare(b.spent.Month, a.spent.Month), cmp.Compare(b.spent.Today, a.spent.Today))
 		})
 	}
 	return found
+}
+
+// rowsOf returns found agents as pages show them.
+func rowsOf(found []foundAgent) []agentRow {
+	rows := make([]agentRow, len(found))
+	for i, a := range found {
+		rows[i] = a.row(a.name, a.spent)
+	}
+	return rows
 }

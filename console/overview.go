@@ -41,6 +41,8 @@ type part struct {
 	read func() error
 }
 
+const crowdedAgents = "Not all agents are looked at here: other organizations use the memory for that. Reload the page later."
+
 // showOverview shows what can be read, and says what cannot.
 func showOverview(v *visit) error {
 	var page overviewPage
@@ -63,6 +65,9 @@ func showOverview(v *visit) error {
 	page.addLeased(f, v.now) // after it: what has been read by then is all in
 	page.Look.readStuck(page.pending, v.now)
 	page.fillSpending(all)
+	if all.Crowded() {
+		page.Missing = append(page.Missing, crowdedAgents)
+	}
 	v.live = liveAt(idsOf(page.Look.Near))
 	return v.show("overview", "Overview", page)
 }
@@ -178,11 +183,11 @@ func (p *overviewPage) fillSpending(all fleet) {
 		return
 	}
 	p.NoAgents = p.NoAgents || all.Spent.NoAgents
-	p.ByType = daysOf("Spent by action type, last 30 days", all.Spent.At, all.Spent.ByType, usageLine.typeName)
+	p.ByType = all.Spent.days()
 	p.ByAgent = chart.Ranked{Title: "Spent by agent, last 30 days", Names: "Agent", Value: "Spent", Unit: chart.MicroUSD}
-	for _, a := range all.Agents {
-		if month := all.spentBy(a.ID).Month; month != 0 {
-			p.ByAgent.Rows = append(p.ByAgent.Rows, chart.Row{Name: a.Name, Link: agentPath(a.ID), Value: int64(month)})
+	for a, name := range all.Agents.all() {
+		if month := all.Spent.by(a.id).Month; month != 0 {
+			p.ByAgent.Rows = append(p.ByAgent.Rows, chart.Row{Name: name, Link: agentPath(a.id.String()), Value: int64(month)})
 		}
 	}
 	p.Spent = all.Spent.Total

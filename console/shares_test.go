@@ -96,7 +96,7 @@ func TestPagesOfOneOrganizationAreSortedOneAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	w.sample()
-	cache := w.console.fleets.of(uuid.MustParse(w.org), time.Now())
+	cache := w.console.fleets.of(uuid.MustParse(w.org))
 	cache.sorting.Lock()
 	shown := make(chan struct{})
 	b := w.as(t, viewer)

@@ -3,10 +3,11 @@ package console
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
+	"remit/server"
 )
 
 // spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
@@ -15,12 +16,16 @@ type spendings struct {
 	turns  chan struct{} // shared with other organizations
 	guard  func(what string)
 	report func(a api, now time.Time) (*spent, error)
+	pool   *server.CachePool
+	of     spentOf
 	pause  time.Duration // the least between two readings
 	used   time.Time     // guarded by the mu of fleets
+	idle   *time.Timer   // drops it; nil if it is not kept at all
+
+	last atomic.Pointer[spent] // nil before the first
 
 	mu       sync.Mutex
 	reading  chan struct{} // closed when the reading under way ends; nil for none
-	last     *spent        // nil before the first
 	next     time.Time     // of the next reading
 	failed   string        // why there is no reading yet; "" for no reason
 	tooLarge bool          // by day and agent there are too many lines
@@ -41,20 +46,6 @@ const (
 	// agentPause is the least pause between two readings of one agent.
 	agentPause = 3 * time.Second
 )
-
-// spent is one reading of what an organization, or one of its agents, spent in the last 30 days.
-type spent struct {
-	At      time.Time
-	ByAgent map[string]spending
-	Total   spending
-	ByType  []usageLine // by day and action type
-	Problem string      // why a part is not known; "" when all is
-
-	NoTypes, NoAgents bool // what each type, each agent cost is not known
-}
-
-// spending is what an agent spent.
-type spending struct{ Today, Month money.MicroUSD }
 
 const tooManyTypes = "There are more than 10,000 pairs of a day and an action type: what each type cost is on the agents' pages."
 
@@ -80,7 +71,7 @@ func (s *spendings) latest(a api, now time.Time) (last *spent, failed string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last, s.failed
+	return s.last.Load(), s.failed
 }
 
 func (s *spendings) isReading() bool {
@@ -98,12 +89,12 @@ func (s *spendings) read(a api, now time.Time) {
 	var next *spent
 	err := errPanicked
 	defer func() {
+		if err == nil {
+			s.keep(next)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		switch {
-		case err == nil:
-			s.last = next
-		case s.last == nil:
+		if err != nil && s.last.Load() == nil {
 			s.failed = problemOf(err).text()
 		}
 		s.next = time.Now().Add(max(s.pause, spentRest*time.Since(began)))
@@ -122,7 +113,7 @@ func reportAgent(id string) func(a api, now time.Time) (*spent, error) {
 			next.Problem, next.NoTypes = tooManyOwnTypes, true
 			lines, err = a.usage("group_by", "day", "agent_id", id)
 		} else {
-			next.ByType = lines
+			next.types = typesOf(lines)
 		}
 		next.Total.add(lines, now)
 		return next, err
@@ -141,56 +132,62 @@ func (s *spending) add(lines []usageLine, now time.Time) {
 }
 
 func (s *spendings) reports(a api, now time.Time) (*spent, error) {
-	next := &spent{At: now, ByAgent: map[string]spending{}}
-	var err error
-	if next.ByType, err = a.usage("group_by", "day,action_type"); isTooLarge(err) {
+	next := &spent{At: now}
+	types, err := a.usage("group_by", "day,action_type")
+	if isTooLarge(err) {
 		next.Problem, next.NoTypes = tooManyTypes, true
 	} else if err != nil {
 		return nil, err
 	}
+	next.types = typesOf(types)
 	days, err := a.usage("group_by", "day")
 	if err != nil {
 		return nil, err
 	}
 	next.Total.add(days, now)
+	by := map[string]spending{}
 	if !s.tooLarge { // only the reading under way uses it
-		if err = next.addByDay(a, now); err == nil || !isTooLarge(err) {
-			return next, err
-		}
-		s.tooLarge = true
+		err = a.addByDay(by, now)
+		s.tooLarge = isTooLarge(err)
 	}
-	if err = next.addSums(a, now); isTooLarge(err) {
+	if s.tooLarge {
+		err = a.addSums(by, now)
+	}
+	if isTooLarge(err) {
 		next.Problem, next.NoAgents = strings.TrimSpace(next.Problem+" "+tooManySpent), true
 		return next, nil
+	}
+	if err == nil {
+		next.agents, err = agentsOf(by)
 	}
 	return next, err
 }
 
 // addByDay adds what each agent spent by one report, which has a line for each of its days.
-func (s *spent) addByDay(a api, now time.Time) error {
+func (a api) addByDay(to map[string]spending, now time.Time) error {
 	lines, err := a.usage("group_by", "day,agent")
 	for i, line := range lines {
-		of := s.ByAgent[line.AgentID]
+		of := to[line.AgentID]
 		of.add(lines[i:i+1], now)
-		s.ByAgent[line.AgentID] = of
+		to[line.AgentID] = of
 	}
 	return err
 }
 
 // addSums adds what each agent spent by two reports, which have a line for each agent.
-func (s *spent) addSums(a api, now time.Time) error {
+func (a api) addSums(to map[string]spending, now time.Time) error {
 	month, err := a.usage("group_by", "agent")
 	if err != nil {
 		return err
 	}
 	today, err := a.usage("group_by", "agent", "from", dayOf(now), "to", dayOf(now))
 	for _, line := range month {
-		s.ByAgent[line.AgentID] = spending{Month: line.Value.MicroUSD()}
+		to[line.AgentID] = spending{Month: line.Value.MicroUSD()}
 	}
 	for _, line := range today {
-		of := s.ByAgent[line.AgentID]
+		of := to[line.AgentID]
 		of.Today = line.Value.MicroUSD()
-		s.ByAgent[line.AgentID] = of
+		to[line.AgentID] = of
 	}
 	return err
 }

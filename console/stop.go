@@ -158,7 +158,7 @@ func (v *visit) stopOrResume(resume bool, path string, body map[string]any) erro
 	calls := v.api.alone()
 	job, err := v.console.stops.begin(v.who.Organization, resume, v.now, func() (agents int64, err error) {
 		defer v.console.server.Recover("stop")
-		defer func() { v.console.fleets.of(v.who.Organization, time.Now()).forget() }()
+		defer func() { v.console.fleets.forget(v.who.Organization) }()
 		err = errPanicked // unless it returns
 		var n struct{ Suspended, Resumed int64 }
 		failed := calls.change(fasthttp.MethodPost, path, "", body, &n)

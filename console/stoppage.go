@@ -36,14 +36,14 @@ func showStop(v *visit) error {
 	if isUnauthorized(err) {
 		return err
 	}
-	page.Unknown, page.Truncated = err != nil, all.Truncated
+	page.Unknown, page.Truncated = err != nil, all.Truncated()
 	page.count(all)
 	return v.show("stop", "Stop all", page)
 }
 
 func (p *progress) count(all fleet) {
-	for _, a := range all.Agents {
-		switch a.State() {
+	for a := range all.Agents.all() {
+		switch a.state() {
 		case statusSuspended:
 			p.Suspended++
 			p.Live++

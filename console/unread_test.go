@@ -66,9 +66,7 @@ func TestWhatIsNotKnownIsNotShownAsZero(t *testing.T) {
 	b := w.as(t, viewer)
 	w.caughtUp(b)
 	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org), time.Now())
-	s.mu.Lock()
-	s.last = &spent{At: time.Now(), Total: spending{5_000_000, 6_000_000}, NoTypes: true, NoAgents: true, Problem: tooManyTypes}
-	s.mu.Unlock()
+	s.last.Store(&spent{At: time.Now(), Total: spending{5_000_000, 6_000_000}, NoTypes: true, NoAgents: true, Problem: tooManyTypes})
 	b.get(Prefix).says("Spent today (UTC) $5.00", tooManyTypes).saysNot("No agent spent anything", "Spent by")
 	b.get(agents).says(tooManyTypes, "– –").saysNot("$0.00")
 }

@@ -13,7 +13,7 @@ import (
 const (
 	// graceTime is how long a reservation in a full pool is safe from tenants that hold less than its own.
 	graceTime = time.Second
-	// sampledTenants is how many tenants are sampled to find a large one, because there may be thousands.
+	// sampledTenants is how many tenants are sampled by default, because there may be thousands.
 	sampledTenants = 16
 	// maxDisplaced is how many reservations one new reservation may displace: as many of the smallest make room for the
 	// largest body.
@@ -29,6 +29,7 @@ const (
 // holding memory, or by reserving it again and again.
 type memoryPool struct {
 	most    int   // bytes
+	sampled int   // how many tenants are sampled to find a large one
 	errFull error // when the pool has no room
 	errHalf error // when the tenant would have more than half of the pool
 
@@ -63,7 +64,7 @@ type reservation struct {
 }
 
 func newMemoryPool(most int, errFull, errHalf error) *memoryPool {
-	return &memoryPool{most: most, errFull: errFull, errHalf: errHalf, byTenant: map[tenantKey]*tenantUsage{}}
+	return &memoryPool{most: most, sampled: sampledTenants, errFull: errFull, errHalf: errHalf, byTenant: map[tenantKey]*tenantUsage{}}
 }
 
 // reserve returns a reservation, which the caller releases, or errHalf or errFull. It counts for each of the tenants; the
@@ -196,7 +197,7 @@ func (p *memoryPool) victim(own int, now time.Time, keep *reservation) *reservat
 		if s.order.Len() > 0 && (largest == nil || s.bytes > largest.bytes) {
 			largest = s
 		}
-		if sampled++; sampled == sampledTenants {
+		if sampled++; sampled == p.sampled {
 			break
 		}
 	}
