@@ -15,7 +15,7 @@ const (
 	livePath = Prefix + "/events/live"
 	// mostWatched is how many objects a page may watch.
 	mostWatched = 64
-	// recheckTime is the longest time between two checks that the sign-in lives.
+	// recheckTime is the longest time between two checks that the sign-in lives. Before an event is told it is checked anyway.
 	recheckTime = 5 * time.Second
 	mostNews    = 20 // events that one update carries
 )
@@ -201,19 +201,19 @@ func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error)
 	}
 	checked := time.Now()
 	for {
-		w.await(ctx)
+		isRoused := w.await(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		now := time.Now()
-		if now.Sub(checked) >= recheckTime {
+		if since := now.Sub(checked); since >= recheckTime || isRoused && since >= tick {
 			if checked = now; !w.visit.isStillSignedIn(now) {
 				_ = send([]byte(streamOver))
 				return
 			}
 		}
 		text, err := w.update(f, now)
-		if isUnauthorized(err) { // the key has ended since the last check
+		if isOver(err) { // since the last check
 			_ = send([]byte(streamOver))
 			return
 		}
@@ -228,13 +228,15 @@ func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error)
 	}
 }
 
-// await returns when an event concerns the page, or a session is to be looked at again.
-func (w *viewing) await(ctx context.Context) {
+// await returns when an event concerns the page, which it reports, or a session is to be looked at again.
+func (w *viewing) await(ctx context.Context) (isRoused bool) {
 	timer := time.NewTimer(time.Until(w.nextRead(time.Now().Add(recheckTime))))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-w.wake:
+		return true
 	case <-timer.C:
 	}
+	return false
 }

@@ -201,22 +201,78 @@ func TestAViewerIsToldOfItsOwnObjectsOnly(t *testing.T) {
 	})
 }
 
+// ends are the ways in which a viewer's sign-in ends, by what the organization or its operator does.
+var ends = map[string]func(w *world, key string){
+	"a rotation": func(w *world, key string) {
+		w.asAdmin("POST", "/v1/api-keys/"+key+"/rotate", map[string]any{"grace_seconds": 300})
+	},
+	"a deletion": func(w *world, key string) { w.asAdmin("DELETE", "/v1/api-keys/"+key, map[string]any{}) },
+	"its time":   func(w *world, _ string) { w.mini.SetTime(time.Now().Add(2 * time.Hour)) },
+	"suspension": func(w *world, _ string) {
+		must(w.store.Suspend(w.t.Context(), uuid.MustParse(w.org)))(w.t)
+		must(0, w.store.ReadSuspensions(w.t.Context()))(w.t) // as the instance does every 2 seconds
+	},
+}
+
 func TestTheEndOfASignInEndsItsStream(t *testing.T) {
+	t.Parallel()
+	for how, end := range ends {
+		for page, sessions := range map[string]int{"with a session": 1, "without": 0} {
+			t.Run(how+", "+page, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, settings{})
+				made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer", "expires_in_seconds": 3600})
+				w.keys[viewer] = made["api_key"].(string)
+				ids := w.sample()
+				b := w.as(t, viewer)
+				live := b.watch(liveAt([]string{ids["session"]}[:sessions], "agent", ids["agent"]))
+				live.line("retry: 3000")
+				end(w, made["id"].(string))
+				live.line("event: over")
+				if got := b.get(liveAt(nil)); got.status != http.StatusOK || got.text != streamOver {
+					t.Errorf("another one: %d %q", got.status, got.text)
+				}
+			})
+		}
+	}
+}
+
+func TestNoEventIsToldAfterTheEndOfASignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer"})
+	ids := w.sample()
+	other := w.as(t, operator).watch(liveAt(nil, "agent", ids["agent"])) // whose key the follower goes on with
+	other.line("retry: 3000")
 	w.keys[viewer] = made["api_key"].(string)
-	live := w.as(t, viewer).watch(liveAt([]string{w.sample()["session"]}))
-	live.until("the first update", func(m message) bool { return len(m.Patches) == 1 })
-	w.asAdmin("POST", "/v1/api-keys/"+made["id"].(string)+"/rotate", map[string]any{"grace_seconds": 300})
-	for deadline := time.After(15 * time.Second); ; {
+	live := w.as(t, viewer).watch(liveAt(nil, "agent", ids["agent"]))
+	live.line(":")
+	w.asAdmin("DELETE", "/v1/api-keys/"+made["id"].(string), map[string]any{})
+	w.asAdmin("POST", "/v1/agents/"+ids["agent"]+"/suspend", map[string]any{"reason": "late"})
+	for line := range live.lines {
+		if strings.Contains(line, "late") {
+			t.Error("it is told of what happened after its end")
+		}
+	}
+	other.until("the suspension", func(m message) bool {
+		return len(m.News) > 0 && strings.Contains(m.News[len(m.News)-1].Details, "late")
+	})
+}
+
+// line reads the stream until this line.
+func (w *watching) line(want string) {
+	w.t.Helper()
+	for deadline := time.After(20 * time.Second); ; {
 		select {
-		case line := <-live.lines:
-			if line == "event: over" {
+		case line, more := <-w.lines:
+			if line == want {
 				return
 			}
+			if !more {
+				w.t.Fatalf("the stream ended before %q", want)
+			}
 		case <-deadline:
-			t.Fatal("the stream goes on after the key's rotation")
+			w.t.Fatalf("the stream goes on without %q", want)
 		}
 	}
 }

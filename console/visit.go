@@ -37,7 +37,7 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 	}
 	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{server: c.server, ctx: ctx, key: signed.APIKey}}
 	err = c.server.Identify(ctx, signed.APIKey, func(r server.Reply) error { return decodeReply(r, &v.who) })
-	if isUnauthorized(err) || err == nil && v.who.Replaced && !p.replays {
+	if isUnauthorized(err) || p.stream && isOver(err) || err == nil && v.who.Replaced && !p.replays {
 		return nil, c.leadToSignIn(ctx, p)
 	}
 	if err != nil {
@@ -159,5 +159,5 @@ func redirect(ctx *fasthttp.RequestCtx, to string) {
 func (v *visit) isStillSignedIn(now time.Time) bool {
 	var who server.KeyIdentity
 	err := v.console.server.Identify(nil, v.signIn.APIKey, func(r server.Reply) error { return decodeReply(r, &who) })
-	return !isUnauthorized(err) && !who.Replaced && !v.signIn.isOver(now)
+	return !isOver(err) && !who.Replaced && !v.signIn.isOver(now)
 }

@@ -23,6 +23,7 @@ import (
 type world struct {
 	t       *testing.T
 	console *Console
+	store   *redisstore.Store
 	mini    *miniredis.Miniredis
 	url     string
 	org     string
@@ -56,7 +57,7 @@ func newWorld(t *testing.T, with settings) *world {
 	c := New(s, log)
 	s.SetPages(server.Pages{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders, Apart: with.apart})
 	s.SetKeyring(with.keyring)
-	w := &world{t: t, console: c, mini: with.redis, url: "http://" + serve(t, s, store), keys: map[redisstore.Role]string{}}
+	w := &world{t: t, console: c, store: store, mini: with.redis, url: "http://" + serve(t, s, store), keys: map[redisstore.Role]string{}}
 	w.makeKeys()
 	return w
 }
