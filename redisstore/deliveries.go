@@ -11,7 +11,7 @@ import (
 
 var (
 	listDeliveries = newScript("webhooks/list_deliveries", reads)
-	sendDelivery   = newScript("webhooks/send_delivery", writes)
+	sendDelivery   = newSealedScript("webhooks/send_delivery")
 )
 
 // MostWaiting is how many deliveries of a webhook may wait: those that wait for a retry, and as many that somebody sent by hand. The last
@@ -68,29 +68,38 @@ func (s *Store) SendAgain(ctx context.Context, key APIKey, webhook, id uuid.UUID
 	}
 	again := all[at]
 	again.Status, again.Attempts, again.First, again.Next = DeliveryPending, 0, time.Time{}, now // the next attempt is the first again
-	return again, s.sendNow(ctx, key, webhook, all[at].stored, again)
+	return again, s.sendNow(ctx, key, webhook, all[at].stored, again, nil)
 }
 
-// SendTest sends a test event to the webhook. With idem, a repeated request sends none and returns the first. Errors: those of
-// Deliveries, *QuotaError.
+// SendTest sends a test event to the webhook. With idem, a repeated request sends none and returns the first as it was sent. Errors:
+// those of Deliveries, *QuotaError; with idem ErrIdempotencyKeyReused and *RateError for the key.
 func (s *Store) SendTest(ctx context.Context, key APIKey, webhook uuid.UUID, idem *Idempotency, now time.Time) (Delivery, error) {
+	now = now.Truncate(time.Millisecond) // as its record has it
 	test := Delivery{ID: NewID(webhook), Type: TestEvent, Status: DeliveryPending, Created: now, Next: now}
 	if idem != nil {
-		test.ID = hashedID(webhook, "test", []byte(idem.Key))
+		text, err := test.record()
+		if err != nil {
+			return Delivery{}, err
+		}
+		idem.Credential, idem.Seal = test.ID.String()+text, unsealed{}
 	}
-	err := s.sendNow(ctx, key, webhook, "", test)
-	if err != ErrChangedMeanwhile {
+	err := s.sendNow(ctx, key, webhook, "", test, idem)
+	if err != nil || !isReplayed(idem) {
 		return test, err
 	}
-	all, err := s.Deliveries(ctx, key, webhook)
-	if at := slices.IndexFunc(all, func(d Delivery) bool { return d.ID == test.ID }); at >= 0 {
-		test = all[at]
-	}
-	return test, err
+	return parseDelivery(idem.Credential[:idTextSize], idem.Credential[idTextSize:])
 }
 
-// sendNow stores a delivery as due and wakes the instance that delivers.
-func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, found string, d Delivery) error {
+const idTextSize = 36 // bytes of an id as text
+
+// unsealed keeps a delivery in place of a credential, as it is: it is no secret.
+type unsealed struct{}
+
+func (unsealed) Seal(text string) string         { return text }
+func (unsealed) Open(text string) (string, bool) { return text, len(text) > idTextSize }
+
+// sendNow stores a delivery as due and wakes the instance that delivers. idem is nil for no idempotency key.
+func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, found string, d Delivery, idem *Idempotency) error {
 	text, err := d.record()
 	if err != nil {
 		return err
@@ -104,7 +113,7 @@ func (s *Store) sendNow(ctx context.Context, key APIKey, webhook uuid.UUID, foun
 		counted = deliverySize + int64(len(text))
 	}
 	return s.wakeFor(ctx, key.Organization, func() error {
-		_, err := s.runCounted(ctx, key, s.proven.flow(key), sendDelivery, counted, keys, key.credential(), webhook, d.ID.String(), found, text, mostByHand)
+		_, err := s.runSealedByKey(ctx, key, sendDelivery, idem, counted, keys, key.credential(), webhook, d.ID.String(), found, text, mostByHand)
 		return err
 	})
 }

@@ -319,15 +319,37 @@ func TestATestIsSentOnceForAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
-		hook := w.hook(t, s, 0)
-		first := must(s.SendTest(t.Context(), w.key, hook.ID, &Idempotency{Key: "once"}, now))(t)
-		second := must(s.SendTest(t.Context(), w.key, hook.ID, &Idempotency{Key: "once"}, now.Add(time.Second)))(t)
-		if first.ID != second.ID || first.Type != TestEvent {
-			t.Errorf("sent %+v and %+v", first, second)
+		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
+		once := func(request byte, at time.Time) (Delivery, bool, error) {
+			idem := &Idempotency{Key: "once", Fingerprint: [32]byte{request}}
+			sent, err := s.SendTest(t.Context(), w.key, hook.ID, idem, at)
+			return sent, idem.Replayed, err
 		}
-		must(s.SendTest(t.Context(), w.key, hook.ID, nil, now))(t)
-		if due := must(s.DueDeliveries(t.Context(), w.key.Organization, hook.ID, 10))(t); len(due.Due) != 2 {
-			t.Errorf("due are %+v", due.Due)
+		first, replayed, err := once(1, now)
+		if err != nil || replayed || first.Type != TestEvent {
+			t.Fatalf("sent %+v, %t, %v", first, replayed, err)
+		}
+		delivered := []Delivery{first}
+		for event := range int64(101) { // so that the first is forgotten
+			delivered = append(delivered, Delivery{ID: DeliveryID(hook.ID, event+1), Event: event + 1, Type: "session.ended"})
+		}
+		for i := range delivered {
+			delivered[i].Status, delivered[i].Created, delivered[i].Last = DeliveryDelivered, now, now.Add(time.Duration(i)*time.Millisecond)
+		}
+		must(s.NoteDeliveries(t.Context(), claim, DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: delivered}))(t)
+		second, replayed, err := once(1, now.Add(time.Hour))
+		if second.ID != first.ID || must(second.record())(t) != must(first.record())(t) || !replayed || err != nil {
+			t.Errorf("sent %+v and %+v, %t, %v", first, second, replayed, err)
+		}
+		for _, d := range must(s.Deliveries(t.Context(), w.key, hook.ID))(t) {
+			if d.ID == first.ID || d.Status == DeliveryPending {
+				t.Errorf("it is sent again: %+v", d)
+			}
+		}
+		_, replayed, err = once(2, now)
+		wantError(t, "another request", err, ErrIdempotencyKeyReused)
+		if replayed {
+			t.Error("another request is replayed")
 		}
 	})
 }

@@ -121,6 +121,7 @@ func (s *Server) testWebhook(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	sent, err := s.store.SendTest(requestContext(ctx), key, id, idempotency, time.Now())
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

@@ -169,6 +169,12 @@ func TestATestOfAWebhookIsADelivery(t *testing.T) {
 		for range 3 {
 			w.post(path+"/test", nil, key).is(200)
 		}
+		once := both(key, keyed(uuid.NewString()))
+		first := w.post(path+"/test", nil, once).is(200).fresh()
+		w.post(path+"/test", fields{}, once).replays(first)
+		other := w.post("/v1/webhooks", fields{"url": hookURL}, key).is(201).text("id")
+		w.post("/v1/webhooks/"+other+"/test", nil, once).refused(422, "idempotency_key_reused")
+		w.post(path+"/rotate", nil, once).refused(422, "idempotency_key_reused")
 		if page := w.get(path+"/deliveries?limit=3", key).is(200); len(page.ids()) != 3 || page.header.Get("Link") == "" {
 			t.Errorf("a page of %v, then %q", page.ids(), page.header.Get("Link"))
 		}
