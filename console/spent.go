@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/google/uuid"
-
+	"remit/internal/chart"
 	"remit/money"
 	"remit/server"
 )
