@@ -34,7 +34,7 @@ func (s *stopper) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 }
 
 func TestAStopThatIsUnderWayInABrowser(t *testing.T) {
-	const browserDir = "browser"
+	const browserDir = "../test/browser"
 	tool.Install(t, browserDir)
 	w := newWorld(t, settings{})
 	control := httptest.NewServer(&stopper{t: t, world: w})

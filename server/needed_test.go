@@ -43,7 +43,7 @@ func TestARefusalSaysWhatTheCallNeeded(t *testing.T) {
 		}
 		items := p.post("/v1/actions", batchOf(fields{"session_id": p.session, "count": 9}, fields{"session_id": p.session, "value_usd": 4}), key).items(2)
 		for i, want := range []fields{needs(9, 0), needs(1, 4)} {
-			if found := differences(items[i].body, fields(items[i].body).with(want)); found != "" {
+			if found := differences(items[i].body, items[i].body.with(want)); found != "" {
 				t.Errorf("item %d: %s", i, found)
 			}
 		}

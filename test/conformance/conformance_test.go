@@ -17,7 +17,7 @@ const (
 	charged   = `{"session_id":"` + sessionID + `","action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,` +
 		`"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13,"expires_at":"2026-11-21T09:19:32.859Z"}`
 	refused = `{"type":"urn:remit:problem:session_limit_reached","title":"Session limit reached","status":403,"detail":"no",` +
-		`"code":"session_limit_reached","request_id":"r-1","limit":"max_value_usd","action_count":1,"max_actions":2,` +
+		`"code":"session_limit_reached","request_id":"r-1","limit":"max_value_usd","needed_actions":1,"needed_value_usd":0.2,"action_count":1,"max_actions":2,` +
 		`"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13,` +
 		`"expires_at":"2026-11-21T09:19:32.859Z"}`
 	notFound = `{"type":"urn:remit:problem:not_found","title":"Not found","status":404,"detail":"no","code":"not_found","request_id":"r-1"}`

@@ -4,7 +4,7 @@ import { Caller, type Call, type Service } from "./call.js";
 import { Credential, isVisible, reveal } from "./credential.js";
 import { UnusableCredential } from "./errors.js";
 import { object, text, write } from "./json.js";
-import { checkKey, generateOwnKey, keyOf, type Key, type PrivateKey } from "./internal/keys.js";
+import { checkKey, generateOwnKey, keyOf, type Key, type PrivateKey } from "./keys.js";
 import { once } from "./once.js";
 import { known, listOf, scopesOf, type Names } from "./options.js";
 import { readFile } from "./platform.js";

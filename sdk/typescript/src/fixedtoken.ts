@@ -6,7 +6,7 @@ import { codes } from "./codes.js";
 import { forHeader, type Credential } from "./credential.js";
 import { Unauthorized, UnusableCredential } from "./errors.js";
 import { object, text, type Answer } from "./json.js";
-import type { PrivateKey } from "./internal/keys.js";
+import type { PrivateKey } from "./keys.js";
 
 /** Options of an agent by a token alone. */
 export interface TokenOptions {

@@ -63,7 +63,7 @@ export type { EventType } from "./eventtypes.js";
 export type { TokenOptions } from "./fixedtoken.js";
 export type { JSONObject } from "./json.js";
 export type { JWK, JWKS } from "./jwk.js";
-export { generateKey, Key, parseKey, publicJwks, type PlatformKey, type PlatformKeyPair, type PrivateKey } from "./internal/keys.js";
+export { generateKey, Key, parseKey, publicJwks, type PlatformKey, type PlatformKeyPair, type PrivateKey } from "./keys.js";
 export { Lease } from "./lease.js";
 export type { LeaseOptions } from "./leases.js";
 export type { ApprovalParams, MoreFilter, MoreParams, MoreRequest } from "./more.js";

@@ -2,7 +2,7 @@
 
 import { base64url } from "./base64.js";
 import { sha256 } from "./jwk.js";
-import type { Key } from "./internal/keys.js";
+import type { Key } from "./keys.js";
 import { once } from "./once.js";
 import { webCrypto } from "./platform.js";
 

@@ -178,12 +178,14 @@ test("token exchange gives a token of a child session, which ends with it", asyn
 
 test("token exchange narrows, and never widens", async () => {
   const { parent, session } = await newDelegation();
-  const subject = await client.clientCredentialsGrant(await bySecret(parent));
+  const forBoth = new URLSearchParams([["resource", issuer.origin], ["resource", resource]]);
+  const subject = await client.clientCredentialsGrant(await bySecret(parent), forBoth);
   const config = await configure(parent.id, client.None());
   const exchange = (parameters) =>
     client.genericGrantRequest(config, tokenExchange, { ...exchangeParameters(subject, session), ...parameters });
   assert.equal((await claimsOf((await exchange({ resource })).access_token, resource)).aud, resource);
   assert.equal((await claimsOf((await exchange({ audience: resource })).access_token, resource)).aud, resource);
+  await assert.rejects(exchange({ resource: "https://files.example/" }), refused("invalid_target"));
   await assert.rejects(exchange({ scope: "read write" }), refused("invalid_scope"));
   await assert.rejects(exchange({ subject_token: "not a token" }), refused("invalid_request"));
   const stranger = await newDelegation();

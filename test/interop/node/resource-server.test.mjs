@@ -72,7 +72,7 @@ test("Remit refuses a token that was made for another, unless it is asked about 
 test("Express learns who acts for whom from a delegated token", async () => {
   const { parent, child, session } = await newDelegation();
   const delegating = await configure(parent.id, parent.secret);
-  const subject = await client.clientCredentialsGrant(delegating);
+  const subject = await client.clientCredentialsGrant(delegating, new URLSearchParams([["resource", issuer.origin], ["resource", resource]]));
   const delegated = await client.genericGrantRequest(delegating, "urn:ietf:params:oauth:grant-type:token-exchange", {
     subject_token: subject.access_token, subject_token_type: "urn:ietf:params:oauth:token-type:access_token",
     session_id: session.id, resource,
