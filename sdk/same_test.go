@@ -85,7 +85,7 @@ func buildAll(t *testing.T) []language {
 	t.Helper()
 	buildTypeScript(t)
 	binary := filepath.Join(t.TempDir(), "same")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../internal/same").CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../test/same").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	packages, err := filepath.Abs("python/src")
@@ -93,7 +93,7 @@ func buildAll(t *testing.T) []language {
 		t.Fatal(err)
 	}
 	python := func(program string) []string {
-		return []string{tool.Python(t), "-B", "-W", "error", "../internal/same/" + program}
+		return []string{tool.Python(t), "-B", "-W", "error", "../test/same/" + program}
 	}
 	return []language{
 		{"Go", []string{"../test/same/main.go", "../test/same/contract.go", "../test/same/fleet.go", "../test/same/follow.go", "../test/same/identity.go", "../test/same/prices.go", "../test/same/served.go", "../test/same/told.go"}, []string{binary}, nil},

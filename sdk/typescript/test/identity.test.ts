@@ -220,7 +220,7 @@ test("a delegated token may be for a resource, and bound to the key of who deleg
   const planner = await made({ scopes: ["read", "sessions:delegate"] });
   const helper = await made();
   const key = await generateKey();
-  const lead = remit.agent(planner.id, { secret: planner.secret, dpop: key });
+  const lead = remit.agent(planner.id, { secret: planner.secret, dpop: key, resource: [issuer, tools] });
   const child = await (await sessionOf(lead)).createChild({ agentId: helper.id });
   const { accessToken, tokenType } = await lead.delegate(child.id, { resource: [tools] });
   assert.equal(tokenType, "DPoP");
