@@ -28,12 +28,12 @@ var (
 		return same(a.charge(a.session))
 	}, sendAgain}
 
-	// verifying is what a gateway does for each request.
+	// verifying is what a proxy does for each request.
 	verifying = path{"verify", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(get("/v1/auth/verify?scope=read", a.bearer()))
 	}, sendAgain}
 
-	// authorizing verifies and charges for a gateway.
+	// authorizing verifies and charges for a proxy.
 	authorizing = path{"authorize", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(get("/v1/auth/authorize?value_usd=0.000001&session_id="+a.session.String(), a.bearer()))
 	}, sendAgain}

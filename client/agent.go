@@ -15,7 +15,7 @@ type Agent struct {
 // ID returns the agent's id.
 func (a *Agent) ID() string { return a.id }
 
-// Token returns a valid access token for other requests, such as those through a gateway. Call it before each use instead of
+// Token returns a valid access token for other requests, such as those through a proxy. Call it before each use instead of
 // keeping the token. Those of an agent with a DPoP key also need a proof: see Prove.
 func (a *Agent) Token(ctx context.Context) (string, error) {
 	if a.caller.tokens == nil {

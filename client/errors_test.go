@@ -228,17 +228,17 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestBaseURLs(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{
-		"http://h":                  "http://h/v1/sessions/s1",
-		"https://h:8443/":           "https://h:8443/v1/sessions/s1",
-		"https://h/behind/gateway/": "https://h/behind/gateway/v1/sessions/s1",
-		"h:8080":                    "",
-		"":                          "",
-		"ftp://h":                   "",
-		"http://":                   "",
-		"http://me:rms_secret@h":    "",
-		"http://h?x=1":              "",
-		"http://h#x":                "",
-		"http://me:rms_secret@h:x":  "",
+		"http://h":                 "http://h/v1/sessions/s1",
+		"https://h:8443/":          "https://h:8443/v1/sessions/s1",
+		"https://h/behind/proxy/":  "https://h/behind/proxy/v1/sessions/s1",
+		"h:8080":                   "",
+		"":                         "",
+		"ftp://h":                  "",
+		"http://":                  "",
+		"http://me:rms_secret@h":   "",
+		"http://h?x=1":             "",
+		"http://h#x":               "",
+		"http://me:rms_secret@h:x": "",
 	} {
 		asked := ""
 		transport := roundTrip(func(r *http.Request) (*http.Response, error) {

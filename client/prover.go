@@ -93,7 +93,7 @@ func (p *prover) proof(method string, address *url.URL, access string) (string, 
 	}{"dpop+jwt", p.key.algorithm, p.key.public.bare()}, claims)
 }
 
-// Prove adds the agent's access token to a request to another server, such as one behind a gateway, and a proof if the agent has a
+// Prove adds the agent's access token to a request to another server, such as one behind a proxy, and a proof if the agent has a
 // DPoP key. A proof is for this request alone, so call it for each.
 func (a *Agent) Prove(ctx context.Context, r *http.Request) error {
 	access, err := a.Token(ctx)

@@ -35,7 +35,7 @@ func TestWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	const all, none = 4, 1
 	const keyless = "write without a key"
-	gateway := reaction{status: 503, body: "<html>"}
+	proxy := reaction{status: 503, body: "<html>"}
 	for _, test := range []struct {
 		name                                 string
 		always                               reaction
@@ -50,7 +50,7 @@ func TestWhatIsRetried(t *testing.T) {
 			client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable},
 		{"outcome unknown", refusal(503, "outcome_unknown"), all, all, all, none,
 			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
-		{"503 of a gateway", gateway, all, all, all, none,
+		{"503 of a proxy", proxy, all, all, all, none,
 			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
 		{"rate limited", refusal(429, "rate_limited"), all, all, all, all,
 			client.ErrRateLimited, client.ErrRateLimited, client.ErrRateLimited, client.ErrRateLimited},

@@ -29,7 +29,7 @@ type VerifyOptions struct {
 	URL    string // as the client sees it
 }
 
-// Verify checks an access token as a gateway does, and charges nothing. An invalid token is ErrUnauthorized. A token without
+// Verify checks an access token as a proxy does, and charges nothing. An invalid token is ErrUnauthorized. A token without
 // the scope is *InsufficientScope, unless the scope is empty.
 func (c *Client) Verify(ctx context.Context, accessToken, scope string) (Verified, error) {
 	return c.VerifyWith(ctx, accessToken, VerifyOptions{Scope: scope})
@@ -61,7 +61,7 @@ func (c *Client) VerifyWith(ctx context.Context, accessToken string, o VerifyOpt
 	return v, nil
 }
 
-// forwarded returns the proof with what it was made for, as a gateway passes them on.
+// forwarded returns the proof with what it was made for, as a proxy passes them on.
 func (o VerifyOptions) forwarded(accessToken string) (http.Header, error) {
 	address, err := url.Parse(o.URL)
 	if err != nil || address.Host == "" || o.Method == "" {

@@ -12,7 +12,7 @@
 //	steady  actions, evenly (the default)
 //	burst   actions at 5/9 of the -rate, and at 25/9 of it in each fifth of twenty slots
 //	storm   as steady, but the access tokens of all agents expire at once half-way through, and all agents call at once
-//	mixed   evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, exchanges, sessions
+//	mixed   evenly: charges, reads, verification by a proxy, transactions, batches, refreshes, exchanges, sessions
 //	        created and ended, lists
 //	leased  charges, evenly, each to the lease of its session
 //	tree    evenly: charges, transactions, children created, top-ups, ends and reads of trees of up to four levels, whose

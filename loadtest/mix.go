@@ -9,7 +9,7 @@ const (
 	charges   task = iota // a session is charged for an action
 	transacts             // a transaction is begun, and committed or rolled back
 	reads                 // a session is read
-	verifies              // a gateway verifies an access token
+	verifies              // a proxy verifies an access token
 	batches               // sessions of one agent are charged in one request
 	refreshes             // an agent refreshes its tokens
 	exchanges             // a new process of an agent exchanges the secret for its own tokens
@@ -30,7 +30,7 @@ type share struct {
 	percent int
 }
 
-// mix is what arrives in the mixed scenario: a fleet behind a gateway that mostly makes single charges.
+// mix is what arrives in the mixed scenario: a fleet behind a proxy that mostly makes single charges.
 var mix = [...]share{
 	{charges, 50}, {reads, 15}, {verifies, 15}, {transacts, 8}, {batches, 3}, {refreshes, 3}, {exchanges, 1}, {starts, 2}, {ends, 2},
 	{lists, 1},

@@ -65,7 +65,7 @@ func (f *fleet) read(ctx context.Context, s *session, due time.Time) *recorder {
 	return t
 }
 
-// verify verifies the agent's access token, as a gateway does for each request. The SDK has no call for it.
+// verify verifies the agent's access token, as a proxy does for each request. The SDK has no call for it.
 func (f *fleet) verify(ctx context.Context, a *agent, due time.Time) *recorder {
 	var named string
 	t := f.call(ctx, opVerify, due, func(ctx context.Context) error {

@@ -79,7 +79,7 @@ var scenarioInWords = map[scenario]string{
 	steady: "Actions arrive evenly.",
 	burst:  "Actions arrive at a low rate, and at five times that rate in every fifth time slot.",
 	storm:  "Actions arrive evenly; half-way through, the access tokens of all agents expire at once.",
-	mixed: "A realistic mix arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
+	mixed: "A realistic mix arrives evenly: charges, reads, verification by a proxy, transactions, batches, refreshes, " +
 		"exchanges, sessions created and ended, lists.",
 	leased: "Charges arrive evenly, each for the lease of its session.",
 	trees: "A mix of requests arrives evenly for trees of sessions under a budget: charges, transactions, children created, top-ups, " +

@@ -91,7 +91,7 @@ func typeNamed(name string) string {
 	if name == "" {
 		return OtherTypes
 	}
-	return strings.ToValidUTF8(manyLines.Replace(name), "\uFFFD") // a gateway may send any bytes
+	return strings.ToValidUTF8(manyLines.Replace(name), "\uFFFD") // a proxy may send any bytes
 }
 
 // storedType is the inverse of typeNamed, as scripts take it.

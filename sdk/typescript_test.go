@@ -25,7 +25,7 @@ const (
 func TestTypeScriptSDKPassesItsTests(t *testing.T) {
 	t.Parallel()
 	buildTypeScript(t)
-	// The tests verify proofs as a gateway does, which says what the request was.
+	// The tests verify proofs as a proxy does, which says what the request was.
 	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t, "--trusted-proxies", "127.0.0.0/8").URL, startFakeProvider(t)}
 	runNodeTests(t, typeScriptDir, "*.test.js", nodeTimeout, settings)
 }

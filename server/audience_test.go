@@ -237,7 +237,7 @@ func TestRemitsOwnEndpointsWantATokenForItself(t *testing.T) {
 	})
 }
 
-func TestAGatewayNamesTheAudienceThatATokenMustHave(t *testing.T) {
+func TestAProxyNamesTheAudienceThatATokenMustHave(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -52,7 +52,7 @@ func heldBy(access token.Access) redisstore.AccessToken {
 	}
 }
 
-// identity is what a gateway learns about the caller.
+// identity is what a proxy learns about the caller.
 type identity struct {
 	agent, organization, scopes []byte
 	thumbprint                  []byte // of the key that the token is bound to; empty for none

@@ -7,7 +7,7 @@ import (
 	"remit/redisstore"
 )
 
-// chargeMetrics count charges by outcome, whether they came alone, in a batch or from a gateway.
+// chargeMetrics count charges by outcome, whether they came alone, in a batch or from a proxy.
 type chargeMetrics struct {
 	allowed, notActive, suspended, scope prometheus.Counter
 

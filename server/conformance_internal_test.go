@@ -89,7 +89,7 @@ func exchangeOf(ctx *fasthttp.RequestCtx, method, target string) *conformance.Ex
 	return e
 }
 
-// The description and the router must know the same of each other. A gateway's path is in both with its parameter.
+// The description and the router must know the same of each other. A proxy's path is in both with its parameter.
 func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 	t.Parallel()
 	suite, err := conformance.Shared()
@@ -179,7 +179,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	agentSuspended, sessionSuspended := &redisstore.AgentSuspendedError{}, &redisstore.SessionSuspendedError{}
 	agentLimit := &redisstore.AgentLimitError{Limit: redisstore.LimitValuePerDay}
 	tooFast := &redisstore.AgentLimitError{Limit: redisstore.LimitActionsPerMinute, RetryAfter: time.Second}
-	gateway := func(cause error) error { return &gatewayError{cause: cause} }
+	proxy := func(cause error) error { return &subrequestError{cause: cause} }
 	proofs := func(status int) []error {
 		use := token.ProofUse{Method: "GET", Now: time.Unix(0, 0)}
 		key := prover.New("EdDSA")
@@ -222,9 +222,9 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"RefreshRefused":   {suspended, agentSuspended},
 		"TooMuchCreated":   {&redisstore.RateError{}},
 		"ScopeMissing":     {role, &scopeError{scopeRollback}, suspended, agentSuspended, sessionSuspended},
-		"VerifyRefused":    {suspended, agentSuspended, sessionSuspended, gateway(scope), gateway(invalid("scope", "must be one scope")), gateway(redisstore.ErrManyProofs)},
-		"AuthorizeRefused": {suspended, gateway(agentLimit), gateway(tooFast), gateway(agentSuspended), gateway(sessionSuspended), gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
-			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},
+		"VerifyRefused":    {suspended, agentSuspended, sessionSuspended, proxy(scope), proxy(invalid("scope", "must be one scope")), proxy(redisstore.ErrManyProofs)},
+		"AuthorizeRefused": {suspended, proxy(agentLimit), proxy(tooFast), proxy(agentSuspended), proxy(sessionSuspended), proxy(limit), proxy(notActive(redisstore.Completed)), proxy(scope),
+			proxy(redisstore.ErrUnknownSession), proxy(invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":         {redisstore.ErrUnknownSession},
 		"RequestTimeout":   {errSlowRequest},
 		"AgentRevoked":     {redisstore.ErrAgentRevoked},

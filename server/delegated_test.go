@@ -506,7 +506,7 @@ func TestOnlyItsAgentAndItsClientRevokeADelegatedToken(t *testing.T) {
 	})
 }
 
-func TestGatewaysAndIntrospectionNameWhoActs(t *testing.T) {
+func TestProxiesAndIntrospectionNameWhoActs(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDelegation()

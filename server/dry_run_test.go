@@ -102,8 +102,8 @@ func TestADryRunAuthorizesAndChargesNothing(t *testing.T) {
 	})
 }
 
-// What a gateway passes on of its client's request must not let that pass unpaid.
-func TestOnlyTheGatewayAsksForADryRun(t *testing.T) {
+// What a proxy passes on of its client's request must not let that pass unpaid.
+func TestOnlyTheProxyAsksForADryRun(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

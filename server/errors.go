@@ -25,7 +25,7 @@ var (
 	errNoProof         = errors.New("the header DPoP is missing")
 	errManyProofs      = errors.New("the header DPoP must be given once")
 	errProofHost       = errors.New("the original request's host is neither the issuer's nor one of --proof-hosts")
-	errTwoOriginals    = errors.New("the gateway's headers tell of more than one original request")
+	errTwoOriginals    = errors.New("the proxy's headers tell of more than one original request")
 	errDelegatedToken  = errors.New("a delegated token reaches its session alone, not what concerns the whole agent")
 	errForeignToken    = errors.New("the refresh token belongs to another agent")
 	errNoBootstrap     = errors.New("the bootstrap token is required in the header Authorization: Bearer")

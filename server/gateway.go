@@ -13,20 +13,20 @@ import (
 	"remit/redisstore"
 )
 
-// gatewayRoutes omits authorizePath itself, which answers every method: see Handler.
-func (s *Server) gatewayRoutes(r *routes) {
+// subrequestRoutes omits authorizePath itself, which answers every method: see Handler.
+func (s *Server) subrequestRoutes(r *routes) {
 	r.get(verifyPath, s.verify)
 	r.anyBelow(verifyPath, s.verify)
 	r.anyBelow(authorizePath, s.authorize)
 }
 
-// gatewayError answers 403 in place of other client errors, which a gateway would take for a fault of this service.
-type gatewayError struct{ cause error }
+// subrequestError answers 403 in place of other client errors, which a proxy would take for a fault of this service.
+type subrequestError struct{ cause error }
 
-func (e *gatewayError) Error() string { return e.cause.Error() }
-func (e *gatewayError) Unwrap() error { return e.cause }
+func (e *subrequestError) Error() string { return e.cause.Error() }
+func (e *subrequestError) Unwrap() error { return e.cause }
 
-func (e *gatewayError) problem() problem {
+func (e *subrequestError) problem() problem {
 	p := problemOf(e.cause)
 	if p.Status < 500 && p.Status != 401 {
 		p.Status = 403
@@ -34,9 +34,9 @@ func (e *gatewayError) problem() problem {
 	return p
 }
 
-// gatewayToken returns the verified access token that the request carries, for the audience that the gateway names, or else for
+// subrequestToken returns the verified access token that the request carries, for the audience that the proxy names, or else for
 // this service; and the proof of one that is bound to a key.
-func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redisstore.Proof, error) {
+func (s *Server) subrequestToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redisstore.Proof, error) {
 	given, found := accessToken(ctx)
 	if !found {
 		return nil, nil, errMissingToken
@@ -46,16 +46,16 @@ func (s *Server) gatewayToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redissto
 		return nil, nil, err
 	}
 	var v validation
-	audience := v.gatewayParameter(ctx, "audience", "X-Audience")
+	audience := v.subrequestParameter(ctx, "audience", "X-Audience")
 	if err := v.err(); err != nil {
-		return nil, nil, &gatewayError{err}
+		return nil, nil, &subrequestError{err}
 	}
 	if !access.isFor(audience) {
 		return nil, nil, errInvalidToken
 	}
 	access, proof, err := s.admit(ctx, access)
 	if err != nil && errors.As(err, new(*invalidRequest)) {
-		err = &gatewayError{err}
+		err = &subrequestError{err}
 	}
 	return access, proof, err
 }
@@ -66,20 +66,20 @@ func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof
 		return s.store.VerifyToken(readContext(ctx), *access.caller.Token)
 	}
 	left, err := s.store.VerifyProof(readContext(ctx), *access.caller.Token, *proof)
-	return left, gatewayProofError(err)
+	return left, subrequestProofError(err)
 }
 
-// gatewayProofError is asProofError for a gateway, which understands 401 and 403.
-func gatewayProofError(err error) error {
+// subrequestProofError is asProofError for a proxy, which understands 401 and 403.
+func subrequestProofError(err error) error {
 	if errors.Is(err, redisstore.ErrManyProofs) {
-		return &gatewayError{err}
+		return &subrequestError{err}
 	}
 	return asProofError(401, err)
 }
 
 // verify returns the agent of an access token that is live and holds the scope. The agent is not suspended.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
-	access, proof, err := s.gatewayToken(ctx)
+	access, proof, err := s.subrequestToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var v validation
-	v.gatewayNames(ctx, "scope", "audience")
-	scope := v.gatewayParameter(ctx, "scope", "X-Scope")
+	v.subrequestNames(ctx, "scope", "audience")
+	scope := v.subrequestParameter(ctx, "scope", "X-Scope")
 	v.require(scope == "" || isScope(scope), "scope", "must be one scope")
 	if err := v.err(); err != nil {
-		return &gatewayError{err}
+		return &subrequestError{err}
 	}
 	caller := access.caller
 	caller.scopes = left.Of(caller.scopes)
@@ -105,17 +105,17 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 
 // authorize verifies an access token and charges a session of its agent, in one subrequest.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
-	access, proof, err := s.gatewayToken(ctx)
+	access, proof, err := s.subrequestToken(ctx)
 	if err != nil {
 		return err
 	}
-	session, wanted, err := gatewayCharge(ctx)
+	session, wanted, err := subrequestCharge(ctx)
 	if err != nil {
-		return &gatewayError{err}
+		return &subrequestError{err}
 	}
 	caller := access.caller
 	if err := caller.mayActIn(session); err != nil {
-		return &gatewayError{err}
+		return &subrequestError{err}
 	}
 	if err := caller.mayUse(wanted.Scope); err != nil {
 		s.metrics.charged(wanted, err)
@@ -123,14 +123,14 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	}
 	if proof != nil {
 		if err := s.store.UseProof(readContext(ctx), *caller.Token, *proof); err != nil {
-			return gatewayProofError(err)
+			return subrequestProofError(err)
 		}
 	}
 	usage, left, err := s.store.Authorize(requestContext(ctx), caller.Caller, session, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
-		return &gatewayError{redisstore.Needing(err, wanted.Count, wanted.Value)}
+		return &subrequestError{redisstore.Needing(err, wanted.Count, wanted.Value)}
 	}
 	access.writeIdentity(ctx, left)
 	remaining := usageOf(usage)
@@ -144,29 +144,29 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// gatewayCharge reads a charge from the query, which the gateway's configuration writes, or else from headers.
-func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
+// subrequestCharge reads a charge from the query, which the proxy's configuration writes, or else from headers.
+func subrequestCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v validation
 	var request chargeRequest
-	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", gatewayDryRun, gatewayKey)
-	session := v.id("session_id", optionalText(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
-	request.ActionType = optionalText(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
-	request.Scope = optionalText(v.gatewayParameter(ctx, "scope", "X-Scope"))
-	if text := v.gatewayParameter(ctx, "value_usd", "X-Value-Usd"); text != "" {
+	v.subrequestNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", subrequestDryRun, subrequestKey)
+	session := v.id("session_id", optionalText(v.subrequestParameter(ctx, "session_id", "X-Session-Id")))
+	request.ActionType = optionalText(v.subrequestParameter(ctx, "action_type", "X-Action-Type"))
+	request.Scope = optionalText(v.subrequestParameter(ctx, "scope", "X-Scope"))
+	if text := v.subrequestParameter(ctx, "value_usd", "X-Value-Usd"); text != "" {
 		amount, err := money.Parse([]byte(text))
 		if err != nil {
 			v.add("value_usd", err.Error())
 		}
 		request.Value = optional[money.MicroUSD]{amount, true}
 	}
-	if text := v.gatewayParameter(ctx, "count", "X-Count"); text != "" {
+	if text := v.subrequestParameter(ctx, "count", "X-Count"); text != "" {
 		count, err := strconv.ParseInt(text, 10, 64)
 		v.require(err == nil, "count", "must be a whole number")
 		request.Count = optional[int64]{count, err == nil}
 	}
-	request.DryRun = v.gatewayDryRun(ctx)
-	idempotency := v.gatewayIdempotency(ctx, session, &request)
-	v.require(idempotency == nil || !request.DryRun.value, gatewayDryRun, notWithAKey)
+	request.DryRun = v.subrequestDryRun(ctx)
+	idempotency := v.subrequestIdempotency(ctx, session, &request)
+	v.require(idempotency == nil || !request.DryRun.value, subrequestDryRun, notWithAKey)
 	if err := v.err(); err != nil {
 		return uuid.Nil, redisstore.Charge{}, err
 	}
@@ -175,38 +175,38 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 	return session, charge, err
 }
 
-// gatewayDryRun is the query parameter for a dry run. No header stands in for it: a gateway passes on headers of its client,
+// subrequestDryRun is the query parameter for a dry run. No header stands in for it: a proxy passes on headers of its client,
 // which could then pass unpaid.
-const gatewayDryRun = "dry_run"
+const subrequestDryRun = "dry_run"
 
-func (v *validation) gatewayDryRun(ctx *fasthttp.RequestCtx) optional[bool] {
-	if behindGatewayPath(ctx.URI().PathOriginal()) || !ctx.QueryArgs().Has(gatewayDryRun) {
+func (v *validation) subrequestDryRun(ctx *fasthttp.RequestCtx) optional[bool] {
+	if belowSubrequestPath(ctx.URI().PathOriginal()) || !ctx.QueryArgs().Has(subrequestDryRun) {
 		return optional[bool]{}
 	}
-	text := v.gatewayParameter(ctx, gatewayDryRun, "")
-	v.require(text == "" || text == "true" || text == "false", gatewayDryRun, "must be true or false")
+	text := v.subrequestParameter(ctx, subrequestDryRun, "")
+	v.require(text == "" || text == "true" || text == "false", subrequestDryRun, "must be true or false")
 	return optional[bool]{text == "true", true}
 }
 
-// gatewayKey is the query parameter for the idempotency key.
-const gatewayKey = "idempotency_key"
+// subrequestKey is the query parameter for the idempotency key.
+const subrequestKey = "idempotency_key"
 
-// forwarding are the headers in which gateways describe the original request.
+// forwarding are the headers in which proxies describe the original request.
 var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-Uri", "X-Original-Url", "X-Original-Method"}
 
-// gatewayIdempotency returns the idempotency of a charge if the gateway sets a key, else nil. It ignores a key that the
-// gateway only passes on: that one is the client's, made for the backend, and a client that used one key for all its
+// subrequestIdempotency returns the idempotency of a charge if the proxy sets a key, else nil. It ignores a key that the
+// proxy only passes on: that one is the client's, made for the backend, and a client that used one key for all its
 // requests would pay once.
-func (v *validation) gatewayIdempotency(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
-	inQuery := ctx.QueryArgs().Has(gatewayKey)
+func (v *validation) subrequestIdempotency(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
+	inQuery := ctx.QueryArgs().Has(subrequestKey)
 	if !inQuery && len(ctx.Request.Header.PeekCanonical(canonicalIdempotencyKey)) == 0 {
 		return nil
 	}
-	if behindGatewayPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
+	if belowSubrequestPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
 		return nil
 	}
-	key := v.gatewayParameter(ctx, gatewayKey, headerIdempotencyKey)
-	v.require(isIdempotencyKey([]byte(key)), gatewayKey, notAnIdempotencyKey)
+	key := v.subrequestParameter(ctx, subrequestKey, headerIdempotencyKey)
+	v.require(isIdempotencyKey([]byte(key)), subrequestKey, notAnIdempotencyKey)
 	body := fmt.Appendf(nil, "%d %d %q %q", r.Count.or(1), int64(r.Value.value), r.Scope.value, r.ActionType.value)
 	return newIdempotency(key, "authorize", session, body)
 }
@@ -215,9 +215,9 @@ func isForwarded(ctx *fasthttp.RequestCtx) bool {
 	return slices.ContainsFunc(forwarding, func(name string) bool { return len(ctx.Request.Header.Peek(name)) > 0 })
 }
 
-// gatewayNames refuses unknown parameters, because a misspelt scope or price would let requests pass unchecked.
-func (v *validation) gatewayNames(ctx *fasthttp.RequestCtx, known ...string) {
-	if behindGatewayPath(ctx.URI().PathOriginal()) {
+// subrequestNames refuses unknown parameters, because a misspelt scope or price would let requests pass unchecked.
+func (v *validation) subrequestNames(ctx *fasthttp.RequestCtx, known ...string) {
+	if belowSubrequestPath(ctx.URI().PathOriginal()) {
 		return
 	}
 	for name := range ctx.QueryArgs().All() {
@@ -227,11 +227,11 @@ func (v *validation) gatewayNames(ctx *fasthttp.RequestCtx, known ...string) {
 	}
 }
 
-// gatewayParameter returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
+// subrequestParameter returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
 // parameter given twice, because one of the two could be the client's.
-func (v *validation) gatewayParameter(ctx *fasthttp.RequestCtx, name, header string) string {
+func (v *validation) subrequestParameter(ctx *fasthttp.RequestCtx, name, header string) string {
 	value, times := []byte(nil), 0
-	if !behindGatewayPath(ctx.URI().PathOriginal()) {
+	if !belowSubrequestPath(ctx.URI().PathOriginal()) {
 		value, times = countValues(ctx.QueryArgs().All(), name)
 	}
 	if times == 0 {

@@ -40,7 +40,7 @@ func (r *response) remains(actions, value string) *response {
 	return r
 }
 
-// stopped fails the test unless a gateway would let nothing pass, nor learn whose request it was.
+// stopped fails the test unless a proxy would let nothing pass, nor learn whose request it was.
 func (r *response) stopped(status int, code string) *response {
 	r.t.Helper()
 	r.refused(status, code)
@@ -71,7 +71,7 @@ func (w tenant) charged(session string, actions int, value any) {
 	}
 }
 
-func TestVerifyReturnsTheTokensAgentToAGateway(t *testing.T) {
+func TestVerifyReturnsTheTokensAgentToAProxy(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -86,7 +86,7 @@ func TestVerifyReturnsTheTokensAgentToAGateway(t *testing.T) {
 	})
 }
 
-func TestGatewayParametersThatWouldDisableACheckAreRefused(t *testing.T) {
+func TestProxyParametersThatWouldDisableACheckAreRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -129,8 +129,8 @@ func TestVerifyNamesTheScopeThatTheTokenLacks(t *testing.T) {
 	})
 }
 
-// gatewayPaths are ways to ask of each of the two, with what else the question needs.
-func gatewayPaths(session string) map[string]option {
+// proxyPaths are ways to ask of each of the two, with what else the question needs.
+func proxyPaths(session string) map[string]option {
 	of := header("X-Session-Id", session)
 	return map[string]option{
 		verifyPath: nobody, verifyPath + "?scope=read": nobody, verifyPath + "/": nobody, verifyPath + "/a/b": nobody,
@@ -138,7 +138,7 @@ func gatewayPaths(session string) map[string]option {
 	}
 }
 
-func TestGatewaysSeeARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
+func TestProxiesSeeARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		for name, revoke := range map[string]func(w tenant, tokens pair){
@@ -155,12 +155,12 @@ func TestGatewaysSeeARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
 				w := api.in(t).newTenant()
 				there := w.through(api.another(t))
 				session, tokens := w.newSession(nil), w.exchange()
-				for path, with := range gatewayPaths(session) {
+				for path, with := range proxyPaths(session) {
 					there.get(path, asAgent(tokens.access), with).identifies(w, agentScopes...)
 				}
 				before := w.session(session)["action_count"]
 				revoke(w, tokens)
-				for path, with := range gatewayPaths(session) {
+				for path, with := range proxyPaths(session) {
 					there.get(path, asAgent(tokens.access), with).stopped(401, "invalid_token")
 					there.ask("HEAD", path, nil, asAgent(tokens.access), with).is(401)
 				}
@@ -172,12 +172,12 @@ func TestGatewaysSeeARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
 	})
 }
 
-func TestGatewaysNeedALiveAccessToken(t *testing.T) {
+func TestProxiesNeedALiveAccessToken(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		session, tokens := w.newSession(nil), w.exchange()
-		for path, with := range gatewayPaths(session) {
+		for path, with := range proxyPaths(session) {
 			for _, as := range []option{nobody, asKey(w.key), asAgent(""), byBasic(w.agent), header("X-Agent-Id", w.agent.id)} {
 				r := w.get(path, as, with).stopped(401, "missing_credentials")
 				if got := r.header.Get("WWW-Authenticate"); got != `Bearer realm="remit"` {
@@ -257,7 +257,7 @@ func TestAuthorizeAnswersToAnyMethod(t *testing.T) {
 	})
 }
 
-// DESIGN §2.4 says any: gateways pass on methods of WebDAV and others too.
+// DESIGN §2.4 says any: proxies pass on methods of WebDAV and others too.
 func TestAuthorizeAnswersToMethodsThatNoOtherPathKnows(t *testing.T) {
 	t.Parallel()
 	w := onMiniredis(t, setup{}).newTenant()
@@ -333,7 +333,7 @@ func TestAuthorizeThatIsRefusedChargesNothing(t *testing.T) {
 }
 
 // The appended path and its query come from the client: they must set neither price nor scope.
-func TestGatewayPathsTakeNothingFromWhatIsAppended(t *testing.T) {
+func TestProxyPathsTakeNothingFromWhatIsAppended(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -382,7 +382,7 @@ func (c *client) exchangeRawAs(target string, options ...option) []*response {
 	return c.exchangeRaw(text.String() + "\r\n")
 }
 
-func TestGatewayPathsAreNoPrefixOfOthers(t *testing.T) {
+func TestProxyPathsAreNoPrefixOfOthers(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -428,7 +428,7 @@ func TestAuthorizeChargesOnceForAnIdempotencyKey(t *testing.T) {
 }
 
 // A client that sends one key with all its requests must not pay once for them all.
-func TestAuthorizeTakesNoIdempotencyKeyThatAGatewayOnlyPassesOn(t *testing.T) {
+func TestAuthorizeTakesNoIdempotencyKeyThatAProxyOnlyPassesOn(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -447,7 +447,7 @@ func TestAuthorizeTakesNoIdempotencyKeyThatAGatewayOnlyPassesOn(t *testing.T) {
 				w.ask("GET", path, nil, options...).is(200).fresh()
 			}
 			w.charged(session, 3, 0)
-			if !strings.HasPrefix(name, "/") { // what the gateway says itself counts
+			if !strings.HasPrefix(name, "/") { // what the proxy says itself counts
 				for range 2 {
 					w.ask("GET", path+"&idempotency_key=own-"+name, nil, options...).is(200)
 				}

@@ -147,7 +147,7 @@ func TestChargesAreCountedByOutcome(t *testing.T) {
 	c.charged(redisstore.Charge{Count: 1, Value: 5, Idempotency: replayed}, nil)
 	for _, err := range []error{
 		&redisstore.LimitError{Limit: "max_actions"}, &redisstore.LimitError{Limit: "max_value_usd"},
-		&gatewayError{&redisstore.NotActiveError{}}, &redisstore.ScopeError{}, &scopeError{}, redisstore.ErrUnknownSession,
+		&subrequestError{&redisstore.NotActiveError{}}, &redisstore.ScopeError{}, &scopeError{}, redisstore.ErrUnknownSession,
 	} {
 		c.charged(redisstore.Charge{Count: 1, Value: 7}, err)
 	}

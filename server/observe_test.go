@@ -42,8 +42,8 @@ func TestAnObservingSessionSaysWhatItsLimitsWouldRefuse(t *testing.T) {
 			}
 		}
 		w.get("/v1/transactions/"+begun.text("id"), access).is(200).exactly(without(changed.object(), "would_refuse"))
-		gateway := w.get(authorizePath+"?session_id="+id, access).identifies(w, agentScopes...).remains("0", "0")
-		if got := gateway.header.Get("X-Would-Refuse"); got != "max_actions" {
+		proxy := w.get(authorizePath+"?session_id="+id, access).identifies(w, agentScopes...).remains("0", "0")
+		if got := proxy.header.Get("X-Would-Refuse"); got != "max_actions" {
 			t.Errorf("X-Would-Refuse %q", got)
 		}
 		w.get("/sessions/"+id, asKey(w.key)).is(200).exactly(created.with(fields{"action_count": 9, "value_used_usd": num("2.5"),

@@ -2,7 +2,7 @@ package server_test
 
 import "testing"
 
-// The router would answer OPTIONS by itself: a gateway that keeps the client's method would let every such request in.
+// The router would answer OPTIONS by itself: a proxy that keeps the client's method would let every such request in.
 func TestOptionsIsHandledLikeOtherMethods(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -403,7 +403,7 @@ func TestIntrospectionTellsTheKeyOfABoundToken(t *testing.T) {
 	})
 }
 
-func TestAGatewayLearnsTheKeyOfABoundToken(t *testing.T) {
+func TestAProxyLearnsTheKeyOfABoundToken(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		h := api.newTenant().holding("ES256")
@@ -446,33 +446,33 @@ func TestAProofIsForTheURLThatItsClientSees(t *testing.T) {
 		proof   func(h holder) (method, url string)
 		want    int
 	}{
-		"directly":                                 {nil, "/sessions", nil, own("/sessions"), 200},
-		"with a query":                             {nil, "/sessions?limit=1", nil, own("/sessions"), 200},
-		"by the issuer's URL":                      {nil, "/sessions", nil, at("GET", public+"/sessions"), 200},
-		"by the issuer's URL, another path":        {nil, "/sessions", nil, at("GET", public+"/v1/sessions"), 401},
-		"a stranger's forwarded host":              {nil, "/sessions", forwarded("X-Forwarded-Host", "evil.example"), at("GET", "http://evil.example/sessions"), 401},
-		"a trusted proxy's forwarded host":         {trusted, "/sessions", forwarded("X-Forwarded-Host", "api.example", "X-Forwarded-Proto", "https"), at("GET", "https://api.example/sessions"), 200},
-		"a trusted proxy's, own scheme":            {trusted, "/sessions", forwarded("X-Forwarded-Host", "api.example"), at("GET", "http://api.example/sessions"), 200},
-		"of two proxies the nearest":               {trusted, "/sessions", forwarded("X-Forwarded-Host", "evil.example, api.example"), at("GET", "http://api.example/sessions"), 200},
-		"of two proxies not the first":             {trusted, "/sessions", forwarded("X-Forwarded-Host", "evil.example", "X-Forwarded-Host", "api.example"), at("GET", "http://evil.example/sessions"), 401},
-		"a forwarded host that is none":            {trusted, "/sessions", forwarded("X-Forwarded-Host", "a b"), own("/sessions"), 200},
-		"other endpoints have no original":         {trusted, "/sessions", original, at("PUT", "https://api.example/search"), 401},
-		"verify itself":                            {trusted, verifyPath, nil, own(verifyPath), 200},
-		"verify for a gateway, X-Original":         {trusted, verifyPath + "?scope=read", original, at("PUT", "https://api.example/search"), 200},
-		"verify for a gateway, not its own URL":    {trusted, verifyPath, original, at("GET", "https://api.example"+verifyPath), 401},
-		"verify for a gateway, another method":     {trusted, verifyPath, original, at("GET", "https://api.example/search"), 401},
-		"verify for a gateway, another path":       {trusted, verifyPath, original, at("PUT", "https://api.example/search/"), 401},
-		"verify for a gateway that is not trusted": {nil, verifyPath, original, at("PUT", "https://api.example/search"), 401},
-		"authorize for a gateway":                  {trusted, authorizePath, original, at("PUT", "https://api.example/search"), 200},
-		"verify, X-Forwarded":                      {trusted, verifyPath, forwarded("X-Forwarded-Method", "POST", "X-Forwarded-Uri", "/a%2Fb?x", "X-Forwarded-Host", "api.example", "X-Forwarded-Proto", "https"), at("POST", "https://api.example/a%2Fb"), 200},
-		"verify, a whole URL":                      {trusted, verifyPath, forwarded("X-Original-Method", "POST", "X-Original-Url", "https://api.example:443/a?x"), at("POST", "https://api.example/a"), 200},
-		"verify, two kinds of headers":             {trusted, verifyPath, allOf(original, forwarded("X-Forwarded-Uri", "/cheap")), at("PUT", "https://api.example/search"), 401},
-		"verify, two kinds, the other one":         {trusted, verifyPath, allOf(original, forwarded("X-Forwarded-Uri", "/cheap", "X-Forwarded-Method", "PUT")), at("PUT", "https://api.example/cheap"), 401},
-		"verify, a URI and a URL":                  {trusted, verifyPath, allOf(original, forwarded("X-Original-Url", "https://api.example/cheap")), at("PUT", "https://api.example/cheap"), 401},
-		"verify, one header twice":                 {trusted, verifyPath, allOf(original, forwarded("X-Original-Uri", "/cheap")), at("PUT", "https://api.example/search"), 401},
-		"Envoy's path":                             {trusted, verifyPath + "/search/a%20b?q", forwarded("X-Forwarded-Proto", "https", "X-Forwarded-Host", "api.example"), at("GET", "https://api.example/search/a%20b"), 200},
-		"Envoy's path, not trusted":                {nil, verifyPath + "/search", nil, own("/search"), 401},
-		"Envoy's path, not trusted, as it is":      {nil, verifyPath + "/search", nil, own(verifyPath + "/search"), 200},
+		"directly":                               {nil, "/sessions", nil, own("/sessions"), 200},
+		"with a query":                           {nil, "/sessions?limit=1", nil, own("/sessions"), 200},
+		"by the issuer's URL":                    {nil, "/sessions", nil, at("GET", public+"/sessions"), 200},
+		"by the issuer's URL, another path":      {nil, "/sessions", nil, at("GET", public+"/v1/sessions"), 401},
+		"a stranger's forwarded host":            {nil, "/sessions", forwarded("X-Forwarded-Host", "evil.example"), at("GET", "http://evil.example/sessions"), 401},
+		"a trusted proxy's forwarded host":       {trusted, "/sessions", forwarded("X-Forwarded-Host", "api.example", "X-Forwarded-Proto", "https"), at("GET", "https://api.example/sessions"), 200},
+		"a trusted proxy's, own scheme":          {trusted, "/sessions", forwarded("X-Forwarded-Host", "api.example"), at("GET", "http://api.example/sessions"), 200},
+		"of two proxies the nearest":             {trusted, "/sessions", forwarded("X-Forwarded-Host", "evil.example, api.example"), at("GET", "http://api.example/sessions"), 200},
+		"of two proxies not the first":           {trusted, "/sessions", forwarded("X-Forwarded-Host", "evil.example", "X-Forwarded-Host", "api.example"), at("GET", "http://evil.example/sessions"), 401},
+		"a forwarded host that is none":          {trusted, "/sessions", forwarded("X-Forwarded-Host", "a b"), own("/sessions"), 200},
+		"other endpoints have no original":       {trusted, "/sessions", original, at("PUT", "https://api.example/search"), 401},
+		"verify itself":                          {trusted, verifyPath, nil, own(verifyPath), 200},
+		"verify for a proxy, X-Original":         {trusted, verifyPath + "?scope=read", original, at("PUT", "https://api.example/search"), 200},
+		"verify for a proxy, not its own URL":    {trusted, verifyPath, original, at("GET", "https://api.example"+verifyPath), 401},
+		"verify for a proxy, another method":     {trusted, verifyPath, original, at("GET", "https://api.example/search"), 401},
+		"verify for a proxy, another path":       {trusted, verifyPath, original, at("PUT", "https://api.example/search/"), 401},
+		"verify for a proxy that is not trusted": {nil, verifyPath, original, at("PUT", "https://api.example/search"), 401},
+		"authorize for a proxy":                  {trusted, authorizePath, original, at("PUT", "https://api.example/search"), 200},
+		"verify, X-Forwarded":                    {trusted, verifyPath, forwarded("X-Forwarded-Method", "POST", "X-Forwarded-Uri", "/a%2Fb?x", "X-Forwarded-Host", "api.example", "X-Forwarded-Proto", "https"), at("POST", "https://api.example/a%2Fb"), 200},
+		"verify, a whole URL":                    {trusted, verifyPath, forwarded("X-Original-Method", "POST", "X-Original-Url", "https://api.example:443/a?x"), at("POST", "https://api.example/a"), 200},
+		"verify, two kinds of headers":           {trusted, verifyPath, allOf(original, forwarded("X-Forwarded-Uri", "/cheap")), at("PUT", "https://api.example/search"), 401},
+		"verify, two kinds, the other one":       {trusted, verifyPath, allOf(original, forwarded("X-Forwarded-Uri", "/cheap", "X-Forwarded-Method", "PUT")), at("PUT", "https://api.example/cheap"), 401},
+		"verify, a URI and a URL":                {trusted, verifyPath, allOf(original, forwarded("X-Original-Url", "https://api.example/cheap")), at("PUT", "https://api.example/cheap"), 401},
+		"verify, one header twice":               {trusted, verifyPath, allOf(original, forwarded("X-Original-Uri", "/cheap")), at("PUT", "https://api.example/search"), 401},
+		"Envoy's path":                           {trusted, verifyPath + "/search/a%20b?q", forwarded("X-Forwarded-Proto", "https", "X-Forwarded-Host", "api.example"), at("GET", "https://api.example/search/a%20b"), 200},
+		"Envoy's path, not trusted":              {nil, verifyPath + "/search", nil, own("/search"), 401},
+		"Envoy's path, not trusted, as it is":    {nil, verifyPath + "/search", nil, own(verifyPath + "/search"), 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -524,10 +524,10 @@ func TestAProofIsForNoOtherHostThanTheIssuersLoopbackAndThoseListed(t *testing.T
 		"localhost":                             {"/sessions", asked("localhost:8080"), "http://localhost:8080/sessions", 200},
 		"this address":                          {"/sessions", asked("[::1]:8080"), "http://[::1]:8080/sessions", 200},
 		"another host":                          {"/sessions", overTLS("evil.example"), "https://evil.example/sessions", 401},
-		"a gateway's host":                      {verifyPath, original("https://api.example/x"), "https://api.example/x", 200},
-		"a gateway's issuer":                    {verifyPath, original(public + "/x"), public + "/x", 200},
-		"a gateway's other host":                {verifyPath, original("https://evil.example/x"), "https://evil.example/x", 401},
-		"a gateway's other host, by a path":     {verifyPath, original("/x"), "http://evil.example/x", 401},
+		"a proxy's host":                        {verifyPath, original("https://api.example/x"), "https://api.example/x", 200},
+		"a proxy's issuer":                      {verifyPath, original(public + "/x"), public + "/x", 200},
+		"a proxy's other host":                  {verifyPath, original("https://evil.example/x"), "https://evil.example/x", 401},
+		"a proxy's other host, by a path":       {verifyPath, original("/x"), "http://evil.example/x", 401},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 )
 
 // aimProof says for which method and URL the proof of a request must have been made: those that its client sees. They are the
-// request's own, with the scheme and host that a trusted proxy tells, or with those of the issuer. Behind a trusted gateway, which
+// request's own, with the scheme and host that a trusted proxy tells, or with those of the issuer. Behind a trusted proxy, which
 // asks verify or authorize, they are those of the request that it asks about. ProofHosts bound what the request may say of its host.
 func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.ProofUse) error {
 	path := string(ctx.URI().PathOriginal())
@@ -25,7 +25,7 @@ func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.Pr
 	if proxied {
 		origin.forward(ctx)
 	}
-	if proxied && isGatewayPath(path) {
+	if proxied && isSubrequestPath(path) {
 		original, err := readOriginal(ctx, path)
 		if err != nil {
 			return err
@@ -82,11 +82,11 @@ func cutLastComma(line []byte) (before, last []byte, found bool) {
 	return nil, line, false
 }
 
-// original is the request that a gateway asks about.
+// original is the request that a proxy asks about.
 type original struct{ method, target string }
 
 // readOriginal reads it from the headers X-Forwarded-Method and -Uri, or X-Original-Method and -Uri or -Url, or from the path that
-// Envoy appends; if there is none of these, the request is about itself. It refuses several at once: a gateway sets its own and
+// Envoy appends; if there is none of these, the request is about itself. It refuses several at once: a proxy sets its own and
 // could pass the others on from its client, who would so choose what the proof is compared with.
 func readOriginal(ctx *fasthttp.RequestCtx, path string) (original, error) {
 	var err error
@@ -110,15 +110,15 @@ func readOriginal(ctx *fasthttp.RequestCtx, path string) (original, error) {
 		o = forwarded
 	}
 	if o.target == "" {
-		o.target = behindGateway(path)
+		o.target = behindSubrequest(path)
 	}
 	return o, err
 }
 
-// behindGateway returns what a gateway has appended to the path, the path itself for nothing.
-func behindGateway(path string) string {
-	for _, gateway := range []string{verifyPath, authorizePath} {
-		if below, found := strings.CutPrefix(path, gateway+"/"); found {
+// behindSubrequest returns what a proxy has appended to the path, the path itself for nothing.
+func behindSubrequest(path string) string {
+	for _, proxy := range []string{verifyPath, authorizePath} {
+		if below, found := strings.CutPrefix(path, proxy+"/"); found {
 			return "/" + below
 		}
 	}
@@ -140,8 +140,8 @@ func (o original) at(from origin) (origin, string) {
 	return origin{strings.ToLower(whole.Scheme), whole.Host}, whole.EscapedPath()
 }
 
-func isGatewayPath(path string) bool {
-	return path == verifyPath || path == authorizePath || behindGatewayPath([]byte(path))
+func isSubrequestPath(path string) bool {
+	return path == verifyPath || path == authorizePath || belowSubrequestPath([]byte(path))
 }
 
 // baseOf returns the issuer as the beginning of a URL that proofs are compared with, "" when it is no URL.

@@ -22,7 +22,7 @@ func checkRequestTarget(header *fasthttp.RequestHeader) error {
 	}
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	switch {
-	case behindGatewayPath(path):
+	case belowSubrequestPath(path):
 		return nil
 	case !plainPath(path):
 		return invalid("", "the path must be written plainly: no %, // or ..")

@@ -37,12 +37,12 @@ func (s *Server) resourceMetadata(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// metadataFor returns where the metadata of the resource is that the request is for, "" for none: this service, or behind a gateway
-// the resource that the gateway names.
+// metadataFor returns where the metadata of the resource is that the request is for, "" for none: this service, or behind a proxy
+// the resource that the proxy names.
 func (s *Server) metadataFor(ctx *fasthttp.RequestCtx) string {
 	if route := infoOf(ctx).route; route == verifyPath || route == authorizePath {
 		var v validation
-		return metadataURL(v.gatewayParameter(ctx, "audience", "X-Audience"))
+		return metadataURL(v.subrequestParameter(ctx, "audience", "X-Audience"))
 	}
 	keys, err := s.keys()
 	if err != nil {

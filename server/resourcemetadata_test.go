@@ -23,8 +23,8 @@ func TestTheServiceDescribesItselfAsAResource(t *testing.T) {
 	})
 }
 
-// A client that a gateway refuses must find the backend's metadata, not that of the service that the gateway asks.
-func TestA401BehindAGatewayPointsToTheMetadataOfItsAudience(t *testing.T) {
+// A client that a proxy refuses must find the backend's metadata, not that of the service that the proxy asks.
+func TestA401BehindAProxyPointsToTheMetadataOfItsAudience(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

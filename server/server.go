@@ -120,7 +120,7 @@ func (s *Server) routes() *router.Router {
 	s.organizationEventRoutes(r)
 	s.tokenRoutes(r)
 	s.introspectionRoutes(r)
-	s.gatewayRoutes(r)
+	s.subrequestRoutes(r)
 	s.oauthRoutes(r)
 	s.metadataRoutes(r)
 	s.resourceMetadataRoutes(r)

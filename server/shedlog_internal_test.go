@@ -31,7 +31,7 @@ func TestThePreparedOverloadResponseMatchesTheProblemTable(t *testing.T) {
 	want.RequestID = "asked-1"
 	for name, err := range map[string]error{
 		"plain": redisstore.ErrOverloaded, "with its cause": fmt.Errorf("%w: why", redisstore.ErrOverloaded),
-		"to a gateway": &gatewayError{redisstore.ErrOverloaded},
+		"to a proxy": &subrequestError{redisstore.ErrOverloaded},
 	} {
 		ctx := shedCall(s, err)
 		var got problem

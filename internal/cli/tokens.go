@@ -12,7 +12,7 @@ import (
 type tokenCommands struct {
 	Get     getToken     `cmd:"" default:"withargs" help:"Exchange an agent's secret, key or workload token for an access token, and a refresh token if there is one (the default)."`
 	Inspect inspectToken `cmd:"" help:"Show the current state of a token."`
-	Verify  verifyToken  `cmd:"" help:"Check an access token as a gateway does."`
+	Verify  verifyToken  `cmd:"" help:"Check an access token as a proxy does."`
 }
 
 type getToken struct {

@@ -21,7 +21,7 @@ type accessFlags struct {
 	Quotas              quotas                      `help:"Quotas of each organization, as name=value,…: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes. 0 means unlimited; the others keep their defaults."`
 	WebhookAllowPrivate bool                        `help:"Let webhooks and key sets (jwks_uri) use private addresses and plain http."`
 	TrustedProxies      []netip.Prefix              `help:"Networks (CIDR, comma-separated) of the proxies whose X-Forwarded-For header is trusted."`
-	ProofHosts          server.ProofHosts           `help:"Hosts (comma-separated, with :port or without) that DPoP proofs may name beside the issuer's: where clients reach the service or a gateway. Needs --issuer."`
+	ProofHosts          server.ProofHosts           `help:"Hosts (comma-separated, with :port or without) that DPoP proofs may name beside the issuer's: where clients reach the service or a proxy. Needs --issuer."`
 	Organizations       server.OrganizationCreation `enum:",open,token,closed" default:"" help:"Who may create organizations: everyone (open), holders of the bootstrap token (token) or no one (closed). Defaults to open on a loopback address without --bootstrap-token, and to token otherwise."`
 	BootstrapToken      string                      `help:"File with the token for --organizations=token. Without it the service generates one and prints it once." type:"existingfile"`
 }

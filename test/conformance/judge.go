@@ -96,7 +96,7 @@ func (s *Suite) judgeRequest(e *Exchange, found match) error {
 
 func (s *Suite) judgeParameters(e *Exchange, found match) error {
 	query := url.Values{}
-	if _, text, _ := strings.Cut(e.Target, "?"); !found.below { // the service ignores the query that a gateway appends
+	if _, text, _ := strings.Cut(e.Target, "?"); !found.below { // the service ignores the query that a proxy appends
 		var err error
 		if query, err = url.ParseQuery(text); err != nil {
 			return err

@@ -83,7 +83,7 @@ var repeats = []Request{
 	{"an idempotency key, the same", charge("Idempotency-Key: a\r\nidempotency-key: a\r\n\r\n"), 400, Kept, ""},
 	{"a media type", charge(json + "Content-Length: 11\r\n\r\n" + body), 415, Kept, "unsupported_media_type"},
 	{"a media type, the second other", charge("Content-Type: text/" + Marker + "\r\nContent-Length: 11\r\n\r\n" + body), 415, Kept, "unsupported_media_type"},
-	{"a session of a gateway", "GET /v1/auth/authorize HTTP/1.1\r\n" + host + access + "X-Session-Id: {session}\r\nX-Session-Id: " + Marker + "\r\n\r\n", 403, Kept, "invalid_request"},
+	{"a session of a proxy", "GET /v1/auth/authorize HTTP/1.1\r\n" + host + access + "X-Session-Id: {session}\r\nX-Session-Id: " + Marker + "\r\n\r\n", 403, Kept, "invalid_request"},
 	{"a cookie, which is not looked at", get(key + "Cookie: a=" + Marker + "\r\nCookie: b=c\r\n\r\n"), 200, Kept, ""},
 }
 

@@ -37,7 +37,7 @@ func TestNginxPreventsRequestSmuggling(t *testing.T) {
 			passed := 0
 			for _, group := range hostile.Groups() {
 				for _, request := range group.Requests {
-					for _, raw := range []string{request.Raw, toGateway.Replace(request.Raw)} {
+					for _, raw := range []string{request.Raw, toProxy.Replace(request.Raw)} {
 						answer := g.sendRaw(t, credentials.Fill(raw), request.Fate == hostile.Cut)
 						if bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) {
 							passed++
@@ -56,8 +56,8 @@ func TestNginxPreventsRequestSmuggling(t *testing.T) {
 	}
 }
 
-// toGateway turns requests to the API into requests to the protected locations of nginx.
-var toGateway = strings.NewReplacer("/sessions/{session}/actions", "/search/x", "/v1/agents", "/reports/x",
+// toProxy turns requests to the API into requests to the protected locations of nginx.
+var toProxy = strings.NewReplacer("/sessions/{session}/actions", "/search/x", "/v1/agents", "/reports/x",
 	"X-API-Key: {key}", "Authorization: Bearer {access}\r\nX-Session-Id: {session}")
 
 // lastOfAttacker follows each hostile request, so that nginx closes the connection.
@@ -66,7 +66,7 @@ const lastOfAttacker = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\
 // sendRaw sends bytes unchanged and returns what nginx sends until it closes the connection or is silent for 1.5 seconds. It
 // half-closes the connection only if cut is set, because nginx would see a client that has left, and drop its connection to the
 // service.
-func (g *gateway) sendRaw(t *testing.T, raw string, cut bool) []byte {
+func (g *proxy) sendRaw(t *testing.T, raw string, cut bool) []byte {
 	t.Helper()
 	conn, err := g.dial(t.Context(), "", "")
 	if err != nil {
@@ -93,7 +93,7 @@ func (g *gateway) sendRaw(t *testing.T, raw string, cut bool) []byte {
 }
 
 // wantOwnResponses fails the test unless the visitor gets the responses to its own requests, from the API and the backend.
-func (g *gateway) wantOwnResponses(t *testing.T, v visitor, after string) {
+func (g *proxy) wantOwnResponses(t *testing.T, v visitor, after string) {
 	t.Helper()
 	header := http.Header{"X-Api-Key": {v.Key}, "X-Request-Id": {"innocent-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
 	response, body, err := g.ask(t.Context(), http.MethodGet, "/v1/agents/"+v.agent.ID, header, nil)

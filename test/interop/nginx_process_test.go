@@ -53,21 +53,21 @@ http {
 }
 `
 
-// gateway is an nginx with deploy/nginx/remit.conf in front of its own backend.
-type gateway struct {
+// proxy is an nginx with deploy/nginx/remit.conf in front of its own backend.
+type proxy struct {
 	client  *http.Client // connects to nginx for every host
 	dial    func(context.Context, string, string) (net.Conn, error)
 	backend *recorder
 }
 
 // startNginx runs nginx until the test ends, with the service at remitURL.
-func startNginx(t *testing.T, remitURL string) *gateway {
+func startNginx(t *testing.T, remitURL string) *proxy {
 	t.Helper()
 	return startNginxWith(t, remitURL, "")
 }
 
 // startNginxWith is like startNginx, with additions to the server block.
-func startNginxWith(t *testing.T, remitURL, more string) *gateway {
+func startNginxWith(t *testing.T, remitURL, more string) *proxy {
 	t.Helper()
 	nginx := tool.Path(t, "nginx")
 	dir, err := os.MkdirTemp("", "nginx-") // not t.TempDir, because the path of a socket must be short
@@ -79,7 +79,7 @@ func startNginxWith(t *testing.T, remitURL, more string) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{backend: startBackend(t)}
+	g := &proxy{backend: startBackend(t)}
 	config := fmt.Sprintf(mainConfig, currentUser(t), dir,
 		strings.TrimPrefix(remitURL, "http://"), strings.TrimPrefix(g.backend.server.URL, "http://"), shipped, more)
 	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o600); err != nil {
@@ -162,7 +162,7 @@ func (rec *recorder) wantRequests(t *testing.T, count int) {
 	}
 }
 
-// startBackend runs the backend of a gateway. Its responses contain the request.
+// startBackend runs the backend of a proxy. Its responses contain the request.
 func startBackend(t *testing.T) *recorder {
 	return startRecorder(t, func(w http.ResponseWriter, _ *http.Request, request seenRequest) {
 		if err := json.NewEncoder(w).Encode(request); err != nil {
@@ -171,7 +171,7 @@ func startBackend(t *testing.T) *recorder {
 	})
 }
 
-// recordingProxy runs a recorder that forwards the requests of a gateway to the service.
+// recordingProxy runs a recorder that forwards the requests of a proxy to the service.
 func recordingProxy(t *testing.T, s *service) *recorder {
 	proxy := proxyTo(t, s)
 	return startRecorder(t, func(w http.ResponseWriter, r *http.Request, _ seenRequest) { proxy.ServeHTTP(w, r) })

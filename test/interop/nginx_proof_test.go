@@ -51,7 +51,7 @@ func TestNginxPassesProofsToRemitAndTheirKeyToTheBackend(t *testing.T) {
 	v.token = v.boundToken(t, v.agent, key)
 	g := startNginx(t, v.service.URL)
 
-	const asked = "http://gateway" // see gateway.ask
+	const asked = "http://proxy" // see proxy.ask
 	verified := proving(v.token, key, http.MethodGet, asked+"/reports/2026")
 	answer := g.wantStatus(t, 200, http.MethodGet, "/reports/2026?page=2", verified)
 	if answer.Header.Get("DPoP-Nonce") == "" {

@@ -18,9 +18,9 @@ import (
 // /search/ requires the scope search and charges an action of 0.05 USD per request, and /mcp requires a token for
 // https://api.example.com/mcp with the scope tools:call.
 
-// ask sends a request through the gateway and returns the response and its body.
-func (g *gateway) ask(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, string, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://gateway"+path, body)
+// ask sends a request through the proxy and returns the response and its body.
+func (g *proxy) ask(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, string, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://proxy"+path, body)
 	if err != nil {
 		return nil, "", err
 	}
@@ -37,7 +37,7 @@ func (g *gateway) ask(ctx context.Context, method, path string, header http.Head
 }
 
 // wantStatus sends a request and fails the test unless the response has the status.
-func (g *gateway) wantStatus(t *testing.T, status int, method, path string, header http.Header) *http.Response {
+func (g *proxy) wantStatus(t *testing.T, status int, method, path string, header http.Header) *http.Response {
 	t.Helper()
 	response, body, err := g.ask(t.Context(), method, path, header, nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func bearing(token, session string) http.Header {
 	return header
 }
 
-// visitor is an agent that uses the gateway. It has both scopes, and a session with 10 actions and 1 USD.
+// visitor is an agent that uses the proxy. It has both scopes, and a session with 10 actions and 1 USD.
 type visitor struct {
 	organization
 	agent   agent

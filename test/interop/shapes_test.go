@@ -109,7 +109,7 @@ func TestEnvoysRequestIsVerifiedForEveryPath(t *testing.T) {
 	v.wantCharged(t, v.session, 0, "0")
 }
 
-func TestEnvoysRequestIsRefusedWithAStatusThatGatewaysUnderstand(t *testing.T) {
+func TestEnvoysRequestIsRefusedWithAStatusThatProxiesUnderstand(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	charge := func(v visitor, added ...string) shape {

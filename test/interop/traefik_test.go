@@ -22,16 +22,16 @@ import (
 )
 
 // The tests of this file run Traefik with the shipped deploy/traefik/remit.yaml, of which they change the two addresses.
-// Debian has no package of Traefik, so they have a tag of their own; docs/gateways.md says how to run them.
+// Debian has no package of Traefik, so they have a tag of their own; docs/proxies.md says how to run them.
 
 // startTraefik runs Traefik until the test ends, with the service at remitURL.
-func startTraefik(t *testing.T, remitURL string) *gateway {
+func startTraefik(t *testing.T, remitURL string) *proxy {
 	t.Helper()
 	shipped, err := os.ReadFile("../../deploy/traefik/remit.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{backend: startBackend(t)}
+	g := &proxy{backend: startBackend(t)}
 	file := filepath.Join(t.TempDir(), "remit.yaml")
 	addresses := strings.NewReplacer("http://127.0.0.1:8080", remitURL, "http://127.0.0.1:9000", g.backend.server.URL)
 	if err := os.WriteFile(file, []byte(addresses.Replace(string(shipped))), 0o600); err != nil {
@@ -146,7 +146,7 @@ func TestTraefikPassesProofsToRemitAndTheirKeyToTheBackend(t *testing.T) {
 	v.token = v.boundToken(t, v.agent, key)
 	g := startTraefik(t, v.service.URL)
 
-	const asked = "http://gateway" // see gateway.ask
+	const asked = "http://proxy" // see proxy.ask
 	verified := proving(v.token, key, http.MethodGet, asked+"/reports/2026")
 	g.wantStatus(t, 200, http.MethodGet, "/reports/2026?page=2", verified)
 	replayed := g.wantStatus(t, 401, http.MethodGet, "/reports/2026", verified)

@@ -35,7 +35,7 @@ export class Agent {
   }
 
   /**
-   * Returns an access token for your own HTTP calls, such as those through a gateway. It stays valid for a while. Call token
+   * Returns an access token for your own HTTP calls, such as those through a proxy. It stays valid for a while. Call token
    * again before each use instead of storing the token.
    */
   async token(options: CallOptions = {}): Promise<string> {
@@ -43,7 +43,7 @@ export class Agent {
   }
 
   /**
-   * Returns the headers of one request to another server, such as one behind a gateway: Authorization with the access token, and
+   * Returns the headers of one request to another server, such as one behind a proxy: Authorization with the access token, and
    * with the option `dpop` also a proof, which is good for this request alone.
    */
   async prove(method: string, url: string | URL, options: CallOptions = {}): Promise<Record<string, string>> {

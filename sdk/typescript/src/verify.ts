@@ -41,7 +41,7 @@ export function verify(
   return caller.do({ method: "GET", path, headers, semantics, read: verifiedFrom }, signal);
 }
 
-// original describes the request with the proof as a gateway does.
+// original describes the request with the proof as a proxy does.
 function original(proof: string, { method, url }: VerifyOptions): Record<string, string> {
   if (method === undefined || url === undefined) {
     throw new TypeError("remit: a proof needs the method and url of its request");

@@ -113,7 +113,7 @@ test("a next link to the same page ends a list, and links to other hosts are not
   assert.equal(network.count("GET /v1/agents"), 2);
 });
 
-test("tokens are introspected, and verified as gateways do it", async () => {
+test("tokens are introspected, and verified as proxies do it", async () => {
   const { agent } = await newAgent(["read", "write"]);
   const access = await agent.token();
   const introspection = await acme.introspect(access);

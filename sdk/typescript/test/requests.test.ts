@@ -29,7 +29,7 @@ const usage = {
   remaining_actions: 7, remaining_value_usd: 6.25, expires_at: moment,
 };
 
-// answers returns a response after a number of 502 responses from a gateway. It answers token exchanges by itself.
+// answers returns a response after a number of 502 responses from a proxy. It answers token exchanges by itself.
 function answers(network: Network, said: unknown, lost = 0): void {
   const pair = JSON.stringify({ access_token: "a", refresh_token: "b", token_type: "bearer", expires_in: 3600 });
   network.fate = (seen) => {

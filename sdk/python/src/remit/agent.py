@@ -60,7 +60,7 @@ class Agent(OneAgent):
     _transaction = Transaction
 
     def token(self, *, timeout: Optional[float] = None) -> Credential:
-        """Returns an access token for your own HTTP calls, such as those through a gateway. It stays valid for a while. Call
+        """Returns an access token for your own HTTP calls, such as those through a proxy. It stays valid for a while. Call
         token again before each use instead of storing the token."""
         return self._caller.run(now(self._tokens.get(end_of(timeout))))
 
@@ -69,7 +69,7 @@ class Agent(OneAgent):
         return self._caller.run(self._renew(end_of(timeout)))
 
     def prove(self, method: str, url: str, *, timeout: Optional[float] = None) -> Dict[str, str]:
-        """Returns the headers that authenticate one request of your own to another server, such as one behind a gateway:
+        """Returns the headers that authenticate one request of your own to another server, such as one behind a proxy:
         Authorization, and DPoP if the agent's tokens are bound to a key. A server takes a proof once: call it for each request."""
         return self._caller.run(self._prove(method, url, end_of(timeout)))
 

@@ -1,4 +1,4 @@
-"""Verifies access tokens that others present, as a gateway does."""
+"""Verifies access tokens that others present, as a proxy does."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Presented:
     url: Optional[str]
 
     def headers(self, token: Credential) -> Dict[str, Union[str, Credential]]:
-        """Returns the headers with which a gateway passes them on."""
+        """Returns the headers with which a proxy passes them on."""
         parts = urlsplit(self.url or "")
         if not self.method or parts.scheme not in ("http", "https") or not parts.netloc:
             raise ValueError("a proof is for one request: pass its method, and its url as https://host/path")
