@@ -21,7 +21,7 @@ import (
 )
 
 // The service for the examples and some tests. It starts with the first test that needs it and stops after the last. These
-// tests cannot use internal/serviceproc: this module would have to require the service's, and with it all users of the SDK.
+// tests cannot use test/serviceproc: this module would have to require the service's, and with it all users of the SDK.
 
 const (
 	startPatience = 30 * time.Second

@@ -65,8 +65,9 @@ type DeliveryFilter struct {
 	Status string // pending, delivered or dead
 }
 
-// CreateWebhook creates a webhook. It gets a test at once, and events when it has accepted one. Only this response holds its secret, with which a library of Standard Webhooks verifies what
-// arrives. An organization has at most 32; beyond that the error is *QuotaExceeded.
+// CreateWebhook creates a webhook. It gets a test at once, and events when it has accepted one. Only this response holds its
+// secret, with which a library of Standard Webhooks verifies what arrives.
+// An organization has at most 32; beyond that the error is *QuotaExceeded.
 func (o *Organization) CreateWebhook(ctx context.Context, p WebhookParams) (WebhookInfo, error) {
 	var made WebhookInfo
 	err := o.caller.do(ctx, o.caller.client.keyed(webhooksPath, p.IdempotencyKey, p), &made)

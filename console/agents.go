@@ -19,7 +19,7 @@ type agentsPage struct {
 	States              []string
 	Shown               []agentRow
 	Found, All          int64
-	Truncated, Crowded  bool // there are more agents; for want of memory
+	Truncated, Crowded  bool // there are more agents; because memory ran out
 	Spent               *spent
 	Unspent             string
 }

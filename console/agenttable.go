@@ -44,7 +44,7 @@ type agentTable struct {
 	size      int  // agents
 	bytes     int  // that it takes
 	truncated bool // there are more agents
-	crowded   bool // for want of memory
+	crowded   bool // because memory ran out
 
 	memory    *server.CacheMemory // for its bytes
 	displaced atomic.Bool

@@ -15,7 +15,7 @@ const (
 	livePath = Prefix + "/events/live"
 	// mostWatched is how many objects a page may watch.
 	mostWatched = 64
-	// recheckTime is the longest time between two checks that the sign-in lives. Before an event is told it is checked anyway.
+	// recheckTime is the longest time between two checks of the sign-in. It is also checked before an event is shown.
 	recheckTime = 5 * time.Second
 	mostNews    = 20 // events that one update carries
 )

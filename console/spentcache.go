@@ -41,8 +41,8 @@ func (f *fleets) spendingsOfAgent(organization uuid.UUID, agent string, now time
 	return s
 }
 
-// find is called with mu held. The one that was used longest ago and has no reading under way makes room. Without room the new one
-// says so, and nobody keeps it.
+// find is called with mu held. The least recently used one without a reading under way makes room. If all have one, the new one fails
+// with manySpent and is not kept.
 func (f *fleets) find(among *spendingsOf, what spentOf, now time.Time) (s *spendings, isNew bool) {
 	if among.known == nil {
 		among.known, among.turns = map[spentOf]*spendings{}, make(chan struct{}, spentTurns)
@@ -77,8 +77,8 @@ func (among *spendingsOf) makeRoom() bool {
 	return true
 }
 
-// dropSpendings leaves only the sums of what nobody has looked at for a while, and drops those when the next reading is due: one that
-// is forgotten would come again too soon.
+// dropSpendings reduces spendings that were not used for keptFor to their sums, and drops these when the next reading is due. Dropped
+// earlier, they would be read again too soon.
 func (f *fleets) dropSpendings(among *spendingsOf, s *spendings) {
 	s.shorten()
 	f.mu.Lock()

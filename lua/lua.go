@@ -30,8 +30,8 @@
 // a line break stands last. Inside another script the operation still returns arrays: what is stored for an idempotency
 // key is the same for every version.
 //
-// idempotent.lua, idempotent_sealed.lua, with_proof.lua and dry_run.lua take a whole operation in at --@operation. A script that many callers run at once
-// has a second text, which runs it for several of them; see MergedSource.
+// idempotent.lua, idempotent_sealed.lua, with_proof.lua and dry_run.lua take a whole operation in at --@operation. A script that
+// many callers run at once has a second text, which runs it for several of them; see MergedSource.
 package lua
 
 import (
@@ -58,8 +58,8 @@ var (
 	unpacks  = regexp.MustCompile(`^unpack\((KEYS|ARGV)(?:, (\d+))?\)`)
 )
 
-// Source returns the text of the script in the file name + ".lua", such as "budgets/charge_session", with its blocks and what it includes. It panics when there
-// is no such file: the names are constants of the program.
+// Source returns the text of the script in the file name + ".lua", such as "budgets/charge_session", with its blocks
+// and what it includes. It panics when there is no such file: the names are constants of the program.
 func Source(name string) string { return joined(include(expand(read(name)))) }
 
 // include puts the functions that a text names in their places.

@@ -1,5 +1,5 @@
 // Package openapi holds the description of the HTTP API, openapi.json (OpenAPI 3.1), and renders it as a web page. The
-// file is written by hand. The tests of the server check every response against it: see internal/conformance.
+// file is written by hand. The tests of the server check every response against it: see test/conformance.
 package openapi
 
 import (

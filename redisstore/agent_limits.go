@@ -79,7 +79,7 @@ func (l AgentLimits) usage(counted countedDay, now time.Time, open int64) AgentU
 	return u
 }
 
-// text returns the changes as include/set_agent_limits.lua takes them, "" for none.
+// text returns the changes as identity/include/set_agent_limits.lua takes them, "" for none.
 func (n NewAgentLimits) text() string {
 	if n == (NewAgentLimits{}) {
 		return ""
@@ -188,7 +188,7 @@ func (c countedDay) on(now time.Time) (used money.MicroUSD, ends time.Time) {
 	return used, time.UnixMilli((today + 1) * dayLength.Milliseconds()).UTC()
 }
 
-// readAgentLimits reads an agent's fields restricted and max_open_sessions, "" for none; see include/agent_limits.lua.
+// readAgentLimits reads an agent's fields restricted and max_open_sessions, "" for none; see budgets/include/agent_limits.lua.
 func readAgentLimits(r *reply, restricted, open string) (AgentLimits, countedDay) {
 	var l AgentLimits
 	var c countedDay
@@ -219,7 +219,7 @@ func readAgentLimits(r *reply, restricted, open string) (AgentLimits, countedDay
 	return l, c
 }
 
-// agentLimitsFrom reads limits as include/set_agent_limits.lua returns them.
+// agentLimitsFrom reads limits as identity/include/set_agent_limits.lua returns them.
 func agentLimitsFrom(r *reply, text string) *AgentLimits {
 	parts := strings.Split(text, " ")
 	if len(parts) != 3 {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The fields of an agent by their index in the replies of block/agent_state.lua.
+// The fields of an agent by their index in the replies of identity/block/agent_state.lua.
 const (
 	agentOrganization = iota
 	agentName
@@ -52,7 +52,7 @@ func readAgent(organization, id uuid.UUID, r *reply) (Agent, error) {
 	return a, r.Err
 }
 
-// hasFlag says whether an agent's field restricted has a flag; see include/restrict_agent.lua.
+// hasFlag says whether an agent's field restricted has a flag; see identity/include/restrict_agent.lua.
 func hasFlag(restricted string, flag byte) bool {
 	flags, _, _ := strings.Cut(restricted, " ")
 	return strings.IndexByte(flags, flag) >= 0

@@ -44,7 +44,7 @@ func (s *Store) ClientKeys(ctx context.Context, agent uuid.UUID) (ClientKeys, er
 	return k, r.Err
 }
 
-// arguments are what block/refuse_assertion.lua and block/keep_assertion.lua take.
+// arguments are what identity/block/refuse_assertion.lua and identity/block/keep_assertion.lua take.
 func (a ClientAssertion) arguments() []any {
 	return []any{a.Keys.version, a.ID[:], a.Left.Milliseconds()}
 }

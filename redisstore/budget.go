@@ -10,15 +10,15 @@ import (
 // mostCounted is the largest committed value that scripts count, because Lua numbers are exact up to it.
 const mostCounted money.MicroUSD = 1<<53 - 1
 
-// noMaxCommitted stands for no max_committed in a budget that has one; see include/restrict.lua.
+// noMaxCommitted stands for no max_committed in a budget that has one; see budgets/include/restrict.lua.
 const noMaxCommitted = mostCounted
 
-// budget is a session's field gb; see include/budget.lua.
+// budget is a session's field gb; see budgets/include/budget.lua.
 type budget struct {
 	givenBack    money.MicroUSD  // by rollbacks of committed transactions
 	maxCommitted *money.MicroUSD // nil for none
 	maxValue     money.MicroUSD  // with maxCommitted
-	delegated    *Delegated      // only in replies that show usage (block/show_delegated.lua)
+	delegated    *Delegated      // only in replies that show usage (budgets/block/show_delegated.lua)
 }
 
 // budgetAt reads a field gb, which is nil for a session that has neither rollbacks of commits nor max_committed.

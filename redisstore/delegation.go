@@ -127,7 +127,7 @@ func (s *Store) checkAudience(ctx context.Context, f flow, audience []string, ag
 	return nil
 }
 
-// mayBeFor is include/may_be_for.lua.
+// mayBeFor is identity/include/may_be_for.lua.
 func mayBeFor(audience, allowed string) bool {
 	switch {
 	case audience == Self:
@@ -153,7 +153,8 @@ func (s *Store) childOf(ctx context.Context, act actor, session uuid.UUID) (agen
 }
 
 // CheckDelegated returns which scopes the agents of a delegated token have left, while it is live, none of them is suspended, and
-// each that acts may still delegate. It asks about all of them at once. Errors: ErrInvalidToken, *AgentSuspendedError, *SessionSuspendedError.
+// each that acts may still delegate. It asks about all of them at once. Errors: ErrInvalidToken,
+// *AgentSuspendedError, *SessionSuspendedError.
 func (s *Store) CheckDelegated(ctx context.Context, t *DelegatedToken) ([]ScopesLeft, error) {
 	left, errs := make([]ScopesLeft, 1+len(t.Actors)), make([]error, 1+len(t.Actors))
 	var group sync.WaitGroup

@@ -14,8 +14,8 @@ var (
 	sendDelivery   = newSealedScript("webhooks/send_delivery")
 )
 
-// MostWaiting is how many deliveries of a webhook may wait: those that wait for a retry, and as many that somebody sent by hand. The last
-// place is for the test that a URL gets by itself: without it nothing else is sent.
+// MostWaiting is how many deliveries of a webhook may wait: automatic retries, and as many sent by request. The last place is reserved
+// for the automatic test of a new URL, because no event is sent before it succeeds.
 const (
 	MostWaiting = 2 * MostPending
 	mostByHand  = MostWaiting - 1

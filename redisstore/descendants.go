@@ -130,7 +130,7 @@ func (s *Store) endChild(ctx context.Context, act actor, id uuid.UUID) error {
 	return r.Err
 }
 
-// The flags of a session that are read here; see include/restrict.lua.
+// The flags of a session that are read here; see budgets/include/restrict.lua.
 const (
 	hasChildren = "c"
 	keptAbove   = "k"

@@ -26,7 +26,7 @@ func NewRootID() uuid.UUID { return newID(uint16(rand.Uint32())) }
 func NewID(owner uuid.UUID) uuid.UUID { return newID(cellOf(owner)) }
 
 // newTokenID returns a fresh id for an access token without a refresh token, which names it as its family: a UUIDv8 (RFC 9562 §5.8)
-// that differs from other ids in its version, and in 24 bits that say the epoch of its agent (lua/include/in_epoch.lua).
+// that differs from other ids in its version, and in 24 bits that say the epoch of its agent (lua/identity/include/in_epoch.lua).
 func newTokenID(agent uuid.UUID) uuid.UUID {
 	id := NewID(agent)
 	id[6] = 0x80 | id[6]&0x0f

@@ -12,8 +12,9 @@ import (
 // unless the table says otherwise. Ids in keys are text. Ids in values and members are their 16 bytes; members of 14 bytes
 // omit the cell (members.go). Times are ms since 1970, money is micro-USD. Config.Prefix precedes each key.
 //
-//	o:{cell}:<organization>   hash  name, created, metadata, bytes (include/count_bytes.lua); of its first API key: key (SHA-256), previous_key, previous_until,
-//	                                used_key (a key that replaced another, after its first use), hint; of each other, at
+//	o:{cell}:<organization>   hash  name, created, metadata, bytes (include/count_bytes.lua); of its first API key:
+//	                                key (SHA-256), previous_key, previous_until, used_key (a key that replaced another, after its
+//	                                first use), hint; of each other, at
 //	                                most 63: K:<id (16 bytes)> its record, k:<SHA-256> whose it is; of each u:<id>, '' for
 //	                                the first, when it was last used (include/read_api_keys.lua)
 //	oa:{cell}:<organization>  zset  its agents            ─┐
@@ -23,8 +24,8 @@ import (
 //	                                A session is in oo: from before it is created until a reader has observed that it is
 //	                                no longer active, and then in os:.
 //	oq:{cell}:<organization>  hash  its usage (note_usage.lua) and quotas: q:<name>
-//	ob:{cell}:<organization>  hash  its budget (include/organization_budget_read.lua)
-//	op:{cell}:<organization>  hash  what its root sessions have reserved: session (16 bytes) to part (include/parts.lua)
+//	ob:{cell}:<organization>  hash  its budget (budgets/include/organization_budget_read.lua)
+//	op:{cell}:<organization>  hash  what its root sessions have reserved: session (16 bytes) to part (budgets/include/parts.lua)
 //	ol:{cell}:<organization>  zset  these sessions (16 bytes) by when to look at them again; op and ol: TTL ten years
 //	oe:{cell}:<organization>  stream  its feed: the events of all its agents (docs/events.md), capped; entry <number>-0 has
 //	                                y type, e the event in JSON
@@ -55,11 +56,12 @@ import (
 //	                                previous_secret, previous_until, no_secret 1 without any, created, revoked, audiences
 //	                                (URIs; - for none, absent for any), jwks (JSON Web Key Set), jwks_uri, keys_version how often
 //	                                these two were changed, none for 0, restricted flags that few agents
-//	                                have (include/restrict_agent.lua), and limits with what is used of them
-//	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
+//	                                have (identity/include/restrict_agent.lua), and limits with what is used of them
+//	                                (budgets/include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
 //	                                next hold of ah: is due, suspended since and suspension_reason, epoch how
-//	                                often all its tokens were revoked, none for 0, family:<family> and bound:<family>: revoked, until; TTL after it is deleted
+//	                                often all its tokens were revoked, none for 0, family:<family> and bound:<family>:
+//	                                revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ah:{cell}:<agent>         zset  its sessions (id as text) that have holds which count in its day, by a time not after the
@@ -68,7 +70,7 @@ import (
 //	                                some that have expired; TTL of the longest-lived
 //	uy:{cell}:<agent>         hash  what its sessions used on each day, by action type (include/fold_usage.lua); TTL
 //	                                Config.UsageKept and a day after it was folded last, also when the agent is deleted
-//	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (include/family_score.lua);
+//	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (identity/include/family_score.lua);
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
 //	j:{cell}:<agent>          zset  its assertions that were used (16 bytes of the SHA-256 of each jti), by when no instance takes them
@@ -81,16 +83,19 @@ import (
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
 //	                                agent's, md metadata, ov overage, lv leased value while a lease is open
-//	                                (include/leases.lua), ml the longest lease in seconds, gb refunds by rollbacks, and max_committed
-//	                                (include/budget.lua), r flags that few sessions have (include/restrict.lua), su suspended since, sr why
-//	                                (include/one_line.lua), oc what limits would have refused while it observed
-//	                                (include/observe.lua),
+//	                                (budgets/include/leases.lua), ml the longest lease in seconds, gb refunds by rollbacks, and max_committed
+//	                                (budgets/include/budget.lua), r flags that few sessions have (budgets/include/restrict.lua),
+//	                                su suspended since, sr why
+//	                                (budgets/include/one_line.lua), oc what limits would have refused while it observed
+//	                                (budgets/include/observe.lua),
 //	                                q transactions begun, hx a time not after the next due hold
 //	                                or expiry of a lease, mp max_value_usd_per_action, hd and hd:<transaction> the holds that
-//	                                count in the agent's day (include/counted_holds.lua), w flags
-//	                                for what the audit trail has noted (include/flags.lua), the agent (16 bytes) when the day ends on which
+//	                                count in the agent's day (budgets/include/counted_holds.lua), w flags
+//	                                for what the audit trail has noted (budgets/include/flags.lua), the agent (16 bytes) when the day
+//	                                ends on which
 //	                                its usage counts, u:<day> what is folded into which day (include/fold_usage.lua), t:<type> what it
-//	                                used by action type, and tc how many types (include/action_types.lua); TTL lifetime + retention. The
+//	                                used by action type, and tc how many types (budgets/include/action_types.lua);
+//	                                TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	                                One in a tree (docs/budgets.md): pa its parent as text, pg the parent's agent, dp how deep it
 //	                                is, from 2 on, dn and dv actions and value delegated to open children, kn and kv what closed ones used, mf when its max_committed
@@ -99,12 +104,12 @@ import (
 //	                                so whether it is suspended from above and also by itself, sv and pv versions of its own
 //	                                suspension and of its parent's that it follows; TTL ten years until its usage is
 //	                                taken. A tombstone has cl alone; TTL a day.
-//	sp:{cell}:<session>       hash  what it has set aside for its children: child (16 bytes) to part (include/parts.lua)
+//	sp:{cell}:<session>       hash  what it has set aside for its children: child (16 bytes) to part (budgets/include/parts.lua)
 //	sc:{cell}:<session>       zset  these children (16 bytes) by when to look at them again; sp and sc: TTL ten years
 //	sd:{cell}:<session>       zset  its last 1,000 closed children (16 bytes) by when; TTL as the session's
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
 //	sl:{cell}:<session>       zset  its open leases by expiry: lease (16 bytes), actions, a space and value; TTL as the session's
-//	rq:{cell}:<session>       hash  its requests for more (include/requests.lua): its pending ones and the 32 decided last;
+//	rq:{cell}:<session>       hash  its requests for more (budgets/include/requests.lua): its pending ones and the 32 decided last;
 //	                                TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action

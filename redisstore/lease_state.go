@@ -7,7 +7,7 @@ import (
 	"remit/money"
 )
 
-// The fields of a lease by their index in the replies of block/lease_state.lua.
+// The fields of a lease by their index in the replies of budgets/block/lease_state.lua.
 const (
 	leaseAgent = iota
 	leaseSession

@@ -165,7 +165,7 @@ func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p 
 	return err
 }
 
-// readPart reads a part as include/parts.lua writes it.
+// readPart reads a part as budgets/include/parts.lua writes it.
 func readPart(text string) (agent uuid.UUID, taken bool, err error) {
 	if len(text) < len(agent) {
 		return uuid.Nil, false, fmt.Errorf("%w: %q is no part", errReply, text)

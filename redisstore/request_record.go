@@ -14,7 +14,7 @@ import (
 // recordOverhead is the memory of a record of a request for more beyond its text. Scripts count it too.
 const recordOverhead = 120
 
-// The words of a record before its texts; include/requests.lua has its form.
+// The words of a record before its texts; budgets/include/requests.lua has its form.
 const (
 	recordStatus = iota
 	recordCreated

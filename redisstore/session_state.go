@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// The fields of a session by their index in the replies of block/session_state.lua and get_session.lua.
+// The fields of a session by their index in the replies of budgets/block/session_state.lua and get_session.lua.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -174,7 +174,7 @@ func perActionAt(r *reply, i int) *money.MicroUSD {
 	return new(moneyAt(r, i))
 }
 
-// manyLines is the inverse of include/one_line.lua.
+// manyLines is the inverse of budgets/include/one_line.lua.
 var manyLines = strings.NewReplacer(`\\`, `\`, `\n`, "\n")
 
 // takeLeases shows leased value as held.

@@ -77,7 +77,7 @@ func typesOf(r *reply) ([]TypeUsage, error) {
 	return used, types.Err
 }
 
-// readType reads a session's field t:<name>, see include/action_types.lua.
+// readType reads a session's field t:<name>, see budgets/include/action_types.lua.
 func readType(name, text string) (TypeUsage, error) {
 	numbers, err := numbersOf(strings.Fields(text), 3)
 	if err != nil {
@@ -97,7 +97,7 @@ func typeNamed(name string) string {
 // storedType is the inverse of typeNamed, as scripts take it.
 func storedType(actionType string) string { return inOneLine.Replace(actionType) }
 
-// inOneLine does what include/one_line.lua does.
+// inOneLine does what budgets/include/one_line.lua does.
 var inOneLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 
 // kind returns what charge_session.lua takes: the field of the action type, and before it the scope.

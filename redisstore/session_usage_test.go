@@ -127,7 +127,7 @@ func TestASettlementTellsALeaseApart(t *testing.T) {
 	})
 }
 
-// What the number of a type has no room for is counted beside it; see include/action_types.lua.
+// What the number of a type has no room for is counted beside it; see budgets/include/action_types.lua.
 func TestAChargeCountsUnderItsTypeWhateverItsNumberHolds(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -40,7 +40,7 @@ func thresholdsText(t *Thresholds) string {
 	}
 }
 
-// thresholdsAt reads thresholds from a session's flags (include/flags.lua). They may be missing, as the values of leaseStateAt.
+// thresholdsAt reads thresholds from a session's flags (budgets/include/flags.lua). They may be missing, as the values of leaseStateAt.
 func thresholdsAt(r *reply, i int) Thresholds {
 	if !r.Has(i) {
 		return nil

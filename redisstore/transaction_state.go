@@ -45,7 +45,7 @@ func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
 	return t, r.Err
 }
 
-// The mutable fields of a transaction by their index in the reply of block/transaction_state.lua.
+// The mutable fields of a transaction by their index in the reply of budgets/block/transaction_state.lua.
 const (
 	stateStatus = iota
 	stateValue

@@ -8,7 +8,7 @@ import (
 // transactionEvents determine the status of a transaction that is stored as pending.
 type transactionEvents struct {
 	now     time.Time
-	ended   string // when its session ended, as include/states.lua encodes it
+	ended   string // when its session ended, as budgets/include/states.lua encodes it
 	expires time.Time
 }
 

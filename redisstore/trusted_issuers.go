@@ -16,7 +16,8 @@ var (
 )
 
 // CreateTrustedIssuer makes the organization trust an issuer, from now on. idem is nil for no idempotency key. Errors:
-// ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *UnknownAgentsError, ErrIssuerExists, *QuotaError; with an idempotency key ErrIdempotencyKeyReused, *RateError.
+// ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *UnknownAgentsError, ErrIssuerExists, *QuotaError; with an idempotency
+// key ErrIdempotencyKeyReused, *RateError.
 func (s *Store) CreateTrustedIssuer(ctx context.Context, key APIKey, settings TrustedIssuerSettings, idem *Idempotency) (TrustedIssuer, error) {
 	text, err := settings.text()
 	if err != nil {

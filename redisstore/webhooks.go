@@ -16,8 +16,9 @@ var (
 	deleteWebhook  = newScript("webhooks/delete_webhook", writes)
 )
 
-// CreateWebhook creates a webhook that receives a test, and once it is confirmed the events numbered from now on. Its id is in the cell of the organization. idem
-// is nil for no idempotency key. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *QuotaError;
+// CreateWebhook creates a webhook that receives a test, and once it is confirmed the events numbered from now on. Its id is
+// in the cell of the organization. idem is nil for no idempotency key.
+// Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, *QuotaError;
 // with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateWebhook(ctx context.Context, key APIKey, id uuid.UUID, settings WebhookSettings, idem *Idempotency) (Webhook, error) {
 	settings.URLVersion = 1
@@ -104,8 +105,9 @@ func (s *Store) Webhook(ctx context.Context, key APIKey, id uuid.UUID) (Webhook,
 	return all[at], nil
 }
 
-// ChangeWebhook stores what change makes of the settings of a webhook, whose URL gets a test if it is another, and runs it again when somebody else has changed them
-// meanwhile. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook, ErrChangedMeanwhile after a few times; with an
+// ChangeWebhook stores what change makes of the settings of a webhook, whose URL gets a test if it is another. It
+// runs change again when another request has changed them meanwhile.
+// Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownWebhook, ErrChangedMeanwhile after a few times; with an
 // idempotency key ErrIdempotencyKeyReused and ErrSealed; and those of change.
 func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, idem *Idempotency, change func(*WebhookSettings) error) (Webhook, error) {
 	for attempt := 0; ; attempt++ {

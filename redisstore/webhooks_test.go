@@ -79,7 +79,7 @@ func TestAnOrganizationHas32WebhooksOfItsOwn(t *testing.T) {
 	})
 }
 
-// A new URL gets a test: so the webhook is looked at, also when the instance that stores the URL dies before it has woken anybody.
+// An instance that stores a new URL may die before it wakes a deliverer. The webhook is due all the same.
 func TestANewURLIsLookedAt(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

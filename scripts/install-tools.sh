@@ -15,7 +15,7 @@ command -v shellcheck >/dev/null || missing+=(shellcheck)
 command -v node >/dev/null || missing+=(node)
 command -v npm >/dev/null || missing+=(npm)
 command -v python3 >/dev/null || missing+=(python3)
-# For the keys of the Python SDK. Its tests run with the first of these that has it (internal/tool).
+# For the keys of the Python SDK. Its tests run with the first of these that has it (test/tool).
 python3 -c 'import cryptography' 2>/dev/null || /usr/bin/python3 -c 'import cryptography' 2>/dev/null || missing+=(cryptography)
 python3 -c 'import setuptools, pip, wheel' 2>/dev/null || /usr/bin/python3 -c 'import setuptools, pip, wheel' 2>/dev/null ||
   missing+=(pip) # builds and installs the Python SDK
@@ -28,7 +28,7 @@ command -v dash >/dev/null || missing+=(dash)
 command -v promtool >/dev/null || missing+=(prometheus)
 command -v slowhttptest >/dev/null || missing+=(slowhttptest)
 command -v redis-check-aof >/dev/null || command -v valkey-check-aof >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || missing+=(redis)
-[ "$(uname)" != Linux ] || command -v prlimit >/dev/null || missing+=(util-linux) # faults/ runs on Linux alone
+[ "$(uname)" != Linux ] || command -v prlimit >/dev/null || missing+=(util-linux) # test/faults runs on Linux alone
 [ "$(uname)" != Darwin ] || command -v gtar >/dev/null || missing+=(gnu-tar) # for scripts/release.sh
 [ ${#missing[@]} -eq 0 ] && exit 0
 echo "this machine lacks: ${missing[*]}; installing"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks and tests what a change needs: make test. CONTRIBUTING.md says what this leaves out.
-#   test.sh all   everything: make test-all. It builds the tests with the tag long (internal/suite), all with the race
+#   test.sh all   everything: make test-all. It builds the tests with the tag long (test/suite), all with the race
 #                 detector, and fuzzes every target.
 # A test that skips fails the run: it would prove nothing.
 set -euo pipefail

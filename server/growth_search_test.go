@@ -42,7 +42,7 @@ func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 	t.Parallel()
 	rounds, steps := uint64(4), 120
 	if suite.Long {
-		rounds, steps = 100, 300
+		rounds, steps = 12, 200
 	}
 	done := make([]map[string]int, rounds)
 	t.Run("rounds", func(t *testing.T) {

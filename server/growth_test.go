@@ -44,7 +44,7 @@ func beyondLimit(limit string) refusal {
 	return refusal{403, fields{"code": "session_limit_reached", "limit": limit}}
 }
 
-// Every field of a session, by whoever creates the child: what goes beyond the parent is refused, or becomes what the parent has. A
+// Every field of a session, for each kind of creator: what goes beyond the parent is refused, or becomes what the parent has. A
 // field that is left out is what the parent has at most. A field without a row fails.
 func TestNoFieldOfAChildGrowsBeyondItsParent(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestNoChangeOfAChildExceedsItsParent(t *testing.T) {
 	})
 }
 
-// Every field of a lease, by whoever takes it: what the session does not have is refused.
+// Every field of a lease, for each kind of caller: what the session does not have is refused.
 func TestNoFieldOfALeaseExceedsItsSession(t *testing.T) {
 	t.Parallel()
 	rows := map[string]struct {

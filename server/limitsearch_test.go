@@ -203,7 +203,7 @@ func TestNoSequenceOfRequestsLetsAChildGrow(t *testing.T) {
 	t.Parallel()
 	rounds, steps := 3, 150
 	if suite.Long {
-		rounds, steps = 20, 500
+		rounds, steps = 6, 200
 	}
 	var lock sync.Mutex
 	done := map[string]int{}

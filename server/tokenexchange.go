@@ -191,8 +191,8 @@ func (x *exchange) checkKey(subject *cachedToken) error {
 	return nil
 }
 
-// checkAudience refuses an audience that the subject token is not for itself. What its agent, the child's or another token may be for
-// does not matter: whoever holds this one token must not get another resource by it.
+// checkAudience refuses an audience that the subject token does not have. What its agent, the child's agent or another token may reach
+// does not matter, because a thief of this token must not reach another resource with it.
 func (x *exchange) checkAudience() error {
 	for _, one := range x.asked.Audience {
 		if one != redisstore.Self && !slices.Contains(x.subject.Audience, one) {

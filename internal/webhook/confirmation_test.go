@@ -30,7 +30,7 @@ func (r *receiver) total() (tests, events int) {
 	return tests, events
 }
 
-// Creating a webhook and causing many events makes a host that wants none of them receive tests only. Once it accepts one, everything follows.
+// A host that accepts no test receives tests only, however many events are caused. Once it accepts one, everything follows.
 func TestAReceiverThatAcceptsNoTestReceivesNothingElse(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

@@ -166,7 +166,7 @@ func (r *rates) lookAt(at time.Time, host string, h *hostRate) {
 	})
 }
 
-// begin lets the first request begin whose organization may begin one, and sets when the next ones may. What was passed over stays in front.
+// begin starts the first request whose organization may begin one, and sets when the next ones may. Those passed over stay in front.
 func (h *hostRate) begin(now, next time.Time) bool {
 	for i, turn := range h.queue {
 		if now.Before(turn.of.next) {

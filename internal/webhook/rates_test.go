@@ -160,7 +160,7 @@ func TestARequestThatWaitsForItsRateKeepsNoPlace(t *testing.T) {
 	o.happen(t, 50)
 	eventually(t, "one request begins", func() bool { return paced.has(1) })
 	second.happen(t, 1)
-	eventually(t, "the other is told", func() bool { return other.has(1) })
+	eventually(t, "the other receives", func() bool { return other.has(1) })
 	if asked := paced.attempts(); asked != 1 {
 		t.Errorf("%d requests while the clock stood", asked)
 	}

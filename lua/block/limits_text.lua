@@ -1,4 +1,4 @@
--- Sets $text to the field restricted of an agent with limits; see include/agent_limits.lua. One of left and tat may be ''.
+-- Sets $text to the field restricted of an agent with limits; see budgets/include/agent_limits.lua. One of left and tat may be ''.
 if tat == '' then
   $text = head .. string.format(' %d ', left)
 elseif left == '' then

@@ -24,7 +24,8 @@
 -- ARGV[12] = max_per_action       micro-USD, '-' for none, '' to leave it
 -- ARGV[13] = granted              for a session whose books another keeps: '<actions> <micro-USD> <ms since 1970> <times narrowed>',
 --                                 the highest limits and expiry that the one above grants, with max_lease and max_per_action as they
---                                 are here, and o behind it when that observes; '' for none; '-' to be told stale instead of making a change that nothing else refuses
+--                                 are here, and o behind it when that observes; '' for none;
+--                                 '-' to get stale instead of a change that nothing else refuses
 -- ARGV[14] = thresholds           '=' and percents, ascending, with single spaces between; '-' for 80 and 100, '' to leave them
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.

@@ -1,8 +1,9 @@
 -- Settles a lease: books what was used of it and returns the rest to the session, whether it is open or has expired; then
 -- grants its renewal, if one is wanted and fits. What goes beyond the lease is charged as far as the limits allow
 -- now, and the rest is recorded as overage, because it has happened. So is what exceeds max_value_usd_per_action for each action,
--- unless the session observes; but that uses up the limits all the same, else it could be spent once more. Settling again with the same numbers changes nothing
--- and returns the first answer. What the lease counted in the agent's day is given back on that day only.
+-- unless the session observes; but that uses up the limits all the same, else it could be spent once more.
+-- Settling again with the same numbers changes nothing and returns the first answer.
+-- What the lease counted in the agent's day is given back on that day only.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>

@@ -16,7 +16,7 @@
 -- Reply:  {'ok'}
 --         {'unknown_agent'}
 --         {'unknown_family'}
---         {'too_many_marks'}  of ids without a family, which anybody could make up
+--         {'too_many_marks'}  of ids without a family, which a caller can invent
 -- Writes: HSET agent, DEL family, ZREM families, XADD events and HDEL agent of marks that have lapsed, once
 --@include audit
 --@include drawn_at

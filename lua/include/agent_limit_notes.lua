@@ -1,6 +1,6 @@
 -- Notes in the audit trail, once on a UTC day, that an agent has used a limit up or that it has refused something; and
 -- which thresholds of its day, 80 and 100 %, are reached. limits_noted is '<day>', a space before each limit and each threshold
--- noted on it, and % behind a threshold. restricted is the agent's field (include/agent_limits.lua).
+-- noted on it, and % behind a threshold. restricted is the agent's field (budgets/include/agent_limits.lua).
 local function note_agent_limit(agent, events, audit, now, limit)
   local today = string.format('%d', math.floor(now / 86400000))
   local noted = redis.call('HGET', agent, 'limits_noted') or ''

@@ -5,7 +5,7 @@ local function own_usage(fields)
   return n - (dn or 0) - (kn or 0), v - (lv or 0) - (dv or 0) - (kv or 0)
 end
 
--- Returns what a session has used of each action type, of all its fields: name, index, n and v (include/action_types.lua).
+-- Returns what a session has used of each action type, of all its fields: name, index, n and v (budgets/include/action_types.lua).
 local function used_by_type(fields)
   local types = {}
   local function add(name, index, n, v)

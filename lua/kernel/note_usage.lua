@@ -17,8 +17,8 @@
 --                          the time of expiry, in ms since 1970, as Redis returned it, so that what is taken off
 --                          comes from the bucket to which it was added
 --
--- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes with the feed's and those of include/count_bytes.lua, without
---                                   agents' fixed size;
+-- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes with the feed's and
+--                                   those of include/count_bytes.lua, without agents' fixed size;
 --                                   quotas an array of names and values, of those that the operator has set
 --         {'unknown_organization'}
 -- Writes: HSET and HDEL usage, if something changes

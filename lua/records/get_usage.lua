@@ -10,7 +10,7 @@
 -- ARGV[4] = anyway           '1' to read it even while holds are due, else ''
 --
 -- Reply:  {'ok', own_n, own_v, types, days}  actions and micro-USD; types an array of each type and its text, days of each day and
---                          its text, as include/action_types.lua and include/fold_usage.lua write them
+--                          its text, as budgets/include/action_types.lua and include/fold_usage.lua write them
 --         {'unknown_agent'}
 --         {'invalid_token'}   the access token's agent or family is revoked
 --         {'unknown_session'}

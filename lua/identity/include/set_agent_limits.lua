@@ -1,4 +1,4 @@
--- Sets limits of an agent (include/agent_limits.lua). wanted is '<max_v> <max_n> <max_open>', each '=' to leave it and '-' for
+-- Sets limits of an agent (budgets/include/agent_limits.lua). wanted is '<max_v> <max_n> <max_open>', each '=' to leave it and '-' for
 -- none. Counting begins when a limit is set; a day that was counted in already goes on where it was, so that what it counted
 -- cannot be given back twice. Returns all three after the change in the form of wanted, for the audit trail; nil when it
 -- changes nothing.

@@ -11,8 +11,8 @@ export type Finish = Extract<Part, { type: "finish" }>;
 export type Settle = (hold: Hold, finish: Finish) => Promise<void>;
 
 /**
- * Reads an answer as it comes, settles at its end, whoever ends it, and keeps its parts for who reads them. Whether anybody does
- * cannot be seen: `ai` neither cancels nor reads a stream whose reader breaks off, and the provider produces the answer all the same.
+ * Reads an answer as it comes, settles when it ends for whatever reason, and queues its parts for the reader. A reader that breaks off
+ * cannot be detected: `ai` neither cancels nor reads a stream whose reader breaks off, and the provider produces the answer all the same.
  */
 export class FollowedParts {
   readonly stream: Parts;

@@ -6,7 +6,7 @@ const [LF, CR] = [10, 13];
 const mostBytes = 2 ** 20; // that are held back of an event; one that has more is no usage
 
 /**
- * Passes server-sent events on, each when it has ended, and every byte as it came, but for the chunk without choices that has the
+ * Passes server-sent events on, each when it has ended, and every byte as it came, except the chunk without choices that has the
  * usage. The bytes may be cut anywhere, and lines end with LF, CR or CRLF.
  */
 export class WithoutUsageChunk {
