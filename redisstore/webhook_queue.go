@@ -27,7 +27,7 @@ func (s *Store) WakeWebhooks(ctx context.Context, organization uuid.UUID, within
 }
 
 // wakeFor does what gives an organization's webhooks something to do, and wakes them. An instance that dies in between has had them
-// looked at later. The caller has checked the key.
+// looked at later. The caller has checked the key. Errors: ErrOutcomeUnknown once do has returned.
 func (s *Store) wakeFor(ctx context.Context, organization uuid.UUID, do func() error) error {
 	if err := s.WakeWebhooks(ctx, organization, lookAgain); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (s *Store) wakeFor(ctx context.Context, organization uuid.UUID, do func() e
 	if err := do(); err != nil {
 		return err
 	}
-	return s.WakeWebhooks(ctx, organization, 0)
+	return halfDone(s.WakeWebhooks(ctx, organization, 0))
 }
 
 // wakeWebhooks wakes the webhooks for the events that the leader of their feed has appended. Redis keeps that they are to be

@@ -121,11 +121,13 @@ func (s *Store) ChangeWebhook(ctx context.Context, key APIKey, id uuid.UUID, ide
 		}
 		rotates := secrets != len(w.Settings.Secrets)
 		store := func() error { return s.replaceWebhook(ctx, key, idem, &w, rotates) }
-		if w.Settings.URL == url {
-			err = store()
-		} else {
+		if w.Settings.URL != url {
 			w.Settings.URLVersion++
+		}
+		if w.Confirmed().IsZero() { // a repeated change wakes what the first may have left asleep
 			err = s.wakeFor(ctx, key.Organization, store)
+		} else {
+			err = store()
 		}
 		if err == nil && idem != nil && idem.Replayed {
 			return s.Webhook(ctx, key, id) // as the first request, and what came after it, left it

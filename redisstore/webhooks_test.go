@@ -79,7 +79,8 @@ func TestAnOrganizationHas32WebhooksOfItsOwn(t *testing.T) {
 	})
 }
 
-// An instance that stores a new URL may die before it wakes a deliverer. The webhook is due all the same.
+// An instance that stores a new URL may die before it wakes a deliverer. The webhook is due all the same, and again with each change
+// until it is confirmed.
 func TestANewURLIsLookedAt(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -97,12 +98,11 @@ func TestANewURLIsLookedAt(t *testing.T) {
 			if err := s.ForgetWebhooks(t.Context(), o, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
-			before := hook.Settings.URLVersion
 			hook = must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *WebhookSettings) error {
 				settings.URL = row.url
 				return nil
 			}))(t)
-			if hook.Settings.URLVersion != row.version || due() != (before != row.version) {
+			if hook.Settings.URLVersion != row.version || !due() {
 				t.Errorf("%s is version %d, want %d; looked at: %t", row.url, hook.Settings.URLVersion, row.version, due())
 			}
 		}
@@ -115,6 +115,17 @@ func TestANewURLIsLookedAt(t *testing.T) {
 			t.Error("nobody looks later")
 		}
 	})
+}
+
+func TestAChangeThatWakesNoDelivererIsInDoubt(t *testing.T) {
+	t.Parallel()
+	s, proxy := proxied(t, false)
+	w := newTenant(t, s, NewSession{MaxActions: 1})
+	err := s.wakeFor(t.Context(), w.key.Organization, func() error {
+		proxy.GoDown()
+		return nil
+	})
+	wantError(t, "a change without its wake", err, ErrOutcomeUnknown)
 }
 
 func TestTwoChangesAtOnceBothCount(t *testing.T) {
