@@ -35,8 +35,9 @@ var (
 	// ErrProofRequired refuses to issue a token that is bound to no key, for an agent with DPoPRequired.
 	ErrProofRequired = errors.New("the agent's tokens must be bound to a key by a DPoP proof")
 	ErrProofUsed     = errors.New("the DPoP proof was used before")
-	ErrManyMarks     = errors.New("too many tokens of the agent were revoked one by one")
-	ErrManyProofs    = errors.New("the agent has used too many DPoP proofs within the last minutes")
+	// ErrManyMarks refuses to revoke one more token without a refresh token by itself before the mark of another has lapsed.
+	ErrManyMarks  = errors.New("too many tokens of the agent without a refresh token were revoked one by one")
+	ErrManyProofs = errors.New("the agent has used too many DPoP proofs within the last minutes")
 	// ErrManyAssertions refuses a further assertion of an agent before some of those that it has used have expired.
 	ErrManyAssertions = errors.New("the agent has used too many assertions within the last minutes")
 	// ErrChangedMeanwhile refuses to store what was made from a record that is another by now.

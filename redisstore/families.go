@@ -82,29 +82,46 @@ func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
 }
 
 // EndFamily revokes a family of an agent of the key's organization, with its refresh token and its access tokens; or an access token
-// without a refresh token. Of such ids nothing is stored, so any that may be one of the agent's is revoked. Repeating it changes
-// nothing while an access token of the family may live; after that the family is unknown. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
-// ErrUnknownFamily, ErrManyMarks.
+// without a refresh token. Of such ids nothing is stored, so any that may be one of the agent's is revoked, 1,000 within the life of
+// a mark. Repeating it changes nothing while an access token of the family may live; after that the family is unknown, and a token
+// without a refresh token is revoked again. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrUnknownFamily, ErrManyMarks.
 func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UUID) error {
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return err
 	}
-	return s.endFamily(ctx, s.proven.urgent(key), key.Organization, agent, family, actorKey)
+	var held reservation
+	if isTokenID(family) { // no exchange has counted it
+		lifetime := time.Duration(s.revocationLifetime()) * time.Millisecond
+		var err error
+		held, err = s.usage.reserve(demand{
+			organization: key.Organization, resource: noResource, bytes: markSize, retained: lifetime, always: true, unpaced: true,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	marked, err := s.endFamily(ctx, s.proven.urgent(key), key.Organization, agent, family, actorKey)
+	held.finish(err, err == nil && !marked)
+	return err
 }
 
-func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, family uuid.UUID, who string) error {
+// endFamily also says whether it has marked a token without a refresh token.
+func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, family uuid.UUID, who string) (marked bool, err error) {
 	if cellOf(family) != cellOf(agent) {
-		return ErrUnknownFamily
+		return false, ErrUnknownFamily
 	}
-	_, err := s.client.Run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.revocationLifetime(),
-		s.auditAs(ctx, who))
-	return err
+	keys := append(s.familyKeys(agent, family), s.keys.tokenMarks(agent))
+	r, err := s.client.Run(ctx, f, endFamily, keys, organization, familyField(family), s.revocationLifetime(), s.auditAs(ctx, who))
+	if err != nil {
+		return false, err
+	}
+	return r.Text(0) != "", r.Err
 }
 
 // endOldest ends an agent's surplus families. If it fails, the next exchange returns them again.
 func (s *Store) endOldest(ctx context.Context, t AccessToken, oldest []uuid.UUID) {
 	for _, family := range oldest {
-		if err := s.endFamily(ctx, flow{}, t.Organization, t.Agent, family, actorAgent); err != nil && err != ErrUnknownFamily {
+		if _, err := s.endFamily(ctx, flow{}, t.Organization, t.Agent, family, actorAgent); err != nil && err != ErrUnknownFamily {
 			return
 		}
 	}

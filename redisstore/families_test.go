@@ -434,29 +434,3 @@ func (w tenant) wantFamilies(t *testing.T, s *Store, want ...uuid.UUID) {
 		}
 	}
 }
-
-// Nothing says which tokens without a refresh token were issued, so marks for ids that were made up must have a bound.
-func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		madeUp := func() uuid.UUID {
-			id := newTokenID(w.agent.ID)
-			id[9], id[10], id[11] = 0, 0, 0 // the epoch of an agent whose tokens were never revoked
-			return id
-		}
-		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, madeUp()), nil)
-		var marks []any
-		for range 20_000 {
-			id := madeUp()
-			marks = append(marks, familyField(id), "9999999999999", boundField(id), "9999999999999")
-		}
-		for part := range slices.Chunk(marks, 8000) {
-			if err := s.client.Redis().HSet(t.Context(), s.keys.agent(w.agent.ID), part...).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, madeUp()), ErrManyMarks)
-		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
-	})
-}

@@ -33,6 +33,9 @@ func newTokenID(agent uuid.UUID) uuid.UUID {
 	return id
 }
 
+// isTokenID says whether an id may be one of newTokenID.
+func isTokenID(id uuid.UUID) bool { return id[6] >= 0x80 }
+
 func cellOf(id uuid.UUID) uint16 { return binary.BigEndian.Uint16(id[14:]) }
 
 // AppendID appends the id in its text form (RFC 9562 §4). Every request writes several, and to encode all bytes at once costs less than

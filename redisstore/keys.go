@@ -72,6 +72,8 @@ import (
 //	                                Config.UsageKept and a day after it was folded last, also when the agent is deleted
 //	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (identity/include/family_score.lua);
 //	                                TTL of the longest-lived
+//	am:{cell}:<agent>         zset  its tokens without a refresh token that were revoked one by one (14 bytes), by when the marks in a:
+//	                                lapse (include/family_score.lua); TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
 //	j:{cell}:<agent>          zset  its assertions that were used (16 bytes of the SHA-256 of each jti), by when no instance takes them
 //	                                any more; TTL of the longest-lived, 13 minutes at most
@@ -181,6 +183,7 @@ func (k keyspace) agentSessions(id uuid.UUID) string       { return k.key("as:",
 func (k keyspace) agentTransactions(id uuid.UUID) string   { return k.key("at:", cellOf(id), id) }
 func (k keyspace) usageDays(id uuid.UUID) string           { return k.key("uy:", cellOf(id), id) }
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
+func (k keyspace) tokenMarks(id uuid.UUID) string          { return k.key("am:", cellOf(id), id) }
 func (k keyspace) agentHolds(id uuid.UUID) string          { return k.key("ah:", cellOf(id), id) }
 func (k keyspace) agentOpen(id uuid.UUID) string           { return k.key("ao:", cellOf(id), id) }
 func (k keyspace) assertions(id uuid.UUID) string          { return k.key("j:", cellOf(id), id) }

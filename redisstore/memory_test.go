@@ -45,6 +45,14 @@ var sizes = []struct {
 			t.Family = NewID(w.agent.ID)
 			return s.RevokeFamily(ctx, t, t.Family)
 		}},
+	{"a delegated or workload token revoked by itself, with its event",
+		func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
+			err := s.EndFamily(ctx, w.key, w.agent.ID, w.tokenID(0))
+			if err == ErrManyMarks { // the last 40: an agent has 1,000
+				return nil
+			}
+			return err
+		}},
 }
 
 func beginWithState(bytes int) func(context.Context, *Store, tenant, AccessToken) error {

@@ -303,6 +303,9 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 		{"EndFamily", endFamily, func(ctx context.Context, s *Store) error {
 			return s.EndFamily(ctx, w.key, w.agent.ID, g.Family)
 		}},
+		{"EndFamily of a token without a refresh token", endFamily, func(ctx context.Context, s *Store) error {
+			return s.EndFamily(ctx, w.key, w.agent.ID, w.tokenID(0))
+		}},
 		{"RevokeFamilies", endFamilies, func(ctx context.Context, s *Store) error {
 			return revokeFamilies(ctx, s, w.key, w.agent.ID)
 		}},

@@ -12,6 +12,7 @@ const (
 	eventSize      = 100
 	assertionSize  = 120 // one that was used
 	proofSize      = 72  // one that was used
+	markSize       = 300 // of a token without a refresh token that was revoked by itself
 	leaseSize      = 400
 	keySize        = 240 // of an idempotency key
 	claimSize      = 230 // of its claim in the organization's cell

@@ -57,7 +57,7 @@ var rules = []rule{
 	{errUnboundToken, 401, "invalid_token", ""},
 	{redisstore.ErrProofUsed, 401, "invalid_dpop_proof", ""},
 	{redisstore.ErrProofRequired, 401, "dpop_required", "the agent's tokens must be bound to a key: send a DPoP proof"},
-	{redisstore.ErrManyMarks, 429, "rate_limited", "too many tokens of the agent were revoked one by one: revoke all of them by a rotation of its secret with revoke_families"},
+	{redisstore.ErrManyMarks, 429, "rate_limited", "1,000 of the agent's delegated and workload tokens were revoked one by one within six hours: revoke all of them by a rotation of its secret with revoke_families"},
 	{redisstore.ErrManyProofs, 429, "rate_limited", ""},
 	{redisstore.ErrInvalidCredentials, 401, "invalid_credentials", "the agent and secret do not match a live agent"},
 	{redisstore.ErrInvalidRefreshToken, 401, "invalid_refresh_token", "the refresh token is not valid"},

@@ -1,0 +1,177 @@
+package redisstore
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// mostTokenMarks is the bound of lua/identity/end_family.lua.
+const mostTokenMarks = 1000
+
+// tokenID returns an id as tokens of the agent without a refresh token have it in this epoch.
+func (w tenant) tokenID(epoch byte) uuid.UUID {
+	id := newTokenID(w.agent.ID)
+	id[9], id[10], id[11] = 0, 0, epoch
+	return id
+}
+
+// endToken revokes a token of the agent by its id, and checks that it is refused from then on if that succeeds.
+func (w tenant) endToken(t *testing.T, s *Store, id uuid.UUID, want error) {
+	t.Helper()
+	wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, id), want)
+	live := s.CheckToken(t.Context(), AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: id})
+	if want == nil {
+		wantError(t, "CheckToken", live, ErrInvalidToken)
+	} else {
+		wantError(t, "CheckToken", live, nil)
+	}
+}
+
+// putTokenMarks marks tokens of an epoch as end_family.lua does, and returns one of them.
+func (w tenant) putTokenMarks(t *testing.T, s *Store, epoch byte, count int, until time.Time) uuid.UUID {
+	t.Helper()
+	var marks []any
+	var entries []redis.Z
+	var id uuid.UUID
+	for range count {
+		id = w.tokenID(epoch)
+		marks = append(marks, familyField(id), until.UnixMilli(), boundField(id), until.UnixMilli())
+		entries = append(entries, redis.Z{Score: float64(int64(epoch)<<33 + until.Unix()), Member: string(id[:14])})
+	}
+	must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), marks...).Result())(t)
+	must(peek(t, s).ZAdd(t.Context(), s.keys.tokenMarks(w.agent.ID), entries...).Result())(t)
+	return id
+}
+
+// Nothing says which tokens without a refresh token were issued, so marks for ids that were made up must have a bound.
+func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		first := w.tokenID(0)
+		w.endToken(t, s, first, nil)
+		w.putTokenMarks(t, s, 0, mostTokenMarks-8, time.Now().Add(time.Hour))
+		var ended atomic.Int64
+		var wg sync.WaitGroup
+		for _, instance := range []*Store{s, anotherInstance(t, s)} {
+			for range 2 {
+				wg.Go(func() {
+					for range 8 {
+						if err := instance.EndFamily(t.Context(), w.key, w.agent.ID, w.tokenID(0)); err == nil {
+							ended.Add(1)
+						} else {
+							wantError(t, "EndFamily", err, ErrManyMarks)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if n := ended.Load(); n != 7 {
+			t.Errorf("%d were revoked below the bound, want 7", n)
+		}
+		w.endToken(t, s, w.tokenID(0), ErrManyMarks)
+		w.endToken(t, s, first, nil)
+		w.wantRevoked(t, s, w.endFamilyOf(t, s), 1)
+
+		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
+		for range 20 {
+			w.endToken(t, s, w.tokenID(1), nil)
+		}
+		w.endToken(t, s, first, nil)
+		if n := must(peek(t, s).ZCard(t.Context(), s.keys.tokenMarks(w.agent.ID)).Result())(t); n > mostTokenMarks {
+			t.Errorf("%d marks", n)
+		}
+		wantError(t, "of a later epoch", s.EndFamily(t.Context(), w.key, w.agent.ID, w.tokenID(2)), ErrUnknownFamily)
+	})
+}
+
+// endFamilyOf opens a family and ends it by the key.
+func (w tenant) endFamilyOf(t *testing.T, s *Store) Grant {
+	t.Helper()
+	grant := w.exchange(t, s)
+	wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, grant.Family), nil)
+	return grant
+}
+
+// An agent, or a thief of its secret, revokes as many of its families as it likes.
+func TestMarksOfFamiliesLeaveRoomForThoseOfTokens(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		var marks []any
+		for range 20_001 {
+			id := NewID(w.agent.ID)
+			marks = append(marks, familyField(id), "9999999999999", boundField(id), "9999999999999")
+		}
+		for part := range slices.Chunk(marks, 8000) {
+			must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), part...).Result())(t)
+		}
+		w.endToken(t, s, w.tokenID(0), nil)
+	})
+}
+
+func TestMarksOfTokensThatHaveLapsedMakeRoom(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		lapsed := w.putTokenMarks(t, s, 0, mostTokenMarks, time.Now().Add(-time.Minute))
+		index := s.keys.tokenMarks(w.agent.ID)
+		for range 2 * mostTokenMarks / 16 {
+			w.endToken(t, s, w.tokenID(0), nil)
+		}
+		if n := must(peek(t, s).ZCard(t.Context(), index).Result())(t); n != 2*mostTokenMarks/16 {
+			t.Errorf("the index has %d, want those that live", n)
+		}
+		if fields := must(peek(t, s).HLen(t.Context(), s.keys.agent(w.agent.ID)).Result())(t); fields > 4*mostTokenMarks/16+30 {
+			t.Errorf("the agent has %d fields", fields)
+		}
+		w.endToken(t, s, lapsed, nil)
+		wantTTL(t, s, index, time.Duration(s.revocationLifetime())*time.Millisecond)
+	})
+}
+
+// An id has the time of an instance's clock, which may differ from Redis's by hours.
+func TestATokenIsRevokedWhateverTheClockThatDrewItsID(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		for _, high := range []byte{0x00, 0x02} { // of 48 bits of ms: decades ago, and in decades
+			id := w.tokenID(0)
+			id[0] = high
+			w.endToken(t, s, id, nil)
+		}
+	})
+}
+
+// No exchange has counted such a token, so its mark counts while Redis has it; no quota refuses one.
+func TestMarksOfTokensCountUntilTheyLapse(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		bytes := func() int64 { return usageOf(t, s, w.key.Organization)["bytes"] }
+		none := bytes()
+		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": 1}))(t)
+		token := w.tokenID(0)
+		for _, id := range []uuid.UUID{family, token, token, w.tokenID(0)} { // the repeated one counts nothing
+			wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, id), nil)
+		}
+		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, w.tokenID(1)), ErrUnknownFamily)
+		for _, c := range []struct {
+			at   time.Duration
+			want int64
+		}{{0, 2}, {5 * time.Hour, 2}, {8 * time.Hour, 0}} {
+			clock(c.at)
+			if got := bytes() - none; got != c.want*markSize {
+				t.Errorf("%v after midnight marks count %d bytes, want those of %d", c.at, got, c.want)
+			}
+		}
+	})
+}
