@@ -15,7 +15,8 @@ const (
 	livePath = Prefix + "/events/live"
 	// mostWatched is how many objects a page may watch.
 	mostWatched = 64
-	// recheckTime is the longest time between two checks of the sign-in. It is also checked before an event is shown.
+	// recheckTime is the longest time between two checks that the sign-in lives. Before an event is told it is checked anyway. While a
+	// check fails nothing is told, and it is tried again.
 	recheckTime = 5 * time.Second
 	mostNews    = 20 // events that one update carries
 )
@@ -31,6 +32,10 @@ type viewing struct {
 	of      string              // if it is of this agent; "" for of any
 
 	dismissed bool // its follower has ended, guarded by the follower's mu
+
+	check     *keyCheck // shared with the follower's other viewers of the same API key
+	checked   time.Time // when the sign-in was last known to live
+	checkedAt int64     // number of the last event before that
 
 	page   int64 // number of the last event that the page has, -1 when nobody knows
 	since  int64 // number of the last event before those that its follower tells it of, guarded by the follower's mu
@@ -88,6 +93,7 @@ func newViewing(v *visit) *viewing {
 	w := &viewing{
 		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
 		agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("list") == "all", of: v.asked("of"), page: -1,
+		check: &keyCheck{}, checked: v.now,
 	}
 	showsNews := w.agent != "" || w.session != "" || w.lists
 	if after, err := strconv.ParseInt(v.asked("after"), 10, 64); err == nil && after >= 0 && showsNews {
@@ -114,8 +120,14 @@ func (f *follower) join(w *viewing) bool {
 	if len(f.viewers) >= mostViewers {
 		return false
 	}
+	for other := range f.viewers {
+		if other.visit.signIn.APIKey == w.visit.signIn.APIKey {
+			w.check = other.check
+			break
+		}
+	}
 	f.viewers[w] = struct{}{}
-	w.since = f.seen
+	w.since, w.checkedAt = f.seen, f.seen
 	w.dismissed = f.ended // since the viewer found it
 	w.rouse()             // the first update comes at once
 	return true
@@ -191,52 +203,66 @@ func (w *viewing) rouse() {
 	}
 }
 
-// streamOver tells the browser that the sign-in has ended.
-const streamOver = "event: over\ndata: {}\n\n"
+const (
+	streamOver = "event: over\ndata: {}\n\n" // the sign-in has ended
+	streamIdle = ":\n\n"                     // nothing to tell
+)
 
 // run sends updates until the viewer leaves or the sign-in ends.
 func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error) {
 	if send([]byte("retry: 3000\n\n")) != nil {
 		return
 	}
-	checked := time.Now()
-	for {
-		isRoused := w.await(ctx)
+	for isKnown := true; ; { // whether the sign-in lives
+		if isKnown {
+			w.await(ctx)
+		}
 		if ctx.Err() != nil {
 			return
 		}
-		now := time.Now()
-		if since := now.Sub(checked); since >= recheckTime || isRoused && since >= tick {
-			if checked = now; !w.visit.isStillSignedIn(now) {
-				_ = send([]byte(streamOver))
-				return
-			}
+		now, pause := time.Now(), tick // at most four updates a second
+		text, err := []byte(streamIdle), w.recheck(f, now)
+		if isKnown = err == nil; isKnown {
+			text, err = w.update(f, now)
+		} else {
+			pause = followFail
 		}
-		text, err := w.update(f, now)
-		if isOver(err) { // since the last check
+		switch {
+		case isOver(err):
 			_ = send([]byte(streamOver))
 			return
-		}
-		if err != nil || send(text) != nil {
+		case err != nil && isKnown || send(text) != nil:
 			return
 		}
-		select { // at most four updates a second
+		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(tick):
+		case <-time.After(pause):
 		}
 	}
 }
 
-// await returns when an event concerns the page, which it reports, or a session is to be looked at again.
-func (w *viewing) await(ctx context.Context) (isRoused bool) {
+// recheck checks the sign-in when an event was told since the last check, the follower has ended, or the check is old. Errors: those of
+// keyCheck.of.
+func (w *viewing) recheck(f *follower, now time.Time) error {
+	seen := f.lastSeen()
+	if seen == w.checkedAt && now.Sub(w.checked) < recheckTime {
+		return nil
+	}
+	err := w.check.of(w.visit, f, now)
+	if err == nil {
+		w.checked, w.checkedAt = now, seen
+	}
+	return err
+}
+
+// await returns when an event concerns the page, or a session is to be looked at again.
+func (w *viewing) await(ctx context.Context) {
 	timer := time.NewTimer(time.Until(w.nextRead(time.Now().Add(recheckTime))))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-w.wake:
-		return true
 	case <-timer.C:
 	}
-	return false
 }

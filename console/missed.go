@@ -26,6 +26,16 @@ func (v *visit) seen() string {
 	return strconv.FormatInt(head.Sequence, 10)
 }
 
+// lastSeen returns the number of the last event that viewers were told of, -1 after the follower's end: that of its key may be why.
+func (f *follower) lastSeen() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return -1
+	}
+	return f.seen
+}
+
 // begin notes where the follower begins. Viewers read for themselves what they need of before.
 func (f *follower) begin(head int64) {
 	f.mu.Lock()

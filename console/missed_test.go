@@ -54,12 +54,6 @@ func TestAPageIsToldOfWhatHappenedWhileItWasNotLive(t *testing.T) {
 	}
 }
 
-func (f *follower) lastSeen() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.seen
-}
-
 func TestAPageIsToldOfNewSessionsThatCameWhileItWasNotLive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})

@@ -110,7 +110,7 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 		}
 	}
 	if message.Seen == w.told && len(message.Patches)+len(message.News)+message.Fresh == 0 && !message.Missed {
-		return []byte(":\n\n"), nil
+		return []byte(streamIdle), nil
 	}
 	w.told = message.Seen
 	text, err := json.Marshal(message)

@@ -106,10 +106,10 @@ func isUnauthorized(err error) bool {
 	return errors.As(err, &p) && p.Status == http.StatusUnauthorized
 }
 
-// isOver reports whether an API key, or its organization's access, has ended: pages that are live end then.
+// isOver reports whether a sign-in, its API key, or its organization's access has ended: pages that are live end then.
 func isOver(err error) bool {
 	var p *problem
-	return isUnauthorized(err) || errors.As(err, &p) && p.Code == "organization_suspended"
+	return isUnauthorized(err) || errors.Is(err, errSignedOut) || errors.As(err, &p) && p.Code == "organization_suspended"
 }
 
 func isNotFound(err error) bool {

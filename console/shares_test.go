@@ -62,8 +62,8 @@ func TestAFollowersEndDismissesItsViewers(t *testing.T) {
 func TestALookIsForgottenWithItsViewers(t *testing.T) {
 	t.Parallel()
 	f := &follower{viewers: map[*viewing]struct{}{}, looks: map[string]*look{"a": {}, "b": {}}}
-	first := &viewing{watched: map[string]*watched{"a": {}, "b": {}}}
-	second := &viewing{watched: map[string]*watched{"b": {}}}
+	first := &viewing{visit: &visit{}, watched: map[string]*watched{"a": {}, "b": {}}}
+	second := &viewing{visit: &visit{}, watched: map[string]*watched{"b": {}}}
 	f.join(first)
 	f.join(second)
 	if f.leave(first); len(f.looks) != 1 || f.looks["b"] == nil {

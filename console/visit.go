@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -155,9 +156,31 @@ func redirect(ctx *fasthttp.RequestCtx, to string) {
 	ctx.SetStatusCode(fasthttp.StatusSeeOther)
 }
 
-// isStillSignedIn checks the sign-in of a visit that lasts.
-func (v *visit) isStillSignedIn(now time.Time) bool {
+// keyCheck is the last check of an API key, which the viewers of a follower share who signed in with it.
+type keyCheck struct {
+	mu   sync.Mutex // held while the store is asked
+	at   time.Time
+	seen int64 // number of the last event before it
+	err  error
+}
+
+// of checks the sign-in of a visit that lasts. It asks the store once in a tick, and again after an event. Errors: errSignedOut and
+// those of isOver when the sign-in is over; any other when that is not known.
+func (c *keyCheck) of(v *visit, f *follower, now time.Time) error {
+	if v.signIn.isOver(now) {
+		return errSignedOut
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := f.lastSeen()
+	if seen == c.seen && now.Sub(c.at) < tick {
+		return c.err
+	}
 	var who server.KeyIdentity
 	err := v.console.server.Identify(nil, v.signIn.APIKey, func(r server.Reply) error { return decodeReply(r, &who) })
-	return !isOver(err) && !who.Replaced && !v.signIn.isOver(now)
+	if err == nil && who.Replaced {
+		err = errSignedOut
+	}
+	c.at, c.seen, c.err = now, seen, err
+	return err
 }

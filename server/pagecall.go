@@ -42,7 +42,7 @@ func (s *Server) Call(page *fasthttp.RequestCtx, c Call, read func(Reply) error)
 func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.RequestHandler, read func(Reply) error) error {
 	ctx := new(fasthttp.RequestCtx)
 	if page == nil {
-		return s.callAlone(ctx, c, answer, read)
+		return s.callAlone(ctx, c, aloneBytes, answer, read)
 	}
 	own := s.enter(ctx, page.Conn(), page.RemoteAddr())
 	defer own.release()
@@ -58,12 +58,12 @@ func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.R
 // aloneBytes is how much memory a call reserves for which no client waits: that of a usual answer.
 const aloneBytes = 1 << 20
 
-// callAlone is callInside for no client.
-func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, answer fasthttp.RequestHandler, read func(Reply) error) error {
+// callAlone is callInside for no client. It reserves so many bytes.
+func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, bytes int, answer fasthttp.RequestHandler, read func(Reply) error) error {
 	ctx.Init(&fasthttp.Request{}, nowhere{}, silent{})
 	c.write(&ctx.Request)
 	organization, _ := token.APIKeyOrganization(c.APIKey) // the handler refuses a malformed one
-	held, err := s.unwritten.reserve(aloneBytes, time.Now(), func() {}, tenantKey{organization: organization})
+	held, err := s.unwritten.reserve(bytes, time.Now(), func() {}, tenantKey{organization: organization})
 	if err != nil {
 		return read(Reply{Status: problemOf(err).Status})
 	}

@@ -63,6 +63,14 @@ func TestACallForNobodyReservesMemoryWhileItLasts(t *testing.T) {
 	if held < aloneBytes || s.unwritten.sum != 0 {
 		t.Errorf("%d bytes while it lasted, %d after", held, s.unwritten.sum)
 	}
+	s.SetPages(Pages{Prefix: "/pages"})
+	s.identify = func(*fasthttp.RequestCtx) { held = s.unwritten.sum }
+	if err := s.Identify(nil, "", func(Reply) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if held != identityBytes || s.unwritten.sum != 0 {
+		t.Errorf("an Identify: %d bytes while it lasted, %d after", held, s.unwritten.sum)
+	}
 }
 
 // overTLS is the connection of a client, or a proxy, that speaks TLS to this server.

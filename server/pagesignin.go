@@ -18,9 +18,16 @@ type KeyIdentity struct {
 	Replaced     bool            `json:"replaced"` // by a rotation; the key is in its grace time
 }
 
+// identityBytes is how much memory an Identify reserves for which no client waits. An event makes those of many pages come at once.
+const identityBytes = 2 * smallAnswer
+
 // Identify says whose a live API key is. Every page asks it first, so nothing remembers a key or its role.
 func (s *Server) Identify(page *fasthttp.RequestCtx, apiKey string, read func(Reply) error) error {
-	return s.callInside(page, Call{APIKey: apiKey, Method: fasthttp.MethodGet, Path: s.pages.Prefix}, s.identify, read)
+	c := Call{APIKey: apiKey, Method: fasthttp.MethodGet, Path: s.pages.Prefix}
+	if page == nil {
+		return s.callAlone(new(fasthttp.RequestCtx), c, identityBytes, s.identify, read)
+	}
+	return s.callInside(page, c, s.identify, read)
 }
 
 // SignIn is Identify for a key that somebody has just typed: attempts that fail count as failed token exchanges do, for the
