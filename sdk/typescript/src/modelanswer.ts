@@ -1,7 +1,7 @@
 // Follows the answer to a call of a model as it passes, up to its usage.
 
 import type { Api } from "./modelrequest.js";
-import { chatUsage, membersOf, messagesUsage, responsesUsage, type Members } from "./modelusage.js";
+import { chatUsage, choicesHaveOutput, isEmpty, membersOf, messagesUsage, responsesUsage, type Members } from "./modelusage.js";
 import type { TokenUsage } from "./prices.js";
 
 const mostText = 64 * 2 ** 20; // characters that are kept, of a document or of an event; what has more passes unread
@@ -53,7 +53,7 @@ class Document implements Answer {
   end(): void {
     const answer = this.#text.length <= mostText ? parsed(this.#text + this.#decoder.decode()) : undefined;
     this.isComplete = answer !== undefined;
-    this.usage = usages[this.#api](membersOf(answer)["usage"]);
+    this.usage = usages[this.#api](membersOf(answer)["usage"], hasOutput(this.#api, membersOf(answer)));
     this.serviceTier = tierIn(membersOf(answer));
   }
 }
@@ -69,6 +69,7 @@ class Events implements Answer {
   #afterCR = false; // the last character was CR: an LF after it ends no second line
   #told: Members = {}; // the last usage
   #isFinal = false; // Anthropic's first usage knows nothing of the output
+  #hasOutput = false;
   isComplete = false;
   input: TokenUsage | undefined;
   serviceTier: unknown;
@@ -79,7 +80,7 @@ class Events implements Answer {
   }
 
   get usage(): TokenUsage | undefined {
-    return this.#isFinal ? usages[this.#api](this.#told) : undefined;
+    return this.#isFinal ? usages[this.#api](this.#told, this.#hasOutput) : undefined;
   }
 
   push(bytes: Uint8Array): void {
@@ -129,6 +130,7 @@ class Events implements Answer {
     const event = membersOf(parsed(data));
     this.serviceTier = [event, event["response"], event["message"]].map((said) => tierIn(membersOf(said))).find((tier) => tier !== undefined) ?? this.serviceTier;
     if (this.#api === "chat") {
+      this.#hasOutput ||= choicesHaveOutput(event["choices"], "delta");
       this.#tell(event["usage"]);
     } else if (this.#api === "responses") {
       this.#response(event);
@@ -138,7 +140,8 @@ class Events implements Answer {
   }
 
   #response({ type, response }: Members): void {
-    const usage = membersOf(response)["usage"];
+    const { usage, output } = membersOf(response);
+    this.#hasOutput ||= (typeof type === "string" && type.endsWith(".delta")) || !isEmpty(output);
     this.#tell(usage);
     // A response that has failed may still report its usage.
     this.isComplete ||= type === "response.completed" || type === "response.incomplete" || (type === "response.failed" && membersOf(usage) === usage);
@@ -147,7 +150,9 @@ class Events implements Answer {
   #message({ type, message, usage, delta }: Members): void {
     if (type === "message_start") {
       this.#tell(membersOf(message)["usage"], false);
-      this.input = messagesUsage({ ...this.#told, output_tokens: 0 });
+      this.input = messagesUsage({ ...this.#told, output_tokens: 0 }, false);
+    } else if (type === "content_block_start" || type === "content_block_delta") {
+      this.#hasOutput = true;
     } else if (type === "message_delta") {
       this.#tell(usage);
     }
@@ -159,6 +164,11 @@ class Events implements Answer {
     const told = Object.entries(membersOf(usage)).filter(([, value]) => value !== null);
     this.#told = { ...this.#told, ...Object.fromEntries(told) };
   }
+}
+
+// hasOutput reports whether an answer that is not streamed has output.
+function hasOutput(api: Api, { choices, output, content }: Members): boolean {
+  return api === "chat" ? choicesHaveOutput(choices, "message") : !isEmpty(api === "responses" ? output : content);
 }
 
 // tierIn reads the service tier: OpenAI's is a member of the answer, Anthropic's one of its usage.

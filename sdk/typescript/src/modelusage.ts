@@ -11,23 +11,23 @@ export function membersOf(value: unknown): Members {
 }
 
 /** The usage of chat completions; undefined: it is missing or not credible. */
-export function chatUsage(value: unknown): TokenUsage | undefined {
+export function chatUsage(value: unknown, hasOutput: boolean): TokenUsage | undefined {
   const usage = membersOf(value);
   const cached = membersOf(usage["prompt_tokens_details"])["cached_tokens"];
   const reasoning = membersOf(usage["completion_tokens_details"])["reasoning_tokens"];
-  return totals(usage["prompt_tokens"], cached, usage["completion_tokens"], reasoning);
+  return totals(usage["prompt_tokens"], cached, usage["completion_tokens"], reasoning, 0, hasOutput);
 }
 
 /** The usage of OpenAI's responses. */
-export function responsesUsage(value: unknown): TokenUsage | undefined {
+export function responsesUsage(value: unknown, hasOutput: boolean): TokenUsage | undefined {
   const usage = membersOf(value);
   const cached = membersOf(usage["input_tokens_details"])["cached_tokens"];
   const reasoning = membersOf(usage["output_tokens_details"])["reasoning_tokens"];
-  return totals(usage["input_tokens"], cached, usage["output_tokens"], reasoning);
+  return totals(usage["input_tokens"], cached, usage["output_tokens"], reasoning, 0, hasOutput);
 }
 
 /** The usage of Anthropic's messages. Its three counts of input exclude each other. */
-export function messagesUsage(value: unknown): TokenUsage | undefined {
+export function messagesUsage(value: unknown, hasOutput: boolean): TokenUsage | undefined {
   const usage = membersOf(value);
   const counts = {
     input: count(usage["input_tokens"]),
@@ -35,23 +35,40 @@ export function messagesUsage(value: unknown): TokenUsage | undefined {
     cacheCreationInput: count(usage["cache_creation_input_tokens"] ?? 0),
     output: count(usage["output_tokens"]),
   };
-  return Object.values(counts).includes(undefined) ? undefined : credible(counts as Required<Omit<TokenUsage, "reasoning">>);
+  return Object.values(counts).includes(undefined) ? undefined : credible({ ...(counts as Counts), reasoning: 0 }, hasOutput);
 }
 
-/** The usage of a call whose totals include what was cached (read, created) and the reasoning. */
-export function totals(input: unknown, cached: unknown, output: unknown, reasoning: unknown, created: unknown = 0): TokenUsage | undefined {
+/** The usage of a call whose totals include what was cached (read, created) and the reasoning, and whose answer has output or not. */
+export function totals(
+  input: unknown, cached: unknown, output: unknown, reasoning: unknown, created: unknown = 0, hasOutput = false,
+): TokenUsage | undefined {
   const counts = [count(input), count(cached ?? 0), count(created ?? 0), count(output), count(reasoning ?? 0)] as const;
   if (counts.includes(undefined)) {
     return undefined;
   }
   const [allInput, cachedInput, cacheCreationInput, allOutput, reasoned] = counts as readonly [number, number, number, number, number];
   const usage = { input: allInput - cachedInput - cacheCreationInput, cachedInput, cacheCreationInput, output: allOutput - reasoned, reasoning: reasoned };
-  return usage.input < 0 || usage.output < 0 ? undefined : credible(usage);
+  return usage.input < 0 || usage.output < 0 ? undefined : credible(usage, hasOutput);
 }
 
-// credible returns undefined for a usage without input, which every call has: some servers report zeros where they count nothing.
-function credible<T extends Required<Pick<TokenUsage, "input" | "cachedInput" | "cacheCreationInput">>>(usage: T): T | undefined {
-  return usage.input + usage.cachedInput + usage.cacheCreationInput > 0 ? usage : undefined;
+type Counts = Required<TokenUsage>;
+
+// credible returns undefined for a usage that the answer cannot have. Every call has input, and all output has tokens: some servers
+// report zeros where they count nothing.
+function credible(usage: Counts, hasOutput: boolean): TokenUsage | undefined {
+  const hasInput = usage.input + usage.cachedInput + usage.cacheCreationInput > 0;
+  return hasInput && (usage.output + usage.reasoning > 0 || !hasOutput) ? usage : undefined;
+}
+
+/** Reports whether a message of a chat completion, or the delta of one, among its choices has anything but its role. */
+export function choicesHaveOutput(choices: unknown, of: "message" | "delta"): boolean {
+  const messages = Array.isArray(choices) ? choices.map((choice) => membersOf(membersOf(choice)[of])) : [];
+  return messages.some((message) => Object.entries(message).some(([name, value]) => name !== "role" && !isEmpty(value)));
+}
+
+/** Reports whether a value of JSON holds nothing. */
+export function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0);
 }
 
 function count(value: unknown): number | undefined {

@@ -370,3 +370,31 @@ test("an endless line and an endless document cost neither time nor memory, and 
     assert.deepEqual(await books(session), [1, want, 0n]);
   }
 });
+
+// All output has tokens: an answer with output whose usage counts none costs its hold. The rows are those of the Go SDK's usage_test.go.
+const without = { chat: { prompt_tokens: 7, completion_tokens: 0 }, others: { input_tokens: 7, output_tokens: 0 } };
+const outputs: readonly (readonly [name: string, api: string, reply: () => Response, isBelievable: boolean])[] = [
+  ["a text", "chat", () => answer([JSON.stringify({ choices: [{ message: { role: "assistant", content: "hi" } }], usage: without.chat })]), false],
+  ["a tool call", "chat", () => answer([JSON.stringify({ choices: [{ message: { content: null, tool_calls: [{}] } }], usage: without.chat })]), false],
+  ["an empty message", "chat", () => answer([JSON.stringify({ choices: [{ message: { role: "assistant", content: "", refusal: null } }], usage: without.chat })]), true],
+  ["a response's message", "responses", () => answer([JSON.stringify({ output: [{ type: "message" }], usage: without.others })]), false],
+  ["an empty response", "responses", () => answer([JSON.stringify({ output: [], usage: without.others })]), true],
+  ["a message's text", "messages", () => answer([JSON.stringify({ content: [{ type: "text", text: "hi" }], usage: without.others })]), false],
+  ["a message without content", "messages", () => answer([JSON.stringify({ content: [], usage: without.others })]), true],
+  ["a streamed text", "chat", () => stream(...events({ choices: [{ delta: { content: "a" } }] }, { choices: [], usage: without.chat }, "[DONE]")), false],
+  ["a streamed role", "chat", () => stream(...events({ choices: [{ delta: { role: "assistant", content: "" } }], usage: without.chat }, "[DONE]")), true],
+  ["a streamed response", "responses", () => stream(...events({ type: "response.output_text.delta", delta: "a" }, { type: "response.completed", response: { usage: without.others } })), false],
+  ["a streamed message", "messages", () => stream(...events({ type: "message_start", message: { usage: { input_tokens: 7 } } }, { type: "content_block_delta" }, { type: "message_delta", usage: { output_tokens: 0 } }, { type: "message_stop" })), false],
+];
+
+for (const [name, api, reply, isBelievable] of outputs) {
+  test(`a usage without output of ${name} ${isBelievable ? "counts" : "costs the hold"}`, async () => {
+    const session = await newSession({ maxValue: USD });
+    const { path, body } = calls[api]!;
+    let held = 0n;
+    const { fetch } = recording(async () => ((held = (await books(session))[2]), reply()));
+    const read = meteredFetch(session, prices, { fetch })(address + path, post({ ...body, stream: name.startsWith("a streamed") })).then((response) => response.text());
+    await (isBelievable ? read : failure(read, UsageMissing));
+    assert.deepEqual(await books(session), [1, isBelievable ? 7n : held, 0n]);
+  });
+}
