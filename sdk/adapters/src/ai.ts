@@ -3,8 +3,9 @@ import type { Prices } from "@remit/sdk/prices";
 import { isBoundedByBytes, Metering, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Session } from "@remit/sdk";
 import type { LanguageModelMiddleware } from "ai";
-import { FollowedParts, type Finish, type Settle, type WrapStream } from "./aistream.js";
+import { FollowedParts, isOutput, type Finish, type Settle, type WrapStream } from "./aistream.js";
 import { mostInput } from "./bytes.js";
+import { highest, type Count } from "./counts.js";
 
 type Call = Parameters<WrapStream>[0];
 
@@ -27,7 +28,7 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
         await (lacksUsage(error) ? hold.commit(undefined) : hold.fail(error));
         throw error;
       }
-      await hold.commit(usageOf(result.usage), tierOf(result.providerMetadata, result.response?.body));
+      await hold.commit(usageOf(result.usage, result.content.some(isOutput)), tierOf(result.providerMetadata, result.response?.body));
       return result;
     },
     async wrapStream({ doStream, params, model }) {
@@ -45,28 +46,39 @@ export function meteredMiddleware(session: Session, prices: Prices, options: Met
 }
 
 // Options of providers that stand for a prompt that is not in the call.
-const references = ["previousResponseId", "conversation", "container", "mcpServers"];
+const references = ["previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options", "plugins"];
 
 function callOf(model: Call["model"], params: Call["params"]): ModelCall {
   const { prompt, tools = [], responseFormat, providerOptions = {}, reasoning } = params;
-  const refers = Object.values(providerOptions).some((of) => references.some((name) => (of[name] ?? undefined) !== undefined));
+  const options = Object.values(providerOptions).map((of) => membersOf(of) as Members);
+  const refers = options.some((of) => references.some((name) => (of[name] ?? undefined) !== undefined));
+  const most = mostOutput(model, params, options);
+  const answers = highest(model.modelId, options.flatMap((of) => ["n", "best_of"].map((name): Count => [name, of[name]])));
   return {
     model: model.modelId,
     inputBytes: mostInput([prompt, tools, responseFormat, providerOptions], tools),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes(prompt),
-    maxOutputTokens: mostOutput(model.provider, params),
-    maxOutputName: "maxOutputTokens",
-    members: { ...membersOf({ prompt, tools, ...(asksItself(reasoning) ? { reasoning } : {}), providerOptions }) as object, service_tier: askedTier(providerOptions) },
+    maxOutputTokens: most?.[1],
+    maxOutputName: most?.[0] ?? "maxOutputTokens",
+    answers: answers?.[1] ?? 1,
+    members: { ...membersOf({ prompt, tools, ...(asksItself(reasoning) ? { reasoning } : {}), providerOptions }) as object, service_tier: askedTier(options) },
   };
 }
 
 type Members = { readonly [name: string]: unknown };
 
+// The service tiers that a price table can have prices of.
+const pricedTiers: readonly unknown[] = ["auto", "default", "flex", "priority", "standard_only"];
+
 // askedTier returns the service tier that a call asks for; undefined: the provider decides. The packages of providers leave out flex
-// where they think that the model lacks it.
-function askedTier(providerOptions: Readonly<Record<string, Members>>): unknown {
-  const tiers = new Set(Object.values(providerOptions).map((of) => of["serviceTier"] ?? of["service_tier"] ?? undefined));
+// where they think that the model lacks it. A tier without a price is returned whatever other providers are asked for: it is refused.
+function askedTier(options: readonly Members[]): unknown {
+  const tiers = new Set(options.map((of) => of["service_tier"] ?? undefined));
   tiers.delete(undefined);
+  const unpriced = [...tiers].find((tier) => !pricedTiers.includes(tier));
+  if (unpriced !== undefined) {
+    return unpriced;
+  }
   return tiers.has("priority") ? "priority" : tiers.size === 1 && !tiers.has("flex") ? [...tiers][0] : undefined;
 }
 
@@ -77,7 +89,7 @@ function tierOf(...said: readonly unknown[]): unknown {
   return tiers.find((tier) => typeof tier === "string");
 }
 
-const settle: Settle = (hold, { usage, providerMetadata }) => hold.commit(usageOf(usage), tierOf(providerMetadata));
+const settle: Settle = (hold, { usage, providerMetadata }, hasOutput) => hold.commit(usageOf(usage, hasOutput), tierOf(providerMetadata));
 
 // membersOf returns what the options of providers become in requests, whose members have other names.
 function membersOf(value: unknown): unknown {
@@ -90,7 +102,11 @@ function membersOf(value: unknown): unknown {
   const { providerOptions, ...own } = value as Record<string, unknown>;
   const given: object[] = [own, ...Object.values((providerOptions ?? {}) as Record<string, object>)];
   const members = given.flatMap((of) => Object.entries(of));
-  return Object.fromEntries(members.map(([name, member]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), membersOf(member)]));
+  return Object.fromEntries(members.map(([name, member]) => [memberName(name), membersOf(member)]));
+}
+
+function memberName(option: string): string {
+  return option.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 // asksItself reports whether a call asks the model to reason. That it need not is no promise that it does not.
@@ -98,27 +114,29 @@ function asksItself(reasoning: Call["params"]["reasoning"] = "none"): boolean {
   return reasoning !== "none" && reasoning !== "provider-default";
 }
 
-// Options of providers that replace the maximum of a call.
-const maxima = ["maxCompletionTokens", "maxOutputTokens", "maxTokens"];
+// Options of providers that replace the maximum of a call, as members of requests.
+const maxima = ["max_completion_tokens", "max_output_tokens", "max_tokens"];
 
-// mostOutput returns the maximum that the provider sends; undefined: what the model can produce. The providers of Anthropic and
+// mostOutput returns the maximum that the provider sends, and the name of what sets it; undefined: what the model can produce. The providers of Anthropic and
 // Amazon add to the maximum what the model may think.
-function mostOutput(provider: string, { maxOutputTokens, reasoning, providerOptions = {} }: Call["params"]): number | undefined {
-  const options: readonly { readonly [name: string]: unknown }[] = Object.values(providerOptions);
-  const given = [maxOutputTokens, ...options.flatMap((of) => maxima.map((name) => of[name]))].filter((most) => typeof most === "number");
-  const thoughts = options.map((of) => (of["thinking"] ?? of["reasoningConfig"] ?? {}) as { readonly type?: unknown; readonly budgetTokens?: unknown });
-  const budgets = thoughts.map(({ budgetTokens }) => budgetTokens).filter((budget) => typeof budget === "number");
+function mostOutput(
+  { provider, modelId }: Call["model"], { maxOutputTokens, reasoning, providerOptions = {} }: Call["params"], options: readonly Members[],
+): readonly [name: string, most: number] | undefined {
+  const replacing = Object.values(providerOptions).flatMap((of) => Object.entries(of)).filter(([name]) => maxima.includes(memberName(name)));
+  const most = highest(modelId, [["maxOutputTokens", maxOutputTokens], ...replacing]);
+  const thoughts = options.map((of) => (of["thinking"] ?? of["reasoning_config"] ?? {}) as { readonly type?: unknown; readonly budget_tokens?: unknown });
+  const budgets = thoughts.map(({ budget_tokens }) => budget_tokens).filter((budget) => typeof budget === "number");
   const choosesItself = asksItself(reasoning) || (budgets.length === 0 && thoughts.some(({ type }) => type === "enabled"));
-  if (given.length === 0 || (choosesItself && /anthropic|bedrock/.test(provider))) {
+  if (most === undefined || (choosesItself && /anthropic|bedrock/.test(provider))) {
     return undefined;
   }
-  return budgets.reduce((sum, budget) => sum + budget, Math.max(...given));
+  return [most[0], budgets.reduce((sum, budget) => sum + budget, most[1])];
 }
 
 // usageOf reads what providers of any origin report, which may lack parts whatever their types say.
-function usageOf(usage: Partial<Finish["usage"]> | undefined): TokenUsage | undefined {
+function usageOf(usage: Partial<Finish["usage"]> | undefined, hasOutput: boolean): TokenUsage | undefined {
   const { inputTokens, outputTokens } = usage ?? {};
-  return usageOfTotals(inputTokens?.total, inputTokens?.cacheRead, outputTokens?.total, outputTokens?.reasoning, inputTokens?.cacheWrite);
+  return usageOfTotals(inputTokens?.total, inputTokens?.cacheRead, outputTokens?.total, outputTokens?.reasoning, inputTokens?.cacheWrite, hasOutput);
 }
 
 // lacksUsage reports whether a provider refuses a whole answer, and it has no usage.

@@ -8,7 +8,7 @@ export type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
 type Parts = Awaited<ReturnType<WrapStream>>["stream"];
 type Part = Parts extends ReadableStream<infer T> ? T : never;
 export type Finish = Extract<Part, { type: "finish" }>;
-export type Settle = (hold: Hold, finish: Finish) => Promise<void>;
+export type Settle = (hold: Hold, finish: Finish, hasOutput: boolean) => Promise<void>;
 
 /**
  * Reads an answer as it comes, settles when it ends for whatever reason, and queues its parts for the reader. A reader that breaks off
@@ -25,6 +25,7 @@ export class FollowedParts {
   #error: { readonly is: unknown } | undefined; // after the last part
   #bytes = 0;
   #reasoned = false;
+  #hasOutput = false;
   #failure: unknown;
   #wake: () => void = () => {};
 
@@ -67,11 +68,12 @@ export class FollowedParts {
     this.#hold.touch();
     this.#bytes += part.type === "raw" ? 0 : bytesOf(part);
     this.#reasoned ||= part.type.startsWith("reasoning");
+    this.#hasOutput ||= isOutput(part);
     if (part.type === "error" && !isUnreadable(part.error)) {
       this.#failure ??= part.error;
     }
     if (part.type === "finish" && this.#failure === undefined) {
-      await this.#settle(this.#hold, part).catch((error: unknown) => this.#parts.push({ type: "error", error }));
+      await this.#settle(this.#hold, part, this.#hasOutput).catch((error: unknown) => this.#parts.push({ type: "error", error }));
     }
     this.#parts.push(part);
   }
@@ -89,6 +91,12 @@ export class FollowedParts {
       controller.close();
     }
   }
+}
+
+/** Reports whether a part of an answer, streamed or not, has output of the model. */
+export function isOutput(part: object): boolean {
+  const { type, text, delta = text } = part as { readonly type?: unknown; readonly text?: unknown; readonly delta?: unknown };
+  return typeof type === "string" && (/^(tool|reasoning|file)/.test(type) || (/^text(-delta)?$/.test(type) && delta !== ""));
 }
 
 // isUnreadable reports whether a provider could not read a part of an answer, which goes on.

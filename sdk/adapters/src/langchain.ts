@@ -7,6 +7,7 @@ import type { Session } from "@remit/sdk";
 import { isBoundedByBytes, Metering, UnboundedCall, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Prices } from "@remit/sdk/prices";
 import { bytesOf, mostInput } from "./bytes.js";
+import { highest } from "./counts.js";
 
 type Members = { readonly [name: string]: unknown };
 
@@ -136,7 +137,7 @@ function signalOf(value: unknown): AbortSignal | undefined {
 }
 
 const maxima = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens"];
-const references = ["previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options"];
+const references = ["previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options", "plugins"];
 
 function callOf(prompt: unknown, contents: unknown, given: unknown, metadata: Members): ModelCall {
   const params = membersOf(given);
@@ -156,21 +157,27 @@ function callOf(prompt: unknown, contents: unknown, given: unknown, metadata: Me
     refersElsewhere: hosted || references.some((name) => (params[name] ?? undefined) !== undefined) || !isBoundedByBytes(contents),
     maxOutputTokens: most.length === 0 ? undefined : Math.max(...(most as number[])),
     maxOutputName: "maxTokens",
-    answers: Number.isSafeInteger(params["n"]) ? (params["n"] as number) : 1,
+    answers: highest(model, ["n", "best_of"].map((name) => [name, params[name]]))?.[1] ?? 1,
     members: { ...params, messages: contents },
   };
 }
 
 // usageOf reads the usage of the messages, or what a model that makes no messages reports.
 function usageOf({ generations, llmOutput }: LLMResult): TokenUsage | undefined {
+  const messages = generations.flat().map((generation) => membersOf(membersOf(generation)["message"]));
+  const hasOutput = generations.flat().some(({ text }) => text) || messages.some((message) => ["content", "tool_calls"].some((name) => hasAny(message[name])));
   // A model without usage reports 0 tokens of input.
-  const told = generations.flat().map((generation) => membersOf(membersOf(membersOf(generation)["message"])["usage_metadata"])).find((usage) => (usage["input_tokens"] ?? 0) !== 0);
+  const told = messages.map((message) => membersOf(message["usage_metadata"])).find((usage) => (usage["input_tokens"] ?? 0) !== 0);
   if (told !== undefined) {
     const [input, output] = [membersOf(told["input_token_details"]), membersOf(told["output_token_details"])];
-    return usageOfTotals(told["input_tokens"], input["cache_read"], told["output_tokens"], output["reasoning"], input["cache_creation"]);
+    return usageOfTotals(told["input_tokens"], input["cache_read"], told["output_tokens"], output["reasoning"], input["cache_creation"], hasOutput);
   }
   const usage = membersOf(llmOutput?.["tokenUsage"]);
-  return usage["promptTokens"] === 0 ? undefined : usageOfTotals(usage["promptTokens"], 0, usage["completionTokens"], 0);
+  return usage["promptTokens"] === 0 ? undefined : usageOfTotals(usage["promptTokens"], 0, usage["completionTokens"], 0, 0, hasOutput);
+}
+
+function hasAny(content: unknown): boolean {
+  return Array.isArray(content) ? content.length > 0 : (content ?? "") !== "";
 }
 
 // tierOf returns the service tier that the provider says the answer had.

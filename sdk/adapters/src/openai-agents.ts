@@ -6,6 +6,7 @@ import type { Session } from "@remit/sdk";
 import { isBoundedByBytes, Metering, UnboundedCall, usageOfTotals, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Prices } from "@remit/sdk/prices";
 import { bytesOf, mostInput } from "./bytes.js";
+import { highest, type Count } from "./counts.js";
 import { refusalOf } from "./refusal.js";
 
 export { chargedTool, type ToolPrice } from "./tool.js";
@@ -49,7 +50,7 @@ function metered(metering: Metering, model: Model, name: string): Model {
         await hold.fail(error);
         throw error;
       }
-      await hold.commit(usageOf(response.usage), response.providerData?.["service_tier"]);
+      await hold.commit(usageOf(response.usage, hasOutput(response.output)), response.providerData?.["service_tier"]);
       return response;
     },
     getStreamedResponse: (request) => follow(metering, model, name, request),
@@ -73,13 +74,15 @@ async function* follow(metering: Metering, model: Model, name: string, request: 
   const streamed = () => Math.max(bytes.raw, bytes.events);
   let told: TokenUsage | undefined; // by the provider, at the end of a chat completion
   let tier: unknown; // told by it too
+  let hasCome = false; // output
   try {
     for await (const event of model.getStreamedResponse(request)) {
       hold.touch();
       bytes[event.type === "model" ? "raw" : "events"] += bytesOf(event);
-      told = chatUsageOf(event) ?? told;
+      hasCome ||= isOutput(event);
+      told = chatUsageOf(event, hasCome) ?? told;
       tier = tierOf(event) ?? tier;
-      const end = endOf(event);
+      const end = endOf(event, hasCome);
       if (end !== undefined) {
         await hold.commit(end.usage, tier);
       }
@@ -118,31 +121,31 @@ function callOf(model: string, request: ModelRequest): ModelCall {
   }
   const sent = sentOf(modelSettings);
   const refers = [prompt, previousResponseId, conversationId, ...references.map((name) => sent[name])].some((of) => (of ?? undefined) !== undefined);
-  const most = [modelSettings.maxTokens, ...maxima.map((name) => sent[name])].filter((given) => typeof given === "number");
+  const most = highest(model, [["modelSettings.maxTokens", modelSettings.maxTokens], ...maxima.map((name): Count => [name, sent[name]])]);
   return {
     model,
     inputBytes: mostInput([systemInstructions, input, tools, handoffs, outputType, modelSettings], [...tools, ...handoffs]),
     refersElsewhere: refers || tools.some(({ type }) => type !== "function") || !isBoundedByBytes([input, sent["input"], sent["messages"]]),
-    maxOutputTokens: most.length === 0 ? undefined : Math.max(...most),
-    maxOutputName: "modelSettings.maxTokens",
-    answers: typeof sent["n"] === "number" ? sent["n"] : 1,
+    maxOutputTokens: most?.[1],
+    maxOutputName: most?.[0] ?? "modelSettings.maxTokens",
+    answers: highest(model, ["n", "best_of"].map((name) => [name, sent[name]]))?.[1] ?? 1,
     members: { ...sent, prompt: input },
   };
 }
 
 const maxima = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
-const references = ["previous_response_id", "conversation", "prompt", "tools", "web_search_options"];
+const references = ["previous_response_id", "conversation", "prompt", "tools", "container", "mcp_servers", "web_search_options", "plugins"];
 
 type Counts = Pick<Usage, "inputTokens" | "outputTokens"> & { readonly inputTokensDetails?: unknown; readonly outputTokensDetails?: unknown };
 
 // usageOf returns undefined for 0 tokens of input, which the Agents SDK reports if the provider reports nothing. Models of any origin
 // may lack usage, whatever its type says.
-function usageOf(usage: Counts | undefined): TokenUsage | undefined {
+function usageOf(usage: Counts | undefined, hasOutput: boolean): TokenUsage | undefined {
   if (usage === undefined || usage.inputTokens === 0) {
     return undefined;
   }
   const { inputTokens, outputTokens, inputTokensDetails, outputTokensDetails } = usage;
-  return usageOfTotals(inputTokens, detail(inputTokensDetails, "cached_tokens"), outputTokens, detail(outputTokensDetails, "reasoning_tokens"));
+  return usageOfTotals(inputTokens, detail(inputTokensDetails, "cached_tokens"), outputTokens, detail(outputTokensDetails, "reasoning_tokens"), 0, hasOutput);
 }
 
 interface ChatChunk {
@@ -155,12 +158,12 @@ interface ChatChunk {
   } | null;
 }
 
-function chatUsageOf(event: StreamEvent): TokenUsage | undefined {
+function chatUsageOf(event: StreamEvent, hasOutput: boolean): TokenUsage | undefined {
   const { object, usage } = (event.type === "model" ? event.event : {}) as ChatChunk;
   if (object !== "chat.completion.chunk" || !usage) {
     return undefined;
   }
-  return usageOfTotals(usage.prompt_tokens, usage.prompt_tokens_details?.cached_tokens, usage.completion_tokens, usage.completion_tokens_details?.reasoning_tokens);
+  return usageOfTotals(usage.prompt_tokens, usage.prompt_tokens_details?.cached_tokens, usage.completion_tokens, usage.completion_tokens_details?.reasoning_tokens, 0, hasOutput);
 }
 
 // tierOf returns the service tier that an event tells: a chunk of a chat completion, an event of a response, or the end of either.
@@ -172,16 +175,29 @@ function tierOf(event: StreamEvent): unknown {
 
 // endOf returns the usage in an event that ends a response. The Agents SDK makes no response_done of a response that
 // ended before it was complete, such as at its maximum of tokens.
-function endOf(event: StreamEvent): { readonly usage: TokenUsage | undefined } | undefined {
+function endOf(event: StreamEvent, hasCome: boolean): { readonly usage: TokenUsage | undefined } | undefined {
   if (event.type === "response_done") {
-    return { usage: usageOf(event.response.usage) };
+    return { usage: usageOf(event.response.usage, hasCome || hasOutput(event.response.output)) };
   }
-  const { type, response } = (event.type === "model" ? event.event : {}) as { type?: unknown; response?: { usage?: RawUsage | null } };
+  const { type, response } = (event.type === "model" ? event.event : {}) as { type?: unknown; response?: { usage?: RawUsage | null; output?: unknown } };
   const usage = response?.usage ?? undefined;
   if (type !== "response.incomplete" && (type !== "response.failed" || usage === undefined)) {
     return undefined;
   }
-  return { usage: usage && usageOfTotals(usage.input_tokens, usage.input_tokens_details?.cached_tokens, usage.output_tokens, usage.output_tokens_details?.reasoning_tokens) };
+  return { usage: usage && usageOfTotals(usage.input_tokens, usage.input_tokens_details?.cached_tokens, usage.output_tokens, usage.output_tokens_details?.reasoning_tokens, 0, hasCome || hasOutput(response?.output)) };
+}
+
+// isOutput reports whether an event has text, or is a chunk of a chat completion with more than the role.
+function isOutput(event: StreamEvent): boolean {
+  const { choices } = (event.type === "model" ? event.event : {}) as { readonly choices?: unknown };
+  const deltas = Array.isArray(choices) ? choices.map((choice: { delta?: object | null }) => Object.entries(choice.delta ?? {})) : [];
+  return (event.type === "output_text_delta" && event.delta !== "") || deltas.some((delta) => delta.some(([name, value]) => name !== "role" && (value ?? "") !== ""));
+}
+
+// hasOutput reports whether an answer has more than empty messages.
+function hasOutput(output: unknown): boolean {
+  const items = Array.isArray(output) ? (output as { readonly type?: unknown; readonly content?: unknown }[]) : [];
+  return items.some(({ type, content }) => type !== "message" || (Array.isArray(content) && content.some(({ text }: { text?: unknown }) => text !== "")));
 }
 
 interface RawUsage {

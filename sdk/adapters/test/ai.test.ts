@@ -75,6 +75,7 @@ test("files and references count as the most input of the model", async () => {
   for (const call of [
     { messages: [{ role: "user" as const, content: [image] }] },
     { prompt: "?", providerOptions: { openai: { previousResponseId: "r" } } },
+    ...["previous_response_id", "mcp_servers", "webSearchOptions", "web_search_options", "plugins"].map((name) => ({ prompt: "?", providerOptions: { x: { [name]: [{}] } } })),
     { prompt: "?", tools: { search: openai.tools.webSearch({}) } },
   ]) {
     await assert.rejects(generateText({ model, maxRetries: 0, maxOutputTokens: 60, ...call }));
@@ -122,12 +123,47 @@ test("a maximum that a provider raises counts in the hold", async () => {
   assert.equal((await session.get()).valueHeld, 0n);
 });
 
+test("maxima and answers that options name as a request does count in the hold, and those that are no counts are refused", async () => {
+  const session = await newSession(1_000n * USD);
+  const held: bigint[] = [];
+  const fetch = async () => (held.push((await session.get()).valueHeld), Response.json({ error: { message: "no" } }, { status: 400 }));
+  const model = wrapLanguageModel({ model: createOpenAI({ baseURL, apiKey: "none", fetch }).chat("x"), middleware: meteredMiddleware(session, prices, { models }) });
+  const call = (x: object) => generateText({ model, maxRetries: 0, maxOutputTokens: 60, prompt: "?", providerOptions: { x: x as Record<string, never> } });
+  for (const [options, output] of [
+    [{ max_tokens: 50_000, n: 4 }, 200_000], [{ max_completion_tokens: 500, best_of: 3, n: 2 }, 1_500], [{ maxTokens: 500, bestOf: 3 }, 1_500], [{ n: null }, 60],
+  ] as const) {
+    await assert.rejects(call(options));
+    assert.ok(held.at(-1)! >= prices.worst("priced", 1, output) && held.at(-1)! < prices.worst("priced", 2_000, output), `${JSON.stringify(options)}: ${held.at(-1)} held`);
+  }
+  for (const options of [{ n: 1.5 }, { best_of: "2" }, { max_tokens: -1 }]) {
+    await assert.rejects(call(options), UnboundedCall, JSON.stringify(options));
+  }
+  assert.equal(held.length, 4);
+});
+
+test("a usage without output of an answer that has some costs the hold", async () => {
+  const session = await newSession(USD);
+  const counts = { prompt_tokens: 7, completion_tokens: 0, total_tokens: 7 };
+  const message = { role: "assistant", content: "hi" };
+  const lines = [{ choices: [{ index: 0, delta: message }] }, { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }, { choices: [], usage: counts }];
+  const fetch = async (_: unknown, init?: RequestInit) => (JSON.parse(String(init?.body)) as { stream?: boolean }).stream
+    ? new Response(`${lines.map((line) => `data: ${JSON.stringify(line)}\n\n`).join("")}data: [DONE]\n\n`, { headers: { "Content-Type": "text/event-stream" } })
+    : Response.json({ choices: [{ index: 0, message, finish_reason: "stop" }], usage: counts });
+  const model = wrapLanguageModel({ model: createOpenAI({ baseURL, apiKey: "none", fetch }).chat("x"), middleware: meteredMiddleware(session, prices, { models }) });
+  await assert.rejects(generateText({ model, maxRetries: 0, prompt: "?" }), UsageMissing);
+  const errors: unknown[] = [];
+  await Promise.resolve(streamText({ model, prompt: "?", onError: ({ error }) => void errors.push(error) }).text).catch(() => undefined);
+  assert.ok(errors[0] instanceof UsageMissing, String(errors[0]));
+  assert.ok((await session.get()).valueUsed >= 2n * prices.worst("priced", 1, 200));
+});
+
 test("tokens that cost more than the table says are refused before they are sent", async () => {
   const session = await newSession();
   const model = wrapLanguageModel({ model: openai.chat("never-sent"), middleware: meteredMiddleware(session, prices, { models }) });
   const hour = { anthropic: { cacheControl: { type: "ephemeral", ttl: "1h" } } };
   for (const call of [
     { prompt: "?", providerOptions: { openai: { serviceTier: "priority" } } },
+    { prompt: "?", providerOptions: { a: { serviceTier: "scale" }, b: { serviceTier: "default" } } },
     { prompt: "?", providerOptions: { someone: { model: "another" } } },
     { prompt: "?", providerOptions: hour },
     { messages: [{ role: "user" as const, content: [{ type: "text" as const, text: "?", providerOptions: hour }] }] },

@@ -130,3 +130,38 @@ test("an image elsewhere counts as the most input of the model", async () => {
   await assert.rejects(chatModel(session, "x", { configuration: { baseURL, fetch } }).invoke([new HumanMessage({ content })]));
   assert.equal(held, prices.worst("priced", 100_000, 60));
 });
+
+test("the highest of n and best_of counts in the hold, plugins as the most input, and what is no count is refused", async () => {
+  const session = await newSession(100n * USD);
+  const handler = new MeteredCallbackHandler(session, prices, { models });
+  const held = async (more: object) => {
+    const run = JSON.stringify(more);
+    await handler.handleLLMStart({} as never, ["?"], run, undefined, { invocation_params: { model: "x", max_tokens: 60, ...more } });
+    const { valueHeld } = await session.get();
+    await handler.handleLLMError(Object.assign(new Error("no"), { status: 400 }), run);
+    return valueHeld;
+  };
+  for (const more of [{ n: 1, best_of: 5 }, { n: 5, best_of: 2 }]) {
+    const value = await held(more);
+    assert.ok(value >= prices.worst("priced", 1, 300) && value < prices.worst("priced", 2_000, 300), `${JSON.stringify(more)}: ${value}`);
+  }
+  assert.equal(await held({ plugins: [{ id: "web" }] }), prices.worst("priced", 100_000, 60));
+  for (const more of [{ n: 1.5 }, { n: "2" }, { best_of: 0 }]) {
+    await assert.rejects(held(more), UnboundedCall, JSON.stringify(more));
+  }
+});
+
+test("a usage without output of an answer that has some costs the hold", async () => {
+  const session = await newSession(USD);
+  const handler = new MeteredCallbackHandler(session, prices, { models });
+  const ends = async (text: string, message?: object) => {
+    await handler.handleLLMStart({} as never, ["?"], "run", undefined, { invocation_params: { model: "x", max_tokens: 60 } });
+    const generation = message === undefined ? { text } : { text, message: { ...message, usage_metadata: { input_tokens: 7, output_tokens: 0 } } };
+    await handler.handleLLMEnd({ generations: [[generation]], llmOutput: { tokenUsage: { promptTokens: 7, completionTokens: 0 } } }, "run");
+  };
+  for (const [text, message] of [["hi"], ["hi", { content: "hi" }], ["", { content: "", tool_calls: [{}] }], ["", { content: [{ type: "text", text: "hi" }] }]] as const) {
+    await assert.rejects(ends(text, message), UsageMissing, JSON.stringify(message));
+  }
+  assert.ok((await session.get()).valueUsed >= 4n * prices.worst("priced", 1, 60));
+  await ends("", { content: "", tool_calls: [] }); // has none
+});

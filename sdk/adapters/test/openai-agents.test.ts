@@ -120,7 +120,21 @@ test("what the settings add to a request counts in the hold", async () => {
     await assert.rejects(new Runner().run(new Agent({ name: "scout", model, modelSettings: { maxTokens: 60, providerData } }), "?"));
     assert.equal(held, prices.worst("priced", 100_000, 10_000));
   }
+  for (const [providerData, input, output] of [[{ n: 2, best_of: 3, plugins: [{}] }, 100_000, 180], [{ container: {} }, 100_000, 60], [{ mcp_servers: [{}] }, 100_000, 60]] as const) {
+    await assert.rejects(new Runner().run(new Agent({ name: "scout", model, modelSettings: { maxTokens: 60, providerData } }), "?"));
+    assert.equal(held, prices.worst("priced", input, output), JSON.stringify(providerData));
+  }
+  await assert.rejects(model.getResponse({ ...request, modelSettings: { maxTokens: 60, providerData: { n: "2" } } }), UnboundedCall);
   assert.equal((await session.get()).valueHeld, 0n);
+});
+
+test("a usage without output of an answer that has some costs the hold", async () => {
+  const session = await newSession();
+  const counts = { prompt_tokens: 7, completion_tokens: 0, total_tokens: 7 };
+  const fetch = async () => Response.json({ id: "x", choices: [{ index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" }], usage: counts });
+  const model = meteredModel(session, prices, await provider(false, fetch).getModel("x"), "x", { models });
+  await assert.rejects(new Runner().run(new Agent({ name: "scout", model, modelSettings: { maxTokens: 60 } }), "?"), UsageMissing);
+  assert.ok((await session.get()).valueUsed >= prices.worst("priced", 1, 60));
 });
 
 test("an answer that was nothing but reasoning costs its usage when it was streamed", async () => {
