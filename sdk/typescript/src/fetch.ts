@@ -129,6 +129,9 @@ async function metered({ api, streamed, hidesUsage }: ModelRequest, hold: Hold, 
   const answer = answerOf(api, isStream);
   const filter = isStream && hidesUsage ? new WithoutUsageChunk() : undefined;
   const followed = new Response(follow(response.body, answer, filter, hold, signal), response);
+  if (filter !== undefined) {
+    followed.headers.delete("content-length"); // it makes the answer shorter
+  }
   Object.defineProperty(followed, "url", { value: response.url });
   return followed;
 }

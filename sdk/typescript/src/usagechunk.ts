@@ -105,8 +105,8 @@ const linesOf = (event: Uint8Array): readonly string[] => new TextDecoder().deco
 function isUsageChunk(event: Uint8Array): boolean {
   const data = linesOf(event).filter((line) => line.startsWith("data:")).map((line) => line.slice("data:".length));
   try {
-    const { choices, usage } = membersOf(JSON.parse(data.join("")));
-    return Array.isArray(choices) && choices.length === 0 && membersOf(usage) === usage;
+    const { choices, usage, error } = membersOf(JSON.parse(data.join("")));
+    return Array.isArray(choices) && choices.length === 0 && membersOf(usage) === usage && (error ?? undefined) === undefined;
   } catch {
     return false;
   }

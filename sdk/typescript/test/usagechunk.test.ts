@@ -21,6 +21,8 @@ const answers: readonly (readonly [name: string, sent: string, passed: string])[
   ["no last empty line", event(text) + event(end) + done.trimEnd(), event(text) + done.trimEnd()],
   ["a chunk without choices and usage", event({ choices: [], usage: null }) + event(end) + done, event({ choices: [], usage: null }) + done],
   ["a usage with choices", event({ ...text, usage }) + event(end) + done, event({ ...text, usage }) + done],
+  ["a usage with an error", event({ ...end, error: { message: "x" } }) + done, event({ ...end, error: { message: "x" } }) + done],
+  ["a usage with no error", event({ ...end, error: null }) + done, done],
   ["a long event", event({ ...text, padding: "é".repeat(2 ** 20) }) + event(end) + done, event({ ...text, padding: "é".repeat(2 ** 20) }) + done],
   ["an event that is no JSON", `data: {"choices":[]\n\n${event(end)}${done}`, `data: {"choices":[]\n\n${done}`],
 ];
@@ -71,4 +73,17 @@ test("what came of a stream that breaks off is passed on before its error", asyn
     }
   }, lost);
   assert.equal(came, `${event(text)}data: {"cho`);
+});
+
+test("an answer that may become shorter has no Content-Length", async () => {
+  const session = await newSession({ maxValue: USD });
+  const body = (options: object) => JSON.stringify({ model: "small", max_tokens: 100, messages: [], stream: true, ...options });
+  const sent = event(end) + done;
+  const headers = { "Content-Type": "text/event-stream", "Content-Length": String(sent.length) };
+  const { fetch } = recording(() => new Response(sent, { headers }));
+  for (const [options, length] of [[{}, null], [{ stream_options: { include_usage: true } }, String(sent.length)]] as const) {
+    const response = await meteredFetch(session, prices, { fetch })(`${address}/chat/completions`, { method: "POST", body: body(options) });
+    assert.equal(response.headers.get("content-length"), length);
+    await response.arrayBuffer();
+  }
 });
