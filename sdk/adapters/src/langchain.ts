@@ -7,7 +7,7 @@ import type { Session } from "@remit/sdk";
 import { isBoundedByBytes, Metering, UnboundedCall, usageOfTotals, type Hold, type MeteringOptions, type ModelCall, type TokenUsage } from "@remit/sdk/metering";
 import type { Prices } from "@remit/sdk/prices";
 import { bytesOf, mostInput } from "./bytes.js";
-import { highest } from "./counts.js";
+import { highest, type Count } from "./counts.js";
 
 type Members = { readonly [name: string]: unknown };
 
@@ -148,15 +148,16 @@ function callOf(prompt: unknown, contents: unknown, given: unknown, metadata: Me
   if (typeof model !== "string") {
     throw new UnboundedCall("a call of LangChain", "its model says neither model nor ls_model_name");
   }
-  const most = [...maxima.map((name) => params[name]), metadata["ls_max_tokens"]].filter((most) => Number.isSafeInteger(most) && (most as number) > 0);
+  const bounds = [...maxima.map((name): Count => [name, params[name]]), ["maxTokens", metadata["ls_max_tokens"]] as const];
+  const most = highest(model, bounds.filter(([, most]) => Number.isSafeInteger(most) && (most as number) > 0));
   const tools = Array.isArray(params["tools"]) ? params["tools"].map(membersOf) : [];
   const hosted = tools.some(({ type = "function" }) => type !== "function" && type !== "custom");
   return {
     model,
     inputBytes: mostInput([prompt, params], tools),
     refersElsewhere: hosted || references.some((name) => (params[name] ?? undefined) !== undefined) || !isBoundedByBytes(contents),
-    maxOutputTokens: most.length === 0 ? undefined : Math.max(...(most as number[])),
-    maxOutputName: "maxTokens",
+    maxOutputTokens: most?.[1],
+    maxOutputName: most?.[0] === "maxOutputTokens" ? most[0] : "maxTokens", // as a model takes it, whatever the request says
     answers: highest(model, ["n", "best_of"].map((name) => [name, params[name]]))?.[1] ?? 1,
     members: { ...params, messages: contents },
   };

@@ -151,6 +151,14 @@ test("the highest of n and best_of counts in the hold, plugins as the most input
   }
 });
 
+test("a hold that does not fit names the maximum as the model takes it", async () => {
+  const handler = new MeteredCallbackHandler(await newSession(1_000n), prices, { models });
+  for (const [name, says] of [["maxOutputTokens", "maxOutputTokens"], ["max_completion_tokens", "maxTokens"]] as const) {
+    const call = handler.handleLLMStart({} as never, ["?"], name, undefined, { invocation_params: { model: "x", [name]: 90, max_tokens: 60 } });
+    await assert.rejects(call, (error: Error) => error.message.endsWith(`(90 tokens of output): lower ${says}, or send less`), name);
+  }
+});
+
 test("a usage without output of an answer that has some costs the hold", async () => {
   const session = await newSession(USD);
   const handler = new MeteredCallbackHandler(session, prices, { models });

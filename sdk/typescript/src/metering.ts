@@ -141,9 +141,10 @@ function boundOf(call: ModelCall, model: string, prices: Prices): Bound {
   return { input, output, serviceTier };
 }
 
-// explained adds to a refusal by a limit what the call needs.
+// explained adds to a refusal by a limit of value what the call needs.
 function explained(error: unknown, { maxOutputTokens, maxOutputName = "its maximum of tokens" }: ModelCall, value: MicroUSD, { output }: Bound): unknown {
-  if (error instanceof LimitReached || error instanceof AgentLimitReached || error instanceof BudgetExhausted) {
+  const isLimit = error instanceof LimitReached || error instanceof AgentLimitReached;
+  if (error instanceof BudgetExhausted || (isLimit && /^max_(committed_usd$|value_usd)/.test(error.limit))) {
     const how = maxOutputTokens === undefined ? `set ${maxOutputName}` : `lower ${maxOutputName}, or send less`;
     addText(error, `the call may cost up to ${formatUSD(value)} USD (${output.toLocaleString("en-US")} tokens of output): ${how}`);
   }

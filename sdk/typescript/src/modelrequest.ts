@@ -69,23 +69,25 @@ export function readRequest(api: Api, text: string): ModelRequest {
   if (typeof streamed !== "boolean") {
     throw unbounded("stream must be true or false");
   }
-  const highest = (names: readonly string[]) => {
+  const highest = (names: readonly string[]): readonly [name: string, count: number] | undefined => {
     const given = names.filter((name) => (body[name] ?? undefined) !== undefined);
     const wrong = given.find((name) => !(Number.isSafeInteger(body[name]) && (body[name] as number) >= 1));
     if (wrong !== undefined) {
       throw unbounded(`${wrong} must be a whole number from 1 on`);
     }
-    return given.length === 0 ? undefined : Math.max(...given.map((name) => body[name] as number));
+    const counts = given.map((name) => [name, body[name] as number] as const);
+    return counts.length === 0 ? undefined : counts.reduce((most, one) => (one[1] > most[1] ? one : most));
   };
   const asked = api === "chat" && streamed ? withUsage(model, body) : undefined;
   const sent = asked === undefined ? text : JSON.stringify(asked);
+  const most = highest(maxima[api]);
   const call = {
     model,
     inputBytes: new TextEncoder().encode(sent).length + toolPrompt(body["tools"]),
     refersElsewhere: refersElsewhere(api, body),
-    maxOutputTokens: highest(maxima[api]),
-    maxOutputName: maxima[api].find((name) => (body[name] ?? undefined) !== undefined) ?? maxima[api][0]!,
-    answers: highest(answers[api]) ?? 1,
+    maxOutputTokens: most?.[1],
+    maxOutputName: most?.[0] ?? maxima[api][0]!,
+    answers: highest(answers[api])?.[1] ?? 1,
     members: body,
   };
   return { api, call, streamed, body: sent, hidesUsage: asked !== undefined };

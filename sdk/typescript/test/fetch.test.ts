@@ -116,6 +116,7 @@ test("a hold that does not fit sends nothing, and the clients that repeat do not
   for (const [path, body, says] of [
     ["/chat/completions", { model: "small", messages: [] }, "(1,000 tokens of output): set max_tokens"],
     ["/chat/completions", { model: "small", messages: [], max_completion_tokens: 900 }, "(900 tokens of output): lower max_completion_tokens, or send less"],
+    ["/chat/completions", { model: "small", messages: [], max_tokens: 10, max_completion_tokens: 900 }, "(900 tokens of output): lower max_completion_tokens, or send less"],
     ["/responses", { model: "small", input: "?" }, "(1,000 tokens of output): set max_output_tokens"],
     ["/messages", { model: "small", max_tokens: 900, messages: [] }, "(900 tokens of output): lower max_tokens, or send less"],
   ] as const) {
@@ -124,6 +125,10 @@ test("a hold that does not fit sends nothing, and the clients that repeat do not
     const needed = `the call may cost up to ${formatUSD(worst(body, says.includes("900") ? 900 : 1_000))} USD ${says}`;
     assert.ok(refused.message.endsWith(needed) && refused.stack!.includes(needed), `${refused.message}, not ${needed}`);
   }
+  const busy = await newSession({ maxActions: 1, maxValue: USD });
+  await busy.charge({ actionType: "llm.call" });
+  const full: unknown = await meteredFetch(busy, prices, { fetch })(`${address}/chat/completions`, post(chat)).catch((error: unknown) => error);
+  assert.ok(full instanceof LimitReached && full.limit === "max_actions" && !full.message.includes("may cost"), String(full)); // fewer tokens would not help
   const response = await metered(`${address}/chat/completions`, post(chat, { headers: { "X-Stainless-Retry-Count": "0" } }));
   for (const member of ["ok", "status", "headers", "body"] as const) {
     assert.throws(() => response[member], LimitReached);
