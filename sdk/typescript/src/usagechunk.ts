@@ -2,18 +2,19 @@
 
 import { membersOf } from "./modelusage.js";
 
-const [LF, CR] = [10, 13];
+const [LF, CR, colon] = [10, 13, 58];
 const mostBytes = 2 ** 20; // that are held back of an event; one that has more is no usage
 
 /**
- * Passes server-sent events on, each when it has ended, and every byte as it came, except the chunk without choices that has the
- * usage. The bytes may be cut anywhere, and lines end with LF, CR or CRLF.
+ * Passes server-sent events on, each when it has ended, and every byte as it came, but for the chunk without choices that has the
+ * usage. Comments before an event, such as heartbeats, pass when their line has ended. The bytes may be cut anywhere, and lines end with LF, CR or CRLF.
  */
 export class WithoutUsageChunk {
   #event: Uint8Array[] = []; // held back, in pieces
   #size = 0; // of them
   #passed: Uint8Array[] = [];
   #isEmpty = true; // the line so far
+  #isComment = false; // the line, and nothing is held back before it
   #afterCR = false; // an LF is of the line before
   #isEnding = false; // a CR has ended the event, and an LF may still belong to it
   #isLong = false; // the event: it passes as it comes
@@ -33,6 +34,14 @@ export class WithoutUsageChunk {
           return;
         }
       }
+      if (this.#isEmpty && byte !== LF && byte !== CR) {
+        this.#isComment = byte === colon && this.#size === 0 && start === i && !this.#isLong;
+      }
+      if (this.#isComment && this.#endsComment(byte)) {
+        this.#keep(bytes.subarray(start, i + 1));
+        this.#pass();
+        [this.#isLong, start] = [false, i + 1];
+      }
       if (this.#endsEvent(byte)) {
         this.#isEnding = byte === CR;
         if (byte === LF) {
@@ -48,6 +57,14 @@ export class WithoutUsageChunk {
   end(): Uint8Array {
     this.#endEvent(); // servers may leave out the last empty line
     return this.#take();
+  }
+
+  // #endsComment reports whether a byte ends the line of a comment, or is the LF after the CR that did.
+  #endsComment(byte: number): boolean {
+    const isEnd = byte === LF || byte === CR;
+    const ends = isEnd && (!this.#isEmpty || (byte === LF && this.#afterCR));
+    this.#isComment = !isEnd || (byte === CR && ends);
+    return ends;
   }
 
   // #endsEvent takes a byte, and reports whether it ends an empty line.

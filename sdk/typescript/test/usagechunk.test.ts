@@ -16,6 +16,9 @@ const done = "data: [DONE]\n\n";
 const answers: readonly (readonly [name: string, sent: string, passed: string])[] = [
   ["the usage", event(text) + event(end) + done, event(text) + done],
   ["comments", `: a\n\n${event(text)}: b\n${event(end)}: c\n\n${done}`, `: a\n\n${event(text)}: b\n: c\n\n${done}`],
+  ["comments of several lines", `: a\n:b\n\n: c\n: d\n${event(text)}:\n${event(end)}: e\n\n${done}`, `: a\n:b\n\n: c\n: d\n${event(text)}:\n: e\n\n${done}`],
+  ["comments within events", `id: 1\n: a\n${event(text)}id: 2\n: b\n${event(end)}${done}`, `id: 1\n: a\n${event(text)}: b\n${done}`],
+  ["a long comment", `: ${"x".repeat(2 ** 20)}\n${event(end)}${done}`, `: ${"x".repeat(2 ** 20)}\n${done}`],
   ["names and ids", `event: message\nid: 1\n${event(text)}event: message\nid: 2\n${event(end)}${done}`, `event: message\nid: 1\n${event(text)}${done}`],
   ["a usage in two lines", `${event(text)}data: {"choices":[],\ndata: "usage":${JSON.stringify(usage)}}\n\n${done}`, event(text) + done],
   ["no last empty line", event(text) + event(end) + done.trimEnd(), event(text) + done.trimEnd()],
@@ -85,5 +88,21 @@ test("an answer that may become shorter has no Content-Length", async () => {
     const response = await meteredFetch(session, prices, { fetch })(`${address}/chat/completions`, { method: "POST", body: body(options) });
     assert.equal(response.headers.get("content-length"), length);
     await response.arrayBuffer();
+  }
+});
+
+test("a heartbeat passes with the end of its line", async () => {
+  const body = JSON.stringify({ model: "small", max_tokens: 100, messages: [], stream: true });
+  for (const beat of [": ping\n", ": ping\r", ": ping\r\n"]) {
+    const session = await newSession({ maxValue: USD });
+    let isRead = false;
+    let read = () => {};
+    const awaitRead = () => new Promise<void>((resolve) => (isRead ? resolve() : (read = resolve)));
+    const { fetch } = recording(() => stream(beat, awaitRead, event(text), event(end), done));
+    const reader = (await meteredFetch(session, prices, { fetch })(`${address}/chat/completions`, { method: "POST", body })).body!.getReader();
+    assert.equal(Buffer.from((await reader.read()).value!).toString(), beat);
+    isRead = true;
+    read();
+    while (!(await reader.read()).done) {}
   }
 });
