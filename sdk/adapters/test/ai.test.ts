@@ -236,6 +236,9 @@ test("a stream that is cancelled costs what has come of it, or the hold if more 
     ["thinker", { openai: { reasoningEffort: "none" } }, text(200), false],
     ["plain", { openai: { reasoningEffort: "high" } }, text(200), true],
     ["plain", { anthropic: { thinking: { type: "adaptive" } } }, text(200), true],
+    ...[{ reasoning: { enabled: true } }, { reasoning: { max_tokens: 2_000 } }, { thinkingConfig: { thinkingBudget: 2_000 } }, { thinking: { type: "disabled", x: 1 } }]
+      .map((x) => ["plain", { x }, text(200), true] as const),
+    ["thinker", { x: { reasoning: { effort: "none", enabled: null } } }, text(200), false],
     ["thinker", {}, text(200), true],
     ["counter", {}, text(200), true],
   ];

@@ -12,7 +12,9 @@ export function asksToReason(request: Members): boolean | undefined {
   return levels.length === 0 ? undefined : levels.some((level) => !off.includes(level));
 }
 
+// levelOf returns true for an object with another member than a level, such as enabled or a budget: what it asks for is unknown.
 function levelOf(value: unknown): unknown {
-  const { effort, type } = membersOf(value);
-  return membersOf(value) === value ? (effort ?? type) : value;
+  const { effort, type, ...others } = membersOf(value);
+  const asks = Object.values(others).some((member) => (member ?? undefined) !== undefined);
+  return membersOf(value) === value ? asks || (effort ?? type) : value;
 }
