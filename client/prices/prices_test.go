@@ -109,8 +109,12 @@ func TestCostsAreOfTheServiceTier(t *testing.T) {
 	var file struct {
 		Prices      json.RawMessage
 		Worst, Cost []row
+		Tiers       []struct {
+			Name, Model, Tier string
+			Has               bool
+		}
 	}
-	if err := json.Unmarshal(text, &file); err != nil || len(file.Worst) == 0 || len(file.Cost) == 0 {
+	if err := json.Unmarshal(text, &file); err != nil || len(file.Worst) == 0 || len(file.Cost) == 0 || len(file.Tiers) == 0 {
 		t.Fatalf("%d and %d rows, %v", len(file.Worst), len(file.Cost), err)
 	}
 	table, err := prices.Parse(file.Prices)
@@ -127,7 +131,12 @@ func TestCostsAreOfTheServiceTier(t *testing.T) {
 			t.Errorf("cost, %s: %d, %v, want %d", r.Name, cost, err, r.Cost)
 		}
 	}
-	if !table.HasTier("all", "flex") || table.HasTier("some", "ultrafast") || table.HasTier("standard", "priority") || table.HasTier("absent", "flex") {
+	for _, r := range file.Tiers {
+		if has := table.HasTier(r.Model, r.Tier); has != r.Has {
+			t.Errorf("%s: %t", r.Name, has)
+		}
+	}
+	if table.HasTier("some", "ultrafast") || table.HasTier("absent", "flex") {
 		t.Error("a model has another tier than its prices say")
 	}
 }

@@ -41,17 +41,14 @@ func served(answered, asked string) []tier {
 	return requested(asked)
 }
 
-// HasTier reports whether the model has a price of its own for tokens of a service tier, priority or flex.
+// HasTier reports whether a service tier, priority or flex, has its own base price of input, and of output unless that costs nothing
+// in the standard tier. The tier's other prices alone would leave the rest at standard prices.
 func (t *Table) HasTier(model, serviceTier string) bool {
 	m, err := t.model(model)
 	own, is := tierNames[serviceTier]
 	if err != nil || !is {
 		return false
 	}
-	for _, p := range m.tiers[own].all() {
-		if p.base != nil || len(p.variants) > 0 {
-			return true
-		}
-	}
-	return false
+	input, output := m.tiers[own].input.base, m.tiers[own].output.base
+	return input != nil && (output != nil || m.tiers[standardTier].output.base.Sign() == 0)
 }

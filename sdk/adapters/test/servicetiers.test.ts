@@ -17,7 +17,7 @@ import { baseURL, newSession, settled } from "./reconcile.js";
 (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
 
 const prices = Prices.parse(JSON.stringify({
-  x: { input_cost_per_token: 0, output_cost_per_token: 1e-3, output_cost_per_token_flex: 5e-4, output_cost_per_token_priority: 3e-3, max_input_tokens: 1, max_output_tokens: 100 },
+  x: { input_cost_per_token: 0, output_cost_per_token: 1e-3, output_cost_per_token_flex: 5e-4, input_cost_per_token_priority: 0, output_cost_per_token_priority: 3e-3, max_input_tokens: 1, max_output_tokens: 100 },
 }));
 
 type Api = "chat" | "responses" | "messages";

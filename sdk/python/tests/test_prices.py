@@ -58,8 +58,9 @@ class Vectors(unittest.TestCase):
         for case in vectors["cost"]:
             tiers = {"requested_tier": case.get("requested"), "served_tier": case.get("served")}
             self.check(case, lambda: prices.cost(case["model"], Usage(**case["usage"]), **tiers))
-        self.assertTrue(prices.has_tier("all", "flex"))
-        self.assertFalse(prices.has_tier("standard", "priority") or prices.has_tier("all", "standard"))
+        for case in vectors["tiers"]:
+            self.assertEqual(prices.has_tier(case["model"], case["tier"]), case["has"], case["name"])
+        self.assertFalse(prices.has_tier("all", "standard"))
 
     def test_limits(self) -> None:
         for case in vectors("limits.json"):

@@ -88,7 +88,10 @@ export class Prices {
     return { maxInputTokens, maxOutputTokens };
   }
 
-  /** Returns whether the model has a price of its own in a service tier. Throws UnknownModel. */
+  /**
+   * Returns whether a service tier has its own base price of input, and of output unless that costs nothing in the standard tier. Throws
+   * UnknownModel.
+   */
   hasTier(model: string, tier: ServiceTier): boolean {
     return this.#model(model).ownTiers.has(tier);
   }

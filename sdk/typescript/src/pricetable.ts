@@ -24,7 +24,7 @@ export interface Step {
 /** A model of the table. */
 export interface Model {
   readonly steps: Readonly<Record<ServiceTier, readonly Step[]>>; // the highest first; the last one applies above -1
-  readonly ownTiers: ReadonlySet<ServiceTier>; // that have a price of their own
+  readonly ownTiers: ReadonlySet<ServiceTier>; // that have their own base prices of input and, if it costs anything, output
   readonly maxInputTokens: number | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly reasons: boolean;
@@ -100,7 +100,10 @@ function modelFrom(name: string, entry: Members, exact: Members): Model | undefi
   }
   return {
     steps: { standard: stepsOf(costs, "standard"), flex: stepsOf(costs, "flex"), priority: stepsOf(costs, "priority") },
-    ownTiers: new Set(costs.keys()),
+    ownTiers: new Set([...costs.keys()].filter((tier) => {
+      const base = costs.get(tier)?.get(-1);
+      return base?.input !== undefined && (base.output !== undefined || output === 0n);
+    })),
     maxInputTokens: tokensFrom(entry["max_input_tokens"]),
     maxOutputTokens: tokensFrom(entry["max_output_tokens"]) ?? tokensFrom(entry["max_tokens"]),
     reasons: entry["supports_reasoning"] === true || reasoning !== undefined,

@@ -90,7 +90,8 @@ class Prices:
         return _rounded_up(worst)
 
     def has_tier(self, model: str, service_tier: str) -> bool:
-        """Returns whether the model has a price of its own for tokens of a tier: "priority" or "flex". Raises UnknownModel."""
+        """Returns whether a tier, "priority" or "flex", has its own base price of input, and of output unless that costs nothing in the
+        standard tier. Raises UnknownModel."""
         return service_tier in pricetable.OWN_TIERS and self._model(model).has(service_tier)
 
     def reasons(self, model: str) -> bool:

@@ -76,8 +76,9 @@ class Model:
         return all(self._rate(STANDARD, kind).at(0)[0] is not None for kind in ("input", "output"))
 
     def has(self, tier: str) -> bool:
-        """Returns whether the model has a price of its own in a tier."""
-        return any(name == tier for name, _ in self.rates)
+        """Returns whether a tier has its own base price of input, and of output unless that costs nothing in the standard tier."""
+        input, output = (self._rate(tier, kind).at(0)[0] is not None for kind in ("input", "output"))
+        return input and (output or self._rate(STANDARD, "output").at(0)[0] == 0)
 
     def at(self, tier: str, prompt: int) -> Costs:
         """Returns the prices of a call with so many tokens in its prompt in a tier."""
