@@ -2,12 +2,14 @@ package sdk
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -92,6 +94,70 @@ func serveHTTP2(refuse func(*http2.Framer, uint32) error) func(*dying, net.Conn)
 				err = refuse(f, data.StreamID)
 			}
 		}
+	}
+}
+
+// faulty is a connection that takes nothing more once it has ended.
+type faulty struct {
+	net.Conn
+	ended *atomic.Bool
+}
+
+func (f *faulty) Write(p []byte) (int, error) {
+	if f.ended.Load() {
+		return 0, syscall.EPIPE
+	}
+	return f.Conn.Write(p)
+}
+
+// A call on a connection that ended while it was idle is sent on another one, unless a byte of it was written. If there is none, it costs
+// nothing.
+func TestAMeteredCallThatWasNotWrittenIsSent(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	for _, row := range []struct {
+		name, header string
+		isGone       bool  // the provider takes no other connection
+		arrived      int64 // of the second call
+	}{
+		{"nothing was written", "", false, 1},
+		{"nothing was written, Idempotency-Key", "Idempotency-Key", false, 1},
+		{"nothing was written, no other connection", "", true, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			d := startDying(t, serveHTTP1)
+			var ended atomic.Bool
+			base := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, network, address)
+				if ended.Load() && row.isGone {
+					conn.Close()
+					return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+				}
+				if ended.Load() {
+					return conn, err
+				}
+				return &faulty{conn, &ended}, err
+			}}
+			t.Cleanup(base.CloseIdleConnections)
+			m := newMeter(t, service, money.USD, func(transport *metered.Transport) { transport.Base = base })
+			m.url = d.url
+			if status, _, err := m.do(m.request(t.Context(), chatPath, "", "")); err != nil || status != http.StatusOK {
+				t.Fatalf("the first call: %d, %v", status, err)
+			}
+			before := m.books(t)
+			ended.Store(true)
+			d.arrived.Store(3) // what comes is answered
+			r := m.request(t.Context(), chatPath, "", "")
+			if row.header != "" {
+				r.Header.Set(row.header, "once")
+			}
+			_, _, err := m.do(r)
+			info := m.books(t)
+			if (err != nil) != row.isGone || info.ValueUsed != before.ValueUsed*money.MicroUSD(1+row.arrived) || d.arrived.Load() != 3+row.arrived {
+				t.Errorf("%v, %s used, %d have arrived", err, info.ValueUsed, d.arrived.Load()-3)
+			}
+		})
 	}
 }
 

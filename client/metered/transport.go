@@ -51,7 +51,8 @@ const (
 // and calls whose tokens cost more than the price table says, such as audio, a tier without a price or a cache of an hour.
 //
 // It asks a stream of chat completions for its usage. The chunk that has it reaches only a caller who asked for it too; all other bytes
-// pass as they came. It sends each call once: the base repeats none on another connection.
+// pass as they came. It sends each call once: the base repeats on another connection only what it had not begun to send, because the
+// first one had ended while it was idle.
 //
 // A hold that does not fit the session is a *client.LimitReached, and nothing is sent. Other errors before the call are
 // *prices.UnknownModel, *UnboundedCall and those of client.Session.Begin. As from any RoundTripper, http.Client returns them in
