@@ -100,6 +100,59 @@ func TestTheBoundOfACall(t *testing.T) {
 	}
 }
 
+func TestARequestThatAsksToReason(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		body        string
+		model, want bool
+	}{
+		{`{}`, true, true},
+		{`{}`, false, false},
+		{`{"reasoning":{}}`, true, true},
+		{`{"reasoning":{"effort":null,"summary":null}}`, false, false},
+		{`{"reasoning":{"effort":"none"}}`, true, false},
+		{`{"reasoning":{"effort":"low"}}`, false, true},
+		{`{"reasoning":{"enabled":true}}`, false, true},
+		{`{"reasoning":{"max_tokens":2000}}`, false, true},
+		{`{"reasoning":{"effort":"none","max_tokens":2000}}`, false, true},
+		{`{"reasoning":{"effort":"none","type":"enabled"}}`, false, true},
+		{`{"thinking":{"type":"disabled"}}`, true, false},
+		{`{"thinking":{"type":"disabled"},"thinking_config":{"thinking_budget":100}}`, true, true},
+		{`{"thinking":{"type":"disabled"},"reasoning":{"enabled":true}}`, true, true},
+	} {
+		request, _ := readMembers([]byte(row.body))
+		if got := canReason(request, row.model); got != row.want {
+			t.Errorf("%s, model %t: %t", row.body, row.model, got)
+		}
+	}
+}
+
+func TestARefusalByValueSaysHowToNeedLess(t *testing.T) {
+	t.Parallel()
+	transport := &Transport{Prices: parsed(t, someTable)}
+	q, err := transport.read(post(t, chatPath, `{"model":"small","max_completion_tokens":5,"max_tokens":7}`), chat{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		err     error
+		advises bool
+	}{
+		{&client.LimitReached{Problem: new(client.Problem), Limit: "max_value_usd"}, true},
+		{&client.LimitReached{Problem: new(client.Problem), Limit: "max_committed_usd"}, true},
+		{&client.LimitReached{Problem: new(client.Problem), Limit: "max_actions"}, false},
+		{&client.AgentLimitReached{Problem: new(client.Problem), Limit: "max_value_usd_per_day"}, true},
+		{&client.AgentLimitReached{Problem: new(client.Problem), Limit: "max_actions_per_day"}, false},
+		{&client.BudgetExhausted{Problem: new(client.Problem)}, true},
+		{io.EOF, false},
+	} {
+		got := q.explained(row.err, 1)
+		if !errors.Is(got, row.err) || strings.HasSuffix(got.Error(), "(7 tokens of output): lower max_tokens, or send less") != row.advises {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
 // closing says whether a body was closed.
 type closing struct {
 	io.Reader

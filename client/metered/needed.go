@@ -4,26 +4,27 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"remit/client"
 	"remit/money"
 )
 
-// nameLimit notes the maximum of output that the request has, or should have.
+// nameLimit notes the maximum of output that the request has, the highest, or should have.
 func (q *call) nameLimit(request members) {
 	names := q.format.maxima()
 	q.limitName = names[0]
+	var most int64
 	for _, name := range names {
-		if request[name] != nil {
-			q.limitName, q.isLimited = name, true
-			return
+		if n, err := q.highest(request, []string{name}); err == nil && n > most {
+			q.limitName, q.isLimited, most = name, true, n
 		}
 	}
 }
 
-// explained adds to a refusal by a limit what the call needs, and how it needs less.
+// explained adds to a refusal by a limit of value what the call needs, and how it needs less.
 func (q *call) explained(err error, worst money.MicroUSD) error {
-	if !errors.As(err, new(*client.LimitReached)) && !errors.As(err, new(*client.AgentLimitReached)) && !errors.As(err, new(*client.BudgetExhausted)) {
+	if !isOfValue(err) {
 		return err
 	}
 	how := "set " + q.limitName
@@ -31,6 +32,22 @@ func (q *call) explained(err error, worst money.MicroUSD) error {
 		how = "lower " + q.limitName + ", or send less"
 	}
 	return fmt.Errorf("%w; the call may cost up to %s USD (%s tokens of output): %s", err, worst, grouped(q.mostOutput), how)
+}
+
+// isOfValue reports whether a call that costs less can pass. One that a count of actions refuses cannot.
+func isOfValue(err error) bool {
+	var session *client.LimitReached
+	var agent *client.AgentLimitReached
+	limit := ""
+	switch {
+	case errors.As(err, new(*client.BudgetExhausted)):
+		return true
+	case errors.As(err, &session):
+		limit = session.Limit
+	case errors.As(err, &agent):
+		limit = agent.Limit
+	}
+	return limit == "max_committed_usd" || strings.HasPrefix(limit, "max_value_usd")
 }
 
 // grouped writes a count with a comma between thousands.

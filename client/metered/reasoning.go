@@ -7,17 +7,22 @@ import "slices"
 func canReason(request members, modelReasons bool) bool {
 	says := false
 	for _, name := range []string{"reasoning", "reasoning_effort", "reasoning_config", "thinking", "thinking_config"} {
-		level := request[name]
-		if of, is := level.(members); is {
-			level = of["effort"]
-			if level == nil {
-				level = of["type"]
+		levels := []any{request[name]}
+		if of, is := request[name].(members); is {
+			levels = nil
+			for name, value := range of {
+				if value != nil && name != "effort" && name != "type" {
+					return true // such as max_tokens
+				}
+				levels = append(levels, value)
 			}
 		}
-		if level != nil && !slices.Contains([]any{"none", "disabled", false}, level) {
-			return true
+		for _, level := range levels {
+			if level != nil && !slices.Contains([]any{"none", "disabled", false}, level) {
+				return true
+			}
+			says = says || level != nil
 		}
-		says = says || level != nil
 	}
 	return !says && modelReasons
 }
