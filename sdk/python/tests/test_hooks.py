@@ -13,7 +13,7 @@ from unittest import mock
 
 import remit
 from network import LOSE, PASS, Reaction, Request, refusal
-from remit import hooks
+from remit import hooks, metering
 from remit.prices import Prices
 from remit.pricetable import MOST_TOKENS
 from test_aio import AsyncTest
@@ -235,6 +235,24 @@ class Handlers(AsyncTest):
 
         self.run_async(steps)
 
+    def test_a_prompt_that_a_body_adds_is_held_at_the_most_of_the_model(self) -> None:
+        prices = Prices.parse("""{"m": {"input_cost_per_token": 1e-6, "output_cost_per_token": 0, "max_input_tokens": 100000}}""")
+
+        async def steps(client: remit.AsyncRemit) -> None:
+            added: List[Dict[str, Any]] = [
+                {"tools": [{"type": "web_search"}]}, {"input": [{"type": "input_image"}]}, {"messages": []}, {"plugins": [{"id": "web"}]},
+            ]
+            for body in added:
+                for name in ("extra_body", "extra_args"):
+                    session = self.async_session(client)
+                    settings = SimpleNamespace(max_tokens=5, **{name: body})
+                    agent = SimpleNamespace(model="m", model_settings=settings)
+                    run = hooks.RemitRunHooks(session, prices)
+                    await run.on_llm_start(SimpleNamespace(), agent, None, [])
+                    self.assertEqual((await session.get()).value_held, Decimal("0.1"), body)
+
+        self.run_async(steps)
+
     def test_an_answer_without_believable_usage_costs_the_hold(self) -> None:
         text = [[{"text": "hi", "message": {"content": "hi"}}]]
         usages: List[Any] = [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": 5, "completion_tokens": 0}, "5"]
@@ -268,6 +286,9 @@ class Handlers(AsyncTest):
         prices = Prices.parse("""{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1e-3, "supports_reasoning": true}}""")
         cases: List[Tuple[Dict[str, Any], str]] = [
             ({}, "0.1"), ({"reasoning": {"effort": "low"}}, "0.1"), ({"reasoning_effort": "none"}, "0.004"),
+            ({"thinking": {"type": "disabled"}}, "0.004"), ({"thinking": {"type": "disabled"}, "reasoning": {"enabled": True}}, "0.1"),
+            ({"reasoning": {"effort": "none", "max_tokens": 2000}}, "0.1"), ({"reasoning": {"effort": "none", "summary": None}}, "0.004"),
+            ({"reasoning": SimpleNamespace(effort="none", summary=None)}, "0.004"), ({"thinking_config": {"budget": 9}, "thinking": False}, "0.1"),
         ]
         for asked, used in cases:
             session = self.new_session()
@@ -287,6 +308,20 @@ class Handlers(AsyncTest):
             with self.assertRaises(remit.LimitReached) as refused:
                 handler.on_llm_start({}, ["?"], run_id="r1", invocation_params={"model": "gpt-4.1", **asked})
             self.assertRegex(str(refused.exception), r"; the call may cost up to 0\.\d+ USD \(" + re.escape(says))
+
+    def test_a_refusal_by_actions_does_not_say_how_to_cost_less(self) -> None:
+        handler = hooks.RemitCallbackHandler(self.new_session(max_actions=1), PRICES)
+        self.start(handler)
+        with self.assertRaises(remit.LimitReached) as refused:
+            handler.on_llm_start({}, ["?"], run_id="r2", invocation_params={"model": "gpt-4.1"})
+        self.assertNotIn("tokens of output", str(refused.exception))
+
+    def test_an_item_that_the_provider_keeps_is_not_bounded_by_its_bytes(self) -> None:
+        for content, is_text in (
+            ({"id": "msg_1"}, False), ([{"id": "msg_1"}], False), ({}, False), ({"role": "user", "content": "hi"}, True), ({"text": "hi"}, True),
+            ({"role": "assistant", "audio": {"id": "1"}}, False), ({"type": "text", "text": "hi"}, True),
+        ):
+            self.assertEqual(metering.is_text(content), is_text, content)
 
     def test_the_hold_names_the_model_and_expires(self) -> None:
         session = self.new_session()

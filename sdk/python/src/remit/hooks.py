@@ -82,7 +82,9 @@ class _Hooks(Generic[S]):
         try:
             await self._hold(key, held, subject, self._action_type, held.value, {"model": call.model})
         except (LimitReached, AgentLimitReached, BudgetExhausted) as e:
-            e._needs = held.needs
+            limit = "max_value_usd" if isinstance(e, BudgetExhausted) else e.limit
+            if limit.startswith("max_value_usd") or limit == "max_committed_usd":  # less output does not help against others
+                e._needs = held.needs
             raise
 
     async def _hold_tool(self, key: Hashable, name: str, subject: Any = None) -> None:

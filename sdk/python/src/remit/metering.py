@@ -173,8 +173,10 @@ def is_text(content: Any, depth: int = _DEEPEST) -> bool:
     if isinstance(content, (list, tuple)):
         return all(is_text(one, depth - 1) for one in content)
     members = content if isinstance(content, Mapping) else _members(content)
-    if members is None or members.get("type") not in _TEXT:
+    if members is None or members.get("type") not in _TEXT or members.get("audio") is not None:
         return False
+    if all(members.get(name) is None for name in ("type", "role", "content", "text")):
+        return False  # the id of an item that the provider keeps
     return all(is_text(members.get(name), depth - 1) for name in ("content", "output", "summary") if name in members)
 
 
@@ -216,12 +218,11 @@ def tier(model: str, of: List[Mapping[str, Any]]) -> Optional[str]:
 
 def asks_to_reason(of: List[Mapping[str, Any]]) -> Optional[bool]:
     """Returns whether a request asks the model to reason, or turns it off. None: it says neither."""
-    levels = []
+    levels: List[Any] = []
     for _, value in values(of, *_REASONING):
-        is_level = isinstance(value, (str, bool))
-        level = value if is_level else next((one for one in (member(value, "effort"), member(value, "type")) if one is not None), None)
-        levels.append(level)
-    levels = [level for level in levels if level is not None]
+        parts = value if isinstance(value, Mapping) else None if isinstance(value, (str, bool)) else _members(value)
+        # A level, or an object of it. What else an object has, such as max_tokens, asks too.
+        levels += [value] if parts is None else [one if name in ("effort", "type") else True for name, one in parts.items() if one is not None]
     return any(level not in ("none", "disabled", False) for level in levels) if levels else None
 
 

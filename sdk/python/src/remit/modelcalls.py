@@ -13,7 +13,8 @@ from .prices import Usage
 
 _ENVELOPE = 512  # bytes of a request around what the frameworks tell of it, such as the names of its members
 _MAXIMA = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_tokens_to_sample")
-_REFERENCES = ("previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options")
+_REFERENCES = ("previous_response_id", "conversation", "prompt", "container", "mcp_servers", "web_search_options", "plugins")
+_PROMPTS = ("tools", "input", "messages")  # that a body adds to what the Agents SDK tells of
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def agents_call(agent: Any, system_prompt: Any, items: Any, otherwise: str, reme
     schemas = [[member(tool, one) for one in ("name", "description", "params_json_schema")] for tool in tools]
     is_hosted = any(member(tool, "params_json_schema") is None for tool in tools) or bool(member(agent, "mcp_servers"))
     hidden = [member(agent, one) for one in ("handoffs", "output_type", "prompt")]
-    refers = remembers or is_hosted or any(hidden) or bool(values(of, *_REFERENCES)) or not is_text(items)
+    refers = remembers or is_hosted or any(hidden) or bool(values(of, *_REFERENCES, *_PROMPTS)) or not is_text(items)
     bytes_sent = _ENVELOPE + size([system_prompt, items, schemas, name, settings]) + (TOOL_PROMPT if tools else 0)
     return ModelCall(
         name, bytes_sent, refers, limit, limit_name, answers(name, of),
