@@ -282,6 +282,32 @@ class Handlers(AsyncTest):
                 self.assertRaises(remit.UsageMissing, handler.on_llm_end, empty, run_id="b")
             self.assertRaises(remit.UsageMissing, handler.on_llm_end, empty, run_id="c")
 
+    def test_a_request_that_stopped_has_no_usage_for_a_later_one(self) -> None:
+        given: Dict[str, Any] = {"invocation_params": {"model": "gpt-4.1", "max_tokens": 5}, "batch_size": 3}
+        of_all, empty = ({"generations": [], "llm_output": {"token_usage": told}} for told in ({"prompt_tokens": 9, "completion_tokens": 5}, {}))
+        handler = hooks.RemitCallbackHandler(self.new_session(), PRICES)
+
+        def start(*runs: str) -> None:
+            for run_id in runs:
+                handler.on_llm_start({}, ["?"], run_id=run_id, **given)
+
+        start("a", "b", "c")
+        handler.on_llm_end(of_all, run_id="a")  # and no other ends
+        start("d", "e", "f")
+        self.assertRaises(remit.UsageMissing, handler.on_llm_end, empty, run_id="d")
+        handler.on_llm_end(empty, run_id="b")
+        handler.on_llm_error(ValueError(), run_id="c")
+        self.assertRaises(remit.UsageMissing, handler.on_llm_end, empty, run_id="e")
+        handler.on_llm_error(ValueError(), run_id="f")
+        start("g", "h")  # and the third is never begun
+        handler.on_llm_end(of_all, run_id="g")
+        start("i")
+        self.assertRaises(remit.UsageMissing, handler.on_llm_end, empty, run_id="i")
+        start("j", "k")  # of the request of i
+        handler.on_llm_error(ValueError(), run_id="j")
+        handler.on_llm_end(of_all, run_id="k")
+        self.assertEqual(handler._batches, {})
+
     def test_a_stream_of_a_model_that_reasons_costs_all_its_output(self) -> None:
         prices = Prices.parse("""{"m": {"input_cost_per_token": 0, "output_cost_per_token": 1e-3, "supports_reasoning": true}}""")
         cases: List[Tuple[Dict[str, Any], str]] = [

@@ -37,6 +37,16 @@ S = TypeVar("S", Session, AsyncSession)
 
 
 @dataclass
+class _Batch:
+    """The prompts of one request."""
+
+    key: Tuple[Any, str, int]
+    begun: int = 0
+    credits: int = 0  # how many have not ended, of which one has said the usage of all
+    has_failed: bool = False
+
+
+@dataclass
 class _Open:
     """A call that has begun."""
 
@@ -45,7 +55,7 @@ class _Open:
     subject: Any  # by whose identity it is found again
     since: float = field(default_factory=time.monotonic)
     streamed: int = 0  # bytes of its answer so far
-    batch: Optional[Tuple[Any, str, int]] = None  # of which prompts of one request it is one; None: it is alone
+    batch: Optional[_Batch] = None  # None: it is alone
 
 
 class _Hooks(Generic[S]):
@@ -74,8 +84,7 @@ class _Hooks(Generic[S]):
         self._action_type = action_type
         self._expires_in = expires_in
         self._open: Dict[Hashable, _Open] = {}
-        # how many prompts of a request have not ended, of which one has said the usage of all
-        self._batches: Dict[Tuple[Any, str, int], int] = {}
+        self._batches: Dict[Tuple[Any, str, int], _Batch] = {}  # requests of which not all prompts have begun
 
     async def _hold_call(self, key: Hashable, call: ModelCall, subject: Any = None) -> None:
         held = terms(self._prices, self._models, call)
@@ -174,10 +183,33 @@ class _CallbackHandler(_Hooks[S]):
 
     async def _start(self, serialized: Any, prompt: Any, content: Any, run_id: Hashable, given: Mapping[str, Any]) -> None:
         call = langchain_call(serialized, prompt, content, given)
-        await self._hold_call(("model", run_id), call)
         size = given.get("batch_size")
-        if type(size) is int and size > 1:
-            self._open["model", run_id].batch = given.get("parent_run_id"), call.model, size
+        key = (given.get("parent_run_id"), call.model, size) if type(size) is int and size > 1 else None
+        try:
+            await self._hold_call(("model", run_id), call)
+        except BaseException:
+            if key is not None:
+                self._batches.pop(key, None)  # the request is not made
+            raise
+        if key is not None:
+            self._open["model", run_id].batch = self._batch(key)
+
+    def _batch(self, key: Tuple[Any, str, int]) -> _Batch:
+        """Returns the request of a prompt that begins: the one of this key that lacks prompts, or else a new one."""
+        if len(self._batches) >= MOST_OPEN:
+            self._batches.clear()  # of which prompts never began
+        batch = self._batches.setdefault(key, _Batch(key))
+        batch.begun += 1
+        if batch.begun == key[-1]:
+            del self._batches[key]
+        return batch
+
+    async def _fail(self, key: Hashable, error: Optional[BaseException]) -> None:
+        call = self._open.get(key)
+        if call is not None and call.batch is not None:
+            call.batch.has_failed, call.batch.credits = True, 0
+            self._batches.pop(call.batch.key, None)
+        await super()._fail(key, error)
 
     async def _start_tool(self, serialized: Any, run_id: Hashable, given: Mapping[str, Any]) -> None:
         await self._hold_tool(("tool", run_id), str(given.get("name") or member(serialized, "name") or ""))
@@ -186,15 +218,16 @@ class _CallbackHandler(_Hooks[S]):
         await self._end_call(("model", run_id), langchain_answered(response))
 
     def _usage_in_batch(self, call: _Open, answered: Answered) -> Optional[Usage]:
-        """Of the prompts of one request, the first to end has the usage of all, and the others an empty one."""
-        if call.batch is None:
+        """Of the prompts of one request, the first to end has the usage of all, and the others an empty one. A prompt that begins later is
+        of another request, and so is one after a failure."""
+        batch = call.batch
+        if batch is None:
             return answered.usage
         if answered.usage is not None:
-            if len(self._batches) >= MOST_OPEN:
-                self._batches.clear()  # of which prompts never ended
-            self._batches[call.batch] = call.batch[-1] - 1
-        elif answered.is_later and self._batches.get(call.batch):
-            self._batches[call.batch] -= 1
+            self._batches.pop(batch.key, None)
+            batch.credits = 0 if batch.has_failed else batch.begun - 1
+        elif answered.is_later and batch.credits > 0:
+            batch.credits -= 1
             return Usage()
         return answered.usage
 
