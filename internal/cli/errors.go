@@ -124,12 +124,12 @@ func limitLeaves(e *client.LimitReached) string {
 	return e.Limit + " is reached" + needs
 }
 
-// neededOf returns how much of a limit a call needs, "" for a limit of neither actions nor value.
+// neededOf returns how much of a limit a call needs, "" for a limit of neither actions nor value, and if the service does not say.
 func neededOf(limit string, actions int64, value money.MicroUSD) string {
 	switch {
-	case strings.HasPrefix(limit, "max_actions"):
+	case strings.HasPrefix(limit, "max_actions") && actions > 0:
 		return fmt.Sprintf("; this call needs %d", actions)
-	case strings.HasPrefix(limit, "max_value_usd"), limit == "max_committed_usd":
+	case (strings.HasPrefix(limit, "max_value_usd") || limit == "max_committed_usd") && value > 0:
 		return "; this call needs " + value.String() + " USD"
 	}
 	return ""

@@ -82,3 +82,15 @@ func TestATableIsAlignedByDisplayWidth(t *testing.T) {
 		t.Errorf("cut to 3 columns: %q", cut.text(false))
 	}
 }
+
+func TestARefusalNamesANeedOnlyIfTheServiceDoes(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"max_actions", "max_actions_per_minute", "max_value_usd", "max_committed_usd"} {
+		if got := neededOf(limit, 0, 0); got != "" {
+			t.Errorf("%s: %q", limit, got)
+		}
+		if got := neededOf(limit, 1, 1); got == "" {
+			t.Errorf("%s: no need", limit)
+		}
+	}
+}
