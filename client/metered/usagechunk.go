@@ -9,7 +9,7 @@ import (
 const mostWithheld = 1 << 20
 
 // usageChunk takes the chunk with the usage out of a stream of chat completions whose caller did not ask for it: the event without
-// choices. It holds each event back until that ends, and passes every other byte as it came.
+// choices. It holds each event back until that ends, and passes every other byte as it came; comments that open an event at once.
 type usageChunk struct {
 	event   []byte // of the event that has begun
 	inLine  bool   // its last line has a character
@@ -39,8 +39,11 @@ func (u *usageChunk) next(text []byte, isEnd bool) (passes []byte) {
 		u.inLine = u.inLine || end > 0
 		u.keep(text[:end+1])
 		u.afterCR, u.ended = text[end] == '\r', !u.inLine
-		if u.ended {
+		switch {
+		case u.ended:
 			u.endEvent()
+		case !u.isLong && u.event[0] == ':': // a heartbeat that opens an event, of which no more has come
+			u.pass()
 		}
 		u.inLine = false
 		text = text[end+1:]
@@ -55,6 +58,8 @@ func (u *usageChunk) next(text []byte, isEnd bool) (passes []byte) {
 func (u *usageChunk) endCRLF() {
 	u.afterCR = false
 	switch {
+	case !u.ended && len(u.event) == 0: // after a comment that passed
+		u.out = append(u.out, '\n')
 	case !u.ended:
 		u.keep([]byte{'\n'})
 	case !u.dropped:
@@ -76,8 +81,13 @@ func (u *usageChunk) endEvent() {
 	if u.dropped {
 		u.event = comments(u.event)
 	}
+	u.pass()
+	u.isLong = false
+}
+
+func (u *usageChunk) pass() {
 	u.out = append(u.out, u.event...)
-	u.event, u.isLong = u.event[:0], false
+	u.event = u.event[:0]
 }
 
 func isUsageChunk(event []byte) (is bool) {

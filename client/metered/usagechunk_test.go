@@ -73,6 +73,22 @@ func TestAnEventPassesWhenItEnds(t *testing.T) {
 	}
 }
 
+// A heartbeat passes with its line: no event may come for long.
+func TestACommentThatOpensAnEventPassesAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"\n", "\r", "\r\n"} {
+		var u usageChunk
+		for _, text := range []string{": ping" + end, ": ping" + end, oneChoice + end + end, ":" + end} {
+			if got := string(u.next([]byte(text), false)); got != text {
+				t.Errorf("%q of %q", got, text)
+			}
+		}
+		if got := string(u.next([]byte(theUsage+end+end), true)); got != "" {
+			t.Errorf("%q passed", got)
+		}
+	}
+}
+
 // A body that hides the usage reads as any other: in pieces of any size, with the error of its end after its last byte.
 func TestABodyHidesTheUsageChunk(t *testing.T) {
 	t.Parallel()
