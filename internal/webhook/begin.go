@@ -8,34 +8,40 @@ import (
 // settingsHold is how long after they were read settings are those of a request.
 const settingsHold = 100 * time.Millisecond
 
-// enter waits until a request may begin, and returns what is to be called when it has ended; nil if none may in this pass.
-func (p *pass) enter(ctx context.Context) (leave func()) {
-	leave = p.waitForTurn(ctx, hostOf(p.settings.URL))
+// enter waits until a request may begin, and returns what is to be called when it has ended; nil if none may in this pass. It also returns
+// whether the request waited for its host as long as a slow attempt takes.
+func (p *pass) enter(ctx context.Context) (leave func(), waited bool) {
+	leave, waited = p.waitForTurn(ctx, hostOf(p.settings.URL))
 	if leave != nil && !p.follow(ctx) {
 		leave()
-		return nil
+		return nil, waited
 	}
-	return leave
+	return leave, waited
 }
 
 // waitForTurn waits for the rates and a place. A request that waits for its rate keeps no place from others, and one that had to wait for a
 // place needs a turn of now.
-func (p *pass) waitForTurn(ctx context.Context, host string) (leave func()) {
+func (p *pass) waitForTurn(ctx context.Context, host string) (leave func(), waited bool) {
 	of, own, webhook := &p.of.pace, p.of.own, p.webhook.ID
-	turn := p.rates.wait(ctx, of, host)
-	for turn != nil {
-		if leave := p.places.try(own, webhook); leave != nil {
-			return leave
+	if !p.rates.admit(ctx, of) {
+		return nil, false
+	}
+	for atHost := time.Duration(0); ; leave() {
+		began := p.rates.Now()
+		turn := p.rates.turn(ctx, of, host)
+		atHost += p.rates.Now().Sub(began)
+		waited = atHost >= p.places.soon
+		if turn == nil {
+			return nil, waited
+		}
+		if leave = p.places.try(own, webhook); leave != nil {
+			return leave, waited
 		}
 		p.rates.giveBack(turn, of, host)
-		leave := p.places.enter(ctx, own, webhook)
-		if leave == nil || p.rates.take(of, host) {
-			return leave
+		if leave = p.places.enter(ctx, own, webhook); leave == nil || p.rates.take(of, host) {
+			return leave, waited
 		}
-		leave()
-		turn = p.rates.turn(ctx, of, host)
 	}
-	return nil
 }
 
 // follow reads the settings that hold for a request which begins now: earlier ones, and waiting, may have taken long. It returns whether

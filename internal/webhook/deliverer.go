@@ -43,11 +43,13 @@ type Deliverer struct {
 	places  *places
 	rates   *rates
 	turns   turns
-	holder  uuid.UUID // this instance
-	mu      sync.Mutex
-	mine    map[uuid.UUID]bool // organizations that it delivers for, and whether they were slow when it began
-	slow    int                // of these, those that were
-	under   sync.WaitGroup
+	// slowTurns are those of the places for slow organizations.
+	slowTurns turns
+	holder    uuid.UUID // this instance
+	mu        sync.Mutex
+	mine      map[uuid.UUID]bool // organizations that it delivers for, and whether they were slow when it began
+	slow      int                // of these, those that were
+	under     sync.WaitGroup
 }
 
 // New returns a deliverer that is ready to Run.
@@ -92,7 +94,7 @@ func (d *Deliverer) look(ctx context.Context) (err error) {
 		return err
 	}
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
-	waiting := 0
+	waiting, slow := 0, 0
 	for _, organization := range due {
 		switch d.take(organization) {
 		case taken:
@@ -103,10 +105,14 @@ func (d *Deliverer) look(ctx context.Context) (err error) {
 		case noPlace:
 			waiting++
 		case noSlowPlace: // so that it does not stand in the queue before others
+			slow++
 			_, _ = d.Store.PostponeWebhooks(ctx, organization, time.Time{}, pauseOnError)
 		}
 	}
 	d.turns.want(waiting)
+	if slow > 0 { // else those that want one may only be not due again yet
+		d.slowTurns.want(slow)
+	}
 	return nil
 }
 
@@ -145,6 +151,13 @@ func (d *Deliverer) take(organization uuid.UUID) taking {
 		d.slow++
 	}
 	return taken
+}
+
+// hasSlowPlace says whether an organization has one of the places for slow ones.
+func (d *Deliverer) hasSlowPlace(organization uuid.UUID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mine[organization]
 }
 
 func (d *Deliverer) leave(organization uuid.UUID) {

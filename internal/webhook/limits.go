@@ -16,7 +16,7 @@ type limits struct {
 	requests          int // under way to receivers that answer soon, and as many to the others
 	requestsOf        int // under way for one organization
 
-	soon  time.Duration // an attempt that takes as long is slow
+	soon  time.Duration // an attempt that takes as long is slow, and an organization all of whose requests wait as long for their hosts
 	apart time.Duration // the least between two requests of an organization, and between two to a host
 	turn  time.Duration // that an organization keeps its place when others wait for one
 }

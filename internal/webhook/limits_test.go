@@ -187,6 +187,27 @@ func TestSlowOrganizationsLeavePlacesToOthers(t *testing.T) {
 	}
 }
 
+// Slow organizations that always have something to deliver give their places to slow ones that wait for one, though others are free.
+func TestASlowOrganizationKeepsItsPlaceForATurnOnly(t *testing.T) {
+	t.Parallel()
+	first, second := newCounter(t, always(50*time.Millisecond)), newCounter(t, always(50*time.Millisecond))
+	o := newOrganizationWithHooks(t, first.URL)
+	other := o.another(t, second.URL)
+	l := unpaced
+	l.organizations, l.slowOrganizations, l.soon, l.turn = 3, 1, time.Millisecond, 100*time.Millisecond
+	d := o.newDeliverer()
+	d.places, d.rates = newPlaces(l), newRates(machineClock{}, l.apart)
+	for _, one := range []*organizationWithHooks{o, other} {
+		d.places.noteSlow(one.key.Organization, true)
+		one.happen(t, 3000)
+	}
+	run(t, d)
+	eventually(t, "both are told", func() bool { return first.has(1) && second.has(1) })
+	one, _, _ := first.counts()
+	two, _, _ := second.counts()
+	eventually(t, "both go on", func() bool { return first.has(one+20) && second.has(two+20) })
+}
+
 func TestTheRequestsUnderWayAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t, always(30*time.Millisecond))

@@ -80,6 +80,9 @@ func (l *loop) step(ctx context.Context) (again bool) {
 	began := time.Now()
 	p, err := l.pass(ctx, w)
 	if err == nil && !p.found() {
+		if p.left {
+			began = time.Time{} // it found what it could not begin, which keeps the organization in the queue
+		}
 		l.note(began, p.later)
 		return false
 	}

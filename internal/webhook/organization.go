@@ -24,15 +24,18 @@ type claimed struct {
 	pace    pace          // of its requests
 	began   time.Time
 	ending  atomic.Bool  // its loops end after their pass, to give its place to another organization
+	gives   *turns       // to which of them, if so
+	isSlow  bool         // its place is one of those for slow organizations
 	running atomic.Int32 // loops
 	over    bool         // its turn is, and its loops have ended
-	quick   atomic.Bool  // an attempt was not slow
-	slow    atomic.Bool  // one was
+	quick   atomic.Bool  // an attempt was not slow, and did not wait long
+	slow    atomic.Bool  // one was, or did
 }
 
 func newClaimed(d *Deliverer, claim redisstore.WebhookClaim) *claimed {
 	return &claimed{
 		Deliverer: d, claim: claim, loops: map[uuid.UUID]*loop{}, own: make(chan struct{}, d.places.requestsOf), began: time.Now(),
+		pace: pace{ended: make(chan struct{})}, isSlow: d.hasSlowPlace(claim.Organization),
 	}
 }
 
@@ -66,12 +69,21 @@ func (c *claimed) run(ctx context.Context) {
 	}
 }
 
-// endTurn has the loops end after their pass, if other organizations wait for a place. What is left to do is due again at once,
-// behind what has waited longer.
+// endTurn has the loops end after the requests under way, if other organizations wait for its place. What waits for a rate waits no longer. What
+// is left to do is due again at once, behind what has waited longer.
 func (c *claimed) endTurn() {
-	if !c.ending.Load() && c.turns.ends(c.began, c.places.turn) {
-		c.ending.Store(true)
+	switch {
+	case c.ending.Load():
+		return
+	case c.turns.ends(c.began, c.places.turn):
+		c.gives = &c.turns
+	case c.isSlow && c.slowTurns.ends(c.began, c.places.turn):
+		c.gives = &c.slowTurns
+	default:
+		return
 	}
+	c.ending.Store(true)
+	close(c.pace.ended)
 }
 
 func isLost(err error) bool {
@@ -80,7 +92,7 @@ func isLost(err error) bool {
 
 // settle takes the organization out of the queue, or sets when it is due next, if every loop has found nothing since its entry was
 // set. Otherwise it sets the entry to the end of the term: what is numbered before that is seen by the loops, and what is numbered
-// later makes it due again. When its turn is over, what is left is due at once.
+// later makes it due again. When its turn is over, what is left is due at once, but not before the slow ones that it gives its place to.
 func (c *claimed) settle(ctx context.Context) (settled bool, err error) {
 	if next, quiet := c.quiet(); quiet {
 		return true, c.leaveQueue(ctx, next)
@@ -88,6 +100,9 @@ func (c *claimed) settle(ctx context.Context) (settled bool, err error) {
 	until := termLength
 	if c.over {
 		until = 0
+		if c.gives == &c.slowTurns {
+			until = pauseOnError
+		}
 	}
 	entry, err := c.Store.PostponeWebhooks(ctx, c.claim.Organization, time.Time{}, until)
 	if err == nil {
@@ -158,20 +173,26 @@ func (c *claimed) follow(ctx context.Context) (none bool) {
 	return len(named) == 0
 }
 
-// note remembers of an attempt whether it was slow. An organization is slow when all its attempts were.
-func (c *claimed) note(webhook uuid.UUID, slow bool) {
+// note remembers of an attempt whether it was slow, or waited as long for its host. An organization is slow when all its attempts were or did:
+// it keeps its place from others either way. The wait makes no webhook slow, for its receiver answers soon.
+func (c *claimed) note(webhook uuid.UUID, slow, waited bool) {
 	c.places.noteSlow(webhook, slow)
-	if slow {
-		c.slow.Store(true)
-	} else {
+	if c.noteWait(slow || waited); !slow && !waited {
 		c.quick.Store(true)
+	}
+}
+
+// noteWait remembers of a request, also of one that did not begin, whether it kept the organization for as long as a slow attempt.
+func (c *claimed) noteWait(long bool) {
+	if long {
+		c.slow.Store(true)
 	}
 }
 
 // release ends the claim, also when this instance is stopping, so that another can take over at once.
 func (c *claimed) release() {
 	if c.ending.Load() {
-		defer c.turns.ended()
+		defer c.gives.ended()
 	}
 	if quick := c.quick.Load(); quick || c.slow.Load() {
 		c.places.noteSlow(c.claim.Organization, !quick)

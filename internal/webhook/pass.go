@@ -30,6 +30,7 @@ type pass struct {
 	read     time.Time                  // when they were, by this instance's clock
 	waiting  int                        // deliveries that waited when it began
 	later    time.Time                  // when the next retry is due, by this instance's clock
+	left     bool                       // attempts were left to the next pass
 }
 
 // attempt is one delivery of a pass. Its event is nil if the feed has it no more.
@@ -158,8 +159,9 @@ func (p *pass) attemptAll(ctx context.Context) error {
 		if slow.Load() || p.of.ending.Load() {
 			break
 		}
-		leave := p.enter(ctx)
+		leave, waited := p.enter(ctx)
 		if leave == nil {
+			p.of.noteWait(waited)
 			break
 		}
 		begun++
@@ -173,7 +175,7 @@ func (p *pass) attemptAll(ctx context.Context) error {
 			if p.report.Outcomes[i] = p.outcome(a, r); r.took >= p.places.soon {
 				slow.Store(true)
 			}
-			p.of.note(p.webhook.ID, r.took >= p.places.soon)
+			p.of.note(p.webhook.ID, r.took >= p.places.soon, waited)
 		})
 	}
 	under.Wait()
@@ -184,6 +186,7 @@ func (p *pass) attemptAll(ctx context.Context) error {
 
 // leaveOut leaves the attempts from this one on to the next pass.
 func (p *pass) leaveOut(from int) {
+	p.left = from < len(p.attempts)
 	for _, a := range p.attempts[from:] {
 		if a.before != nil {
 			p.report.Reached = *a.before

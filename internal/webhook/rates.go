@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -31,8 +32,9 @@ type rates struct {
 
 // pace is the rate of one organization.
 type pace struct {
-	admitted time.Time // when its next request may join those that wait for a host
-	next     time.Time // when its next request may begin
+	admitted time.Time     // when its next request may join those that wait for a host
+	next     time.Time     // when its next request may begin
+	ended    chan struct{} // closed when its requests wait no longer; nil for never
 }
 
 // hostRate lets requests to a host begin, of each organization in turn.
@@ -42,7 +44,8 @@ type hostRate struct {
 	look  time.Time   // when a timer looks at the queue; zero for none
 }
 
-// hostTurn are an organization's requests that wait for a host, the oldest first.
+// hostTurn are an organization's requests that wait for a host, in a random order: the organization may wait no longer before all have
+// begun, each time, and then none must be the last each time.
 type hostTurn struct {
 	of      *pace
 	waiting []*ticket
@@ -58,15 +61,8 @@ func newRates(c clock, apart time.Duration) *rates {
 	return &rates{clock: c, apart: apart, hosts: map[string]*hostRate{}}
 }
 
-// wait returns when a request of an organization to a host may begin, nil when ctx ends before. Requests of an organization come to the
-// hosts' queues in their order, so that one to a host where many wait is not overtaken for ever by the others.
-func (r *rates) wait(ctx context.Context, of *pace, host string) *ticket {
-	if !r.admit(ctx, of) {
-		return nil
-	}
-	return r.turn(ctx, of, host)
-}
-
+// admit returns when a request of an organization may join those that wait for a host, false when ctx or its waiting ends before. Requests
+// come to the hosts' queues in their order, so that one to a host where many wait is not overtaken for ever by those to others.
 func (r *rates) admit(ctx context.Context, of *pace) bool {
 	r.mu.Lock()
 	now := r.Now()
@@ -78,10 +74,10 @@ func (r *rates) admit(ctx context.Context, of *pace) bool {
 	}
 	come := make(chan struct{})
 	r.AfterFunc(at.Sub(now), func() { close(come) })
-	return isClosed(ctx, come)
+	return isClosed(ctx, of, come)
 }
 
-// turn waits in the queue of the host.
+// turn waits in the queue of the host. It returns nil when ctx or the organization's waiting ends before.
 func (r *rates) turn(ctx context.Context, of *pace, host string) *ticket {
 	t := &ticket{begin: make(chan struct{})}
 	r.mu.Lock()
@@ -89,12 +85,14 @@ func (r *rates) turn(ctx context.Context, of *pace, host string) *ticket {
 	h.add(of, t)
 	r.serve(host, h)
 	r.mu.Unlock()
-	if isClosed(ctx, t.begin) {
+	if isClosed(ctx, of, t.begin) {
 		return t
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h.remove(of, t)
+	if !h.remove(of, t) { // it was let begin meanwhile
+		r.undo(t, of, host)
+	}
 	return nil
 }
 
@@ -125,6 +123,11 @@ func (r *rates) take(of *pace, host string) bool {
 func (r *rates) giveBack(t *ticket, of *pace, host string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.undo(t, of, host)
+}
+
+// undo is giveBack for a caller that holds the lock.
+func (r *rates) undo(t *ticket, of *pace, host string) {
 	r.begun--
 	if of.next.Equal(t.until) {
 		of.next = time.Time{}
@@ -195,27 +198,36 @@ func (h *hostRate) find(of *pace) int {
 
 func (h *hostRate) add(of *pace, t *ticket) {
 	if i := h.find(of); i >= 0 {
-		h.queue[i].waiting = append(h.queue[i].waiting, t)
+		turn := h.queue[i]
+		turn.waiting = slices.Insert(turn.waiting, rand.IntN(len(turn.waiting)+1), t)
 		return
 	}
 	h.queue = append(h.queue, &hostTurn{of, []*ticket{t}})
 }
 
-// remove forgets a request that waits no longer. One that was let begin meanwhile is forgotten already.
-func (h *hostRate) remove(of *pace, t *ticket) {
+// remove forgets a request that waits no longer, and returns whether it did wait.
+func (h *hostRate) remove(of *pace, t *ticket) bool {
 	i := h.find(of)
 	if i < 0 {
-		return
+		return false
 	}
 	turn := h.queue[i]
-	if turn.waiting = slices.DeleteFunc(turn.waiting, func(one *ticket) bool { return one == t }); len(turn.waiting) == 0 {
+	at := slices.Index(turn.waiting, t)
+	if at < 0 {
+		return false
+	}
+	if turn.waiting = slices.Delete(turn.waiting, at, at+1); len(turn.waiting) == 0 {
 		h.queue = slices.Delete(h.queue, i, i+1)
 	}
+	return true
 }
 
-func isClosed(ctx context.Context, done chan struct{}) bool {
+// isClosed waits until a request is done with its wait, and returns false when ctx or the organization's waiting ends before.
+func isClosed(ctx context.Context, of *pace, done chan struct{}) bool {
 	select {
 	case <-ctx.Done():
+		return false
+	case <-of.ended:
 		return false
 	case <-done:
 		return true

@@ -249,7 +249,7 @@ func TestARequestThatIsGivenUpKeepsNoTurn(t *testing.T) {
 	c := newHandClock()
 	r := newRates(c, usualLimits.apart)
 	of := &pace{}
-	first := r.wait(t.Context(), of, "host")
+	first := r.turn(t.Context(), of, "host")
 	if first == nil || r.take(&pace{}, "host") || !r.take(&pace{}, "another") {
 		t.Fatal("a turn is not the host's")
 	}
@@ -267,4 +267,140 @@ func TestARequestThatIsGivenUpKeepsNoTurn(t *testing.T) {
 	if r.take(of, "host") {
 		t.Error("a turn is given back twice")
 	}
+}
+
+// A request that is let begin in the moment in which its organization's waiting ends gives its turn back, or uses it.
+func TestAWaitThatEndsLosesNoTurn(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	r := newRates(c, usualLimits.apart)
+	of := &pace{ended: make(chan struct{})}
+	close(of.ended)
+	for range 100 {
+		if turn := r.turn(t.Context(), of, "host"); turn != nil {
+			r.giveBack(turn, of, "host")
+		}
+		other := &pace{}
+		if r.begun != 0 || r.waits("host") != 0 || !of.next.IsZero() || !r.take(other, "host") {
+			t.Fatalf("%d begun, %d wait", r.begun, r.waits("host"))
+		}
+		r.giveBack(&ticket{until: other.next}, other, "host")
+	}
+	r.take(&pace{}, "host")
+	of.admitted = c.Now().Add(time.Minute)
+	if r.admit(t.Context(), of) || r.turn(t.Context(), of, "host") != nil || r.waits("host") != 0 {
+		t.Error("it waits on")
+	}
+	if c.move(time.Second); len(r.hosts) != 0 {
+		t.Errorf("%d hosts are remembered", len(r.hosts))
+	}
+}
+
+// None of an organization's requests is the last in each of its turns.
+func TestTheRequestsOfAnOrganizationWaitInRandomOrder(t *testing.T) {
+	t.Parallel()
+	first := 0
+	for range 1000 {
+		h, of, late := &hostRate{}, &pace{}, &ticket{}
+		h.add(of, &ticket{})
+		h.add(of, &ticket{})
+		if h.add(of, late); h.queue[0].waiting[0] == late {
+			first++
+		}
+	}
+	if first == 0 || first == 1000 {
+		t.Errorf("the last of three is the first %d times of 1000", first)
+	}
+}
+
+// keepBusy lets no request to a host begin for so long.
+func (r *rates) keepBusy(host string, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.host(host).next = r.Now().Add(wait)
+}
+
+// An organization whose requests wait for a rate gives its place up at the end of its turn. What did not begin is no attempt, and arrives later.
+func TestAnOrganizationThatWaitsForAHostKeepsItsPlaceForATurnOnly(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	busy, healthy := newReceiver(t), newReceiver(t)
+	o := newOrganizationWithHooks(t, busy.URL, busy.URL, busy.URL)
+	other := o.another(t, elsewhere(t, "127.0.0.2", healthy))
+	d := o.newDeliverer()
+	l := usualLimits
+	l.organizations, l.turn = 1, 100*time.Millisecond
+	d.places, d.rates = newPlaces(l), newRates(c, l.apart)
+	d.rates.keepBusy("127.0.0.1", time.Minute)
+	run(t, d)
+	o.happen(t, 2)
+	eventually(t, "its requests wait", func() bool { return d.rates.waits("127.0.0.1") > 0 })
+	other.happen(t, 1)
+	eventually(t, "the other is told", func() bool { return healthy.has(1) })
+	if asked := busy.attempts(); asked != 0 {
+		t.Errorf("%d requests while the host had no turn", asked)
+	}
+	eventually(t, "all arrive", func() bool {
+		c.move(time.Second)
+		return busy.attempts() >= 6
+	})
+	eventually(t, "the queue is empty", func() bool {
+		c.move(time.Second)
+		return o.isQueueEmpty(t)
+	})
+	for i := range o.hooks {
+		for _, delivered := range o.deliveries(t, i, redisstore.DeliveryDelivered) {
+			if delivered.Attempts != 1 {
+				t.Errorf("%d attempts", delivered.Attempts)
+			}
+		}
+	}
+	if asked := busy.attempts(); asked != 6 {
+		t.Errorf("%d requests for 6 deliveries", asked)
+	}
+}
+
+// An organization whose requests waited long for their host is slow, whether they began or not. Its webhook is not.
+func TestALongWaitForAHostMakesAnOrganizationSlow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		moves time.Duration // the host is busy for 3 s
+		slow  bool
+	}{
+		"begun": {3 * time.Second, true}, "given up": {2 * time.Second, true}, "given up soon": {time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newHandClock()
+			r := newReceiver(t)
+			o := newOrganizationWithHooks(t, r.URL)
+			other := o.another(t, r.URL)
+			d := o.newDeliverer()
+			l := usualLimits
+			l.organizations, l.turn = 1, 100*time.Millisecond
+			d.places, d.rates = newPlaces(l), newRates(c, l.apart)
+			d.rates.keepBusy("127.0.0.1", 3*time.Second)
+			run(t, d)
+			o.happen(t, 1)
+			eventually(t, "it waits", func() bool { return d.rates.waits("127.0.0.1") == 1 })
+			c.move(test.moves)
+			other.happen(t, 1)
+			eventually(t, "the other has the place", func() bool { return !d.has(o) && d.has(other) })
+			if d.places.isSlow(o.key.Organization) != test.slow || d.places.isSlow(o.hooks[0].ID) {
+				t.Errorf("its organization is slow: %v; its webhook: %v", !test.slow, d.places.isSlow(o.hooks[0].ID))
+			}
+			eventually(t, "it arrives", func() bool {
+				c.move(time.Second)
+				return r.attempts() == 2
+			})
+		})
+	}
+}
+
+// has says whether it delivers for an organization now.
+func (d *Deliverer) has(o *organizationWithHooks) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, mine := d.mine[o.key.Organization]
+	return mine
 }
