@@ -172,11 +172,13 @@ func TestSlowOrganizationsLeavePlacesToOthers(t *testing.T) {
 	second, third := o.another(t, slow.URL), o.another(t, healthy.URL)
 	l := unpaced
 	l.organizations, l.slowOrganizations, l.soon, l.turn = 2, 1, 100*time.Millisecond, time.Hour
-	d, _ := o.deliverWithin(t, l)
+	d := o.newDeliverer()
+	d.places, d.rates = newPlaces(l), newRates(machineClock{}, l.apart)
 	for _, one := range []*organizationWithHooks{o, second} {
-		d.places.noteSlow(one.key.Organization, true)
+		d.places.noteSlow(one.key.Organization, true) // before it looks, else both get a place
 		one.happen(t, 500)
 	}
+	run(t, d)
 	eventually(t, "a slow one is told", func() bool { return slow.has(1) })
 	third.happen(t, 1)
 	eventually(t, "the other is told", func() bool { return healthy.has(1) })
