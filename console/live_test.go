@@ -251,7 +251,7 @@ func TestNoEventIsToldAfterTheEndOfASignIn(t *testing.T) {
 	w.asAdmin("POST", "/v1/agents/"+ids["agent"]+"/suspend", map[string]any{"reason": "late"})
 	for line := range live.lines {
 		if strings.Contains(line, "late") {
-			t.Error("it is told of what happened after its end")
+			t.Error("it shows what happened after its end")
 		}
 	}
 	other.until("the suspension", func(m message) bool {

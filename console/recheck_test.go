@@ -88,7 +88,7 @@ func TestNothingIsToldWhileASignInCannotBeChecked(t *testing.T) {
 			w.mini.SetError("")
 			for line := range live.lines {
 				if strings.Contains(line, "late") {
-					t.Error("it is told of an event without a sign-in")
+					t.Error("it shows an event without a sign-in")
 				}
 				if line == "event: over" {
 					return

@@ -112,7 +112,7 @@ func TestANewURLIsLookedAt(t *testing.T) {
 		dies := errors.New("dies")
 		wantError(t, "an instance that dies", s.wakeFor(t.Context(), o, func() error { return dies }), dies)
 		if at := must(peek(t, s).ZScore(t.Context(), s.keys.webhookQueue(), string(o[:])).Result())(t); at == 0 {
-			t.Error("nobody looks later")
+			t.Error("no look is due later")
 		}
 	})
 }

@@ -243,7 +243,7 @@ func TestChargeRefusesWrongOptions(t *testing.T) {
 	}
 }
 
-// Other middleware may make requests that are no *mcp.CallToolRequest. Their tools do not run: nobody could charge them.
+// Other middleware may make requests that are no *mcp.CallToolRequest. Their tools do not run, because they cannot be charged.
 func TestACallOfAToolThatCannotBeReadDoesNotRun(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*mcp.CallToolRequest) mcp.Request{

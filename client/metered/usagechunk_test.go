@@ -105,7 +105,7 @@ func TestABodyHidesTheUsageChunk(t *testing.T) {
 			b := newBody(t.Context(), &http.Response{
 				Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(come(strings.NewReader(stream))),
 			}, s)
-			b.settled = true // the books are those of other tests
+			b.settled = true // other tests settle
 			b.timer.Reset(time.Hour)
 			defer b.timer.Stop()
 			got, err := io.ReadAll(iotest.OneByteReader(b))
