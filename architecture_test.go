@@ -1,7 +1,13 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -83,5 +89,122 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 				t.Errorf("%s must not import %s", imports[0], imported)
 			}
 		}
+	}
+}
+
+// mostElsewhere is how many of the store's methods that a file of server calls may stand in a file of another name.
+const mostElsewhere = 11
+
+// TestACallOfTheStoreLeadsToTheFileOfItsStem counts the methods of the store that each file of server calls: whoever reads
+// server/lease.go finds what it calls in redisstore/lease.go. The rest is printed.
+func TestACallOfTheStoreLeadsToTheFileOfItsStem(t *testing.T) {
+	t.Parallel()
+	declared := map[string]string{} // a method of Store → the stem of its file
+	for path, file := range goFiles(t, "redisstore") {
+		for _, declaration := range file.Decls {
+			if method, ok := declaration.(*ast.FuncDecl); ok && method.Recv != nil && method.Name.IsExported() && receiver(method) == "Store" {
+				declared[method.Name.Name] = stem(path)
+			}
+		}
+	}
+	var same int
+	var apart []string
+	for path, file := range goFiles(t, "server") {
+		for _, method := range storeCalls(file) {
+			switch where, ok := declared[method]; {
+			case !ok:
+			case where == stem(path):
+				same++
+			default:
+				apart = append(apart, path+" calls "+method+" of "+where+".go")
+			}
+		}
+	}
+	slices.Sort(apart)
+	t.Logf("%d of %d calls lead to the file of the same stem; these do not:\n%s", same, same+len(apart), strings.Join(apart, "\n"))
+	if len(apart) > mostElsewhere || same == 0 {
+		t.Errorf("%d calls of the store lead to another file, more than %d", len(apart), mostElsewhere)
+	}
+}
+
+// goFiles parses the Go files of a directory and of all below it that are no tests.
+func goFiles(t *testing.T, directory string) map[string]*ast.File {
+	t.Helper()
+	files := map[string]*ast.File{}
+	err := filepath.WalkDir(directory, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files[path], err = parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func receiver(method *ast.FuncDecl) string {
+	of := method.Recv.List[0].Type
+	if pointer, ok := of.(*ast.StarExpr); ok {
+		of = pointer.X
+	}
+	if name, ok := of.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
+}
+
+// storeCalls are the methods that a file takes of a store, each once.
+func storeCalls(file *ast.File) []string {
+	var methods []string
+	ast.Inspect(file, func(node ast.Node) bool {
+		method, ok := node.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		switch of := method.X.(type) {
+		case *ast.Ident:
+			ok = of.Name == "store"
+		case *ast.SelectorExpr:
+			ok = of.Sel.Name == "store"
+		default:
+			ok = false
+		}
+		if ok && !slices.Contains(methods, method.Sel.Name) {
+			methods = append(methods, method.Sel.Name)
+		}
+		return true
+	})
+	return methods
+}
+
+// stem is the name of a Go file without what says when it is built.
+func stem(path string) string { return built.ReplaceAllString(filepath.Base(path), "") }
+
+var built = regexp.MustCompile(`(_internal|_long|_linux|_other)*(_test)?\.go$`)
+
+// TestAGoFileIsFoundAtTheFirstGuess finds the names of Go files that can be spelled in two ways: with underscores, or in the
+// singular and the plural.
+func TestAGoFileIsFoundAtTheFirstGuess(t *testing.T) {
+	t.Parallel()
+	output, err := exec.Command("git", "ls-files", "*.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := strings.Fields(string(output))
+	for _, file := range files {
+		name := strings.TrimSuffix(file, filepath.Base(file)) + stem(file)
+		if strings.Contains(stem(file), "_") {
+			t.Errorf("%s has an underscore that does not say when it is built", file)
+		}
+		for _, plural := range []string{name + "s.go", strings.TrimSuffix(name, "y") + "ies.go"} {
+			if slices.Contains(files, name+".go") && slices.Contains(files, plural) {
+				t.Errorf("%s.go and %s cannot be told apart", name, plural)
+			}
+		}
+	}
+	if len(files) == 0 {
+		t.Error("no Go files")
 	}
 }

@@ -2,6 +2,9 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
 	"time"
 
 	"remit/money"
@@ -111,3 +114,195 @@ func (s *Session) Get(ctx context.Context) (SessionInfo, error) { return s.calle
 // End ends the session and rolls back its pending transactions. Ending it again has no effect. It returns *SessionNotActive
 // for a session that has expired or was revoked.
 func (s *Session) End(ctx context.Context) error { return s.caller.endSession(ctx, s.id) }
+
+// SessionParams describe a new session. An omitted limit gets the service's default, which the response shows.
+type SessionParams struct {
+	AgentID    string
+	MaxActions int64           // 1 to 1,000,000,000
+	MaxValue   *money.MicroUSD // nil: omitted; 0 is a limit
+	ExpiresIn  time.Duration   // to the second, up to 30 days
+	Scopes     []string        // of the agent's; nil: all of them
+	Metadata   any             // a JSON object of at most 16 KiB
+
+	// MaxCommitted limits SessionInfo.ValueCommitted, which rollbacks do not lower; nil: no such limit.
+	MaxCommitted *money.MicroUSD
+
+	// MaxLease is the longest time of a lease, to the second, up to an hour; 0: the agent may not lease (Session.Lease).
+	MaxLease time.Duration
+
+	MaxValuePerAction *money.MicroUSD // limit of one charge or hold; nil: none
+	Enforcement       string          // enforce or observe: do and count what limits would refuse; empty: enforce
+	Thresholds        []int           // percents, 1 to 100, that the event budget.threshold tells; nil: 80 and 100; empty: none
+	ParentSessionID   string          // the session of which this one is a part; empty: none. Session.CreateChild sets it
+
+	IdempotencyKey string // empty: a random one
+}
+
+// SessionLimits are new limits of a session. Omitted ones stay.
+type SessionLimits struct {
+	MaxActions int64
+	MaxValue   *money.MicroUSD // nil: omitted; 0 is a limit
+	ExpiresIn  time.Duration   // from now, to the second
+
+	// AddActions and AddValue raise a limit by an amount, so that concurrent top-ups add up. The service refuses them together
+	// with MaxActions or MaxValue.
+	AddActions int64
+	AddValue   money.MicroUSD
+
+	MaxLease *time.Duration // of a lease, as in SessionParams; nil: omitted; 0: no further leases
+
+	MaxValuePerAction *money.MicroUSD // as in SessionParams; nil: omitted; NoLimit: removed
+	Enforcement       string          // enforce or observe; empty: omitted
+	Thresholds        []int           // as in SessionParams; nil: omitted
+
+	IdempotencyKey string // for AddActions and AddValue; empty: a random one
+}
+
+// SessionInfo is a session as the service returns it.
+type SessionInfo struct {
+	ID           string         `json:"id"`
+	AgentID      string         `json:"agent_id"`
+	Status       string         `json:"status"` // active, completed, expired or revoked
+	MaxActions   int64          `json:"max_actions"`
+	ActionCount  int64          `json:"action_count"`
+	MaxValue     money.MicroUSD `json:"max_value_usd"`
+	ValueUsed    money.MicroUSD `json:"value_used_usd"`
+	ValueHeld    money.MicroUSD `json:"value_held_usd"`             // by pending transactions
+	ValueOverage money.MicroUSD `json:"value_overage_usd,omitzero"` // spent beyond limits, by transactions and leases
+
+	ValueCommitted money.MicroUSD  `json:"value_committed_usd"`        // total charged or committed; rollbacks do not lower it
+	MaxCommitted   *money.MicroUSD `json:"max_committed_usd,omitzero"` // its limit; nil: none
+
+	MaxLeaseSeconds int64 `json:"max_lease_seconds"` // the longest time of a lease; 0: the session has no leases
+
+	Scopes    []string        `json:"scopes"`
+	Metadata  json.RawMessage `json:"metadata"`
+	ExpiresAt time.Time       `json:"expires_at"`
+	CreatedAt time.Time       `json:"created_at"`
+	EndedAt   time.Time       `json:"ended_at,omitzero"`
+
+	SuspendedAt      time.Time `json:"suspended_at,omitzero"` // zero: the session is not suspended
+	SuspensionReason string    `json:"suspension_reason,omitzero"`
+
+	MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"` // nil: none
+	Enforcement       string          `json:"enforcement,omitzero"`              // enforce or observe
+	ObservedRefusals  int64           `json:"observed_refusals,omitzero"`        // what limits would have refused
+
+	// Thresholds are the percents of its limits that the event budget.threshold tells; nil: 80 and 100.
+	Thresholds []int `json:"thresholds,omitzero"`
+
+	// What the session's open children hold of it. ActionCount, ValueUsed and ValueHeld do not contain it.
+	ActionsDelegated int64          `json:"actions_delegated,omitzero"`
+	ValueDelegated   money.MicroUSD `json:"value_delegated_usd,omitzero"`
+	ParentSessionID  string         `json:"parent_session_id,omitzero"` // empty: none
+}
+
+// SessionSummary is a session as lists show it.
+type SessionSummary struct {
+	ID          string         `json:"id"`
+	AgentID     string         `json:"agent_id"`
+	Status      string         `json:"status"`
+	ActionCount int64          `json:"action_count"`
+	MaxActions  int64          `json:"max_actions"`
+	ValueUsed   money.MicroUSD `json:"value_used_usd"`
+	MaxValue    money.MicroUSD `json:"max_value_usd"`
+	ExpiresAt   time.Time      `json:"expires_at"`
+}
+
+// SessionFilter narrows a list of sessions. The zero value selects all.
+type SessionFilter struct {
+	Status  string // active, completed, expired or revoked
+	AgentID string
+}
+
+// limitsBody is the common part of creating a session and changing its limits, on the wire.
+type limitsBody struct {
+	MaxActions int64           `json:"max_actions,omitzero"`
+	MaxValue   *money.MicroUSD `json:"max_value_usd,omitzero"`
+	ExpiresIn  int64           `json:"expires_in_seconds,omitzero"`
+}
+
+// CreateSession creates a session for an agent.
+func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (SessionInfo, error) {
+	return o.caller.createSession(ctx, p)
+}
+
+func (c *caller) createSession(ctx context.Context, p SessionParams) (SessionInfo, error) {
+	body := struct {
+		AgentID string `json:"agent_id"`
+		limitsBody
+		Scopes   []string `json:"scopes,omitzero"`
+		Metadata any      `json:"metadata,omitzero"`
+
+		MaxCommitted *money.MicroUSD `json:"max_committed_usd,omitzero"`
+		MaxLease     int64           `json:"max_lease_seconds,omitzero"`
+
+		MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"`
+		Enforcement       string          `json:"enforcement,omitzero"`
+		Thresholds        []int           `json:"thresholds,omitzero"`
+		ParentSessionID   string          `json:"parent_session_id,omitzero"`
+	}{
+		p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted,
+		seconds(p.MaxLease), p.MaxValuePerAction, p.Enforcement, p.Thresholds, p.ParentSessionID,
+	}
+	var made SessionInfo
+	err := c.do(ctx, c.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
+	return made, err
+}
+
+// UpdateSession raises or lowers the limits of an active session. A limit below what is used and held is a *LimitBelowUsage.
+func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLimits) (SessionInfo, error) {
+	body := struct {
+		limitsBody
+		AddActions int64          `json:"add_actions,omitzero"`
+		AddValue   money.MicroUSD `json:"add_value_usd,omitzero"`
+		MaxLease   *int64         `json:"max_lease_seconds,omitzero"`
+
+		MaxValuePerAction any    `json:"max_value_usd_per_action,omitzero"`
+		Enforcement       string `json:"enforcement,omitzero"`
+		Thresholds        []int  `json:"thresholds,omitzero"`
+	}{
+		limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue, secondsOrNil(l.MaxLease), nil, l.Enforcement,
+		l.Thresholds,
+	}
+	if l.MaxValuePerAction != nil {
+		body.MaxValuePerAction = limitOrNull(*l.MaxValuePerAction)
+	}
+	q := call{method: http.MethodPatch, path: sessionPath(id), body: body, semantics: idempotent, key: l.IdempotencyKey}
+	if l.AddActions != 0 || l.AddValue != 0 { // repeated without a key, they would count twice
+		q = o.caller.client.withKey(q, l.IdempotencyKey)
+	}
+	var changed SessionInfo
+	err := o.caller.do(ctx, q, &changed)
+	return changed, err
+}
+
+// GetSession reads a session.
+func (o *Organization) GetSession(ctx context.Context, id string) (SessionInfo, error) {
+	return o.caller.session(ctx, id)
+}
+
+// Sessions yields the organization's sessions, newest first.
+func (o *Organization) Sessions(ctx context.Context, f SessionFilter) iter.Seq2[SessionSummary, error] {
+	return o.caller.sessions(ctx, f)
+}
+
+// EndSession ends a session, as Session.End does.
+func (o *Organization) EndSession(ctx context.Context, id string) error {
+	return o.caller.endSession(ctx, id)
+}
+
+func (c *caller) session(ctx context.Context, id string) (SessionInfo, error) {
+	var info SessionInfo
+	err := c.do(ctx, call{method: http.MethodGet, path: sessionPath(id)}, &info)
+	return info, err
+}
+
+func (c *caller) sessions(ctx context.Context, f SessionFilter) iter.Seq2[SessionSummary, error] {
+	return list[SessionSummary](ctx, c, "/v1/sessions", perPage, "status", f.Status, "agent_id", f.AgentID)
+}
+
+func (c *caller) endSession(ctx context.Context, id string) error {
+	var ended struct{}
+	return c.do(ctx, call{method: http.MethodPost, path: sessionPath(id) + "/end", semantics: idempotent}, &ended)
+}

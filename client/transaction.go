@@ -2,7 +2,10 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"iter"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -114,4 +117,121 @@ func isSettled(err error) bool {
 	var settled *TransactionNotPending
 	var irreversible *TransactionNotReversible
 	return errors.As(err, &settled) || errors.As(err, &irreversible)
+}
+
+// TransactionParams describe a new transaction.
+type TransactionParams struct {
+	ActionType   string         // 1 to 200 characters
+	PreState     any            // the state to restore after a rollback: a JSON object of at most 64 KiB; nil: {}
+	Value        money.MicroUSD // to be held; needs a session
+	ExpiresIn    time.Duration  // after which the hold is released, to the second, up to 30 days; 0: 5 minutes
+	Irreversible bool           // once committed, it cannot be rolled back
+	Metadata     any            // a JSON object of at most 16 KiB
+
+	// With Ask, a Begin beyond the session's limit asks for what is missing, as a Charge does.
+	OnLimit OnLimit
+	Reason  string // for who decides; Ask requires it
+
+	IdempotencyKey string // empty: a random one
+}
+
+// CommitParams are the outcome of a transaction. The zero value commits what is held.
+type CommitParams struct {
+	// Value is what was spent; nil: what is held. If it is less than the hold, the rest is released. If it is more, the excess
+	// is charged as far as the session's limit allows, and TransactionInfo.Overage is the remainder.
+	Value     *money.MicroUSD
+	PostState any // the state after the action: a JSON object of at most 64 KiB
+
+	IdempotencyKey string // empty: a random one
+}
+
+// TransactionInfo is a transaction as the service returns it. Lists omit PreState, PostState and Metadata.
+type TransactionInfo struct {
+	ID             string          `json:"id"`
+	AgentID        string          `json:"agent_id"`
+	SessionID      string          `json:"session_id"`      // empty: none
+	SequenceNumber int64           `json:"sequence_number"` // in its session, from 1, without gaps; 0: no session
+	Status         string          `json:"status"`          // pending, committed, rolled_back or expired
+	ActionType     string          `json:"action_type"`
+	PreState       json.RawMessage `json:"pre_state"`
+	PostState      json.RawMessage `json:"post_state"`     // nil: none
+	Value          money.MicroUSD  `json:"value_usd"`      // its initial value; once committed, the value charged
+	ValueHeld      money.MicroUSD  `json:"value_held_usd"` // while it is pending
+	Overage        money.MicroUSD  `json:"overage_usd"`    // spent beyond the session's limit
+	Late           bool            `json:"late,omitzero"`  // committed after it had expired
+	Reversible     bool            `json:"reversible"`
+	Reason         string          `json:"reason"` // of the rollback
+	Metadata       json.RawMessage `json:"metadata"`
+	ExpiresAt      time.Time       `json:"expires_at"`
+	CreatedAt      time.Time       `json:"created_at"`
+	WouldRefuse    string          `json:"would_refuse,omitzero"` // at its begin, the limit of a session that only observes its limits
+	CommittedAt    time.Time       `json:"committed_at,omitzero"`
+	RolledBackAt   time.Time       `json:"rolled_back_at,omitzero"`
+}
+
+// TransactionFilter narrows a list of transactions. The zero value selects all.
+type TransactionFilter struct {
+	Status    string // pending, committed, rolled_back or expired
+	SessionID string
+	AgentID   string
+}
+
+// transactionBody is a TransactionParams on the wire.
+type transactionBody struct {
+	ActionType string         `json:"action_type"`
+	PreState   any            `json:"pre_state,omitzero"`
+	SessionID  string         `json:"session_id,omitzero"`
+	Value      money.MicroUSD `json:"value_usd,omitzero"`
+	ExpiresIn  int64          `json:"expires_in_seconds,omitzero"`
+	Reversible bool           `json:"reversible"`
+	Metadata   any            `json:"metadata,omitzero"`
+}
+
+func (p TransactionParams) body(session string) transactionBody {
+	return transactionBody{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, asGiven(p.Metadata)}
+}
+
+func (c *caller) begin(ctx context.Context, body transactionBody, key string) (*Transaction, error) {
+	t := openTransaction(c, "")
+	err := t.send(ctx, c.client.keyed("/v1/transactions", key, body))
+	if err != nil {
+		return nil, err
+	}
+	t.id = t.Info().ID
+	return t, nil
+}
+
+// preState sends an empty object for none, because older services require one.
+func preState(state any) any {
+	if state == nil {
+		return struct{}{}
+	}
+	return asGiven(state)
+}
+
+func (c *caller) transactions(ctx context.Context, f TransactionFilter) iter.Seq2[TransactionInfo, error] {
+	return list[TransactionInfo](ctx, c, "/v1/transactions", perPage,
+		"status", f.Status, "session_id", f.SessionID, "agent_id", f.AgentID)
+}
+
+// TransactionChanges change a pending transaction. Omitted fields stay.
+type TransactionChanges struct {
+	Value     *money.MicroUSD // to hold from now on; nil: omitted
+	ExpiresIn time.Duration   // from now, to the second
+}
+
+// Update changes the hold or the expiry of a pending transaction. A hold that exceeds the session's limit is a *LimitReached
+// and changes nothing. If the transaction is not pending the error is *TransactionNotPending.
+func (t *Transaction) Update(ctx context.Context, c TransactionChanges) error {
+	body := struct {
+		Value     *money.MicroUSD `json:"value_usd,omitzero"`
+		ExpiresIn int64           `json:"expires_in_seconds,omitzero"`
+	}{c.Value, seconds(c.ExpiresIn)}
+	return t.send(ctx, call{method: http.MethodPatch, path: transactionPath(t.id), body: body, semantics: idempotent})
+}
+
+// Get reads the transaction and updates its Info.
+func (t *Transaction) Get(ctx context.Context) (TransactionInfo, error) {
+	err := t.send(ctx, call{method: http.MethodGet, path: transactionPath(t.id)})
+	return t.Info(), err
 }

@@ -51,31 +51,3 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 	r := &reply{Values: []any{member}}
 	return r.ID(0), r.Err
 }
-
-var checkToken = newMergedScript("kernel/check_token", reads)
-
-// CheckToken returns nil while the token's agent and family are live and the agent is not suspended. Errors:
-// ErrInvalidToken, *AgentSuspendedError.
-func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
-	_, err := s.VerifyToken(ctx, t)
-	return err
-}
-
-// CheckLive is CheckToken for what a suspended agent may do.
-func (s *Store) CheckLive(ctx context.Context, t AccessToken) error {
-	err := s.CheckToken(ctx, t)
-	if isSuspended(err) {
-		return nil
-	}
-	return err
-}
-
-// VerifyToken is CheckToken, and returns which scopes the token's agent has left.
-func (s *Store) VerifyToken(ctx context.Context, t AccessToken) (ScopesLeft, error) {
-	act := t.actor()
-	r, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family)
-	if err != nil {
-		return ScopesLeft{}, act.errorFor(err)
-	}
-	return scopesLeftAt(r, 0), r.Err
-}

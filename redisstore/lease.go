@@ -1,10 +1,14 @@
 package redisstore
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/redisclient"
 	"remit/money"
 )
 
@@ -72,4 +76,205 @@ type Settlement struct {
 	Needed         *Needed
 
 	Repeated bool // the lease was settled before, with the same numbers; nothing was changed
+}
+
+var (
+	grantLease  = newKeyedScript("budgets/grant_lease")
+	settleLease = newKeyedScript("budgets/settle_lease")
+	getLease    = newScript("budgets/get_lease", reads)
+)
+
+// Why a renewal is refused before the script could.
+const (
+	refusedByQuota = "quota_exceeded"
+	refusedByRate  = "rate_limited"
+	refusedForNow  = "unavailable"
+)
+
+// settledLeaseKept is how long a settled lease stays readable. It is short, because a busy holder settles every second.
+const settledLeaseKept = time.Hour
+
+// GrantLease grants a lease of a session: it counts the whole lease in the session at once. Errors: ErrInvalidAPIKey or
+// ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key
+// ErrIdempotencyKeyReused.
+func (s *Store) GrantLease(ctx context.Context, c Caller, session uuid.UUID, n NewLease) (Lease, error) {
+	if n.Idempotency != nil {
+		n.Idempotency.bounded = true
+	}
+	act, err := s.actOnSession(ctx, c, session, n.Idempotency)
+	if err != nil {
+		return Lease{}, s.released(ctx, c, n.Idempotency, err)
+	}
+	held, err := s.reserveLease(ctx, act, n)
+	if err != nil {
+		return Lease{}, s.released(ctx, c, n.Idempotency, err)
+	}
+	id := NewID(act.agent)
+	keys := append(s.leaseKeys(act, session, id), s.keys.events(act.agent))
+	r, err := s.givingBack(ctx, act, session, n.Idempotency, func() (*reply, error) {
+		return s.perform(ctx, grantLease, act, n.Idempotency, keys, act.organization, act.agent, act.family, session, id,
+			n.MaxActions, int64(n.MaxValue), n.Lifetime.Milliseconds(), oneIf(n.Partial), s.config.Retention.Milliseconds(),
+			s.audit(ctx, act))
+	})
+	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
+	if err != nil {
+		return Lease{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
+	}
+	granted := Lease{
+		ID: r.ID(0), Agent: act.agent, Session: session, Status: LeaseOpen, MaxActions: r.Number(1), MaxValue: moneyAt(r, 2),
+		Created: r.Time(3), Expires: r.Time(4),
+	}
+	if r.Has(5) {
+		granted.WouldRefuse = r.Text(5)
+	}
+	return granted, r.Err
+}
+
+// SettleLease books what was spent of a lease and returns the rest to its session, also after the lease has expired or its
+// session has ended. Then it grants the renewal, if one is wanted and possible. A lease that was settled with the same
+// numbers returns its first settlement. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownLease, ErrLeaseSettled; with
+// an idempotency key ErrIdempotencyKeyReused.
+func (s *Store) SettleLease(ctx context.Context, c Caller, id uuid.UUID, n NewSettlement) (Lease, error) {
+	act, session, err := s.actOnLease(ctx, c, id, n.Idempotency)
+	if err != nil {
+		return Lease{}, s.released(ctx, c, n.Idempotency, err)
+	}
+	renewal := s.renewal(ctx, act, n.Renew)
+	r, err := s.settle(ctx, act, session, id, n, renewal)
+	if redisclient.RefusedWrite(err) && renewal.held.u != nil { // Redis is full: a settlement alone frees memory
+		renewal.held.finish(err, false)
+		renewal = wantedRenewal{text: refusedForNow}
+		r, err = s.settle(ctx, act, session, id, n, renewal)
+	}
+	if err != nil {
+		renewal.held.finish(err, false)
+		return Lease{}, s.released(ctx, c, n.Idempotency, asUnknownLease(act.errorFor(err)))
+	}
+	settled, err := readLease(id, r.List(1), false)
+	if r.Err != nil || err != nil || settled.Settlement == nil {
+		return Lease{}, cmp.Or(r.Err, err, errReply)
+	}
+	settled.Settlement.Repeated = r.Text(0) != "" || n.Idempotency != nil && n.Idempotency.Replayed
+	renewal.held.finish(nil, settled.Settlement.Repeated || settled.Settlement.Renewed == nil)
+	if !settled.Settlement.Repeated {
+		s.usage.noteEvent(act.organization)
+		if r.Has(2) { // else the version before stored it for the idempotency key
+			s.noteTypes(act.organization, r.Number(2), 0)
+		}
+	}
+	return settled, nil
+}
+
+func (s *Store) settle(ctx context.Context, act actor, session, id uuid.UUID, n NewSettlement, renewal wantedRenewal) (*reply, error) {
+	next := cmp.Or(renewal.lease, s.keys.lease(act.agent, id))
+	keys := append(s.leaseKeys(act, session, id), next, s.keys.events(act.agent))
+	return s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
+		return s.perform(ctx, settleLease, act, n.Idempotency, keys, act.organization, act.agent, act.family, id,
+			n.ActionCount, int64(n.ValueUsed), renewal.id, renewal.text, s.config.Retention.Milliseconds(),
+			min(settledLeaseKept, s.config.Retention).Milliseconds(), s.audit(ctx, act), n.typeLines())
+	})
+}
+
+// wantedRenewal is a renewal as settle_lease.lua takes it.
+type wantedRenewal struct {
+	id    string // its 16 bytes, "" for none
+	lease string // its key, "" for none
+	text  string // what is wanted, or why it is refused; "" for none
+	held  reservation
+}
+
+// renewal reserves a renewal, or says in it why it is refused. Quotas and rates count it as they count a grant: each leaves
+// a lease in Redis for an hour.
+func (s *Store) renewal(ctx context.Context, act actor, wanted *NewLease) wantedRenewal {
+	if wanted == nil {
+		return wantedRenewal{}
+	}
+	held, err := s.reserveIn(act.flow, s.leaseDemand(act, *wanted))
+	if err != nil {
+		return wantedRenewal{text: refusalOf(s.refusals.count(err))}
+	}
+	id := NewID(act.agent)
+	partial := cmp.Or(oneIf(wanted.Partial), "0")
+	return wantedRenewal{
+		id: string(id[:]), lease: s.keys.lease(act.agent, id), held: held,
+		text: fmt.Sprintf("%d %d %d %s", wanted.MaxActions, int64(wanted.MaxValue), wanted.Lifetime.Milliseconds(), partial),
+	}
+}
+
+func refusalOf(err error) string {
+	var rate *RateError
+	if errors.As(err, &rate) {
+		return refusedByRate
+	}
+	return refusedByQuota
+}
+
+// Lease returns a lease that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownLease.
+func (s *Store) Lease(ctx context.Context, c Caller, id uuid.UUID) (Lease, error) {
+	act, session, err := s.actOnLease(ctx, c, id, nil)
+	if err != nil {
+		return Lease{}, err
+	}
+	keys := []string{s.keys.agent(act.agent), s.keys.leases(act.agent, session), s.keys.lease(act.agent, id)}
+	r, err := s.client.Run(ctx, act.flow, getLease, keys, act.organization, act.agent, act.family, id)
+	if err != nil {
+		return Lease{}, asUnknownLease(act.errorFor(err))
+	}
+	l, err := readLease(id, r.List(1), r.Text(0) != "")
+	return l, cmp.Or(r.Err, err)
+}
+
+// actOnLease returns the actor for an operation on the lease, and its session. The operation's script checks that the actor
+// may see it.
+func (s *Store) actOnLease(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, uuid.UUID, error) {
+	cell := id // an API key does not name the agent; the lease's id has its cell
+	if c.Token != nil {
+		cell = c.Token.Agent
+	}
+	if idem != nil {
+		idem.at = id
+	}
+	act, err := s.actOnAgent(ctx, c, cell, idem)
+	if err != nil {
+		return actor{}, uuid.Nil, err
+	}
+	found, err := s.client.Call(ctx, act.flow, reads, "hmget", s.keys.lease(cell, id), leaseFields[:leaseSession+1]...)
+	if err != nil {
+		return actor{}, uuid.Nil, err
+	}
+	values, ok := found.([]any)
+	switch {
+	case !ok || len(values) != leaseSession+1:
+		return actor{}, uuid.Nil, errReply
+	case values[leaseAgent] == nil && c.Token != nil: // the script says so, after it has checked the token
+		return act, uuid.Nil, nil
+	case values[leaseAgent] == nil:
+		return actor{}, uuid.Nil, ErrUnknownLease
+	}
+	r := &reply{Values: values}
+	if c.Key != nil {
+		act.agent = r.ID(leaseAgent)
+	}
+	return act, r.ID(leaseSession), r.Err
+}
+
+// asUnknownLease turns the refusal of an unknown agent into one of the lease.
+func asUnknownLease(err error) error {
+	if errors.Is(err, ErrUnknownSession) {
+		return ErrUnknownLease
+	}
+	return err
+}
+
+// leaseKeys are the first keys of a script that changes a lease.
+func (s *Store) leaseKeys(act actor, session, id uuid.UUID) []string {
+	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, session), s.keys.leases(act.agent, session),
+		s.keys.lease(act.agent, id)}
+}
+
+func oneIf(set bool) string {
+	if set {
+		return "1"
+	}
+	return ""
 }

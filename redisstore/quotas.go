@@ -132,17 +132,5 @@ func (s *Store) Quotas(ctx context.Context, organization uuid.UUID) (map[string]
 	return quotas, err
 }
 
-// OrganizationUsage returns an organization's usage and its quotas by name. Both are counts, but bytes for "bytes"; a quota
-// of 0 is unbounded. Changes by other instances in the last second may be missing. Errors: ErrUnknownOrganization.
-func (s *Store) OrganizationUsage(ctx context.Context, organization uuid.UUID) (usage, quotas map[string]int64, err error) {
-	a := s.usage.account(organization)
-	if err := s.syncUsage(ctx, a); err != nil {
-		return nil, nil, err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.used().byName(), a.quotas.byName(), nil
-}
-
 // unbounded is above every amount.
 const unbounded = math.MaxInt64

@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,4 +80,252 @@ type Rollback struct {
 	Reason      string       // "" for none
 	Scopes      []string     // of the access token; to roll back a commit, the session must hold one of them
 	Idempotency *Idempotency // nil for no idempotency key
+}
+
+var (
+	beginTransaction        = newKeyedScript("budgets/begin_transaction")
+	beginSessionTransaction = newKeyedScript("budgets/begin_session_transaction")
+	commitTransaction       = newKeyedScript("budgets/commit_transaction")
+	rollbackTransaction     = newKeyedScript("budgets/rollback_transaction")
+	getTransaction          = newScript("budgets/get_transaction", reads)
+
+	dryBegin        = newDryScript("budgets/begin_transaction")
+	drySessionBegin = newDryScript("budgets/begin_session_transaction")
+)
+
+// Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
+// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key
+// ErrIdempotencyKeyReused. A dry run begins nothing, and returns the transaction without an id, or the error, that Begin would
+// have returned.
+func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
+	if n.DryRun {
+		return s.dryBegin(ctx, t, n)
+	}
+	held, err := s.reserveTransaction(ctx, t, n)
+	if err != nil {
+		return Transaction{}, err
+	}
+	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
+	if err := s.CheckToken(ctx, t); err != nil {
+		held.finish(err, false)
+		return Transaction{}, err
+	}
+	id := NewID(t.Agent)
+	if err := s.indexTransaction(ctx, t.Organization, id); err != nil {
+		held.finish(err, false)
+		return Transaction{}, err
+	}
+	r, err := s.begin(ctx, t, id, n)
+	if err == nil {
+		held.demand.expires = r.Time(3)
+	}
+	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
+	s.pruneAfterBegin(ctx, t, n.Session, id, creationResult{err, n.Idempotency != nil && n.Idempotency.Replayed})
+	if err != nil {
+		return Transaction{}, t.actor().errorFor(err)
+	}
+	begun, err := begunFrom(r, t, n)
+	if err == nil && n.Idempotency != nil && n.Idempotency.Replayed {
+		return s.asBegun(ctx, t.flow(), begun)
+	}
+	return begun, err
+}
+
+// begunFrom reads the reply to a begin.
+func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
+	begun := Transaction{
+		ID: r.ID(0), Agent: t.Agent, Session: n.Session, Sequence: r.Number(1), Status: Pending,
+		ActionType: n.ActionType, PreState: n.PreState, Hold: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
+		Created: r.Time(2), Expires: r.Time(3),
+	}
+	if n.Session != uuid.Nil {
+		begun.Held = n.Value
+	}
+	if r.Has(4) {
+		begun.WouldRefuse = r.Text(4)
+	}
+	if r.Err != nil {
+		return Transaction{}, r.Err
+	}
+	return begun, nil
+}
+
+// dryBegin is Begin for a dry run: it neither enters an index nor counts anything.
+func (s *Store) dryBegin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
+	held, err := s.reserveIn(t.flow(), s.transactionDemand(t, n))
+	if err != nil {
+		return Transaction{}, err
+	}
+	defer held.finish(errDryRun, false)
+	r, err := s.begin(ctx, t, NewID(t.Agent), n)
+	if err != nil {
+		return Transaction{}, t.actor().errorFor(err)
+	}
+	would, err := begunFrom(r, t, n)
+	would.ID = uuid.Nil
+	return would, err
+}
+
+// asBegun returns the transaction with the JSON objects of the first request, as firstMetadata does.
+func (s *Store) asBegun(ctx context.Context, f flow, begun Transaction) (Transaction, error) {
+	first, err := s.transactionFacts(ctx, f, begun.Agent, begun.ID)
+	switch err {
+	case nil:
+		begun.PreState, begun.Metadata = first.PreState, first.Metadata
+	case ErrUnknownTransaction: // it is no longer stored
+	default:
+		return Transaction{}, err
+	}
+	return begun, nil
+}
+
+func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTransaction) (*reply, error) {
+	act := t.actor()
+	if n.Session == uuid.Nil {
+		keys := []string{s.keys.agent(t.Agent), s.keys.transaction(t.Agent, id),
+			s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
+		args := []any{t.Organization, t.Agent, act.family, id,
+			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act), "hv", int64(n.Value)}
+		args = append(args, n.storedFields()...)
+		if n.DryRun {
+			return s.dryRun(ctx, dryBegin, act, keys, args...)
+		}
+		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, args...)
+	}
+	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
+		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
+		s.keys.agentTransactions(t.Agent), s.keys.agentSessions(t.Agent), s.keys.events(t.Agent), s.keys.agentHolds(t.Agent)}
+	args := []any{t.Organization, t.Agent, act.family, n.Session, id, int64(n.Value),
+		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
+	args = append(args, n.storedFields()...)
+	return s.givingBack(ctx, act, n.Session, n.Idempotency, func() (*reply, error) {
+		if n.DryRun {
+			return s.dryRun(ctx, drySessionBegin, act, keys, args...)
+		}
+		return s.perform(ctx, beginSessionTransaction, act, n.Idempotency, keys, args...)
+	})
+}
+
+// indexTransaction enters a transaction in its organization's index before it begins, so that every transaction is listed.
+func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
+	added, err := s.client.Call(ctx, flow{Owner: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
+	if _, isCount := added.(int64); err == nil && !isCount {
+		return errReply
+	}
+	return nothingVisible(err)
+}
+
+// Commit commits a pending or expired (late) transaction of the calling agent. It charges the cost up to the session's
+// limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError; with an idempotency key
+// ErrIdempotencyKeyReused.
+func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
+	act := t.actor()
+	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
+	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
+		return Transaction{}, err
+	}
+	r, err := s.releasingDueHolds(ctx, act, facts.Session, func() (*reply, error) {
+		return s.perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
+			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.audit(ctx, act))
+	})
+	return s.countSettlement(act, c.Idempotency, c.PostState)(facts.withReply(act, r, err))
+}
+
+// Rollback rolls a transaction back: it releases the hold of a pending one, and refunds the charge of a committed one. Errors:
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible; with an idempotency key
+// ErrIdempotencyKeyReused; to an agent that rolls back a commit ErrTokenLacksScope or a *ScopeError.
+func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
+	act, facts, err := s.actOnTransaction(ctx, c, id, b.Idempotency)
+	if err != nil {
+		return Transaction{}, s.released(ctx, c, b.Idempotency, err)
+	}
+	r, err := s.releasingDueHolds(ctx, act, facts.Session, func() (*reply, error) {
+		return s.perform(ctx, rollbackTransaction, act, b.Idempotency, s.transactionKeys(act, facts), act.organization,
+			act.agent, act.family, id, b.Reason, s.settledRetention(b.Idempotency), s.audit(ctx, act),
+			strings.Join(b.Scopes, " "))
+	})
+	undone, err := s.countSettlement(act, b.Idempotency, "")(facts.withReply(act, r, err))
+	return undone, s.released(ctx, c, b.Idempotency, err)
+}
+
+// Transaction returns a transaction that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken,
+// ErrUnknownTransaction.
+func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transaction, error) {
+	act, facts, err := s.actOnTransaction(ctx, c, id, nil)
+	if err != nil {
+		return Transaction{}, err
+	}
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
+	r, err := s.client.Run(ctx, act.flow, getTransaction, keys, act.organization, act.agent, act.family)
+	return facts.withReply(act, r, err)
+}
+
+// settledRetention is how long a committed or rolled-back transaction is stored, in ms. It is at least the lifetime of an
+// idempotency key's outcome, because a replay reads the transaction.
+func (s *Store) settledRetention(idem *Idempotency) int64 {
+	if idem != nil {
+		return max(s.config.Retention, outcomeLifetime).Milliseconds()
+	}
+	return s.config.Retention.Milliseconds()
+}
+
+func (s *Store) transactionKeys(act actor, t Transaction) []string {
+	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, t.Session), s.keys.holds(act.agent, t.Session),
+		s.keys.transaction(act.agent, t.ID), s.keys.sessionTransactions(act.agent, t.Session),
+		s.keys.agentTransactions(act.agent), s.keys.events(act.agent)}
+}
+
+// actOnTransaction returns the actor for an operation on the transaction, and the transaction's immutable fields. The
+// operation's script checks that the actor may see it.
+func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, Transaction, error) {
+	cell := id // an API key does not name the agent; the transaction's id has its cell
+	if c.Token != nil {
+		cell = c.Token.Agent
+	}
+	if idem != nil {
+		idem.at = id
+	}
+	act, err := s.actOnAgent(ctx, c, cell, idem)
+	if err != nil {
+		return actor{}, Transaction{}, err
+	}
+	facts, err := s.transactionFacts(ctx, act.flow, cell, id)
+	if c.Key != nil {
+		act.agent = facts.Agent
+	} else if err == ErrUnknownTransaction { // the script says so, after it has checked the token
+		err = nil
+	}
+	return act, facts, err
+}
+
+// transactionFacts reads the immutable fields of a transaction. If it is unknown, it returns only its id and
+// ErrUnknownTransaction.
+func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUID) (Transaction, error) {
+	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.transaction(agent, id), transactionFacts...)
+	if err != nil {
+		return Transaction{}, err
+	}
+	values, ok := found.([]any)
+	switch {
+	case !ok || len(values) != len(transactionFacts):
+		return Transaction{}, errReply
+	case values[0] == nil:
+		return Transaction{ID: id}, ErrUnknownTransaction
+	}
+	return readFacts(id, &reply{Values: values})
+}
+
+// withReply returns the transaction with the state in a script's reply, or the script's refusal.
+func (t Transaction) withReply(act actor, r *reply, err error) (Transaction, error) {
+	if err != nil {
+		if err = act.errorFor(err); err == ErrUnknownSession {
+			err = ErrUnknownTransaction
+		}
+		return Transaction{}, err
+	}
+	events, state := transactionEvents{r.Time(0), r.Text(1), r.Time(2)}, r.List(3)
+	if r.Err != nil {
+		return Transaction{}, r.Err
+	}
+	return t.with(state, events)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // usage is what this instance knows of organizations' usage. An operation reserves what it is about to create, and finishes
-// the reservation with its result. The store sends what was created to Redis about twice a second (usage_sync.go) and until
+// the reservation with its result. The store sends what was created to Redis about twice a second (usagesync.go) and until
 // then counts it here. With one instance quotas are exact; several may together exceed them by what they create meanwhile.
 type usage struct {
 	defaults quantities

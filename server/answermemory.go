@@ -5,8 +5,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/internal/token"
-	"remit/redisstore"
 )
 
 // A client that does not read keeps its response in memory until the write times out. So the bytes of large responses are
@@ -58,7 +56,7 @@ func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []tenantKey {
 // this instance has used it successfully; an access token was verified before its organization was recorded.
 func (s *Server) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
 	key := ctx.Request.Header.Peek(headerAPIKey)
-	return len(key) == 0 || s.store.HasVerified(redisstore.APIKey{Organization: organization, Hash: token.Hash(string(key))})
+	return len(key) == 0 || s.hasVerified(organization, string(key))
 }
 
 // releaseAnswer releases the reservation of a response that turned out small.

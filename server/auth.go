@@ -57,6 +57,11 @@ func newKey(organization uuid.UUID, text string) redisstore.APIKey {
 	return redisstore.APIKey{Organization: organization, Hash: token.Hash(text), Hint: token.Hint(text)}
 }
 
+// hasVerified reports whether this instance has used an API key successfully, without asking Redis.
+func (s *Server) hasVerified(organization uuid.UUID, key string) bool {
+	return s.store.HasVerified(redisstore.APIKey{Organization: organization, Hash: token.Hash(key)})
+}
+
 // agentToken returns the verified access token that the request carries (RFC 6750 §2.1, RFC 9449 §7.1).
 func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
 	given, found := accessToken(ctx)
@@ -80,7 +85,7 @@ func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (
 	if err != nil || proof == nil {
 		return access, err
 	}
-	return access, asProofError(401, s.store.UseProof(readContext(ctx), *access.caller.Token, *proof))
+	return access, asProofError(401, s.useProof(ctx, access, proof))
 }
 
 // admit checks what anyToken leaves: the proof of a token that is bound to a key, which it returns, and where a delegated token

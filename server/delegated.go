@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -141,16 +139,6 @@ func reachOf(ctx *fasthttp.RequestCtx) reach {
 	return reaches[route]
 }
 
-// revokeDelegated revokes a delegated token for the agent that asked for it. One whose own agent is revoked needs no revocation.
-func (s *Server) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
-	owner := redisstore.AccessToken{Organization: client.Organization, Agent: revoked.Agent}
-	err := s.store.RevokeFamily(redisstore.WithActor(readContext(ctx), requestID(ctx), client.Agent), owner, revoked.Family)
-	if errors.Is(err, redisstore.ErrInvalidToken) {
-		return nil
-	}
-	return err
-}
-
 // mayActIn refuses a session that a delegated token does not reach.
 func (c caller) mayActIn(session uuid.UUID) error {
 	if c.delegated == nil || c.delegated.Session == session {
@@ -160,27 +148,6 @@ func (c caller) mayActIn(session uuid.UUID) error {
 		return errDelegatedToken
 	}
 	return redisstore.ErrUnknownSession
-}
-
-// listedSessions returns a page of the sessions that the caller may see: with a delegated token, its own alone.
-func (s *Server) listedSessions(ctx *fasthttp.RequestCtx, c caller, q redisstore.Query) (redisstore.Page[redisstore.SessionSummary], error) {
-	if c.delegated == nil {
-		return s.store.Sessions(requestContext(ctx), c.Caller, q)
-	}
-	if q.Agent != uuid.Nil && q.Agent != c.delegated.Agent {
-		return redisstore.Page[redisstore.SessionSummary]{}, redisstore.ErrUnknownAgent
-	}
-	session, err := s.store.Session(requestContext(ctx), c.Caller, c.delegated.Session)
-	if err != nil {
-		return redisstore.Page[redisstore.SessionSummary]{}, err
-	}
-	own := []redisstore.SessionSummary{{
-		ID: session.ID, Agent: session.Agent, Status: session.Status, ActionCount: session.ActionCount, MaxActions: session.MaxActions,
-		ValueUsed: session.ValueUsed, MaxValue: session.MaxValue, Expires: session.Expires,
-	}}
-	return redisstore.Page[redisstore.SessionSummary]{Items: slices.DeleteFunc(own, func(v redisstore.SessionSummary) bool {
-		return q.Status != "" && v.Status != q.Status || q.Before != uuid.Nil && strings.Compare(string(v.ID[:]), string(q.Before[:])) >= 0
-	})}, nil
 }
 
 // withinReach narrows a list of transactions to the session of a delegated token.

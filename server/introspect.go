@@ -64,15 +64,6 @@ func actorsOf(access token.Access) *describedActor {
 	return described
 }
 
-// scopesLeft returns the scopes that a live access token has left.
-func (s *Server) scopesLeft(ctx context.Context, access token.Access) ([]string, error) {
-	if delegated := delegatedOf(access); delegated != nil {
-		return s.checkDelegated(ctx, caller{scopes: access.Scopes, delegated: delegated})
-	}
-	left, err := s.store.VerifyToken(ctx, heldBy(access))
-	return left.Of(access.Scopes), err
-}
-
 func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	key, err := organizationKey(ctx)
 	if err != nil {

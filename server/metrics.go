@@ -17,11 +17,11 @@ type serviceMetrics struct {
 	registry *prometheus.Registry
 	http     *httpMetrics
 
-	tokensBySecret, tokensByRefresh     prometheus.Counter
-	tokensByAssertion, tokensByExchange prometheus.Counter
-	tokensReused, familiesRevoked       prometheus.Counter
-	tokensReplayed, tokensByIssuer      prometheus.Counter
-	assertionsRefused                   map[string]prometheus.Counter // by cause
+	tokensBySecret, tokensByRefresh       prometheus.Counter
+	tokensByAssertion, tokensByDelegation prometheus.Counter
+	tokensReused, familiesRevoked         prometheus.Counter
+	tokensReplayed, tokensByIssuer        prometheus.Counter
+	assertionsRefused                     map[string]prometheus.Counter // by cause
 
 	organizationsCreated, agentsCreated, agentsRevoked prometheus.Counter
 
@@ -94,7 +94,7 @@ func (c *serviceMetrics) byLimit(name, help, label string, limits ...string) lim
 func (c *serviceMetrics) registerTokens() {
 	c.counters("remit_tokens_issued_total", "Access tokens issued, by grant.", "grant", map[string]*prometheus.Counter{
 		"client_secret": &c.tokensBySecret, "private_key_jwt": &c.tokensByAssertion, "refresh_token": &c.tokensByRefresh,
-		"trusted_issuer": &c.tokensByIssuer, "token_exchange": &c.tokensByExchange,
+		"trusted_issuer": &c.tokensByIssuer, "token_exchange": &c.tokensByDelegation,
 	})
 	c.tokensReused = c.counter("remit_refresh_tokens_reused_total",
 		"Refresh tokens reused after their grace time, by a thief or by a client that keeps old tokens. Their families are revoked.", nil)

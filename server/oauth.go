@@ -35,7 +35,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	})
 	return s.oauth(ctx, func(form url.Values) error {
 		if form.Get("grant_type") == grantTokenExchange {
-			return s.exchangeSubject(ctx, form)
+			return s.delegate(ctx, form)
 		}
 		return byClient(form)
 	})
@@ -135,15 +135,10 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		case revoked.Agent != client.agent && revoked.Client != client.agent:
 			return &oauthError{"invalid_grant", "the token was issued to another client"}
 		case revoked.Agent != client.agent:
-			err = s.revokeDelegated(ctx, authenticated, revoked)
+			return s.revokeDelegated(ctx, authenticated, revoked)
 		default:
-			err = s.store.RevokeFamily(requestContext(ctx), authenticated, revoked.Family)
+			return s.revokeFamily(requestContext(ctx), authenticated, revoked.Family)
 		}
-		if err != nil {
-			return err
-		}
-		s.metrics.familiesRevoked.Inc()
-		return nil
 	}))
 }
 

@@ -44,14 +44,14 @@ func TestAnOAuthErrorHasTheServicesOwnCodeWhereThatSaysMore(t *testing.T) {
 		{redisstore.ErrTokenReused, 400, "invalid_grant", ""},
 
 		// of token exchange
-		{new(exchange).refused(redisstore.ErrInvalidToken), 400, "invalid_request", ""},
-		{new(exchange).refused(redisstore.ErrUnknownSession), 400, "invalid_request", `,"code":"not_found"`},
-		{new(exchange).refused(inactive), 400, "invalid_request", `,"code":"session_not_active","session_status":"expired"`},
-		{new(exchange).refused(&redisstore.ScopeError{Scope: scopeDelegate}), 400, "invalid_request", `,"code":"insufficient_scope","required_scope":"sessions:delegate"`},
-		{new(exchange).refused(&redisstore.SessionSuspendedError{Since: since}), 400, "invalid_request", `,"code":"session_suspended"` + at},
-		{new(exchange).refused(&redisstore.AgentSuspendedError{Since: since}), 400, "invalid_request", `,"code":"agent_suspended"` + at},
-		{new(exchange).refused(redisstore.ErrOrganizationSuspended), 400, "invalid_request", `,"code":"organization_suspended"`},
-		{new(exchange).refused(redisstore.ErrUnavailable), 503, "temporarily_unavailable", `,"code":"unavailable"`},
+		{new(delegation).refused(redisstore.ErrInvalidToken), 400, "invalid_request", ""},
+		{new(delegation).refused(redisstore.ErrUnknownSession), 400, "invalid_request", `,"code":"not_found"`},
+		{new(delegation).refused(inactive), 400, "invalid_request", `,"code":"session_not_active","session_status":"expired"`},
+		{new(delegation).refused(&redisstore.ScopeError{Scope: scopeDelegate}), 400, "invalid_request", `,"code":"insufficient_scope","required_scope":"sessions:delegate"`},
+		{new(delegation).refused(&redisstore.SessionSuspendedError{Since: since}), 400, "invalid_request", `,"code":"session_suspended"` + at},
+		{new(delegation).refused(&redisstore.AgentSuspendedError{Since: since}), 400, "invalid_request", `,"code":"agent_suspended"` + at},
+		{new(delegation).refused(redisstore.ErrOrganizationSuspended), 400, "invalid_request", `,"code":"organization_suspended"`},
+		{new(delegation).refused(redisstore.ErrUnavailable), 503, "temporarily_unavailable", `,"code":"unavailable"`},
 	} {
 		p, body := oauthAnswerOf(test.err)
 		body.Description, body.oauthCause = "d", oauthCauseOf(p, body.Error)

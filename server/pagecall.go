@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
-	"remit/redisstore"
 )
 
 // Call is a request of the API that a page makes for who looks at it.
@@ -49,7 +48,7 @@ func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.R
 	c.write(&ctx.Request)
 	copyOrigin(&ctx.Request.Header, page)
 	answer(ctx)
-	if key, err := token.APIKeyOrganization(c.APIKey); err == nil && s.store.HasVerified(redisstore.APIKey{Organization: key, Hash: token.Hash(c.APIKey)}) {
+	if key, err := token.APIKeyOrganization(c.APIKey); err == nil && s.hasVerified(key, c.APIKey) {
 		identifyCaller(page, key, uuid.Nil) // the page's own memory counts for its organization
 	}
 	return read(replyOf(ctx))

@@ -8,16 +8,6 @@ import (
 	"remit/redisstore"
 )
 
-// KeyIdentity is what a page may know of the API key with which somebody signed in. It is the body of the Reply to Identify and
-// SignIn.
-type KeyIdentity struct {
-	Organization uuid.UUID       `json:"organization_id"`
-	Name         string          `json:"organization_name"`
-	Key          uuid.UUID       `json:"key_id"` // of the first key, the organization's
-	Role         redisstore.Role `json:"role"`
-	Replaced     bool            `json:"replaced"` // by a rotation; the key is in its grace time
-}
-
 // identityBytes is how much memory an Identify reserves for which no client waits. An event makes those of many pages come at once.
 const identityBytes = 2 * smallAnswer
 
@@ -34,19 +24,6 @@ func (s *Server) Identify(page *fasthttp.RequestCtx, apiKey string, read func(Re
 // organization that the key names and for the address.
 func (s *Server) SignIn(page *fasthttp.RequestCtx, apiKey string, read func(Reply) error) error {
 	return s.callInside(page, Call{APIKey: apiKey, Method: fasthttp.MethodPost, Path: s.pages.Prefix}, s.signIn, read)
-}
-
-// keyIdentity answers Identify.
-func (s *Server) keyIdentity(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
-	if err != nil {
-		return err
-	}
-	own, err := s.store.OwnKey(requestContext(ctx), key)
-	if err != nil {
-		return err
-	}
-	return answer(ctx, KeyIdentity{key.Organization, own.Organization, own.ID, own.Role, own.Replaced})
 }
 
 // limitedIdentity answers SignIn.

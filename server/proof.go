@@ -88,6 +88,14 @@ func (s *Server) grantProof(ctx *fasthttp.RequestCtx) (*redisstore.Proof, error)
 	return &redisstore.Proof{Key: [32]byte(key), Fingerprint: proof.Fingerprint}, nil
 }
 
+// useProof uses up a proof of the token's key, so that no instance takes it again; nil is none.
+func (s *Server) useProof(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) error {
+	if proof == nil {
+		return nil
+	}
+	return s.store.UseProof(readContext(ctx), *access.caller.Token, *proof)
+}
+
 // verifyProof checks the only proof of a request, which must be for this request.
 func (s *Server) verifyProof(ctx *fasthttp.RequestCtx, use token.ProofUse, known *token.ProofKey) (token.Proof, error) {
 	v := s.tokens.Load()

@@ -1,7 +1,7 @@
 -- Keeps a session's requests for more. Their hash has a record of each under its 16 bytes; p and d, the ids of the pending and of
 -- the decided ones, oldest first; b, '<bytes> <most>', the memory of the records and the most that it ever was. A record is
 -- '<status> <created> <actions> <value> <decided> <granted actions> <granted value> <bytes of reason> <reason><comment>': times in
--- ms since 1970, values in micro-USD, 0 for what a pending one does not have. Go reads it in request_record.go.
+-- ms since 1970, values in micro-USD, 0 for what a pending one does not have. Go reads it in requestrecord.go.
 local function request_record(status, created, asked_n, asked_v, decided, granted_n, granted_v, reason, comment)
   return table.concat({status, created, asked_n, asked_v, decided, granted_n, granted_v, string.format('%d', #reason),
     reason .. comment}, ' ')

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+func (s *Server) suspendAgent(ctx *fasthttp.RequestCtx) error {
+	return s.restrictAgent(ctx, s.store.SuspendAgent)
+}
+
+func (s *Server) resumeAgent(ctx *fasthttp.RequestCtx) error {
+	return s.restrictAgent(ctx, s.store.ResumeAgent)
+}
+
+func (s *Server) restrictAgent(ctx *fasthttp.RequestCtx,
+	restrict func(context.Context, redisstore.APIKey, uuid.UUID, string) (redisstore.Agent, error)) error {
+	key, id, reason, err := s.suspension(ctx)
+	if err != nil {
+		return err
+	}
+	agent, err := restrict(requestContext(ctx), key, id, reason)
+	if err != nil {
+		return err
+	}
+	s.hideQueries(ctx, key, &agent.JWKSURI)
+	return answer(ctx, agentWithLimits(agent))
+}
+
+type allAgentsRequest struct {
+	All    optional[bool]   `json:"all"`
+	Reason optional[string] `json:"reason"`
+}
+
+type suspendedAgentsAnswer struct {
+	Suspended int64 `json:"suspended"`
+}
+
+type resumedAgentsAnswer struct {
+	Resumed int64 `json:"resumed"`
+}
+
+func (s *Server) suspendAgents(ctx *fasthttp.RequestCtx) error {
+	suspended, err := s.restrictAgents(ctx, s.store.SuspendAgents)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, suspendedAgentsAnswer{suspended})
+}
+
+func (s *Server) resumeAgents(ctx *fasthttp.RequestCtx) error {
+	resumed, err := s.restrictAgents(ctx, s.store.ResumeAgents)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, resumedAgentsAnswer{resumed})
+}
+
+// restrictAgents suspends or resumes all agents of the organization, and returns how many.
+func (s *Server) restrictAgents(ctx *fasthttp.RequestCtx,
+	restrict func(context.Context, redisstore.APIKey, string) (int64, error)) (int64, error) {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var request allAgentsRequest
+	if err := decode(ctx, &request); err != nil {
+		return 0, err
+	}
+	var v validation
+	v.require(request.All.value, "all", "must be true")
+	v.suspensionReason(request.Reason.value)
+	if err := v.err(); err != nil {
+		return 0, err
+	}
+	done, err := restrict(requestContext(ctx), key, request.Reason.value)
+	if done > 0 {
+		err = halfDone(err)
+	}
+	return done, err
+}
+
+// halfDone turns the failure of a second step into ErrOutcomeUnknown, because the first step has changed something.
+func halfDone(err error) error {
+	if errors.Is(err, redisstore.ErrUnavailable) {
+		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
+	}
+	return err
+}

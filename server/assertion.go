@@ -1,0 +1,136 @@
+package server
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/internal/jwksfetch"
+	"remit/internal/token"
+	"remit/redisstore"
+)
+
+const (
+	// clientAssertionType is the only client_assertion_type (RFC 7523 §2.2).
+	clientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+	maxAssertionLifetime = 10 * time.Minute // from now until exp
+	maxAssertionID       = 255              // bytes of jti
+	// assertionMargin is how much longer an assertion is known as used than this instance takes it: the clocks of others differ.
+	assertionMargin = time.Minute
+)
+
+// errNoClientKeys refuses an assertion that cannot be verified now.
+var errNoClientKeys = errors.New("the client's keys cannot be read now; nothing was changed")
+
+// hasClientAssertion says whether a request presents an assertion of its client.
+func hasClientAssertion(form url.Values) bool {
+	return form.Get("client_assertion") != "" || form.Get("client_assertion_type") != ""
+}
+
+// readClientAssertion reads the credentials of a client that signs an assertion (private_key_jwt), and checks what needs no key.
+// An error comes with the agent, if the assertion names one.
+func (s *Server) readClientAssertion(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) > 0 || form.Get("client_secret") != "" {
+		return credential{}, &oauthError{"invalid_request", "send the client's credentials once"}
+	}
+	for _, required := range []string{"client_assertion", "client_assertion_type"} {
+		if form.Get(required) == "" {
+			return credential{}, &oauthError{"invalid_request", required + " is required"}
+		}
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return credential{}, err
+	}
+	assertion, err := token.ParseAssertion(form.Get("client_assertion"))
+	if err != nil {
+		return credential{}, redisstore.ErrInvalidCredentials
+	}
+	agent, isID := parseID(assertion.Subject)
+	named, isNamed := parseID(form.Get("client_id"))
+	audience := []string{keys.Issuer(), keys.Issuer() + "/oauth2/token", keys.Issuer() + string(ctx.Path())}
+	switch {
+	case form.Get("client_assertion_type") != clientAssertionType,
+		!isID, assertion.Issuer != assertion.Subject, form.Get("client_id") != "" && (!isNamed || named != agent),
+		!assertion.HasType("JWT", "client-authentication+jwt"), !assertion.IsFor(audience...),
+		len(assertion.Audience) != 1, // another server that it is for could use it here, see draft-ietf-oauth-rfc7523bis
+		!isFreshAssertion(assertion, time.Now()):
+		return credential{agent: agent}, redisstore.ErrInvalidCredentials
+	}
+	return credential{agent: agent, assertion: assertion}, nil
+}
+
+func isFreshAssertion(a *token.Assertion, now time.Time) bool {
+	return a.CheckTimes(now) == nil && !a.Expires.After(now.Add(maxAssertionLifetime+token.AssertionSkew)) &&
+		len(a.ID) >= 1 && len(a.ID) <= maxAssertionID
+}
+
+// verifyClient returns the client's assertion once a key of the agent has proven it. It is not used up by that.
+func (s *Server) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redisstore.ClientAssertion, error) {
+	keys, err := s.store.ClientKeys(readContext(ctx), client.agent)
+	if err != nil {
+		return redisstore.ClientAssertion{}, err
+	}
+	source := jwksfetch.Source{Tenant: keys.Organization, URL: keys.JWKSURI, MaxKeys: token.MaxKeys}
+	switch err := s.verifyAssertion(ctx, client.assertion, keys.JWKS, source); {
+	case errors.Is(err, token.ErrSignature), errors.Is(err, token.ErrUnknownKey):
+		return redisstore.ClientAssertion{}, redisstore.ErrInvalidCredentials
+	case errors.Is(err, jwksfetch.ErrNoKeys):
+		return redisstore.ClientAssertion{}, errNoClientKeys
+	case err != nil:
+		return redisstore.ClientAssertion{}, err
+	}
+	digest := sha256.Sum256([]byte(client.assertion.ID))
+	return redisstore.ClientAssertion{
+		Agent: client.agent, Keys: keys, ID: [16]byte(digest[:16]),
+		Left: time.Until(client.assertion.Expires) + token.AssertionSkew + assertionMargin,
+	}, nil
+}
+
+// verifyAssertion returns nil when the assertion is signed with a key of its source or, if that has no URL, of the key set.
+// Errors: token.ErrUnknownKey, token.ErrSignature, jwksfetch.ErrNoKeys.
+func (s *Server) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, jwks string, source jwksfetch.Source) error {
+	if source.URL == "" {
+		keys, err := token.ParseJWKS([]byte(jwks))
+		if err != nil {
+			return err
+		}
+		return a.Verify(keys)
+	}
+	if s.keySets == nil {
+		return jwksfetch.ErrNoKeys
+	}
+	return s.keySets.Verify(readContext(ctx), source, a)
+}
+
+// exchangeClient opens a family for a client by what it presents.
+func (s *Server) exchangeClient(ctx *fasthttp.RequestCtx, client credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+	if client.assertion == nil {
+		return s.exchangeSecret(ctx, client, asked)
+	}
+	verified, err := s.verifyClient(ctx, client)
+	if err != nil {
+		return redisstore.Grant{}, err
+	}
+	grant, err := s.store.ExchangeAssertion(requestContext(ctx), verified, asked)
+	if err == nil {
+		s.metrics.tokensByAssertion.Inc()
+	}
+	return grant, err
+}
+
+// checkClient authenticates a client by what it presents, and returns its organization.
+func (s *Server) checkClient(ctx *fasthttp.RequestCtx, client credential) (uuid.UUID, error) {
+	if client.assertion == nil {
+		return s.checkSecret(ctx, client)
+	}
+	verified, err := s.verifyClient(ctx, client)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	return verified.Keys.Organization, s.store.CheckAssertion(requestContext(ctx), verified)
+}

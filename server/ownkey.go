@@ -1,0 +1,30 @@
+package server
+
+import (
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// KeyIdentity is what a page may know of the API key with which somebody signed in. It is the body of the Reply to Identify and
+// SignIn.
+type KeyIdentity struct {
+	Organization uuid.UUID       `json:"organization_id"`
+	Name         string          `json:"organization_name"`
+	Key          uuid.UUID       `json:"key_id"` // of the first key, the organization's
+	Role         redisstore.Role `json:"role"`
+	Replaced     bool            `json:"replaced"` // by a rotation; the key is in its grace time
+}
+
+// keyIdentity answers Identify.
+func (s *Server) keyIdentity(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := s.store.OwnKey(requestContext(ctx), key)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, KeyIdentity{key.Organization, own.Organization, own.ID, own.Role, own.Replaced})
+}

@@ -1,0 +1,21 @@
+package server
+
+import (
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// exchangeSecret opens a family for a client by its secret.
+func (s *Server) exchangeSecret(ctx *fasthttp.RequestCtx, client credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+	grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, asked)
+	if err == nil {
+		s.metrics.tokensBySecret.Inc()
+	}
+	return grant, err
+}
+
+// checkSecret returns the organization of a client with this secret.
+func (s *Server) checkSecret(ctx *fasthttp.RequestCtx, client credential) (uuid.UUID, error) {
+	return s.store.CheckSecret(requestContext(ctx), client.agent, client.secret)
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+)
+
+// sessionSummary is a session in a list.
+type sessionSummary struct {
+	ID          uuid.UUID         `json:"id"`
+	Agent       uuid.UUID         `json:"agent_id"`
+	Status      redisstore.Status `json:"status"`
+	ActionCount int64             `json:"action_count"`
+	MaxActions  int64             `json:"max_actions"`
+	ValueUsed   money.MicroUSD    `json:"value_used_usd"`
+	MaxValue    money.MicroUSD    `json:"max_value_usd"`
+	Expires     timestamp         `json:"expires_at"`
+}
+
+func summaryOfSession(v redisstore.SessionSummary) sessionSummary {
+	return sessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, timestamp(v.Expires)}
+}
+
+func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
+	caller, err := s.eitherCaller(ctx)
+	if err != nil {
+		return err
+	}
+	query, err := readQuery(ctx, []redisstore.Status{
+		redisstore.Active, redisstore.Completed, redisstore.Expired, redisstore.Revoked,
+	}, "agent_id")
+	if err != nil {
+		return err
+	}
+	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
+		return err
+	}
+	page, err := s.listedSessions(ctx, caller, query)
+	if err != nil {
+		return err
+	}
+	announceNext(ctx, page.Next)
+	return answerList(ctx, page.Items, func(o object, v redisstore.SessionSummary) (object, error) {
+		return summaryOfSession(v).append(o), nil
+	})
+}
+
+// listedSessions returns a page of the sessions that the caller may see: with a delegated token, its own alone.
+func (s *Server) listedSessions(ctx *fasthttp.RequestCtx, c caller, q redisstore.Query) (redisstore.Page[redisstore.SessionSummary], error) {
+	if c.delegated == nil {
+		return s.store.Sessions(requestContext(ctx), c.Caller, q)
+	}
+	if q.Agent != uuid.Nil && q.Agent != c.delegated.Agent {
+		return redisstore.Page[redisstore.SessionSummary]{}, redisstore.ErrUnknownAgent
+	}
+	session, err := s.store.Session(requestContext(ctx), c.Caller, c.delegated.Session)
+	if err != nil {
+		return redisstore.Page[redisstore.SessionSummary]{}, err
+	}
+	own := []redisstore.SessionSummary{{
+		ID: session.ID, Agent: session.Agent, Status: session.Status, ActionCount: session.ActionCount, MaxActions: session.MaxActions,
+		ValueUsed: session.ValueUsed, MaxValue: session.MaxValue, Expires: session.Expires,
+	}}
+	return redisstore.Page[redisstore.SessionSummary]{Items: slices.DeleteFunc(own, func(v redisstore.SessionSummary) bool {
+		return q.Status != "" && v.Status != q.Status || q.Before != uuid.Nil && strings.Compare(string(v.ID[:]), string(q.Before[:])) >= 0
+	})}, nil
+}

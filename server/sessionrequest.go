@@ -1,0 +1,330 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+)
+
+func (s *Server) sessionRequestRoutes(r *routes) {
+	for _, prefix := range []string{"", "/v1"} {
+		r.post(prefix+"/sessions/{id}/requests", s.requestMore)
+		r.get(prefix+"/sessions/{id}/requests", s.listRequests)
+		r.get(prefix+"/sessions/{id}/requests/{request_id}", s.getRequest)
+		r.post(prefix+"/sessions/{id}/requests/{request_id}/approve", s.approveRequest)
+		r.post(prefix+"/sessions/{id}/requests/{request_id}/deny", s.denyRequest)
+	}
+}
+
+const (
+	maxRequestText = 500 // characters, of a reason and of a comment
+	// mostRequestBytes is about how much the list of a session's requests may have: 40 with a reason and a comment.
+	mostRequestBytes = 40 * 4500
+)
+
+type moreRequest struct {
+	AddActions optional[int64]          `json:"add_actions"`
+	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
+	Reason     optional[string]         `json:"reason"`
+}
+
+func (r *moreRequest) request() (redisstore.NewSessionRequest, error) {
+	var v validation
+	if r.AddActions.given {
+		v.within("add_actions", r.AddActions.value, 1, maxActionsLimit)
+	}
+	v.require(!r.AddValue.given || r.AddValue.value > 0, "add_value_usd", "must be more than 0")
+	v.require(r.AddActions.given || r.AddValue.given || !r.Reason.given, "", "name at least one of add_actions and add_value_usd")
+	v.require(r.Reason.given, "reason", "is required")
+	v.requestText("reason", r.Reason)
+	return redisstore.NewSessionRequest{AddActions: r.AddActions.value, AddValue: r.AddValue.value, Reason: r.Reason.value}, v.err()
+}
+
+func (v *validation) requestText(field string, given optional[string]) {
+	length := utf8.RuneCountInString(given.value)
+	v.require(!given.given || length >= 1 && length <= maxRequestText, field, "must have 1 to 500 characters")
+}
+
+type approveRequest struct {
+	AddActions optional[int64]          `json:"add_actions"` // granted
+	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
+	Comment    optional[string]         `json:"comment"`
+}
+
+func (r *approveRequest) approval() (redisstore.Approval, error) {
+	var v validation
+	a := redisstore.Approval{Comment: r.Comment.value}
+	if r.AddActions.given {
+		v.within("add_actions", r.AddActions.value, 0, maxActionsLimit)
+		a.AddActions = &r.AddActions.value
+	}
+	if r.AddValue.given {
+		a.AddValue = &r.AddValue.value
+	}
+	v.requestText("comment", r.Comment)
+	return a, v.err()
+}
+
+type denyRequest struct {
+	Comment optional[string] `json:"comment"`
+}
+
+// sessionRequestAnswer is a request for more than a session's limits.
+type sessionRequestAnswer struct {
+	ID         uuid.UUID         `json:"id"`
+	Session    uuid.UUID         `json:"session_id"`
+	Agent      uuid.UUID         `json:"agent_id"`
+	Status     redisstore.Status `json:"status"`
+	AddActions int64             `json:"add_actions"`
+	AddValue   money.MicroUSD    `json:"add_value_usd"`
+	Reason     string            `json:"reason"`
+	*granted
+	Comment string    `json:"comment,omitzero"`
+	Created timestamp `json:"created_at"`
+	Decided timestamp `json:"decided_at,omitzero"`
+}
+
+// granted is what was granted of an approved request.
+type granted struct {
+	Actions int64          `json:"granted_actions"`
+	Value   money.MicroUSD `json:"granted_value_usd"`
+}
+
+func sessionRequestOf(v redisstore.SessionRequest) sessionRequestAnswer {
+	a := sessionRequestAnswer{
+		ID: v.ID, Session: v.Session, Agent: v.Agent, Status: v.Status, AddActions: v.AddActions, AddValue: v.AddValue,
+		Reason: v.Reason, Comment: v.Comment, Created: timestamp(v.Created), Decided: timestamp(v.Decided),
+	}
+	if v.Status == redisstore.Approved {
+		a.granted = &granted{v.GrantedActions, v.GrantedValue}
+	}
+	return a
+}
+
+// requestMore asks for more than the session's limits allow.
+func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
+	agent, id, err := s.agentAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request moreRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.request()
+	if err != nil {
+		return err
+	}
+	if wanted.Idempotency, err = idempotencyOf(ctx, "request more", id); err != nil {
+		return err
+	}
+	asked, err := s.store.RequestMore(requestContext(ctx), agent, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
+	if err != nil {
+		return redisstore.Needing(err, wanted.AddActions, wanted.AddValue)
+	}
+	if !isReplay(wanted.Idempotency) {
+		s.metrics.requests.made.Inc()
+	}
+	return answerCreated(ctx, "/v1/sessions/"+id.String()+"/requests/"+asked.ID.String(), sessionRequestOf(asked))
+}
+
+// listRequests lists all requests that are kept of a session.
+func (s *Server) listRequests(ctx *fasthttp.RequestCtx) error {
+	caller, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	query, err := readRequestQuery(ctx, "status")
+	if err != nil {
+		return err
+	}
+	if err := s.reserveAnswer(ctx, mostRequestBytes); err != nil {
+		return err
+	}
+	all, err := s.store.SessionRequests(requestContext(ctx), caller.Caller, id)
+	if err != nil {
+		return err
+	}
+	answers := []sessionRequestAnswer{}
+	for _, one := range all {
+		if one.Status == cmp.Or(query.status, one.Status) {
+			answers = append(answers, sessionRequestOf(one))
+		}
+	}
+	return answer(ctx, answers)
+}
+
+// getRequest returns a request. With wait it answers when the request is no longer pending, or the time is over.
+func (s *Server) getRequest(ctx *fasthttp.RequestCtx) error {
+	caller, session, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := pathIDNamed(ctx, "request_id")
+	if err != nil {
+		return err
+	}
+	query, err := readRequestQuery(ctx, "wait")
+	if err != nil {
+		return err
+	}
+	found, err := s.store.SessionRequest(requestContext(ctx), caller.Caller, session, id)
+	if err == nil && found.Status == redisstore.Pending && query.wait > 0 && !ctx.IsHead() {
+		found, err = s.awaitDecision(ctx, caller, found, query.wait)
+	}
+	if err != nil {
+		return err
+	}
+	return answer(ctx, sessionRequestOf(found))
+}
+
+func (s *Server) approveRequest(ctx *fasthttp.RequestCtx) error {
+	key, session, id, err := keyAndRequest(ctx)
+	if err != nil {
+		return err
+	}
+	var request approveRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	approval, err := request.approval()
+	if err != nil {
+		return err
+	}
+	approved, err := s.store.ApproveRequest(requestContext(ctx), key, session, id, approval)
+	if err != nil {
+		return approvalRefused(err)
+	}
+	if !approved.Repeated {
+		s.metrics.requests.approved.Inc()
+	}
+	return answer(ctx, sessionRequestOf(approved))
+}
+
+func (s *Server) denyRequest(ctx *fasthttp.RequestCtx) error {
+	key, session, id, err := keyAndRequest(ctx)
+	if err != nil {
+		return err
+	}
+	var request denyRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	var v validation
+	v.requestText("comment", request.Comment)
+	if err := v.err(); err != nil {
+		return err
+	}
+	denied, err := s.store.DenyRequest(requestContext(ctx), key, session, id, request.Comment.value)
+	if err != nil {
+		return asConflict(err)
+	}
+	if !denied.Repeated {
+		s.metrics.requests.denied.Inc()
+	}
+	return answer(ctx, sessionRequestOf(denied))
+}
+
+// keyAndRequest returns the API key, and the session and the request in the path.
+func keyAndRequest(ctx *fasthttp.RequestCtx) (key redisstore.APIKey, session, id uuid.UUID, err error) {
+	if key, session, err = keyAndID(ctx); err == nil {
+		id, err = pathIDNamed(ctx, "request_id")
+	}
+	return key, session, id, err
+}
+
+// approvalRefused names the field that refuses an approval.
+func approvalRefused(err error) error {
+	var beyond *redisstore.AboveAskedError
+	var above *redisstore.AboveBoundsError
+	switch {
+	case errors.As(err, &beyond) && beyond.Limit == "max_actions":
+		return invalid("add_actions", "must not be more than was asked for")
+	case errors.As(err, &beyond):
+		return invalid("add_value_usd", "must not be more than was asked for")
+	case errors.Is(err, redisstore.ErrGrantsNothing):
+		return invalid("", "grant some of what was asked for, or deny the request")
+	case errors.As(err, &above):
+		return aboveBounds(above.Limit)
+	}
+	return asConflict(err)
+}
+
+const (
+	maxDecisionWait = 60 // seconds
+	// rereadPause is the shortest time between two reads of a request that an expiry may have ended.
+	rereadPause = 100 * time.Millisecond
+)
+
+// requestQuery selects requests for more.
+type requestQuery struct {
+	status redisstore.Status // "" for all
+	wait   time.Duration     // how long to wait for the decision
+}
+
+// readRequestQuery reads the one parameter that the endpoint has.
+func readRequestQuery(ctx *fasthttp.RequestCtx, parameter string) (requestQuery, error) {
+	var v validation
+	var q requestQuery
+	seen := map[string]bool{}
+	for name, value := range ctx.QueryArgs().All() {
+		field, text := string(name), string(value)
+		v.require(!seen[field], shown(field), "is given twice")
+		seen[field] = true
+		switch {
+		case field != parameter:
+			v.add(shown(field), "is not a parameter of this request")
+		case field == "status":
+			q.status = v.status(text, []redisstore.Status{redisstore.Pending, redisstore.Approved, redisstore.Denied, redisstore.Lapsed})
+		default:
+			seconds, err := strconv.ParseUint(text, 10, 8)
+			v.require(err == nil && seconds <= maxDecisionWait, field, "must be from 0 to "+strconv.Itoa(maxDecisionWait))
+			q.wait = time.Duration(seconds) * time.Second
+		}
+	}
+	return q, v.err()
+}
+
+// awaitDecision waits until a pending request is decided or its session ends; or until the time is over, the slot is displaced
+// or the server stops: then it returns the request pending.
+func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller caller, asked redisstore.SessionRequest, wait time.Duration) (redisstore.SessionRequest, error) {
+	slot, err := s.waiters.acquire(caller.organizationID(), s.waiterAddress(ctx))
+	if err != nil {
+		return asked, err
+	}
+	defer slot.release()
+	bounded, cancel := context.WithTimeout(slot.ctx, caller.patience(wait))
+	defer cancel()
+	for asked.Status == redisstore.Pending && bounded.Err() == nil {
+		if err := s.awaitChange(bounded, asked); err != nil {
+			return asked, err
+		}
+		if caller.hasExpired() {
+			return asked, errInvalidToken
+		}
+		if caller.delegated != nil {
+			if _, err := s.checkDelegated(readContext(ctx), caller); err != nil {
+				return asked, err
+			}
+		}
+		if asked, err = s.store.SessionRequest(requestContext(ctx), caller.Caller, asked.Session, asked.ID); err != nil {
+			return asked, err
+		}
+	}
+	return asked, nil
+}
+
+// awaitChange waits until anything happened to the request's agent, its session expires, or ctx ends. A decision, an end and a
+// revocation are events of the agent; an expiry is not.
+func (s *Server) awaitChange(ctx context.Context, asked redisstore.SessionRequest) error {
+	return s.awaitEventFor(ctx, asked.Agent, asked.NewestEvent, max(asked.Remaining, rereadPause))
+}

@@ -1,0 +1,253 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+)
+
+// subrequestRoutes omits authorizePath itself, which answers every method: see Handler.
+func (s *Server) subrequestRoutes(r *routes) {
+	r.get(verifyPath, s.verify)
+	r.anyBelow(verifyPath, s.verify)
+	r.anyBelow(authorizePath, s.authorize)
+}
+
+// subrequestError answers 403 in place of other client errors, which a proxy would take for a fault of this service.
+type subrequestError struct{ cause error }
+
+func (e *subrequestError) Error() string { return e.cause.Error() }
+func (e *subrequestError) Unwrap() error { return e.cause }
+
+func (e *subrequestError) problem() problem {
+	p := problemOf(e.cause)
+	if p.Status < 500 && p.Status != 401 {
+		p.Status = 403
+	}
+	return p
+}
+
+// subrequestToken returns the verified access token that the request carries, for the audience that the proxy names, or else for
+// this service; and the proof of one that is bound to a key.
+func (s *Server) subrequestToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redisstore.Proof, error) {
+	given, found := accessToken(ctx)
+	if !found {
+		return nil, nil, errMissingToken
+	}
+	access, err := s.anyToken(ctx, given)
+	if err != nil {
+		return nil, nil, err
+	}
+	var v validation
+	audience := v.subrequestParameter(ctx, "audience", "X-Audience")
+	if err := v.err(); err != nil {
+		return nil, nil, &subrequestError{err}
+	}
+	if !access.isFor(audience) {
+		return nil, nil, errInvalidToken
+	}
+	access, proof, err := s.admit(ctx, access)
+	if err != nil && errors.As(err, new(*invalidRequest)) {
+		err = &subrequestError{err}
+	}
+	return access, proof, err
+}
+
+// subrequestProofError is asProofError for a proxy, which understands 401 and 403.
+func subrequestProofError(err error) error {
+	if errors.Is(err, redisstore.ErrManyProofs) {
+		return &subrequestError{err}
+	}
+	return asProofError(401, err)
+}
+
+// verify returns the agent of an access token that is live and holds the scope. The agent is not suspended.
+func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
+	access, proof, err := s.subrequestToken(ctx)
+	if err != nil {
+		return err
+	}
+	left, err := s.verifyLive(ctx, access, proof)
+	if err != nil {
+		return err
+	}
+	var v validation
+	v.subrequestNames(ctx, "scope", "audience")
+	scope := v.subrequestParameter(ctx, "scope", "X-Scope")
+	v.require(scope == "" || isScope(scope), "scope", "must be one scope")
+	if err := v.err(); err != nil {
+		return &subrequestError{err}
+	}
+	caller := access.caller
+	caller.scopes = left.Of(caller.scopes)
+	if err := caller.mayUse(scope); err != nil {
+		return err
+	}
+	access.writeIdentity(ctx, left)
+	return nil
+}
+
+// authorize verifies an access token and charges a session of its agent, in one subrequest.
+func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
+	access, proof, err := s.subrequestToken(ctx)
+	if err != nil {
+		return err
+	}
+	session, wanted, err := subrequestCharge(ctx)
+	if err != nil {
+		return &subrequestError{err}
+	}
+	caller := access.caller
+	if err := caller.mayActIn(session); err != nil {
+		return &subrequestError{err}
+	}
+	if err := caller.mayUse(wanted.Scope); err != nil {
+		s.metrics.charged(wanted, err)
+		return err
+	}
+	if err := s.useProof(ctx, access, proof); err != nil {
+		return subrequestProofError(err)
+	}
+	usage, left, err := s.store.Authorize(requestContext(ctx), caller.Caller, session, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
+	s.metrics.charged(wanted, err)
+	if err != nil {
+		return &subrequestError{redisstore.Needing(err, wanted.Count, wanted.Value)}
+	}
+	access.writeIdentity(ctx, left)
+	remaining := usageOf(usage)
+	header := &ctx.Response.Header
+	header.Set("X-Remaining-Actions", strconv.FormatInt(remaining.RemainingActions, 10))
+	header.Set("X-Remaining-Value-Usd", remaining.RemainingValue.String())
+	if usage.WouldRefuse != "" {
+		header.Set("X-Would-Refuse", usage.WouldRefuse)
+	}
+	s.metrics.observed(usage.WouldRefuse, wanted.DryRun, wanted.Idempotency)
+	return nil
+}
+
+// subrequestCharge reads a charge from the query, which the proxy's configuration writes, or else from headers.
+func subrequestCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
+	var v validation
+	var request chargeRequest
+	v.subrequestNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", subrequestDryRun, subrequestKey)
+	session := v.id("session_id", optionalText(v.subrequestParameter(ctx, "session_id", "X-Session-Id")))
+	request.ActionType = optionalText(v.subrequestParameter(ctx, "action_type", "X-Action-Type"))
+	request.Scope = optionalText(v.subrequestParameter(ctx, "scope", "X-Scope"))
+	if text := v.subrequestParameter(ctx, "value_usd", "X-Value-Usd"); text != "" {
+		amount, err := money.Parse([]byte(text))
+		if err != nil {
+			v.add("value_usd", err.Error())
+		}
+		request.Value = optional[money.MicroUSD]{amount, true}
+	}
+	if text := v.subrequestParameter(ctx, "count", "X-Count"); text != "" {
+		count, err := strconv.ParseInt(text, 10, 64)
+		v.require(err == nil, "count", "must be a whole number")
+		request.Count = optional[int64]{count, err == nil}
+	}
+	request.DryRun = v.subrequestDryRun(ctx)
+	idempotency := v.subrequestIdempotency(ctx, session, &request)
+	v.require(idempotency == nil || !request.DryRun.value, subrequestDryRun, notWithAKey)
+	if err := v.err(); err != nil {
+		return uuid.Nil, redisstore.Charge{}, err
+	}
+	charge, err := request.charge()
+	charge.Idempotency = idempotency
+	return session, charge, err
+}
+
+// subrequestDryRun is the query parameter for a dry run. No header stands in for it: a proxy passes on headers of its client,
+// which could then pass unpaid.
+const subrequestDryRun = "dry_run"
+
+func (v *validation) subrequestDryRun(ctx *fasthttp.RequestCtx) optional[bool] {
+	if belowSubrequestPath(ctx.URI().PathOriginal()) || !ctx.QueryArgs().Has(subrequestDryRun) {
+		return optional[bool]{}
+	}
+	text := v.subrequestParameter(ctx, subrequestDryRun, "")
+	v.require(text == "" || text == "true" || text == "false", subrequestDryRun, "must be true or false")
+	return optional[bool]{text == "true", true}
+}
+
+// subrequestKey is the query parameter for the idempotency key.
+const subrequestKey = "idempotency_key"
+
+// forwarding are the headers in which proxies describe the original request.
+var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-Uri", "X-Original-Url", "X-Original-Method"}
+
+// subrequestIdempotency returns the idempotency of a charge if the proxy sets a key, else nil. It ignores a key that the
+// proxy only passes on: that one is the client's, made for the backend, and a client that used one key for all its
+// requests would pay once.
+func (v *validation) subrequestIdempotency(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
+	inQuery := ctx.QueryArgs().Has(subrequestKey)
+	if !inQuery && len(ctx.Request.Header.PeekCanonical(canonicalIdempotencyKey)) == 0 {
+		return nil
+	}
+	if belowSubrequestPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
+		return nil
+	}
+	key := v.subrequestParameter(ctx, subrequestKey, headerIdempotencyKey)
+	v.require(isIdempotencyKey([]byte(key)), subrequestKey, notAnIdempotencyKey)
+	body := fmt.Appendf(nil, "%d %d %q %q", r.Count.or(1), int64(r.Value.value), r.Scope.value, r.ActionType.value)
+	return newIdempotency(key, "authorize", session, body)
+}
+
+func isForwarded(ctx *fasthttp.RequestCtx) bool {
+	return slices.ContainsFunc(forwarding, func(name string) bool { return len(ctx.Request.Header.Peek(name)) > 0 })
+}
+
+// subrequestNames refuses unknown parameters, because a misspelt scope or price would let requests pass unchecked.
+func (v *validation) subrequestNames(ctx *fasthttp.RequestCtx, known ...string) {
+	if belowSubrequestPath(ctx.URI().PathOriginal()) {
+		return
+	}
+	for name := range ctx.QueryArgs().All() {
+		if !slices.ContainsFunc(known, func(one string) bool { return one == string(name) }) {
+			v.add(shown(string(name)), "is not a parameter here")
+		}
+	}
+}
+
+// subrequestParameter returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
+// parameter given twice, because one of the two could be the client's.
+func (v *validation) subrequestParameter(ctx *fasthttp.RequestCtx, name, header string) string {
+	value, times := []byte(nil), 0
+	if !belowSubrequestPath(ctx.URI().PathOriginal()) {
+		value, times = countValues(ctx.QueryArgs().All(), name)
+	}
+	if times == 0 {
+		value, times = countValues(ctx.Request.Header.All(), header)
+	}
+	if times == 0 {
+		return ""
+	}
+	v.require(times == 1, name, "is given twice")
+	v.require(len(value) > 0, name, "must not be empty")
+	return string(value)
+}
+
+// countValues returns the first value under a name, and how many there are. The name of a header must be in canonical form: to
+// bring it into that form, as PeekAll does, costs more than the search.
+func countValues(all iter.Seq2[[]byte, []byte], name string) (first []byte, times int) {
+	for key, value := range all {
+		if string(key) != name {
+			continue
+		}
+		if times == 0 {
+			first = value
+		}
+		times++
+	}
+	return first, times
+}
+
+// optionalText returns an optional field that counts as absent when it is empty.
+func optionalText(text string) optional[string] { return optional[string]{text, text != ""} }

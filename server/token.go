@@ -1,0 +1,365 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/internal/token"
+	"remit/redisstore"
+)
+
+func (s *Server) tokenRoutes(r *routes) {
+	r.post("/v1/auth/token", s.exchangeToken)
+	r.post("/v1/auth/refresh", s.refreshToken)
+	r.post("/v1/auth/revoke", s.revokeToken)
+	r.get("/.well-known/jwks.json", s.jwks)
+}
+
+type tokenPair struct {
+	AccessToken  string `json:"access_token"`
+	RefreshToken string `json:"refresh_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"` // seconds
+}
+
+// pairSize is enough bytes for most pairs.
+const pairSize = 1024
+
+// append writes the pair as the encoder would. Tokens need no escaping.
+func (p tokenPair) append(o object) object {
+	o = o.plain(`{"access_token":`, p.AccessToken)
+	o = o.plain(`,"refresh_token":`, p.RefreshToken)
+	o = o.plain(`,"token_type":`, p.TokenType)
+	o = o.number(`,"expires_in":`, p.ExpiresIn)
+	return append(o, '}')
+}
+
+// pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
+func pairFor(keys *token.Keyring, grant redisstore.Grant, now time.Time) (tokenPair, error) {
+	access, err := signAccess(keys, grant, accessOf(keys, grant, now))
+	return tokenPair{
+		AccessToken:  access,
+		RefreshToken: refreshFor(keys, grant),
+		TokenType:    tokenType(grant, "bearer"),
+		ExpiresIn:    int64(token.AccessLifetime / time.Second),
+	}, err
+}
+
+// accessOf returns the access token of a grant.
+func accessOf(keys *token.Keyring, grant redisstore.Grant, now time.Time) token.Access {
+	return token.Access{
+		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
+		Scopes: grant.Scopes, Issued: now, Audience: audienceOf(keys, grant), Client: grant.Agent, Thumbprint: grant.Thumbprint,
+	}
+}
+
+// tokenType returns how an access token is presented: by the scheme DPoP if it is bound to a key (RFC 9449 §5).
+func tokenType(grant redisstore.Grant, unbound string) string {
+	if grant.Bound {
+		return "DPoP"
+	}
+	return unbound
+}
+
+// refreshFor returns the refresh token of a grant, "" for one without.
+func refreshFor(keys *token.Keyring, grant redisstore.Grant) string {
+	if grant.Generation == 0 {
+		return ""
+	}
+	return keys.FormatRefresh(token.RefreshToken{Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation})
+}
+
+type exchangeRequest struct {
+	Agent  optional[string] `json:"agent_id"`
+	Secret optional[string] `json:"secret"`
+	resourceField
+}
+
+// resourceField says whom the access token is for (RFC 8707); absent for the default.
+type resourceField struct {
+	Resource optional[token.Audience] `json:"resource"`
+}
+
+func (r resourceField) asked(issuer string) (redisstore.GrantRequest, error) {
+	var v validation
+	v.require(!r.Resource.given || len(r.Resource.value) > 0, "resource", "must not be empty")
+	asked := redisstore.GrantRequest{Audience: v.audience(r.Resource.value, issuer)}
+	return asked, v.err()
+}
+
+// decodeExchange is decode for an exchange; see decodeCharge.
+func decodeExchange(ctx *fasthttp.RequestCtx) (exchangeRequest, error) {
+	var fast exchangeRequest
+	if isJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
+		return fast, nil
+	}
+	var request exchangeRequest
+	err := decode(ctx, &request)
+	return request, err
+}
+
+// presentedSecret returns the agent id and the hash of the secret. It refuses a malformed secret without asking the store; the
+// error then comes with the agent.
+func (request exchangeRequest) presentedSecret() (credential, error) {
+	var v validation
+	agent := v.id("agent_id", request.Agent)
+	v.require(request.Secret.given, "secret", "is required")
+	if err := v.err(); err != nil {
+		return credential{}, err
+	}
+	if token.CheckAgentSecret(request.Secret.value) != nil {
+		return credential{agent: agent}, redisstore.ErrInvalidCredentials
+	}
+	return credential{agent: agent, secret: token.Hash(request.Secret.value)}, nil
+}
+
+// presentedExchange returns the secret in the body, what it is to give, and the keys to sign that.
+func (s *Server) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, credential, redisstore.GrantRequest, error) {
+	request, err := decodeExchange(ctx)
+	if err != nil {
+		return nil, credential{}, redisstore.GrantRequest{}, err
+	}
+	presented, err := request.presentedSecret()
+	if err != nil {
+		return nil, presented, redisstore.GrantRequest{}, err
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return nil, presented, redisstore.GrantRequest{}, err
+	}
+	asked, err := request.asked(keys.Issuer())
+	return keys, presented, asked, err
+}
+
+func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
+	keys, presented, asked, err := s.presentedExchange(ctx)
+	if err != nil {
+		return s.rejectCredential(ctx, presented.agent, err)
+	}
+	var grant redisstore.Grant
+	err = s.authenticate(ctx, presented, func() (err error) {
+		if asked.Proof, err = s.grantProof(ctx); err != nil {
+			return err
+		}
+		grant, err = s.exchangeSecret(ctx, presented, asked)
+		return asProofError(400, err)
+	})
+	if err != nil {
+		return err
+	}
+	identifyCaller(ctx, grant.Organization, grant.Agent)
+	return s.answerPair(ctx, keys, grant)
+}
+
+type refreshRequest struct {
+	RefreshToken optional[string] `json:"refresh_token"`
+	resourceField
+}
+
+// decodeRefresh is decode for a refresh; see decodeCharge.
+func decodeRefresh(ctx *fasthttp.RequestCtx) (refreshRequest, error) {
+	var fast refreshRequest
+	if isJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
+		return fast, nil
+	}
+	var request refreshRequest
+	err := decode(ctx, &request)
+	return request, err
+}
+
+// issuedRefresh returns the refresh token if this service issued it, with the keys to sign its successor.
+func (s *Server) issuedRefresh(given optional[string]) (*token.Keyring, token.RefreshToken, error) {
+	if !given.given {
+		return nil, token.RefreshToken{}, invalid("refresh_token", "is required")
+	}
+	presented, err := s.parseRefresh(given.value)
+	if keysUnavailable(err) {
+		return nil, token.RefreshToken{}, err
+	}
+	if err != nil {
+		return nil, token.RefreshToken{}, redisstore.ErrInvalidRefreshToken
+	}
+	keys, err := s.keys()
+	return keys, presented, err
+}
+
+// presentedRefresh returns the refresh token in the body, what it is to give, and the keys to sign that.
+func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, redisstore.GrantRequest, error) {
+	request, err := decodeRefresh(ctx)
+	if err != nil {
+		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
+	}
+	keys, spent, err := s.issuedRefresh(request.RefreshToken)
+	if err != nil {
+		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
+	}
+	asked, err := request.asked(keys.Issuer())
+	return keys, spent, asked, err
+}
+
+func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
+	keys, spent, asked, err := s.presentedRefresh(ctx)
+	if err != nil {
+		return s.rejectCredential(ctx, spent.Agent, err)
+	}
+	var grant redisstore.Grant
+	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
+		if asked.Proof, err = s.grantProof(ctx); err != nil {
+			return err
+		}
+		grant, err = s.rotateRefresh(ctx, spent, asked)
+		return asProofError(400, err)
+	})
+	if err != nil {
+		return err
+	}
+	return s.answerPair(ctx, keys, grant)
+}
+
+// rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
+func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+	identifyCaller(ctx, uuid.Nil, spent.Agent)
+	if err := s.checkRefreshSize(ctx, spent, asked); err != nil {
+		return redisstore.Grant{}, err
+	}
+	grant, err := s.store.RotateRefresh(requestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
+	if err == nil {
+		s.metrics.tokensByRefresh.Inc()
+	}
+	if grant.Replayed {
+		s.metrics.tokensReplayed.Inc()
+	}
+	if errors.Is(err, redisstore.ErrTokenReused) {
+		s.metrics.tokensReused.Inc()
+		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
+			"agent_id", spent.Agent, "family", spent.Family)
+	}
+	if err == nil {
+		identifyCaller(ctx, grant.Organization, grant.Agent)
+	}
+	return grant, err
+}
+
+// checkRefreshSize refuses a refresh whose access token would be too long, before it spends anything. Whatever else is wrong with it,
+// the refresh itself finds.
+func (s *Server) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) error {
+	keys, err := s.keys()
+	if err != nil || !keys.MayBeTooLong() {
+		return err
+	}
+	grant, _, err := s.store.CheckRefresh(readContext(ctx), spent.Agent, spent.Family, spent.Generation)
+	if err != nil || grant.Thumbprint != "" && grant.Thumbprint != asked.Proof.Thumbprint() {
+		return nil //nolint:nilerr // see above
+	}
+	if len(asked.Scopes) > 0 {
+		grant.Scopes = asked.Scopes
+	}
+	if len(asked.Audience) > 0 {
+		grant.Audience = asked.Audience
+	}
+	grant.Thumbprint = asked.Proof.Thumbprint()
+	return tooLong(keys.CheckAccess(accessOf(keys, grant, s.clock())), grant)
+}
+
+func (s *Server) answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
+	pair, err := pairFor(keys, grant, s.clock())
+	if err != nil {
+		return err
+	}
+	keepFromCaches(ctx)
+	return answerWritten(ctx, pair.append(make([]byte, 0, pairSize)))
+}
+
+type revokeRequest struct {
+	RefreshToken optional[string] `json:"refresh_token"`
+}
+
+type revokedTokenAnswer struct {
+	Revoked bool `json:"revoked"`
+}
+
+func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return err
+	}
+	var request revokeRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	_, refresh, err := s.issuedRefresh(request.RefreshToken)
+	if err != nil {
+		return err
+	}
+	if refresh.Agent != access.Agent {
+		return cmp.Or(s.store.CheckLive(requestContext(ctx), *access.caller.Token), errForeignToken)
+	}
+	if err := s.revokeFamily(requestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
+		return err
+	}
+	return answer(ctx, revokedTokenAnswer{true})
+}
+
+// revokeFamily ends a family of the owner's agent, with its access tokens.
+func (s *Server) revokeFamily(ctx context.Context, owner redisstore.AccessToken, family uuid.UUID) error {
+	err := s.store.RevokeFamily(ctx, owner, family)
+	if err == nil {
+		s.metrics.familiesRevoked.Inc()
+	}
+	return err
+}
+
+// jwks returns the public signing keys. Clients may cache them, because a new key is published before it signs.
+func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
+	ctx.Response.Header.SetContentType("application/jwk-set+json")
+	ctx.SetBody(keys.JWKS())
+	return nil
+}
+
+// familyOf returns the agent, the client and the family of an access or refresh token, and an error unless this service issued it
+// and it has not expired.
+func (s *Server) familyOf(text string) (token.Access, error) {
+	if strings.HasPrefix(text, token.RefreshPrefix) {
+		refresh, err := s.parseRefresh(text)
+		return token.Access{Agent: refresh.Agent, Client: refresh.Agent, Family: refresh.Family}, err
+	}
+	return s.verifyAccess(text)
+}
+
+// revokeDelegated revokes a delegated token for the agent that asked for it. One whose own agent is revoked needs no revocation.
+func (s *Server) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
+	owner := redisstore.AccessToken{Organization: client.Organization, Agent: revoked.Agent}
+	err := s.revokeFamily(redisstore.WithActor(readContext(ctx), requestID(ctx), client.Agent), owner, revoked.Family)
+	if errors.Is(err, redisstore.ErrInvalidToken) {
+		return nil
+	}
+	return err
+}
+
+// scopesLeft returns the scopes that a live access token has left.
+func (s *Server) scopesLeft(ctx context.Context, access token.Access) ([]string, error) {
+	if delegated := delegatedOf(access); delegated != nil {
+		return s.checkDelegated(ctx, caller{scopes: access.Scopes, delegated: delegated})
+	}
+	left, err := s.store.VerifyToken(ctx, heldBy(access))
+	return left.Of(access.Scopes), err
+}
+
+// verifyLive asks the store about a token, and uses up its proof in the same call.
+func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
+	if proof == nil {
+		return s.store.VerifyToken(readContext(ctx), *access.caller.Token)
+	}
+	left, err := s.store.VerifyProof(readContext(ctx), *access.caller.Token, *proof)
+	return left, subrequestProofError(err)
+}

@@ -1,0 +1,305 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+)
+
+func (s *Server) transactionRoutes(r *routes) {
+	r.post("/v1/transactions", s.beginTransaction)
+	r.get("/v1/transactions", s.listTransactions)
+	r.get("/v1/transactions/{id}", s.getTransaction)
+	r.patch("/v1/transactions/{id}", s.changeHold)
+	r.post("/v1/transactions/{id}/commit", s.commitTransaction)
+	r.post("/v1/transactions/{id}/rollback", s.rollbackTransaction)
+}
+
+const (
+	maxState           = 64 << 10 // bytes, without white space
+	maxReasonLength    = 1000     // characters
+	defaultPendingTime = 300      // seconds
+
+	scopeRollback = "transactions:rollback"
+	scopeAdmin    = "admin"
+)
+
+type beginRequest struct {
+	ActionType optional[string]         `json:"action_type"`
+	PreState   optional[jsontext.Value] `json:"pre_state"`
+	Session    optional[string]         `json:"session_id"`
+	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold
+	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
+	Reversible optional[bool]           `json:"reversible"`
+	Metadata   optional[jsontext.Value] `json:"metadata"`
+	DryRun     optional[bool]           `json:"dry_run"`
+}
+
+func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
+	var v validation
+	n := redisstore.NewTransaction{
+		ActionType:   r.ActionType.value,
+		PreState:     cmp.Or(v.object("pre_state", r.PreState, maxState), "{}"),
+		Value:        r.Value.value,
+		Irreversible: !r.Reversible.or(true),
+		Metadata:     v.object("metadata", r.Metadata, maxMetadata),
+		DryRun:       r.DryRun.value,
+	}
+	v.require(r.ActionType.given, "action_type", "is required")
+	v.actionType(r.ActionType)
+	if r.Session.given {
+		n.Session = v.id("session_id", r.Session)
+		v.require(n.Session != uuid.Nil || len(v.fields) > 0, "session_id", notAnID)
+	}
+	lifetime := r.ExpiresIn.or(defaultPendingTime)
+	v.within("expires_in_seconds", lifetime, 1, maxLifetimeSeconds)
+	n.Lifetime = time.Duration(lifetime) * time.Second
+	return n, v.err()
+}
+
+type commitRequest struct {
+	Value     optional[money.MicroUSD] `json:"value_usd"` // the actual cost
+	PostState optional[jsontext.Value] `json:"post_state"`
+}
+
+func (r *commitRequest) commit() (redisstore.Commit, error) {
+	var v validation
+	c := redisstore.Commit{PostState: v.object("post_state", r.PostState, maxState)}
+	if r.Value.given {
+		c.Value = &r.Value.value
+	}
+	return c, v.err()
+}
+
+type rollbackRequest struct {
+	Reason optional[string] `json:"reason"`
+}
+
+func (r *rollbackRequest) rollback() (redisstore.Rollback, error) {
+	var v validation
+	if r.Reason.given {
+		length := utf8.RuneCountInString(r.Reason.value)
+		v.require(length >= 1 && length <= maxReasonLength, "reason", "must have 1 to 1000 characters")
+	}
+	return redisstore.Rollback{Reason: r.Reason.value}, v.err()
+}
+
+// transactionAnswer is a transaction. Lists omit its states and metadata.
+type transactionAnswer struct {
+	ID         uuid.UUID         `json:"id"`
+	Agent      uuid.UUID         `json:"agent_id"`
+	Session    uuid.UUID         `json:"session_id,omitzero"`
+	Sequence   int64             `json:"sequence_number,omitzero"`
+	Status     redisstore.Status `json:"status"`
+	ActionType string            `json:"action_type"`
+	Value      money.MicroUSD    `json:"value_usd"`      // the charge; before the commit, the hold
+	ValueHeld  money.MicroUSD    `json:"value_held_usd"` // while it is pending
+	Overage    money.MicroUSD    `json:"overage_usd"`
+	Reversible bool              `json:"reversible"`
+	Reason     string            `json:"reason,omitzero"`
+	PreState   jsontext.Value    `json:"pre_state,omitzero"`
+	PostState  jsontext.Value    `json:"post_state,omitzero"`
+	Metadata   jsontext.Value    `json:"metadata,omitzero"`
+	Expires    timestamp         `json:"expires_at"`
+	Created    timestamp         `json:"created_at"`
+	Committed  timestamp         `json:"committed_at,omitzero"`
+	Late       bool              `json:"late,omitzero"` // committed after it had expired
+	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
+
+	WouldRefuse string `json:"would_refuse,omitzero"` // the limit, of a begin or a PATCH in a session that observes
+}
+
+// dryTransaction is the answer to a dry run of a begin: a transaction without an id, because none was begun.
+type dryTransaction struct {
+	ID struct{} `json:"id,omitzero"` // hides that of the transaction
+	transactionAnswer
+	DryRun bool `json:"dry_run"`
+}
+
+func summaryOf(t redisstore.Transaction) transactionAnswer {
+	a := transactionAnswer{
+		ID: t.ID, Agent: t.Agent, Session: t.Session, Sequence: t.Sequence, Status: t.Status, ActionType: t.ActionType,
+		Value: t.Hold, ValueHeld: t.Held, Overage: t.Overage, Reversible: t.Reversible, Reason: t.Reason,
+		Expires: timestamp(t.Expires), Created: timestamp(t.Created),
+		Committed: timestamp(t.Committed), Late: t.Late, RolledBack: timestamp(t.RolledBack),
+		WouldRefuse: t.WouldRefuse,
+	}
+	if !t.Committed.IsZero() {
+		a.Value = t.Value
+	}
+	return a
+}
+
+func transactionOf(t redisstore.Transaction) transactionAnswer {
+	a := summaryOf(t)
+	a.PreState, a.Metadata = jsontext.Value(t.PreState), metadataOf(t.Metadata)
+	if t.PostState != "" {
+		a.PostState = jsontext.Value(t.PostState)
+	}
+	return a
+}
+
+func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return err
+	}
+	var request beginRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.transaction()
+	if err != nil {
+		return err
+	}
+	if wanted.Idempotency, err = idempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
+		return err
+	}
+	if err := access.caller.mayActIn(wanted.Session); err != nil {
+		return err
+	}
+	begun, err := s.store.Begin(requestContext(ctx), *access.caller.Token, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
+	if err != nil && !wanted.DryRun {
+		s.metrics.refusedByAgent(err)
+	}
+	if err != nil {
+		return redisstore.Needing(err, 1, wanted.Value)
+	}
+	if wanted.DryRun {
+		return answer(ctx, dryTransaction{transactionAnswer: transactionOf(begun), DryRun: true})
+	}
+	s.metrics.transaction(s.metrics.begun, begun, wanted.Idempotency)
+	s.metrics.observed(begun.WouldRefuse, false, wanted.Idempotency)
+	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
+}
+
+func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
+	agent, id, err := s.agentAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request commitRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.commit()
+	if err != nil {
+		return err
+	}
+	if wanted.Idempotency, err = idempotencyOf(ctx, "commit", id); err != nil {
+		return err
+	}
+	committed, err := s.store.Commit(requestContext(ctx), agent, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
+	if err != nil {
+		return err
+	}
+	s.metrics.transaction(s.metrics.committed, committed, wanted.Idempotency)
+	return answer(ctx, transactionOf(committed))
+}
+
+// rollbackTransaction releases a hold or reverses a commit. An agent may always release its own hold, but needs a scope to
+// reverse a commit, which another part of it may have made.
+func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
+	caller, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request rollbackRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.rollback()
+	if err != nil {
+		return err
+	}
+	if wanted.Idempotency, err = idempotencyOf(ctx, "rollback", id); err != nil {
+		return err
+	}
+	for _, scope := range []string{scopeRollback, scopeAdmin} {
+		if slices.Contains(caller.scopes, scope) {
+			wanted.Scopes = append(wanted.Scopes, scope)
+		}
+	}
+	undone, err := s.store.Rollback(requestContext(ctx), caller.Caller, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
+	if err != nil {
+		return undoRefused(err)
+	}
+	s.metrics.transaction(s.metrics.rolledBack, undone, wanted.Idempotency)
+	return answer(ctx, transactionOf(undone))
+}
+
+// undoRefused names the scope that would permit reversing the commit.
+func undoRefused(err error) error {
+	var bySession *redisstore.ScopeError
+	switch {
+	case errors.Is(err, redisstore.ErrTokenLacksScope):
+		return &scopeError{scopeRollback}
+	case errors.As(err, &bySession):
+		return &redisstore.ScopeError{Scope: scopeRollback}
+	}
+	return err
+}
+
+func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
+	caller, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := s.store.Transaction(requestContext(ctx), caller.Caller, id)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, transactionOf(t))
+}
+
+// appendSummary writes the transaction without its states and metadata, as the encoder would.
+func (a transactionAnswer) appendSummary(o object) (object, error) {
+	o = o.id(`{"id":`, a.ID)
+	o = o.id(`,"agent_id":`, a.Agent)
+	if a.Session != uuid.Nil {
+		o = o.id(`,"session_id":`, a.Session)
+	}
+	if a.Sequence != 0 {
+		o = o.number(`,"sequence_number":`, a.Sequence)
+	}
+	o = o.plain(`,"status":`, string(a.Status))
+	o, err := o.text(`,"action_type":`, a.ActionType)
+	o = o.amount(`,"value_usd":`, a.Value)
+	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
+	o = o.amount(`,"overage_usd":`, a.Overage)
+	o = strconv.AppendBool(append(o, `,"reversible":`...), a.Reversible)
+	if a.Reason != "" {
+		var failed error
+		o, failed = o.text(`,"reason":`, a.Reason)
+		err = cmp.Or(err, failed)
+	}
+	return a.appendTimes(o), err
+}
+
+// appendTimes writes the rest of a summary.
+func (a transactionAnswer) appendTimes(o object) object {
+	o = o.time(`,"expires_at":`, a.Expires)
+	o = o.time(`,"created_at":`, a.Created)
+	if !a.Committed.IsZero() {
+		o = o.time(`,"committed_at":`, a.Committed)
+	}
+	if a.Late {
+		o = append(o, `,"late":true`...)
+	}
+	if !a.RolledBack.IsZero() {
+		o = o.time(`,"rolled_back_at":`, a.RolledBack)
+	}
+	return append(o, '}')
+}
