@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"strings"
 	"sync"
@@ -190,52 +189,6 @@ func oneIfNil(most *money.MicroUSD) int {
 		return 1
 	}
 	return 0
-}
-
-// An instance of the version before knows no suspension. What it does to a suspended session must not end the suspension
-// for the others, and must lose nothing.
-func TestTheVersionBeforeLeavesASessionSuspended(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 10_000})
-		old, now := version(versionBeside(t, s)), present{s}
-		token := must(now.exchange(t.Context(), w))(t)
-		session := w.session.ID
-		committed := must(old.begin(t.Context(), token, holding(session, time.Hour)))(t)
-		rolledBack := must(old.begin(t.Context(), token, holding(session, time.Hour)))(t)
-		must(s.SuspendSession(t.Context(), w.key, session, ""))(t)
-		refused := func(after string) {
-			t.Helper()
-			_, err := now.charge(t.Context(), token, session, Charge{Count: 1})
-			var suspended *SessionSuspendedError
-			if !errors.As(err, &suspended) {
-				t.Errorf("after %s: %v", after, err)
-			}
-		}
-		refused("the suspension")
-		for what, do := range map[string]func() error{
-			"a commit":   func() error { return old.commit(t.Context(), token, session, committed, 900) },
-			"a rollback": func() error { return old.rollback(t.Context(), token, session, rolledBack) },
-		} {
-			wantError(t, what, do(), nil)
-			refused(what)
-		}
-		must(old.begin(t.Context(), token, holding(session, soon)))(t)
-		time.Sleep(2 * soon)
-		usage := must(old.read(t.Context(), token, session))(t)
-		refused("a hold that was due")
-		if usage.ActionCount != 3 || usage.ValueUsed != 900 || usage.ValueHeld != 0 || usage.MaxValue != 10_000 {
-			t.Errorf("the version before reads %+v", usage)
-		}
-		must(s.ResumeSession(t.Context(), w.key, session, ""))(t)
-		for _, v := range []version{old, now} {
-			must(v.charge(t.Context(), token, session, Charge{Count: 1, Value: 10}))(t)
-		}
-		read := must(s.Session(t.Context(), w.byKey(), session))(t)
-		if read.ActionCount != 5 || read.ValueUsed != 920 || read.ValueCommitted != 920 || read.MaxCommitted != nil {
-			t.Errorf("read %+v", read)
-		}
-	})
 }
 
 func TestAChangedAgentsMemoryIsCounted(t *testing.T) {

@@ -158,8 +158,8 @@ func (s *Store) rotateAPIKey(ctx context.Context, key, fresh APIKey, id string, 
 	return r.Time(0), r.Err
 }
 
-// isOwn says whether the calling key has rotated itself, as the outcome of that tells. One of a version before was always that.
-func isOwn(r *reply, id string) bool { return id == ownKey || len(r.Values) > 1 && r.Text(1) != "" }
+// isOwn says whether the calling key has rotated itself, as the outcome of that tells.
+func isOwn(r *reply, id string) bool { return id == ownKey || r.Text(1) != "" }
 
 // DeleteAPIKey ends an API key of the caller's organization at once. Errors: ErrInvalidAPIKey, *RoleError,
 // ErrOrganizationSuspended, ErrSuccessorUsed, ErrUnknownAPIKey, ErrLastAdminKey.

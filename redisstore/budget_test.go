@@ -170,17 +170,3 @@ func TestRefundsStopWhereTheirSumWouldBecomeInexact(t *testing.T) {
 		w.wantCommitted(t, s, 0, mostCounted, money.Max)
 	})
 }
-
-// An earlier version forgets to keep h beside max_committed. The limit holds all the same.
-func TestMaxCommittedHoldsForASessionThatAnEarlierVersionTouched(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: time.Hour, MaxCommitted: new(money.MicroUSD(60))})
-		must(peek(t, s).HDel(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", "hx").Result())(t)
-		if _, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 61}); err == nil {
-			t.Error("more than max_committed is charged")
-		}
-		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 60}))(t)
-		w.wantCommitted(t, s, 60, 60, 0)
-	})
-}

@@ -89,10 +89,6 @@ func TestAStoppedRedisHangsNoCall(t *testing.T) {
 		operation{"KeepIssuer", getSession, func(ctx context.Context, s *Store) error {
 			_, err := s.KeepIssuer(ctx, "http://issuer")
 			return err
-		}},
-		operation{"AudiencesFrom", getSession, func(ctx context.Context, s *Store) error {
-			_, err := s.AudiencesFrom(ctx)
-			return err
 		}})
 	resume := redistest.Suspend(t, server)
 	var wg sync.WaitGroup

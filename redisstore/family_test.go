@@ -212,30 +212,6 @@ func TestAFamilyThatIsNeverRefreshedEndsByItsLifetime(t *testing.T) {
 	})
 }
 
-// The version before kept neither an index nor when a family was created.
-func TestAFamilyOfTheVersionBeforeIsRefreshedAndListedFromThenOn(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		grant := w.exchange(t, s)
-		client := peek(t, s)
-		must(client.HDel(t.Context(), s.keys.family(w.agent.ID, grant.Family), "c").Result())(t)
-		must(client.Del(t.Context(), s.keys.agentFamilies(w.agent.ID)).Result())(t)
-		w.wantFamilies(t, s)
-		_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1)
-		wantError(t, "CheckRefresh", err, nil)
-
-		w.refresh(t, s, grant.Family, 1, 2)
-		w.wantFamilies(t, s, grant.Family)
-		f := must(s.Families(t.Context(), w.key, w.agent.ID, Query{Limit: 1}))(t).Items[0]
-		if !f.Created.Equal(f.LastUsed) {
-			t.Errorf("%+v counts from before it was seen", f)
-		}
-		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, grant.Family), nil)
-		w.wantRevoked(t, s, grant, 2)
-	})
-}
-
 // An index entry says until when a family may live at the latest; a refresh moves it only now and then.
 func TestTheIndexNeverForgetsAFamilyThatLives(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func renderEvent(e OrganizationEvent) ([]byte, error) {
 
 var withFeeds = Config{RenderEvent: renderEvent}
 
-// withoutFeeds returns a store on the same keys that keeps no feeds, as an instance of the version before.
+// withoutFeeds returns a store on the same keys that keeps no feeds: what it writes is in no mark, as after the death of an instance between a change and its mark.
 func withoutFeeds(t *testing.T, s *Store) *Store {
 	t.Helper()
 	cfg := s.config
@@ -145,7 +145,7 @@ func TestAnEventComesSoon(t *testing.T) {
 	})
 }
 
-// What an instance of the version before writes is in no mark. The next look at all agents finds it: that of the first leader.
+// What was written without a mark is found all the same: the next look at all agents finds it, which is that of the first leader.
 func TestALookFindsWhatWasNeverMarked(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {

@@ -755,23 +755,6 @@ func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
 		claim(4, uuid.Nil)
 		age(abandonedAfter + time.Second)
 		wantError(t, "against a batch, of which a part may be done", charge(5), ErrIdempotencyKeyReused)
-		must(peek(t, s).Set(t.Context(), place, string(make([]byte, 32))+"request", outcomeLifetime/2).Result())(t)
-		wantError(t, "against a claim of an earlier version", charge(5), ErrIdempotencyKeyReused)
-		wantError(t, "by the request of that", charge(0), nil)
-	})
-}
-
-// A claim of an earlier version holds no more than the fingerprint and the request's id.
-func TestAClaimOfAnEarlierVersionIsRead(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newKeyedTenant(t, s)
-		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{7}}
-		must(peek(t, s).Set(t.Context(), s.claimPlace(w.key.Organization, idem), string(idem.Fingerprint[:])+"first", outcomeLifetime).Result())(t)
-		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1}}}, idem))(t)
-		if idem.FirstRequest != "first" {
-			t.Errorf("the first request is %q", idem.FirstRequest)
-		}
 	})
 }
 

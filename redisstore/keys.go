@@ -128,7 +128,6 @@ import (
 //	                                16 bytes, a claim by API key with its id as text
 //	k:signing, k:token        hash  stored keys: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that are configured with none
-//	k:audiences               string  from when on, in ms since 1970, tokens for the issuer name it (AudiencesFrom)
 //	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
 //	                                changes with every change
 //	k:folding                 string  exists while an instance folds usage, or has lately (FoldUsage); TTL FoldPause
@@ -238,7 +237,6 @@ func (k keyspace) outcomeIn(cell uint16, digest string) string {
 
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
-func (k keyspace) audiencesFrom() string          { return k.prefix + "k:audiences" }
 func (k keyspace) suspended() string              { return k.prefix + "k:suspended" }
 func (k keyspace) folding() string                { return k.prefix + "k:folding" }
 func (k keyspace) bootstrap() string              { return k.prefix + "k:bootstrap" }

@@ -158,9 +158,7 @@ func (s *Store) SettleLease(ctx context.Context, c Caller, id uuid.UUID, n NewSe
 	renewal.held.finish(nil, settled.Settlement.Repeated || settled.Settlement.Renewed == nil)
 	if !settled.Settlement.Repeated {
 		s.usage.noteEvent(act.organization)
-		if r.Has(2) { // else the version before stored it for the idempotency key
-			s.noteTypes(act.organization, r.Number(2), 0)
-		}
+		s.noteTypes(act.organization, r.Number(2), 0)
 	}
 	return settled, nil
 }

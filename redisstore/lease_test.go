@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/money"
+	"remit/test/redistest"
 )
 
 // leasing describes a session of 10 actions and 100 micro-USD that allows leases of up to a minute.
@@ -478,5 +480,53 @@ func TestLeasesKeepMaxCommitted(t *testing.T) {
 		w.settle(t, s, l.ID, 1, 20)
 		w.wantCommitted(t, s, 20, 110, 40)
 		w.wantState(t, s, 2, 20, 0, 0)
+	})
+}
+
+// Time that steps makes a lease neither open again nor lost.
+func TestALeaseThatExpiredStaysSoThoughTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, MaxLease: time.Minute, Lifetime: 24 * time.Hour})
+		l := w.lease(t, s, 4, 40)
+		step(2 * time.Minute)
+		w.wantState(t, s, 4, 40, 0, 0)
+		step(0)
+		w.wantState(t, s, 4, 40, 0, 0)
+		if read := must(s.Lease(t.Context(), w.byKey(), l.ID))(t); read.Status != Expired {
+			t.Errorf("it is %s", read.Status)
+		}
+		fresh := w.lease(t, s, 1, 10)
+		step(-3 * time.Hour)
+		w.wantState(t, s, 5, 40, 10, 0)
+		if late := w.settle(t, s, l.ID, 1, 5); !late.Late {
+			t.Error("it is not late")
+		}
+		if w.settle(t, s, fresh.ID, 1, 10).Late {
+			t.Error("the other one is late")
+		}
+		w.wantState(t, s, 2, 15, 0, 0)
+	})
+}
+
+// A holder whose answer is lost repeats the same numbers, at any instance.
+func TestASettlementWhoseAnswerIsLostIsRepeated(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
+		w := newTenant(t, s, leasing)
+		l := w.lease(t, s, 4, 40)
+		n := NewSettlement{ActionCount: 1, ValueUsed: 10, Renew: &NewLease{MaxActions: 2, MaxValue: 20, Lifetime: time.Minute}}
+		must(s.SettleLease(t.Context(), w.byKey(), w.lease(t, s, 1, 1).ID, NewSettlement{}))(t) // the scripts are known
+		p.LoseReplies(settleLease.SHA(), 100)
+		_, err := s.SettleLease(t.Context(), w.byKey(), l.ID, n)
+		p.LoseReplies("", 0)
+		if !errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("its answer was not lost: %v", err)
+		}
+		settled := must(s.SettleLease(t.Context(), w.byKey(), l.ID, n))(t)
+		if settled.Settlement.Renewed == nil || settled.Settlement.Renewed.MaxValue != 20 {
+			t.Errorf("settled with %+v", settled.Settlement)
+		}
+		w.wantState(t, s, 3, 10, 20, 0)
 	})
 }

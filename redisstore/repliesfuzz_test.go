@@ -211,7 +211,6 @@ func fuzzedOperations() []readsReply {
 		},
 		func(ctx context.Context, s *Store) (any, error) { return nil, s.RetireKey(ctx, SigningKeys, "id") },
 		func(ctx context.Context, s *Store) (any, error) { return s.KeepIssuer(ctx, "issuer") },
-		func(ctx context.Context, s *Store) (any, error) { return s.AudiencesFrom(ctx) },
 		func(ctx context.Context, s *Store) (any, error) { return s.Ready(ctx) },
 		func(ctx context.Context, s *Store) (any, error) {
 			s.readNewest([]string{s.keys.events(fuzzedAgent)})

@@ -136,7 +136,7 @@ func TestAStoreOnAReplicaAuthorizesNoCaller(t *testing.T) {
 	}
 }
 
-// A user file of the version before does not allow the watch its command.
+// A user file of an operator may not allow the watch its command.
 func TestADemotionIsDetectedWithoutPermissionToBlock(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})

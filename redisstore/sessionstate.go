@@ -127,12 +127,8 @@ type leaseState struct {
 	longest time.Duration
 }
 
-// leaseStateAt reads a leaseState whose two values are at these places. They may be missing: outcomes that an earlier version
-// stored for an idempotency key do not have them.
+// leaseStateAt reads a leaseState whose two values are at these places.
 func leaseStateAt(r *reply, leased, longest int) leaseState {
-	if !r.Has(longest) {
-		return leaseState{}
-	}
 	return leaseState{money.MicroUSD(r.NumberOr0(leased)), time.Duration(r.NumberOr0(longest)) * time.Second}
 }
 
@@ -142,12 +138,8 @@ type suspendedState struct {
 	reason string
 }
 
-// suspendedStateAt reads a suspendedState whose two values are at these places. They may be missing, as those of
-// leaseStateAt.
+// suspendedStateAt reads a suspendedState whose two values are at these places.
 func suspendedStateAt(r *reply, since, reason int) suspendedState {
-	if !r.Has(reason) {
-		return suspendedState{}
-	}
 	return suspendedState{r.TimeOrZero(since), manyLines.Replace(r.Optional(reason))}
 }
 
@@ -157,18 +149,18 @@ type observedState struct {
 	refusals *int64
 }
 
-// observedStateAt reads an observedState whose two values are at these places. They may be missing, as those of leaseStateAt.
+// observedStateAt reads an observedState whose two values are at these places.
 func observedStateAt(r *reply, restrictions, refusals int) observedState {
-	if !r.Has(refusals) || r.Optional(refusals) == "" {
+	if r.Optional(refusals) == "" {
 		return observedState{}
 	}
 	count := r.Number(refusals)
 	return observedState{strings.Contains(r.Optional(restrictions), "o"), &count}
 }
 
-// perActionAt reads max_value_usd_per_action, nil for none. It may be missing, as the values of leaseStateAt.
+// perActionAt reads max_value_usd_per_action, nil for none.
 func perActionAt(r *reply, i int) *money.MicroUSD {
-	if !r.Has(i) || r.Optional(i) == "" {
+	if r.Optional(i) == "" {
 		return nil
 	}
 	return new(moneyAt(r, i))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"remit/money"
@@ -195,24 +194,5 @@ func TestUsageIsReadByWhoMayReadTheSession(t *testing.T) {
 		}
 		_, err := s.SessionUsage(t.Context(), w.byKey(), uuid.New())
 		wantError(t, "a session that does not exist", err, ErrUnknownSession)
-	})
-}
-
-func TestWhatTheVersionBeforeChargedHasNoType(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
-		token, old := w.exchange(t, s).AccessToken, before{s}
-		w.session.ID = must(old.create(t.Context(), w, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Hour}))(t)
-		must(old.charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 5}))(t)
-		w.chargeTyped(t, s, typed("a", 1, 2))
-		must(old.charge(t.Context(), token, w.session.ID, Charge{Count: 2, Value: 3}))(t)
-		begun := must(s.Begin(t.Context(), token, w.beginning(4)))(t)
-		if err := old.commit(t.Context(), token, w.session.ID, begun.ID, 4); err != nil {
-			t.Fatal(err)
-		}
-		w.wantTypes(t, s, TypeUsage{"a", 1, 2}, TypeUsage{"order.place", 1, 0}, TypeUsage{"", 3, 12})
-		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
-		w.wantTypes(t, s, TypeUsage{"a", 1, 2}, TypeUsage{"order.place", 1, 0}, TypeUsage{"", 3, 8})
 	})
 }

@@ -17,7 +17,7 @@ type storedClaim struct {
 }
 
 // readClaim reads an organization's claim: fingerprint, request id, cell and organization. It returns false for a text
-// without a single cell: the claim of a batch, a claim by an earlier version, an outcome.
+// without a single cell: the claim of a batch, an outcome.
 func readClaim(stored string) (storedClaim, bool) {
 	var c storedClaim
 	if len(stored) < len(c.fingerprint) {

@@ -70,8 +70,7 @@ var listedState = []string{
 	listedHold: "hv", listedExpires: "x",
 }
 
-// with returns the transaction with its mutable fields. The last fields may be missing: lists omit them, and outcomes that
-// an earlier version stored for an idempotency key have no hold.
+// with returns the transaction with its mutable fields. The last fields may be missing: lists omit them.
 func (t Transaction) with(r *reply, events transactionEvents) (Transaction, error) {
 	t.Status = transactionStatus(Status(r.Text(stateStatus)), events)
 	t.Expires = events.expires

@@ -182,6 +182,7 @@ func TestAnAccessTokenEndsWithItsHour(t *testing.T) {
 		} {
 			access := must(api.on.keyring.SignAccess(token.Access{
 				Agent: of.Agent, Organization: uuid.MustParse(w.org), Family: of.Family, Issued: time.Now().Add(-age),
+				Client: of.Agent, Audience: []string{api.on.keyring.Issuer()},
 			}))(t)
 			if got := w.get("/sessions", asAgent(access)).status; got != status {
 				t.Errorf("issued %s ago: %d, want %d", age, got, status)

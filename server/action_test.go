@@ -157,6 +157,7 @@ func TestAnAccessTokenCannotUseAScopeThatItLacks(t *testing.T) {
 		of := must(api.on.keyring.ParseRefresh(w.exchange().refresh))(t)
 		narrow := must(api.on.keyring.SignAccess(token.Access{
 			Agent: of.Agent, Organization: uuid.MustParse(w.org), Family: of.Family, Scopes: []string{"read"}, Issued: time.Now(),
+			Client: of.Agent, Audience: []string{api.on.keyring.Issuer()},
 		}))(t)
 		refused := w.post("/sessions/"+id+"/actions", fields{"scope": "write"}, asAgent(narrow)).refused(403, "insufficient_scope")
 		if got := refused.text("required_scope"); got != "write" {

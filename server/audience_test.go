@@ -323,36 +323,6 @@ func TestIntrospectionTellsWhetherATokenIsForAnAudience(t *testing.T) {
 	})
 }
 
-// The instances of the version before refuse a token with an audience, so this one writes none at first.
-func TestWhileInstancesAreUpgradedTokensForTheServiceKeepTheOlderForm(t *testing.T) {
-	t.Parallel()
-	onEachRedisWith(t, setup{noKeys: true}, func(t *testing.T, api *client) {
-		later := api.another(t)
-		api.on.server.SetKeyring(api.on.keyring.NamingAudiencesFrom(time.Now().Add(time.Hour)))
-		later.on.server.SetKeyring(api.on.keyring.NamingAudiencesFrom(time.Now().Add(-time.Second)))
-		w := api.newTenant()
-		there := w.through(later)
-		for name, tokens := range map[string]pair{"by default": w.exchange(), "by name": pairIn(w.grantFor(itself).is(200))} {
-			_, claims := verify(t, w.client, tokens.access)
-			for _, claim := range []string{"aud", "client_id"} {
-				if _, has := claims[claim]; has {
-					t.Errorf("%s: the token has the claim %s", name, claim)
-				}
-			}
-			for _, at := range []tenant{w, there} {
-				at.get("/sessions", asAgent(tokens.access)).is(200)
-				at.get(verifyPath+"?audience="+itself, asAgent(tokens.access)).identifies(w, agentScopes...)
-				at.get(verifyPath+"?audience="+url.QueryEscape(mail), asAgent(tokens.access)).stopped(401, "invalid_token")
-				at.post("/v1/auth/introspect", fields{"token": tokens.access}, asKey(w.key)).is(200).has(fields{"aud": itself, "client_id": w.agent.id})
-			}
-			renewed := there.renew(tokens.refresh).isFor(there, itself)
-			w.get("/sessions", asAgent(renewed.access)).is(200)
-		}
-		w.grantFor(mail).isFor(w, mail)
-		w.grantFor(itself, mail).isFor(w, itself, mail)
-	})
-}
-
 func TestATokenThatWouldBeTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	with := setup{noKeys: true, store: redisstore.Config{RefreshGrace: time.Minute}}

@@ -126,7 +126,7 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 	if err != nil {
 		return introspection{}, uuid.Nil, err
 	}
-	described := describe(keys, access.Agent, access.Organization, scopes, keys.AudienceOf(access))
+	described := describe(keys, access.Agent, access.Organization, scopes, access.Audience)
 	described.TokenType = "Bearer"
 	if access.Thumbprint != "" {
 		described.TokenType, described.Confirmation = "DPoP", confirmation{access.Thumbprint}

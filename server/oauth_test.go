@@ -500,7 +500,7 @@ func (w tenant) expired(t *testing.T) string {
 	t.Helper()
 	return must(w.on.keyring.SignAccess(token.Access{
 		Agent: uuid.MustParse(w.agent.id), Organization: uuid.MustParse(w.org), Family: uuid.New(), Scopes: agentScopes,
-		Issued: time.Now().Add(-token.AccessLifetime - time.Second),
+		Issued: time.Now().Add(-token.AccessLifetime - time.Second), Client: uuid.MustParse(w.agent.id), Audience: []string{w.on.keyring.Issuer()},
 	}))(t)
 }
 

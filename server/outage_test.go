@@ -79,7 +79,9 @@ func made(t *testing.T, api *client) (tenant, pair) {
 	t.Helper()
 	organization, id, family := uuid.New(), uuid.New(), uuid.New()
 	w := tenant{client: api, org: organization.String(), key: newKeyOf(organization), agent: agent{id.String(), token.NewAgentSecret()}}
-	access := must(api.on.keyring.SignAccess(token.Access{Agent: id, Organization: organization, Family: family, Issued: time.Now()}))(t)
+	access := must(api.on.keyring.SignAccess(token.Access{
+		Agent: id, Client: id, Audience: []string{api.on.keyring.Issuer()}, Organization: organization, Family: family, Issued: time.Now(),
+	}))(t)
 	return w, pair{access, api.on.keyring.FormatRefresh(token.RefreshToken{Agent: id, Family: family, Generation: 1})}
 }
 

@@ -104,7 +104,7 @@ func (v *tokenCache) newCached(text string, access token.Access) *cachedToken {
 		proofs:   proofs,
 
 		issuer:    v.keys.Issuer(),
-		forIssuer: v.keys.IsFor(access, v.keys.Issuer()),
+		forIssuer: slices.Contains(access.Audience, v.keys.Issuer()),
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 
 func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Access) {
 	t.Helper()
+	agent := uuid.New()
 	access := token.Access{
-		Agent: uuid.New(), Organization: uuid.New(), Family: uuid.New(), Scopes: []string{"read"}, Issued: issued.Truncate(time.Second),
+		Agent: agent, Client: agent, Audience: []string{keys.Issuer()}, Organization: uuid.New(), Family: uuid.New(), Scopes: []string{"read"}, Issued: issued.Truncate(time.Second),
 	}
 	text, err := keys.SignAccess(access)
 	if err != nil {

@@ -406,7 +406,7 @@ func TestWaitingRequestsAreAnsweredWhenTheirTokenExpires(t *testing.T) {
 	}
 	access, err := keys.SignAccess(token.Access{
 		Agent: uuid.MustParse(w.agent), Organization: uuid.MustParse(w.organization), Family: uuid.New(),
-		Issued: time.Now().Add(2*time.Second - token.AccessLifetime),
+		Issued: time.Now().Add(2*time.Second - token.AccessLifetime), Client: uuid.MustParse(w.agent), Audience: []string{keys.Issuer()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,22 +18,6 @@ type Source struct {
 	files  *fileKeys
 	stored storage
 	issuer Issuer
-	naming naming
-}
-
-// naming is from when on tokens for the issuer name it as their audience.
-type naming struct {
-	from  time.Time
-	known bool
-}
-
-// resolve reads the time, and remembers it.
-func (n *naming) resolve(ctx context.Context, store *redisstore.Store) (err error) {
-	if !n.known {
-		n.from, err = store.AudiencesFrom(ctx)
-		n.known = err == nil
-	}
-	return err
 }
 
 // Open reads the keys in files. It returns an error for a file that cannot be read or holds no such key.
@@ -55,9 +39,6 @@ func (s *Source) InRedis() bool { return len(s.files.signing) == 0 || len(s.file
 // each kind that has no file. Errors wrap redisstore.ErrUnavailable or redisstore.ErrOutcomeUnknown when Redis does not
 // answer, and token.ErrKey when a kind has no usable key. One call at a time.
 func (s *Source) Keyring(ctx context.Context) (*token.Keyring, error) {
-	if err := s.naming.resolve(ctx, s.stored.store); err != nil { // before anything is stored that it looks for
-		return nil, err
-	}
 	issuer, err := s.issuer.resolve(ctx, s.stored.store)
 	if err != nil {
 		return nil, err
@@ -72,11 +53,7 @@ func (s *Source) Keyring(ctx context.Context) (*token.Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := token.NewKeyring(issuer, signing, refresh)
-	if err != nil {
-		return nil, err
-	}
-	return ring.NamingAudiencesFrom(s.naming.from), nil
+	return token.NewKeyring(issuer, signing, refresh)
 }
 
 // LogStorage logs that keys are stored in Redis, and warns when they are not encrypted.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/google/uuid"
 	"remit/internal/keys"
 	"remit/internal/token"
 	"remit/redisstore"
@@ -159,31 +158,6 @@ func TestIsIssuer(t *testing.T) {
 	} {
 		if got := keys.IsIssuer(text); got != want {
 			t.Errorf("%q: %t, want %t", text, got, want)
-		}
-	}
-}
-
-func TestTokensForTheIssuerNameItAtOnceOnlyOnANewRedis(t *testing.T) {
-	t.Parallel()
-	for _, used := range []bool{false, true} {
-		store, issuer := newStore(t), "https://remit.example"
-		if used {
-			if _, err := store.KeepIssuer(t.Context(), issuer); err != nil {
-				t.Fatal(err)
-			}
-		}
-		source, _ := open(t, store, keys.Flags{}, keys.Issuer{Given: issuer})
-		for range 2 { // the second reading finds a Redis in use
-			ring, agent := keyring(t, source), uuid.New()
-			text, err := ring.SignAccess(token.Access{Agent: agent, Organization: uuid.New(), Family: uuid.New(), Issued: time.Now(),
-				Client: agent, Audience: []string{issuer}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			access, err := ring.VerifyAccess(text, time.Now())
-			if names := len(access.Audience) == 1; err != nil || names == used {
-				t.Errorf("Redis was in use: %t; the token names its audience: %t, %v", used, names, err)
-			}
 		}
 	}
 }

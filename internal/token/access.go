@@ -18,8 +18,8 @@ type Access struct {
 	Scopes       []string
 	Issued       time.Time // to the second
 
-	Audience   []string  // whom it is for (RFC 9068 §2.2); none in a token of the version before, which is for the issuer
-	Client     uuid.UUID // the agent that asked for it; uuid.Nil in a token of the version before
+	Audience   []string  // whom it is for (RFC 9068 §2.2), at least one
+	Client     uuid.UUID // the agent that asked for it
 	Thumbprint string    // of the key that it is bound to (RFC 9449 §6.1, RFC 7638: 43 characters); "" when it is not bound
 
 	// Only a delegated token (RFC 8693) has these three.
@@ -49,15 +49,12 @@ func (a Access) lifetime() time.Duration {
 
 // check returns ErrClaims for fields that no token of ours has together.
 func (a Access) check() error {
-	isNew := len(a.Audience) > 0
 	client := a.Agent
 	if len(a.Actors) > 0 {
 		client = a.Actors[0].Agent
 	}
 	switch {
-	case slices.Contains(a.Audience, ""),
-		isNew && a.Client != client,
-		!isNew && (a.Client != uuid.Nil || a.Thumbprint != "" || a.Delegated()),
+	case len(a.Audience) == 0, slices.Contains(a.Audience, ""), a.Client != client,
 		a.Thumbprint != "" && !isThumbprint(a.Thumbprint),
 		a.Delegated() != (len(a.Actors) > 0), len(a.Actors) > MaxActors, slices.ContainsFunc(a.Actors, Actor.isIncomplete),
 		a.Lifetime != 0 && (!a.Delegated() || a.Lifetime < time.Second || a.Lifetime >= AccessLifetime || a.Lifetime%time.Second != 0):
@@ -76,20 +73,4 @@ func isThumbprint(text string) bool {
 		}
 	}
 	return len(text) == 43
-}
-
-// AudienceOf returns whom a token is for: what it says, or the issuer.
-func (k *Keyring) AudienceOf(a Access) []string {
-	if len(a.Audience) == 0 {
-		return []string{k.issuer}
-	}
-	return a.Audience
-}
-
-// IsFor reports whether a token is for this audience.
-func (k *Keyring) IsFor(a Access, audience string) bool {
-	if len(a.Audience) == 0 {
-		return audience == k.issuer
-	}
-	return slices.Contains(a.Audience, audience)
 }

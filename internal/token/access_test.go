@@ -19,16 +19,9 @@ func thumbprintOf(key string) string {
 	return encode(string(sum[:]))
 }
 
-// forIssuer is an access token of the form of RFC 9068 for the issuer itself.
-func forIssuer() token.Access {
-	a := bearer()
-	a.Audience, a.Client = []string{issuer}, a.Agent
-	return a
-}
-
 // delegated is a token of a token exchange, with this many actors.
 func delegated(actors int) token.Access {
-	a := forIssuer()
+	a := bearer()
 	a.Session, a.Lifetime = uuid.New(), 20*time.Minute
 	for range actors {
 		a.Actors = append(a.Actors, token.Actor{Agent: uuid.New(), Family: uuid.New()})
@@ -49,20 +42,19 @@ func TestAnAccessTokenNamesItsAudienceItsClientAndItsKey(t *testing.T) {
 	one, chain := delegated(1), delegated(3)
 	for name, row := range map[string]struct {
 		access token.Access
-		want   map[string]string // beside those of a token of the version before
+		want   map[string]string // beside those of every token, and client_id
 	}{
-		"of the version before": {bearer(), nil},
-		"for the issuer":        {forIssuer(), map[string]string{"aud": `"` + issuer + `"`}},
+		"for the issuer": {bearer(), map[string]string{"aud": `"` + issuer + `"`}},
 		"for one resource": {
-			with(forIssuer(), func(a *token.Access) { a.Audience = []string{"https://mcp.example/"} }),
+			with(bearer(), func(a *token.Access) { a.Audience = []string{"https://mcp.example/"} }),
 			map[string]string{"aud": `"https://mcp.example/"`},
 		},
 		"for two": {
-			with(forIssuer(), func(a *token.Access) { a.Audience = []string{issuer, "urn:mail"} }),
+			with(bearer(), func(a *token.Access) { a.Audience = []string{issuer, "urn:mail"} }),
 			map[string]string{"aud": `["` + issuer + `","urn:mail"]`},
 		},
 		"bound": {
-			with(forIssuer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key") }),
+			with(bearer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key") }),
 			map[string]string{"aud": `"` + issuer + `"`, "cnf": `{"jkt":"` + thumbprintOf("a key") + `"}`},
 		},
 		"delegated": {one, map[string]string{
@@ -79,9 +71,7 @@ func TestAnAccessTokenNamesItsAudienceItsClientAndItsKey(t *testing.T) {
 			},
 		},
 	} {
-		if row.want != nil {
-			row.want["client_id"] = id(row.access.Client)
-		}
+		row.want["client_id"] = id(row.access.Client)
 		for _, s := range signers() {
 			ring := newKeyring(t, s)
 			text := signAccess(t, ring, row.access)
@@ -92,7 +82,7 @@ func TestAnAccessTokenNamesItsAudienceItsClientAndItsKey(t *testing.T) {
 					got[name] = string(value)
 				}
 			}
-			if len(got)+len(row.want) > 0 && !reflect.DeepEqual(got, row.want) {
+			if !reflect.DeepEqual(got, row.want) {
 				t.Errorf("%s, %s: claims %v; want %v", name, s.name, got, row.want)
 			}
 		}
@@ -121,7 +111,7 @@ func TestTheLongestScopesAndAudiencesFitIntoAToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := longest(forIssuer())
+		a := longest(bearer())
 		requireSays(t, ring, signAccess(t, ring, a), noon, a)
 	}
 	ring, chain := newKeyring(t, rfc8037()), delegated(token.MaxActors)
@@ -132,19 +122,18 @@ func TestOnlyFieldsThatBelongTogetherAreSigned(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t, rfc8037())
 	for name, a := range map[string]token.Access{
-		"a client without an audience":      with(bearer(), func(a *token.Access) { a.Client = a.Agent }),
-		"an audience without a client":      with(forIssuer(), func(a *token.Access) { a.Client = uuid.Nil }),
-		"another client":                    with(forIssuer(), func(a *token.Access) { a.Client = uuid.New() }),
-		"an empty audience":                 with(forIssuer(), func(a *token.Access) { a.Audience = []string{issuer, ""} }),
-		"a key without an audience":         with(bearer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key") }),
-		"half a thumbprint":                 with(forIssuer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key")[:42] }),
-		"a padded thumbprint":               with(forIssuer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key")[:42] + "=" }),
-		"a shorter life":                    with(forIssuer(), func(a *token.Access) { a.Lifetime = time.Minute }),
+		"no audience":                       with(bearer(), func(a *token.Access) { a.Audience = nil }),
+		"an audience without a client":      with(bearer(), func(a *token.Access) { a.Client = uuid.Nil }),
+		"another client":                    with(bearer(), func(a *token.Access) { a.Client = uuid.New() }),
+		"an empty audience":                 with(bearer(), func(a *token.Access) { a.Audience = []string{issuer, ""} }),
+		"half a thumbprint":                 with(bearer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key")[:42] }),
+		"a padded thumbprint":               with(bearer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key")[:42] + "=" }),
+		"a shorter life":                    with(bearer(), func(a *token.Access) { a.Lifetime = time.Minute }),
 		"a longer life":                     with(delegated(1), func(a *token.Access) { a.Lifetime = time.Hour + time.Second }),
 		"a whole life in other words":       with(delegated(1), func(a *token.Access) { a.Lifetime = time.Hour }),
 		"no life":                           with(delegated(1), func(a *token.Access) { a.Lifetime = -time.Second }),
 		"half a second":                     with(delegated(1), func(a *token.Access) { a.Lifetime = 1500 * time.Millisecond }),
-		"a session without an actor":        with(forIssuer(), func(a *token.Access) { a.Session = uuid.New() }),
+		"a session without an actor":        with(bearer(), func(a *token.Access) { a.Session = uuid.New() }),
 		"an actor without a session":        with(delegated(1), func(a *token.Access) { a.Session, a.Lifetime = uuid.Nil, 0 }),
 		"an actor that is nobody":           with(delegated(2), func(a *token.Access) { a.Actors[1].Agent = uuid.Nil }),
 		"an actor of no family":             with(delegated(2), func(a *token.Access) { a.Actors[1].Family = uuid.Nil }),
@@ -158,16 +147,10 @@ func TestOnlyFieldsThatBelongTogetherAreSigned(t *testing.T) {
 	}
 }
 
-// newClaims are the claims of a token of the form of RFC 9068.
-func newClaims() claimSet {
-	good := goodClaims()
-	return slices.Insert(slices.Clone(good), 7, claim{"client_id", good[1].value}, claim{"aud", `"` + issuer + `"`})
-}
-
 func TestVerifyAccessRefusesNewClaimsThatItDoesNotIssue(t *testing.T) {
 	t.Parallel()
 	s := rfc8037()
-	ring, good := newKeyring(t, s), newClaims()
+	ring, good := newKeyring(t, s), goodClaims()
 	said := said()
 	said.Audience, said.Client = []string{issuer}, said.Agent
 	requireSays(t, ring, s.issue(t, good.String()), noon, said)
@@ -233,73 +216,5 @@ func TestVerifyAccessRefusesNewClaimsThatItDoesNotIssue(t *testing.T) {
 			exp = delegation[delegation.index("iat")].value
 		}
 		requireRefused(t, ring, name, s.issue(t, delegation.with("exp", exp).String()), noon, token.ErrClaims)
-	}
-}
-
-func TestATokenIsForItsAudienceAndAnOlderOneForTheIssuer(t *testing.T) {
-	t.Parallel()
-	ring := newKeyring(t, rfc8037())
-	both := with(forIssuer(), func(a *token.Access) { a.Audience = []string{"urn:mail", issuer} })
-	mail := with(forIssuer(), func(a *token.Access) { a.Audience = []string{"urn:mail"} })
-	for _, row := range []struct {
-		name     string
-		access   token.Access
-		audience string
-		want     bool
-	}{
-		{"the version before", bearer(), issuer, true},
-		{"the version before", bearer(), "urn:mail", false},
-		{"the version before", bearer(), "", false},
-		{"for the issuer", forIssuer(), issuer, true},
-		{"for the issuer", forIssuer(), issuer + "/", false},
-		{"for both", both, issuer, true},
-		{"for both", both, "urn:mail", true},
-		{"for mail", mail, "urn:mail", true},
-		{"for mail", mail, issuer, false},
-		{"for mail", mail, "urn:MAIL", false},
-	} {
-		if got := ring.IsFor(row.access, row.audience); got != row.want {
-			t.Errorf("%s: is for %q: %t", row.name, row.audience, got)
-		}
-	}
-	if got := ring.AudienceOf(bearer()); !slices.Equal(got, []string{issuer}) {
-		t.Errorf("the audience of the version before: %q", got)
-	}
-	if got := ring.AudienceOf(mail); !slices.Equal(got, mail.Audience) {
-		t.Errorf("the audience %q; want %q", got, mail.Audience)
-	}
-}
-
-func TestTokensForTheIssuerNameItFromTheTimeThatTheKeyringIsGiven(t *testing.T) {
-	t.Parallel()
-	before := newKeyring(t, rfc8037())
-	ring := before.NamingAudiencesFrom(noon.Add(time.Hour))
-	if ring.Equal(before) || !ring.Equal(before.NamingAudiencesFrom(noon.Add(time.Hour))) {
-		t.Error("keyrings are equal when they name audiences from another time on, or are not when from the same")
-	}
-	for name, row := range map[string]struct {
-		access token.Access
-		old    bool
-	}{
-		"for the issuer":        {forIssuer(), true},
-		"for another":           {with(forIssuer(), func(a *token.Access) { a.Audience = []string{"urn:mail"} }), false},
-		"for both":              {with(forIssuer(), func(a *token.Access) { a.Audience = []string{issuer, "urn:mail"} }), false},
-		"bound":                 {with(forIssuer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key") }), false},
-		"delegated":             {delegated(1), false},
-		"of the version before": {bearer(), true},
-	} {
-		for late, issued := range map[bool]time.Time{false: noon.Add(time.Hour - time.Second), true: noon.Add(time.Hour)} {
-			want := row.access
-			want.Issued = issued
-			text := signAccess(t, ring, want)
-			if row.old && !late {
-				want.Audience, want.Client = nil, uuid.Nil
-			}
-			requireSays(t, ring, text, issued, want)
-			requireSays(t, before, text, issued, want)
-			if names := payloadOf(t, text)["aud"] != nil; names != (len(want.Audience) > 0) {
-				t.Errorf("%s, issued %s: it names an audience: %t", name, issued, names)
-			}
-		}
 	}
 }

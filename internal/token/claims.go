@@ -20,7 +20,7 @@ type claims struct {
 	Organization uuid.UUID    `json:"org_id"`
 	Family       uuid.UUID    `json:"fam"`
 	Scopes       []string     `json:"scopes"`
-	Client       uuid.UUID    `json:"client_id,omitzero"` // none in a token of the version before, like aud
+	Client       uuid.UUID    `json:"client_id,omitzero"`
 	Audience     Audience     `json:"aud,omitzero"`
 	Confirmation confirmation `json:"cnf,omitzero"`
 	Actor        *actor       `json:"act,omitzero"`

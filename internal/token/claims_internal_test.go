@@ -18,7 +18,7 @@ func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
 	delegated.Client, delegated.Audience, delegated.Session = uuid.New(), Audience{"urn:<a>", "", "\u2028"}, uuid.New()
 	delegated.Actor, delegated.Families = &actor{uuid.New(), &actor{Subject: uuid.New()}}, []uuid.UUID{uuid.New(), uuid.New()}
 	for name, c := range map[string]claims{
-		"none": {}, "no scopes": {Scopes: []string{}}, "all of the version before": full, "bound": bound, "delegated": delegated,
+		"none": {}, "no scopes": {Scopes: []string{}}, "no audience": full, "bound": bound, "delegated": delegated,
 	} {
 		want, err := json.Marshal(c)
 		if err != nil {

@@ -30,8 +30,9 @@ func TestVerifyAccessRefusesATokenFromTheFuture(t *testing.T) {
 	for ahead, want := range map[time.Duration]error{
 		0: nil, maxClockSkew: nil, maxClockSkew + time.Second: ErrClaims, time.Hour: ErrClaims, 200 * 365 * 24 * time.Hour: ErrClaims,
 	} {
+		agent := uuid.New()
 		text, err := ring.SignAccess(Access{
-			Agent: uuid.New(), Organization: uuid.New(), Family: uuid.New(), Issued: now.Add(ahead),
+			Agent: agent, Client: agent, Audience: []string{ring.Issuer()}, Organization: uuid.New(), Family: uuid.New(), Issued: now.Add(ahead),
 		})
 		if err != nil {
 			t.Fatal(err)

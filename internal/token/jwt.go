@@ -25,9 +25,8 @@ const (
 	maxClockSkew = 30 * time.Second
 )
 
-// SignAccess returns a signed JWT (RFC 7519, RFC 9068) that is valid from a.Issued until a.Expires. Without an audience it has
-// the form of the version before. It returns ErrClaims for fields that no token has together, and ErrAccessSize when the token
-// would exceed MaxAccessSize.
+// SignAccess returns a signed JWT (RFC 7519, RFC 9068) that is valid from a.Issued until a.Expires. It returns ErrClaims for fields
+// that no token has together, and ErrAccessSize when the token would exceed MaxAccessSize.
 func (k *Keyring) SignAccess(a Access) (string, error) {
 	text, err := k.unsigned(a)
 	if err != nil {
@@ -61,7 +60,7 @@ func (k *Keyring) unsigned(a Access) ([]byte, error) {
 		return nil, ErrClaims
 	}
 	key := k.signing[0]
-	payload, err := claimsOf(k.inOldForm(a), k.issuer, uuid.New()).append(make([]byte, 0, 640))
+	payload, err := claimsOf(a, k.issuer, uuid.New()).append(make([]byte, 0, 640))
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,8 @@ func goodClaims() claimSet {
 		{"org_id", `"018f3c2a-b4d5-7e06-91a2-b3c4d5e6f70a"`},
 		{"fam", `"018f3c2a-b4d5-7e06-91a2-b3c4d5e6f709"`},
 		{"scopes", `["orders:read","orders:write"]`},
+		{"client_id", `"018f3c2a-b4d5-7e06-91a2-b3c4d5e6f708"`},
+		{"aud", `"` + issuer + `"`},
 		{"iat", fmt.Sprint(noon.Unix())},
 		{"exp", fmt.Sprint(noon.Unix() + 3600)},
 	}
@@ -47,6 +49,8 @@ func said() token.Access {
 		Family:       uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6f709"),
 		Scopes:       []string{"orders:read", "orders:write"},
 		Issued:       noon,
+		Audience:     []string{issuer},
+		Client:       uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6f708"),
 	}
 }
 
@@ -164,6 +168,7 @@ func TestAccessTokenHoldsExactlyItsClaims(t *testing.T) {
 			"iss": `"` + issuer + `"`, "sub": `"` + a.Agent.String() + `"`, "jti": string(payload["jti"]),
 			"agent_id": `"` + a.Agent.String() + `"`, "org_id": `"` + a.Organization.String() + `"`,
 			"fam": `"` + a.Family.String() + `"`, "scopes": `["orders:read","orders:write"]`,
+			"client_id": `"` + a.Agent.String() + `"`, "aud": `"` + issuer + `"`,
 			"iat": fmt.Sprint(noon.Unix()), "exp": fmt.Sprint(noon.Unix() + 3600),
 		}
 		got := map[string]string{}
@@ -620,9 +625,9 @@ func FuzzVerifyAccess(f *testing.F) {
 		"", "..", "...", issued, issued + "\n", issued + "=", otherLastBits(issued), goldenRefresh,
 		otherEd25519().issue(f, goodClaims().String()), s.header() + ".." + encode(strings.Repeat("\x00", 64)),
 		goodClaims().String(), goodClaims().without("jti").String(), goodClaims().and("aud", "null").String(),
-		newClaims().String(), newClaims().with("aud", `["`+issuer+`","urn:a"]`).String(),
-		slices.Insert(newClaims(), 9, claim{"cnf", `{"jkt":"` + thumbprintOf("a key") + `"}`}).String(),
-		slices.Insert(newClaims(), 9, claim{"act", `{"sub":` + goodClaims()[1].value + `}`}, claim{"session_id", goodClaims()[5].value}).String(),
+		goodClaims().String(), goodClaims().with("aud", `["`+issuer+`","urn:a"]`).String(),
+		slices.Insert(goodClaims(), 9, claim{"cnf", `{"jkt":"` + thumbprintOf("a key") + `"}`}).String(),
+		slices.Insert(goodClaims(), 9, claim{"act", `{"sub":` + goodClaims()[1].value + `}`}, claim{"session_id", goodClaims()[5].value}).String(),
 		goodClaims().with("scopes", "[]").String(), goodClaims().with("exp", "1e400").String(), "null", "[[", "{\"\xff\":0}",
 		goodClaims().with("iat", "9223372036854775807", "exp", "-9223372036854772209").String(),
 	} {
@@ -677,7 +682,7 @@ func requireOurClaims(tb testing.TB, ring *token.Keyring, s *signer, payload str
 	}
 	want := goodClaims()
 	if read.Client != uuid.Nil {
-		want = newClaims()
+		want = goodClaims()
 		if json.Unmarshal(read.Audience, &again.Audience) != nil {
 			again.Audience = make([]string, 1)
 			_ = json.Unmarshal(read.Audience, &again.Audience[0])

@@ -3,11 +3,9 @@ package token
 import (
 	"fmt"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"github.com/goccy/go-json"
-	"github.com/google/uuid"
 )
 
 const maxIssuer = 100 // bytes: with the longest scopes a token still fits into MaxAccessSize
@@ -20,8 +18,6 @@ type Keyring struct {
 	headers map[string]*SigningKey // by the exact header that the key writes
 	refresh []*RefreshKey
 	jwks    []byte
-
-	audiencesFrom time.Time
 }
 
 // NewKeyring returns a keyring that signs with the first signing key, derives with the first refresh key and verifies with
@@ -70,26 +66,9 @@ func (k *Keyring) SigningAlgorithms() []string {
 	return algorithms
 }
 
-// NamingAudiencesFrom returns a keyring with the same keys that signs tokens in the form of the version before when they are issued
-// earlier, for the issuer alone, and neither bound nor delegated: instances of that version refuse the new form.
-func (k *Keyring) NamingAudiencesFrom(from time.Time) *Keyring {
-	later := *k
-	later.audiencesFrom = from
-	return &later
-}
-
-// inOldForm returns the token without what the version before does not know, if it is to be signed so.
-func (k *Keyring) inOldForm(a Access) Access {
-	if a.Issued.Before(k.audiencesFrom) && len(a.Audience) == 1 && a.Audience[0] == k.issuer && a.Thumbprint == "" && !a.Delegated() {
-		a.Audience, a.Client = nil, uuid.Nil
-	}
-	return a
-}
-
-// Equal reports whether both keyrings have the same issuer and the same keys in the same order, and name audiences from the same
-// time on.
+// Equal reports whether both keyrings have the same issuer and the same keys in the same order.
 func (k *Keyring) Equal(other *Keyring) bool {
-	return k.issuer == other.issuer && k.audiencesFrom.Equal(other.audiencesFrom) &&
+	return k.issuer == other.issuer &&
 		slices.EqualFunc(k.signing, other.signing, func(a, b *SigningKey) bool { return a.header == b.header }) &&
 		slices.EqualFunc(k.refresh, other.refresh, func(a, b *RefreshKey) bool { return a.secret == b.secret })
 }

@@ -130,9 +130,10 @@ func parsed(signing ...*signer) []*token.SigningKey {
 }
 
 func bearer() token.Access {
+	agent := uuid.New()
 	return token.Access{
-		Agent: uuid.New(), Organization: uuid.New(), Family: uuid.New(),
-		Scopes: []string{"orders:read", "orders:write"}, Issued: noon,
+		Agent: agent, Organization: uuid.New(), Family: uuid.New(),
+		Scopes: []string{"orders:read", "orders:write"}, Issued: noon, Audience: []string{issuer}, Client: agent,
 	}
 }
 

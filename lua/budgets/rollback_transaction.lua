@@ -102,9 +102,7 @@ elseif not pending then
     local gb, mv = write_budget(string.format('%d', math.min(given_back_before + v, most)), max_committed, max_value)
     redis.call('HSET', session, 'v', string.format('%d', s_v - v), 'gb', gb, 'mv', mv,
       'ov', string.format('%d', math.max((s_ov or 0) - ov, 0)))
-    if t_ut == '1c' or t_ut == '0c' then -- else its commit, by the version before, counted under no type
-      count_type(session, t_ut == '1c' and one_line(t_ty) or '', 0, 0 - v)
-    end
+    count_type(session, t_ut == '1c' and one_line(t_ty) or '', 0, 0 - v)
     local counted_day, value = string.match(t_dv or '', '^(%d+) (%d+)$')
     if day and counted_day and counted_day + 0 == day then
       counted = value + 0

@@ -60,10 +60,8 @@ if k and k ~= key then -- before its reuse is looked for: whoever has the token 
   return {'invalid_refresh_token'}
 end
 
--- How long after its id was drawn the family was created. One of the version before begins to count now.
-local drawn = drawn_at(revoked_family, 8)
-local since_drawn = c or string.format('%d', now - drawn)
-local lifetime_left = drawn + since_drawn + lifetime - now
+-- c is how long after its id was drawn the family was created.
+local lifetime_left = drawn_at(revoked_family, 8) + c + lifetime - now
 if lifetime_left <= 0 then
   return {'invalid_refresh_token'}
 end
@@ -106,11 +104,7 @@ end
 
 local successor = string.format('%d', generation + 1)
 local period = refresh_ttl / 8
-if not c then
-  redis.call('HSET', family, 'g', successor, 'r', string.format('%d', now), 'c', since_drawn)
-else
-  redis.call('HSET', family, 'g', successor, 'r', string.format('%d', now))
-end
+redis.call('HSET', family, 'g', successor, 'r', string.format('%d', now))
 redis.call('PEXPIRE', family, string.format('%d', math.min(refresh_ttl, lifetime_left)))
 if not c or math.floor(rotated / period) ~= math.floor(now / period) then
   index_family(families, member, tonumber(agent_epoch or 0), now, refresh_ttl)
