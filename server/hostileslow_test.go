@@ -152,7 +152,8 @@ func TestAnIdleConnectionIsAnsweredAfterALongTime(t *testing.T) {
 
 // A client that asks and never reads its answers fills the system's buffers; then the server waits to write, for no
 // longer than the write timeout, and holds no more of the requests than its buffer. It is the memory of the whole process
-// that is measured, so nothing else runs meanwhile.
+// that is measured, so nothing else runs meanwhile. Of an answer that is under way it holds several copies, of half a megabyte
+// each: miniredis's, those in the buffers of both ends, the agents, and what is written.
 func TestAConnectionOfAClientThatNeverReadsIsAbortedAndCostsLittle(t *testing.T) {
 	const clients, agents = 4, 30
 	on := newPreparedTarget(t, impatient)
@@ -188,7 +189,7 @@ func TestAConnectionOfAClientThatNeverReadsIsAbortedAndCostsLittle(t *testing.T)
 		}
 	}
 	eventually(t, "every connection is given up", func() bool { return on.on.server.OpenConnections() <= 1 })
-	if grown := int64(highest) - int64(before); grown > clients*8<<20 {
+	if grown := int64(highest) - int64(before); grown > clients*16<<20 {
 		t.Errorf("%d clients that do not read cost %d KiB each", clients, grown>>10/clients)
 	}
 }
