@@ -95,7 +95,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 // mostElsewhere is how many of the store's methods that a file of server calls may stand in a file of another name.
 const mostElsewhere = 11
 
-// TestACallOfTheStoreLeadsToTheFileOfItsStem counts the methods of the store that each file of server calls: whoever reads
+// TestACallOfTheStoreLeadsToTheFileOfItsStem counts the methods of the store that each file of server calls: who reads
 // server/lease.go finds what it calls in redisstore/lease.go. The rest is printed.
 func TestACallOfTheStoreLeadsToTheFileOfItsStem(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ type Access struct {
 	Scopes       []string
 	Issued       time.Time // to the second
 
-	Audience   []string  // whom it is for (RFC 9068 §2.2), at least one
+	Audience   []string  // its recipients (RFC 9068 §2.2), at least one
 	Client     uuid.UUID // the agent that asked for it
 	Thumbprint string    // of the key that it is bound to (RFC 9449 §6.1, RFC 7638: 43 characters); "" when it is not bound
 
