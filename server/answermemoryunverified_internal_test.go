@@ -26,7 +26,11 @@ func TestAMadeUpKeyTakesNoMemoryOfTheOrganizationThatItNames(t *testing.T) {
 	r.unwritten.setMost(2 * 205 * agentBytes) // one list of the longest for each
 	awaitReserved(t, r.unwritten, 0)
 
-	stuck := sendFrom(t, "127.0.0.2", r.address, "")
+	narrow := r.serveShaped(t, func(conn *net.TCPConn) net.Conn { // so that few refusals fill the system's buffers
+		_ = conn.SetWriteBuffer(4 << 10)
+		return conn
+	})
+	stuck := sendFrom(t, "127.0.0.2", narrow, "")
 	if err := stuck.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
