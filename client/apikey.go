@@ -23,7 +23,7 @@ type APIKeyInfo struct {
 	Name       string     `json:"name"`
 	Role       string     `json:"role"`             // viewer, operator or admin
 	APIKey     Credential `json:"api_key,omitzero"` // only in the response to its creation
-	Hint       *string    `json:"hint"`             // its last four characters; nil: unknown
+	Hint       string     `json:"hint"`             // its last four characters
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`   // nil: never
 	LastUsedAt *time.Time `json:"last_used_at"` // to the minute; nil: it has not been used

@@ -22,10 +22,10 @@ type APIKeyRecord struct {
 	ID       uuid.UUID // of the first key, the organization's
 	Name     string    // "" for the first key
 	Role     Role
-	Hint     string // its last 4 characters; "" for a key of an earlier version until its next use
+	Hint     string // its last 4 characters
 	Created  time.Time
 	Expires  time.Time // zero for never
-	LastUsed time.Time // at most a minute before its last use; zero for never, as far as this version knows
+	LastUsed time.Time // at most a minute before its last use; zero for never
 }
 
 // NewAPIKey is an API key to create.

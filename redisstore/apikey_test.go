@@ -67,28 +67,6 @@ func TestAKeyWithoutTheRoleChangesNothing(t *testing.T) {
 	})
 }
 
-// Organizations of the version before have no hint, and that version's instances replace the key without its hint.
-func TestAKeyOfTheVersionBeforeIsTheFirstAndAnAdmins(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		key := newOrganization(t, s)
-		key.Hint = "hint"
-		place := s.keys.organization(key.Organization)
-		for _, hint := range []string{"", "else" + string(make([]byte, 32))} {
-			must(peek(t, s).HSet(t.Context(), place, "hint", hint).Result())(t)
-			listed := must(s.APIKeys(t.Context(), key))(t)
-			if len(listed) != 1 || listed[0].ID != key.Organization || listed[0].Role != Admin || listed[0].Hint != "" {
-				t.Errorf("it is listed as %v", listed)
-			}
-			later := anotherInstance(t, s)
-			must(later.Organization(t.Context(), key))(t)
-			if listed := must(s.APIKeys(t.Context(), key))(t); listed[0].Hint != "hint" || listed[0].LastUsed.IsZero() {
-				t.Errorf("after a use it is listed as %v", listed)
-			}
-		}
-	})
-}
-
 func TestTheOperatorsNewKeyEndsEveryOther(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

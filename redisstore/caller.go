@@ -11,7 +11,7 @@ import (
 type APIKey struct {
 	Organization uuid.UUID
 	Hash         [32]byte
-	Hint         string // its last 4 characters, to store with it; "" for unknown
+	Hint         string // its last 4 characters, of a new key, to store with it
 	Needs        Role   // the least role that may do this; "" is Admin
 }
 

@@ -23,8 +23,6 @@ const (
 	drainTime = 3 * callTimeout
 	// maxPasses bounds a deletion that finds new keys in each pass.
 	maxPasses = 20
-	// maxUncertain bounds deletion.uncertain.
-	maxUncertain = 1 << 20
 )
 
 // deletion is one run of DeleteOrganization.
@@ -37,11 +35,6 @@ type deletion struct {
 
 	agents map[uuid.UUID]bool // of the organization; true if revoked
 	cells  map[uint16]bool    // of the organization and its agents
-	shared map[uint16]bool    // cells in which other organizations store something too
-	// uncertain are keys in cells of the organization that do not name their owner, because earlier versions wrote them:
-	// families, and claims on idempotency keys. The next pass removes those whose cell no other tenant shares. In a shared
-	// cell they expire.
-	uncertain []string
 }
 
 // DeleteOrganization removes everything that Redis stores of an organization, in short steps, and reports after each. First
@@ -63,7 +56,7 @@ func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, 
 		if err := d.pass(ctx); err != nil {
 			return err
 		}
-		if d.progress.Pass > 1 && d.progress.Removed == before && len(d.uncertain) == 0 {
+		if d.progress.Pass > 1 && d.progress.Removed == before {
 			return d.finish(ctx)
 		}
 	}
@@ -110,10 +103,7 @@ func (s *Store) removeAPIKeys(ctx context.Context, organization uuid.UUID) error
 
 // pass removes what one walk over all keys finds.
 func (d *deletion) pass(ctx context.Context) error {
-	if err := d.findTenants(ctx); err != nil {
-		return err
-	}
-	if err := d.removeUncertain(ctx); err != nil {
+	if err := d.findAgents(ctx); err != nil {
 		return err
 	}
 	if err := d.revokeAgents(ctx); err != nil {
@@ -132,22 +122,10 @@ func (d *deletion) pass(ctx context.Context) error {
 	return d.walk(ctx, "*", d.sweep)
 }
 
-// findTenants finds the organization's agents, and the cells that other organizations share with it.
-func (d *deletion) findTenants(ctx context.Context) error {
-	d.shared = map[uint16]bool{}
+// findAgents finds the organization's agents.
+func (d *deletion) findAgents(ctx context.Context) error {
 	d.cells = map[uint16]bool{cellOf(d.organization): true}
-	err := d.walk(ctx, "o", func(_ context.Context, keys []string) error {
-		for _, key := range keys {
-			if name, valid := d.keys.parse(key); valid && name.id != d.organization {
-				d.shared[name.cell] = true
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = d.walk(ctx, "a", func(ctx context.Context, keys []string) error {
+	err := d.walk(ctx, "a", func(ctx context.Context, keys []string) error {
 		found, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
 			return p.HMGet(ctx, key, "organization", "revoked")
 		})
@@ -157,12 +135,10 @@ func (d *deletion) findTenants(ctx context.Context) error {
 		for i, key := range keys {
 			name, _ := d.keys.parse(key)
 			r := reply{Values: found[i].Val()}
-			if r.Optional(0) != string(d.organization[:]) {
-				d.shared[name.cell] = true
-				continue
+			if r.Optional(0) == string(d.organization[:]) {
+				d.agents[name.id] = d.agents[name.id] || r.Optional(1) != ""
+				d.cells[name.cell] = true
 			}
-			d.agents[name.id] = d.agents[name.id] || r.Optional(1) != ""
-			d.cells[name.cell] = true
 		}
 		return nil
 	})

@@ -110,7 +110,6 @@ func TestDeletingAnOrganizationRemovesTheUsageOfAgentsThatWereDeleted(t *testing
 	})
 }
 
-// Where another organization has something in the cell, what does not say whose it is stays until it expires.
 func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -148,8 +147,7 @@ func inCellOf(t *testing.T, s *Store, agent uuid.UUID) tenant {
 	return w
 }
 
-// What says whose it is goes in a shared cell too.
-func TestDeletingAnOrganizationRemovesWhatIsCertainlyItsInASharedCell(t *testing.T) {
+func TestDeletingAnOrganizationRemovesAllOfItsOwnInASharedCell(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 9})

@@ -25,8 +25,6 @@ func (d *deletion) sweep(ctx context.Context, keys []string) error {
 			}
 		case slices.Contains([]string{"s", "t", "l", "i"}, name.kind):
 			unclear = append(unclear, key)
-		case name.kind == "f":
-			d.leave(key, name)
 		}
 	}
 	owned, err := d.owned(ctx, unclear)
@@ -72,13 +70,6 @@ func (d *deletion) isMine(name keyName) bool {
 	return ofAgent || name.id == d.organization && (strings.HasPrefix(name.kind, "o") || name.kind == "ev")
 }
 
-// leave leaves a key to the next pass, unless another organization is known to share its cell.
-func (d *deletion) leave(key string, name keyName) {
-	if !d.shared[name.cell] && len(d.uncertain) < maxUncertain {
-		d.uncertain = append(d.uncertain, key)
-	}
-}
-
 // owned returns the keys whose values name the organization or its agents, each with its dependent keys.
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
 	owners, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
@@ -99,8 +90,6 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 		switch {
 		case name.kind == "i" && belongsTo(text, d.organization):
 			mine = append(mine, []string{key})
-		case name.kind == "i":
-			d.leave(key, name)
 		case ofAgent && name.kind == "s":
 			mine = append(mine, []string{key, d.keys.holds(name.id, name.id), d.keys.leases(name.id, name.id),
 				d.keys.sessionTransactions(name.id, name.id), d.keys.sessionRequests(name.id, name.id),
@@ -110,18 +99,6 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 		}
 	}
 	return mine, nil
-}
-
-// removeUncertain removes the keys that the previous pass left, except in cells that another organization shares.
-func (d *deletion) removeUncertain(ctx context.Context) error {
-	var doomed [][]string
-	for _, key := range d.uncertain {
-		if name, _ := d.keys.parse(key); !d.shared[name.cell] {
-			doomed = append(doomed, []string{key})
-		}
-	}
-	d.uncertain = nil
-	return d.unlink(ctx, doomed)
 }
 
 // unlink removes keys, walkStep groups at a time. The keys of one group are in one slot, so one command removes them.

@@ -44,7 +44,7 @@ var contractResponses = map[string]string{
 		contractParent + `,"children":[],"children_truncated":true}]}]}`,
 	"GET /v1/usage": `[{"day":"2026-11-01","session_id":null,"action_count":-2,"value_usd":-0.000001},` +
 		`{"day":"2026-11-02","session_id":"s1","action_count":3,"value_usd":12000000000.5,"a_field_of_tomorrow":1}]`,
-	"GET /v1/api-keys": `[{"id":"k1","name":"old","role":"admin","hint":null,"created_at":` + moment + `,"expires_at":null,"last_used_at":` + moment + `}]`,
+	"GET /v1/api-keys": `[{"id":"k1","name":"old","role":"admin","hint":"wxyz","created_at":` + moment + `,"expires_at":null,"last_used_at":` + moment + `}]`,
 	"GET /v1/webhooks/w1": `{"id":"w1","url":"https://example.com/","types":[],"description":"","missed_events":7,"confirmed_at":` + moment + `,"failing_since":` + moment +
 		`,"created_at":` + moment + `}`,
 	"GET /v1/webhooks/w1/deliveries": `[{"id":"d1","webhook_id":"w1","event_seq":42,"type":"session.ended","status":"pending","attempt_count":2,` +

@@ -52,7 +52,7 @@ type apiKeyAnswer struct {
 	Name     string          `json:"name"`
 	Role     redisstore.Role `json:"role"`
 	APIKey   string          `json:"api_key,omitzero"` // in the response to its creation only
-	Hint     *string         `json:"hint"`
+	Hint     string          `json:"hint"`
 	Created  timestamp       `json:"created_at"`
 	Expires  *timestamp      `json:"expires_at"`
 	LastUsed *timestamp      `json:"last_used_at"`
@@ -60,13 +60,10 @@ type apiKeyAnswer struct {
 
 func apiKeyOf(k redisstore.APIKeyRecord) apiKeyAnswer {
 	a := apiKeyAnswer{
-		ID: k.ID, Name: k.Name, Role: k.Role, Created: timestamp(k.Created), Expires: timeShown(k.Expires), LastUsed: timeShown(k.LastUsed),
+		ID: k.ID, Name: k.Name, Role: k.Role, Hint: k.Hint, Created: timestamp(k.Created), Expires: timeShown(k.Expires), LastUsed: timeShown(k.LastUsed),
 	}
 	if k.Name == "" {
 		a.Name = firstKeyName
-	}
-	if k.Hint != "" {
-		a.Hint = &k.Hint
 	}
 	return a
 }

@@ -22,7 +22,7 @@ func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 		return redisstore.APIKey{}, notAKey(given)
 	}
 	infoOf(ctx).organization = organization
-	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given), Hint: token.Hint(given), Needs: infoOf(ctx).role}, nil
+	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given), Needs: infoOf(ctx).role}, nil
 }
 
 // notAKey refuses what is no API key.

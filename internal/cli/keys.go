@@ -59,11 +59,7 @@ func (c *listKeys) Run() error {
 			return err
 		}
 		return list(c.output, each(keys), "ID\tNAME\tROLE\tENDS IN\tCREATED\tEXPIRES\tLAST USED", func(k client.APIKeyInfo) []string {
-			hint := ""
-			if k.Hint != nil {
-				hint = "…" + *k.Hint
-			}
-			return []string{k.ID, k.Name, k.Role, hint, moment(k.CreatedAt), momentOr(k.ExpiresAt, "never"), momentOr(k.LastUsedAt, "never")}
+			return []string{k.ID, k.Name, k.Role, "…" + k.Hint, moment(k.CreatedAt), momentOr(k.ExpiresAt, "never"), momentOr(k.LastUsedAt, "never")}
 		})
 	})
 }

@@ -15,7 +15,7 @@ local key_hash, hint = string.sub(new_key, 1, 32), string.sub(new_key, 33)
 --@block now
 local created = string.format('%d', now)
 
-local fields = {'name', name, 'key', key_hash, 'hint', hint .. key_hash, 'created', created}
+local fields = {'name', name, 'key', key_hash, 'hint', hint, 'created', created}
 --@block optional_field field=metadata value=metadata
 redis.call('HSET', organization, unpack(fields))
 return {'ok', created, string.sub(organization, -36)}

@@ -36,7 +36,7 @@ for _, k in ipairs((read_keys(organization))) do
     write_key(organization, k)
   end
 end
-redis.call('HSET', organization, 'key', new_hash, 'hint', string.sub(new_key, 33) .. new_hash)
+redis.call('HSET', organization, 'key', new_hash, 'hint', string.sub(new_key, 33))
 if organization_key and grace > 0 then
   -- The new key counts as used: the one before must not manage keys in its grace time.
   redis.call('HSET', organization, 'used_key', new_hash, 'previous_key', organization_key, 'previous_until', previous_until)

@@ -1,10 +1,9 @@
 -- Reads the API keys in an organization's hash. The first key has the id '' here. It stands in the fields key, previous_key,
--- previous_until and used_key, where every version reads it, and is an admin's for good; hint is its last 4 characters and the
--- SHA-256 they belong to, because older versions replace a key without its hint. Every other key has K:<id>, its record (see
--- include/write_api_keys.lua), and k:<SHA-256> of the key, and in a grace time of the one before: its role, its id (16 bytes)
--- and when it ends, '' for never. u:<id> is when a key was last used. A key is a table here: id, role, current and previous
--- (SHA-256, previous '' for none), previous_until, used (current was used since it replaced previous), created, expires ('' for
--- never), hint and name.
+-- previous_until, used_key and hint, its last 4 characters, and is an admin's for good. Every other key has K:<id>, its record
+-- (see include/write_api_keys.lua), and k:<SHA-256> of the key, and in a grace time of the one before: its role, its id (16
+-- bytes) and when it ends, '' for never. u:<id> is when a key was last used. A key is a table here: id, role, current and
+-- previous (SHA-256, previous '' for none), previous_until, used (current was used since it replaced previous), created,
+-- expires ('' for never), hint and name.
 local no_hash = string.rep('-', 32)
 
 local function read_key(organization, id)
@@ -13,12 +12,8 @@ local function read_key(organization, id)
     if not first[1] then
       return nil
     end
-    local hint = ''
-    if first[5] and string.sub(first[5], 5) == first[1] then
-      hint = string.sub(first[5], 1, 4)
-    end
     return {id = '', role = '3', current = first[1], previous = first[2] or '', previous_until = tonumber(first[3] or 0),
-      used = first[4] == first[1], created = first[6], expires = '', hint = hint, name = ''}
+      used = first[4] == first[1], created = first[6], expires = '', hint = first[5], name = ''}
   end
   local record = redis.call('HGET', organization, 'K:' .. id)
   if not record then

@@ -11,7 +11,7 @@ end
 local function write_key(organization, k)
   local previous_until = string.format('%.0f', k.previous_until)
   if k.id == '' then
-    redis.call('HSET', organization, 'key', k.current, 'hint', k.hint .. k.current)
+    redis.call('HSET', organization, 'key', k.current, 'hint', k.hint)
     if k.previous ~= '' then
       redis.call('HSET', organization, 'previous_key', k.previous, 'previous_until', previous_until)
     end

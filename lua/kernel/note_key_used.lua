@@ -1,9 +1,8 @@
--- Notes that an API key is in use: when, and its hint if it has none. If it has replaced another, the one before can from
--- then on manage no keys.
+-- Notes that an API key is in use, and when. If it has replaced another, the one before can from then on manage no keys.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
--- ARGV[1] = used_key      SHA-256 of an API key that was found good (32 bytes), and its last 4 characters
+-- ARGV[1] = used_key      SHA-256 of an API key that was found good (32 bytes)
 --
 -- Reply:  {'ok'}
 -- Writes: HSET and HDEL organization
@@ -15,16 +14,14 @@ local used_key = ARGV[1]
 
 --@block now
 
-local key_hash, hint = string.sub(used_key, 1, 32), string.sub(used_key, 33)
-local key_owner = redis.call('HGET', organization, 'k:' .. key_hash)
+local key_owner = redis.call('HGET', organization, 'k:' .. used_key)
 local key = read_key(organization, key_owner and string.sub(key_owner, 2, 17) or '')
-if not key or key_hash ~= key.current and key_hash ~= key.previous then
+if not key or used_key ~= key.current and used_key ~= key.previous then
   return {'ok'} -- it has ended since
 end
 redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
-if key_hash == key.current and (key.previous ~= '' and not key.used or key.hint == '' and hint ~= '') then
-  key.used = key.used or key.previous ~= ''
-  key.hint = hint
+if used_key == key.current and key.previous ~= '' and not key.used then
+  key.used = true
   write_key(organization, key)
 end
 redis.call('HSET', organization, 'u:' .. key.id, string.format('%d', now))

@@ -494,7 +494,7 @@ def contract_told(o: remit.Organization) -> None:
     back, large = o.usage(first_day=date(2026, 11, 1), last_day=date(2026, 11, 2), group_by=["day", "session"])
     add("usage of the organization", back.day, back.session_id is None, f"{back.value};", large.value)
     (key,) = o.api_keys()
-    add("list API keys", key.hint == "", seconds(key.last_used_at))
+    add("list API keys", key.hint, seconds(key.last_used_at))
     for sent in o.deliveries("w1", status="pending"):
         add("list deliveries", sent.event_sequence, sent.status, sent.attempt_count, sent.response_status, sent.error, sent.duration_ms)
         add("list deliveries", seconds(sent.next_attempt_at), sent.last_attempt_at is None)

@@ -29,7 +29,7 @@ func toldKeys(done *steps, remit *client.Client, o *client.Organization) {
 	lacks := as[*client.InsufficientRole](second(viewer.CreateAgent(ctx, client.AgentParams{Name: "scout"})))
 	done.add("a role is lacking", "%s", lacks.RequiredRole)
 	keys := get(viewer.APIKeys(ctx))
-	done.add("list API keys", "%d %s %s %t %t", len(keys), keys[0].Name, keys[1].Role, keys[1].ExpiresAt == nil, strings.HasSuffix(string(made.APIKey), *keys[0].Hint))
+	done.add("list API keys", "%d %s %s %t %t", len(keys), keys[0].Name, keys[1].Role, keys[1].ExpiresAt == nil, strings.HasSuffix(string(made.APIKey), keys[0].Hint))
 	last := o.DeleteAPIKey(ctx, keys[1].ID)
 	done.add("the last admin key is deleted", "%t", errors.Is(last, client.ErrLastAdminKey))
 	rotated := get(o.RotateAPIKey(ctx, made.ID, client.RotateKeyParams{Grace: new(time.Minute)}))
@@ -93,7 +93,7 @@ func contractTold(done *steps, o *client.Organization) {
 	lines := get(o.Usage(ctx, client.UsageParams{FirstDay: "2026-11-01", LastDay: "2026-11-02", GroupBy: []string{"day", "session"}}))
 	done.add("usage of the organization", "%s %t %s; %s", lines[0].Day, lines[0].SessionID == nil, lines[0].Value, lines[1].Value)
 	keys := get(o.APIKeys(ctx))
-	done.add("list API keys", "%t %d", keys[0].Hint == nil, keys[0].LastUsedAt.Unix())
+	done.add("list API keys", "%s %d", keys[0].Hint, keys[0].LastUsedAt.Unix())
 	for sent, err := range o.Deliveries(ctx, "w1", client.DeliveryFilter{Status: "pending"}) {
 		must(err)
 		done.add("list deliveries", "%d %s %d %d %s %d", sent.EventSequence, sent.Status, sent.AttemptCount, sent.ResponseStatus, sent.Error, sent.DurationMS)

@@ -16,7 +16,7 @@ from network import DROP, LOSE, PASS, Answer, Reaction, Request, ServiceTest, re
 MOMENT = "2026-11-21T09:19:32.859Z"
 ROTATED = {"api_key": "rmk_2", "secret": "whsec_2", "previous_expires_at": MOMENT}
 KEY: Dict[str, Any] = {
-    "id": "k1", "name": "dashboard", "role": "viewer", "hint": None, "created_at": MOMENT, "expires_at": None, "last_used_at": None,
+    "id": "k1", "name": "dashboard", "role": "viewer", "hint": "wxyz", "created_at": MOMENT, "expires_at": None, "last_used_at": None,
 }
 WEBHOOK: Dict[str, Any] = {
     "id": "w1", "url": "https://example.com/", "types": [], "description": "", "missed_events": 0, "created_at": MOMENT,

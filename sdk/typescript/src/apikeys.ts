@@ -25,7 +25,7 @@ export interface ApiKeyInfo {
   readonly id: string;
   readonly name: string;
   readonly role: string; // viewer, operator or admin
-  readonly hint: string | undefined; // its last four characters
+  readonly hint: string; // its last four characters
   readonly createdAt: Date;
   readonly expiresAt: Date | undefined; // undefined: never
   readonly lastUsedAt: Date | undefined; // to the minute; undefined: it has not been used
@@ -79,7 +79,7 @@ function apiKeyFrom(value: unknown): ApiKeyInfo {
     id: text(answer, "id"),
     name: text(answer, "name"),
     role: text(answer, "role"),
-    hint: maybe(answer, "hint", text),
+    hint: text(answer, "hint"),
     createdAt: time(answer, "created_at"),
     expiresAt: maybe(answer, "expires_at", time),
     lastUsedAt: maybe(answer, "last_used_at", time),

@@ -408,7 +408,7 @@ async function toldKeys(client: Client, o: Organization): Promise<void> {
   add("a role is lacking", (await refused(InsufficientRole, () => viewer.createAgent({ name: "scout" }))).requiredRole);
   const keys = await viewer.apiKeys();
   const [own, first] = [keys[0]!, keys[1]!];
-  add("list API keys", keys.length, own.name, first.role, first.expiresAt === undefined, made.apiKey.reveal().endsWith(own.hint!));
+  add("list API keys", keys.length, own.name, first.role, first.expiresAt === undefined, made.apiKey.reveal().endsWith(own.hint));
   await refused(LastAdminKey, () => o.deleteApiKey(first.id));
   add("the last admin key is deleted", true);
   add("rotate any API key", (await o.rotateApiKey(made.id, { graceSeconds: 60 })).apiKey.reveal() !== made.apiKey.reveal());
@@ -467,7 +467,7 @@ async function contractTold(o: Organization): Promise<void> {
   const [back, large] = await o.usage({ firstDay: "2026-11-01", lastDay: "2026-11-02", groupBy: ["day", "session"] });
   add("usage of the organization", back?.day, back?.sessionId === undefined, `${formatUSD(back!.value)};`, large?.value);
   const [key] = await o.apiKeys();
-  add("list API keys", key?.hint === undefined, seconds(key?.lastUsedAt));
+  add("list API keys", key?.hint ?? "", seconds(key?.lastUsedAt));
   for await (const sent of o.deliveries("w1", { status: "pending" })) {
     add("list deliveries", sent.eventSequence, sent.status, sent.attemptCount, sent.responseStatus, sent.error, sent.durationMs);
     add("list deliveries", seconds(sent.nextAttemptAt), sent.lastAttemptAt === undefined);

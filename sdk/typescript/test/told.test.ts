@@ -9,7 +9,7 @@ import { acme, collect, failure, newSession, remit } from "./service.js";
 
 const moment = "2026-11-21T09:19:32.859Z";
 const rotated = { api_key: "rmk_2", secret: "whsec_2", previous_expires_at: moment };
-const key = { id: "k1", name: "dashboard", role: "viewer", hint: null, created_at: moment, expires_at: null, last_used_at: null };
+const key = { id: "k1", name: "dashboard", role: "viewer", hint: "wxyz", created_at: moment, expires_at: null, last_used_at: null };
 const webhook = { id: "w1", url: "https://example.com/", types: [], description: "", missed_events: 0, created_at: moment };
 const delivery = { id: "d1", webhook_id: "w1", type: "webhook.test", status: "pending", attempt_count: 0, created_at: moment };
 

@@ -21,7 +21,7 @@ class ApiKeyInfo:
     name: str
     role: str  # viewer, operator or admin
     api_key: Optional[Credential]  # only in the response to create_api_key
-    hint: str  # its last four characters; empty: unknown
+    hint: str  # its last four characters
     created_at: datetime
     expires_at: Optional[datetime]  # None: never
     last_used_at: Optional[datetime]  # to the minute; None: it has not been used
@@ -33,7 +33,7 @@ class ApiKeyInfo:
             name=said.text("name"),
             role=said.text("role"),
             api_key=said.credential("api_key"),
-            hint=said.text("hint", ""),
+            hint=said.text("hint"),
             created_at=said.moment("created_at"),
             expires_at=said.moment_or_none("expires_at"),
             last_used_at=said.moment_or_none("last_used_at"),
