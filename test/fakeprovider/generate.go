@@ -63,7 +63,7 @@ func (r request) choices(path string) int64 {
 type call struct {
 	path    string
 	request request
-	size    int64 // of the body, in bytes
+	size    int64 // of what is counted of the body, in bytes
 	fake    behaviour
 	random  *rand.Rand
 }

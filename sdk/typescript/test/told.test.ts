@@ -203,7 +203,8 @@ test("a webhook is created, tested and deleted", async () => {
   assert.deepEqual([(await acme.getWebhook(made.id)).url, (await acme.webhooks()).map((w) => w.id)], [made.url, [made.id]]);
   const sent = await acme.testWebhook(made.id);
   assert.deepEqual([sent.type, sent.status, sent.eventSequence, sent.webhookId], ["webhook.test", "pending", undefined, made.id]);
-  assert.deepEqual((await collect(acme.deliveries(made.id, { status: "pending" }))).map((d) => d.id), [sent.id]);
+  const pending = await collect(acme.deliveries(made.id, { status: "pending" })); // the test that the service sends by itself may be there too
+  assert.equal(pending.filter((d) => d.id === sent.id).length, 1);
   assert.equal((await acme.retryDelivery(made.id, sent.id)).id, sent.id);
   await acme.deleteWebhook(made.id);
   await failure(acme.testWebhook(made.id), NotFound);
