@@ -8,7 +8,7 @@ import (
 
 func (s *Server) actionRoutes(r *routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions/{id}/actions", s.charge)
+		r.post(prefix+"/sessions/{id}/actions", redisstore.Operator, s.charge)
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 )
 
 func (s *Server) agentRoutes(r *routes) {
-	r.post("/v1/agents", s.createAgent)
-	r.get("/v1/agents", s.listAgents)
-	r.get("/v1/agents/{id}", s.getAgent)
-	r.patch("/v1/agents/{id}", s.changeAgent)
-	r.post("/v1/agents/{id}/revoke", s.revokeAgent)
-	r.delete("/v1/agents/{id}", s.deleteAgent)
-	r.post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
+	r.post("/v1/agents", redisstore.Admin, s.createAgent)
+	r.get("/v1/agents", redisstore.Viewer, s.listAgents)
+	r.get("/v1/agents/{id}", redisstore.Viewer, s.getAgent)
+	r.patch("/v1/agents/{id}", redisstore.Admin, s.changeAgent)
+	r.post("/v1/agents/{id}/revoke", redisstore.Operator, s.revokeAgent)
+	r.delete("/v1/agents/{id}", redisstore.Admin, s.deleteAgent)
+	r.post("/v1/agents/{id}/secret/rotate", redisstore.Admin, s.rotateAgentSecret)
 }
 
 type createAgentRequest struct {

@@ -8,9 +8,9 @@ import (
 )
 
 func (s *Server) documentRoutes(r *routes) {
-	r.get("/", s.root)
-	r.get("/docs", s.docs)
-	r.get("/openapi.json", s.openAPI)
+	r.get("/", noKey, s.root)
+	r.get("/docs", noKey, s.docs)
+	r.get("/openapi.json", noKey, s.openAPI)
 }
 
 // openAPI returns the API description.

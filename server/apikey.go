@@ -10,10 +10,10 @@ import (
 )
 
 func (s *Server) apiKeyRoutes(r *routes) {
-	r.post("/v1/api-keys", s.createAPIKey)
-	r.get("/v1/api-keys", s.listAPIKeys)
-	r.post("/v1/api-keys/{id}/rotate", s.rotateAPIKeyOf)
-	r.delete("/v1/api-keys/{id}", s.deleteAPIKey)
+	r.post("/v1/api-keys", redisstore.Admin, s.createAPIKey)
+	r.get("/v1/api-keys", redisstore.Viewer, s.listAPIKeys)
+	r.post("/v1/api-keys/{id}/rotate", redisstore.Admin, s.rotateAPIKeyOf)
+	r.delete("/v1/api-keys/{id}", redisstore.Admin, s.deleteAPIKey)
 }
 
 const (

@@ -11,7 +11,7 @@ import (
 )
 
 func (s *Server) batchRoutes(r *routes) {
-	r.post("/v1/actions", s.chargeBatch)
+	r.post("/v1/actions", redisstore.Operator, s.chargeBatch)
 }
 
 const maxBatch = 500

@@ -7,7 +7,7 @@ import (
 )
 
 func (s *Server) eventRoutes(r *routes) {
-	r.get("/v1/agents/{id}/events", s.listEvents)
+	r.get("/v1/agents/{id}/events", redisstore.Viewer, s.listEvents)
 }
 
 // listEvents returns a page of an agent's audit trail, or a stream of it to a client that accepts one.

@@ -26,7 +26,7 @@ func (s *Server) OpenConnections() int { return int(s.http.GetOpenConnectionsCou
 
 // Routes returns every method and path that the server answers, without HEAD, which is GET.
 func (s *Server) Routes() (all []string) {
-	for method, paths := range s.routes().List() {
+	for method, paths := range s.routes().router.List() {
 		for _, path := range paths {
 			if method != "HEAD" {
 				all = append(all, strings.TrimPrefix(method, "*")+" "+path)

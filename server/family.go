@@ -3,11 +3,12 @@ package server
 import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
+	"remit/redisstore"
 )
 
 func (s *Server) familyRoutes(r *routes) {
-	r.get("/v1/agents/{id}/families", s.listFamilies)
-	r.delete("/v1/agents/{id}/families/{family_id}", s.endFamily)
+	r.get("/v1/agents/{id}/families", redisstore.Viewer, s.listFamilies)
+	r.delete("/v1/agents/{id}/families/{family_id}", redisstore.Operator, s.endFamily)
 }
 
 type familyAnswer struct {

@@ -13,8 +13,8 @@ import (
 )
 
 func (s *Server) organizationEventRoutes(r *routes) {
-	r.get("/v1/events", s.listOrganizationEvents)
-	r.get("/v1/events/checkpoint", s.getCheckpoint)
+	r.get("/v1/events", redisstore.Viewer, s.listOrganizationEvents)
+	r.get("/v1/events/checkpoint", redisstore.Viewer, s.getCheckpoint)
 }
 
 // scannedEvents is how many events one page of a list with types looks at. If few of them match, the page is short or even

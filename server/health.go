@@ -3,8 +3,8 @@ package server
 import "github.com/valyala/fasthttp"
 
 func (s *Server) healthRoutes(r *routes) {
-	r.get("/healthz", s.healthz)
-	r.get("/readyz", s.readyz)
+	r.get("/healthz", noKey, s.healthz)
+	r.get("/readyz", noKey, s.readyz)
 }
 
 type healthAnswer struct {

@@ -13,7 +13,7 @@ import (
 )
 
 func (s *Server) introspectionRoutes(r *routes) {
-	r.post("/v1/auth/introspect", s.introspect)
+	r.post("/v1/auth/introspect", redisstore.Viewer, s.introspect)
 }
 
 type introspectRequest struct {

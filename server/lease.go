@@ -13,10 +13,10 @@ import (
 
 func (s *Server) leaseRoutes(r *routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions/{id}/leases", s.grantLease)
+		r.post(prefix+"/sessions/{id}/leases", redisstore.Operator, s.grantLease)
 	}
-	r.get("/v1/leases/{id}", s.getLease)
-	r.post("/v1/leases/{id}/settle", s.settleLease)
+	r.get("/v1/leases/{id}", redisstore.Viewer, s.getLease)
+	r.post("/v1/leases/{id}/settle", redisstore.Operator, s.settleLease)
 }
 
 const (

@@ -8,8 +8,8 @@ import (
 )
 
 func (s *Server) metadataRoutes(r *routes) {
-	r.get("/.well-known/oauth-authorization-server", s.metadata)
-	r.get("/.well-known/openid-configuration", s.metadata)
+	r.get("/.well-known/oauth-authorization-server", noKey, s.metadata)
+	r.get("/.well-known/openid-configuration", noKey, s.metadata)
 }
 
 // serverMetadata is an RFC 8414 document, with the members that OpenID Connect Discovery 1.0 §3 requires: many libraries and clouds

@@ -11,7 +11,7 @@ import (
 const scrapeGrace = time.Second / 2
 
 func (s *Server) metricsRoutes(r *routes) {
-	r.get("/metrics", s.getMetrics)
+	r.get("/metrics", noKey, s.getMetrics)
 }
 
 // getMetrics returns all metrics in the text format of Prometheus.
@@ -46,6 +46,6 @@ func (s *Server) stopMetrics() {
 func (s *Server) metricsHandler() fasthttp.RequestHandler {
 	r := s.newRoutes()
 	s.metricsRoutes(r)
-	r.get("/healthz", s.healthz)
+	r.get("/healthz", noKey, s.healthz)
 	return s.around(r.router.Handler)
 }

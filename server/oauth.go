@@ -12,10 +12,10 @@ import (
 // client_secret the agent's secret. Requests are form-encoded, errors are those of RFC 6749 §5.2.
 
 func (s *Server) oauthRoutes(r *routes) {
-	r.post("/oauth2/token", s.oauthToken)
-	r.get("/oauth2/authorize", s.oauthAuthorize)
-	r.post("/oauth2/revoke", s.oauthRevoke)
-	r.post("/oauth2/introspect", s.oauthIntrospect)
+	r.post("/oauth2/token", noKey, s.oauthToken)
+	r.get("/oauth2/authorize", noKey, s.oauthAuthorize)
+	r.post("/oauth2/revoke", noKey, s.oauthRevoke)
+	r.post("/oauth2/introspect", noKey, s.oauthIntrospect)
 }
 
 // oauthGrant is a response of the token endpoint (RFC 6749 §5.1).

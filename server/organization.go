@@ -11,9 +11,9 @@ import (
 )
 
 func (s *Server) organizationRoutes(r *routes) {
-	r.post("/v1/organizations", s.createOrganization)
-	r.get("/v1/organizations/{id}", s.getOrganization)
-	r.post("/v1/organizations/{id}/api-key/rotate", s.rotateAPIKey)
+	r.post("/v1/organizations", noKey, s.createOrganization)
+	r.get("/v1/organizations/{id}", redisstore.Viewer, s.getOrganization)
+	r.post("/v1/organizations/{id}/api-key/rotate", redisstore.Admin, s.rotateAPIKey)
 }
 
 // authorizeCreator refuses callers that may not create organizations. A wrong bootstrap token counts as a failed

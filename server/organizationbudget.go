@@ -7,9 +7,9 @@ import (
 )
 
 func (s *Server) budgetRoutes(r *routes) {
-	r.put("/v1/budget", s.setBudget)
-	r.get("/v1/budget", s.getBudget)
-	r.delete("/v1/budget", s.deleteBudget)
+	r.put("/v1/budget", redisstore.Admin, s.setBudget)
+	r.get("/v1/budget", redisstore.Viewer, s.getBudget)
+	r.delete("/v1/budget", redisstore.Admin, s.deleteBudget)
 }
 
 type budgetRequest struct {

@@ -11,7 +11,7 @@ import (
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"
 
 func (s *Server) resourceMetadataRoutes(r *routes) {
-	r.get(resourceMetadataPath, s.resourceMetadata)
+	r.get(resourceMetadataPath, noKey, s.resourceMetadata)
 }
 
 // resourceMetadata is an RFC 9728 document: this service as a resource, for which it issues the tokens itself.

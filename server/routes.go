@@ -12,10 +12,22 @@ import (
 // handler answers a request, or returns the error to answer.
 type handler func(ctx *fasthttp.RequestCtx) error
 
-// routes registers the handlers of a router. Each resource registers its own, beside them.
+// noKey stands at an operation that no API key opens. If such an operation came to take a key, only an admin's would open it.
+const noKey redisstore.Role = ""
+
+// routes registers the handlers of a router. Each resource registers its own, beside them, with the least role of the API keys
+// that open each: a viewer reads whatever contains no credential, an operator also runs and stops, an admin also decides who and
+// how much.
 type routes struct {
-	server *Server
-	router *router.Router
+	server     *Server
+	router     *router.Router
+	operations []operation
+}
+
+// operation is what was registered for a method and path. GET includes HEAD. The method is "*" where any is taken.
+type operation struct {
+	method, path string
+	role         redisstore.Role
 }
 
 func (s *Server) newRoutes() *routes {
@@ -23,7 +35,7 @@ func (s *Server) newRoutes() *routes {
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = s.at("", func(ctx *fasthttp.RequestCtx) error { return noRoute(r, ctx) })
 	r.MethodNotAllowed = s.at("", refuseMethod)
-	return &routes{s, r}
+	return &routes{server: s, router: r}
 }
 
 // noRoute says whether only a slash at the end keeps a path from its route.
@@ -41,29 +53,38 @@ func noRoute(r *router.Router, ctx *fasthttp.RequestCtx) error {
 	return errNoRoute
 }
 
-// get registers a handler for GET and HEAD.
-func (r *routes) get(path string, h handler) {
-	r.router.GET(path, r.at("GET", path, h))
-	r.router.HEAD(path, r.at("GET", path, h))
+func (r *routes) get(path string, role redisstore.Role, h handler) {
+	answer := r.at("GET", path, role, h)
+	r.router.GET(path, answer)
+	r.router.HEAD(path, answer)
 }
 
-func (r *routes) post(path string, h handler)   { r.router.POST(path, r.at("POST", path, h)) }
-func (r *routes) patch(path string, h handler)  { r.router.PATCH(path, r.at("PATCH", path, h)) }
-func (r *routes) put(path string, h handler)    { r.router.PUT(path, r.at("PUT", path, h)) }
-func (r *routes) delete(path string, h handler) { r.router.DELETE(path, r.at("DELETE", path, h)) }
-
-// anyBelow registers a handler for every method at every path below this one, under its route. No API key opens it.
-func (r *routes) anyBelow(path string, h handler) {
-	r.router.ANY(path+"/{path:*}", r.server.at(path, h))
+func (r *routes) post(path string, role redisstore.Role, h handler) {
+	r.router.POST(path, r.at("POST", path, role, h))
 }
 
-// at registers the role that the operation needs. It panics for one that roles.go does not list, so no operation is forgotten.
-func (r *routes) at(method, path string, h handler) fasthttp.RequestHandler {
-	operation := method + " " + routeOf(path)
-	role, listed := roles[operation]
-	if !listed {
-		panic("server: roles.go does not list " + operation)
-	}
+func (r *routes) patch(path string, role redisstore.Role, h handler) {
+	r.router.PATCH(path, r.at("PATCH", path, role, h))
+}
+
+func (r *routes) put(path string, role redisstore.Role, h handler) {
+	r.router.PUT(path, r.at("PUT", path, role, h))
+}
+
+func (r *routes) delete(path string, role redisstore.Role, h handler) {
+	r.router.DELETE(path, r.at("DELETE", path, role, h))
+}
+
+// anyBelow registers a handler for every method at every path below this one, under its route.
+func (r *routes) anyBelow(path string, role redisstore.Role, h handler) {
+	below := path + "/{path:*}"
+	r.operations = append(r.operations, operation{"*", below, role})
+	r.router.ANY(below, r.server.atRole(path, role, h))
+}
+
+// at notes the operation and returns its handler.
+func (r *routes) at(method, path string, role redisstore.Role, h handler) fasthttp.RequestHandler {
+	r.operations = append(r.operations, operation{method, path, role})
 	return r.server.atRole(routeOf(path), role, h)
 }
 

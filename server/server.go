@@ -14,7 +14,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
@@ -81,7 +80,7 @@ func (s *Server) serve(accepting net.Listener, forPages bool) error {
 
 // Handler returns the handler of every request.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes, authorize := s.routes().Handler, s.at(authorizePath, s.authorize)
+	routes, authorize := s.routes().router.Handler, s.at(authorizePath, s.authorize)
 	nowhere := s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
 	api := func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.URI().PathOriginal()) == authorizePath { // for every method, which the router cannot express
@@ -103,8 +102,8 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 	})
 }
 
-// routes returns the router of all resources.
-func (s *Server) routes() *router.Router {
+// routes registers all resources.
+func (s *Server) routes() *routes {
 	r := s.newRoutes()
 	s.healthRoutes(r)
 	if !s.metricsApart {
@@ -134,7 +133,7 @@ func (s *Server) routes() *router.Router {
 	s.usageRoutes(r)
 	s.sessionRoutes(r)
 	s.sessionRequestRoutes(r)
-	return r.router
+	return r
 }
 
 // silent discards what fasthttp would log, because that contains what clients send.

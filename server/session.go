@@ -14,12 +14,12 @@ import (
 
 func (s *Server) sessionRoutes(r *routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions", s.createSession)
-		r.get(prefix+"/sessions", s.listSessions)
-		r.get(prefix+"/sessions/{id}", s.getSession)
-		r.patch(prefix+"/sessions/{id}", s.changeLimits)
-		r.post(prefix+"/sessions/{id}/end", s.endSession)
-		r.get(prefix+"/sessions/{id}/tree", s.getSessionTree)
+		r.post(prefix+"/sessions", redisstore.Operator, s.createSession)
+		r.get(prefix+"/sessions", redisstore.Viewer, s.listSessions)
+		r.get(prefix+"/sessions/{id}", redisstore.Viewer, s.getSession)
+		r.patch(prefix+"/sessions/{id}", redisstore.Operator, s.changeLimits)
+		r.post(prefix+"/sessions/{id}/end", redisstore.Operator, s.endSession)
+		r.get(prefix+"/sessions/{id}/tree", redisstore.Viewer, s.getSessionTree)
 	}
 }
 

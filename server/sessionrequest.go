@@ -16,11 +16,11 @@ import (
 
 func (s *Server) sessionRequestRoutes(r *routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions/{id}/requests", s.requestMore)
-		r.get(prefix+"/sessions/{id}/requests", s.listRequests)
-		r.get(prefix+"/sessions/{id}/requests/{request_id}", s.getRequest)
-		r.post(prefix+"/sessions/{id}/requests/{request_id}/approve", s.approveRequest)
-		r.post(prefix+"/sessions/{id}/requests/{request_id}/deny", s.denyRequest)
+		r.post(prefix+"/sessions/{id}/requests", noKey, s.requestMore)
+		r.get(prefix+"/sessions/{id}/requests", redisstore.Viewer, s.listRequests)
+		r.get(prefix+"/sessions/{id}/requests/{request_id}", redisstore.Viewer, s.getRequest)
+		r.post(prefix+"/sessions/{id}/requests/{request_id}/approve", redisstore.Operator, s.approveRequest)
+		r.post(prefix+"/sessions/{id}/requests/{request_id}/deny", redisstore.Operator, s.denyRequest)
 	}
 }
 

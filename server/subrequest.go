@@ -15,9 +15,9 @@ import (
 
 // subrequestRoutes omits authorizePath itself, which answers every method: see Handler.
 func (s *Server) subrequestRoutes(r *routes) {
-	r.get(verifyPath, s.verify)
-	r.anyBelow(verifyPath, s.verify)
-	r.anyBelow(authorizePath, s.authorize)
+	r.get(verifyPath, noKey, s.verify)
+	r.anyBelow(verifyPath, noKey, s.verify)
+	r.anyBelow(authorizePath, noKey, s.authorize)
 }
 
 // subrequestError answers 403 in place of other client errors, which a proxy would take for a fault of this service.

@@ -9,13 +9,13 @@ import (
 )
 
 func (s *Server) suspensionRoutes(r *routes) {
-	r.post("/v1/agents/suspend", s.suspendAgents)
-	r.post("/v1/agents/resume", s.resumeAgents)
-	r.post("/v1/agents/{id}/suspend", s.suspendAgent)
-	r.post("/v1/agents/{id}/resume", s.resumeAgent)
+	r.post("/v1/agents/suspend", redisstore.Operator, s.suspendAgents)
+	r.post("/v1/agents/resume", redisstore.Operator, s.resumeAgents)
+	r.post("/v1/agents/{id}/suspend", redisstore.Operator, s.suspendAgent)
+	r.post("/v1/agents/{id}/resume", redisstore.Operator, s.resumeAgent)
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions/{id}/suspend", s.suspendSession)
-		r.post(prefix+"/sessions/{id}/resume", s.resumeSession)
+		r.post(prefix+"/sessions/{id}/suspend", redisstore.Operator, s.suspendSession)
+		r.post(prefix+"/sessions/{id}/resume", redisstore.Operator, s.resumeSession)
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 )
 
 func (s *Server) tokenRoutes(r *routes) {
-	r.post("/v1/auth/token", s.exchangeToken)
-	r.post("/v1/auth/refresh", s.refreshToken)
-	r.post("/v1/auth/revoke", s.revokeToken)
-	r.get("/.well-known/jwks.json", s.jwks)
+	r.post("/v1/auth/token", noKey, s.exchangeToken)
+	r.post("/v1/auth/refresh", noKey, s.refreshToken)
+	r.post("/v1/auth/revoke", noKey, s.revokeToken)
+	r.get("/.well-known/jwks.json", noKey, s.jwks)
 }
 
 type tokenPair struct {

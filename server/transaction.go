@@ -16,12 +16,12 @@ import (
 )
 
 func (s *Server) transactionRoutes(r *routes) {
-	r.post("/v1/transactions", s.beginTransaction)
-	r.get("/v1/transactions", s.listTransactions)
-	r.get("/v1/transactions/{id}", s.getTransaction)
-	r.patch("/v1/transactions/{id}", s.changeHold)
-	r.post("/v1/transactions/{id}/commit", s.commitTransaction)
-	r.post("/v1/transactions/{id}/rollback", s.rollbackTransaction)
+	r.post("/v1/transactions", noKey, s.beginTransaction)
+	r.get("/v1/transactions", redisstore.Viewer, s.listTransactions)
+	r.get("/v1/transactions/{id}", redisstore.Viewer, s.getTransaction)
+	r.patch("/v1/transactions/{id}", noKey, s.changeHold)
+	r.post("/v1/transactions/{id}/commit", noKey, s.commitTransaction)
+	r.post("/v1/transactions/{id}/rollback", redisstore.Operator, s.rollbackTransaction)
 }
 
 const (

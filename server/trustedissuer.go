@@ -11,11 +11,11 @@ import (
 )
 
 func (s *Server) trustedIssuerRoutes(r *routes) {
-	r.post("/v1/trusted-issuers", s.createTrustedIssuer)
-	r.get("/v1/trusted-issuers", s.listTrustedIssuers)
-	r.get("/v1/trusted-issuers/{id}", s.getTrustedIssuer)
-	r.patch("/v1/trusted-issuers/{id}", s.changeTrustedIssuer)
-	r.delete("/v1/trusted-issuers/{id}", s.deleteTrustedIssuer)
+	r.post("/v1/trusted-issuers", redisstore.Admin, s.createTrustedIssuer)
+	r.get("/v1/trusted-issuers", redisstore.Viewer, s.listTrustedIssuers)
+	r.get("/v1/trusted-issuers/{id}", redisstore.Viewer, s.getTrustedIssuer)
+	r.patch("/v1/trusted-issuers/{id}", redisstore.Admin, s.changeTrustedIssuer)
+	r.delete("/v1/trusted-issuers/{id}", redisstore.Admin, s.deleteTrustedIssuer)
 }
 
 // createTrustedIssuer makes the organization trust an issuer.

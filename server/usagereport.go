@@ -14,9 +14,9 @@ import (
 )
 
 func (s *Server) usageRoutes(r *routes) {
-	r.get("/v1/usage", s.getUsage)
+	r.get("/v1/usage", redisstore.Viewer, s.getUsage)
 	for _, prefix := range []string{"", "/v1"} {
-		r.get(prefix+"/sessions/{id}/usage", s.getSessionUsage)
+		r.get(prefix+"/sessions/{id}/usage", redisstore.Viewer, s.getSessionUsage)
 	}
 }
 

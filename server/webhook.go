@@ -13,15 +13,15 @@ import (
 )
 
 func (s *Server) webhookRoutes(r *routes) {
-	r.post("/v1/webhooks", s.createWebhook)
-	r.get("/v1/webhooks", s.listWebhooks)
-	r.get("/v1/webhooks/{id}", s.getWebhook)
-	r.patch("/v1/webhooks/{id}", s.changeWebhook)
-	r.delete("/v1/webhooks/{id}", s.deleteWebhook)
-	r.post("/v1/webhooks/{id}/rotate", s.rotateWebhook)
-	r.post("/v1/webhooks/{id}/test", s.testWebhook)
-	r.get("/v1/webhooks/{id}/deliveries", s.listDeliveries)
-	r.post("/v1/webhooks/{id}/deliveries/{delivery_id}/retry", s.retryDelivery)
+	r.post("/v1/webhooks", redisstore.Admin, s.createWebhook)
+	r.get("/v1/webhooks", redisstore.Viewer, s.listWebhooks)
+	r.get("/v1/webhooks/{id}", redisstore.Viewer, s.getWebhook)
+	r.patch("/v1/webhooks/{id}", redisstore.Admin, s.changeWebhook)
+	r.delete("/v1/webhooks/{id}", redisstore.Admin, s.deleteWebhook)
+	r.post("/v1/webhooks/{id}/rotate", redisstore.Admin, s.rotateWebhook)
+	r.post("/v1/webhooks/{id}/test", redisstore.Admin, s.testWebhook)
+	r.get("/v1/webhooks/{id}/deliveries", redisstore.Viewer, s.listDeliveries)
+	r.post("/v1/webhooks/{id}/deliveries/{delivery_id}/retry", redisstore.Admin, s.retryDelivery)
 }
 
 const (
