@@ -1,8 +1,6 @@
 package server
 
 import (
-	"time"
-
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 )
@@ -12,16 +10,19 @@ import (
 const (
 	smallAnswer = 4 << 10 // bytes; needs no reservation
 
-	maxUnwritten = 128 << 20 // bytes
-
 	// A list reserves this much for each item before it reads them from Redis: nearly the most that an item takes. The size
 	// of the actual response then replaces it.
 	agentBytes   = maxMetadata + 2<<10
 	summaryBytes = 512
 )
 
-func newUnwritten() *memoryPool {
-	return newMemoryPool(maxUnwritten, errManyUnwritten, errOwnUnwritten)
+// newPageMemory returns memory for the pages of a stream that the request asks for.
+func (s *Server) newPageMemory(ctx *fasthttp.RequestCtx) *pageMemory {
+	cut := func() {}
+	if c := connectionOf(ctx.Conn()); c != nil {
+		cut = c.Abort
+	}
+	return openPageMemory(s.unwritten, cut, s.answerTenants(ctx))
 }
 
 // reserveAnswer reserves memory for a response of this size, in place of an earlier reservation.
@@ -30,17 +31,7 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	if c == nil {
 		return nil
 	}
-	now := time.Now()
-	if one := c.answer.Load(); one != nil {
-		return one.resize(bytes, now)
-	}
-	one, err := s.unwritten.reserve(bytes, now, c.Abort, s.answerTenants(ctx)...)
-	if err != nil {
-		return err
-	}
-	c.answer.Store(one)
-	c.answering.Store(true)
-	return nil
+	return c.reserveAnswer(s.unwritten, bytes, func() []tenantKey { return s.answerTenants(ctx) })
 }
 
 func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []tenantKey {
@@ -61,9 +52,7 @@ func (s *Server) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bo
 
 // releaseAnswer releases the reservation of a response that turned out small.
 func releaseAnswer(ctx *fasthttp.RequestCtx) {
-	if c := connectionOf(ctx.Conn()); c != nil && c.answer.Load() != nil {
-		c.answer.Swap(nil).release()
-	}
+	connectionOf(ctx.Conn()).releaseAnswer()
 }
 
 // reserveWritten reserves memory for the response that the handler has written, or refuses it. A write that was carried out

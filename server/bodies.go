@@ -22,12 +22,9 @@ func (s *Server) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	}
 	now := time.Now()
 	pool, of := s.bodyTenant(ctx, now)
-	one, err := pool.reserve(memory, now, c.stopReading, of)
-	if err == nil {
-		c.body.Store(one)
+	if c.reserveBody(pool, memory, now, of) {
 		return fasthttp.RequestConfig{}
 	}
-	c.noRoom = err
 	if length == chunked {
 		return fasthttp.RequestConfig{MaxRequestBodySize: smallBody}
 	}

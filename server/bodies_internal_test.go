@@ -52,12 +52,6 @@ func wantStatus(t *testing.T, conn net.Conn, want int) {
 	}
 }
 
-func (p *memoryPool) reserved() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sum
-}
-
 func awaitReserved(t *testing.T, p *memoryPool, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); p.reserved() != want; time.Sleep(time.Millisecond) {

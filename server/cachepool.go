@@ -43,8 +43,4 @@ func (m *CacheMemory) Release() {
 }
 
 // Reserved returns how many bytes are reserved in all.
-func (c *CachePool) Reserved() int {
-	c.pool.mu.Lock()
-	defer c.pool.mu.Unlock()
-	return c.pool.sum
-}
+func (c *CachePool) Reserved() int { return c.pool.reserved() }

@@ -66,6 +66,14 @@ func (c *connection) leaveUnread() {
 	}
 }
 
+// noRoomForBody returns why the body behind the last header has no reservation; nil when it has one or needs none.
+func (c *connection) noRoomForBody() error {
+	if c == nil {
+		return nil
+	}
+	return c.noRoom
+}
+
 // bodyRefusal returns why the body behind the last header was not read, or not completely, if memory was the reason. It
 // releases the body's reservation.
 func (c *connection) bodyRefusal() error {
@@ -89,6 +97,52 @@ func (c *connection) bodyArrived() {
 	if one := c.body.Load(); one != nil {
 		one.pin()
 		c.answering.Store(true)
+	}
+}
+
+// reserveAnswer reserves memory of a pool for the response, in place of an earlier reservation. It asks for the tenants only
+// if it needs them.
+func (c *connection) reserveAnswer(pool *memoryPool, bytes int, tenants func() []tenantKey) error {
+	now := time.Now()
+	if one := c.answer.Load(); one != nil {
+		return one.resize(bytes, now)
+	}
+	one, err := pool.reserve(bytes, now, c.Abort, tenants()...)
+	if err != nil {
+		return err
+	}
+	c.answer.Store(one)
+	c.answering.Store(true)
+	return nil
+}
+
+// releaseAnswer releases the reservation of a response that turned out small.
+func (c *connection) releaseAnswer() {
+	if c != nil && c.answer.Load() != nil {
+		c.answer.Swap(nil).release()
+	}
+}
+
+// reserveBody reserves memory of a pool for the body behind a header, and returns whether there was room. Without room,
+// bodyRefusal says why.
+func (c *connection) reserveBody(pool *memoryPool, bytes int, now time.Time, of tenantKey) bool {
+	one, err := pool.reserve(bytes, now, c.stopReading, of)
+	if err != nil {
+		c.noRoom = err
+		return false
+	}
+	c.body.Store(one)
+	return true
+}
+
+// within returns a connection for a request inside the process, with reservations of its own.
+func (c *connection) within() *connection { return &connection{Conn: c.Conn} }
+
+// release returns what the requests inside this connection reserved.
+func (c *connection) release() {
+	if c != nil {
+		c.answering.Store(true)
+		c.releaseReservations()
 	}
 }
 

@@ -43,14 +43,7 @@ var (
 	errRateLimited     = errors.New("too many requests of this kind came from your address")
 	errPlainHTTP       = errors.New("this port speaks TLS: use https://")
 	errPanic           = errors.New("internal error")
-	errManyWaiting     = errors.New("too many requests are waiting for events or decisions")
-	errManyBodies      = errors.New("too many large request bodies are arriving; nothing was changed")
-	errOwnBodies       = errors.New("too many large request bodies of your organization or address are arriving; nothing was changed")
-	errManyUnwritten   = errors.New("too many large responses are waiting for clients to read them")
-	errOwnUnwritten    = errors.New("too many large responses are waiting for clients of your organization or address to read them")
 	errUnansweredWrite = errors.New("too many large responses are waiting for clients to read them; the change may have happened")
-	errOwnWaiting      = errors.New("too many requests of your organization are waiting for events or decisions")
-	errAddressWaiting  = errors.New("too many requests from your address are waiting for events or decisions")
 )
 
 // rateLimited is errRateLimited with the seconds after which the client may retry.

@@ -35,8 +35,8 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	if err == nil && ctx.Request.Header.ContentLength() > maxBody {
 		err = errBodyTooLarge
 	}
-	if c := connectionOf(ctx.Conn()); err == nil && c != nil && ctx.Request.Header.ContentLength() != chunked {
-		err = c.noRoom
+	if err == nil && ctx.Request.Header.ContentLength() != chunked {
+		err = connectionOf(ctx.Conn()).noRoomForBody()
 	}
 	if err == nil {
 		return fasthttp.StatusContinue

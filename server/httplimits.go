@@ -6,7 +6,6 @@ const (
 	maxBody    = 256 << 10 // bytes; more is 413
 	maxHeaders = 16 << 10  // bytes of request line and headers; more is 431
 
-	maxScrapers    = 64      // connections to the metrics alone
 	maxConnections = 1 << 15 // half a gigabyte of buffers at the most
 
 	readTimeout  = 10 * time.Second // for a whole request

@@ -82,6 +82,13 @@ func (p *memoryPool) reserve(bytes int, now time.Time, cut func(), tenants ...te
 	return one, nil
 }
 
+// reserved returns how many bytes are reserved in all.
+func (p *memoryPool) reserved() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sum
+}
+
 // resize changes the size of the reservation. Without room it changes nothing and returns errHalf or errFull.
 func (one *reservation) resize(bytes int, now time.Time) error {
 	p := one.pool

@@ -101,17 +101,9 @@ func (s *Server) enter(ctx *fasthttp.RequestCtx, served net.Conn, peer net.Addr)
 		ctx.Init(&fasthttp.Request{}, peer, silent{})
 		return nil
 	}
-	own := &connection{Conn: outer.Conn}
+	own := outer.within()
 	ctx.Init2(own, silent{}, false)
 	return own
-}
-
-// release returns what the requests inside this connection reserved.
-func (c *connection) release() {
-	if c != nil {
-		c.answering.Store(true)
-		c.releaseReservations()
-	}
 }
 
 func (c Call) write(r *fasthttp.Request) {

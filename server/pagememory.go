@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 const (
@@ -25,12 +23,9 @@ type pageMemory struct {
 	page    *reservation
 }
 
-func (s *Server) newPageMemory(ctx *fasthttp.RequestCtx) *pageMemory {
-	m := &pageMemory{pool: s.unwritten, tenants: s.answerTenants(ctx), cut: func() {}}
-	if c := connectionOf(ctx.Conn()); c != nil {
-		m.cut = c.Abort
-	}
-	return m
+// openPageMemory returns memory of a pool for tenants; cut aborts the stream.
+func openPageMemory(pool *memoryPool, cut func(), tenants []tenantKey) *pageMemory {
+	return &pageMemory{pool: pool, tenants: tenants, cut: cut}
 }
 
 // reserve reserves the most that a page takes.

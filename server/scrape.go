@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
+const maxScrapers = 64 // connections to the metrics alone
+
 var metricsFormat = expfmt.NewFormat(expfmt.TypeTextPlain)
 
 // scrapes gathers the metrics once for all concurrent scrapes: a scrape needs no credential, and gathering takes a

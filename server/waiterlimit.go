@@ -3,6 +3,7 @@ package server
 import (
 	"container/list"
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
 
@@ -11,6 +12,13 @@ import (
 
 // maxWaiters is how many requests may wait for events, streams included.
 const maxWaiters = 4096
+
+// What acquire refuses with.
+var (
+	errManyWaiting    = errors.New("too many requests are waiting for events or decisions")
+	errOwnWaiting     = errors.New("too many requests of your organization are waiting for events or decisions")
+	errAddressWaiting = errors.New("too many requests from your address are waiting for events or decisions")
+)
 
 // waiterLimit bounds the requests that wait for events, shares its slots fairly by number, and ends all waiters with the
 // server. (memoryPool shares memory by bytes.)
