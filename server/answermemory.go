@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
+	"remit/server/conn"
 )
 
 // A client that does not read keeps its response in memory until the write times out. So the bytes of large responses are
@@ -17,30 +18,30 @@ const (
 )
 
 // newPageMemory returns memory for the pages of a stream that the request asks for.
-func (s *Server) newPageMemory(ctx *fasthttp.RequestCtx) *pageMemory {
+func (s *Server) newPageMemory(ctx *fasthttp.RequestCtx) *conn.PageMemory {
 	cut := func() {}
-	if c := connectionOf(ctx.Conn()); c != nil {
+	if c := conn.Of(ctx.Conn()); c != nil {
 		cut = c.Abort
 	}
-	return openPageMemory(s.unwritten, cut, s.answerTenants(ctx))
+	return conn.NewPageMemory(s.unwritten, cut, s.answerTenants(ctx))
 }
 
-// reserveAnswer reserves memory for a response of this size, in place of an earlier reservation.
+// ReserveAnswer reserves memory for a response of this size, in place of an earlier reservation.
 func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
-	c := connectionOf(ctx.Conn())
+	c := conn.Of(ctx.Conn())
 	if c == nil {
 		return nil
 	}
-	return c.reserveAnswer(s.unwritten, bytes, func() []tenantKey { return s.answerTenants(ctx) })
+	return c.ReserveAnswer(s.unwritten, bytes, func() []conn.Tenant { return s.answerTenants(ctx) })
 }
 
-func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []tenantKey {
-	address := tenantKey{address: s.clientAddress(ctx)}
+func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []conn.Tenant {
+	address := conn.Tenant{Address: s.clientAddress(ctx)}
 	organization := infoOf(ctx).organization
 	if organization == uuid.Nil || !s.isVerified(ctx, organization) {
-		return []tenantKey{address}
+		return []conn.Tenant{address}
 	}
-	return []tenantKey{{organization: organization}, address}
+	return []conn.Tenant{{Organization: organization}, address}
 }
 
 // isVerified reports whether the request's credential is known to be the organization's. An API key proves nothing until
@@ -50,9 +51,9 @@ func (s *Server) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bo
 	return len(key) == 0 || s.hasVerified(organization, string(key))
 }
 
-// releaseAnswer releases the reservation of a response that turned out small.
+// ReleaseAnswer releases the reservation of a response that turned out small.
 func releaseAnswer(ctx *fasthttp.RequestCtx) {
-	connectionOf(ctx.Conn()).releaseAnswer()
+	conn.Of(ctx.Conn()).ReleaseAnswer()
 }
 
 // reserveWritten reserves memory for the response that the handler has written, or refuses it. A write that was carried out

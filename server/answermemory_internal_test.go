@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"remit/server/conn"
 )
 
 // largeTenant is an organization whose list of agents is a large answer.
@@ -67,7 +69,7 @@ func TestUnreadResponsesHoldBoundedMemory(t *testing.T) {
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	client := from(t, "")
 	slow := r.newLargeTenant(t, client)
-	r.unwritten.setMost(2 * listOfLarge * 5 / 4) // one list for an organization
+	r.unwritten.SetMost(2 * listOfLarge * 5 / 4) // one list for an organization
 	awaitReserved(t, r.unwritten, 0)
 
 	stuck := r.readNothing(t, "", slow)
@@ -79,7 +81,7 @@ func TestUnreadResponsesHoldBoundedMemory(t *testing.T) {
 	r.post(t, client, "/v1/agents", `{"name":"small","scopes":["read"]}`, "X-API-Key", slow.key).is(t, 201, "")
 
 	large := fmt.Sprintf(`{"agent_id":%q,"metadata":{"m":%q}}`, slow.agent, strings.Repeat("m", 16_000))
-	r.unwritten.setMost(listOfLarge) // which the stuck list has alone
+	r.unwritten.SetMost(listOfLarge) // which the stuck list has alone
 	r.post(t, client, "/sessions", large, "X-API-Key", slow.key, "Idempotency-Key", "once").is(t, 503, "outcome_unknown")
 
 	_ = stuck.Close()
@@ -88,7 +90,7 @@ func TestUnreadResponsesHoldBoundedMemory(t *testing.T) {
 	if again.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the session was created twice: %v", again.header)
 	}
-	r.unwritten.setMost(4 * listOfLarge)
+	r.unwritten.SetMost(4 * listOfLarge)
 	if status, _ := r.list(t, client, slow); status != 200 {
 		t.Errorf("once the memory is free again: %d", status)
 	}
@@ -97,28 +99,11 @@ func TestUnreadResponsesHoldBoundedMemory(t *testing.T) {
 
 // awaitStuck returns when so many large answers have not been written for a second: before that the system's buffers take
 // one after the other.
-func awaitStuck(t *testing.T, p *memoryPool, want int) {
+func awaitStuck(t *testing.T, p *conn.Pool, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); p.stuck() != want; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); p.HeldLonger(time.Second) != want; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d answers are stuck, want %d", p.stuck(), want)
+			t.Fatalf("%d answers are stuck, want %d", p.HeldLonger(time.Second), want)
 		}
 	}
-}
-
-func (p *memoryPool) stuck() (count int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for e := p.order.Front(); e != nil; e = e.Next() {
-		if one := e.Value.(*reservation); time.Since(one.since) > time.Second {
-			count++
-		}
-	}
-	return count
-}
-
-func (p *memoryPool) setMost(most int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.most = most
 }

@@ -9,7 +9,7 @@ func TestUnreadResponsesAreEvictedForAnotherOrganization(t *testing.T) {
 	client := from(t, "127.0.0.9")
 	first, second, third := r.newLargeTenant(t, client), r.newLargeTenant(t, client), r.newLargeTenant(t, client)
 	awaitReserved(t, r.unwritten, 0)
-	r.unwritten.setMost(listOfLarge * 9 / 2) // two lists for each of two organizations, and a little
+	r.unwritten.SetMost(listOfLarge * 9 / 2) // two lists for each of two organizations, and a little
 	for i, slow := range []largeTenant{first, first, second, second} {
 		r.readNothing(t, []string{"127.0.0.2", "127.0.0.3"}[i/2], slow)
 	}

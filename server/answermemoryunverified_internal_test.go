@@ -23,7 +23,7 @@ func TestAMadeUpKeyTakesNoMemoryOfTheOrganizationThatItNames(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	forged := token.NewAPIKey(uuid.MustParse(made.text(t, "id")))
-	r.unwritten.setMost(2 * 205 * agentBytes) // one list of the longest for each
+	r.unwritten.SetMost(2 * 205 * agentBytes) // one list of the longest for each
 	awaitReserved(t, r.unwritten, 0)
 
 	narrow := r.serveShaped(t, func(conn *net.TCPConn) net.Conn { // so that few refusals fill the system's buffers

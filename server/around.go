@@ -4,15 +4,16 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/conn"
 )
 
 // around adds to a handler what every request needs before and after it.
 func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		connectionOf(ctx.Conn()).bodyArrived()
+		conn.Of(ctx.Conn()).BodyArrived()
 		s.startRequest(ctx)
 		defer s.finishRequest(ctx)
-		defer s.drain.announceClose(ctx)
+		defer s.drain.AnnounceClose(ctx)
 		defer s.answerPanic(ctx)
 		sent, err := checkFraming(&ctx.Request.Header)
 		if sent.close || err != nil {
@@ -23,7 +24,7 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 			s.offerNonce(ctx)
 		}
 		if err != nil {
-			connectionOf(ctx.Conn()).leaveUnread()
+			conn.Of(ctx.Conn()).LeaveUnread()
 			s.answerProblem(ctx, err)
 			return
 		}

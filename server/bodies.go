@@ -5,46 +5,47 @@ import (
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/conn"
 )
 
-// reserveBody reserves memory for the body behind a header. Without room, a body with a length is not read at all, and a
+// ReserveBody reserves memory for the body behind a header. Without room, a body with a length is not read at all, and a
 // chunked one only up to the size that needs no reservation, because it may well be small.
 func (s *Server) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
-	c := connectionOf(ctx.Conn())
+	c := conn.Of(ctx.Conn())
 	if c == nil {
 		return fasthttp.RequestConfig{}
 	}
-	c.releaseReservations() // of the previous request, if this one was pipelined
+	c.ReleaseReservations() // of the previous request, if this one was pipelined
 	length := ctx.Request.Header.ContentLength()
-	memory := bodyMemory(length)
+	memory := conn.BodyMemory(length)
 	if memory == 0 {
 		return fasthttp.RequestConfig{}
 	}
 	now := time.Now()
 	pool, of := s.bodyTenant(ctx, now)
-	if c.reserveBody(pool, memory, now, of) {
+	if c.ReserveBody(pool, memory, now, of) {
 		return fasthttp.RequestConfig{}
 	}
-	if length == chunked {
-		return fasthttp.RequestConfig{MaxRequestBodySize: smallBody}
+	if length == conn.Chunked {
+		return fasthttp.RequestConfig{MaxRequestBodySize: conn.SmallBody}
 	}
 	return fasthttp.RequestConfig{MaxRequestBodySize: 1} // see answerUnreadable
 }
 
 // bodyTenant returns the pool and the tenant that a body counts for. It does not ask Redis: an API key counts as verified
 // once this instance has used it successfully, an access token when its signature is valid.
-func (s *Server) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*memoryPool, tenantKey) {
+func (s *Server) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*conn.Pool, conn.Tenant) {
 	if key, err := organizationKey(ctx); err == nil && s.store.HasVerified(key) {
-		return s.bodies.verified, tenantKey{organization: key.Organization}
+		return s.bodies.Verified, conn.Tenant{Organization: key.Organization}
 	}
 	if given, found := accessToken(ctx); found {
 		if v := s.tokens.Load(); v != nil {
 			if access, err := v.verify(given.text, now); err == nil {
-				return s.bodies.verified, tenantKey{organization: access.Organization}
+				return s.bodies.Verified, conn.Tenant{Organization: access.Organization}
 			}
 		}
 	}
-	return s.bodies.unverified, tenantKey{address: s.clientAddress(ctx)}
+	return s.bodies.Unverified, conn.Tenant{Address: s.clientAddress(ctx)}
 }
 
 // contextOf returns the context that contains a header: fasthttp passes HeaderReceived the header alone, without its

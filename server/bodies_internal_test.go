@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/conn"
 )
 
 const jsonHead = "POST /v1/organizations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -52,11 +53,11 @@ func wantStatus(t *testing.T, conn net.Conn, want int) {
 	}
 }
 
-func awaitReserved(t *testing.T, p *memoryPool, want int) {
+func awaitReserved(t *testing.T, p *conn.Pool, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); p.reserved() != want; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); p.Reserved() != want; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are reserved, want %d", p.reserved(), want)
+			t.Fatalf("%d bytes are reserved, want %d", p.Reserved(), want)
 		}
 	}
 }
@@ -71,12 +72,12 @@ func TestAnnouncedBodiesReserveMemoryBeforeTheyArrive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := runServer(t, "", Config{Limits: Limits{Off: true}})
-			pool := r.bodies.unverified
+			pool := r.bodies.Unverified
 			each := 256 << 10
 			if name == "a chunk" {
 				each = 512 << 10
 			}
-			pool.setMost(4 * each) // so two for an address
+			pool.SetMost(4 * each) // so two for an address
 			held := []net.Conn{sendFrom(t, "", r.address, text), sendFrom(t, "", r.address, text)}
 			awaitReserved(t, pool, 2*each)
 
@@ -106,10 +107,10 @@ func TestStrangersLeaveLargeBodiesOfVerifiedCallersAlone(t *testing.T) {
 	key := r.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "").text(t, "api_key")
 	agent := r.post(t, client, "/v1/agents", `{"name":"scout","scopes":["read"]}`, "X-API-Key", key).is(t, 201, "")
 	token := r.exchange(t, client, agent.text(t, "id"), agent.text(t, "secret")).is(t, 200, "").text(t, "access_token")
-	r.bodies.unverified.setMost(512 << 10)
+	r.bodies.Unverified.SetMost(512 << 10)
 	held := sendFrom(t, "", r.address, announced["a length"])
 	defer held.Close()
-	awaitReserved(t, r.bodies.unverified, 256<<10)
+	awaitReserved(t, r.bodies.Unverified, 256<<10)
 
 	large := fmt.Sprintf(`{"name":"large","scopes":["read"],"metadata":{"m":%q}}`, strings.Repeat("m", 10_000))
 	r.post(t, client, "/v1/organizations", large).is(t, 503, "unavailable")
@@ -117,7 +118,7 @@ func TestStrangersLeaveLargeBodiesOfVerifiedCallersAlone(t *testing.T) {
 	r.post(t, client, "/v1/agents", large, "X-API-Key", key).is(t, 201, "")
 	begin := fmt.Sprintf(`{"action_type":"order","pre_state":{"m":%q}}`, strings.Repeat("m", 10_000))
 	r.post(t, client, "/v1/transactions", begin, "Authorization", "Bearer "+token).is(t, 201, "")
-	awaitReserved(t, r.bodies.verified, 0)
+	awaitReserved(t, r.bodies.Verified, 0)
 }
 
 // A place lasts until the answer is written: the body stays in memory for as long.
@@ -128,13 +129,13 @@ func TestABodyKeepsItsPlaceWhileItsRequestIsAnswered(t *testing.T) {
 	handle := r.http.Handler
 	r.http.Handler = func(ctx *fasthttp.RequestCtx) {
 		handle(ctx)
-		inside <- r.bodies.unverified.reserved()
+		inside <- r.bodies.Unverified.Reserved()
 	}
 	r.post(t, from(t, ""), "/v1/organizations", organizationOfSize(10_000)).is(t, 201, "")
 	if got := <-inside; got != 16<<10 {
 		t.Errorf("%d bytes are reserved behind the handler, want 16 KiB", got)
 	}
-	awaitReserved(t, r.bodies.unverified, 0)
+	awaitReserved(t, r.bodies.Unverified, 0)
 }
 
 // contextOf relies on where fasthttp keeps a header.
@@ -159,8 +160,8 @@ func TestAHeaderLeadsToItsContext(t *testing.T) {
 
 func TestTheConnectionBelowTLSIsFound(t *testing.T) {
 	t.Parallel()
-	c := &connection{}
-	if connectionOf(c) != c || connectionOf(tls.Server(c, &tls.Config{})) != c || connectionOf(nil) != nil {
+	c := &conn.Served{}
+	if conn.Of(c) != c || conn.Of(tls.Server(c, &tls.Config{})) != c || conn.Of(nil) != nil {
 		t.Error("another connection is found")
 	}
 }

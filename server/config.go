@@ -65,9 +65,9 @@ type Webhooks struct {
 // connections returns how many connections may be open at once.
 func (c Config) connections() int {
 	if c.Connections <= 0 {
-		return maxConnections
+		return conn.MaxConnections
 	}
-	return min(c.Connections, maxConnections)
+	return min(c.Connections, conn.MaxConnections)
 }
 
 // ConnectionsOfOneAddress returns how many of a server's connections one client address may have: three quarters, so that
@@ -81,9 +81,9 @@ func (c Config) connectionLimits() conn.Config {
 	}
 }
 
-// waiterLimit returns how many requests may wait for events: at most half of the connections, so that the others stay
+// WaiterLimit returns how many requests may wait for events: at most half of the connections, so that the others stay
 // available.
-func (c Config) waiterLimit() int { return min(maxWaiters, max(c.connections()/2, 1)) }
+func (c Config) waiterLimit() int { return min(conn.MaxWaiters, max(c.connections()/2, 1)) }
 
 // SessionDefaults are the limits of a session whose request names none. The zero value means 1000 actions, 100 USD and 1
 // hour; in any other value every field counts, also a MaxValue of 0.

@@ -14,6 +14,7 @@ import (
 	"remit/internal/token"
 	"remit/openapi"
 	"remit/redisstore"
+	"remit/server/conn"
 	"remit/test/conformance"
 	"remit/test/prover"
 )
@@ -243,13 +244,13 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"KeyReused":         {redisstore.ErrIdempotencyKeyReused},
 		"RateLimited":       {errRateLimited},
 		"TooManyProofs":     {redisstore.ErrManyProofs},
-		"TooManyWaiting":    {errOwnWaiting, errAddressWaiting},
+		"TooManyWaiting":    {conn.ErrOwnWaiting, conn.ErrAddressWaiting},
 		"LeaseSettled":      {redisstore.ErrLeaseSettled},
 		"DecisionRefused":   {redisstore.ErrRequestDecided, &conflict{&redisstore.NotActiveError{Status: redisstore.Completed}}},
 		"HeadersTooLarge":   {errHeadersTooLarge},
 		"InternalError":     {errPanic},
 		"Unavailable":       {redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown},
-		"EventsUnavailable": {errManyWaiting},
+		"EventsUnavailable": {conn.ErrManyWaiting},
 		"OAuthInvalid":      {errUnreadable}, "OAuthInvalidToken": {errUnreadable}, "OAuthNoUsers": {errUnreadable},
 		"OAuthInternalError": {errPanic},
 	}

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"remit/server/conn"
 )
 
 // hold connects and says nothing.
@@ -54,7 +56,7 @@ func TestConnectionsBeyondTheLimitAreClosedWithoutAResponseAndPlacesAreReused(t 
 					t.Fatal("a place that was given free is not given again")
 				}
 			}
-			if most := r.http.Concurrency; most <= maxConnections {
+			if most := r.http.Concurrency; most <= conn.MaxConnections {
 				t.Errorf("fasthttp refuses the connection after %d, in words", most)
 			}
 		})

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"remit/server/conn"
 )
 
 const plainRequest = "GET /healthz HTTP/1.1\r\nHost: remit\r\n\r\n"
@@ -57,7 +59,7 @@ func stopping(t *testing.T, r runningServer) (stopped chan error) {
 	t.Helper()
 	stopped = make(chan error, 1)
 	go func() { stopped <- r.Shutdown(t.Context()) }()
-	for !r.drain.begun.Load() {
+	for !r.drain.Begun.Load() {
 		time.Sleep(time.Millisecond)
 	}
 	return stopped
@@ -66,7 +68,7 @@ func stopping(t *testing.T, r runningServer) (stopped chan error) {
 func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{})
-	r.drain.most, r.drain.quiet = 20*time.Second, 20*time.Second // it ends with its last connection
+	r.drain.Most, r.drain.Quiet = 20*time.Second, 20*time.Second // it ends with its last connection
 	old, last := dial(t, r.address), dial(t, r.address)
 	for _, conn := range []dialed{old, last} {
 		if response := conn.ask(t); response.Close {
@@ -97,19 +99,19 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := runServer(t, "", spoken(t, secure))
-			r.drain.most, r.drain.quiet = time.Millisecond, 20*time.Second
-			conn := dial(t, r.address)
+			r.drain.Most, r.drain.Quiet = time.Millisecond, 20*time.Second
+			connection := dial(t, r.address)
 			for r.open.Len() == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			stopped := stopping(t, r)
 			awaitRefused(t, r.address)
-			time.Sleep(20 * drainStep) // it looks at the connection again and again
+			time.Sleep(20 * conn.DrainStep) // it looks at the connection again and again
 			if secure {
-				client := tls.Client(conn.Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // whoever it is, it serves
-				conn = dialed{client, bufio.NewReader(client)}
+				client := tls.Client(connection.Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // whoever it is, it serves
+				connection = dialed{client, bufio.NewReader(client)}
 			}
-			if response := conn.ask(t); response.StatusCode != http.StatusOK || !response.Close {
+			if response := connection.ask(t); response.StatusCode != http.StatusOK || !response.Close {
 				t.Errorf("%d, close %v", response.StatusCode, response.Close)
 			}
 			if err := <-stopped; err != nil {

@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/conn"
 )
 
 func (s *Server) eventRoutes(r *routes) {
@@ -26,7 +27,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	events, more, err := s.readEvents(ctx, caller, agent, query)
 	if err == nil && len(events) == 0 && query.wait > 0 && !ctx.IsHead() {
 		releaseAnswer(ctx) // while it waits
-		query.limit = min(query.limit, streamPage)
+		query.limit = min(query.limit, conn.StreamPage)
 		if err = s.awaitEvent(caller, s.waiterAddress(ctx), agent, query); err == nil {
 			events, more, err = s.readEvents(ctx, caller, agent, query)
 		}
@@ -46,7 +47,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 
 // readEvents returns a page of events, for which it reserves memory first.
 func (s *Server) readEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) (events []redisstore.Event, more bool, err error) {
-	if err := s.reserveAnswer(ctx, q.limit*eventBytes); err != nil {
+	if err := s.reserveAnswer(ctx, q.limit*conn.EventBytes); err != nil {
 		return nil, false, err
 	}
 	return s.store.Events(requestContext(ctx), caller.Caller, agent, q.after, q.limit)

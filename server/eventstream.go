@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/conn"
 )
 
 // streamPulse is the longest silence of a stream, and between two checks of its authorization.
@@ -20,20 +21,20 @@ const streamPulse = 15 * time.Second
 // ends, the slot is displaced or the server stops.
 func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) error {
 	request, memory := requestContext(ctx), s.newPageMemory(ctx)
-	if err := memory.reserve(); err != nil {
+	if err := memory.Reserve(); err != nil {
 		return err
 	}
-	events, more, err := s.store.Events(request, caller.Caller, agent, q.after, streamPage) // a refusal is answered before the stream begins
+	events, more, err := s.store.Events(request, caller.Caller, agent, q.after, conn.StreamPage) // a refusal is answered before the stream begins
 	if err != nil {
-		memory.release()
+		memory.Release()
 		return err
 	}
-	slot, err := s.waiters.acquire(caller.organizationID(), s.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(caller.organizationID(), s.waiterAddress(ctx))
 	if err != nil {
-		memory.release()
+		memory.Release()
 		return err
 	}
-	memory.tenants = s.answerTenants(ctx) // the credential is known to be the organization's now
+	memory.Tenants = s.answerTenants(ctx) // the credential is known to be the organization's now
 	stream := &stream{server: s, slot: slot, memory: memory, caller: caller, agent: agent, after: q.after, request: request, conn: ctx.Conn(), id: requestID(ctx)}
 	keepFromCaches(ctx)
 	ctx.Response.Header.SetContentType(eventStream)
@@ -41,8 +42,8 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 	ctx.SetConnectionClose()
 	ctx.Request.ResetBody() // fasthttp would keep it as long as the stream
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer slot.release()
-		defer memory.release()
+		defer slot.Release()
+		defer memory.Release()
 		defer stream.recover()
 		first := events
 		events = nil // else the first page would stay in memory as long as the stream
@@ -54,8 +55,8 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 // stream is one client's stream of an audit trail.
 type stream struct {
 	server  *Server
-	slot    *slot
-	memory  *pageMemory
+	slot    *conn.Slot
+	memory  *conn.PageMemory
 	caller  caller
 	agent   uuid.UUID
 	after   string
@@ -67,26 +68,26 @@ type stream struct {
 // run writes events, and those that follow, until the connection or the authorization ends. Reading the events rechecks the
 // authorization.
 func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
-	wanted, left := context.WithCancel(t.slot.ctx)
+	wanted, left := context.WithCancel(t.slot.Context())
 	defer left()
 	go t.awaitDisconnect(left)
 	for !t.caller.hasExpired() {
-		if t.memory.keep(len(events)*eventBytes) != nil || t.write(w, events) != nil || wanted.Err() != nil {
+		if t.memory.Keep(len(events)*conn.EventBytes) != nil || t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		t.memory.release()
+		t.memory.Release()
 		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.caller.patience(t.server.pulse)) != nil {
 			return
 		}
-		if t.memory.await(wanted, t.server.pulse) != nil {
+		if t.memory.Await(wanted, t.server.pulse) != nil {
 			return
 		}
 		// fasthttp has set one write deadline for the whole response. Each write, the last one too, needs its own.
-		if t.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+		if t.conn.SetWriteDeadline(time.Now().Add(conn.WriteTimeout)) != nil {
 			return
 		}
 		var err error
-		if events, more, err = t.server.store.Events(t.request, t.caller.Caller, t.agent, t.after, streamPage); err != nil {
+		if events, more, err = t.server.store.Events(t.request, t.caller.Caller, t.agent, t.after, conn.StreamPage); err != nil {
 			return
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"remit/server/conn"
 )
 
 // serveShaped serves on a further listener, whose connections are shaped.
@@ -119,7 +121,7 @@ func servingGoroutines() int {
 type hastyConn struct{ net.Conn }
 
 func (c hastyConn) SetWriteDeadline(at time.Time) error {
-	return c.Conn.SetWriteDeadline(at.Add(-writeTimeout * 19 / 20))
+	return c.Conn.SetWriteDeadline(at.Add(-conn.WriteTimeout * 19 / 20))
 }
 
 func TestASlowReaderDelaysNoOtherClientAndIsDisconnected(t *testing.T) {

@@ -11,12 +11,12 @@ import (
 // awaitEvent waits for an event until the time is over, the slot is displaced or the server stops. It may return without an
 // event.
 func (s *Server) awaitEvent(caller caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
-	slot, err := s.waiters.acquire(caller.organizationID(), from)
+	slot, err := s.waiters.Acquire(caller.organizationID(), from)
 	if err != nil {
 		return err
 	}
-	defer slot.release()
-	if err := s.awaitEventFor(slot.ctx, agent, q.after, caller.patience(q.wait)); err != nil {
+	defer slot.Release()
+	if err := s.awaitEventFor(slot.Context(), agent, q.after, caller.patience(q.wait)); err != nil {
 		return err
 	}
 	if caller.hasExpired() {

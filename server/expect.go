@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/conn"
 )
 
 // normalizeExpectation makes fasthttp recognize every client that waits for 100 Continue: fasthttp compares
@@ -32,11 +33,11 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	defer s.answerPanic(ctx)
 	s.renewWriteTimeout(ctx)
 	_, err := checkFraming(&ctx.Request.Header)
-	if err == nil && ctx.Request.Header.ContentLength() > maxBody {
+	if err == nil && ctx.Request.Header.ContentLength() > conn.MaxBody {
 		err = errBodyTooLarge
 	}
-	if err == nil && ctx.Request.Header.ContentLength() != chunked {
-		err = connectionOf(ctx.Conn()).noRoomForBody()
+	if err == nil && ctx.Request.Header.ContentLength() != conn.Chunked {
+		err = conn.Of(ctx.Conn()).NoRoomForBody()
 	}
 	if err == nil {
 		return fasthttp.StatusContinue
@@ -46,11 +47,11 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 
 func (s *Server) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
 	status = fasthttp.StatusInternalServerError // for a panic
-	_ = connectionOf(ctx.Conn()).bodyRefusal()  // err is the reason that the client gets
+	_ = conn.Of(ctx.Conn()).BodyRefusal()       // err is the reason that the client gets
 	s.startRequest(ctx)
 	defer s.finishRequest(ctx)
 	defer s.answerPanic(ctx)
-	connectionOf(ctx.Conn()).leaveUnread()
+	conn.Of(ctx.Conn()).LeaveUnread()
 	s.answerProblem(ctx, err)
 	return ctx.Response.StatusCode()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/conn"
 )
 
 func (s *Server) organizationEventRoutes(r *routes) {
@@ -64,7 +65,7 @@ func (s *Server) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fee
 	if len(q.types) > 0 {
 		reserved += atOnce
 	}
-	if err := s.reserveAnswer(ctx, reserved*eventBytes); err != nil {
+	if err := s.reserveAnswer(ctx, reserved*conn.EventBytes); err != nil {
 		return feedPage{}, err
 	}
 	page := feedPage{after: q.after, more: true}
@@ -96,20 +97,20 @@ func (s *Server) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fee
 // awaitFeed waits for events that the query wants, and returns a page of them, or after query.wait an empty one. While it waits, no memory
 // is reserved. The page is small, because the same event may wake thousands.
 func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) (feedPage, error) {
-	slot, err := s.waiters.acquire(key.Organization, s.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(key.Organization, s.waiterAddress(ctx))
 	if err != nil {
 		return feedPage{}, err
 	}
-	defer slot.release()
-	wanted, cancel := context.WithTimeout(slot.ctx, q.wait)
+	defer slot.Release()
+	wanted, cancel := context.WithTimeout(slot.Context(), q.wait)
 	defer cancel()
-	q.limit = min(q.limit, streamPage)
+	q.limit = min(q.limit, conn.StreamPage)
 	for {
 		releaseAnswer(ctx)
 		if err := s.awaitFeedFor(wanted, key, q.after, q.wait); err != nil && wanted.Err() == nil {
 			return feedPage{}, err
 		}
-		page, err := s.scanFeed(ctx, key, q, streamPage)
+		page, err := s.scanFeed(ctx, key, q, conn.StreamPage)
 		if err != nil || len(page.events) > 0 || page.more || wanted.Err() != nil {
 			return page, err
 		}

@@ -8,26 +8,27 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/conn"
 )
 
 // streamFeed streams the organization's events as they come (WHATWG HTML §9.2), until the client disconnects, the key ends, the
 // slot is displaced or the server stops. Ids of the stream are numbers of events.
 func (s *Server) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) error {
 	request, memory := requestContext(ctx), s.newPageMemory(ctx)
-	if err := memory.reserve(); err != nil {
+	if err := memory.Reserve(); err != nil {
 		return err
 	}
-	page, err := s.store.OrganizationEvents(request, key, q.after, streamPage) // a refusal is answered before the stream begins
+	page, err := s.store.OrganizationEvents(request, key, q.after, conn.StreamPage) // a refusal is answered before the stream begins
 	if err != nil {
-		memory.release()
+		memory.Release()
 		return err
 	}
-	slot, err := s.waiters.acquire(key.Organization, s.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(key.Organization, s.waiterAddress(ctx))
 	if err != nil {
-		memory.release()
+		memory.Release()
 		return err
 	}
-	memory.tenants = s.answerTenants(ctx) // the key is known to be the organization's now
+	memory.Tenants = s.answerTenants(ctx) // the key is known to be the organization's now
 	f := &feedStream{
 		stream: stream{server: s, slot: slot, memory: memory, request: request, conn: ctx.Conn(), id: requestID(ctx)}, key: key, query: q,
 	}
@@ -37,8 +38,8 @@ func (s *Server) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q f
 	ctx.SetConnectionClose()
 	ctx.Request.ResetBody() // fasthttp would keep it as long as the stream
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer slot.release()
-		defer memory.release()
+		defer slot.Release()
+		defer memory.Release()
 		defer f.recover()
 		events := page.Events
 		page.Events = nil // else the first page would stay in memory as long as the stream
@@ -58,26 +59,26 @@ type feedStream struct {
 // run writes events, and those that follow, until the connection or the authorization ends. Reading the events rechecks the
 // authorization.
 func (f *feedStream) run(w *bufio.Writer, events []redisstore.FeedEvent) {
-	wanted, left := context.WithCancel(f.slot.ctx)
+	wanted, left := context.WithCancel(f.slot.Context())
 	defer left()
 	go f.awaitDisconnect(left)
 	for {
-		if f.memory.keep(sizeOf(events)) != nil || f.write(w, events) != nil || wanted.Err() != nil {
+		if f.memory.Keep(sizeOf(events)) != nil || f.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		last := len(events) < streamPage
-		f.memory.release()
+		last := len(events) < conn.StreamPage
+		f.memory.Release()
 		if last && f.server.awaitFeedFor(wanted, f.key, f.query.after, f.server.pulse) != nil {
 			return
 		}
-		if f.memory.await(wanted, f.server.pulse) != nil {
+		if f.memory.Await(wanted, f.server.pulse) != nil {
 			return
 		}
 		// fasthttp has set one write deadline for the whole response. Each write, the last one too, needs its own.
-		if f.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+		if f.conn.SetWriteDeadline(time.Now().Add(conn.WriteTimeout)) != nil {
 			return
 		}
-		page, err := f.server.store.OrganizationEvents(f.request, f.key, f.query.after, streamPage)
+		page, err := f.server.store.OrganizationEvents(f.request, f.key, f.query.after, conn.StreamPage)
 		if err != nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
+	"remit/server/conn"
 )
 
 // Call is a request of the API that a page makes for who looks at it.
@@ -44,7 +45,7 @@ func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.R
 		return s.callAlone(ctx, c, aloneBytes, answer, read)
 	}
 	own := s.enter(ctx, page.Conn(), page.RemoteAddr())
-	defer own.release()
+	defer own.Release()
 	c.write(&ctx.Request)
 	copyOrigin(&ctx.Request.Header, page)
 	answer(ctx)
@@ -62,12 +63,12 @@ func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, bytes int, answer f
 	ctx.Init(&fasthttp.Request{}, nowhere{}, silent{})
 	c.write(&ctx.Request)
 	organization, _ := token.APIKeyOrganization(c.APIKey) // the handler refuses a malformed one
-	held, err := s.unwritten.reserve(bytes, time.Now(), func() {}, tenantKey{organization: organization})
+	held, err := s.unwritten.Reserve(bytes, time.Now(), func() {}, conn.Tenant{Organization: organization})
 	if err != nil {
 		return read(Reply{Status: problemOf(err).Status})
 	}
-	held.pin()
-	defer held.release()
+	held.Pin()
+	defer held.Release()
 	answer(ctx)
 	return read(replyOf(ctx))
 }
@@ -95,13 +96,13 @@ func replyOf(ctx *fasthttp.RequestCtx) Reply {
 }
 
 // enter gives a request inside the process the client's connection, with reservations of its own.
-func (s *Server) enter(ctx *fasthttp.RequestCtx, served net.Conn, peer net.Addr) *connection {
-	outer := connectionOf(served)
+func (s *Server) enter(ctx *fasthttp.RequestCtx, served net.Conn, peer net.Addr) *conn.Served {
+	outer := conn.Of(served)
 	if outer == nil { // a test called the handler directly
 		ctx.Init(&fasthttp.Request{}, peer, silent{})
 		return nil
 	}
-	own := outer.within()
+	own := outer.Within()
 	ctx.Init2(own, silent{}, false)
 	return own
 }

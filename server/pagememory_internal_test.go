@@ -7,43 +7,45 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"remit/server/conn"
 )
 
 // Events take up to 6 KB each, and thousands may read them at once: memory for them is reserved before Redis is asked for them.
 func TestEventsAreReadIntoReservedMemoryOnly(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	whole := w.unwritten.most
+	whole := w.unwritten.Most
 	for _, test := range []struct {
 		url    string
 		events int
 		header []string
 	}{
 		{"/v1/events?limit=200", 200, nil}, {"/v1/events", defaultPage, nil}, {"/v1/events?limit=1", 1, nil},
-		{"/v1/events?limit=1&types=agent.created", 1 + maxPage, nil}, {"/v1/events", streamPage, []string{acceptStream}},
-		{w.url + "?limit=200", 200, nil}, {w.url, streamPage, []string{acceptStream}},
+		{"/v1/events?limit=1&types=agent.created", 1 + maxPage, nil}, {"/v1/events", conn.StreamPage, []string{acceptStream}},
+		{w.url + "?limit=200", 200, nil}, {w.url, conn.StreamPage, []string{acceptStream}},
 	} {
-		w.unwritten.setMost(whole)
+		w.unwritten.SetMost(whole)
 		w.sinceNow() // the key is known to be the organization's
 		awaitReserved(t, w.unwritten, 0)
-		w.unwritten.setMost(2*test.events*eventBytes - 2) // an organization may have half of it
+		w.unwritten.SetMost(2*test.events*conn.EventBytes - 2) // an organization may have half of it
 		asked := w.redis.CommandCount()
-		conn := w.dial(w.address)
-		refused := w.ask(conn, test.url, test.header...)
+		connection := w.dial(w.address)
+		refused := w.ask(connection, test.url, test.header...)
 		if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" || w.redis.CommandCount() != asked {
 			t.Errorf("%s %v: %d, Retry-After %q, after %d commands", test.url, test.header, refused.StatusCode, refused.Header.Get("Retry-After"), w.redis.CommandCount()-asked)
 		}
-		_ = conn.Close()
-		w.unwritten.setMost(2 * test.events * eventBytes)
-		conn = w.dial(w.address)
-		if answer := w.ask(conn, test.url, test.header...); answer.StatusCode != http.StatusOK {
+		_ = connection.Close()
+		w.unwritten.SetMost(2 * test.events * conn.EventBytes)
+		connection = w.dial(w.address)
+		if answer := w.ask(connection, test.url, test.header...); answer.StatusCode != http.StatusOK {
 			t.Errorf("%s %v with enough memory: %d", test.url, test.header, answer.StatusCode)
 		}
 		if len(test.header) > 0 {
 			w.waits(1)
 			awaitReserved(t, w.unwritten, 0) // while the stream waits
 		}
-		_ = conn.Close()
+		_ = connection.Close()
 		w.waits(0)
 	}
 }
@@ -71,19 +73,19 @@ func TestAStreamThatIsNotReadHoldsOnePageInReservedMemory(t *testing.T) {
 		_ = tcp.SetWriteBuffer(4 << 10)
 		return tcp
 	})
-	conn := w.dial(narrow)
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+	connection := w.dial(narrow)
+	if err := connection.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
 	request := "GET " + w.url + " HTTP/1.1\r\nHost: remit\r\nX-API-Key: " + w.key + "\r\n" + acceptStream + "\r\n\r\n"
-	if _, err := io.WriteString(conn, request); err != nil {
+	if _, err := io.WriteString(connection, request); err != nil {
 		t.Fatal(err)
 	}
 	awaitStuck(t, w.unwritten, 1)
-	if held := w.unwritten.reserved(); held <= 0 || held > streamPage*eventBytes {
-		t.Errorf("%d bytes are reserved, at most %d are held", held, streamPage*eventBytes)
+	if held := w.unwritten.Reserved(); held <= 0 || held > conn.StreamPage*conn.EventBytes {
+		t.Errorf("%d bytes are reserved, at most %d are held", held, conn.StreamPage*conn.EventBytes)
 	}
-	_ = conn.Close()
+	_ = connection.Close()
 	awaitReserved(t, w.unwritten, 0)
 }
 
@@ -91,12 +93,12 @@ func TestAStreamThatIsNotReadHoldsOnePageInReservedMemory(t *testing.T) {
 func TestAStreamWaitsForMemory(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	whole, conn := w.unwritten.most, w.dial(w.address)
-	answer := w.ask(conn, w.sinceNow(), acceptStream)
+	whole, connection := w.unwritten.Most, w.dial(w.address)
+	answer := w.ask(connection, w.sinceNow(), acceptStream)
 	w.waits(1)
-	w.unwritten.setMost(0)
+	w.unwritten.SetMost(0)
 	w.change("later")
-	time.Sleep(3 * roomPause)
-	w.unwritten.setMost(whole)
+	time.Sleep(3 * conn.RoomPause)
+	w.unwritten.SetMost(whole)
 	w.tells(bufio.NewScanner(answer.Body), "later")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/conn"
 )
 
 // Pages are web pages for people, beside the API: package console has them. They call the API through Call, so whatever holds
@@ -50,6 +51,6 @@ const pageCallRoute = "page"
 
 // isForPages reports whether a request came to the listener of ServePages.
 func isForPages(ctx *fasthttp.RequestCtx) bool {
-	c := connectionOf(ctx.Conn())
-	return c != nil && c.forPages
+	c := conn.Of(ctx.Conn())
+	return c != nil && c.ForPages
 }

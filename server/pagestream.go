@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
+	"remit/server/conn"
 )
 
 // pageStreamBytes is how much memory a page's stream reserves as long as it lasts.
@@ -26,10 +27,10 @@ func (s *Server) Stream(page *fasthttp.RequestCtx, organization uuid.UUID, run f
 	page.SetConnectionClose()
 	page.Request.ResetBody()
 	page.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer held.release()
-		defer slot.release()
+		defer held.Release()
+		defer slot.Release()
 		defer t.recover()
-		ctx, left := context.WithCancel(slot.ctx)
+		ctx, left := context.WithCancel(slot.Context())
 		defer left()
 		go t.awaitDisconnect(left)
 		run(ctx, func(text []byte) error { return t.send(w, text) })
@@ -38,22 +39,22 @@ func (s *Server) Stream(page *fasthttp.RequestCtx, organization uuid.UUID, run f
 }
 
 // reserveStream takes a place and memory. Losing the memory ends the place.
-func (s *Server) reserveStream(page *fasthttp.RequestCtx, organization uuid.UUID) (*slot, *reservation, error) {
-	slot, err := s.waiters.acquire(organization, s.waiterAddress(page))
+func (s *Server) reserveStream(page *fasthttp.RequestCtx, organization uuid.UUID) (*conn.Slot, *conn.Reservation, error) {
+	slot, err := s.waiters.Acquire(organization, s.waiterAddress(page))
 	if err != nil {
 		return nil, nil, err
 	}
-	tenants := []tenantKey{{organization: organization}, {address: s.clientAddress(page)}}
-	held, err := s.unwritten.reserve(pageStreamBytes, time.Now(), slot.end, tenants...)
+	tenants := []conn.Tenant{{Organization: organization}, {Address: s.clientAddress(page)}}
+	held, err := s.unwritten.Reserve(pageStreamBytes, time.Now(), slot.End, tenants...)
 	if err != nil {
-		slot.release()
+		slot.Release()
 	}
 	return slot, held, err
 }
 
 // send writes a text of a page's stream. fasthttp has set one write deadline for the whole response; each write needs its own.
 func (t *stream) send(w *bufio.Writer, text []byte) error {
-	if err := t.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := t.conn.SetWriteDeadline(time.Now().Add(conn.WriteTimeout)); err != nil {
 		return err
 	}
 	if _, err := w.Write(text); err != nil {
@@ -63,4 +64,4 @@ func (t *stream) send(w *bufio.Writer, text []byte) error {
 }
 
 // Stopping is closed when the server begins to stop.
-func (s *Server) Stopping() <-chan struct{} { return s.waiters.ctx.Done() }
+func (s *Server) Stopping() <-chan struct{} { return s.waiters.Stopping() }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"remit/redisstore"
+	"remit/server/conn"
 )
 
 // rule maps one error to its problem. An empty detail means the text of the error.
@@ -73,8 +74,8 @@ var rules = []rule{
 	{redisstore.ErrRequestDecided, 409, "request_decided", ""},
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
 	{errRateLimited, 429, "rate_limited", ""},
-	{errOwnWaiting, 429, "rate_limited", ""},
-	{errAddressWaiting, 429, "rate_limited", ""},
+	{conn.ErrOwnWaiting, 429, "rate_limited", ""},
+	{conn.ErrAddressWaiting, 429, "rate_limited", ""},
 	{redisstore.ErrManyReports, 429, "rate_limited", ""},
 	{redisstore.ErrManyAssertions, 429, "rate_limited", ""},
 	{redisstore.ErrReportTooLong, 503, "unavailable", "the report takes longer than a minute; ask again, or for one agent"},
@@ -84,12 +85,12 @@ var rules = []rule{
 	{redisstore.ErrChangedMeanwhile, 503, "unavailable", "somebody else changes it at the same time; nothing was changed"},
 	{errNoClientKeys, 503, "unavailable", ""},
 	{errNoIssuerKeys, 503, "unavailable", ""},
-	{errManyBodies, 503, "unavailable", ""},
-	{errOwnBodies, 503, "unavailable", ""},
-	{errManyUnwritten, 503, "unavailable", ""},
-	{errOwnUnwritten, 503, "unavailable", ""},
+	{conn.ErrManyBodies, 503, "unavailable", ""},
+	{conn.ErrOwnBodies, 503, "unavailable", ""},
+	{conn.ErrManyUnwritten, 503, "unavailable", ""},
+	{conn.ErrOwnUnwritten, 503, "unavailable", ""},
 	{errUnansweredWrite, 503, "outcome_unknown", ""},
-	{errManyWaiting, 503, "unavailable", ""},
+	{conn.ErrManyWaiting, 503, "unavailable", ""},
 	{errStaleKeys, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
 	{errNoBootstrapHash, 503, "unavailable", ""},

@@ -26,8 +26,8 @@ func New(cfg Config) *Server {
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, proofHosts: cfg.ProofHosts, organizations: cfg.Organizations,
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
-		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: newDrain(), pulse: streamPulse, waiters: newWaiterLimit(cfg.waiterLimit()),
-		bodies: newBodies(), unwritten: newUnwritten(),
+		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: conn.NewDrain(), pulse: streamPulse, waiters: conn.NewWaiterLimit(cfg.waiterLimit()),
+		bodies: conn.NewBodies(), unwritten: conn.NewUnwritten(),
 		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, keySets: cfg.KeySets, clock: cfg.Clock,
 	}
 	if s.clock == nil {
@@ -36,7 +36,7 @@ func New(cfg Config) *Server {
 	if cfg.Organizations.BootstrapToken != "" {
 		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
 	}
-	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.count)
+	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.Len)
 	s.metrics.registry.MustRegister(cfg.Collectors...)
 	s.identify = s.around(s.atRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
 	s.signIn = s.around(s.atRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
@@ -53,16 +53,16 @@ func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
 		HeaderReceived:               s.normalizeExpectation,
 		ExpectHandler:                s.answerExpectation,
 		Logger:                       silent{},
-		MaxRequestBodySize:           maxBody,
-		ReadBufferSize:               maxHeaders,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
-		IdleTimeout:                  idleTimeout,
+		MaxRequestBodySize:           conn.MaxBody,
+		ReadBufferSize:               conn.MaxHeaders,
+		ReadTimeout:                  conn.ReadTimeout,
+		WriteTimeout:                 conn.WriteTimeout,
+		IdleTimeout:                  conn.IdleTimeout,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
 		SecureErrorLogMessage:        true,
-		Concurrency:                  2 * maxConnections, // never reached: conn.Set refuses first, without a response
+		Concurrency:                  2 * conn.MaxConnections, // never reached: conn.Set refuses first, without a response
 		DisablePreParseMultipartForm: true,
 	}
 }
@@ -71,7 +71,7 @@ func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
 func (s *Server) Serve(accepting net.Listener) error { return s.serve(accepting, false) }
 
 func (s *Server) serve(accepting net.Listener, forPages bool) error {
-	accepting = memoryListener{s.open.Listen(accepting), forPages}
+	accepting = conn.Reserving(s.open.Listen(accepting), forPages)
 	if s.tls != nil {
 		accepting = tls.NewListener(accepting, s.tls)
 	}

@@ -297,12 +297,12 @@ func readRequestQuery(ctx *fasthttp.RequestCtx, parameter string) (requestQuery,
 // awaitDecision waits until a pending request is decided or its session ends; or until the time is over, the slot is displaced
 // or the server stops: then it returns the request pending.
 func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller caller, asked redisstore.SessionRequest, wait time.Duration) (redisstore.SessionRequest, error) {
-	slot, err := s.waiters.acquire(caller.organizationID(), s.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(caller.organizationID(), s.waiterAddress(ctx))
 	if err != nil {
 		return asked, err
 	}
-	defer slot.release()
-	bounded, cancel := context.WithTimeout(slot.ctx, caller.patience(wait))
+	defer slot.Release()
+	bounded, cancel := context.WithTimeout(slot.Context(), caller.patience(wait))
 	defer cancel()
 	for asked.Status == redisstore.Pending && bounded.Err() == nil {
 		if err := s.awaitChange(bounded, asked); err != nil {

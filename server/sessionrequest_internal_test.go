@@ -25,9 +25,9 @@ func TestWaitingForADecisionSharesThePlacesOfWaiters(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	url := w.newRequest()
-	w.waiters.bound(8)
+	w.waiters.SetMost(8)
 	for i := range 4 {
-		must(w.waiters.acquire(uuid.MustParse(w.organization), addressOf(i)))(t)
+		must(w.waiters.Acquire(uuid.MustParse(w.organization), farAddress(i)))(t)
 	}
 	refused := w.ask(w.dial(w.address), url)
 	body, err := io.ReadAll(refused.Body)

@@ -8,11 +8,11 @@ import (
 // Shutdown answers the requests that have arrived and those of the next moments, stops listening, and returns when every
 // connection is closed. When ctx ends first it returns an error that says how many connections are left.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.drain.begin()
-	s.waiters.end()
-	s.drain.awaitQuiet(ctx, s.open)
+	s.drain.Begin()
+	s.waiters.Stop()
+	s.drain.AwaitQuiet(ctx, s.open)
 	s.open.StopAccepting()
-	s.drain.closeIdle(ctx, s.open)
+	s.drain.CloseIdle(ctx, s.open)
 	watched := make(chan struct{})
 	go func() { // ends within scrapeGrace
 		defer close(watched)

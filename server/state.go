@@ -34,12 +34,12 @@ type Server struct {
 	keySets       *jwksfetch.Fetcher       // nil for none
 	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates organizations
 	open          *conn.Set
-	drain         drain
+	drain         conn.Drain
 	ready         readiness
 	pulse         time.Duration // of event streams
-	waiters       *waiterLimit
-	bodies        bodies
-	unwritten     *memoryPool // for large responses that are being written
+	waiters       *conn.WaiterLimit
+	bodies        conn.Bodies
+	unwritten     *conn.Pool // for large responses that are being written
 	shed          shedLog
 	metrics       *serviceMetrics
 	metricsApart  bool

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/conn"
 )
 
 // renewWriteTimeout sets the write deadline for a response that is written before a handler runs. fasthttp leaves the
@@ -24,8 +25,8 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	defer s.answerPanic(ctx)
 	infoOf(ctx).unread = true
 	s.renewWriteTimeout(ctx)
-	connectionOf(ctx.Conn()).leaveUnread()
-	noRoom := connectionOf(ctx.Conn()).bodyRefusal()
+	conn.Of(ctx.Conn()).LeaveUnread()
+	noRoom := conn.Of(ctx.Conn()).BodyRefusal()
 	var plain tls.RecordHeaderError
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error

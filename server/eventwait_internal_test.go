@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"remit/internal/token"
+	"remit/server/conn"
 )
 
 // waiter is an agent as those see it who wait for its events.
@@ -127,14 +127,14 @@ func (w *waiter) wait(conn net.Conn) <-chan string {
 // waits returns when so many are counted as waiting.
 func (w *waiter) waits(count int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiters.taken() == count })
+	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiters.Len() == count })
 }
 
 func (w *waiter) eventually(what string, condition func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiters.taken())
+			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiters.Len())
 		}
 	}
 }
@@ -188,159 +188,22 @@ func TestWaitingRequestsGetNothingAfterTheirKeyEnds(t *testing.T) {
 	w.waits(0)
 }
 
-// bound lets so many wait.
-func (w *waiterLimit) bound(most int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.most = most
-}
-
-// hold takes so many waiters, each for an organization at an address of its own.
-func (w *waiterLimit) hold(t *testing.T, n int) {
+// holdSlots takes so many slots, each for an organization at an address of its own.
+func holdSlots(t *testing.T, w *conn.WaiterLimit, n int) {
 	t.Helper()
 	for i := range n {
-		must(w.acquire(uuid.New(), addressOf(1000+i)))(t)
+		must(w.Acquire(uuid.New(), farAddress(i)))(t)
 	}
 }
 
-func (w *waiterLimit) taken() int { return w.count() }
-
-func addressOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
-
-// orgOf returns always the same id for the same number.
-func orgOf(i int) uuid.UUID { return uuid.UUID{15: byte(i), 14: byte(i >> 8)} }
-
-// taken holds what was taken, in order.
-type taken struct {
-	*waiterLimit
-	t    *testing.T
-	held []*slot
-}
-
-func (p *taken) take(n int, organization, address func(i int) int) {
-	p.t.Helper()
-	for i := range n {
-		held, err := p.acquire(orgOf(organization(i)), addressOf(address(i)))
-		if err != nil {
-			p.t.Fatalf("place %d of %d: %v", i+1, n, err)
-		}
-		p.held = append(p.held, held)
-	}
-}
-
-// displaced returns which of the waiters have ended.
-func (p *taken) displaced() (ended []int) {
-	for i, held := range p.held {
-		if held.ctx.Err() != nil {
-			ended = append(ended, i)
-		}
-	}
-	return ended
-}
-
-func always(n int) func(int) int    { return func(int) int { return n } }
-func from0(i int) int               { return i }
-func from100(i int) int             { return 100 + i }
-func dividedBy(n int) func(int) int { return func(i int) int { return i / n } }
-
-func TestPlacesToWaitAreSharedFairly(t *testing.T) {
-	t.Parallel()
-	type taking struct {
-		n                     int
-		organization, address func(int) int
-	}
-	for name, test := range map[string]struct {
-		taken                 []taking
-		organization, address int   // of the newcomer
-		displaced             []int // one of these, or none
-		err                   error
-	}{
-		"an organization has half": {[]taking{{8, always(1), from0}}, 1, 99, nil, errOwnWaiting},
-		"an address has half":      {[]taking{{8, from0, always(1)}}, 99, 1, nil, errAddressWaiting},
-		"a small one comes to two large organizations": {
-			[]taking{{8, always(1), from0}, {7, always(2), from0}, {1, always(3), always(50)}}, 4, 99, []int{7}, nil},
-		"a small one comes to two large addresses": {
-			[]taking{{8, from0, always(1)}, {7, from100, always(2)}, {1, always(50), always(3)}}, 99, 4, []int{0, 1, 2, 3, 4, 5, 6, 7}, nil},
-		"eight organizations at one address and one elsewhere": {
-			[]taking{{8, always(90), from0}, {8, from0, always(91)}}, 99, 99, []int{8, 9, 10, 11, 12, 13, 14, 15}, nil},
-		"a new organization at an address that has many": {
-			[]taking{{8, always(90), from0}, {7, from0, always(91)}, {1, always(80), always(80)}}, 99, 91, nil, errManyWaiting},
-		"a new organization at an address of which another organization has most": {
-			[]taking{{6, always(1), always(1)}, {1, always(5), always(1)}, {4, always(2), from100}, {5, always(3), from100}}, 4, 1, []int{5}, nil},
-		"all have one": {[]taking{{16, from0, from0}}, 99, 99, nil, errManyWaiting},
-		"all have two, and one comes that has one": {
-			[]taking{{2, always(90), always(90)}, {14, dividedBy(2), dividedBy(2)}}, 90, 90, nil, errManyWaiting},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := &taken{waiterLimit: newWaiterLimit(16), t: t}
-			for _, taking := range test.taken {
-				p.take(taking.n, taking.organization, taking.address)
-			}
-			came, err := p.acquire(orgOf(test.organization), addressOf(test.address))
-			if err != test.err || err == nil && came.ctx.Err() != nil {
-				t.Errorf("the newcomer hears %v, want %v", err, test.err)
-			}
-			ended := p.displaced()
-			if len(ended) != min(len(test.displaced), 1) || len(ended) == 1 && !slices.Contains(test.displaced, ended[0]) {
-				t.Errorf("displaced %v, want one of %v", ended, test.displaced)
-			}
-			for _, held := range p.held {
-				held.release()
-				held.release()
-			}
-			if err == nil {
-				came.release()
-			}
-			if p.total != 0 || len(p.organizations.byKey)+len(p.addresses.byKey)+len(p.pairs.byKey) != 0 || p.organizations.ranks.largest() != nil {
-				t.Errorf("%d are counted still: %+v", p.total, p.waiterLimit)
-			}
-		})
-	}
-}
-
-// One address, or a few organizations, come back as often as they like: others keep an equal share.
-func TestAFloodAtOneAddressLeavesOthersTheirPlaces(t *testing.T) {
-	t.Parallel()
-	p := &taken{waiterLimit: newWaiterLimit(64), t: t}
-	honest := make([]*slot, 8)
-	for i := range honest {
-		honest[i] = must(p.acquire(orgOf(1000+i), addressOf(1000+i)))(t)
-	}
-	for i := range 1000 {
-		_, _ = p.acquire(orgOf(i%50), addressOf(i%4)) // fifty organizations at four addresses
-	}
-	for i := range 24 {
-		must(p.acquire(orgOf(2000+i), addressOf(2000+i)))(t)
-	}
-	for i, held := range honest {
-		if held.ctx.Err() != nil {
-			t.Errorf("honest place %d was displaced", i)
-		}
-	}
-	if p.total != 64 {
-		t.Errorf("%d waiters are taken of 64", p.total)
-	}
-}
-
-// Requests of a trusted proxy without a forwarded address count for no client address.
-func TestPlacesWithoutAnAddressCountForTheirOrganizationAlone(t *testing.T) {
-	t.Parallel()
-	w := newWaiterLimit(4)
-	for i := range 4 {
-		must(w.acquire(orgOf(i), netip.Addr{}))(t)
-	}
-	if _, err := w.acquire(orgOf(9), netip.Addr{}); err != errManyWaiting {
-		t.Errorf("one more: %v", err)
-	}
-}
+func farAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
 
 func TestADisplacedStreamEndsAndADisplacedWaitIsAnswered(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	large, small := r.newWaiter(t), r.newWaiter(t)
-	r.waiters.bound(8)
-	r.waiters.hold(t, 4)
+	r.waiters.SetMost(8)
+	holdSlots(t, r.waiters, 4)
 	var streams []*http.Response
 	for range 3 {
 		streams = append(streams, large.ask(large.dial(large.address), large.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.1"))
@@ -367,9 +230,9 @@ func TestAnOrganizationThatHasManyWaitingIsRefusedAndAnotherWaits(t *testing.T) 
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	w, other := r.newWaiter(t), r.newWaiter(t)
-	w.waiters.bound(8)
+	w.waiters.SetMost(8)
 	for i := range 3 {
-		must(w.waiters.acquire(uuid.MustParse(w.organization), addressOf(i)))(t)
+		must(w.waiters.Acquire(uuid.MustParse(w.organization), farAddress(i)))(t)
 	}
 	if last := w.ask(w.dial(w.address), w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -428,8 +291,8 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	const most = 8
-	w.waiters.bound(most)
-	w.waiters.hold(t, most-1)
+	w.waiters.SetMost(most)
+	holdSlots(t, w.waiters, most-1)
 	conn := w.dial(w.address)
 	if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -448,7 +311,7 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 			t.Errorf("%s: %d", name, answer.StatusCode)
 		}
 	}
-	if got := w.waiters.taken(); got != most {
+	if got := w.waiters.Len(); got != most {
 		t.Errorf("%d wait, want %d: those refused are counted", got, most)
 	}
 	_ = conn.Close()

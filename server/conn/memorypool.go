@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"container/list"
@@ -22,27 +22,27 @@ const (
 	maxScanned = 1024
 )
 
-// memoryPool bounds the bytes that request bodies, or responses, hold at once, and shares them fairly by bytes among
-// tenants. (waiterLimit shares places by number.) A tenant may hold at most half. In a full pool a new reservation
+// Pool bounds the bytes that request bodies, or responses, hold at once, and shares them fairly by bytes among
+// tenants. (WaiterLimit shares places by number.) A tenant may hold at most half. In a full pool a new reservation
 // displaces the oldest reservation of a tenant that holds many bytes, then any reservation older than graceTime.
 // Organizations that share an address share that address's half in the same way. So no tenant can keep others out by
 // holding memory, or by reserving it again and again.
-type memoryPool struct {
-	most    int   // bytes
+type Pool struct {
+	Most    int   // bytes
 	sampled int   // how many tenants are sampled to find a large one
 	errFull error // when the pool has no room
 	errHalf error // when the tenant would have more than half of the pool
 
 	mu       sync.Mutex
-	sum      int                        // bytes of all reservations
-	byTenant map[tenantKey]*tenantUsage // without tenants that hold nothing
-	order    list.List                  // of *reservation: those that can be displaced, oldest first
+	sum      int                     // bytes of all reservations
+	byTenant map[Tenant]*tenantUsage // without tenants that hold nothing
+	order    list.List               // of *reservation: those that can be displaced, oldest first
 }
 
-// tenantKey is what a reservation counts for: an organization or a client address.
-type tenantKey struct {
-	organization uuid.UUID
-	address      netip.Addr
+// Tenant is what a reservation counts for: an organization or a client address.
+type Tenant struct {
+	Organization uuid.UUID
+	Address      netip.Addr
 }
 
 // tenantUsage is what one tenant holds of a pool.
@@ -51,11 +51,11 @@ type tenantUsage struct {
 	order list.List // of *reservation: those that can be displaced, oldest first
 }
 
-// reservation is a number of bytes reserved in a pool. Nil reserves none.
-type reservation struct {
-	pool      *memoryPool
+// Reservation is a number of bytes reserved in a pool. Nil reserves none.
+type Reservation struct {
+	pool      *Pool
 	bytes     int
-	tenants   []tenantKey
+	tenants   []Tenant
 	since     time.Time
 	cut       func()        // aborts what holds the bytes, without waiting
 	displaced bool          // it was aborted and no longer holds bytes
@@ -63,34 +63,53 @@ type reservation struct {
 	inTenant  *list.Element // of the first tenant
 }
 
-func newMemoryPool(most int, errFull, errHalf error) *memoryPool {
-	return &memoryPool{most: most, sampled: sampledTenants, errFull: errFull, errHalf: errHalf, byTenant: map[tenantKey]*tenantUsage{}}
+func NewPool(most int, errFull, errHalf error) *Pool {
+	return &Pool{Most: most, sampled: sampledTenants, errFull: errFull, errHalf: errHalf, byTenant: map[Tenant]*tenantUsage{}}
 }
 
-// reserve returns a reservation, which the caller releases, or errHalf or errFull. It counts for each of the tenants; the
+// Reserve returns a reservation, which the caller releases, or errHalf or errFull. It counts for each of the tenants; the
 // first tenant's bytes decide whether it can be displaced. Displacing it calls cut.
-func (p *memoryPool) reserve(bytes int, now time.Time, cut func(), tenants ...tenantKey) (*reservation, error) {
+func (p *Pool) Reserve(bytes int, now time.Time, cut func(), tenants ...Tenant) (*Reservation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.makeRoom(bytes, now, tenants, nil); err != nil {
 		return nil, err
 	}
-	one := &reservation{pool: p, tenants: tenants, since: now, cut: cut}
+	one := &Reservation{pool: p, tenants: tenants, since: now, cut: cut}
 	p.count(one, bytes)
 	one.inPool = p.order.PushBack(one)
 	one.inTenant = p.byTenant[tenants[0]].order.PushBack(one)
 	return one, nil
 }
 
-// reserved returns how many bytes are reserved in all.
-func (p *memoryPool) reserved() int {
+// SetMost changes how many bytes the pool bounds. What is reserved stays.
+func (p *Pool) SetMost(most int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Most = most
+}
+
+// HeldLonger returns how many reservations that can be displaced are older than this.
+func (p *Pool) HeldLonger(than time.Duration) (count int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e := p.order.Front(); e != nil; e = e.Next() {
+		if time.Since(e.Value.(*Reservation).since) > than {
+			count++
+		}
+	}
+	return count
+}
+
+// Reserved returns how many bytes are reserved in all.
+func (p *Pool) Reserved() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sum
 }
 
-// resize changes the size of the reservation. Without room it changes nothing and returns errHalf or errFull.
-func (one *reservation) resize(bytes int, now time.Time) error {
+// Resize changes the size of the reservation. Without room it changes nothing and returns errHalf or errFull.
+func (one *Reservation) Resize(bytes int, now time.Time) error {
 	p := one.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +125,8 @@ func (one *reservation) resize(bytes int, now time.Time) error {
 	return nil
 }
 
-// pin protects the reservation from being displaced.
-func (one *reservation) pin() {
+// Pin protects the reservation from being displaced.
+func (one *Reservation) Pin() {
 	if one == nil {
 		return
 	}
@@ -116,8 +135,8 @@ func (one *reservation) pin() {
 	one.pool.unlist(one)
 }
 
-// release returns the bytes to the pool, and reports whether the reservation was displaced. It may be called again.
-func (one *reservation) release() (displaced bool) {
+// Release returns the bytes to the pool, and reports whether the reservation was displaced. It may be called again.
+func (one *Reservation) Release() (displaced bool) {
 	if one == nil {
 		return false
 	}
@@ -128,9 +147,9 @@ func (one *reservation) release() (displaced bool) {
 }
 
 // makeRoom displaces reservations other than keep until there is room, as far as the tenants may.
-func (p *memoryPool) makeRoom(bytes int, now time.Time, tenants []tenantKey, keep *reservation) error {
+func (p *Pool) makeRoom(bytes int, now time.Time, tenants []Tenant, keep *Reservation) error {
 	own := p.bytesOf(tenants[0]) + bytes
-	if own > p.most/2 {
+	if own > p.Most/2 {
 		return p.errHalf
 	}
 	for _, shared := range tenants[1:] {
@@ -139,7 +158,7 @@ func (p *memoryPool) makeRoom(bytes int, now time.Time, tenants []tenantKey, kee
 		}
 	}
 	for range maxDisplaced {
-		if p.sum+bytes <= p.most {
+		if p.sum+bytes <= p.Most {
 			return nil
 		}
 		victim := p.victim(own, now, keep)
@@ -152,9 +171,9 @@ func (p *memoryPool) makeRoom(bytes int, now time.Time, tenants []tenantKey, kee
 }
 
 // makeRoomWithin is makeRoom within the half of a tenant that several share, such as an address with several organizations.
-func (p *memoryPool) makeRoomWithin(shared tenantKey, own, bytes int, now time.Time, keep *reservation) error {
+func (p *Pool) makeRoomWithin(shared Tenant, own, bytes int, now time.Time, keep *Reservation) error {
 	for range maxDisplaced {
-		if p.bytesOf(shared)+bytes <= p.most/2 {
+		if p.bytesOf(shared)+bytes <= p.Most/2 {
 			return nil
 		}
 		victim := p.victimWithin(shared, own, now, keep)
@@ -168,11 +187,11 @@ func (p *memoryPool) makeRoomWithin(shared tenantKey, own, bytes int, now time.T
 
 // victimWithin returns the oldest reservation there that a tenant with this many bytes may displace, or nil. It scans only
 // the oldest ones.
-func (p *memoryPool) victimWithin(shared tenantKey, own int, now time.Time, keep *reservation) *reservation {
+func (p *Pool) victimWithin(shared Tenant, own int, now time.Time, keep *Reservation) *Reservation {
 	scanned := 0
 	for at := p.order.Front(); at != nil && scanned < maxScanned; at = at.Next() {
 		scanned++
-		one := at.Value.(*reservation)
+		one := at.Value.(*Reservation)
 		if one == keep || !slices.Contains(one.tenants[1:], shared) {
 			continue
 		}
@@ -183,13 +202,13 @@ func (p *memoryPool) victimWithin(shared tenantKey, own int, now time.Time, keep
 	return nil
 }
 
-func (p *memoryPool) displace(victim *reservation) {
+func (p *Pool) displace(victim *Reservation) {
 	victim.displaced = true
 	p.remove(victim)
 	victim.cut()
 }
 
-func (p *memoryPool) bytesOf(h tenantKey) int {
+func (p *Pool) bytesOf(h Tenant) int {
 	if s := p.byTenant[h]; s != nil {
 		return s.bytes
 	}
@@ -197,7 +216,7 @@ func (p *memoryPool) bytesOf(h tenantKey) int {
 }
 
 // victim returns the reservation that a tenant with this many bytes may displace next, or nil.
-func (p *memoryPool) victim(own int, now time.Time, keep *reservation) *reservation {
+func (p *Pool) victim(own int, now time.Time, keep *Reservation) *Reservation {
 	var largest *tenantUsage
 	sampled := 0
 	for _, s := range p.byTenant { // in random order
@@ -209,10 +228,10 @@ func (p *memoryPool) victim(own int, now time.Time, keep *reservation) *reservat
 		}
 	}
 	if largest != nil && largest.bytes > own {
-		return largest.order.Front().Value.(*reservation)
+		return largest.order.Front().Value.(*Reservation)
 	}
 	if oldest := p.order.Front(); oldest != nil {
-		if one := oldest.Value.(*reservation); one != keep && now.Sub(one.since) > graceTime {
+		if one := oldest.Value.(*Reservation); one != keep && now.Sub(one.since) > graceTime {
 			return one
 		}
 	}
@@ -220,7 +239,7 @@ func (p *memoryPool) victim(own int, now time.Time, keep *reservation) *reservat
 }
 
 // count changes the size of a reservation by so many bytes.
-func (p *memoryPool) count(one *reservation, change int) {
+func (p *Pool) count(one *Reservation, change int) {
 	one.bytes += change
 	p.sum += change
 	for _, h := range one.tenants {
@@ -234,7 +253,7 @@ func (p *memoryPool) count(one *reservation, change int) {
 }
 
 // remove takes a reservation out of the pool.
-func (p *memoryPool) remove(one *reservation) {
+func (p *Pool) remove(one *Reservation) {
 	p.unlist(one)
 	p.count(one, -one.bytes)
 	for _, h := range one.tenants {
@@ -245,7 +264,7 @@ func (p *memoryPool) remove(one *reservation) {
 }
 
 // unlist takes a reservation out of those that can be displaced.
-func (p *memoryPool) unlist(one *reservation) {
+func (p *Pool) unlist(one *Reservation) {
 	if one.inPool == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"container/list"
@@ -10,23 +10,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxWaiters is how many requests may wait for events, streams included.
-const maxWaiters = 4096
+// MaxWaiters is how many requests may wait for events, streams included.
+const MaxWaiters = 4096
 
 // What acquire refuses with.
 var (
-	errManyWaiting    = errors.New("too many requests are waiting for events or decisions")
-	errOwnWaiting     = errors.New("too many requests of your organization are waiting for events or decisions")
-	errAddressWaiting = errors.New("too many requests from your address are waiting for events or decisions")
+	ErrManyWaiting    = errors.New("too many requests are waiting for events or decisions")
+	ErrOwnWaiting     = errors.New("too many requests of your organization are waiting for events or decisions")
+	ErrAddressWaiting = errors.New("too many requests from your address are waiting for events or decisions")
 )
 
-// waiterLimit bounds the requests that wait for events, shares its slots fairly by number, and ends all waiters with the
-// server. (memoryPool shares memory by bytes.)
+// WaiterLimit bounds the requests that wait for events, shares its slots fairly by number, and ends all waiters with the
+// server. (Pool shares memory by bytes.)
 //
 // Neither an organization nor a client address may hold more than half of the slots. When all are taken, a newcomer
 // displaces the newest slot of the organization or address that holds most, unless its own organization or address would
 // then hold as many. The organizations of one address share that address's slots in the same way.
-type waiterLimit struct {
+type WaiterLimit struct {
 	ctx context.Context
 	end context.CancelFunc
 
@@ -44,11 +44,11 @@ type tenantAt struct {
 	address      netip.Addr
 }
 
-// slot is held by one waiting request.
-type slot struct {
-	ctx     context.Context // ends with the server, and when the slot is displaced
-	end     context.CancelFunc
-	in      *waiterLimit
+// Slot is held by one waiting request.
+type Slot struct {
+	ctx     context.Context
+	End     context.CancelFunc
+	in      *WaiterLimit
 	of      tenantAt
 	entries []shareEntry // nil after its release
 }
@@ -59,27 +59,34 @@ type shareEntry struct {
 	entry *list.Element
 }
 
-func newWaiterLimit(most int) *waiterLimit {
+func NewWaiterLimit(most int) *WaiterLimit {
 	ctx, end := context.WithCancel(context.Background())
-	return &waiterLimit{ctx: ctx, end: end, most: most}
+	return &WaiterLimit{ctx: ctx, end: end, most: most}
 }
 
-// acquire takes a slot for an organization at an address. An invalid address does not count: it belongs to a trusted proxy
-// or is not an IP address. Errors: errOwnWaiting, errAddressWaiting, errManyWaiting.
-func (w *waiterLimit) acquire(organization uuid.UUID, address netip.Addr) (*slot, error) {
+// SetMost changes how many slots there are.
+func (w *WaiterLimit) SetMost(most int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.most = most
+}
+
+// Acquire takes a slot for an organization at an address. An invalid address does not count: it belongs to a trusted proxy
+// or is not an IP address. Errors: ErrOwnWaiting, ErrAddressWaiting, ErrManyWaiting.
+func (w *WaiterLimit) Acquire(organization uuid.UUID, address netip.Addr) (*Slot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	most := max(w.most/2, 1)
 	switch {
 	case w.organizations.size(organization) >= most:
-		return nil, errOwnWaiting
+		return nil, ErrOwnWaiting
 	case w.addresses.size(address) >= most:
-		return nil, errAddressWaiting
+		return nil, ErrAddressWaiting
 	case w.total >= w.most && !w.makeRoom(tenantAt{organization, address}):
-		return nil, errManyWaiting
+		return nil, ErrManyWaiting
 	}
-	p := &slot{in: w, of: tenantAt{organization, address}}
-	p.ctx, p.end = context.WithCancel(w.ctx)
+	p := &Slot{in: w, of: tenantAt{organization, address}}
+	p.ctx, p.End = context.WithCancel(w.ctx)
 	w.total++
 	p.join(w.organizations.of(organization, &w.organizations.ranks))
 	if address.IsValid() {
@@ -92,7 +99,7 @@ func (w *waiterLimit) acquire(organization uuid.UUID, address netip.Addr) (*slot
 
 // makeRoom displaces the newest slot of the largest share that is larger than the newcomer's would be, and reports whether
 // there was one.
-func (w *waiterLimit) makeRoom(newcomer tenantAt) bool {
+func (w *WaiterLimit) makeRoom(newcomer tenantAt) bool {
 	organization, address := w.organizations.ranks.largest(), w.addresses.ranks.largest()
 	own := max(w.organizations.size(newcomer.organization), w.addresses.size(newcomer.address)) + 1
 	switch {
@@ -110,27 +117,36 @@ func (w *waiterLimit) makeRoom(newcomer tenantAt) bool {
 	return true
 }
 
-func (w *waiterLimit) displace(from *share) {
-	newest := from.waiters.Back().Value.(*slot)
-	newest.end()
+func (w *WaiterLimit) displace(from *share) {
+	newest := from.waiters.Back().Value.(*Slot)
+	newest.End()
 	w.remove(newest)
 }
 
-func (w *waiterLimit) count() int {
+// Stop ends all waiters, and those that come later.
+func (w *WaiterLimit) Stop() { w.end() }
+
+// Stopping is closed once the waiters are ended.
+func (w *WaiterLimit) Stopping() <-chan struct{} { return w.ctx.Done() }
+
+// Context ends with the server, and when the slot is displaced.
+func (p *Slot) Context() context.Context { return p.ctx }
+
+func (w *WaiterLimit) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.total
 }
 
-// release frees the slot. A displaced slot is free already.
-func (p *slot) release() {
-	p.end()
+// Release frees the slot. A displaced slot is free already.
+func (p *Slot) Release() {
+	p.End()
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
 	p.in.remove(p)
 }
 
-func (w *waiterLimit) remove(p *slot) {
+func (w *WaiterLimit) remove(p *Slot) {
 	if p.entries == nil {
 		return
 	}
@@ -144,4 +160,4 @@ func (w *waiterLimit) remove(p *slot) {
 	w.addresses.forgetEmpty(p.of.address)
 }
 
-func (p *slot) join(in *share) { p.entries = append(p.entries, shareEntry{in, in.add(p)}) }
+func (p *Slot) join(in *share) { p.entries = append(p.entries, shareEntry{in, in.add(p)}) }

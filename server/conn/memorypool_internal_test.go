@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"errors"
@@ -16,22 +16,22 @@ var (
 
 // testPool counts who is displaced. Its holders are named by a letter.
 type testPool struct {
-	*memoryPool
+	*Pool
 	displaced map[string]int
 }
 
 func newTestPool(most int) testPool {
-	return testPool{newMemoryPool(most, errTestFull, errTestHalf), map[string]int{}}
+	return testPool{NewPool(most, errTestFull, errTestHalf), map[string]int{}}
 }
 
 var poolStart = time.Unix(1_800_000_000, 0)
 
-func (p testPool) take(name string, bytes int, after time.Duration) (*reservation, error) {
-	return p.reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, tenantNamed(name))
+func (p testPool) take(name string, bytes int, after time.Duration) (*Reservation, error) {
+	return p.Reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, tenantNamed(name))
 }
 
-func tenantNamed(name string) tenantKey {
-	return tenantKey{address: netip.AddrFrom4([4]byte{127, 0, 0, name[0]})}
+func tenantNamed(name string) Tenant {
+	return Tenant{Address: netip.AddrFrom4([4]byte{127, 0, 0, name[0]})}
 }
 
 func TestAPoolServesTheClientThatHoldsLess(t *testing.T) {
@@ -82,8 +82,8 @@ func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
 	p := newTestPool(100)
 	address := tenantNamed("z")
 	take := func(organization byte, bytes int, after time.Duration) error {
-		_, err := p.reserve(bytes, poolStart.Add(after), func() { p.displaced[string(organization)]++ },
-			tenantKey{organization: uuid.UUID{organization}}, address)
+		_, err := p.Reserve(bytes, poolStart.Add(after), func() { p.displaced[string(organization)]++ },
+			Tenant{Organization: uuid.UUID{organization}}, address)
 		return err
 	}
 	for i, s := range []struct {
@@ -116,13 +116,13 @@ func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	p := newTestPool(100)
 	one, _ := p.take("a", 40, 0)
 	two, _ := p.take("b", 50, 0)
-	if err := one.resize(60, poolStart); err != errTestHalf || one.bytes != 40 {
+	if err := one.Resize(60, poolStart); err != errTestHalf || one.bytes != 40 {
 		t.Errorf("resized beyond half: %v, %d bytes", err, one.bytes)
 	}
-	if err := one.resize(50, poolStart); err != nil {
+	if err := one.Resize(50, poolStart); err != nil {
 		t.Error(err)
 	}
-	two.pin()
+	two.Pin()
 	if _, err := p.take("c", 60, 0); err != errTestHalf {
 		t.Error(err)
 	}
@@ -130,10 +130,10 @@ func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	if err != nil || p.displaced["a"] != 1 || p.displaced["b"] != 0 {
 		t.Errorf("%v, displaced %v", err, p.displaced)
 	}
-	if err := one.resize(1, poolStart); err != errTestFull {
+	if err := one.Resize(1, poolStart); err != errTestFull {
 		t.Errorf("a displaced place was resized: %v", err)
 	}
-	if !one.release() || two.release() || three.release() || two.release() || (*reservation)(nil).release() {
+	if !one.Release() || two.Release() || three.Release() || two.Release() || (*Reservation)(nil).Release() {
 		t.Error("release does not say which place was displaced")
 	}
 	if p.sum != 0 || len(p.byTenant) != 0 || p.order.Len() != 0 {
@@ -147,17 +147,17 @@ func TestAPlaceWithoutBytesOutlivesTheOthersOfItsHolder(t *testing.T) {
 	p := newTestPool(100)
 	waiting, _ := p.take("a", 40, 0)
 	other, _ := p.take("a", 10, 0)
-	if err := waiting.resize(0, poolStart); err != nil {
+	if err := waiting.Resize(0, poolStart); err != nil {
 		t.Fatal(err)
 	}
-	other.release()
-	if err := waiting.resize(40, poolStart); err != nil || p.byTenant[tenantNamed("a")].order.Len() != 1 {
+	other.Release()
+	if err := waiting.Resize(40, poolStart); err != nil || p.byTenant[tenantNamed("a")].order.Len() != 1 {
 		t.Errorf("%v; it cannot be displaced any more", err)
 	}
-	if err := waiting.resize(0, poolStart); err != nil {
+	if err := waiting.Resize(0, poolStart); err != nil {
 		t.Error(err)
 	}
-	waiting.release()
+	waiting.Release()
 	if p.sum != 0 || len(p.byTenant) != 0 || p.order.Len() != 0 {
 		t.Errorf("%d bytes, %d holders and %d places are left", p.sum, len(p.byTenant), p.order.Len())
 	}
@@ -166,13 +166,13 @@ func TestAPlaceWithoutBytesOutlivesTheOthersOfItsHolder(t *testing.T) {
 // An answer counts for its organization and for the address of its client.
 func TestAPlaceCountsForEachOfItsHolders(t *testing.T) {
 	t.Parallel()
-	p := newMemoryPool(100, errTestFull, errTestHalf)
+	p := NewPool(100, errTestFull, errTestHalf)
 	reserve := func(bytes int, names ...string) error {
-		holders := make([]tenantKey, len(names))
+		holders := make([]Tenant, len(names))
 		for i, name := range names {
 			holders[i] = tenantNamed(name)
 		}
-		_, err := p.reserve(bytes, poolStart, func() {}, holders...)
+		_, err := p.Reserve(bytes, poolStart, func() {}, holders...)
 		return err
 	}
 	if err := reserve(30, "a", "x"); err != nil {
