@@ -11,14 +11,6 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// AccessLog says which requests are logged, and where: one line each, at level info.
-type AccessLog struct {
-	Log *slog.Logger // nil logs nothing
-	// Every logs one in N requests that did not fail: 1 logs all, 0 none. Failed requests (5xx) are always logged, unless
-	// they were shed under overload: those count as not failed.
-	Every uint64
-}
-
 // accessLog logs requests. Of what a client chose it logs only the request id, whose characters cannot end or forge a line:
 // no path, query or header.
 type accessLog struct {
@@ -27,11 +19,13 @@ type accessLog struct {
 	count atomic.Uint64 // of the requests to sample
 }
 
-func newAccessLog(c AccessLog) *accessLog {
-	if c.Log == nil || !c.Log.Enabled(context.Background(), slog.LevelInfo) {
+// newAccessLog returns a log of one in every requests that did not fail, 0 for none, and of all that failed. Nil for a log that
+// writes nothing.
+func newAccessLog(log *slog.Logger, every uint64) *accessLog {
+	if log == nil || !log.Enabled(context.Background(), slog.LevelInfo) {
 		return nil
 	}
-	return &accessLog{log: c.Log, every: c.Every}
+	return &accessLog{log: log, every: every}
 }
 
 // picks reports whether to log a request.

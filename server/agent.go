@@ -98,7 +98,7 @@ func (r *createAgentRequest) newAgent(allowPrivate bool) (redisstore.Agent, erro
 	v.name(r.Name)
 	v.require(r.Scopes.given, "scopes", "is required")
 	v.scopes(r.Scopes.value)
-	v.description(r.Description.value)
+	checkDescription(&v, r.Description.value)
 	agent := redisstore.Agent{
 		Name: r.Name.value, Scopes: r.Scopes.value, Description: r.Description.value,
 		Metadata: v.object("metadata", r.Metadata, maxMetadata), Limits: r.Limits.value.limits(&v),

@@ -25,7 +25,7 @@ func (r *changeAgentRequest) changes(allowPrivate bool) (redisstore.AgentChanges
 		c.Name = &r.Name.value
 	}
 	if r.Description.given {
-		v.description(r.Description.value)
+		checkDescription(&v, r.Description.value)
 		c.Description = &r.Description.value
 	}
 	if r.Metadata.given {
@@ -41,7 +41,7 @@ func (r *changeAgentRequest) changes(allowPrivate bool) (redisstore.AgentChanges
 	return c, v.err()
 }
 
-func (v *validation) description(description string) {
+func checkDescription(v *validation, description string) {
 	v.require(utf8.RuneCountInString(description) <= maxDescriptionLength, "description", "must have at most 1000 characters")
 }
 

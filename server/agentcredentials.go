@@ -34,13 +34,13 @@ type agentCredentialsRequest struct {
 func (r *agentCredentialsRequest) check(v *validation, allowPrivate bool) redisstore.AgentChanges {
 	var c redisstore.AgentChanges
 	if r.Audiences.given {
-		c.Audiences = new(v.audiences(r.Audiences.value))
+		c.Audiences = new(validAudiences(v, r.Audiences.value))
 	}
 	if r.JWKS.given {
-		c.JWKS = new(v.jwks(r.JWKS.value))
+		c.JWKS = new(validKeySet(v, r.JWKS.value))
 	}
 	if r.JWKSURI.given {
-		c.JWKSURI = new(v.jwksURI(r.JWKSURI.value, allowPrivate))
+		c.JWKSURI = new(validKeySetURI(v, r.JWKSURI.value, allowPrivate))
 	}
 	if r.DPoPRequired.given {
 		c.DPoPRequired = &r.DPoPRequired.value
@@ -64,7 +64,7 @@ func (r *agentCredentialsRequest) newAgent(v *validation, agent *redisstore.Agen
 	agent.DPoPRequired = r.DPoPRequired.value
 }
 
-func (v *validation) audiences(given *[]string) []string {
+func validAudiences(v *validation, given *[]string) []string {
 	if given == nil {
 		return nil
 	}
@@ -115,7 +115,7 @@ func isLoopbackHost(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-func (v *validation) jwks(given *jsontext.Value) string {
+func validKeySet(v *validation, given *jsontext.Value) string {
 	if given == nil {
 		return ""
 	}
@@ -131,7 +131,7 @@ func (v *validation) jwks(given *jsontext.Value) string {
 	return keys.Text()
 }
 
-func (v *validation) jwksURI(given *string, allowPrivate bool) string {
+func validKeySetURI(v *validation, given *string, allowPrivate bool) string {
 	if given == nil {
 		return ""
 	}

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"time"
-
 	"github.com/valyala/fasthttp"
 	"remit/server/conn"
 )
@@ -60,9 +58,4 @@ func (s *Server) finishRequest(ctx *fasthttp.RequestCtx) {
 	}
 	ctx.RemoveUserValue(infoKey{})
 	infoPool.Put(info)
-}
-
-// request counts an answered request.
-func (c *httpMetrics) request(ctx *fasthttp.RequestCtx, info *requestInfo) {
-	c.answered(info.metrics, info.methodIndex(ctx), ctx.Response.StatusCode(), info.code, time.Since(info.began))
 }

@@ -21,7 +21,7 @@ type targetError struct{ message string }
 
 func (e *targetError) Error() string { return "resource " + e.message }
 
-func (e *targetError) problem() problem {
+func (e *targetError) Problem() problem {
 	p := newProblem(400, "invalid_target", e.Error())
 	p.Errors = []fieldError{{"resource", e.message}}
 	return p
@@ -34,8 +34,8 @@ func foreignTarget(e *redisstore.AudienceError) *targetError {
 	return &targetError{"is not allowed for this token: " + shown(e.Audience)}
 }
 
-// audience returns the audience that the resources name, each once, with redisstore.Self for the issuer.
-func (v *validation) audience(resources []string, issuer string) []string {
+// validAudience returns the audience that the resources name, each once, with redisstore.Self for the issuer.
+func validAudience(v *validation, resources []string, issuer string) []string {
 	var audience []string
 	total := 0
 	for i, resource := range resources {
@@ -66,7 +66,7 @@ func isIssuer(resource, issuer string) bool { return strings.TrimSuffix(resource
 func audienceIn(form url.Values, issuer string) ([]string, error) {
 	var v validation
 	named := slices.DeleteFunc(slices.Concat(form["resource"], form["audience"]), func(one string) bool { return one == "" })
-	audience := v.audience(named, issuer)
+	audience := validAudience(&v, named, issuer)
 	if err := v.err(); err != nil {
 		return nil, &oauthError{"invalid_target", err.Error()}
 	}

@@ -54,6 +54,14 @@ type Config struct {
 	TLS *tls.Config
 }
 
+// AccessLog says which requests are logged, and where: one line each, at level info.
+type AccessLog struct {
+	Log *slog.Logger // nil logs nothing
+	// Every logs one in N requests that did not fail: 1 logs all, 0 none. Failed requests (5xx) are always logged, unless
+	// they were shed under overload: those count as not failed.
+	Every uint64
+}
+
 // Webhooks configures an organization's webhooks. The deliveries are package webhook's.
 type Webhooks struct {
 	// Encryption is the key that their secrets are sealed with. Nil means that they are stored as they are.

@@ -15,8 +15,8 @@ var eventTypes = []string{
 
 const maxEventTypes = 64 // of a webhook
 
-// eventTypes checks a choice of event types.
-func (v *validation) eventTypes(field string, types []string) {
+// checkEventTypes checks a choice of event types.
+func checkEventTypes(v *validation, field string, types []string) {
 	v.require(len(types) <= maxEventTypes, field, "must have at most 64 types")
 	seen := map[string]bool{}
 	for _, t := range types {

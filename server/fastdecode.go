@@ -3,60 +3,11 @@ package server
 import (
 	"bytes"
 	"strconv"
-
-	"remit/money"
 )
 
-// decodeFast reads the body of a charge in its usual form: one flat object of known names, strings without escapes, plain
-// numbers. Then the result equals that of decode. It returns false for any other body, valid or not, which decode then
+// fastReader is the rest of a body in the usual form of a hot request: one flat object of known names, strings without
+// escapes, plain numbers. What it reads equals what decode reads. It refuses any other body, valid or not, which decode then
 // reads. Reflection would take longer than everything else that the service itself does for a charge.
-func decodeFast(body []byte, request *chargeRequest) bool {
-	rest := fastReader(body)
-	return rest.object(func(name []byte) bool { return request.fastField(string(name), &rest) })
-}
-
-// decodeFast is decodeFast for the body of a token exchange.
-func (r *exchangeRequest) decodeFast(body []byte) bool {
-	rest := fastReader(body)
-	return rest.object(func(name []byte) bool {
-		switch string(name) {
-		case "agent_id":
-			return rest.textField(&r.Agent)
-		case "secret":
-			return rest.textField(&r.Secret)
-		}
-		return false
-	})
-}
-
-// decodeFast is decodeFast for the body of a refresh.
-func (r *refreshRequest) decodeFast(body []byte) bool {
-	rest := fastReader(body)
-	return rest.object(func(name []byte) bool { return string(name) == "refresh_token" && rest.textField(&r.RefreshToken) })
-}
-
-// fastField reads one field. It returns false when the field was given before.
-func (r *chargeRequest) fastField(name string, rest *fastReader) bool {
-	switch name {
-	case "action_type":
-		return rest.textField(&r.ActionType)
-	case "scope":
-		return rest.textField(&r.Scope)
-	case "value_usd":
-		amount, err := money.Parse(rest.number())
-		ok := err == nil && !r.Value.given
-		r.Value = optional[money.MicroUSD]{amount, true}
-		return ok
-	case "count":
-		count, ok := rest.count()
-		ok = ok && !r.Count.given
-		r.Count = optional[int64]{count, true}
-		return ok
-	}
-	return false
-}
-
-// fastReader is the rest of a body.
 type fastReader []byte
 
 // object reads one object and the end of the body. It calls field behind the name of each member, to read its value.

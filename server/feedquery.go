@@ -29,9 +29,9 @@ func readFeedQuery(ctx *fasthttp.RequestCtx) (feedQuery, error) {
 		case "limit":
 			q.limit = v.pageSize(text)
 		case "after":
-			q.after = v.sequence(field, text)
+			q.after = readSequence(&v, field, text)
 		case "types":
-			q.types = v.typesFilter(text)
+			q.types = readTypesFilter(&v, text)
 		case "wait":
 			seconds, err := strconv.ParseUint(text, 10, 8)
 			v.require(err == nil && seconds <= maxWait, field, "must be from 0 to "+strconv.Itoa(maxWait))
@@ -41,20 +41,20 @@ func readFeedQuery(ctx *fasthttp.RequestCtx) (feedQuery, error) {
 		}
 	}
 	if last := ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 && wantsStream(ctx) {
-		q.after = v.sequence(headerLastEventID, string(last))
+		q.after = readSequence(&v, headerLastEventID, string(last))
 	}
 	return q, v.err()
 }
 
-// sequence reads the number of an event, 0 for the one before the first.
-func (v *validation) sequence(field, text string) int64 {
+// readSequence reads the number of an event, 0 for the one before the first.
+func readSequence(v *validation, field, text string) int64 {
 	number, err := strconv.ParseUint(text, 10, 53)
 	v.require(err == nil && number < maxSequence, field, "must be the seq of an event, or 0")
 	return int64(number) //nolint:gosec // below 2^53
 }
 
-// typesFilter reads the types of a filter, with commas between.
-func (v *validation) typesFilter(text string) []string {
+// readTypesFilter reads the types of a filter, with commas between.
+func readTypesFilter(v *validation, text string) []string {
 	var types []string
 	for name := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(eventTypes, name) {

@@ -142,3 +142,8 @@ func (c *httpMetrics) answered(r *routeMetrics, method, status int, code string,
 		problem.Inc()
 	}
 }
+
+// request counts an answered request.
+func (c *httpMetrics) request(ctx *fasthttp.RequestCtx, info *requestInfo) {
+	c.answered(info.metrics, info.methodIndex(ctx), ctx.Response.StatusCode(), info.code, time.Since(info.began))
+}

@@ -97,20 +97,10 @@ func canonical(body []byte) ([]byte, error) {
 	return value, err
 }
 
-// reportReplay marks a response whose outcome is that of an earlier request. Its body then carries the id of that request
-// and is identical to the first response.
-func (s *Server) reportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.Idempotency) {
-	if idempotency == nil || idempotency.FirstRequest == "" {
-		return
-	}
-	if idempotency.Replayed {
-		s.metrics.replays.Inc()
-		ctx.Response.Header.Set(headerReplayed, "true")
-	}
-	ctx.SetUserValue(firstRequest{}, idempotency.FirstRequest)
-}
-
 type firstRequest struct{}
+
+// setFirstRequest says that the response belongs to an earlier request.
+func setFirstRequest(ctx *fasthttp.RequestCtx, id string) { ctx.SetUserValue(firstRequest{}, id) }
 
 // answeredID returns the id of the request that the response belongs to: this one, or the earlier one that it repeats.
 func answeredID(ctx *fasthttp.RequestCtx) string {

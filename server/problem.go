@@ -109,19 +109,19 @@ func problemOf(err error) problem {
 }
 
 func bareProblemOf(err error) problem {
-	var typed interface{ problem() problem } // an error type of this package
+	var typed interface{ Problem() problem } // an error type of this package
 	if errors.As(err, &typed) {
-		return typed.problem()
+		return typed.Problem()
 	}
 	if p, known := storeProblem(err); known {
 		return p
 	}
 	for _, r := range rules {
 		if errors.Is(err, r.err) {
-			return r.problem()
+			return r.Problem()
 		}
 	}
-	return internalError.problem()
+	return internalError.Problem()
 }
 
-func (r rule) problem() problem { return newProblem(r.status, r.code, cmp.Or(r.detail, r.err.Error())) }
+func (r rule) Problem() problem { return newProblem(r.status, r.code, cmp.Or(r.detail, r.err.Error())) }

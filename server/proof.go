@@ -118,7 +118,7 @@ func (e *proofError) Error() string { return "the DPoP proof is refused: " + pro
 
 func (e *proofError) Unwrap() error { return e.cause }
 
-func (e *proofError) problem() problem {
+func (e *proofError) Problem() problem {
 	if errors.Is(e.cause, token.ErrNonce) {
 		return newProblem(e.status, "use_dpop_nonce", e.Error())
 	}

@@ -42,7 +42,7 @@ func (s *Server) resourceMetadata(ctx *fasthttp.RequestCtx) error {
 func (s *Server) metadataFor(ctx *fasthttp.RequestCtx) string {
 	if route := infoOf(ctx).route; route == verifyPath || route == authorizePath {
 		var v validation
-		return metadataURL(v.subrequestParameter(ctx, "audience", "X-Audience"))
+		return metadataURL(parameterOf(&v, ctx, "audience", "X-Audience"))
 	}
 	keys, err := s.keys()
 	if err != nil {

@@ -38,6 +38,12 @@ type scopeError struct{ scope string }
 
 func (e *scopeError) Error() string { return "the scope " + e.scope + " is needed" }
 
-func (e *scopeError) problem() problem {
+func (e *scopeError) Problem() problem {
 	return needsScope(e.scope, "the access token does not hold the scope")
+}
+
+func needsScope(scope, detail string) problem {
+	p := newProblem(403, "insufficient_scope", detail)
+	p.RequiredScope = scope
+	return p
 }

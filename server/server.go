@@ -25,7 +25,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, proofHosts: cfg.ProofHosts, organizations: cfg.Organizations,
-		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
+		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
 		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: conn.NewDrain(), pulse: streamPulse, waiters: conn.NewWaiterLimit(cfg.waiterLimit()),
 		bodies: conn.NewBodies(), unwritten: conn.NewUnwritten(),
 		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, keySets: cfg.KeySets, clock: cfg.Clock,

@@ -63,8 +63,8 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	v.within("max_lease_seconds", r.MaxLease.value, 0, maxLeaseSeconds)
 	n.MaxLease = time.Duration(r.MaxLease.value) * time.Second
 	v.scopes(n.Scopes)
-	n.Observes = v.enforcement(r.Enforcement)
-	n.Thresholds = v.thresholds(r.Thresholds)
+	n.Observes = validEnforcement(&v, r.Enforcement)
+	n.Thresholds = validThresholds(&v, r.Thresholds)
 	n.Lifetime = time.Duration(lifetime) * time.Second
 	return n, v.err()
 }
@@ -75,8 +75,8 @@ const (
 	observes = "observe" // it does it and counts it
 )
 
-// thresholds returns thresholds in ascending order, nil for the default.
-func (v *validation) thresholds(given nullable[[]int]) redisstore.Thresholds {
+// validThresholds returns thresholds in ascending order, nil for the default.
+func validThresholds(v *validation, given nullable[[]int]) redisstore.Thresholds {
 	if given.value == nil {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (v *validation) thresholds(given nullable[[]int]) redisstore.Thresholds {
 	return t
 }
 
-// enforcement returns whether the session is to observe.
-func (v *validation) enforcement(given optional[string]) bool {
+// validEnforcement returns whether the session is to observe.
+func validEnforcement(v *validation, given optional[string]) bool {
 	v.require(!given.given || given.value == enforces || given.value == observes, "enforcement", "must be enforce or observe")
 	return given.value == observes
 }

@@ -52,11 +52,11 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 		longest := time.Duration(r.MaxLease.value) * time.Second
 		n.MaxLease = &longest
 	}
-	if observes := v.enforcement(r.Enforcement); r.Enforcement.given {
+	if observes := validEnforcement(&v, r.Enforcement); r.Enforcement.given {
 		n.Observes = &observes
 	}
 	n.PerAction = redisstore.LimitChange{Given: r.PerAction.given, Value: (*int64)(r.PerAction.value)}
-	if thresholds := v.thresholds(r.Thresholds); r.Thresholds.given {
+	if thresholds := validThresholds(&v, r.Thresholds); r.Thresholds.given {
 		n.Thresholds = &thresholds
 	}
 	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds, max_lease_seconds, enforcement, max_value_usd_per_action and thresholds")

@@ -20,7 +20,7 @@ func asConflict(err error) error {
 	return err
 }
 
-func (e *conflict) problem() problem {
+func (e *conflict) Problem() problem {
 	p := newProblem(409, "session_not_active", e.Error())
 	p.SessionStatus = e.cause.Status
 	return p

@@ -44,11 +44,11 @@ func (r *moreRequest) request() (redisstore.NewSessionRequest, error) {
 	v.require(!r.AddValue.given || r.AddValue.value > 0, "add_value_usd", "must be more than 0")
 	v.require(r.AddActions.given || r.AddValue.given || !r.Reason.given, "", "name at least one of add_actions and add_value_usd")
 	v.require(r.Reason.given, "reason", "is required")
-	v.requestText("reason", r.Reason)
+	checkRequestText(&v, "reason", r.Reason)
 	return redisstore.NewSessionRequest{AddActions: r.AddActions.value, AddValue: r.AddValue.value, Reason: r.Reason.value}, v.err()
 }
 
-func (v *validation) requestText(field string, given optional[string]) {
+func checkRequestText(v *validation, field string, given optional[string]) {
 	length := utf8.RuneCountInString(given.value)
 	v.require(!given.given || length >= 1 && length <= maxRequestText, field, "must have 1 to 500 characters")
 }
@@ -69,7 +69,7 @@ func (r *approveRequest) approval() (redisstore.Approval, error) {
 	if r.AddValue.given {
 		a.AddValue = &r.AddValue.value
 	}
-	v.requestText("comment", r.Comment)
+	checkRequestText(&v, "comment", r.Comment)
 	return a, v.err()
 }
 
@@ -220,7 +220,7 @@ func (s *Server) denyRequest(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var v validation
-	v.requestText("comment", request.Comment)
+	checkRequestText(&v, "comment", request.Comment)
 	if err := v.err(); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func storeProblem(err error) (_ problem, known bool) {
 	case errors.As(err, &scope):
 		return needsScope(scope.Scope, "the session does not hold the scope"), true
 	case errors.As(err, &audience):
-		return foreignTarget(audience).problem(), true
+		return foreignTarget(audience).Problem(), true
 	case errors.As(err, &role):
 		return needsRole(role), true
 	case errors.As(err, &agent):
@@ -145,11 +145,5 @@ func suspended(code string, err error, since time.Time) problem {
 func needsRole(e *redisstore.RoleError) problem {
 	p := newProblem(403, "insufficient_role", "the API key's role may not do this")
 	p.RequiredRole = e.Required
-	return p
-}
-
-func needsScope(scope, detail string) problem {
-	p := newProblem(403, "insufficient_scope", detail)
-	p.RequiredScope = scope
 	return p
 }

@@ -26,7 +26,7 @@ type subrequestError struct{ cause error }
 func (e *subrequestError) Error() string { return e.cause.Error() }
 func (e *subrequestError) Unwrap() error { return e.cause }
 
-func (e *subrequestError) problem() problem {
+func (e *subrequestError) Problem() problem {
 	p := problemOf(e.cause)
 	if p.Status < 500 && p.Status != 401 {
 		p.Status = 403
@@ -46,7 +46,7 @@ func (s *Server) subrequestToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redis
 		return nil, nil, err
 	}
 	var v validation
-	audience := v.subrequestParameter(ctx, "audience", "X-Audience")
+	audience := parameterOf(&v, ctx, "audience", "X-Audience")
 	if err := v.err(); err != nil {
 		return nil, nil, &subrequestError{err}
 	}
@@ -79,8 +79,8 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var v validation
-	v.subrequestNames(ctx, "scope", "audience")
-	scope := v.subrequestParameter(ctx, "scope", "X-Scope")
+	checkParameters(&v, ctx, "scope", "audience")
+	scope := parameterOf(&v, ctx, "scope", "X-Scope")
 	v.require(scope == "" || isScope(scope), "scope", "must be one scope")
 	if err := v.err(); err != nil {
 		return &subrequestError{err}
@@ -137,24 +137,24 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 func subrequestCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v validation
 	var request chargeRequest
-	v.subrequestNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", subrequestDryRun, subrequestKey)
-	session := v.id("session_id", optionalText(v.subrequestParameter(ctx, "session_id", "X-Session-Id")))
-	request.ActionType = optionalText(v.subrequestParameter(ctx, "action_type", "X-Action-Type"))
-	request.Scope = optionalText(v.subrequestParameter(ctx, "scope", "X-Scope"))
-	if text := v.subrequestParameter(ctx, "value_usd", "X-Value-Usd"); text != "" {
+	checkParameters(&v, ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", subrequestDryRun, subrequestKey)
+	session := v.id("session_id", optionalText(parameterOf(&v, ctx, "session_id", "X-Session-Id")))
+	request.ActionType = optionalText(parameterOf(&v, ctx, "action_type", "X-Action-Type"))
+	request.Scope = optionalText(parameterOf(&v, ctx, "scope", "X-Scope"))
+	if text := parameterOf(&v, ctx, "value_usd", "X-Value-Usd"); text != "" {
 		amount, err := money.Parse([]byte(text))
 		if err != nil {
 			v.add("value_usd", err.Error())
 		}
 		request.Value = optional[money.MicroUSD]{amount, true}
 	}
-	if text := v.subrequestParameter(ctx, "count", "X-Count"); text != "" {
+	if text := parameterOf(&v, ctx, "count", "X-Count"); text != "" {
 		count, err := strconv.ParseInt(text, 10, 64)
 		v.require(err == nil, "count", "must be a whole number")
 		request.Count = optional[int64]{count, err == nil}
 	}
-	request.DryRun = v.subrequestDryRun(ctx)
-	idempotency := v.subrequestIdempotency(ctx, session, &request)
+	request.DryRun = dryRunParameter(&v, ctx)
+	idempotency := idempotencyParameter(&v, ctx, session, &request)
 	v.require(idempotency == nil || !request.DryRun.value, subrequestDryRun, notWithAKey)
 	if err := v.err(); err != nil {
 		return uuid.Nil, redisstore.Charge{}, err
@@ -168,11 +168,11 @@ func subrequestCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, e
 // which could then pass unpaid.
 const subrequestDryRun = "dry_run"
 
-func (v *validation) subrequestDryRun(ctx *fasthttp.RequestCtx) optional[bool] {
+func dryRunParameter(v *validation, ctx *fasthttp.RequestCtx) optional[bool] {
 	if belowSubrequestPath(ctx.URI().PathOriginal()) || !ctx.QueryArgs().Has(subrequestDryRun) {
 		return optional[bool]{}
 	}
-	text := v.subrequestParameter(ctx, subrequestDryRun, "")
+	text := parameterOf(v, ctx, subrequestDryRun, "")
 	v.require(text == "" || text == "true" || text == "false", subrequestDryRun, "must be true or false")
 	return optional[bool]{text == "true", true}
 }
@@ -183,10 +183,10 @@ const subrequestKey = "idempotency_key"
 // forwarding are the headers in which proxies describe the original request.
 var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-Uri", "X-Original-Url", "X-Original-Method"}
 
-// subrequestIdempotency returns the idempotency of a charge if the proxy sets a key, else nil. It ignores a key that the
+// idempotencyParameter returns the idempotency of a charge if the proxy sets a key, else nil. It ignores a key that the
 // proxy only passes on: that one is the client's, made for the backend, and a client that used one key for all its
 // requests would pay once.
-func (v *validation) subrequestIdempotency(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
+func idempotencyParameter(v *validation, ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
 	inQuery := ctx.QueryArgs().Has(subrequestKey)
 	if !inQuery && len(ctx.Request.Header.PeekCanonical(canonicalIdempotencyKey)) == 0 {
 		return nil
@@ -194,7 +194,7 @@ func (v *validation) subrequestIdempotency(ctx *fasthttp.RequestCtx, session uui
 	if belowSubrequestPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
 		return nil
 	}
-	key := v.subrequestParameter(ctx, subrequestKey, headerIdempotencyKey)
+	key := parameterOf(v, ctx, subrequestKey, headerIdempotencyKey)
 	v.require(isIdempotencyKey([]byte(key)), subrequestKey, notAnIdempotencyKey)
 	body := fmt.Appendf(nil, "%d %d %q %q", r.Count.or(1), int64(r.Value.value), r.Scope.value, r.ActionType.value)
 	return newIdempotency(key, "authorize", session, body)
@@ -204,8 +204,8 @@ func isForwarded(ctx *fasthttp.RequestCtx) bool {
 	return slices.ContainsFunc(forwarding, func(name string) bool { return len(ctx.Request.Header.Peek(name)) > 0 })
 }
 
-// subrequestNames refuses unknown parameters, because a misspelt scope or price would let requests pass unchecked.
-func (v *validation) subrequestNames(ctx *fasthttp.RequestCtx, known ...string) {
+// checkParameters refuses unknown parameters, because a misspelt scope or price would let requests pass unchecked.
+func checkParameters(v *validation, ctx *fasthttp.RequestCtx, known ...string) {
 	if belowSubrequestPath(ctx.URI().PathOriginal()) {
 		return
 	}
@@ -216,9 +216,9 @@ func (v *validation) subrequestNames(ctx *fasthttp.RequestCtx, known ...string) 
 	}
 }
 
-// subrequestParameter returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
+// parameterOf returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
 // parameter given twice, because one of the two could be the client's.
-func (v *validation) subrequestParameter(ctx *fasthttp.RequestCtx, name, header string) string {
+func parameterOf(v *validation, ctx *fasthttp.RequestCtx, name, header string) string {
 	value, times := []byte(nil), 0
 	if !belowSubrequestPath(ctx.URI().PathOriginal()) {
 		value, times = countValues(ctx.QueryArgs().All(), name)

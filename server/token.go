@@ -80,6 +80,26 @@ type exchangeRequest struct {
 	resourceField
 }
 
+// decodeFast is decodeFast for the body of a token exchange.
+func (r *exchangeRequest) decodeFast(body []byte) bool {
+	rest := fastReader(body)
+	return rest.object(func(name []byte) bool {
+		switch string(name) {
+		case "agent_id":
+			return rest.textField(&r.Agent)
+		case "secret":
+			return rest.textField(&r.Secret)
+		}
+		return false
+	})
+}
+
+// decodeFast is decodeFast for the body of a refresh.
+func (r *refreshRequest) decodeFast(body []byte) bool {
+	rest := fastReader(body)
+	return rest.object(func(name []byte) bool { return string(name) == "refresh_token" && rest.textField(&r.RefreshToken) })
+}
+
 // resourceField says whom the access token is for (RFC 8707); absent for the default.
 type resourceField struct {
 	Resource optional[token.Audience] `json:"resource"`
@@ -88,7 +108,7 @@ type resourceField struct {
 func (r resourceField) asked(issuer string) (redisstore.GrantRequest, error) {
 	var v validation
 	v.require(!r.Resource.given || len(r.Resource.value) > 0, "resource", "must not be empty")
-	asked := redisstore.GrantRequest{Audience: v.audience(r.Resource.value, issuer)}
+	asked := redisstore.GrantRequest{Audience: validAudience(&v, r.Resource.value, issuer)}
 	return asked, v.err()
 }
 
@@ -314,7 +334,7 @@ func (s *Server) revokeFamily(ctx context.Context, owner redisstore.AccessToken,
 	return err
 }
 
-// jwks returns the public signing keys. Clients may cache them, because a new key is published before it signs.
+// validKeySet returns the public signing keys. Clients may cache them, because a new key is published before it signs.
 func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
 	keys, err := s.keys()
 	if err != nil {

@@ -55,7 +55,7 @@ func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
 		DryRun:       r.DryRun.value,
 	}
 	v.require(r.ActionType.given, "action_type", "is required")
-	v.actionType(r.ActionType)
+	checkActionType(&v, r.ActionType)
 	if r.Session.given {
 		n.Session = v.id("session_id", r.Session)
 		v.require(n.Session != uuid.Nil || len(v.fields) > 0, "session_id", notAnID)

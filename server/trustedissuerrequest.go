@@ -61,10 +61,10 @@ func (r *changeTrustedIssuerRequest) settings(v *validation, allowPrivate bool) 
 	settings := redisstore.TrustedIssuerSettings{JWKSURI: r.JWKSURI.value, Description: r.Description.value}
 	v.require(!r.JWKSURI.given || !r.JWKS.given, "jwks_uri", "must not be given together with jwks")
 	if r.JWKSURI.given {
-		v.jwksURI(&r.JWKSURI.value, allowPrivate)
+		validKeySetURI(v, &r.JWKSURI.value, allowPrivate)
 	}
 	if r.JWKS.given {
-		settings.JWKS = v.jwks(&r.JWKS.value)
+		settings.JWKS = validKeySet(v, &r.JWKS.value)
 	}
 	if r.Rules.given {
 		settings.Rules = v.issuerRules(r.Rules.value)

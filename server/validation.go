@@ -53,7 +53,7 @@ func shown(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-func (e *invalidRequest) problem() problem {
+func (e *invalidRequest) Problem() problem {
 	p := newProblem(400, "invalid_request", e.Error())
 	p.Errors = e.fields
 	return p

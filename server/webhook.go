@@ -42,7 +42,7 @@ func (r *webhookRequest) check(v *validation, allowPlain bool) {
 			v.add("url", err.Error())
 		}
 	}
-	v.eventTypes("types", r.Types.value)
+	checkEventTypes(v, "types", r.Types.value)
 	v.require(utf8.RuneCountInString(r.Description.value) <= maxWebhookDescription, "description", "must have at most 500 characters")
 }
 

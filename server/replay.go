@@ -1,0 +1,19 @@
+package server
+
+import (
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// reportReplay marks a response whose outcome is that of an earlier request. Its body then carries the id of that request
+// and is identical to the first response.
+func (s *Server) reportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.Idempotency) {
+	if idempotency == nil || idempotency.FirstRequest == "" {
+		return
+	}
+	if idempotency.Replayed {
+		s.metrics.replays.Inc()
+		ctx.Response.Header.Set(headerReplayed, "true")
+	}
+	setFirstRequest(ctx, idempotency.FirstRequest)
+}
