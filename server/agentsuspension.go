@@ -74,7 +74,7 @@ func (s *Server) restrictAgents(ctx *fasthttp.RequestCtx,
 	}
 	var v validation
 	v.require(request.All.value, "all", "must be true")
-	v.suspensionReason(request.Reason.value)
+	checkSuspensionReason(&v, request.Reason.value)
 	if err := v.err(); err != nil {
 		return 0, err
 	}

@@ -100,3 +100,19 @@ func (o object) time(name string, t timestamp) object {
 	o = append(append(o, name...), '"')
 	return append(object(t.append(o)), '"')
 }
+
+// textOrNull writes any text, and null for "".
+func (o object) textOrNull(name, text string) (object, error) {
+	if text == "" {
+		return append(append(o, name...), "null"...), nil
+	}
+	return o.text(name, text)
+}
+
+// idOrNull writes an id, and null for uuid.Nil.
+func (o object) idOrNull(name string, id uuid.UUID) object {
+	if id == uuid.Nil {
+		return append(append(o, name...), "null"...)
+	}
+	return o.id(name, id)
+}

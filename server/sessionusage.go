@@ -30,11 +30,3 @@ func appendTypeUsage(o object, t redisstore.TypeUsage) (object, error) {
 	o = o.amount(`,"value_usd":`, t.Value)
 	return append(o, '}'), err
 }
-
-// textOrNull writes any text, and null for "".
-func (o object) textOrNull(name, text string) (object, error) {
-	if text == "" {
-		return append(append(o, name...), "null"...), nil
-	}
-	return o.text(name, text)
-}

@@ -36,10 +36,10 @@ func (s *Server) suspension(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.U
 		return redisstore.APIKey{}, uuid.Nil, "", err
 	}
 	var v validation
-	v.suspensionReason(request.Reason.value)
+	checkSuspensionReason(&v, request.Reason.value)
 	return key, id, request.Reason.value, v.err()
 }
 
-func (v *validation) suspensionReason(reason string) {
+func checkSuspensionReason(v *validation, reason string) {
 	v.require(utf8.RuneCountInString(reason) <= maxSuspensionReason, "reason", "must have at most 500 characters")
 }

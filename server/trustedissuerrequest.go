@@ -67,7 +67,7 @@ func (r *changeTrustedIssuerRequest) settings(v *validation, allowPrivate bool) 
 		settings.JWKS = validKeySet(v, &r.JWKS.value)
 	}
 	if r.Rules.given {
-		settings.Rules = v.issuerRules(r.Rules.value)
+		settings.Rules = validIssuerRules(v, r.Rules.value)
 	}
 	v.require(utf8.RuneCountInString(r.Description.value) <= maxIssuerDescription, "description", "must have at most 500 characters")
 	return settings
@@ -86,8 +86,8 @@ func (r *changeTrustedIssuerRequest) apply(settings *redisstore.TrustedIssuerSet
 	}
 }
 
-// issuerRules reads the rules of a trusted issuer.
-func (v *validation) issuerRules(given []issuerRuleRequest) []redisstore.IssuerRule {
+// validIssuerRules reads the rules of a trusted issuer.
+func validIssuerRules(v *validation, given []issuerRuleRequest) []redisstore.IssuerRule {
 	if len(given) < 1 || len(given) > maxIssuerRules {
 		v.add("rules", "must be 1 to 64")
 		return nil
@@ -95,15 +95,15 @@ func (v *validation) issuerRules(given []issuerRuleRequest) []redisstore.IssuerR
 	rules := make([]redisstore.IssuerRule, len(given))
 	for i, rule := range given {
 		rules[i] = redisstore.IssuerRule{Agent: v.id(ruleField(i, "agent_id"), rule.Agent), Claims: rule.Claims.value}
-		v.ruleClaims(ruleField(i, "claims"), rule.Claims)
+		checkRuleClaims(v, ruleField(i, "claims"), rule.Claims)
 	}
 	text, err := redisstore.RulesText(rules)
 	v.require(err == nil && len(text) <= redisstore.MostIssuerRules, "rules", "must have at most 32 KiB together, written as JSON")
 	return rules
 }
 
-// ruleClaims validates the claims of a rule. One that every token of the issuer has does not tell its workloads apart.
-func (v *validation) ruleClaims(field string, claims optional[map[string]string]) {
+// checkRuleClaims validates the claims of a rule. One that every token of the issuer has does not tell its workloads apart.
+func checkRuleClaims(v *validation, field string, claims optional[map[string]string]) {
 	if !claims.given {
 		v.add(field, "is required")
 		return

@@ -40,11 +40,11 @@ func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error)
 		seen[field] = true
 		switch field {
 		case "from":
-			q.From = v.date(field, text)
+			q.From = validDate(&v, field, text)
 		case "to":
-			q.To = v.date(field, text)
+			q.To = validDate(&v, field, text)
 		case "group_by":
-			q.Groups = v.usageGroups(text)
+			q.Groups = validUsageGroups(&v, text)
 		case "agent_id":
 			q.Agent = v.filterID(field, text)
 		case "format":
@@ -64,15 +64,15 @@ func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error)
 	return q, v.err()
 }
 
-// date reads a date as days since 1970.
-func (v *validation) date(field, text string) int {
+// validDate reads a date as days since 1970.
+func validDate(v *validation, field, text string) int {
 	day, err := time.Parse(usageDateLayout, text)
 	v.require(err == nil && day.Year() >= 1970, field, notADate)
 	return redisstore.UsageDay(day)
 }
 
-// usageGroups reads what the lines tell apart.
-func (v *validation) usageGroups(text string) []redisstore.UsageGroup {
+// validUsageGroups reads what the lines tell apart.
+func validUsageGroups(v *validation, text string) []redisstore.UsageGroup {
 	known := []redisstore.UsageGroup{redisstore.ByDay, redisstore.ByAgent, redisstore.BySession, redisstore.ByActionType}
 	var groups []redisstore.UsageGroup
 	for name := range strings.SplitSeq(text, ",") {

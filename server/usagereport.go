@@ -73,14 +73,6 @@ func (q usageQuery) appendLine(o object, line redisstore.UsageLine) (object, err
 	return append(o.amount(`,"value_usd":`, line.Value), '}'), nil
 }
 
-// idOrNull writes an id, and null for uuid.Nil.
-func (o object) idOrNull(name string, id uuid.UUID) object {
-	if id == uuid.Nil {
-		return append(append(o, name...), "null"...)
-	}
-	return o.id(name, id)
-}
-
 func dateOf(day int) string {
 	return time.Unix(int64(day)*24*60*60, 0).UTC().Format(usageDateLayout)
 }
