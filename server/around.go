@@ -45,8 +45,8 @@ func (s *Server) startRequest(ctx *fasthttp.RequestCtx) {
 
 // finishRequest reports the answered request to the metrics, the trace and the access log.
 func (s *Server) finishRequest(ctx *fasthttp.RequestCtx) {
-	info, begun := ctx.UserValue(infoKey{}).(*requestInfo)
-	if !begun {
+	info := begunInfo(ctx)
+	if info == nil {
 		return
 	}
 	s.metrics.http.request(ctx, info)
@@ -56,6 +56,5 @@ func (s *Server) finishRequest(ctx *fasthttp.RequestCtx) {
 	if s.accessLog != nil && s.accessLog.picks(ctx.Response.StatusCode(), info) {
 		s.accessLog.write(ctx, info, s.clientAddress(ctx))
 	}
-	ctx.RemoveUserValue(infoKey{})
-	infoPool.Put(info)
+	info.end(ctx)
 }

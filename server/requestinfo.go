@@ -36,16 +36,28 @@ type infoKey struct{}
 
 var infoPool = sync.Pool{New: func() any { return new(requestInfo) }}
 
-// startInfo gives the request its info. Call it once, before anything else; finishRequest takes the info back.
+// startInfo gives the request its info. Call it once, before anything else; end takes it back.
 func startInfo(ctx *fasthttp.RequestCtx) {
 	info := infoPool.Get().(*requestInfo)
 	*info = requestInfo{began: time.Now()}
 	ctx.SetUserValue(infoKey{}, info)
 }
 
+// begunInfo returns the info of a request, nil for one that never began.
+func begunInfo(ctx *fasthttp.RequestCtx) *requestInfo {
+	info, _ := ctx.UserValue(infoKey{}).(*requestInfo)
+	return info
+}
+
+// end takes the info back from its request, and gives it to a later one.
+func (info *requestInfo) end(ctx *fasthttp.RequestCtx) {
+	ctx.RemoveUserValue(infoKey{})
+	infoPool.Put(info)
+}
+
 // infoOf returns the info of a request. Do not keep it beyond the request.
 func infoOf(ctx *fasthttp.RequestCtx) *requestInfo {
-	if info, begun := ctx.UserValue(infoKey{}).(*requestInfo); begun {
+	if info := begunInfo(ctx); info != nil {
 		return info
 	}
 	return new(requestInfo) // a test called the handler directly
