@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) actionRoutes(r *routes) {
@@ -14,7 +15,7 @@ func (s *Server) actionRoutes(r *routes) {
 
 type chargeAnswer struct {
 	Session uuid.UUID `json:"session_id"`
-	limitUsage
+	web.LimitUsage
 	WouldRefuse string `json:"would_refuse,omitzero"` // the limit, in a session that observes
 }
 
@@ -22,20 +23,20 @@ type chargeAnswer struct {
 // escape to the heap.
 func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
 	var fast chargeRequest
-	if isJSON(&ctx.Request.Header) && decodeFast(ctx.Request.Body(), &fast) {
+	if web.IsJSON(&ctx.Request.Header) && decodeFast(ctx.Request.Body(), &fast) {
 		return fast.charge()
 	}
 	if len(ctx.Request.Body()) == 0 { // a body that was lost on the way must not count as a free action
 		return redisstore.Charge{}, errEmptyCharge
 	}
 	var request chargeRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return redisstore.Charge{}, err
 	}
 	return request.charge()
 }
 
-var errEmptyCharge = invalid("", "the body is empty: send {} to charge one action without value")
+var errEmptyCharge = web.Invalid("", "the body is empty: send {} to charge one action without value")
 
 // charge counts actions and value against a session, all or nothing.
 func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
@@ -51,33 +52,33 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 		s.metrics.charged(wanted, err)
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyUnlessDry(ctx, "charge", id, wanted.DryRun); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyUnlessDry(ctx, "charge", id, wanted.DryRun); err != nil {
 		return err
 	}
-	usage, err := s.store.Charge(requestContext(ctx), caller.Caller, id, wanted)
+	usage, err := s.store.Charge(web.RequestContext(ctx), caller.Caller, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
 		return redisstore.Needing(err, wanted.Count, wanted.Value)
 	}
 	s.metrics.observed(usage.WouldRefuse, wanted.DryRun, wanted.Idempotency)
-	var written [answerSize]byte
-	return answerWritten(ctx, chargeAnswer{id, usageOf(usage), usage.WouldRefuse}.append(written[:0]))
+	var written [web.AnswerSize]byte
+	return web.AnswerWritten(ctx, chargeAnswer{id, web.UsageOf(usage), usage.WouldRefuse}.append(written[:0]))
 }
 
 // append writes the response as the encoder would.
-func (a chargeAnswer) append(o object) object {
-	o = o.id(`{"session_id":`, a.Session)
-	o = o.number(`,"action_count":`, a.ActionCount)
-	o = o.number(`,"max_actions":`, a.MaxActions)
-	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
-	o = o.amount(`,"max_value_usd":`, a.MaxValue)
-	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
-	o = o.number(`,"remaining_actions":`, a.RemainingActions)
-	o = o.amount(`,"remaining_value_usd":`, a.RemainingValue)
-	o = o.time(`,"expires_at":`, a.Expires)
+func (a chargeAnswer) append(o web.Object) web.Object {
+	o = o.ID(`{"session_id":`, a.Session)
+	o = o.Number(`,"action_count":`, a.ActionCount)
+	o = o.Number(`,"max_actions":`, a.MaxActions)
+	o = o.Amount(`,"value_used_usd":`, a.ValueUsed)
+	o = o.Amount(`,"max_value_usd":`, a.MaxValue)
+	o = o.Amount(`,"value_held_usd":`, a.ValueHeld)
+	o = o.Number(`,"remaining_actions":`, a.RemainingActions)
+	o = o.Amount(`,"remaining_value_usd":`, a.RemainingValue)
+	o = o.Time(`,"expires_at":`, a.Expires)
 	if a.WouldRefuse != "" {
-		o = o.plain(`,"would_refuse":`, a.WouldRefuse)
+		o = o.Plain(`,"would_refuse":`, a.WouldRefuse)
 	}
 	return append(o, '}')
 }

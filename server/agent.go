@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) agentRoutes(r *routes) {
@@ -22,12 +23,12 @@ func (s *Server) agentRoutes(r *routes) {
 }
 
 type createAgentRequest struct {
-	Name        optional[string]             `json:"name"`
-	Scopes      optional[[]string]           `json:"scopes"`
-	Description optional[string]             `json:"description"`
-	Metadata    optional[jsontext.Value]     `json:"metadata"`
-	Limits      optional[agentLimitsRequest] `json:"limits"`
-	Secret      optional[bool]               `json:"secret"`
+	Name        web.Optional[string]             `json:"name"`
+	Scopes      web.Optional[[]string]           `json:"scopes"`
+	Description web.Optional[string]             `json:"description"`
+	Metadata    web.Optional[jsontext.Value]     `json:"metadata"`
+	Limits      web.Optional[agentLimitsRequest] `json:"limits"`
+	Secret      web.Optional[bool]               `json:"secret"`
 	agentCredentialsRequest
 }
 
@@ -39,9 +40,9 @@ type agentAnswer struct {
 	Status           redisstore.Status `json:"status"`
 	Description      string            `json:"description,omitzero"`
 	Metadata         jsontext.Value    `json:"metadata"`
-	Created          timestamp         `json:"created_at"`
-	Revoked          timestamp         `json:"revoked_at,omitzero"`
-	Suspended        timestamp         `json:"suspended_at,omitzero"`
+	Created          web.Timestamp     `json:"created_at"`
+	Revoked          web.Timestamp     `json:"revoked_at,omitzero"`
+	Suspended        web.Timestamp     `json:"suspended_at,omitzero"`
 	SuspensionReason string            `json:"suspension_reason,omitzero"`
 	Secret           string            `json:"secret,omitzero"` // in the response to its creation only
 	Limits           *agentLimits      `json:"limits,omitzero"` // not in lists
@@ -52,9 +53,9 @@ type agentAnswer struct {
 func agentOf(a redisstore.Agent) agentAnswer {
 	return agentAnswer{
 		ID: a.ID, Organization: a.Organization, Name: a.Name, Scopes: a.Scopes, Status: a.Status(),
-		Description: a.Description, Metadata: metadataOf(a.Metadata),
-		Created: timestamp(a.Created), Revoked: timestamp(a.Revoked),
-		Suspended: timestamp(a.Suspended), SuspensionReason: a.SuspensionReason,
+		Description: a.Description, Metadata: web.MetadataOf(a.Metadata),
+		Created: web.Timestamp(a.Created), Revoked: web.Timestamp(a.Revoked),
+		Suspended: web.Timestamp(a.Suspended), SuspensionReason: a.SuspensionReason,
 		agentCredentials: agentCredentialsOf(a),
 	}
 }
@@ -65,7 +66,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request createAgentRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.newAgent(s.webhooks.AllowPrivate)
@@ -73,11 +74,11 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	idempotency, err := sealedIdempotency(ctx, "create agent", uuid.Nil, secret)
+	idempotency, err := web.SealedIdempotency(ctx, "create agent", uuid.Nil, secret)
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.CreateAgent(requestContext(ctx), key, wanted, token.Hash(secret), idempotency)
+	agent, err := s.store.CreateAgent(web.RequestContext(ctx), key, wanted, token.Hash(secret), idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
@@ -87,25 +88,25 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	}
 	created := agentWithLimits(agent)
 	if !wanted.NoSecret {
-		created.Secret = credentialOf(secret, idempotency)
+		created.Secret = web.CredentialOf(secret, idempotency)
 	}
-	keepFromCaches(ctx)
-	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
+	web.KeepFromCaches(ctx)
+	return web.AnswerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
 }
 
 func (r *createAgentRequest) newAgent(allowPrivate bool) (redisstore.Agent, error) {
-	var v validation
-	v.name(r.Name)
-	v.require(r.Scopes.given, "scopes", "is required")
-	v.scopes(r.Scopes.value)
-	checkDescription(&v, r.Description.value)
+	var v web.Validation
+	v.Name(r.Name)
+	v.Require(r.Scopes.Given, "scopes", "is required")
+	v.Scopes(r.Scopes.Value)
+	checkDescription(&v, r.Description.Value)
 	agent := redisstore.Agent{
-		Name: r.Name.value, Scopes: r.Scopes.value, Description: r.Description.value,
-		Metadata: v.object("metadata", r.Metadata, maxMetadata), Limits: r.Limits.value.limits(&v),
-		NoSecret: !r.Secret.or(true),
+		Name: r.Name.Value, Scopes: r.Scopes.Value, Description: r.Description.Value,
+		Metadata: v.Object("metadata", r.Metadata, web.MaxMetadata), Limits: r.Limits.Value.limits(&v),
+		NoSecret: !r.Secret.Or(true),
 	}
 	r.agentCredentialsRequest.newAgent(&v, &agent, allowPrivate)
-	return agent, v.err()
+	return agent, v.Err()
 }
 
 func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
@@ -113,12 +114,12 @@ func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.Agent(requestContext(ctx), key, id)
+	agent, err := s.store.Agent(web.RequestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
 	s.hideQueries(ctx, key, &agent.JWKSURI)
-	return answer(ctx, agentWithLimits(agent))
+	return web.Answer(ctx, agentWithLimits(agent))
 }
 
 func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
@@ -126,14 +127,14 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	query, err := readQuery(ctx, []redisstore.Status{redisstore.Active, redisstore.Revoked})
+	query, err := web.ReadQuery(ctx, []redisstore.Status{redisstore.Active, redisstore.Revoked})
 	if err != nil {
 		return err
 	}
 	if err := s.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Agents(requestContext(ctx), key, query)
+	page, err := s.store.Agents(web.RequestContext(ctx), key, query)
 	if err != nil {
 		return err
 	}
@@ -141,14 +142,14 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	for i, agent := range page.Items {
 		agents[i] = agentOf(agent)
 	}
-	announceNext(ctx, page.Next)
-	return answer(ctx, agents)
+	web.AnnounceNext(ctx, page.Next)
+	return web.Answer(ctx, agents)
 }
 
 type revokedAgentAnswer struct {
 	ID      uuid.UUID         `json:"id"`
 	Status  redisstore.Status `json:"status"`
-	Revoked timestamp         `json:"revoked_at"`
+	Revoked web.Timestamp     `json:"revoked_at"`
 }
 
 func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
@@ -166,26 +167,26 @@ func (s *Server) revokeBy(ctx *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
-	if err := decode(ctx, &nothing{}); err != nil {
+	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
-	revoked, err := revoke(requestContext(ctx), key, id)
+	revoked, err := revoke(web.RequestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
 	s.metrics.agentsRevoked.Inc()
-	return answer(ctx, revokedAgentAnswer{id, redisstore.Revoked, timestamp(revoked)})
+	return web.Answer(ctx, revokedAgentAnswer{id, redisstore.Revoked, web.Timestamp(revoked)})
 }
 
 type secretRotation struct {
 	rotation
-	RevokeFamilies optional[bool] `json:"revoke_families"`
+	RevokeFamilies web.Optional[bool] `json:"revoke_families"`
 }
 
 type rotatedSecretAnswer struct {
-	ID              uuid.UUID `json:"id"`
-	Secret          string    `json:"secret"`
-	PreviousExpires timestamp `json:"previous_expires_at"`
+	ID              uuid.UUID     `json:"id"`
+	Secret          string        `json:"secret"`
+	PreviousExpires web.Timestamp `json:"previous_expires_at"`
 }
 
 func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
@@ -194,24 +195,24 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request secretRotation
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	grace, err := request.duration(defaultSecretGrace)
+	grace, err := request.duration(web.DefaultSecretGrace)
 	if err != nil {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	idempotency, err := sealedIdempotency(ctx, "rotate secret", id, secret)
+	idempotency, err := web.SealedIdempotency(ctx, "rotate secret", id, secret)
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAgentSecret(requestContext(ctx), key, id,
-		redisstore.SecretRotation{Hash: token.Hash(secret), Grace: grace, RevokeFamilies: request.RevokeFamilies.value}, idempotency)
+	previousExpires, err := s.store.RotateAgentSecret(web.RequestContext(ctx), key, id,
+		redisstore.SecretRotation{Hash: token.Hash(secret), Grace: grace, RevokeFamilies: request.RevokeFamilies.Value}, idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
-	keepFromCaches(ctx)
-	return answer(ctx, rotatedSecretAnswer{id, credentialOf(secret, idempotency), timestamp(previousExpires)})
+	web.KeepFromCaches(ctx)
+	return web.Answer(ctx, rotatedSecretAnswer{id, web.CredentialOf(secret, idempotency), web.Timestamp(previousExpires)})
 }

@@ -6,43 +6,44 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 type changeAgentRequest struct {
-	Name        optional[string]             `json:"name"`
-	Description optional[string]             `json:"description"`
-	Metadata    optional[jsontext.Value]     `json:"metadata"`
-	Scopes      optional[[]string]           `json:"scopes"`
-	Limits      optional[agentLimitsRequest] `json:"limits"`
+	Name        web.Optional[string]             `json:"name"`
+	Description web.Optional[string]             `json:"description"`
+	Metadata    web.Optional[jsontext.Value]     `json:"metadata"`
+	Scopes      web.Optional[[]string]           `json:"scopes"`
+	Limits      web.Optional[agentLimitsRequest] `json:"limits"`
 	agentCredentialsRequest
 }
 
 func (r *changeAgentRequest) changes(allowPrivate bool) (redisstore.AgentChanges, error) {
-	var v validation
+	var v web.Validation
 	c := r.check(&v, allowPrivate)
-	if r.Name.given {
-		v.name(r.Name)
-		c.Name = &r.Name.value
+	if r.Name.Given {
+		v.Name(r.Name)
+		c.Name = &r.Name.Value
 	}
-	if r.Description.given {
-		checkDescription(&v, r.Description.value)
-		c.Description = &r.Description.value
+	if r.Description.Given {
+		checkDescription(&v, r.Description.Value)
+		c.Description = &r.Description.Value
 	}
-	if r.Metadata.given {
-		metadata := v.object("metadata", r.Metadata, maxMetadata)
+	if r.Metadata.Given {
+		metadata := v.Object("metadata", r.Metadata, web.MaxMetadata)
 		c.Metadata = &metadata
 	}
-	if r.Scopes.given {
-		v.scopes(r.Scopes.value)
-		c.Scopes = &r.Scopes.value
+	if r.Scopes.Given {
+		v.Scopes(r.Scopes.Value)
+		c.Scopes = &r.Scopes.Value
 	}
-	c.Limits = r.Limits.value.changes(&v)
-	v.require(c != (redisstore.AgentChanges{}), "", "name at least one of name, description, metadata, scopes, limits, audiences, jwks, jwks_uri and dpop_required")
-	return c, v.err()
+	c.Limits = r.Limits.Value.changes(&v)
+	v.Require(c != (redisstore.AgentChanges{}), "", "name at least one of name, description, metadata, scopes, limits, audiences, jwks, jwks_uri and dpop_required")
+	return c, v.Err()
 }
 
-func checkDescription(v *validation, description string) {
-	v.require(utf8.RuneCountInString(description) <= maxDescriptionLength, "description", "must have at most 1000 characters")
+func checkDescription(v *web.Validation, description string) {
+	v.Require(utf8.RuneCountInString(description) <= web.MaxDescriptionLength, "description", "must have at most 1000 characters")
 }
 
 // changeAgent changes an agent. Scopes that it no longer has are refused at once.
@@ -52,16 +53,16 @@ func (s *Server) changeAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request changeAgentRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.changes(s.webhooks.AllowPrivate)
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.ChangeAgent(requestContext(ctx), key, id, wanted)
+	agent, err := s.store.ChangeAgent(web.RequestContext(ctx), key, id, wanted)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, agentWithLimits(agent))
+	return web.Answer(ctx, agentWithLimits(agent))
 }

@@ -13,6 +13,7 @@ import (
 	"remit/internal/outbound"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 const (
@@ -24,33 +25,33 @@ const (
 // agentCredentialsRequest says what an agent authenticates with and whom its tokens are for. Null is none, and of audiences
 // any.
 type agentCredentialsRequest struct {
-	Audiences    nullable[[]string]       `json:"audiences"`
-	JWKS         nullable[jsontext.Value] `json:"jwks"`
-	JWKSURI      nullable[string]         `json:"jwks_uri"`
-	DPoPRequired optional[bool]           `json:"dpop_required"`
+	Audiences    web.Nullable[[]string]       `json:"audiences"`
+	JWKS         web.Nullable[jsontext.Value] `json:"jwks"`
+	JWKSURI      web.Nullable[string]         `json:"jwks_uri"`
+	DPoPRequired web.Optional[bool]           `json:"dpop_required"`
 }
 
 // check returns the changes that the request wants.
-func (r *agentCredentialsRequest) check(v *validation, allowPrivate bool) redisstore.AgentChanges {
+func (r *agentCredentialsRequest) check(v *web.Validation, allowPrivate bool) redisstore.AgentChanges {
 	var c redisstore.AgentChanges
-	if r.Audiences.given {
-		c.Audiences = new(validAudiences(v, r.Audiences.value))
+	if r.Audiences.Given {
+		c.Audiences = new(validAudiences(v, r.Audiences.Value))
 	}
-	if r.JWKS.given {
-		c.JWKS = new(validKeySet(v, r.JWKS.value))
+	if r.JWKS.Given {
+		c.JWKS = new(validKeySet(v, r.JWKS.Value))
 	}
-	if r.JWKSURI.given {
-		c.JWKSURI = new(validKeySetURI(v, r.JWKSURI.value, allowPrivate))
+	if r.JWKSURI.Given {
+		c.JWKSURI = new(validKeySetURI(v, r.JWKSURI.Value, allowPrivate))
 	}
-	if r.DPoPRequired.given {
-		c.DPoPRequired = &r.DPoPRequired.value
+	if r.DPoPRequired.Given {
+		c.DPoPRequired = &r.DPoPRequired.Value
 	}
-	v.require(r.JWKS.value == nil || r.JWKSURI.value == nil, "jwks_uri", "must not be given together with jwks")
+	v.Require(r.JWKS.Value == nil || r.JWKSURI.Value == nil, "jwks_uri", "must not be given together with jwks")
 	return c
 }
 
 // newAgent writes what the request says into a new agent.
-func (r *agentCredentialsRequest) newAgent(v *validation, agent *redisstore.Agent, allowPrivate bool) {
+func (r *agentCredentialsRequest) newAgent(v *web.Validation, agent *redisstore.Agent, allowPrivate bool) {
 	c := r.check(v, allowPrivate)
 	if c.Audiences != nil {
 		agent.Audiences = *c.Audiences
@@ -61,21 +62,21 @@ func (r *agentCredentialsRequest) newAgent(v *validation, agent *redisstore.Agen
 	if c.JWKSURI != nil {
 		agent.JWKSURI = *c.JWKSURI
 	}
-	agent.DPoPRequired = r.DPoPRequired.value
+	agent.DPoPRequired = r.DPoPRequired.Value
 }
 
-func validAudiences(v *validation, given *[]string) []string {
+func validAudiences(v *web.Validation, given *[]string) []string {
 	if given == nil {
 		return nil
 	}
-	v.require(len(*given) <= maxAudiences, "audiences", "must have at most "+strconv.Itoa(maxAudiences)+" entries")
+	v.Require(len(*given) <= maxAudiences, "audiences", "must have at most "+strconv.Itoa(maxAudiences)+" entries")
 	seen := map[string]bool{}
 	for i, audience := range *given {
 		field := "audiences[" + strconv.Itoa(i) + "]"
 		if err := checkAudience(audience); err != nil {
-			v.add(field, err.Error())
+			v.Add(field, err.Error())
 		}
-		v.require(!seen[audience], field, "is given twice")
+		v.Require(!seen[audience], field, "is given twice")
 		seen[audience] = true
 	}
 	return append([]string{}, *given...)
@@ -115,30 +116,30 @@ func isLoopbackHost(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-func validKeySet(v *validation, given *jsontext.Value) string {
+func validKeySet(v *web.Validation, given *jsontext.Value) string {
 	if given == nil {
 		return ""
 	}
 	keys, err := token.ParseJWKS(*given)
 	if refused, is := errors.AsType[*token.KeyError](err); is {
-		v.add("jwks.keys["+strconv.Itoa(refused.Index)+"]", refused.Reason)
+		v.Add("jwks.keys["+strconv.Itoa(refused.Index)+"]", refused.Reason)
 		return ""
 	}
 	if err != nil {
-		v.add("jwks", strings.TrimPrefix(err.Error(), token.ErrKey.Error()+": "))
+		v.Add("jwks", strings.TrimPrefix(err.Error(), token.ErrKey.Error()+": "))
 		return ""
 	}
 	return keys.Text()
 }
 
-func validKeySetURI(v *validation, given *string, allowPrivate bool) string {
+func validKeySetURI(v *web.Validation, given *string, allowPrivate bool) string {
 	if given == nil {
 		return ""
 	}
 	if len(*given) > maxJWKSURI {
-		v.add("jwks_uri", "must have at most "+strconv.Itoa(maxJWKSURI)+" bytes")
+		v.Add("jwks_uri", "must have at most "+strconv.Itoa(maxJWKSURI)+" bytes")
 	} else if err := outbound.CheckURL(*given, allowPrivate); err != nil {
-		v.add("jwks_uri", err.Error())
+		v.Add("jwks_uri", err.Error())
 	}
 	return *given
 }
@@ -150,7 +151,7 @@ func (s *Server) hideQueries(ctx *fasthttp.RequestCtx, key redisstore.APIKey, ur
 		return
 	}
 	key.Needs = redisstore.Admin
-	if _, err := s.store.Organization(readContext(ctx), key); err == nil {
+	if _, err := s.store.Organization(web.ReadContext(ctx), key); err == nil {
 		return
 	}
 	for _, url := range urls {

@@ -3,35 +3,36 @@ package server
 import (
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // agentLimitsRequest are the limits in a request. One that is left out stays as it is; null is none.
 type agentLimitsRequest struct {
-	ValuePerDay      nullable[money.MicroUSD] `json:"max_value_usd_per_day"`
-	ActionsPerMinute nullable[int64]          `json:"max_actions_per_minute"`
-	OpenSessions     nullable[int64]          `json:"max_open_sessions"`
+	ValuePerDay      web.Nullable[money.MicroUSD] `json:"max_value_usd_per_day"`
+	ActionsPerMinute web.Nullable[int64]          `json:"max_actions_per_minute"`
+	OpenSessions     web.Nullable[int64]          `json:"max_open_sessions"`
 }
 
 // changes checks the limits; the zero value changes nothing.
-func (r *agentLimitsRequest) changes(v *validation) redisstore.NewAgentLimits {
-	if r.ActionsPerMinute.value != nil {
-		v.within("limits.max_actions_per_minute", *r.ActionsPerMinute.value, 1, redisstore.MostActionsPerMinute)
+func (r *agentLimitsRequest) changes(v *web.Validation) redisstore.NewAgentLimits {
+	if r.ActionsPerMinute.Value != nil {
+		v.Within("limits.max_actions_per_minute", *r.ActionsPerMinute.Value, 1, redisstore.MostActionsPerMinute)
 	}
-	if r.OpenSessions.value != nil {
-		v.within("limits.max_open_sessions", *r.OpenSessions.value, 0, redisstore.MostOpenSessions)
+	if r.OpenSessions.Value != nil {
+		v.Within("limits.max_open_sessions", *r.OpenSessions.Value, 0, redisstore.MostOpenSessions)
 	}
 	return redisstore.NewAgentLimits{
-		ValuePerDay:      redisstore.LimitChange{Given: r.ValuePerDay.given, Value: (*int64)(r.ValuePerDay.value)},
-		ActionsPerMinute: redisstore.LimitChange{Given: r.ActionsPerMinute.given, Value: r.ActionsPerMinute.value},
-		OpenSessions:     redisstore.LimitChange{Given: r.OpenSessions.given, Value: r.OpenSessions.value},
+		ValuePerDay:      redisstore.LimitChange{Given: r.ValuePerDay.Given, Value: (*int64)(r.ValuePerDay.Value)},
+		ActionsPerMinute: redisstore.LimitChange{Given: r.ActionsPerMinute.Given, Value: r.ActionsPerMinute.Value},
+		OpenSessions:     redisstore.LimitChange{Given: r.OpenSessions.Given, Value: r.OpenSessions.Value},
 	}
 }
 
 // limits checks the limits of a new agent.
-func (r *agentLimitsRequest) limits(v *validation) redisstore.AgentLimits {
+func (r *agentLimitsRequest) limits(v *web.Validation) redisstore.AgentLimits {
 	r.changes(v)
 	return redisstore.AgentLimits{
-		ValuePerDay: r.ValuePerDay.value, ActionsPerMinute: r.ActionsPerMinute.value, OpenSessions: r.OpenSessions.value,
+		ValuePerDay: r.ValuePerDay.Value, ActionsPerMinute: r.ActionsPerMinute.Value, OpenSessions: r.OpenSessions.Value,
 	}
 }
 
@@ -64,25 +65,25 @@ func eventLimits(l *redisstore.AgentLimits) *agentLimits {
 // agentUsage is what is used of the limits, null for a limit that the agent does not have.
 type agentUsage struct {
 	ValueToday   *money.MicroUSD `json:"value_used_usd_today"`
-	ResetsAt     *timestamp      `json:"resets_at"`
+	ResetsAt     *web.Timestamp  `json:"resets_at"`
 	OpenSessions *int64          `json:"open_sessions"`
 }
 
 func agentUsageOf(u redisstore.AgentUsage) *agentUsage {
 	a := &agentUsage{ValueToday: u.ValueToday, OpenSessions: u.OpenSessions}
 	if !u.ResetsAt.IsZero() {
-		a.ResetsAt = new(timestamp(u.ResetsAt))
+		a.ResetsAt = new(web.Timestamp(u.ResetsAt))
 	}
 	return a
 }
 
 // agentLimitReached refuses what exceeds a limit of the agent. What fits later is rate_limited, so that clients wait and repeat
 // it; what waiting for a few seconds does not help is not.
-func agentLimitReached(e *redisstore.AgentLimitError) problem {
-	p := newProblem(403, "agent_limit_reached", "this does not fit into what the agent may still do; nothing was changed")
+func agentLimitReached(e *redisstore.AgentLimitError) web.Problem {
+	p := web.NewProblem(403, "agent_limit_reached", "this does not fit into what the agent may still do; nothing was changed")
 	if e.RetryAfter > 0 {
-		p = newProblem(429, "rate_limited", "the agent acts faster than its limit allows; nothing was changed")
+		p = web.NewProblem(429, "rate_limited", "the agent acts faster than its limit allows; nothing was changed")
 	}
-	p.Limit, p.ResetsAt = e.Limit, timestamp(e.ResetsAt)
+	p.Limit, p.ResetsAt = e.Limit, web.Timestamp(e.ResetsAt)
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) suspendAgent(ctx *fasthttp.RequestCtx) error {
@@ -24,17 +25,17 @@ func (s *Server) restrictAgent(ctx *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
-	agent, err := restrict(requestContext(ctx), key, id, reason)
+	agent, err := restrict(web.RequestContext(ctx), key, id, reason)
 	if err != nil {
 		return err
 	}
 	s.hideQueries(ctx, key, &agent.JWKSURI)
-	return answer(ctx, agentWithLimits(agent))
+	return web.Answer(ctx, agentWithLimits(agent))
 }
 
 type allAgentsRequest struct {
-	All    optional[bool]   `json:"all"`
-	Reason optional[string] `json:"reason"`
+	All    web.Optional[bool]   `json:"all"`
+	Reason web.Optional[string] `json:"reason"`
 }
 
 type suspendedAgentsAnswer struct {
@@ -50,7 +51,7 @@ func (s *Server) suspendAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, suspendedAgentsAnswer{suspended})
+	return web.Answer(ctx, suspendedAgentsAnswer{suspended})
 }
 
 func (s *Server) resumeAgents(ctx *fasthttp.RequestCtx) error {
@@ -58,7 +59,7 @@ func (s *Server) resumeAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, resumedAgentsAnswer{resumed})
+	return web.Answer(ctx, resumedAgentsAnswer{resumed})
 }
 
 // restrictAgents suspends or resumes all agents of the organization, and returns how many.
@@ -69,16 +70,16 @@ func (s *Server) restrictAgents(ctx *fasthttp.RequestCtx,
 		return 0, err
 	}
 	var request allAgentsRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return 0, err
 	}
-	var v validation
-	v.require(request.All.value, "all", "must be true")
-	checkSuspensionReason(&v, request.Reason.value)
-	if err := v.err(); err != nil {
+	var v web.Validation
+	v.Require(request.All.Value, "all", "must be true")
+	checkSuspensionReason(&v, request.Reason.Value)
+	if err := v.Err(); err != nil {
 		return 0, err
 	}
-	done, err := restrict(requestContext(ctx), key, request.Reason.value)
+	done, err := restrict(web.RequestContext(ctx), key, request.Reason.Value)
 	if done > 0 {
 		err = halfDone(err)
 	}

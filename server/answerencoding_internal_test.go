@@ -14,6 +14,7 @@ import (
 	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // hostile has what encoders treat differently: quotes, control characters, HTML, the line ends of JavaScript, characters
@@ -33,17 +34,17 @@ type namedAnswer struct {
 // answersOfEveryType has each type of body that the encoder writes, with as little and with as much as it may hold.
 func answersOfEveryType() []namedAnswer {
 	id, other := uuid.MustParse("0199a1b2-c3d4-7e5f-8a9b-0c1d2e3fc3f1"), uuid.MustParse("0199a1b2-ffff-7e5f-8a9b-0c1d2e3fc3f1")
-	at := timestamp(time.Date(2026, 2, 28, 23, 59, 59, 7e6, time.FixedZone("", 3600)))
+	at := web.Timestamp(time.Date(2026, 2, 28, 23, 59, 59, 7e6, time.FixedZone("", 3600)))
 	most, none, count, scopes := money.Max, money.MicroUSD(0), int64(1<<53), []string{"read", "tools:<a>&'b'/c", "!#[]~"}
 	object := jsontext.Value(hostileObject)
-	usage := limitUsage{1, 1e9, 12_300_000, money.Max, 1, 999_999_999, 100_001, at}
-	problem := problem{
+	usage := web.LimitUsage{ActionCount: 1, MaxActions: 1e9, ValueUsed: 12_300_000, MaxValue: money.Max, ValueHeld: 1, RemainingActions: 999_999_999, RemainingValue: 100_001, Expires: at}
+	problem := web.Problem{
 		Type: "urn:remit:problem:x", Title: hostile, Status: 400, Detail: hostile, Code: "x", RequestID: hostile,
-		Errors: []fieldError{{hostile, hostile}, {}}, RequiredScope: "a", SessionStatus: redisstore.Expired,
-		TransactionStatus: redisstore.RolledBack, Limit: "max_actions", ResetsAt: at, Suspended: at, limitUsage: &usage,
+		Errors: []web.FieldError{{Field: hostile, Message: hostile}, {}}, RequiredScope: "a", SessionStatus: redisstore.Expired,
+		TransactionStatus: redisstore.RolledBack, Limit: "max_actions", ResetsAt: at, Suspended: at, LimitUsage: &usage,
 	}
-	ofQuota := newProblem(403, "quota_exceeded", "d")
-	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}
+	ofQuota := web.NewProblem(403, "quota_exceeded", "d")
+	ofQuota.QuotaUsage = &web.QuotaUsage{Quota: "agents", Used: 1 << 53, Max: 0}
 	session := sessionAnswer{
 		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
 		at, hostile, observes, &count, &most, []int{1, 100},
@@ -63,7 +64,7 @@ func answersOfEveryType() []namedAnswer {
 	}
 	used := leaseUsage{7, 12_300_000, money.Max, 1e9, true, at}
 	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil, "max_actions"}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used, ""}
-	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile, &needed{7, 12_300_000}}}
+	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile, &web.Needed{Actions: 7, Value: 12_300_000}}}
 	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
@@ -74,7 +75,7 @@ func answersOfEveryType() []namedAnswer {
 		[]string{"public"}, scopes,
 	}
 	return []namedAnswer{
-		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", newProblem(404, "not_found", "")},
+		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", web.NewProblem(404, "not_found", "")},
 		{"session", session}, {"least session", sessionOf(redisstore.Session{})},
 		{"summaries", []sessionSummary{{id, other, redisstore.Active, 7, 1e9, 12_300_000, money.Max, at}, {}}},
 		{"no summaries", []sessionSummary{}}, {"nil summaries", []sessionSummary(nil)},
@@ -94,7 +95,7 @@ func answersOfEveryType() []namedAnswer {
 		{"introspection", introspected}, {"least introspection", introspection{}}, {"introspection for two", forTwo}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
 		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
 		{"oauth error", oauthErrorAnswer{"invalid_request", hostile, oauthCause{}}}, {"server metadata", metadata},
-		{"oauth error with its cause", oauthErrorAnswer{"x", "d", oauthCause{"c", "a", redisstore.Expired, at, &quotaUsage{"agents", 1 << 53, 0}}}},
+		{"oauth error with its cause", oauthErrorAnswer{"x", "d", oauthCause{"c", "a", redisstore.Expired, at, &web.QuotaUsage{Quota: "agents", Used: 1 << 53, Max: 0}}}},
 		{"resource metadata", resourceMetadata{hostile, []string{hostile}, "j", []string{"header"}, []string{"ES256"}, "d"}},
 		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
 		{"charge", chargeAnswer{id, usage, ""}}, {"observed charge", chargeAnswer{id, usage, "max_actions"}}, {"least charge", chargeAnswer{}},
@@ -124,7 +125,7 @@ func TestEveryTypeOfAnswerKeepsItsBytes(t *testing.T) {
 		if err != nil || string(first) != pinned[a.name] {
 			t.Errorf("%s: the first encoder writes %s, %v, pinned is %s", a.name, first, err, pinned[a.name])
 		}
-		if got, err := encode(a.value); string(got) != pinned[a.name] || err != nil {
+		if got, err := web.Encode(a.value); string(got) != pinned[a.name] || err != nil {
 			t.Errorf("%s: %s, %v, want %s", a.name, got, err, pinned[a.name])
 		}
 	}
@@ -141,7 +142,7 @@ func TestManyCallersEncodeATypeForTheFirstTime(t *testing.T) {
 			<-begin
 			for _, value := range values {
 				want, err := strict.Marshal(value)
-				if got, failed := encode(value); !bytes.Equal(got, want) || failed != nil || err != nil {
+				if got, failed := web.Encode(value); !bytes.Equal(got, want) || failed != nil || err != nil {
 					t.Errorf("%s, %v, want %s, %v", got, failed, want, err)
 				}
 			}
@@ -155,8 +156,8 @@ func TestManyCallersEncodeATypeForTheFirstTime(t *testing.T) {
 func firstUses() (values []any) {
 	for _, a := range answersOfEveryType() {
 		switch v := a.value.(type) {
-		case problem:
-			type once problem
+		case web.Problem:
+			type once web.Problem
 			values = append(values, struct{ Own once }{once(v)})
 		case sessionAnswer:
 			type once sessionAnswer
@@ -184,7 +185,7 @@ func TestAnAnswerThatIsNoJSONIsAnError(t *testing.T) {
 	for name, value := range map[string]any{
 		"invalid UTF-8":             oauthErrorAnswer{Description: "a\xffb"},
 		"half a character":          []agentAnswer{{Name: "\xe2\x80"}},
-		"a surrogate":               problem{Detail: "\xed\xa0\x80"},
+		"a surrogate":               web.Problem{Detail: "\xed\xa0\x80"},
 		"invalid UTF-8 in metadata": organizationAnswer{Metadata: jsontext.Value("{\"a\":\"\xff\"}")},
 		"half an object":            organizationAnswer{Metadata: jsontext.Value(`{"a":`)},
 		"two objects":               organizationAnswer{Metadata: jsontext.Value(`{}{}`)},
@@ -193,7 +194,7 @@ func TestAnAnswerThatIsNoJSONIsAnError(t *testing.T) {
 		if _, err := strict.Marshal(value); err == nil {
 			t.Errorf("%s: the first encoder writes it", name)
 		}
-		if body, err := encode(value); err == nil || body != nil {
+		if body, err := web.Encode(value); err == nil || body != nil {
 			t.Errorf("%s: %s, %v", name, body, err)
 		}
 	}
@@ -206,11 +207,11 @@ func FuzzAnswersKeepTheirBytes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, object []byte) {
 		for _, value := range []any{
 			agentAnswer{Name: text, Scopes: []string{text, text}, Metadata: object},
-			[]batchResult{{400, problem{Detail: text, Errors: []fieldError{{text, text}}}}},
+			[]batchResult{{400, web.Problem{Detail: text, Errors: []web.FieldError{{Field: text, Message: text}}}}},
 			transactionAnswer{ActionType: text, PreState: object, PostState: object},
 		} {
 			want, refused := strict.Marshal(value)
-			got, err := encode(value)
+			got, err := web.Encode(value)
 			if (err == nil) != (refused == nil) || err == nil && !bytes.Equal(got, want) {
 				t.Errorf("%q, %q: %s, %v, want %s, %v", text, object, got, err, want, refused)
 			}

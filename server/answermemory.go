@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // A client that does not read keeps its response in memory until the write times out. So the bytes of large responses are
@@ -13,7 +14,7 @@ const (
 
 	// A list reserves this much for each item before it reads them from Redis: nearly the most that an item takes. The size
 	// of the actual response then replaces it.
-	agentBytes   = maxMetadata + 2<<10
+	agentBytes   = web.MaxMetadata + 2<<10
 	summaryBytes = 512
 )
 
@@ -37,7 +38,7 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 
 func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []conn.Tenant {
 	address := conn.Tenant{Address: s.clientAddress(ctx)}
-	organization := infoOf(ctx).organization
+	organization := web.InfoOf(ctx).Organization
 	if organization == uuid.Nil || !s.isVerified(ctx, organization) {
 		return []conn.Tenant{address}
 	}
@@ -47,7 +48,7 @@ func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []conn.Tenant {
 // isVerified reports whether the request's credential is known to be the organization's. An API key proves nothing until
 // this instance has used it successfully; an access token was verified before its organization was recorded.
 func (s *Server) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
-	key := ctx.Request.Header.Peek(headerAPIKey)
+	key := ctx.Request.Header.Peek(web.HeaderAPIKey)
 	return len(key) == 0 || s.hasVerified(organization, string(key))
 }
 
@@ -63,13 +64,13 @@ func (s *Server) reserveWritten(ctx *fasthttp.RequestCtx) error {
 		return nil
 	}
 	size := len(ctx.Response.Body())
-	if size <= smallAnswer || infoOf(ctx).shared {
+	if size <= smallAnswer || web.InfoOf(ctx).Shared {
 		releaseAnswer(ctx)
 		return nil
 	}
 	err := s.reserveAnswer(ctx, size)
 	if err != nil && !ctx.IsGet() && !ctx.IsHead() {
-		return errUnansweredWrite
+		return web.ErrUnansweredWrite
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/openapi"
+	"remit/server/internal/web"
 )
 
 func (s *Server) documentRoutes(r *routes) {
@@ -44,7 +45,7 @@ func answerDocument(ctx *fasthttp.RequestCtx, mediaType string, document openapi
 	}
 	header.SetContentType(mediaType)
 	ctx.Response.SetBodyRaw(document.Body)
-	infoOf(ctx).shared = true
+	web.InfoOf(ctx).Shared = true
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) apiKeyRoutes(r *routes) {
@@ -25,25 +26,25 @@ const (
 )
 
 type createAPIKeyRequest struct {
-	Name    optional[string] `json:"name"`
-	Role    optional[string] `json:"role"`
-	Expires optional[int64]  `json:"expires_in_seconds"`
+	Name    web.Optional[string] `json:"name"`
+	Role    web.Optional[string] `json:"role"`
+	Expires web.Optional[int64]  `json:"expires_in_seconds"`
 }
 
 func (r *createAPIKeyRequest) newKey() (redisstore.NewAPIKey, error) {
-	var v validation
-	v.name(r.Name)
-	role, known := redisstore.ParseRole(r.Role.value)
+	var v web.Validation
+	v.Name(r.Name)
+	role, known := redisstore.ParseRole(r.Role.Value)
 	switch {
-	case !r.Role.given:
-		v.add("role", "is required")
+	case !r.Role.Given:
+		v.Add("role", "is required")
 	case !known:
-		v.add("role", "must be viewer, operator or admin")
+		v.Add("role", "must be viewer, operator or admin")
 	}
-	if r.Expires.given {
-		v.within("expires_in_seconds", r.Expires.value, 1, maxKeyLifetime)
+	if r.Expires.Given {
+		v.Within("expires_in_seconds", r.Expires.Value, 1, maxKeyLifetime)
 	}
-	return redisstore.NewAPIKey{Name: r.Name.value, Role: role, Lifetime: time.Duration(r.Expires.value) * time.Second}, v.err()
+	return redisstore.NewAPIKey{Name: r.Name.Value, Role: role, Lifetime: time.Duration(r.Expires.Value) * time.Second}, v.Err()
 }
 
 // apiKeyAnswer is one of an organization's API keys.
@@ -53,14 +54,14 @@ type apiKeyAnswer struct {
 	Role     redisstore.Role `json:"role"`
 	APIKey   string          `json:"api_key,omitzero"` // in the response to its creation only
 	Hint     string          `json:"hint"`
-	Created  timestamp       `json:"created_at"`
-	Expires  *timestamp      `json:"expires_at"`
-	LastUsed *timestamp      `json:"last_used_at"`
+	Created  web.Timestamp   `json:"created_at"`
+	Expires  *web.Timestamp  `json:"expires_at"`
+	LastUsed *web.Timestamp  `json:"last_used_at"`
 }
 
 func apiKeyOf(k redisstore.APIKeyRecord) apiKeyAnswer {
 	a := apiKeyAnswer{
-		ID: k.ID, Name: k.Name, Role: k.Role, Hint: k.Hint, Created: timestamp(k.Created), Expires: timeShown(k.Expires), LastUsed: timeShown(k.LastUsed),
+		ID: k.ID, Name: k.Name, Role: k.Role, Hint: k.Hint, Created: web.Timestamp(k.Created), Expires: timeShown(k.Expires), LastUsed: timeShown(k.LastUsed),
 	}
 	if k.Name == "" {
 		a.Name = firstKeyName
@@ -69,11 +70,11 @@ func apiKeyOf(k redisstore.APIKeyRecord) apiKeyAnswer {
 }
 
 // timeShown returns nil for the zero time.
-func timeShown(t time.Time) *timestamp {
+func timeShown(t time.Time) *web.Timestamp {
 	if t.IsZero() {
 		return nil
 	}
-	shown := timestamp(t)
+	shown := web.Timestamp(t)
 	return &shown
 }
 
@@ -84,7 +85,7 @@ func (s *Server) createAPIKey(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request createAPIKeyRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.newKey()
@@ -92,20 +93,20 @@ func (s *Server) createAPIKey(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	apiKey := token.NewAPIKey(key.Organization)
-	if wanted.Idempotency, err = sealedIdempotency(ctx, "create key", uuid.Nil, apiKey); err != nil {
+	if wanted.Idempotency, err = web.SealedIdempotency(ctx, "create key", uuid.Nil, apiKey); err != nil {
 		return err
 	}
-	record, err := s.store.CreateAPIKey(requestContext(ctx), key, newKey(key.Organization, apiKey), wanted)
+	record, err := s.store.CreateAPIKey(web.RequestContext(ctx), key, newKey(key.Organization, apiKey), wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
-	apiKey = credentialOf(apiKey, wanted.Idempotency)
+	apiKey = web.CredentialOf(apiKey, wanted.Idempotency)
 	record.Hint = token.Hint(apiKey)
 	created := apiKeyOf(record)
 	created.APIKey = apiKey
-	keepFromCaches(ctx)
-	return answerCreated(ctx, "/v1/api-keys/"+record.ID.String(), created)
+	web.KeepFromCaches(ctx)
+	return web.AnswerCreated(ctx, "/v1/api-keys/"+record.ID.String(), created)
 }
 
 // listAPIKeys lists all API keys of the organization.
@@ -117,7 +118,7 @@ func (s *Server) listAPIKeys(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, mostKeyBytes); err != nil {
 		return err
 	}
-	records, err := s.store.APIKeys(requestContext(ctx), key)
+	records, err := s.store.APIKeys(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (s *Server) listAPIKeys(ctx *fasthttp.RequestCtx) error {
 	for i, record := range records {
 		answers[i] = apiKeyOf(record)
 	}
-	return answer(ctx, answers)
+	return web.Answer(ctx, answers)
 }
 
 type rotatedKeyOfAnswer struct {
@@ -139,22 +140,22 @@ func (s *Server) rotateAPIKeyOf(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	grace, err := decodeGrace(ctx, defaultKeyGrace)
+	grace, err := decodeGrace(ctx, web.DefaultKeyGrace)
 	if err != nil {
 		return err
 	}
 	apiKey := token.NewAPIKey(key.Organization)
-	idempotency, err := sealedIdempotency(ctx, "rotate key of", id, apiKey)
+	idempotency, err := web.SealedIdempotency(ctx, "rotate key of", id, apiKey)
 	if err != nil {
 		return err
 	}
-	ends, err := s.store.RotateAPIKeyOf(requestContext(ctx), key, id, newKey(key.Organization, apiKey), grace, idempotency)
+	ends, err := s.store.RotateAPIKeyOf(web.RequestContext(ctx), key, id, newKey(key.Organization, apiKey), grace, idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
-	keepFromCaches(ctx)
-	return answer(ctx, rotatedKeyOfAnswer{id, rotatedKeyAnswer{credentialOf(apiKey, idempotency), timestamp(ends)}})
+	web.KeepFromCaches(ctx)
+	return web.Answer(ctx, rotatedKeyOfAnswer{id, rotatedKeyAnswer{web.CredentialOf(apiKey, idempotency), web.Timestamp(ends)}})
 }
 
 // deleteAPIKey ends one of the organization's API keys at once.
@@ -163,10 +164,10 @@ func (s *Server) deleteAPIKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := decode(ctx, &nothing{}); err != nil {
+	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
-	if err := s.store.DeleteAPIKey(requestContext(ctx), key, id); err != nil {
+	if err := s.store.DeleteAPIKey(web.RequestContext(ctx), key, id); err != nil {
 		return err
 	}
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
@@ -174,8 +175,8 @@ func (s *Server) deleteAPIKey(ctx *fasthttp.RequestCtx) error {
 }
 
 type rotatedKeyAnswer struct {
-	APIKey          string    `json:"api_key"`
-	PreviousExpires timestamp `json:"previous_expires_at"`
+	APIKey          string        `json:"api_key"`
+	PreviousExpires web.Timestamp `json:"previous_expires_at"`
 }
 
 func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
@@ -183,20 +184,20 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	grace, err := decodeGrace(ctx, defaultKeyGrace)
+	grace, err := decodeGrace(ctx, web.DefaultKeyGrace)
 	if err != nil {
 		return err
 	}
 	apiKey := token.NewAPIKey(key.Organization)
-	idempotency, err := sealedIdempotency(ctx, "rotate key", key.Organization, apiKey)
+	idempotency, err := web.SealedIdempotency(ctx, "rotate key", key.Organization, apiKey)
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAPIKey(requestContext(ctx), key, newKey(key.Organization, apiKey), grace, idempotency)
+	previousExpires, err := s.store.RotateAPIKey(web.RequestContext(ctx), key, newKey(key.Organization, apiKey), grace, idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
-	keepFromCaches(ctx)
-	return answer(ctx, rotatedKeyAnswer{credentialOf(apiKey, idempotency), timestamp(previousExpires)})
+	web.KeepFromCaches(ctx)
+	return web.Answer(ctx, rotatedKeyAnswer{web.CredentialOf(apiKey, idempotency), web.Timestamp(previousExpires)})
 }

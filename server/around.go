@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/valyala/fasthttp"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // around adds to a handler what every request needs before and after it.
@@ -13,12 +14,12 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 		defer s.finishRequest(ctx)
 		defer s.drain.AnnounceClose(ctx)
 		defer s.answerPanic(ctx)
-		sent, err := checkFraming(&ctx.Request.Header)
-		if sent.close || err != nil {
+		sent, err := web.CheckFraming(&ctx.Request.Header)
+		if sent.Close || err != nil {
 			ctx.SetConnectionClose()
 		}
-		if sent.proofs > 0 {
-			infoOf(ctx).proofs = sent.proofs
+		if sent.Proofs > 0 {
+			web.InfoOf(ctx).Proofs = sent.Proofs
 			s.offerNonce(ctx)
 		}
 		if err != nil {
@@ -32,12 +33,12 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 
 // startRequest starts the request's records and sets the headers of every response.
 func (s *Server) startRequest(ctx *fasthttp.RequestCtx) {
-	s.metrics.http.inFlight.Inc()
-	startInfo(ctx)
+	s.metrics.http.InFlight.Inc()
+	web.StartInfo(ctx)
 	header := &ctx.Response.Header
-	var id [maxRequestIDSize]byte
-	header.SetCanonical(canonicalRequestID, s.requests.append(id[:0], ctx))
-	header.SetCanonical(canonicalSniffing, noSniffing)
+	var id [web.MaxRequestIDSize]byte
+	header.SetCanonical(web.CanonicalRequestID, s.requests.Append(id[:0], ctx))
+	header.SetCanonical(web.CanonicalSniffing, web.NoSniffing)
 	if s.tracer != nil {
 		s.beginTrace(ctx)
 	}
@@ -45,16 +46,16 @@ func (s *Server) startRequest(ctx *fasthttp.RequestCtx) {
 
 // finishRequest reports the answered request to the metrics, the trace and the access log.
 func (s *Server) finishRequest(ctx *fasthttp.RequestCtx) {
-	info := begunInfo(ctx)
+	info := web.BegunInfo(ctx)
 	if info == nil {
 		return
 	}
-	s.metrics.http.request(ctx, info)
-	if info.traced != nil {
+	s.metrics.http.Request(ctx, info)
+	if info.Traced != nil {
 		endTrace(ctx, info)
 	}
-	if s.accessLog != nil && s.accessLog.picks(ctx.Response.StatusCode(), info) {
-		s.accessLog.write(ctx, info, s.clientAddress(ctx))
+	if s.accessLog != nil && s.accessLog.Picks(ctx.Response.StatusCode(), info) {
+		s.accessLog.Write(ctx, info, s.clientAddress(ctx))
 	}
-	info.end(ctx)
+	info.End(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"remit/internal/jwksfetch"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 const (
@@ -50,8 +51,8 @@ func (s *Server) readClientAssertion(ctx *fasthttp.RequestCtx, form url.Values) 
 	if err != nil {
 		return credential{}, redisstore.ErrInvalidCredentials
 	}
-	agent, isID := parseID(assertion.Subject)
-	named, isNamed := parseID(form.Get("client_id"))
+	agent, isID := web.ParseID(assertion.Subject)
+	named, isNamed := web.ParseID(form.Get("client_id"))
 	audience := []string{keys.Issuer(), keys.Issuer() + "/oauth2/token", keys.Issuer() + string(ctx.Path())}
 	switch {
 	case form.Get("client_assertion_type") != clientAssertionType,
@@ -71,7 +72,7 @@ func isFreshAssertion(a *token.Assertion, now time.Time) bool {
 
 // verifyClient returns the client's assertion once a key of the agent has proven it. It is not used up by that.
 func (s *Server) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redisstore.ClientAssertion, error) {
-	keys, err := s.store.ClientKeys(readContext(ctx), client.agent)
+	keys, err := s.store.ClientKeys(web.ReadContext(ctx), client.agent)
 	if err != nil {
 		return redisstore.ClientAssertion{}, err
 	}
@@ -104,7 +105,7 @@ func (s *Server) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, j
 	if s.keySets == nil {
 		return jwksfetch.ErrNoKeys
 	}
-	return s.keySets.Verify(readContext(ctx), source, a)
+	return s.keySets.Verify(web.ReadContext(ctx), source, a)
 }
 
 // exchangeClient opens a family for a client by what it presents.
@@ -116,7 +117,7 @@ func (s *Server) exchangeClient(ctx *fasthttp.RequestCtx, client credential, ask
 	if err != nil {
 		return redisstore.Grant{}, err
 	}
-	grant, err := s.store.ExchangeAssertion(requestContext(ctx), verified, asked)
+	grant, err := s.store.ExchangeAssertion(web.RequestContext(ctx), verified, asked)
 	if err == nil {
 		s.metrics.tokensByAssertion.Inc()
 	}
@@ -132,5 +133,5 @@ func (s *Server) checkClient(ctx *fasthttp.RequestCtx, client credential) (uuid.
 	if err != nil {
 		return uuid.Nil, err
 	}
-	return verified.Keys.Organization, s.store.CheckAssertion(requestContext(ctx), verified)
+	return verified.Keys.Organization, s.store.CheckAssertion(web.RequestContext(ctx), verified)
 }

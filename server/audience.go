@@ -9,6 +9,7 @@ import (
 
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 const (
@@ -21,9 +22,9 @@ type targetError struct{ message string }
 
 func (e *targetError) Error() string { return "resource " + e.message }
 
-func (e *targetError) Problem() problem {
-	p := newProblem(400, "invalid_target", e.Error())
-	p.Errors = []fieldError{{"resource", e.message}}
+func (e *targetError) Problem() web.Problem {
+	p := web.NewProblem(400, "invalid_target", e.Error())
+	p.Errors = []web.FieldError{{Field: "resource", Message: e.message}}
 	return p
 }
 
@@ -31,11 +32,11 @@ func foreignTarget(e *redisstore.AudienceError) *targetError {
 	if e.Audience == redisstore.Self {
 		return &targetError{"was not this service when the refresh token was granted"}
 	}
-	return &targetError{"is not allowed for this token: " + shown(e.Audience)}
+	return &targetError{"is not allowed for this token: " + web.Shown(e.Audience)}
 }
 
 // validAudience returns the audience that the resources name, each once, with redisstore.Self for the issuer.
-func validAudience(v *validation, resources []string, issuer string) []string {
+func validAudience(v *web.Validation, resources []string, issuer string) []string {
 	var audience []string
 	total := 0
 	for i, resource := range resources {
@@ -46,7 +47,7 @@ func validAudience(v *validation, resources []string, issuer string) []string {
 			if len(resources) > 1 {
 				field += "[" + strconv.Itoa(i) + "]"
 			}
-			v.add(field, err.Error())
+			v.Add(field, err.Error())
 			continue
 		}
 		if !slices.Contains(audience, resource) {
@@ -54,8 +55,8 @@ func validAudience(v *validation, resources []string, issuer string) []string {
 			total += len(resource)
 		}
 	}
-	v.require(len(audience) <= maxResources, "resource", "must be at most "+strconv.Itoa(maxResources))
-	v.require(total <= maxResourcesBytes, "resource", "must have at most "+strconv.Itoa(maxResourcesBytes)+" bytes together")
+	v.Require(len(audience) <= maxResources, "resource", "must be at most "+strconv.Itoa(maxResources))
+	v.Require(total <= maxResourcesBytes, "resource", "must have at most "+strconv.Itoa(maxResourcesBytes)+" bytes together")
 	return audience
 }
 
@@ -64,10 +65,10 @@ func isIssuer(resource, issuer string) bool { return strings.TrimSuffix(resource
 
 // audienceIn returns the audience that a form names. RFC 8693 §2.1 calls the parameter audience, and other servers do for any grant.
 func audienceIn(form url.Values, issuer string) ([]string, error) {
-	var v validation
+	var v web.Validation
 	named := slices.DeleteFunc(slices.Concat(form["resource"], form["audience"]), func(one string) bool { return one == "" })
 	audience := validAudience(&v, named, issuer)
-	if err := v.err(); err != nil {
+	if err := v.Err(); err != nil {
 		return nil, &oauthError{"invalid_target", err.Error()}
 	}
 	return audience, nil

@@ -8,12 +8,13 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // organizationKey returns the API key that the request carries, with the role that the route needs. It refuses a malformed key;
 // the store checks in the operation itself that the key is live and has the role.
 func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
-	given := string(ctx.Request.Header.PeekCanonical(canonicalAPIKey))
+	given := string(ctx.Request.Header.PeekCanonical(web.CanonicalAPIKey))
 	if given == "" {
 		return redisstore.APIKey{}, errMissingKey
 	}
@@ -21,8 +22,8 @@ func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	if err != nil {
 		return redisstore.APIKey{}, notAKey(given)
 	}
-	infoOf(ctx).organization = organization
-	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given), Needs: infoOf(ctx).role}, nil
+	web.InfoOf(ctx).Organization = organization
+	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given), Needs: web.InfoOf(ctx).Role}, nil
 }
 
 // notAKey refuses what is no API key.
@@ -36,7 +37,7 @@ func notAKey(given string) error {
 // keyFirst returns why the API key of a malformed request is refused, and err if it is not. An operation's script checks the key, and
 // a malformed request reaches none. When the store cannot say, err stands.
 func (s *Server) keyFirst(ctx *fasthttp.RequestCtx, err error) error {
-	if infoOf(ctx).role == noKey || !errors.As(err, new(*invalidRequest)) && !errors.Is(err, errMediaType) {
+	if web.InfoOf(ctx).Role == noKey || !errors.As(err, new(*web.InvalidRequest)) && !errors.Is(err, web.ErrMediaType) {
 		return err
 	}
 	if _, hasToken := accessToken(ctx); hasToken { // an agent, or an ambiguous request
@@ -44,7 +45,7 @@ func (s *Server) keyFirst(ctx *fasthttp.RequestCtx, err error) error {
 	}
 	key, refusal := organizationKey(ctx)
 	if refusal == nil {
-		refusal = s.store.CheckKey(requestContext(ctx), key)
+		refusal = s.store.CheckKey(web.RequestContext(ctx), key)
 	}
 	if refusal == nil || problemOf(refusal).Status >= fasthttp.StatusInternalServerError {
 		return err
@@ -121,7 +122,7 @@ func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cach
 	if err := given.checkScheme(access); err != nil {
 		return nil, err
 	}
-	identifyCaller(ctx, access.Organization, access.Agent)
+	web.IdentifyCaller(ctx, access.Organization, access.Agent)
 	if s.store.Suspended(access.Organization) {
 		return nil, redisstore.ErrOrganizationSuspended
 	}
@@ -132,10 +133,10 @@ func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cach
 // ambiguous.
 func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 	given, hasToken := accessToken(ctx)
-	hasKey := len(ctx.Request.Header.PeekCanonical(canonicalAPIKey)) > 0
+	hasKey := len(ctx.Request.Header.PeekCanonical(web.CanonicalAPIKey)) > 0
 	switch {
 	case hasKey && hasToken:
-		return caller{}, invalid("", "send X-API-Key or Authorization, not both")
+		return caller{}, web.Invalid("", "send X-API-Key or Authorization, not both")
 	case hasKey:
 		return keyCaller(ctx)
 	case hasToken:
@@ -156,7 +157,7 @@ func keyCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 
 // bearer returns the token of an Authorization header with the scheme Bearer, in any case (RFC 9110 §11.1).
 func bearer(ctx *fasthttp.RequestCtx) ([]byte, bool) {
-	scheme, given, found := bytes.Cut(ctx.Request.Header.PeekCanonical(canonicalAuthorization), []byte(" "))
+	scheme, given, found := bytes.Cut(ctx.Request.Header.PeekCanonical(web.CanonicalAuthorization), []byte(" "))
 	return given, found && bytes.EqualFold(scheme, []byte("Bearer"))
 }
 
@@ -166,7 +167,7 @@ func (s *Server) callerAndID(ctx *fasthttp.RequestCtx) (caller, uuid.UUID, error
 	if err != nil {
 		return caller{}, uuid.Nil, err
 	}
-	id, err := pathID(ctx)
+	id, err := web.PathID(ctx)
 	return either, id, err
 }
 
@@ -176,7 +177,7 @@ func keyAndID(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, error) {
 	if err != nil {
 		return redisstore.APIKey{}, uuid.Nil, err
 	}
-	id, err := pathID(ctx)
+	id, err := web.PathID(ctx)
 	return key, id, err
 }
 
@@ -186,6 +187,6 @@ func (s *Server) agentAndID(ctx *fasthttp.RequestCtx) (redisstore.AccessToken, u
 	if err != nil {
 		return redisstore.AccessToken{}, uuid.Nil, err
 	}
-	id, err := pathID(ctx)
+	id, err := web.PathID(ctx)
 	return *access.caller.Token, id, err
 }

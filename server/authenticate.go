@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
+	"remit/server/internal/web"
 )
 
 // authenticate checks a credential, unless too many like it have failed.
@@ -14,7 +15,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func
 	address := s.clientAddress(ctx)
 	if left := limit.check(ctx, address, c); left.remaining == 0 && !limit.isKnownGood(c) {
 		s.metrics.limitedTokens.Inc()
-		return &rateLimited{left.reset}
+		return &web.RateLimited{RetryAfter: left.reset}
 	}
 	err := check()
 	limit.record(address, c, err)
@@ -25,7 +26,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func
 }
 
 // rejectCredential counts a credential that was found wrong or malformed without asking the store, and returns err, or a
-// rateLimited error.
+// RateLimited error.
 func (s *Server) rejectCredential(ctx *fasthttp.RequestCtx, agent uuid.UUID, err error) error {
 	return s.authenticate(ctx, credential{agent: agent}, func() error { return err })
 }

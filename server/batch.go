@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) batchRoutes(r *routes) {
@@ -17,11 +18,11 @@ func (s *Server) batchRoutes(r *routes) {
 const maxBatch = 500
 
 type batchRequest struct {
-	Actions optional[[]jsontext.Value] `json:"actions"`
+	Actions web.Optional[[]jsontext.Value] `json:"actions"`
 }
 
 type batchItem struct {
-	Session optional[string] `json:"session_id"`
+	Session web.Optional[string] `json:"session_id"`
 	chargeRequest
 }
 
@@ -38,24 +39,24 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request batchRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	if n := len(request.Actions.value); n < 1 || n > maxBatch {
-		return invalid("actions", "must have 1 to "+strconv.Itoa(maxBatch)+" items")
+	if n := len(request.Actions.Value); n < 1 || n > maxBatch {
+		return web.Invalid("actions", "must have 1 to "+strconv.Itoa(maxBatch)+" items")
 	}
-	refused, wanted := caller.batch(request.Actions.value)
-	whole, err := idempotencyOf(ctx, "charge batch"+refusedIndexes(refused), uuid.Nil)
+	refused, wanted := caller.batch(request.Actions.Value)
+	whole, err := web.IdempotencyOf(ctx, "charge batch"+refusedIndexes(refused), uuid.Nil)
 	if err != nil {
 		return err
 	}
-	outcomes, err := s.store.ChargeBatch(requestContext(ctx), caller.Caller, wanted, whole)
+	outcomes, err := s.store.ChargeBatch(web.RequestContext(ctx), caller.Caller, wanted, whole)
 	s.reportReplay(ctx, whole)
 	if err != nil {
 		return err
 	}
 	s.metrics.batch(refused, wanted, outcomes, whole)
-	return answer(ctx, s.batchResults(ctx, refused, wanted, outcomes))
+	return web.Answer(ctx, s.batchResults(ctx, refused, wanted, outcomes))
 }
 
 // batch reads each item as if it came alone. refused holds an error for each item that is not to be charged, and nil for
@@ -87,17 +88,17 @@ func refusedIndexes(refused []error) string {
 
 func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {
 	if raw.Kind() != '{' {
-		return redisstore.BatchCharge{}, invalid("", "the item must be a JSON object")
+		return redisstore.BatchCharge{}, web.Invalid("", "the item must be a JSON object")
 	}
 	var item batchItem
 	if err := json.Unmarshal(raw, &item, json.RejectUnknownMembers(true)); err != nil {
-		return redisstore.BatchCharge{}, explain(err, raw)
+		return redisstore.BatchCharge{}, web.Explain(err, raw)
 	}
-	var v validation
-	session := v.id("session_id", item.Session)
+	var v web.Validation
+	session := v.ID("session_id", item.Session)
 	wanted := redisstore.BatchCharge{Session: session, Charge: item.check(&v)}
-	v.require(!item.DryRun.given, "dry_run", "cannot be given in a batch")
-	if err := v.err(); err != nil {
+	v.Require(!item.DryRun.Given, "dry_run", "cannot be given in a batch")
+	if err := v.Err(); err != nil {
 		return redisstore.BatchCharge{}, err
 	}
 	if err := c.mayActIn(session); err != nil {
@@ -114,7 +115,7 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 	for i, err := range refused {
 		if err == nil {
 			outcome := outcomes[next]
-			results[i] = batchResult{fasthttp.StatusOK, chargeAnswer{wanted[next].Session, usageOf(outcome.Usage), outcome.Usage.WouldRefuse}}
+			results[i] = batchResult{fasthttp.StatusOK, chargeAnswer{wanted[next].Session, web.UsageOf(outcome.Usage), outcome.Usage.WouldRefuse}}
 			err = redisstore.Needing(outcome.Err, wanted[next].Count, wanted[next].Value)
 			next++
 		}
@@ -122,9 +123,9 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 			continue
 		}
 		p := problemOf(err)
-		p.RequestID = answeredID(ctx)
+		p.RequestID = web.AnsweredID(ctx)
 		if p.Status >= fasthttp.StatusInternalServerError { // concerns this request, not a replayed one
-			p.RequestID, trouble = requestID(ctx), err
+			p.RequestID, trouble = web.RequestID(ctx), err
 		}
 		results[i] = batchResult{p.Status, p}
 	}

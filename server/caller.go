@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // caller is an organization or an agent, for operations that both may call.
@@ -38,12 +39,12 @@ func (c caller) patience(wanted time.Duration) time.Duration {
 
 func (c caller) hasExpired() bool { return c.Token != nil && !time.Now().Before(c.expires) }
 
-// mayUse returns a scopeError unless the caller holds the scope. An API key holds every scope; "" needs none.
+// mayUse returns a ScopeError unless the caller holds the scope. An API key holds every scope; "" needs none.
 func (c caller) mayUse(scope string) error {
 	if c.Token == nil || scope == "" || slices.Contains(c.scopes, scope) {
 		return nil
 	}
-	return &scopeError{scope}
+	return &web.ScopeError{Scope: scope}
 }
 
 func heldBy(access token.Access) redisstore.AccessToken {
@@ -74,16 +75,16 @@ func (c *cachedToken) writeIdentity(ctx *fasthttp.RequestCtx, left redisstore.Sc
 	}
 	i.writeHeaders(ctx)
 	if c.caller.delegated != nil {
-		ctx.Response.Header.SetCanonical(canonicalActor, redisstore.AppendID(nil, c.Client))
+		ctx.Response.Header.SetCanonical(web.CanonicalActor, redisstore.AppendID(nil, c.Client))
 	}
 }
 
 func (i identity) writeHeaders(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
-	header.SetCanonical(canonicalAgent, i.agent)
-	header.SetCanonical(canonicalOrganization, i.organization)
-	header.SetCanonical(canonicalScopes, i.scopes)
+	header.SetCanonical(web.CanonicalAgent, i.agent)
+	header.SetCanonical(web.CanonicalOrganization, i.organization)
+	header.SetCanonical(web.CanonicalScopes, i.scopes)
 	if len(i.thumbprint) > 0 {
-		header.SetCanonical(canonicalThumbprint, i.thumbprint)
+		header.SetCanonical(web.CanonicalThumbprint, i.thumbprint)
 	}
 }

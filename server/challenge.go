@@ -7,6 +7,7 @@ import (
 
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // retryLater is the Retry-After, in seconds, when no better value is known.
@@ -15,14 +16,14 @@ const retryLater = 1
 // proofPause is the Retry-After when an agent has used too many proofs, which are forgotten within minutes.
 const proofPause = 60
 
-// retryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
-func retryAfter(err error, p problem) int {
-	var limited *rateLimited
+// RetryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
+func retryAfter(err error, p web.Problem) int {
+	var limited *web.RateLimited
 	var tooFast *redisstore.RateError
 	var agentLimit *redisstore.AgentLimitError
 	switch {
 	case errors.As(err, &limited):
-		return limited.retryAfter
+		return limited.RetryAfter
 	case errors.As(err, &tooFast):
 		return max(int(math.Ceil(tooFast.RetryAfter.Seconds())), 1)
 	case errors.As(err, &agentLimit) && agentLimit.RetryAfter > 0:
@@ -42,7 +43,7 @@ const (
 
 // challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 and RFC 9728 §5.1 for access tokens, with where the metadata of
 // the resource is, "" for unknown; for API keys Remit's own scheme, which RFC 9110 §11.1 permits.
-func challengeFor(err error, p problem, metadata string) string {
+func challengeFor(err error, p web.Problem, metadata string) string {
 	if metadata != "" {
 		metadata = `, resource_metadata="` + metadata + `"`
 	}
@@ -67,7 +68,7 @@ func challengeFor(err error, p problem, metadata string) string {
 	return ""
 }
 
-func invalidTokenChallenge(p problem) string {
+func invalidTokenChallenge(p web.Problem) string {
 	return `, error="invalid_token", error_description="` + p.Detail + `"`
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // chargeMetrics count charges by outcome, whether they came alone, in a batch or from a proxy.
@@ -91,7 +92,7 @@ func (c *chargeMetrics) refused(err error) {
 	var agent *redisstore.AgentSuspendedError
 	var session *redisstore.SessionSuspendedError
 	var held *redisstore.ScopeError
-	var scope *scopeError
+	var scope *web.ScopeError
 	switch {
 	case errors.As(err, &limit):
 		c.byLimit.count(limit.Limit)

@@ -5,6 +5,7 @@ import (
 
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 const (
@@ -15,31 +16,31 @@ const (
 )
 
 type chargeRequest struct {
-	ActionType optional[string]         `json:"action_type"` // for reports of usage; no rule depends on it
-	Value      optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
-	Count      optional[int64]          `json:"count"`
-	Scope      optional[string]         `json:"scope"`
-	DryRun     optional[bool]           `json:"dry_run"`
+	ActionType web.Optional[string]         `json:"action_type"` // for reports of usage; no rule depends on it
+	Value      web.Optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
+	Count      web.Optional[int64]          `json:"count"`
+	Scope      web.Optional[string]         `json:"scope"`
+	DryRun     web.Optional[bool]           `json:"dry_run"`
 }
 
 func (r *chargeRequest) charge() (redisstore.Charge, error) {
-	var v validation
+	var v web.Validation
 	c := r.check(&v)
-	return c, v.err()
+	return c, v.Err()
 }
 
-func (r *chargeRequest) check(v *validation) redisstore.Charge {
-	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value, ActionType: r.ActionType.value, DryRun: r.DryRun.value}
-	v.within("count", c.Count, 1, maxCount)
+func (r *chargeRequest) check(v *web.Validation) redisstore.Charge {
+	c := redisstore.Charge{Count: r.Count.Or(1), Value: r.Value.Value, Scope: r.Scope.Value, ActionType: r.ActionType.Value, DryRun: r.DryRun.Value}
+	v.Within("count", c.Count, 1, maxCount)
 	checkActionType(v, r.ActionType)
-	if r.Scope.given {
-		v.require(isScope(c.Scope), "scope", "must be one scope")
+	if r.Scope.Given {
+		v.Require(web.IsScope(c.Scope), "scope", "must be one scope")
 	}
 	return c
 }
 
-func checkActionType(v *validation, given optional[string]) {
-	v.require(!given.given || isActionType(given.value), "action_type", notAnActionType)
+func checkActionType(v *web.Validation, given web.Optional[string]) {
+	v.Require(!given.Given || isActionType(given.Value), "action_type", notAnActionType)
 }
 
 func isActionType(name string) bool {
@@ -47,28 +48,28 @@ func isActionType(name string) bool {
 	return length >= 1 && length <= maxActionTypeLength
 }
 
-// decodeFast reads the body of a charge in its usual form. It returns false for any other body; see fastReader.
+// decodeFast reads the body of a charge in its usual form. It returns false for any other body; see FastReader.
 func decodeFast(body []byte, request *chargeRequest) bool {
-	rest := fastReader(body)
-	return rest.object(func(name []byte) bool { return request.fastField(string(name), &rest) })
+	rest := web.FastReader(body)
+	return rest.Object(func(name []byte) bool { return request.fastField(string(name), &rest) })
 }
 
 // fastField reads one field. It returns false when the field was given before.
-func (r *chargeRequest) fastField(name string, rest *fastReader) bool {
+func (r *chargeRequest) fastField(name string, rest *web.FastReader) bool {
 	switch name {
 	case "action_type":
-		return rest.textField(&r.ActionType)
+		return rest.TextField(&r.ActionType)
 	case "scope":
-		return rest.textField(&r.Scope)
+		return rest.TextField(&r.Scope)
 	case "value_usd":
-		amount, err := money.Parse(rest.number())
-		ok := err == nil && !r.Value.given
-		r.Value = optional[money.MicroUSD]{amount, true}
+		amount, err := money.Parse(rest.Number())
+		ok := err == nil && !r.Value.Given
+		r.Value = web.Optional[money.MicroUSD]{Value: amount, Given: true}
 		return ok
 	case "count":
-		count, ok := rest.count()
-		ok = ok && !r.Count.given
-		r.Count = optional[int64]{count, true}
+		count, ok := rest.Count()
+		ok = ok && !r.Count.Given
+		r.Count = web.Optional[int64]{Value: count, Given: true}
 		return ok
 	}
 	return false

@@ -15,6 +15,7 @@ import (
 	"remit/openapi"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 	"remit/test/conformance"
 	"remit/test/prover"
 )
@@ -99,7 +100,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(Config{})
-	routed := map[string]bool{"* " + authorizePath: true} // which the router does not know
+	routed := map[string]bool{"* " + web.AuthorizePath: true} // which the router does not know
 	for method, paths := range s.routes().router.List() {
 		for _, path := range paths {
 			routed[method+" "+strings.ReplaceAll(path, ":*}", "}")] = true
@@ -178,7 +179,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	notActive := func(status redisstore.Status) error { return &redisstore.NotActiveError{Status: status} }
 	limit := &redisstore.LimitError{Limit: "max_value_usd"}
 	role := &redisstore.RoleError{Required: redisstore.Operator}
-	scope, notPending := &scopeError{"payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
+	scope, notPending := &web.ScopeError{Scope: "payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
 	quota, suspended := &redisstore.QuotaError{Quota: "agents"}, redisstore.ErrOrganizationSuspended
 	agentSuspended, sessionSuspended := &redisstore.AgentSuspendedError{}, &redisstore.SessionSuspendedError{}
 	agentLimit := &redisstore.AgentLimitError{Limit: redisstore.LimitValuePerDay}
@@ -191,8 +192,8 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		return []error{asProofError(status, otherURL), &proofError{status, token.ErrNonce}}
 	}
 	said := map[string][]error{
-		"Invalid":             {invalid("name", "is required")},
-		"InvalidSession":      {invalid("agent_id", "is required")},
+		"Invalid":             {web.Invalid("name", "is required")},
+		"InvalidSession":      {web.Invalid("agent_id", "is required")},
 		"NoApiKey":            {errMissingKey, errInvalidKey},
 		"NoAccessToken":       append(proofs(401), errMissingToken, errInvalidToken),
 		"NoCredential":        append(proofs(401), errMissingEither, errInvalidKey, errInvalidToken),
@@ -225,34 +226,34 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"AgentRefused":     {quota, suspended, agentSuspended},
 		"RefreshRefused":   {suspended, agentSuspended},
 		"TooMuchCreated":   {&redisstore.RateError{}},
-		"ScopeMissing":     {role, &scopeError{scopeRollback}, suspended, agentSuspended, sessionSuspended},
-		"VerifyRefused":    {suspended, agentSuspended, sessionSuspended, proxy(scope), proxy(invalid("scope", "must be one scope")), proxy(redisstore.ErrManyProofs)},
+		"ScopeMissing":     {role, &web.ScopeError{Scope: scopeRollback}, suspended, agentSuspended, sessionSuspended},
+		"VerifyRefused":    {suspended, agentSuspended, sessionSuspended, proxy(scope), proxy(web.Invalid("scope", "must be one scope")), proxy(redisstore.ErrManyProofs)},
 		"AuthorizeRefused": {suspended, proxy(agentLimit), proxy(tooFast), proxy(agentSuspended), proxy(sessionSuspended), proxy(limit), proxy(notActive(redisstore.Completed)), proxy(scope),
-			proxy(redisstore.ErrUnknownSession), proxy(invalid("value_usd", "must be from 0 to 1000000000"))},
+			proxy(redisstore.ErrUnknownSession), proxy(web.Invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":         {redisstore.ErrUnknownSession},
-		"RequestTimeout":   {errSlowRequest},
+		"RequestTimeout":   {web.ErrSlowRequest},
 		"AgentRevoked":     {redisstore.ErrAgentRevoked},
 		"SessionNotActive": {asConflict(notActive(redisstore.Expired))}, // completed is no refusal: it is ended again
 		"LimitsRefused":    {&redisstore.BelowUsageError{Limit: "max_value_usd"}, asConflict(notActive(redisstore.Completed))},
 		"NotPending":       {notPending},
 		"NotReversible":    {notPending, redisstore.ErrNotReversible},
-		"BodyTooLarge":     {errBodyTooLarge},
-		"MediaType":        {errMediaType},
+		"BodyTooLarge":     {web.ErrBodyTooLarge},
+		"MediaType":        {web.ErrMediaType},
 		"InvalidGrant": append(proofs(400),
-			invalid("resource", "must be an absolute URI"), &redisstore.AudienceError{Audience: "https://mail.example.com/mcp"}),
-		"ExpectationFailed": {errExpectation},
+			web.Invalid("resource", "must be an absolute URI"), &redisstore.AudienceError{Audience: "https://mail.example.com/mcp"}),
+		"ExpectationFailed": {web.ErrExpectation},
 		"KeyReused":         {redisstore.ErrIdempotencyKeyReused},
-		"RateLimited":       {errRateLimited},
+		"RateLimited":       {web.ErrRateLimited},
 		"TooManyProofs":     {redisstore.ErrManyProofs},
 		"TooManyWaiting":    {conn.ErrOwnWaiting, conn.ErrAddressWaiting},
 		"LeaseSettled":      {redisstore.ErrLeaseSettled},
 		"DecisionRefused":   {redisstore.ErrRequestDecided, &conflict{&redisstore.NotActiveError{Status: redisstore.Completed}}},
-		"HeadersTooLarge":   {errHeadersTooLarge},
-		"InternalError":     {errPanic},
+		"HeadersTooLarge":   {web.ErrHeadersTooLarge},
+		"InternalError":     {web.ErrPanic},
 		"Unavailable":       {redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown},
 		"EventsUnavailable": {conn.ErrManyWaiting},
-		"OAuthInvalid":      {errUnreadable}, "OAuthInvalidToken": {errUnreadable}, "OAuthNoUsers": {errUnreadable},
-		"OAuthInternalError": {errPanic},
+		"OAuthInvalid":      {web.ErrUnreadable}, "OAuthInvalidToken": {web.ErrUnreadable}, "OAuthNoUsers": {web.ErrUnreadable},
+		"OAuthInternalError": {web.ErrPanic},
 	}
 	var file struct {
 		Components struct {
@@ -289,10 +290,10 @@ type shownProblem struct {
 	Transaction   redisstore.Status `json:"transaction_status"`
 	RequiredScope string            `json:"required_scope"`
 	RequiredRole  redisstore.Role   `json:"required_role"`
-	Errors        []fieldError
+	Errors        []web.FieldError
 }
 
-func says(p problem, shown shownProblem) bool {
+func says(p web.Problem, shown shownProblem) bool {
 	return reflect.DeepEqual(shown, shownProblem{
 		p.Type, p.Title, p.Status, p.Detail, p.Code, p.Limit, p.SessionStatus, p.TransactionStatus, p.RequiredScope, p.RequiredRole, p.Errors,
 	})

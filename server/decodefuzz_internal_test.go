@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/money"
+	"remit/server/internal/web"
 )
 
 // FuzzBody holds the reading of bodies against encoding/json: whatever is read, it reads too, with equal values; whatever
@@ -40,14 +41,14 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("%q is read with %v, strictly with %v", body, err, refusal)
 		}
 		if err != nil {
-			var problem *invalidRequest
+			var problem *web.InvalidRequest
 			if !errors.As(err, &problem) {
 				t.Fatalf("%q: %v is no refusal of ours", body, err)
 			}
 			return
 		}
 		requireSame(t, body, request, want)
-		canon, err := canonical(body)
+		canon, err := web.Canonical(body)
 		if err != nil {
 			t.Fatalf("%q has no canonical form: %v", body, err)
 		}
@@ -61,7 +62,7 @@ func FuzzBody(f *testing.F) {
 			_ = json.Indent(&spaced, body, " ", "\t") // it is JSON: it was read
 		}
 		for _, other := range [][]byte{canon, spaced.Bytes()} {
-			if again, err := canonical(other); err != nil || !bytes.Equal(again, canon) {
+			if again, err := web.Canonical(other); err != nil || !bytes.Equal(again, canon) {
 				t.Fatalf("%q is canonically %q, %v, and %q is %q", other, again, err, body, canon)
 			}
 		}
@@ -78,7 +79,7 @@ func readBegin(body []byte) (beginRequest, error) {
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.SetContentType("application/json")
 	ctx.Request.SetBody(body)
-	err := decode(&ctx, &request)
+	err := web.Decode(&ctx, &request)
 	return request, err
 }
 
@@ -144,7 +145,7 @@ func asRead(raw []byte) any {
 	return value
 }
 
-// checkTokens walks over the body: one object, no name twice in one, at most maxDepth deep, and nothing behind it.
+// checkTokens walks over the body: one object, no name twice in one, at most MaxDepth deep, and nothing behind it.
 func checkTokens(body []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -183,7 +184,7 @@ func checkTokens(body []byte) error {
 		if token != json.Delim('{') && token != json.Delim('[') && len(open) > 0 && open[len(open)-1] != nil {
 			delete(open[len(open)-1], "\x00value")
 		}
-		if len(open) > maxDepth {
+		if len(open) > web.MaxDepth {
 			return errors.New("too deep")
 		}
 	}
@@ -224,13 +225,13 @@ func requireSame(t *testing.T, body []byte, got beginRequest, want map[string]an
 			fields[name] = value
 		}
 	}
-	add("action_type", got.ActionType.given, got.ActionType.value)
-	add("session_id", got.Session.given, got.Session.value)
-	add("expires_in_seconds", got.ExpiresIn.given, got.ExpiresIn.value)
-	add("reversible", got.Reversible.given, got.Reversible.value)
-	add("value_usd", got.Value.given, got.Value.value)
-	add("pre_state", got.PreState.given, asRead(got.PreState.value))
-	add("metadata", got.Metadata.given, asRead(got.Metadata.value))
+	add("action_type", got.ActionType.Given, got.ActionType.Value)
+	add("session_id", got.Session.Given, got.Session.Value)
+	add("expires_in_seconds", got.ExpiresIn.Given, got.ExpiresIn.Value)
+	add("reversible", got.Reversible.Given, got.Reversible.Value)
+	add("value_usd", got.Value.Given, got.Value.Value)
+	add("pre_state", got.PreState.Given, asRead(got.PreState.Value))
+	add("metadata", got.Metadata.Given, asRead(got.Metadata.Value))
 	if !reflect.DeepEqual(fields, want) {
 		t.Errorf("%q is read as %v, want %v", body, fields, want)
 	}

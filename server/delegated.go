@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // reach is what of an operation a delegated token may use. It acts in one session alone, and on what belongs to it.
@@ -47,8 +48,8 @@ var reaches = map[string]reach{
 	"POST /v1/transactions/{id}/commit":   reachesTransaction,
 	"POST /v1/transactions/{id}/rollback": reachesTransaction,
 
-	verifyPath:             reachesIdentity,
-	authorizePath:          reachesNamed,
+	web.VerifyPath:         reachesIdentity,
+	web.AuthorizePath:      reachesNamed,
 	"POST /v1/auth/revoke": reachesNothing,
 
 	"GET /v1/agents/{id}/events": reachesNothing,
@@ -69,8 +70,8 @@ func delegatedOf(access token.Access) *redisstore.DelegatedToken {
 // admitDelegated checks a delegated token and what the request wants with it. It returns the token with the scopes that its
 // agents have left.
 func (s *Server) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, error) {
-	infoOf(ctx).actor = access.Client
-	scopes, err := s.checkDelegated(readContext(ctx), access.caller)
+	web.InfoOf(ctx).Actor = access.Client
+	scopes, err := s.checkDelegated(web.ReadContext(ctx), access.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (s *Server) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedTok
 	allowed := reachOf(ctx)
 	switch allowed {
 	case reachesSession, reachesTransaction, reachesLease:
-		if id, err = pathID(ctx); err != nil {
+		if id, err = web.PathID(ctx); err != nil {
 			return err
 		}
 	}
@@ -118,9 +119,9 @@ func (s *Server) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedTok
 			return redisstore.ErrUnknownSession
 		}
 	case reachesTransaction:
-		return s.store.CheckTransaction(readContext(ctx), d, id)
+		return s.store.CheckTransaction(web.ReadContext(ctx), d, id)
 	case reachesLease:
-		return s.store.CheckLease(readContext(ctx), d, id)
+		return s.store.CheckLease(web.ReadContext(ctx), d, id)
 	case reachesNothing:
 		return errDelegatedToken
 	}
@@ -129,7 +130,7 @@ func (s *Server) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedTok
 
 // reachOf returns what a delegated token may use of the request's operation.
 func reachOf(ctx *fasthttp.RequestCtx) reach {
-	method, route := string(ctx.Method()), infoOf(ctx).route
+	method, route := string(ctx.Method()), web.InfoOf(ctx).Route
 	if method == fasthttp.MethodHead {
 		method = fasthttp.MethodGet
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // The token exchange grant (RFC 8693): an agent gets a token with which it acts for the agent of a child session, in that session.
@@ -71,11 +72,11 @@ func (s *Server) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 	if client != uuid.Nil && client != cmp.Or(d.subject.Client, d.subject.Agent) {
 		return redisstore.ErrInvalidCredentials
 	}
-	identifyCaller(ctx, d.subject.Organization, d.subject.Agent)
+	web.IdentifyCaller(ctx, d.subject.Organization, d.subject.Agent)
 	if err := s.useSubjectsProof(ctx, &d); err != nil {
 		return err
 	}
-	granted, err := s.store.Delegate(requestContext(ctx), redisstore.NewDelegation{
+	granted, err := s.store.Delegate(web.RequestContext(ctx), redisstore.NewDelegation{
 		Subject: *d.subject.caller.Token, Session: session, Scopes: d.asked.Scopes, Held: d.held,
 		Audience: d.asked.Audience, Actors: d.actingAgents(), Proof: d.asked.Proof,
 	})
@@ -96,7 +97,7 @@ func (s *Server) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 		return err
 	}
 	s.metrics.tokensByDelegation.Inc()
-	return answer(ctx, delegatedGrant{
+	return web.Answer(ctx, delegatedGrant{
 		AccessToken: text, IssuedType: typeAccessToken, TokenType: tokenType(grant, "Bearer"),
 		ExpiresIn: int64(access.Expires().Sub(access.Issued) / time.Second), Scope: strings.Join(access.Scopes, " "),
 	})
@@ -104,7 +105,7 @@ func (s *Server) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 
 // delegationParameters returns the session, and refuses what this grant does not know (RFC 8693 §2.1).
 func delegationParameters(form url.Values) (uuid.UUID, error) {
-	session, isID := parseID(form.Get("session_id"))
+	session, isID := web.ParseID(form.Get("session_id"))
 	requested := form.Get("requested_token_type")
 	switch {
 	case form.Get("subject_token") == "":
@@ -126,7 +127,7 @@ func delegationParameters(form url.Values) (uuid.UUID, error) {
 // optionalClient returns the client that the request names, and checks its credentials if it has any; uuid.Nil for no client.
 func (s *Server) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.UUID, error) {
 	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) == 0 && form.Get("client_secret") == "" && !hasClientAssertion(form) {
-		agent, isID := parseID(form.Get("client_id"))
+		agent, isID := web.ParseID(form.Get("client_id"))
 		if form.Get("client_id") != "" && !isID {
 			return uuid.Nil, redisstore.ErrInvalidCredentials
 		}
@@ -168,7 +169,7 @@ func (s *Server) checkSubject(ctx *fasthttp.RequestCtx, d *delegation) (err erro
 	if subject.caller.delegated == nil {
 		return nil
 	}
-	if d.held, err = s.checkDelegated(readContext(ctx), subject.caller); err != nil {
+	if d.held, err = s.checkDelegated(web.ReadContext(ctx), subject.caller); err != nil {
 		return d.refused(err)
 	}
 	if len(subject.Actors) == token.MaxActors {

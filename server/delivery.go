@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // mostDeliveryBytes is about how much the deliveries that are kept of a webhook may have.
@@ -24,15 +25,15 @@ type deliveryAnswer struct {
 	Answer   int               `json:"response_status,omitzero"` // of the last attempt, like the two that follow
 	Error    string            `json:"error,omitzero"`
 	Took     *int64            `json:"duration_ms,omitzero"`
-	Created  timestamp         `json:"created_at"`
-	Last     timestamp         `json:"last_attempt_at,omitzero"`
-	Next     timestamp         `json:"next_attempt_at,omitzero"`
+	Created  web.Timestamp     `json:"created_at"`
+	Last     web.Timestamp     `json:"last_attempt_at,omitzero"`
+	Next     web.Timestamp     `json:"next_attempt_at,omitzero"`
 }
 
 func deliveryOf(webhook uuid.UUID, d redisstore.Delivery) deliveryAnswer {
 	a := deliveryAnswer{
 		ID: d.ID, Webhook: webhook, Event: d.Event, Type: d.Type, Status: d.Status, Attempts: d.Attempts, Answer: d.Answer,
-		Error: d.Error, Created: timestamp(d.Created), Last: timestamp(d.Last), Next: timestamp(d.Next),
+		Error: d.Error, Created: web.Timestamp(d.Created), Last: web.Timestamp(d.Last), Next: web.Timestamp(d.Next),
 	}
 	if !d.Last.IsZero() {
 		a.Took = new(d.Took.Milliseconds())
@@ -46,24 +47,24 @@ func (s *Server) listDeliveries(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	query, err := readQuery(ctx, deliveryStatuses)
+	query, err := web.ReadQuery(ctx, deliveryStatuses)
 	if err != nil {
 		return err
 	}
 	if err := s.reserveAnswer(ctx, mostDeliveryBytes); err != nil {
 		return err
 	}
-	all, err := s.store.Deliveries(requestContext(ctx), key, id)
+	all, err := s.store.Deliveries(web.RequestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
 	page, next := pageOfDeliveries(all, query)
-	announceNext(ctx, next)
+	web.AnnounceNext(ctx, next)
 	answers := make([]deliveryAnswer, len(page))
 	for i, d := range page {
 		answers[i] = deliveryOf(id, d)
 	}
-	return answer(ctx, answers)
+	return web.Answer(ctx, answers)
 }
 
 // pageOfDeliveries returns the page that a query asks for, and the id that the next one begins behind, uuid.Nil if there is none. A
@@ -93,18 +94,18 @@ func (s *Server) retryDelivery(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	delivery, err := pathIDNamed(ctx, "delivery_id")
+	delivery, err := web.PathIDNamed(ctx, "delivery_id")
 	if err != nil {
 		return err
 	}
-	if err := decode(ctx, &nothing{}); err != nil {
+	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
-	again, err := s.store.SendAgain(requestContext(ctx), key, id, delivery, time.Now())
+	again, err := s.store.SendAgain(web.RequestContext(ctx), key, id, delivery, time.Now())
 	if err != nil {
 		return err
 	}
-	return answer(ctx, deliveryOf(id, again))
+	return web.Answer(ctx, deliveryOf(id, again))
 }
 
 // testWebhook sends a test event to a webhook. The response shows the delivery before its first attempt.
@@ -113,17 +114,17 @@ func (s *Server) testWebhook(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := decode(ctx, &nothing{}); err != nil {
+	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
-	idempotency, err := idempotencyOf(ctx, "test webhook", id)
+	idempotency, err := web.IdempotencyOf(ctx, "test webhook", id)
 	if err != nil {
 		return err
 	}
-	sent, err := s.store.SendTest(requestContext(ctx), key, id, idempotency, time.Now())
+	sent, err := s.store.SendTest(web.RequestContext(ctx), key, id, idempotency, time.Now())
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, deliveryOf(id, sent))
+	return web.Answer(ctx, deliveryOf(id, sent))
 }

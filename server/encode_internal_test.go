@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func TestAChargesAnswerIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
@@ -22,7 +23,7 @@ func TestAChargesAnswerIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		{MaxActions: 1e9, ActionCount: 7, MaxValue: money.Max, ValueUsed: 12_300_000, ValueHeld: 100_001,
 			Expires: time.Date(2026, 2, 28, 23, 59, 59, 999e6, time.FixedZone("", 3600))},
 	} {
-		answer := chargeAnswer{uuid.New(), usageOf(usage), usage.WouldRefuse}
+		answer := chargeAnswer{uuid.New(), web.UsageOf(usage), usage.WouldRefuse}
 		want, err := json.Marshal(answer)
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +46,7 @@ func TestASessionIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		"no scopes":       {Scopes: []string{}},
 		"with scopes":     {Scopes: []string{"read", "tools:<a>&'b'/c", "!#[]~"}},
 		"with metadata":   {Metadata: "{ \"a\" : [ 1, 2.50, \"<\\u00e9\u00e9\u2028>\" ] ,\"\":null}"},
-		"with much of it": {Metadata: `{"a":"` + strings.Repeat("x", 2*answerSize) + `"}`},
+		"with much of it": {Metadata: `{"a":"` + strings.Repeat("x", 2*web.AnswerSize) + `"}`},
 	} {
 		answer := sessionOf(session)
 		want, err := json.Marshal(answer)
@@ -90,28 +91,28 @@ func TestAListIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		for _, v := range sessions[:n] {
 			written = append(written, summaryOfSession(v))
 		}
-		wantList(t, written, sessions[:n], func(o object, v redisstore.SessionSummary) (object, error) {
+		wantList(t, written, sessions[:n], func(o web.Object, v redisstore.SessionSummary) (web.Object, error) {
 			return summaryOfSession(v).append(o), nil
 		})
 		begun := []transactionAnswer{}
 		for _, one := range transactions[:n] {
 			begun = append(begun, summaryOf(one))
 		}
-		wantList(t, begun, transactions[:n], func(o object, one redisstore.Transaction) (object, error) {
+		wantList(t, begun, transactions[:n], func(o web.Object, one redisstore.Transaction) (web.Object, error) {
 			return summaryOf(one).appendSummary(o)
 		})
 	}
 }
 
 // wantList compares the body of a list with that of the encoder.
-func wantList[T any](t *testing.T, answers any, items []T, write func(object, T) (object, error)) {
+func wantList[T any](t *testing.T, answers any, items []T, write func(web.Object, T) (web.Object, error)) {
 	t.Helper()
 	want, err := json.Marshal(answers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var ctx fasthttp.RequestCtx
-	if err := answerList(&ctx, items, write); string(ctx.Response.Body()) != string(want) || err != nil {
+	if err := web.AnswerList(&ctx, items, write); string(ctx.Response.Body()) != string(want) || err != nil {
 		t.Errorf("%s, %v, want %s", ctx.Response.Body(), err, want)
 	}
 }
@@ -120,7 +121,7 @@ func TestAListThatIsNoJSONHasNoBody(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []redisstore.Transaction{{ActionType: "\xff"}, {Reason: "\xff"}} {
 		var ctx fasthttp.RequestCtx
-		err := answerList(&ctx, []redisstore.Transaction{{}, broken, {}}, func(o object, one redisstore.Transaction) (object, error) {
+		err := web.AnswerList(&ctx, []redisstore.Transaction{{}, broken, {}}, func(o web.Object, one redisstore.Transaction) (web.Object, error) {
 			return summaryOf(one).appendSummary(o)
 		})
 		if err == nil || len(ctx.Response.Body()) > 0 {
@@ -137,7 +138,7 @@ func TestATimestampIsWrittenInItsLayout(t *testing.T) {
 		times = append(times, time.UnixMilli(rand.Int64N(253402300800000)))
 	}
 	for _, at := range times {
-		if got, want := string(timestamp(at).append(nil)), at.UTC().Format(timestampLayout); got != want {
+		if got, want := string(web.Timestamp(at).Append(nil)), at.UTC().Format(web.TimestampLayout); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 func (s *Server) eventRoutes(r *routes) {
@@ -40,9 +41,9 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 		answers[i] = eventOf(e, agent, caller.organizationID())
 	}
 	if more {
-		announce(ctx, "after", events[len(events)-1].ID)
+		web.Announce(ctx, "after", events[len(events)-1].ID)
 	}
-	return answer(ctx, answers)
+	return web.Answer(ctx, answers)
 }
 
 // readEvents returns a page of events, for which it reserves memory first.
@@ -50,5 +51,5 @@ func (s *Server) readEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.
 	if err := s.reserveAnswer(ctx, q.limit*conn.EventBytes); err != nil {
 		return nil, false, err
 	}
-	return s.store.Events(requestContext(ctx), caller.Caller, agent, q.after, q.limit)
+	return s.store.Events(web.RequestContext(ctx), caller.Caller, agent, q.after, q.limit)
 }

@@ -7,24 +7,25 @@ import (
 	"github.com/google/uuid"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // eventAnswer is one event of an agent's audit trail.
 type eventAnswer struct {
-	ID          string     `json:"id"`
-	Type        string     `json:"type"`
-	Time        timestamp  `json:"occurred_at"`
-	Agent       uuid.UUID  `json:"agent_id,omitzero"` // absent for the organization itself
-	Actor       eventActor `json:"actor"`
-	Request     string     `json:"request_id,omitzero"`
-	Session     uuid.UUID  `json:"session_id,omitzero"`
-	Transaction uuid.UUID  `json:"transaction_id,omitzero"`
-	Family      uuid.UUID  `json:"family_id,omitzero"`
-	Lease       uuid.UUID  `json:"lease_id,omitzero"`
-	Asked       uuid.UUID  `json:"session_request_id,omitzero"`
-	Child       uuid.UUID  `json:"child_session_id,omitzero"`
-	Issuer      uuid.UUID  `json:"trusted_issuer_id,omitzero"`
-	Data        eventData  `json:"data,omitzero"`
+	ID          string        `json:"id"`
+	Type        string        `json:"type"`
+	Time        web.Timestamp `json:"occurred_at"`
+	Agent       uuid.UUID     `json:"agent_id,omitzero"` // absent for the organization itself
+	Actor       eventActor    `json:"actor"`
+	Request     string        `json:"request_id,omitzero"`
+	Session     uuid.UUID     `json:"session_id,omitzero"`
+	Transaction uuid.UUID     `json:"transaction_id,omitzero"`
+	Family      uuid.UUID     `json:"family_id,omitzero"`
+	Lease       uuid.UUID     `json:"lease_id,omitzero"`
+	Asked       uuid.UUID     `json:"session_request_id,omitzero"`
+	Child       uuid.UUID     `json:"child_session_id,omitzero"`
+	Issuer      uuid.UUID     `json:"trusted_issuer_id,omitzero"`
+	Data        eventData     `json:"data,omitzero"`
 }
 
 // eventActor is the caller: an organization by its API key, the agent, or the one that acts for it with a delegated token.
@@ -50,9 +51,9 @@ type eventData struct {
 	Charged         *money.MicroUSD `json:"value_usd,omitzero"`
 	Overage         *money.MicroUSD `json:"overage_usd,omitzero"`
 	Late            bool            `json:"late,omitzero"`
-	Expires         timestamp       `json:"expires_at,omitzero"`
-	PreviousExpires timestamp       `json:"previous_expires_at,omitzero"`
-	Spent           timestamp       `json:"spent_at,omitzero"`
+	Expires         web.Timestamp   `json:"expires_at,omitzero"`
+	PreviousExpires web.Timestamp   `json:"previous_expires_at,omitzero"`
+	Spent           web.Timestamp   `json:"spent_at,omitzero"`
 	Reason          string          `json:"reason,omitzero"`
 	Changed         []string        `json:"changed,omitzero"`
 	Enforcement     string          `json:"enforcement,omitzero"`
@@ -80,7 +81,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 		actor = eventActor{"api_key", organization}
 	}
 	return eventAnswer{
-		ID: e.ID, Type: e.Type, Time: timestamp(e.Time), Agent: agent, Actor: actor, Request: e.Request,
+		ID: e.ID, Type: e.Type, Time: web.Timestamp(e.Time), Agent: agent, Actor: actor, Request: e.Request,
 		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease, Asked: e.Asked, Child: e.Child, Issuer: e.Issuer,
 		Data: eventData{
 			Limit: e.Limit, MaxActions: e.MaxActions, AddActions: e.AddActions, MaxValue: amount("max_value"), AddValue: amount("add_value"),
@@ -89,8 +90,8 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 			MaxCommitted: amount("max_committed"), Late: e.Late, MaxPerAction: amount("max_per_action"),
 			Limits:   eventLimits(e.Limits),
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
-			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
-			Spent: timestamp(e.Times["spent"]), Reason: e.Reason, Changed: e.Changed, Enforcement: e.Enforcement,
+			Expires: web.Timestamp(e.Times["expires"]), PreviousExpires: web.Timestamp(e.Times["previous_until"]),
+			Spent: web.Timestamp(e.Times["spent"]), Reason: e.Reason, Changed: e.Changed, Enforcement: e.Enforcement,
 			PreState: preState, Budget: e.Budget, Threshold: e.Threshold, Thresholds: e.Thresholds,
 		},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 const (
@@ -24,32 +25,32 @@ type eventQuery struct {
 }
 
 func readEventQuery(ctx *fasthttp.RequestCtx) (eventQuery, error) {
-	var v validation
-	q := eventQuery{limit: defaultPage}
+	var v web.Validation
+	q := eventQuery{limit: web.DefaultPage}
 	seen := map[string]bool{}
 	for name, value := range ctx.QueryArgs().All() {
 		field, text := string(name), string(value)
-		v.require(!seen[field], shown(field), "is given twice")
+		v.Require(!seen[field], web.Shown(field), "is given twice")
 		seen[field] = true
 		switch field {
 		case "limit":
-			q.limit = v.pageSize(text)
+			q.limit = v.PageSize(text)
 		case "after":
-			v.require(redisstore.ValidEventID(text), field, "is not the id of an event")
+			v.Require(redisstore.ValidEventID(text), field, "is not the id of an event")
 			q.after = text
 		case "wait":
 			seconds, err := strconv.ParseUint(text, 10, 8)
-			v.require(err == nil && seconds <= maxWait, field, "must be from 0 to "+strconv.Itoa(maxWait))
+			v.Require(err == nil && seconds <= maxWait, field, "must be from 0 to "+strconv.Itoa(maxWait))
 			q.wait = time.Duration(seconds) * time.Second
 		default:
-			v.add(shown(field), "is not a parameter of this list")
+			v.Add(web.Shown(field), "is not a parameter of this list")
 		}
 	}
 	if last := ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 && wantsStream(ctx) {
-		v.require(redisstore.ValidEventID(string(last)), headerLastEventID, "is not the id of an event")
+		v.Require(redisstore.ValidEventID(string(last)), headerLastEventID, "is not the id of an event")
 		q.after = string(last)
 	}
-	return q, v.err()
+	return q, v.Err()
 }
 
 func wantsStream(ctx *fasthttp.RequestCtx) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // streamPulse is the longest silence of a stream, and between two checks of its authorization.
@@ -20,7 +21,7 @@ const streamPulse = 15 * time.Second
 // streamEvents streams the agent's audit trail as it grows (WHATWG HTML §9.2), until the client disconnects, the credential
 // ends, the slot is displaced or the server stops.
 func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) error {
-	request, memory := requestContext(ctx), s.newPageMemory(ctx)
+	request, memory := web.RequestContext(ctx), s.newPageMemory(ctx)
 	if err := memory.Reserve(); err != nil {
 		return err
 	}
@@ -35,8 +36,8 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 		return err
 	}
 	memory.Tenants = s.answerTenants(ctx) // the credential is known to be the organization's now
-	stream := &stream{server: s, slot: slot, memory: memory, caller: caller, agent: agent, after: q.after, request: request, conn: ctx.Conn(), id: requestID(ctx)}
-	keepFromCaches(ctx)
+	stream := &stream{server: s, slot: slot, memory: memory, caller: caller, agent: agent, after: q.after, request: request, conn: ctx.Conn(), id: web.RequestID(ctx)}
+	web.KeepFromCaches(ctx)
 	ctx.Response.Header.SetContentType(eventStream)
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	ctx.SetConnectionClose()
@@ -112,7 +113,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 		fmt.Fprint(w, ":\n\n")
 	}
 	for _, e := range events {
-		data, err := encode(eventOf(e, t.agent, t.caller.organizationID()))
+		data, err := web.Encode(eventOf(e, t.agent, t.caller.organizationID()))
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // serveShaped serves on a further listener, whose connections are shaped.
@@ -132,7 +133,7 @@ func TestASlowReaderDelaysNoOtherClientAndIsDisconnected(t *testing.T) {
 		return hastyConn{conn}
 	})
 	for range 600 {
-		w.change(strings.Repeat("x", maxRequestIDSize))
+		w.change(strings.Repeat("x", web.MaxRequestIDSize))
 	}
 	reader := bufio.NewScanner(w.ask(w.dial(w.address), w.sinceNow(), acceptStream).Body)
 	conn := w.dial(narrow)

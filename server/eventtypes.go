@@ -1,6 +1,10 @@
 package server
 
-import "slices"
+import (
+	"slices"
+
+	"remit/server/internal/web"
+)
 
 // eventTypes are the types of events, in the order of the API's description.
 var eventTypes = []string{
@@ -16,12 +20,12 @@ var eventTypes = []string{
 const maxEventTypes = 64 // of a webhook
 
 // checkEventTypes checks a choice of event types.
-func checkEventTypes(v *validation, field string, types []string) {
-	v.require(len(types) <= maxEventTypes, field, "must have at most 64 types")
+func checkEventTypes(v *web.Validation, field string, types []string) {
+	v.Require(len(types) <= maxEventTypes, field, "must have at most 64 types")
 	seen := map[string]bool{}
 	for _, t := range types {
-		v.require(slices.Contains(eventTypes, t), field, "has a type that does not exist: "+shown(t))
-		v.require(!seen[t], field, "has a type twice: "+shown(t))
+		v.Require(slices.Contains(eventTypes, t), field, "has a type that does not exist: "+web.Shown(t))
+		v.Require(!seen[t], field, "has a type twice: "+web.Shown(t))
 		seen[t] = true
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // normalizeExpectation makes fasthttp recognize every client that waits for 100 Continue: fasthttp compares
@@ -16,12 +17,12 @@ func (s *Server) normalizeExpectation(header *fasthttp.RequestHeader) fasthttp.R
 			s.log.Error("header handler panicked", "cause", cause, "stack", string(debug.Stack()))
 		}
 	}()
-	if expectation := header.PeekCanonical(canonicalExpect); len(expectation) > 0 {
+	if expectation := header.PeekCanonical(web.CanonicalExpect); len(expectation) > 0 {
 		switch {
 		case !header.IsHTTP11():
 			header.Del(fasthttp.HeaderExpect)
-		case isContinue(expectation):
-			header.Set(fasthttp.HeaderExpect, continues)
+		case web.IsContinue(expectation):
+			header.Set(fasthttp.HeaderExpect, web.Continues)
 		}
 	}
 	return s.reserveBody(contextOf(header))
@@ -32,9 +33,9 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	status = fasthttp.StatusInternalServerError // for a panic
 	defer s.answerPanic(ctx)
 	s.renewWriteTimeout(ctx)
-	_, err := checkFraming(&ctx.Request.Header)
+	_, err := web.CheckFraming(&ctx.Request.Header)
 	if err == nil && ctx.Request.Header.ContentLength() > conn.MaxBody {
-		err = errBodyTooLarge
+		err = web.ErrBodyTooLarge
 	}
 	if err == nil && ctx.Request.Header.ContentLength() != conn.Chunked {
 		err = conn.Of(ctx.Conn()).NoRoomForBody()

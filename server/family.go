@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) familyRoutes(r *routes) {
@@ -12,10 +13,10 @@ func (s *Server) familyRoutes(r *routes) {
 }
 
 type familyAnswer struct {
-	ID       uuid.UUID `json:"family_id"`
-	Created  timestamp `json:"created_at"`
-	LastUsed timestamp `json:"last_used_at"`
-	Expires  timestamp `json:"expires_at"`
+	ID       uuid.UUID     `json:"family_id"`
+	Created  web.Timestamp `json:"created_at"`
+	LastUsed web.Timestamp `json:"last_used_at"`
+	Expires  web.Timestamp `json:"expires_at"`
 }
 
 // listFamilies returns a page of an agent's refresh token families.
@@ -24,20 +25,20 @@ func (s *Server) listFamilies(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	query, err := readQuery(ctx, nil)
+	query, err := web.ReadQuery(ctx, nil)
 	if err != nil {
 		return err
 	}
-	page, err := s.store.Families(requestContext(ctx), key, agent, query)
+	page, err := s.store.Families(web.RequestContext(ctx), key, agent, query)
 	if err != nil {
 		return err
 	}
 	families := make([]familyAnswer, len(page.Items))
 	for i, f := range page.Items {
-		families[i] = familyAnswer{f.ID, timestamp(f.Created), timestamp(f.LastUsed), timestamp(f.Expires)}
+		families[i] = familyAnswer{f.ID, web.Timestamp(f.Created), web.Timestamp(f.LastUsed), web.Timestamp(f.Expires)}
 	}
-	announceNext(ctx, page.Next)
-	return answer(ctx, families)
+	web.AnnounceNext(ctx, page.Next)
+	return web.Answer(ctx, families)
 }
 
 // endFamily revokes a refresh token family of an agent, with its access tokens.
@@ -46,16 +47,16 @@ func (s *Server) endFamily(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	family, err := pathIDNamed(ctx, "family_id")
+	family, err := web.PathIDNamed(ctx, "family_id")
 	if err != nil {
 		return err
 	}
-	if err := decode(ctx, &nothing{}); err != nil {
+	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
-	if err := s.store.EndFamily(requestContext(ctx), key, agent, family); err != nil {
+	if err := s.store.EndFamily(web.RequestContext(ctx), key, agent, family); err != nil {
 		return err
 	}
 	s.metrics.familiesRevoked.Inc()
-	return answer(ctx, revokedTokenAnswer{true})
+	return web.Answer(ctx, revokedTokenAnswer{true})
 }

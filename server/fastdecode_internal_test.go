@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/internal/web"
 )
 
 // chargeBodies are bodies of charges, and whether they are written as nearly all are.
@@ -95,7 +96,7 @@ func wantReadAlike(t *testing.T, body []byte) {
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.SetContentType("application/json")
 	ctx.Request.SetBody(body)
-	if err := decode(&ctx, &slow); err != nil || slow != fast {
+	if err := web.Decode(&ctx, &slow); err != nil || slow != fast {
 		t.Errorf("%q is %+v, and by decode %+v, %v", body, fast, slow, err)
 	}
 }
@@ -154,13 +155,13 @@ func wantCredentialsReadAlike(t *testing.T, body []byte) {
 	ctx.Request.SetBody(body)
 	var exchange, slowExchange exchangeRequest
 	if exchange.decodeFast(body) {
-		if err := decode(&ctx, &slowExchange); err != nil || !reflect.DeepEqual(slowExchange, exchange) {
+		if err := web.Decode(&ctx, &slowExchange); err != nil || !reflect.DeepEqual(slowExchange, exchange) {
 			t.Errorf("%q is %+v, and by decode %+v, %v", body, exchange, slowExchange, err)
 		}
 	}
 	var refresh, slowRefresh refreshRequest
 	if refresh.decodeFast(body) {
-		if err := decode(&ctx, &slowRefresh); err != nil || !reflect.DeepEqual(slowRefresh, refresh) {
+		if err := web.Decode(&ctx, &slowRefresh); err != nil || !reflect.DeepEqual(slowRefresh, refresh) {
 			t.Errorf("%q is %+v, and by decode %+v, %v", body, refresh, slowRefresh, err)
 		}
 	}

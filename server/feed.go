@@ -11,6 +11,7 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 func (s *Server) organizationEventRoutes(r *routes) {
@@ -35,7 +36,7 @@ func (s *Server) listOrganizationEvents(ctx *fasthttp.RequestCtx) error {
 	if wantsStream(ctx) && !ctx.IsHead() {
 		return s.streamFeed(ctx, key, query)
 	}
-	page, err := s.scanFeed(ctx, key, query, maxPage)
+	page, err := s.scanFeed(ctx, key, query, web.MaxPage)
 	if err == nil && len(page.events) == 0 && !page.more && query.wait > 0 && !ctx.IsHead() {
 		query.after = page.after
 		page, err = s.awaitFeed(ctx, key, query)
@@ -44,9 +45,9 @@ func (s *Server) listOrganizationEvents(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if page.more {
-		announce(ctx, "after", strconv.FormatInt(page.after, 10))
+		web.Announce(ctx, "after", strconv.FormatInt(page.after, 10))
 	}
-	return answerList(ctx, page.events, func(o object, e redisstore.FeedEvent) (object, error) {
+	return web.AnswerList(ctx, page.events, func(o web.Object, e redisstore.FeedEvent) (web.Object, error) {
 		return append(o, e.JSON...), nil
 	})
 }
@@ -74,7 +75,7 @@ func (s *Server) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fee
 		if len(q.types) > 0 {
 			most = atOnce
 		}
-		found, err := s.store.OrganizationEvents(requestContext(ctx), key, page.after, most)
+		found, err := s.store.OrganizationEvents(web.RequestContext(ctx), key, page.after, most)
 		if err != nil {
 			return feedPage{}, err
 		}
@@ -138,7 +139,7 @@ func (s *Server) getCheckpoint(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.store.OrganizationEvents(requestContext(ctx), key, maxSequence, 1)
+	page, err := s.store.OrganizationEvents(web.RequestContext(ctx), key, maxSequence, 1)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (s *Server) getCheckpoint(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	keepFromCaches(ctx) // the next one is another
+	web.KeepFromCaches(ctx) // the next one is another
 	ctx.Response.Header.SetContentType("application/jose")
 	ctx.SetBodyString(signed)
 	return nil
@@ -165,7 +166,7 @@ func RenderEvent(e redisstore.OrganizationEvent) ([]byte, error) {
 		plain.Agent = uuid.Nil // it is about the organization itself
 	}
 	plain.ID = e.Agent.String() + ":" + plain.ID // an agent's ids are its own
-	return encode(organizationEventAnswer{plain, e.Sequence, e.Previous})
+	return web.Encode(organizationEventAnswer{plain, e.Sequence, e.Previous})
 }
 
 // organizationEventAnswer is an event in the feed of its organization.

@@ -9,12 +9,13 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // streamFeed streams the organization's events as they come (WHATWG HTML §9.2), until the client disconnects, the key ends, the
 // slot is displaced or the server stops. Ids of the stream are numbers of events.
 func (s *Server) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) error {
-	request, memory := requestContext(ctx), s.newPageMemory(ctx)
+	request, memory := web.RequestContext(ctx), s.newPageMemory(ctx)
 	if err := memory.Reserve(); err != nil {
 		return err
 	}
@@ -30,9 +31,9 @@ func (s *Server) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q f
 	}
 	memory.Tenants = s.answerTenants(ctx) // the key is known to be the organization's now
 	f := &feedStream{
-		stream: stream{server: s, slot: slot, memory: memory, request: request, conn: ctx.Conn(), id: requestID(ctx)}, key: key, query: q,
+		stream: stream{server: s, slot: slot, memory: memory, request: request, conn: ctx.Conn(), id: web.RequestID(ctx)}, key: key, query: q,
 	}
-	keepFromCaches(ctx)
+	web.KeepFromCaches(ctx)
 	ctx.Response.Header.SetContentType(eventStream)
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	ctx.SetConnectionClose()

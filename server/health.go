@@ -1,6 +1,9 @@
 package server
 
-import "github.com/valyala/fasthttp"
+import (
+	"github.com/valyala/fasthttp"
+	"remit/server/internal/web"
+)
 
 func (s *Server) healthRoutes(r *routes) {
 	r.get("/healthz", noKey, s.healthz)
@@ -14,7 +17,7 @@ type healthAnswer struct {
 
 // healthz reports that the process answers.
 func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
-	return answer(ctx, healthAnswer{Status: "ok"})
+	return web.Answer(ctx, healthAnswer{Status: "ok"})
 }
 
 // readyz reports that the service has its keys and that Redis is reachable and writable.
@@ -26,5 +29,5 @@ func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, healthAnswer{Status: "ready", Warnings: warnings})
+	return web.Answer(ctx, healthAnswer{Status: "ready", Warnings: warnings})
 }

@@ -6,26 +6,27 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 type changeHoldRequest struct {
-	Value     optional[money.MicroUSD] `json:"value_usd"`
-	ExpiresIn optional[int64]          `json:"expires_in_seconds"` // from now
+	Value     web.Optional[money.MicroUSD] `json:"value_usd"`
+	ExpiresIn web.Optional[int64]          `json:"expires_in_seconds"` // from now
 }
 
 func (r *changeHoldRequest) hold() (redisstore.NewHold, error) {
-	var v validation
+	var v web.Validation
 	var n redisstore.NewHold
-	if r.Value.given {
-		n.Value = &r.Value.value
+	if r.Value.Given {
+		n.Value = &r.Value.Value
 	}
-	if r.ExpiresIn.given {
-		v.within("expires_in_seconds", r.ExpiresIn.value, 1, maxLifetimeSeconds)
-		lifetime := time.Duration(r.ExpiresIn.value) * time.Second
+	if r.ExpiresIn.Given {
+		v.Within("expires_in_seconds", r.ExpiresIn.Value, 1, web.MaxLifetimeSeconds)
+		lifetime := time.Duration(r.ExpiresIn.Value) * time.Second
 		n.Lifetime = &lifetime
 	}
-	v.require(n != (redisstore.NewHold{}), "", "name at least one of value_usd and expires_in_seconds")
-	return n, v.err()
+	v.Require(n != (redisstore.NewHold{}), "", "name at least one of value_usd and expires_in_seconds")
+	return n, v.Err()
 }
 
 // changeHold changes the held value or the expiry of a pending transaction.
@@ -35,22 +36,22 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request changeHoldRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.hold()
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "change hold", id); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "change hold", id); err != nil {
 		return err
 	}
-	changed, err := s.store.ChangeHold(requestContext(ctx), agent, id, wanted)
+	changed, err := s.store.ChangeHold(web.RequestContext(ctx), agent, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		s.metrics.refusedByAgent(err)
-		return redisstore.Needing(err, 0, request.Value.value)
+		return redisstore.Needing(err, 0, request.Value.Value)
 	}
 	s.metrics.observed(changed.WouldRefuse, false, wanted.Idempotency)
-	return answer(ctx, transactionOf(changed))
+	return web.Answer(ctx, transactionOf(changed))
 }

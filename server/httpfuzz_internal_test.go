@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // onMiniature is a server on an in-memory Redis, for what goes through all of it many times a second.
@@ -141,7 +142,7 @@ func requireRouted(t *testing.T, ctx *fasthttp.RequestCtx, method, target string
 	found = found || method == fasthttp.MethodOptions && target == "*"
 	plain := found && !strings.Contains(path, "%") && !strings.Contains(path, "//") && !strings.Contains(path, "..") && !strings.Contains(target, "#")
 	switch {
-	case !plain && !strings.HasPrefix(path, verifyPath+"/") && !strings.HasPrefix(path, authorizePath+"/"):
+	case !plain && !strings.HasPrefix(path, web.VerifyPath+"/") && !strings.HasPrefix(path, web.AuthorizePath+"/"):
 		if status != 400 {
 			t.Errorf("%s %q is not written plainly: %d %s, want 400", method, path, status, code)
 		}
@@ -163,7 +164,7 @@ func requireRouted(t *testing.T, ctx *fasthttp.RequestCtx, method, target string
 // requireOurs checks that an answer is one of this service, and returns its code, "" for success.
 func requireOurs(t *testing.T, ctx *fasthttp.RequestCtx) string {
 	t.Helper()
-	if len(ctx.Response.Header.Peek(headerRequestID)) == 0 {
+	if len(ctx.Response.Header.Peek(web.HeaderRequestID)) == 0 {
 		t.Error("an answer without a request id")
 	}
 	if ctx.Response.StatusCode() < 400 {
@@ -179,7 +180,7 @@ func requireOurs(t *testing.T, ctx *fasthttp.RequestCtx) string {
 	if said.Error != "" {
 		return said.Error
 	}
-	if said.Status != ctx.Response.StatusCode() || titles[said.Code] == "" {
+	if said.Status != ctx.Response.StatusCode() || web.Titles[said.Code] == "" {
 		t.Errorf("%d is told as %d, %q", ctx.Response.StatusCode(), said.Status, said.Code)
 	}
 	return said.Code
@@ -277,12 +278,12 @@ func requireAPIKey(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 func requireNames(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	t.Helper()
 	visible := strings.Trim(value, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") == ""
-	idempotency, err := idempotencyOf(ctx, "test", uuid.Nil)
+	idempotency, err := web.IdempotencyOf(ctx, "test", uuid.Nil)
 	if taken := err == nil && idempotency != nil && idempotency.Key == value; taken != (visible && value != "" && len(value) <= 255) {
 		t.Errorf("%q as an idempotency key: %+v, %v", value, idempotency, err)
 	}
-	id := string(newRequestIDs().append(nil, ctx))
-	if len(id) == 0 || len(id) > maxRequestIDSize || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+	id := string(web.NewRequestIDs().Append(nil, ctx))
+	if len(id) == 0 || len(id) > web.MaxRequestIDSize || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
 		t.Errorf("%q made the request id %q", value, id)
 	}
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // ended is a request that was answered so.
-func ended(method string, status int, a requestInfo) (*fasthttp.RequestCtx, *requestInfo) {
+func ended(method string, status int, a web.RequestInfo) (*fasthttp.RequestCtx, *web.RequestInfo) {
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.Header.SetMethod(method)
 	ctx.SetStatusCode(status)
-	a.began = time.Now()
+	a.Began = time.Now()
 	return ctx, &a
 }
 
@@ -51,14 +52,14 @@ func toldBy(t testing.TB, registry *prometheus.Registry, name string) map[string
 func TestClientInputNeverBecomesAMetricLabel(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	c := newHTTPMetrics(registry)
-	route := c.at("/v1/agents/{id}")
+	c := web.NewMetrics(registry)
+	route := c.At("/v1/agents/{id}")
 	for range 3 {
-		c.request(ended("BREW", 418, requestInfo{metrics: route, code: "of my own"}))
+		c.Request(ended("BREW", 418, web.RequestInfo{Metrics: route, Code: "of my own"}))
 	}
-	c.request(ended("GET", 404, requestInfo{code: "not_found"}))
-	c.request(ended("GET", -1, requestInfo{metrics: route}))
-	c.request(ended("GET", 304, requestInfo{metrics: route}))
+	c.Request(ended("GET", 404, web.RequestInfo{Code: "not_found"}))
+	c.Request(ended("GET", -1, web.RequestInfo{Metrics: route}))
+	c.Request(ended("GET", 304, web.RequestInfo{Metrics: route}))
 
 	told := toldBy(t, registry, "remit_http_requests_total")
 	for series, want := range map[string]float64{
@@ -77,7 +78,7 @@ func TestClientInputNeverBecomesAMetricLabel(t *testing.T) {
 			t.Errorf("%s: %v", series, count)
 		}
 	}
-	if problems := toldBy(t, registry, "remit_http_problems_total"); problems["code=not_found"] != 1 || len(problems) != len(c.byCode) {
+	if problems := toldBy(t, registry, "remit_http_problems_total"); problems["code=not_found"] != 1 || len(problems) != len(c.ByCode) {
 		t.Errorf("problems: %v", problems)
 	}
 }
@@ -92,13 +93,13 @@ func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
 		}
 		source = append(source, text...)
 	}
-	c := newHTTPMetrics(prometheus.NewRegistry())
+	c := web.NewMetrics(prometheus.NewRegistry())
 	found := regexp.MustCompile(`oauthError\{"(\w+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(found) < 10 {
 		t.Errorf("%d errors: the test sees them no more", len(found))
 	}
 	for _, one := range found {
-		if c.byCode[one[1]] == nil {
+		if c.ByCode[one[1]] == nil {
 			t.Errorf("%s is not counted", one[1])
 		}
 	}
@@ -107,13 +108,13 @@ func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
 // A request is counted without an allocation, on the hot paths too.
 func TestCountingAllocatesNothing(t *testing.T) {
 	s := New(Config{})
-	route := s.metrics.http.at("/v1/sessions/{id}/actions")
-	ctx, a := ended("POST", 200, requestInfo{metrics: route})
-	refused, refusal := ended("POST", 403, requestInfo{metrics: route, code: "session_limit_reached"})
+	route := s.metrics.http.At("/v1/sessions/{id}/actions")
+	ctx, a := ended("POST", 200, web.RequestInfo{Metrics: route})
+	refused, refusal := ended("POST", 403, web.RequestInfo{Metrics: route, Code: "session_limit_reached"})
 	charge := redisstore.Charge{Count: 3, Value: 1_000_000}
 	for what, count := range map[string]func(){
-		"a request": func() { s.metrics.http.request(ctx, a) },
-		"a refusal": func() { s.metrics.http.request(refused, refusal) },
+		"a request": func() { s.metrics.http.Request(ctx, a) },
+		"a refusal": func() { s.metrics.http.Request(refused, refusal) },
 		"a charge":  func() { s.metrics.charged(charge, nil) },
 	} {
 		count() // the first finds the series
@@ -125,14 +126,14 @@ func TestCountingAllocatesNothing(t *testing.T) {
 
 func BenchmarkCounting(b *testing.B) {
 	s := New(Config{})
-	ctx, a := ended("POST", 200, requestInfo{metrics: s.metrics.http.at("/v1/sessions/{id}/actions")})
+	ctx, a := ended("POST", 200, web.RequestInfo{Metrics: s.metrics.http.At("/v1/sessions/{id}/actions")})
 	charge := redisstore.Charge{Count: 3, Value: 1_000_000}
 	b.ReportAllocs()
 	for b.Loop() {
-		s.metrics.http.inFlight.Inc()
+		s.metrics.http.InFlight.Inc()
 		s.metrics.charged(charge, nil)
 		s.metrics.tokenHits.Add(1)
-		s.metrics.http.request(ctx, a)
+		s.metrics.http.Request(ctx, a)
 	}
 }
 
@@ -147,11 +148,11 @@ func TestChargesAreCountedByOutcome(t *testing.T) {
 	c.charged(redisstore.Charge{Count: 1, Value: 5, Idempotency: replayed}, nil)
 	for _, err := range []error{
 		&redisstore.LimitError{Limit: "max_actions"}, &redisstore.LimitError{Limit: "max_value_usd"},
-		&subrequestError{&redisstore.NotActiveError{}}, &redisstore.ScopeError{}, &scopeError{}, redisstore.ErrUnknownSession,
+		&subrequestError{&redisstore.NotActiveError{}}, &redisstore.ScopeError{}, &web.ScopeError{}, redisstore.ErrUnknownSession,
 	} {
 		c.charged(redisstore.Charge{Count: 1, Value: 7}, err)
 	}
-	c.batch([]error{nil, &scopeError{}, errUnknownOrg}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, nil)
+	c.batch([]error{nil, &web.ScopeError{}, errUnknownOrg}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, nil)
 	c.batch([]error{nil}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, replayed)
 	for name, want := range map[string]map[string]float64{
 		"remit_charges_total": {

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) introspectionRoutes(r *routes) {
@@ -17,10 +18,10 @@ func (s *Server) introspectionRoutes(r *routes) {
 }
 
 type introspectRequest struct {
-	Token optional[string] `json:"token"`
-	Hint  optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; ignored, because tokens identify their type
+	Token web.Optional[string] `json:"token"`
+	Hint  web.Optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; ignored, because tokens identify their type
 	// Audience is whom the token must be for; absent for anybody.
-	Audience optional[string] `json:"audience"`
+	Audience web.Optional[string] `json:"audience"`
 }
 
 // introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live, of a suspended agent
@@ -70,24 +71,24 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request introspectRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	var v validation
-	v.require(request.Token.given, "token", "is required")
-	v.require(!request.Audience.given || request.Audience.value != "", "audience", "must not be empty")
-	if err := v.err(); err != nil {
+	var v web.Validation
+	v.Require(request.Token.Given, "token", "is required")
+	v.Require(!request.Audience.Given || request.Audience.Value != "", "audience", "must not be empty")
+	if err := v.Err(); err != nil {
 		return err
 	}
-	if _, err := s.store.Organization(requestContext(ctx), key); err != nil {
+	if _, err := s.store.Organization(web.RequestContext(ctx), key); err != nil {
 		return err
 	}
-	described, err := s.describeToken(readContext(ctx), request.Token.value, request.Audience.value, key.Organization)
+	described, err := s.describeToken(web.ReadContext(ctx), request.Token.Value, request.Audience.Value, key.Organization)
 	if err != nil {
 		return err
 	}
-	keepFromCaches(ctx)
-	return answer(ctx, described)
+	web.KeepFromCaches(ctx)
+	return web.Answer(ctx, described)
 }
 
 // describeToken describes an access or refresh token of the organization that is for the audience; "" is anybody.

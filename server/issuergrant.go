@@ -12,6 +12,7 @@ import (
 	"remit/internal/jwksfetch"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // grantJWTBearer exchanges a token of a trusted issuer for an access token of an agent (RFC 7523 §2.1).
@@ -39,7 +40,7 @@ func readWorkload(ctx *fasthttp.RequestCtx, form url.Values) (credential, error)
 			return credential{}, &oauthError{"invalid_request", required + " is required"}
 		}
 	}
-	agent, isID := parseID(form.Get("client_id"))
+	agent, isID := web.ParseID(form.Get("client_id"))
 	if !isID {
 		return credential{}, errUntrusted
 	}
@@ -53,7 +54,7 @@ func (s *Server) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, 
 	if err != nil {
 		return redisstore.Grant{}, s.untrusted(err)
 	}
-	issuer, organization, err := s.store.IssuerFor(requestContext(ctx), agent, assertion.TrustedIssuer())
+	issuer, organization, err := s.store.IssuerFor(web.RequestContext(ctx), agent, assertion.TrustedIssuer())
 	if err != nil {
 		return redisstore.Grant{}, s.untrusted(err)
 	}
@@ -64,7 +65,7 @@ func (s *Server) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, 
 	if err := s.verifyAssertion(ctx, assertion, issuer.Settings.JWKS, source); err != nil {
 		return redisstore.Grant{}, s.untrusted(err)
 	}
-	grant, err := s.store.GrantByIssuer(requestContext(ctx), organization, agent, issuer, asked)
+	grant, err := s.store.GrantByIssuer(web.RequestContext(ctx), organization, agent, issuer, asked)
 	if err != nil {
 		return redisstore.Grant{}, s.untrusted(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remit/internal/token"
+	"remit/server/internal/web"
 )
 
 // A key is published some time before it signs, so a running instance knows every key in use. One that was suspended, or
@@ -53,7 +54,7 @@ func (r *keyReads) run(read func(context.Context) (*token.Keyring, error), ended
 	var err error
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: %v", errPanic, cause)
+			err = fmt.Errorf("%w: %v", web.ErrPanic, cause)
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) leaseRoutes(r *routes) {
@@ -28,86 +29,86 @@ const (
 )
 
 type leaseRequest struct {
-	MaxActions optional[int64]          `json:"max_actions"`
-	MaxValue   optional[money.MicroUSD] `json:"max_value_usd"`
-	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
-	Partial    optional[bool]           `json:"partial"`
+	MaxActions web.Optional[int64]          `json:"max_actions"`
+	MaxValue   web.Optional[money.MicroUSD] `json:"max_value_usd"`
+	ExpiresIn  web.Optional[int64]          `json:"expires_in_seconds"`
+	Partial    web.Optional[bool]           `json:"partial"`
 }
 
 func (r *leaseRequest) lease() (redisstore.NewLease, error) {
-	var v validation
+	var v web.Validation
 	n := r.check(&v, "")
-	return n, v.err()
+	return n, v.Err()
 }
 
 // check reads a lease whose fields have this prefix in errors.
-func (r *leaseRequest) check(v *validation, prefix string) redisstore.NewLease {
-	v.within(prefix+"max_actions", r.MaxActions.value, 0, maxActionsLimit)
-	v.require(r.MaxActions.value != 0 || r.MaxValue.value != 0, prefix+"max_actions", notEmpty)
-	v.require(r.ExpiresIn.given, prefix+"expires_in_seconds", "is required")
-	v.within(prefix+"expires_in_seconds", r.ExpiresIn.or(1), 1, maxLeaseSeconds)
+func (r *leaseRequest) check(v *web.Validation, prefix string) redisstore.NewLease {
+	v.Within(prefix+"max_actions", r.MaxActions.Value, 0, maxActionsLimit)
+	v.Require(r.MaxActions.Value != 0 || r.MaxValue.Value != 0, prefix+"max_actions", notEmpty)
+	v.Require(r.ExpiresIn.Given, prefix+"expires_in_seconds", "is required")
+	v.Within(prefix+"expires_in_seconds", r.ExpiresIn.Or(1), 1, maxLeaseSeconds)
 	return redisstore.NewLease{
-		MaxActions: r.MaxActions.value, MaxValue: r.MaxValue.value, Partial: r.Partial.value,
-		Lifetime: time.Duration(r.ExpiresIn.value) * time.Second,
+		MaxActions: r.MaxActions.Value, MaxValue: r.MaxValue.Value, Partial: r.Partial.Value,
+		Lifetime: time.Duration(r.ExpiresIn.Value) * time.Second,
 	}
 }
 
 type actionTypeUsage struct {
-	ActionCount optional[int64]          `json:"action_count"`
-	Value       optional[money.MicroUSD] `json:"value_usd"`
+	ActionCount web.Optional[int64]          `json:"action_count"`
+	Value       web.Optional[money.MicroUSD] `json:"value_usd"`
 }
 
 type settleRequest struct {
-	ActionCount optional[int64]                      `json:"action_count"`
-	ValueUsed   optional[money.MicroUSD]             `json:"value_used_usd"`
-	ByType      optional[map[string]actionTypeUsage] `json:"by_action_type"` // for reports of usage
-	Renew       optional[leaseRequest]               `json:"renew"`
+	ActionCount web.Optional[int64]                      `json:"action_count"`
+	ValueUsed   web.Optional[money.MicroUSD]             `json:"value_used_usd"`
+	ByType      web.Optional[map[string]actionTypeUsage] `json:"by_action_type"` // for reports of usage
+	Renew       web.Optional[leaseRequest]               `json:"renew"`
 }
 
 func (r *settleRequest) settlement() (redisstore.NewSettlement, error) {
-	var v validation
-	v.require(r.ActionCount.given, "action_count", "is required")
-	v.within("action_count", r.ActionCount.value, 0, maxActionsLimit)
-	v.require(r.ValueUsed.given, "value_used_usd", "is required")
-	if r.ByType.given {
+	var v web.Validation
+	v.Require(r.ActionCount.Given, "action_count", "is required")
+	v.Within("action_count", r.ActionCount.Value, 0, maxActionsLimit)
+	v.Require(r.ValueUsed.Given, "value_used_usd", "is required")
+	if r.ByType.Given {
 		r.checkTypes(&v)
 	}
-	n := redisstore.NewSettlement{ActionCount: r.ActionCount.value, ValueUsed: r.ValueUsed.value, Types: r.types()}
-	if r.Renew.given {
-		wanted := r.Renew.value.check(&v, "renew.")
+	n := redisstore.NewSettlement{ActionCount: r.ActionCount.Value, ValueUsed: r.ValueUsed.Value, Types: r.types()}
+	if r.Renew.Given {
+		wanted := r.Renew.Value.check(&v, "renew.")
 		n.Renew = &wanted
 	}
-	return n, v.err()
+	return n, v.Err()
 }
 
 // types returns the usage by action type in the order of their names: the store keeps the first 64 of a session apart.
 func (r *settleRequest) types() []redisstore.TypeUsage {
-	types := make([]redisstore.TypeUsage, 0, len(r.ByType.value))
-	for name, used := range r.ByType.value {
-		types = append(types, redisstore.TypeUsage{ActionType: name, ActionCount: used.ActionCount.value, Value: used.Value.value})
+	types := make([]redisstore.TypeUsage, 0, len(r.ByType.Value))
+	for name, used := range r.ByType.Value {
+		types = append(types, redisstore.TypeUsage{ActionType: name, ActionCount: used.ActionCount.Value, Value: used.Value.Value})
 	}
 	slices.SortFunc(types, func(a, b redisstore.TypeUsage) int { return strings.Compare(a.ActionType, b.ActionType) })
 	return types
 }
 
 // checkTypes checks that the usage by action type adds up.
-func (r *settleRequest) checkTypes(v *validation) {
-	if len(r.ByType.value) > maxTypesOfActions {
-		v.add("by_action_type", tooManyActionTypes)
+func (r *settleRequest) checkTypes(v *web.Validation) {
+	if len(r.ByType.Value) > maxTypesOfActions {
+		v.Add("by_action_type", tooManyActionTypes)
 		return
 	}
 	var actions int64
 	var value money.MicroUSD
-	for name, used := range r.ByType.value {
-		field := "by_action_type." + shown(name)
-		v.require(isActionType(name), field, notAnActionType)
-		v.require(used.ActionCount.given, field+".action_count", "is required")
-		v.within(field+".action_count", used.ActionCount.value, 0, maxActionsLimit)
-		v.require(used.Value.given, field+".value_usd", "is required")
-		actions += min(used.ActionCount.value, maxActionsLimit)
-		value += used.Value.value // at most 64 times money.Max
+	for name, used := range r.ByType.Value {
+		field := "by_action_type." + web.Shown(name)
+		v.Require(isActionType(name), field, notAnActionType)
+		v.Require(used.ActionCount.Given, field+".action_count", "is required")
+		v.Within(field+".action_count", used.ActionCount.Value, 0, maxActionsLimit)
+		v.Require(used.Value.Given, field+".value_usd", "is required")
+		actions += min(used.ActionCount.Value, maxActionsLimit)
+		value += used.Value.Value // at most 64 times money.Max
 	}
-	v.require(len(v.fields) > 0 || actions == r.ActionCount.value && value == r.ValueUsed.value, "by_action_type", doesNotSum)
+	v.Require(len(v.Fields) > 0 || actions == r.ActionCount.Value && value == r.ValueUsed.Value, "by_action_type", doesNotSum)
 }
 
 // leaseAnswer is a lease, and what it was settled with.
@@ -117,8 +118,8 @@ type leaseAnswer struct {
 	Status     redisstore.Status `json:"status"`
 	MaxActions int64             `json:"max_actions"`
 	MaxValue   money.MicroUSD    `json:"max_value_usd"`
-	Created    timestamp         `json:"created_at"`
-	Expires    timestamp         `json:"expires_at"`
+	Created    web.Timestamp     `json:"created_at"`
+	Expires    web.Timestamp     `json:"expires_at"`
 	*leaseUsage
 
 	WouldRefuse string `json:"would_refuse,omitzero"` // the limit, of a grant in a session that observes
@@ -131,13 +132,13 @@ type leaseUsage struct {
 	Overage        money.MicroUSD `json:"overage_usd"`
 	OverageActions int64          `json:"overage_actions"`
 	Late           bool           `json:"late"`
-	Settled        timestamp      `json:"settled_at"`
+	Settled        web.Timestamp  `json:"settled_at"`
 }
 
 func leaseOf(l redisstore.Lease) leaseAnswer {
 	a := leaseAnswer{
 		ID: l.ID, Session: l.Session, Status: l.Status, MaxActions: l.MaxActions, MaxValue: l.MaxValue,
-		Created: timestamp(l.Created), Expires: timestamp(l.Expires), WouldRefuse: l.WouldRefuse,
+		Created: web.Timestamp(l.Created), Expires: web.Timestamp(l.Expires), WouldRefuse: l.WouldRefuse,
 	}
 	if l.Settlement != nil {
 		used := leaseUsageOf(*l.Settlement)
@@ -147,7 +148,7 @@ func leaseOf(l redisstore.Lease) leaseAnswer {
 }
 
 func leaseUsageOf(v redisstore.Settlement) leaseUsage {
-	return leaseUsage{v.ActionCount, v.ValueUsed, v.Overage, v.OverageActions, v.Late, timestamp(v.Settled)}
+	return leaseUsage{v.ActionCount, v.ValueUsed, v.Overage, v.OverageActions, v.Late, web.Timestamp(v.Settled)}
 }
 
 // settlementAnswer is a settlement with the lease that renews the settled one, or why there is none.
@@ -165,7 +166,7 @@ type refusedRenewal struct {
 	Code   string `json:"code"`
 	Limit  string `json:"limit,omitzero"`
 	Detail string `json:"detail"`
-	*needed
+	*web.Needed
 }
 
 // renewalRefusals are the details of refused renewals by their codes.
@@ -187,7 +188,7 @@ func settlementOf(l redisstore.Lease) settlementAnswer {
 		a.Renewed = &next
 	}
 	if code := l.Settlement.Refusal; code != "" {
-		a.Refusal = &refusedRenewal{code, l.Settlement.Limit, renewalRefusals[code], neededOf(l.Settlement.Needed)}
+		a.Refusal = &refusedRenewal{code, l.Settlement.Limit, renewalRefusals[code], web.NeededOf(l.Settlement.Needed)}
 	}
 	return a
 }
@@ -199,17 +200,17 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request leaseRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.lease()
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "grant lease", id); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "grant lease", id); err != nil {
 		return err
 	}
-	granted, err := s.store.GrantLease(requestContext(ctx), caller.Caller, id, wanted)
+	granted, err := s.store.GrantLease(web.RequestContext(ctx), caller.Caller, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		s.metrics.refusedByAgent(err)
@@ -220,7 +221,7 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 		s.metrics.charges.inLeases.Add(float64(granted.MaxValue))
 	}
 	s.metrics.observed(granted.WouldRefuse, false, wanted.Idempotency)
-	return answerCreated(ctx, "/v1/leases/"+granted.ID.String(), leaseOf(granted))
+	return web.AnswerCreated(ctx, "/v1/leases/"+granted.ID.String(), leaseOf(granted))
 }
 
 // settleLease books what was spent of a lease, and may grant its renewal in the same step.
@@ -230,23 +231,23 @@ func (s *Server) settleLease(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request settleRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.settlement()
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "settle lease", id); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "settle lease", id); err != nil {
 		return err
 	}
-	settled, err := s.store.SettleLease(requestContext(ctx), caller.Caller, id, wanted)
+	settled, err := s.store.SettleLease(web.RequestContext(ctx), caller.Caller, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
 	s.metrics.settled(*settled.Settlement)
-	return answer(ctx, settlementOf(settled))
+	return web.Answer(ctx, settlementOf(settled))
 }
 
 func (s *Server) getLease(ctx *fasthttp.RequestCtx) error {
@@ -254,9 +255,9 @@ func (s *Server) getLease(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	l, err := s.store.Lease(requestContext(ctx), caller.Caller, id)
+	l, err := s.store.Lease(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, leaseOf(l))
+	return web.Answer(ctx, leaseOf(l))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // FuzzID checks that an id has one spelling apart from its case, and that any other is refused.
@@ -27,7 +28,7 @@ func FuzzID(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		id, ok := parseID(text)
+		id, ok := web.ParseID(text)
 		if ok && (id.String() != strings.ToLower(text) || string(redisstore.AppendID(nil, id)) != id.String()) {
 			t.Errorf("%q is read as %s", text, id)
 		}
@@ -74,13 +75,13 @@ func FuzzListQuery(f *testing.F) {
 		if !ok {
 			return
 		}
-		if _, err := checkFraming(&ctx.Request.Header); err != nil {
+		if _, err := web.CheckFraming(&ctx.Request.Header); err != nil {
 			return
 		}
 		statuses := []redisstore.Status{redisstore.Active, redisstore.Completed}
-		if got, err := readQuery(ctx, statuses, "agent_id"); err == nil {
+		if got, err := web.ReadQuery(ctx, statuses, "agent_id"); err == nil {
 			said := requireOnce(t, query, "limit", "cursor", "status", "agent_id")
-			want := redisstore.Query{Limit: defaultPage, Status: redisstore.Status(said.Get("status"))}
+			want := redisstore.Query{Limit: web.DefaultPage, Status: redisstore.Status(said.Get("status"))}
 			if said.Has("limit") {
 				want.Limit, _ = strconv.Atoi(said.Get("limit"))
 			}
@@ -90,14 +91,14 @@ func FuzzListQuery(f *testing.F) {
 			if said.Has("agent_id") {
 				want.Agent = uuid.MustParse(said.Get("agent_id"))
 			}
-			if got != want || got.Limit < 1 || got.Limit > maxPage || said.Has("cursor") && said.Get("cursor") != cursorOf(got.Before) {
+			if got != want || got.Limit < 1 || got.Limit > web.MaxPage || said.Has("cursor") && said.Get("cursor") != web.CursorOf(got.Before) {
 				t.Errorf("%q is read as %+v, want %+v", query, got, want)
 			}
 			requireNext(t, ctx, got)
 		}
 		if got, err := readEventQuery(ctx); err == nil {
 			said := requireOnce(t, query, "limit", "after", "wait")
-			if got.limit < 1 || got.limit > maxPage || got.wait < 0 || got.wait.Seconds() > maxWait || got.after != said.Get("after") ||
+			if got.limit < 1 || got.limit > web.MaxPage || got.wait < 0 || got.wait.Seconds() > maxWait || got.after != said.Get("after") ||
 				said.Has("after") && !redisstore.ValidEventID(got.after) ||
 				said.Has("wait") && strconv.Itoa(int(got.wait.Seconds())) != strings.TrimLeft(said.Get("wait"), "0")+zeroFor(said.Get("wait")) {
 				t.Errorf("%q is read as %+v", query, got)
@@ -136,14 +137,14 @@ func requireOnce(t *testing.T, query string, known ...string) url.Values {
 func requireNext(t *testing.T, ctx *fasthttp.RequestCtx, this redisstore.Query) {
 	t.Helper()
 	next := redisstore.NewRootID()
-	announceNext(ctx, next)
+	web.AnnounceNext(ctx, next)
 	link := string(ctx.Response.Header.Peek("Link"))
 	target, found := strings.CutSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`)
 	followed, ok := parse("GET " + target + " HTTP/1.1\r\nHost: remit.example\r\n\r\n")
 	if !found || !ok {
 		t.Fatalf("%q is no link", link)
 	}
-	got, err := readQuery(followed, []redisstore.Status{redisstore.Active, redisstore.Completed}, "agent_id")
+	got, err := web.ReadQuery(followed, []redisstore.Status{redisstore.Active, redisstore.Completed}, "agent_id")
 	if this.Before = next; err != nil || got != this {
 		t.Errorf("%q asks for %+v, %v, want %+v", link, got, err, this)
 	}
@@ -166,11 +167,11 @@ func FuzzCursor(f *testing.F) {
 	s, handle := onMiniature(f)
 	own, foreign := newTenant(f, s), newTenant(f, s)
 	for _, id := range append(own.sessions, foreign.sessions...) {
-		f.Add(cursorOf(id))
+		f.Add(web.CursorOf(id))
 	}
 	for _, seed := range []string{
-		"", cursorOf(uuid.Nil), cursorOf(uuid.Max), cursorOf(own.agent), cursorOf(foreign.organization), own.agent.String(), "AAAA", "\x00", "*",
-		cursorOf(own.sessions[0]) + "=", cursorOf(own.sessions[0]) + "\n", cursorOf(own.sessions[0])[:21], "____", strings.Repeat("_", 22), strings.Repeat("_", 21) + "w",
+		"", web.CursorOf(uuid.Nil), web.CursorOf(uuid.Max), web.CursorOf(own.agent), web.CursorOf(foreign.organization), own.agent.String(), "AAAA", "\x00", "*",
+		web.CursorOf(own.sessions[0]) + "=", web.CursorOf(own.sessions[0]) + "\n", web.CursorOf(own.sessions[0])[:21], "____", strings.Repeat("_", 22), strings.Repeat("_", 21) + "w",
 	} {
 		f.Add(seed)
 	}
@@ -183,7 +184,7 @@ func FuzzCursor(f *testing.F) {
 			}
 			handle(ctx)
 			raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-			given := err == nil && len(raw) == len(uuid.Nil) && uuid.UUID(raw) != uuid.Nil && cursorOf(uuid.UUID(raw)) == cursor
+			given := err == nil && len(raw) == len(uuid.Nil) && uuid.UUID(raw) != uuid.Nil && web.CursorOf(uuid.UUID(raw)) == cursor
 			switch status := ctx.Response.StatusCode(); {
 			case !given && status != 400, given && status != 200:
 				t.Fatalf("cursor %q: %d %s", cursor, status, ctx.Response.Body())

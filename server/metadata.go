@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
+	"remit/server/internal/web"
 )
 
 func (s *Server) metadataRoutes(r *routes) {
@@ -44,7 +45,7 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 	issuer := keys.Issuer()
 	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, token.AssertionAlgorithms()
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
-	return answer(ctx, serverMetadata{
+	return web.Answer(ctx, serverMetadata{
 		Issuer: issuer,
 		// No grant here uses it, so RFC 8414 §2 lets it be absent. But the SDKs of the Model Context Protocol refuse a
 		// document without it, even for client credentials. The endpoint refuses every request.

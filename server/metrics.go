@@ -10,12 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // serviceMetrics are the metrics of this server; docs/metrics.md defines each. No label has a value that a client chose.
 type serviceMetrics struct {
 	registry *prometheus.Registry
-	http     *httpMetrics
+	http     *web.Metrics
 
 	tokensBySecret, tokensByRefresh       prometheus.Counter
 	tokensByAssertion, tokensByDelegation prometheus.Counter
@@ -55,7 +56,7 @@ type requestMetrics struct{ made, approved, denied prometheus.Counter }
 
 func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
 	c := &serviceMetrics{registry: prometheus.NewRegistry()}
-	c.http = newHTTPMetrics(c.registry)
+	c.http = web.NewMetrics(c.registry)
 	c.registerTokens()
 	c.registerAssertions()
 	c.registerSessions()

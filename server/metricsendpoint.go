@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/internal/web"
 )
 
 const scrapeGrace = time.Second / 2
@@ -23,7 +24,7 @@ func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	}
 	header := &ctx.Response.Header
 	header.SetContentType(string(metricsFormat))
-	keepFromCaches(ctx)
+	web.KeepFromCaches(ctx)
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
 	if packed {
 		header.SetContentEncoding("gzip")

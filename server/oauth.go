@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // The OAuth 2.0 endpoints do the same operations as /v1/auth: a client is an agent, its client_id the agent's id and its
@@ -61,12 +62,12 @@ func (s *Server) answerGrant(ctx *fasthttp.RequestCtx, client credential, form u
 	if err != nil {
 		return err
 	}
-	identifyCaller(ctx, grant.Organization, grant.Agent)
+	web.IdentifyCaller(ctx, grant.Organization, grant.Agent)
 	pair, err := pairFor(keys, grant, s.clock())
 	if err != nil {
 		return err
 	}
-	return answer(ctx, oauthGrant{
+	return web.Answer(ctx, oauthGrant{
 		AccessToken: pair.AccessToken, TokenType: tokenType(grant, "Bearer"), ExpiresIn: pair.ExpiresIn,
 		RefreshToken: pair.RefreshToken, Scope: strings.Join(grant.Scopes, " "),
 	})
@@ -137,7 +138,7 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		case revoked.Agent != client.agent:
 			return s.revokeDelegated(ctx, authenticated, revoked)
 		default:
-			return s.revokeFamily(requestContext(ctx), authenticated, revoked.Family)
+			return s.revokeFamily(web.RequestContext(ctx), authenticated, revoked.Family)
 		}
 	}))
 }
@@ -152,10 +153,10 @@ func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
 		if len(form["audience"]) > 1 {
 			return &oauthError{"invalid_request", "a parameter is given twice"}
 		}
-		described, err := s.describeToken(readContext(ctx), form.Get("token"), form.Get("audience"), authenticated.Organization)
+		described, err := s.describeToken(web.ReadContext(ctx), form.Get("token"), form.Get("audience"), authenticated.Organization)
 		if err != nil {
 			return err
 		}
-		return answer(ctx, described)
+		return web.Answer(ctx, described)
 	}))
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // oauth does an operation with the form that was sent, and answers its errors as RFC 6749 has them.
 func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(url.Values) error) error {
-	keepFromCaches(ctx)
+	web.KeepFromCaches(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
 	form, err := readForm(ctx)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Server) authenticatedClient(ctx *fasthttp.RequestCtx, client credential
 	if err != nil {
 		return redisstore.AccessToken{}, err
 	}
-	identifyCaller(ctx, organization, client.agent)
+	web.IdentifyCaller(ctx, organization, client.agent)
 	return redisstore.AccessToken{Organization: organization, Agent: client.agent}, nil
 }
 
@@ -74,7 +75,7 @@ var repeatable = map[string]bool{"resource": true, "audience": true}
 // one counts as absent (RFC 6749 §3.2).
 func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 	header := &ctx.Request.Header
-	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
+	if web.CountHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
 		return nil, &oauthError{"invalid_request", "the body must have one Content-Type and no Content-Encoding"}
 	}
 	mediaType, _, _ := strings.Cut(string(header.ContentType()), ";")
@@ -126,7 +127,7 @@ func readClientSecret(ctx *fasthttp.RequestCtx, form url.Values) (credential, er
 		}
 		id, secret = basicID, basicSecret
 	}
-	agent, ok := parseID(id)
+	agent, ok := web.ParseID(id)
 	if !ok || token.CheckAgentSecret(secret) != nil {
 		return credential{agent: agent}, redisstore.ErrInvalidCredentials
 	}
@@ -157,8 +158,8 @@ func readGrantRequest(form url.Values, issuer string) (redisstore.GrantRequest, 
 
 func scopesIn(form url.Values) ([]string, error) {
 	scopes := strings.Fields(form.Get("scope"))
-	var v validation
-	if v.scopes(scopes); v.err() != nil {
+	var v web.Validation
+	if v.Scopes(scopes); v.Err() != nil {
 		return nil, &oauthError{"invalid_scope", "scope is not a list of distinct scopes"}
 	}
 	return scopes, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // oauthError is an error of RFC 6749 §5.2.
@@ -28,16 +29,16 @@ type oauthCause struct {
 	Code          string            `json:"code,omitzero"`
 	RequiredScope string            `json:"required_scope,omitzero"`
 	SessionStatus redisstore.Status `json:"session_status,omitzero"`
-	Suspended     timestamp         `json:"suspended_at,omitzero"`
-	*quotaUsage
+	Suspended     web.Timestamp     `json:"suspended_at,omitzero"`
+	*web.QuotaUsage
 }
 
 // oauthCauseOf returns the cause to tell beside the code of the RFC. A refused credential has none, because it must not say why.
-func oauthCauseOf(p problem, code string) oauthCause {
+func oauthCauseOf(p web.Problem, code string) oauthCause {
 	if code == p.Code || code == "invalid_client" || code == "invalid_grant" {
 		return oauthCause{}
 	}
-	return oauthCause{p.Code, p.RequiredScope, p.SessionStatus, p.Suspended, p.quotaUsage}
+	return oauthCause{p.Code, p.RequiredScope, p.SessionStatus, p.Suspended, p.QuotaUsage}
 }
 
 // answerOAuthError answers any error in the form of RFC 6749 §5.2.
@@ -51,15 +52,15 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	if body.Error == "invalid_client" {
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
 	}
-	info := infoOf(ctx)
-	info.code, info.shed = p.Code, isOverloaded(err)
+	info := web.InfoOf(ctx)
+	info.Code, info.Shed = p.Code, isOverloaded(err)
 	s.reportFailure(ctx, err, p)
-	return answerStatus(ctx, p.Status, body)
+	return web.AnswerStatus(ctx, p.Status, body)
 }
 
 // oauthAnswerOf returns the problem of an error, with the status for OAuth, and the words of RFC 6749 §5.2. An error that the RFC does
 // not know (of the store, of a limit) keeps its status and gets the nearest code.
-func oauthAnswerOf(err error) (problem, oauthErrorAnswer) {
+func oauthAnswerOf(err error) (web.Problem, oauthErrorAnswer) {
 	var refusal *oauthError
 	var scope *redisstore.ScopeError
 	var target *targetError

@@ -8,6 +8,7 @@ import (
 
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func TestAnOAuthErrorHasTheServicesOwnCodeWhereThatSaysMore(t *testing.T) {
@@ -56,7 +57,7 @@ func TestAnOAuthErrorHasTheServicesOwnCodeWhereThatSaysMore(t *testing.T) {
 		p, body := oauthAnswerOf(test.err)
 		body.Description, body.oauthCause = "d", oauthCauseOf(p, body.Error)
 		want := fmt.Sprintf(`{"error":%q,"error_description":"d"%s}`, test.error, test.cause)
-		if got, err := encode(body); err != nil || string(got) != want || p.Status != test.status {
+		if got, err := web.Encode(body); err != nil || string(got) != want || p.Status != test.status {
 			t.Errorf("%v: %d %s, %v, want %d %s", test.err, p.Status, got, err, test.status, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) organizationRoutes(r *routes) {
@@ -49,8 +50,8 @@ func (s *Server) checkBootstrapToken(ctx *fasthttp.RequestCtx) error {
 }
 
 type createOrganizationRequest struct {
-	Name     optional[string]         `json:"name"`
-	Metadata optional[jsontext.Value] `json:"metadata"`
+	Name     web.Optional[string]         `json:"name"`
+	Metadata web.Optional[jsontext.Value] `json:"metadata"`
 }
 
 type organizationAnswer struct {
@@ -58,7 +59,7 @@ type organizationAnswer struct {
 	Name     string         `json:"name"`
 	APIKey   string         `json:"api_key,omitzero"` // in the response to its creation only
 	Metadata jsontext.Value `json:"metadata"`
-	Created  timestamp      `json:"created_at"`
+	Created  web.Timestamp  `json:"created_at"`
 	Quotas   *resources     `json:"quotas,omitzero"` // in the response to a read only, like usage
 	Usage    *resources     `json:"usage,omitzero"`
 }
@@ -91,7 +92,7 @@ func quotaShown(quota int64) *int64 {
 func usageShown(used int64) *int64 { return &used }
 
 func organizationOf(o redisstore.Organization) organizationAnswer {
-	return organizationAnswer{ID: o.ID, Name: o.Name, Metadata: metadataOf(o.Metadata), Created: timestamp(o.Created)}
+	return organizationAnswer{ID: o.ID, Name: o.Name, Metadata: web.MetadataOf(o.Metadata), Created: web.Timestamp(o.Created)}
 }
 
 func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
@@ -99,20 +100,20 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request createOrganizationRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	var v validation
-	v.name(request.Name)
-	metadata := v.object("metadata", request.Metadata, maxMetadata)
-	if err := v.err(); err != nil {
+	var v web.Validation
+	v.Name(request.Name)
+	metadata := v.Object("metadata", request.Metadata, web.MaxMetadata)
+	if err := v.Err(); err != nil {
 		return err
 	}
-	idempotency, err := idempotencyOf(ctx, "create organization", uuid.Nil)
+	idempotency, err := web.IdempotencyOf(ctx, "create organization", uuid.Nil)
 	if err != nil {
 		return err
 	}
-	created, err := s.makeOrganization(ctx, request.Name.value, metadata, idempotency)
+	created, err := s.makeOrganization(ctx, request.Name.Value, metadata, idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
@@ -120,8 +121,8 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 	if !isReplay(idempotency) {
 		s.metrics.organizationsCreated.Inc()
 	}
-	keepFromCaches(ctx)
-	return answerCreated(ctx, "/v1/organizations/"+created.ID.String(), created)
+	web.KeepFromCaches(ctx)
+	return web.AnswerCreated(ctx, "/v1/organizations/"+created.ID.String(), created)
 }
 
 // makeOrganization creates an organization with its first API key.
@@ -131,7 +132,7 @@ func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata strin
 	}
 	id := redisstore.NewRootID()
 	apiKey := token.NewAPIKey(id)
-	organization, err := s.store.CreateOrganization(requestContext(ctx), "",
+	organization, err := s.store.CreateOrganization(web.RequestContext(ctx), "",
 		newKey(id, apiKey), name, metadata, nil)
 	created := organizationOf(organization)
 	created.APIKey = apiKey
@@ -148,11 +149,11 @@ func (s *Server) makeOrganizationIdempotent(ctx *fasthttp.RequestCtx, name, meta
 		hash := token.Hash(string(given))
 		creator, secret = string(hash[:]), string(given)
 	} else if !idempotency.Unguessable() {
-		return organizationAnswer{}, invalid(headerIdempotencyKey, guessableKey)
+		return organizationAnswer{}, web.Invalid(web.HeaderIdempotencyKey, web.GuessableKey)
 	}
 	id := redisstore.NewOrganizationID(creator, idempotency)
 	idempotency.Credential, idempotency.Seal = token.NewAPIKey(id), token.NewAnswerSeal(secret, idempotency.Key)
-	organization, err := s.store.CreateOrganization(requestContext(ctx), creator,
+	organization, err := s.store.CreateOrganization(web.RequestContext(ctx), creator,
 		newKey(id, idempotency.Credential), name, metadata, idempotency)
 	created := organizationOf(organization)
 	created.APIKey = idempotency.Credential
@@ -164,17 +165,17 @@ func (s *Server) getOrganization(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	organization, err := s.store.Organization(requestContext(ctx), key)
+	organization, err := s.store.Organization(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
 	}
-	usage, quotas, err := s.store.OrganizationUsage(requestContext(ctx), key.Organization)
+	usage, quotas, err := s.store.OrganizationUsage(web.RequestContext(ctx), key.Organization)
 	if err != nil {
 		return err
 	}
 	read := organizationOf(organization)
 	read.Quotas, read.Usage = resourcesOf(quotas, quotaShown), resourcesOf(usage, usageShown)
-	return answer(ctx, read)
+	return web.Answer(ctx, read)
 }
 
 // ownOrganization returns the API key of a request whose path names the key's own organization. Any other organization is
@@ -184,7 +185,7 @@ func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	if err != nil {
 		return redisstore.APIKey{}, err
 	}
-	id, err := pathID(ctx)
+	id, err := web.PathID(ctx)
 	if err != nil {
 		return redisstore.APIKey{}, err
 	}
@@ -207,7 +208,7 @@ func (s *Server) authorizeCreation(ctx *fasthttp.RequestCtx) error {
 	limit.writeHeaders(ctx, left)
 	if !taken {
 		s.metrics.limitedOrganizations.Inc()
-		return &rateLimited{left.reset}
+		return &web.RateLimited{RetryAfter: left.reset}
 	}
 	return nil
 }

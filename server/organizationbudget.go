@@ -4,6 +4,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) budgetRoutes(r *routes) {
@@ -13,21 +14,21 @@ func (s *Server) budgetRoutes(r *routes) {
 }
 
 type budgetRequest struct {
-	MaxValue optional[money.MicroUSD] `json:"max_value_usd"`
-	Period   optional[string]         `json:"period"`
+	MaxValue web.Optional[money.MicroUSD] `json:"max_value_usd"`
+	Period   web.Optional[string]         `json:"period"`
 }
 
 func (r *budgetRequest) check() error {
-	var v validation
-	v.require(r.MaxValue.given, "max_value_usd", "is required")
+	var v web.Validation
+	v.Require(r.MaxValue.Given, "max_value_usd", "is required")
 	switch {
-	case !r.Period.given:
-		v.add("period", "is required")
-	case r.Period.value != string(redisstore.BudgetDay) && r.Period.value != string(redisstore.BudgetMonth) &&
-		r.Period.value != string(redisstore.BudgetForever):
-		v.add("period", "must be day, month or none")
+	case !r.Period.Given:
+		v.Add("period", "is required")
+	case r.Period.Value != string(redisstore.BudgetDay) && r.Period.Value != string(redisstore.BudgetMonth) &&
+		r.Period.Value != string(redisstore.BudgetForever):
+		v.Add("period", "must be day, month or none")
 	}
-	return v.err()
+	return v.Err()
 }
 
 // budgetAnswer is an organization's budget.
@@ -37,14 +38,14 @@ type budgetAnswer struct {
 	Reserved  money.MicroUSD          `json:"value_reserved_usd"`
 	Used      money.MicroUSD          `json:"value_used_usd"`
 	Remaining money.MicroUSD          `json:"remaining_usd"`
-	Started   *timestamp              `json:"period_started_at"`
-	Resets    *timestamp              `json:"resets_at"`
+	Started   *web.Timestamp          `json:"period_started_at"`
+	Resets    *web.Timestamp          `json:"resets_at"`
 }
 
 func budgetOf(b redisstore.OrganizationBudget) budgetAnswer {
 	a := budgetAnswer{MaxValue: b.MaxValue, Period: b.Period, Reserved: b.Reserved, Used: b.Used, Remaining: b.Remaining()}
 	if !b.Resets.IsZero() {
-		started, resets := timestamp(b.Started), timestamp(b.Resets)
+		started, resets := web.Timestamp(b.Started), web.Timestamp(b.Resets)
 		a.Started, a.Resets = &started, &resets
 	}
 	return a
@@ -57,17 +58,17 @@ func (s *Server) setBudget(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request budgetRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	if err := request.check(); err != nil {
 		return err
 	}
-	set, err := s.store.SetBudget(requestContext(ctx), key, request.MaxValue.value, redisstore.BudgetPeriod(request.Period.value))
+	set, err := s.store.SetBudget(web.RequestContext(ctx), key, request.MaxValue.Value, redisstore.BudgetPeriod(request.Period.Value))
 	if err != nil {
 		return err
 	}
-	return answer(ctx, budgetOf(set))
+	return web.Answer(ctx, budgetOf(set))
 }
 
 func (s *Server) getBudget(ctx *fasthttp.RequestCtx) error {
@@ -75,11 +76,11 @@ func (s *Server) getBudget(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.store.Budget(requestContext(ctx), key)
+	b, err := s.store.Budget(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, budgetOf(b))
+	return web.Answer(ctx, budgetOf(b))
 }
 
 func (s *Server) deleteBudget(ctx *fasthttp.RequestCtx) error {
@@ -87,7 +88,7 @@ func (s *Server) deleteBudget(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteBudget(requestContext(ctx), key); err != nil {
+	if err := s.store.DeleteBudget(web.RequestContext(ctx), key); err != nil {
 		return err
 	}
 	ctx.SetStatusCode(fasthttp.StatusNoContent)

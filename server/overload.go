@@ -4,19 +4,20 @@ import (
 	"strconv"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/internal/web"
 )
 
-var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavailable","title":"` + titles["unavailable"] +
-	`","status":503,"detail":"` + overloadedDetail + `","code":"unavailable","request_id":"`), []byte(`"}`)
+var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavailable","title":"` + web.Titles["unavailable"] +
+	`","status":503,"detail":"` + web.OverloadedDetail + `","code":"unavailable","request_id":"`), []byte(`"}`)
 
 // answerOverloaded is answerProblem for a shed call. It writes the body without encoding, because under overload it must
 // cost little.
 func (s *Server) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
 	s.metrics.shed.Add(1)
 	s.shed.add(s.log, err)
-	a := infoOf(ctx)
-	a.code, a.shed = "unavailable", true
-	id := ctx.Response.Header.Peek(headerRequestID)
+	a := web.InfoOf(ctx)
+	a.Code, a.Shed = "unavailable", true
+	id := ctx.Response.Header.Peek(web.HeaderRequestID)
 	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(retryLater))
 	ctx.Response.Header.SetContentType("application/problem+json")
 	ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)

@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // KeyIdentity is what a page may know of the API key with which somebody signed in. It is the body of the Reply to Identify and
@@ -22,9 +23,9 @@ func (s *Server) keyIdentity(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	own, err := s.store.OwnKey(requestContext(ctx), key)
+	own, err := s.store.OwnKey(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, KeyIdentity{key.Organization, own.Organization, own.ID, own.Role, own.Replaced})
+	return web.Answer(ctx, KeyIdentity{key.Organization, own.Organization, own.ID, own.Role, own.Replaced})
 }

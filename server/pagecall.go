@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // Call is a request of the API that a page makes for who looks at it.
@@ -50,7 +51,7 @@ func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.R
 	copyOrigin(&ctx.Request.Header, page)
 	answer(ctx)
 	if key, err := token.APIKeyOrganization(c.APIKey); err == nil && s.hasVerified(key, c.APIKey) {
-		identifyCaller(page, key, uuid.Nil) // the page's own memory counts for its organization
+		web.IdentifyCaller(page, key, uuid.Nil) // the page's own memory counts for its organization
 	}
 	return read(replyOf(ctx))
 }
@@ -110,16 +111,16 @@ func (s *Server) enter(ctx *fasthttp.RequestCtx, served net.Conn, peer net.Addr)
 func (c Call) write(r *fasthttp.Request) {
 	r.Header.SetMethod(c.Method)
 	r.Header.SetRequestURI(c.Path)
-	r.Header.SetCanonical(canonicalAPIKey, []byte(c.APIKey))
+	r.Header.SetCanonical(web.CanonicalAPIKey, []byte(c.APIKey))
 	if c.Body != nil {
 		r.Header.SetContentType("application/json")
 		r.SetBody(c.Body)
 	}
 	if c.RequestID != "" {
-		r.Header.SetCanonical(canonicalRequestID, []byte(c.RequestID))
+		r.Header.SetCanonical(web.CanonicalRequestID, []byte(c.RequestID))
 	}
 	if c.IdempotencyKey != "" {
-		r.Header.Set(headerIdempotencyKey, c.IdempotencyKey)
+		r.Header.Set(web.HeaderIdempotencyKey, c.IdempotencyKey)
 	}
 }
 
@@ -130,7 +131,7 @@ func (s *Server) ClientAddress(page *fasthttp.RequestCtx) netip.Addr { return s.
 // copyOrigin copies what says whose request it is, in limits and in logs.
 func copyOrigin(to *fasthttp.RequestHeader, page *fasthttp.RequestCtx) {
 	to.SetHostBytes(page.Host())
-	to.SetCanonical(canonicalRequestID, page.Response.Header.PeekCanonical(canonicalRequestID))
+	to.SetCanonical(web.CanonicalRequestID, page.Response.Header.PeekCanonical(web.CanonicalRequestID))
 	for _, line := range page.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {
 		to.AddBytesV(fasthttp.HeaderXForwardedFor, line)
 	}

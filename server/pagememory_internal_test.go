@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // Events take up to 6 KB each, and thousands may read them at once: memory for them is reserved before Redis is asked for them.
@@ -21,8 +22,8 @@ func TestEventsAreReadIntoReservedMemoryOnly(t *testing.T) {
 		events int
 		header []string
 	}{
-		{"/v1/events?limit=200", 200, nil}, {"/v1/events", defaultPage, nil}, {"/v1/events?limit=1", 1, nil},
-		{"/v1/events?limit=1&types=agent.created", 1 + maxPage, nil}, {"/v1/events", conn.StreamPage, []string{acceptStream}},
+		{"/v1/events?limit=200", 200, nil}, {"/v1/events", web.DefaultPage, nil}, {"/v1/events?limit=1", 1, nil},
+		{"/v1/events?limit=1&types=agent.created", 1 + web.MaxPage, nil}, {"/v1/events", conn.StreamPage, []string{acceptStream}},
 		{w.url + "?limit=200", 200, nil}, {w.url, conn.StreamPage, []string{acceptStream}},
 	} {
 		w.unwritten.SetMost(whole)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/internal/web"
 )
 
 func TestAFailedPageHasTheHeadersOfPages(t *testing.T) {
@@ -53,7 +54,7 @@ func TestACallForNobodyReservesMemoryWhileItLasts(t *testing.T) {
 		if address := s.clientAddress(ctx); address.IsValid() {
 			t.Errorf("it counts for %s", address)
 		}
-		if id := string(ctx.Request.Header.Peek(headerRequestID)); id != "of-the-page" {
+		if id := string(ctx.Request.Header.Peek(web.HeaderRequestID)); id != "of-the-page" {
 			t.Errorf("its request id is %q", id)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // pageStreamBytes is how much memory a page's stream reserves as long as it lasts.
@@ -21,7 +22,7 @@ func (s *Server) Stream(page *fasthttp.RequestCtx, organization uuid.UUID, run f
 	if err != nil {
 		return problemOf(err).Status
 	}
-	t := &stream{server: s, slot: slot, conn: page.Conn(), id: requestID(page)}
+	t := &stream{server: s, slot: slot, conn: page.Conn(), id: web.RequestID(page)}
 	page.Response.Header.SetContentType(eventStream)
 	page.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	page.SetConnectionClose()

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
+	"remit/server/internal/web"
 )
 
 // lockedBuffer is a log that goroutines may write while the test reads it.
@@ -89,11 +90,11 @@ func TestAPanicIsAnsweredAndLoggedAndHarmsNoOtherRequest(t *testing.T) {
 		request.Header.Set("X-Request-Id", id)
 		answered, body := ask(t, client, request)
 
-		var p problem
+		var p web.Problem
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Fatalf("%v in %s", err, body)
 		}
-		want := newProblem(500, "internal_error", internalError.detail)
+		want := web.NewProblem(500, "internal_error", internalError.detail)
 		want.RequestID = id
 		if answered.StatusCode != 500 || p.Code != want.Code || p.Detail != want.Detail || p.Title != want.Title ||
 			p.RequestID != id || p.Status != 500 {

@@ -6,6 +6,7 @@ import (
 
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // rule maps one error to its problem. An empty detail means the text of the error.
@@ -19,8 +20,8 @@ type rule struct {
 // rules is the only table from errors to statuses and codes. The first rule that matches wins. An error with members of its
 // own (limits, states, scopes, fields) has a function instead: see storeProblem and the problem methods.
 var rules = []rule{
-	{errNoRoute, 404, "not_found", ""},
-	{errSlashAtEnd, 404, "not_found", ""},
+	{web.ErrNoRoute, 404, "not_found", ""},
+	{web.ErrSlashAtEnd, 404, "not_found", ""},
 	{errUnknownOrg, 404, "not_found", ""},
 	{redisstore.ErrUnknownAgent, 404, "not_found", ""},
 	{redisstore.ErrUnknownAPIKey, 404, "not_found", ""},
@@ -34,14 +35,14 @@ var rules = []rule{
 	{redisstore.ErrUnknownDelivery, 404, "not_found", ""},
 	{redisstore.ErrIdempotencyKeyReused, 422, "idempotency_key_reused", ""},
 	{redisstore.ErrSealed, 422, "idempotency_key_reused", ""},
-	{errMethod, 405, "method_not_allowed", ""},
-	{errMediaType, 415, "unsupported_media_type", ""},
-	{errBodyTooLarge, 413, "body_too_large", ""},
-	{errHeadersTooLarge, 431, "headers_too_large", ""},
-	{errSlowRequest, 408, "request_timeout", ""},
-	{errExpectation, 417, "expectation_failed", ""},
-	{errUnreadable, 400, "invalid_request", ""},
-	{errPlainHTTP, 400, "invalid_request", ""},
+	{web.ErrMethod, 405, "method_not_allowed", ""},
+	{web.ErrMediaType, 415, "unsupported_media_type", ""},
+	{web.ErrBodyTooLarge, 413, "body_too_large", ""},
+	{web.ErrHeadersTooLarge, 431, "headers_too_large", ""},
+	{web.ErrSlowRequest, 408, "request_timeout", ""},
+	{web.ErrExpectation, 417, "expectation_failed", ""},
+	{web.ErrUnreadable, 400, "invalid_request", ""},
+	{web.ErrPlainHTTP, 400, "invalid_request", ""},
 	{redisstore.ErrNoBudget, 404, "not_found", ""},
 	{errMissingKey, 401, "missing_credentials", ""},
 	{errMissingToken, 401, "missing_credentials", ""},
@@ -73,14 +74,14 @@ var rules = []rule{
 	{redisstore.ErrLeaseSettled, 409, "lease_settled", ""},
 	{redisstore.ErrRequestDecided, 409, "request_decided", ""},
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
-	{errRateLimited, 429, "rate_limited", ""},
+	{web.ErrRateLimited, 429, "rate_limited", ""},
 	{conn.ErrOwnWaiting, 429, "rate_limited", ""},
 	{conn.ErrAddressWaiting, 429, "rate_limited", ""},
 	{redisstore.ErrManyReports, 429, "rate_limited", ""},
 	{redisstore.ErrManyAssertions, 429, "rate_limited", ""},
 	{redisstore.ErrReportTooLong, 503, "unavailable", "the report takes longer than a minute; ask again, or for one agent"},
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
-	{redisstore.ErrOverloaded, 503, "unavailable", overloadedDetail},
+	{redisstore.ErrOverloaded, 503, "unavailable", web.OverloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{redisstore.ErrChangedMeanwhile, 503, "unavailable", "somebody else changes it at the same time; nothing was changed"},
 	{errNoClientKeys, 503, "unavailable", ""},
@@ -89,18 +90,18 @@ var rules = []rule{
 	{conn.ErrOwnBodies, 503, "unavailable", ""},
 	{conn.ErrManyUnwritten, 503, "unavailable", ""},
 	{conn.ErrOwnUnwritten, 503, "unavailable", ""},
-	{errUnansweredWrite, 503, "outcome_unknown", ""},
+	{web.ErrUnansweredWrite, 503, "outcome_unknown", ""},
 	{conn.ErrManyWaiting, 503, "unavailable", ""},
 	{errStaleKeys, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
 	{errNoBootstrapHash, 503, "unavailable", ""},
 }
 
-var internalError = rule{errPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
+var internalError = rule{web.ErrPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
 
 // problemOf returns the problem that answers an error. The text of an unknown error is logged and not sent. The body of a
 // rate_limited problem has the time to wait too, because an item of a batch has no headers.
-func problemOf(err error) problem {
+func problemOf(err error) web.Problem {
 	p := bareProblemOf(err)
 	if p.Code == "rate_limited" {
 		p.RetryAfter = retryAfter(err, p)
@@ -108,8 +109,8 @@ func problemOf(err error) problem {
 	return p
 }
 
-func bareProblemOf(err error) problem {
-	var typed interface{ Problem() problem } // an error type of this package
+func bareProblemOf(err error) web.Problem {
+	var typed interface{ Problem() web.Problem } // an error type of this package
 	if errors.As(err, &typed) {
 		return typed.Problem()
 	}
@@ -124,4 +125,6 @@ func bareProblemOf(err error) problem {
 	return internalError.Problem()
 }
 
-func (r rule) Problem() problem { return newProblem(r.status, r.code, cmp.Or(r.detail, r.err.Error())) }
+func (r rule) Problem() web.Problem {
+	return web.NewProblem(r.status, r.code, cmp.Or(r.detail, r.err.Error()))
+}

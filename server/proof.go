@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // mostKeptProofKey is how many bytes a key may take that a token in the cache keeps, as token.ProofKey.Size counts them: of P-256, P-384,
@@ -24,12 +25,12 @@ type presentedToken struct {
 
 // accessToken returns the token of an Authorization header with the scheme Bearer or DPoP, in any case (RFC 9110 §11.1).
 func accessToken(ctx *fasthttp.RequestCtx) (presentedToken, bool) {
-	scheme, given, found := bytes.Cut(ctx.Request.Header.PeekCanonical(canonicalAuthorization), []byte(" "))
+	scheme, given, found := bytes.Cut(ctx.Request.Header.PeekCanonical(web.CanonicalAuthorization), []byte(" "))
 	if found && bytes.EqualFold(scheme, []byte("Bearer")) {
 		return presentedToken{given, false}, true
 	}
 	if found && bytes.EqualFold(scheme, []byte("DPoP")) {
-		infoOf(ctx).proven = true
+		web.InfoOf(ctx).Proven = true
 		return presentedToken{given, true}, true
 	}
 	return presentedToken{}, false
@@ -49,12 +50,12 @@ func (p presentedToken) checkScheme(access *cachedToken) error {
 
 // proofOf returns the proof that comes with a bound access token. It is refused without asking the store.
 func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisstore.Proof, error) {
-	switch infoOf(ctx).proofs {
+	switch web.InfoOf(ctx).Proofs {
 	case 0:
 		return redisstore.Proof{}, &proofError{401, errNoProof}
 	case 1:
 	default:
-		return redisstore.Proof{}, invalid("", errManyProofs.Error())
+		return redisstore.Proof{}, web.Invalid("", errManyProofs.Error())
 	}
 	of := access.proofs
 	known := of.key.Load()
@@ -70,7 +71,7 @@ func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisst
 
 // grantProof returns the proof of the key to which a token endpoint is to bind what it issues, nil without one (RFC 9449 §5).
 func (s *Server) grantProof(ctx *fasthttp.RequestCtx) (*redisstore.Proof, error) {
-	switch infoOf(ctx).proofs {
+	switch web.InfoOf(ctx).Proofs {
 	case 0:
 		return nil, nil
 	case 1:
@@ -93,7 +94,7 @@ func (s *Server) useProof(ctx *fasthttp.RequestCtx, access *cachedToken, proof *
 	if proof == nil {
 		return nil
 	}
-	return s.store.UseProof(readContext(ctx), *access.caller.Token, *proof)
+	return s.store.UseProof(web.ReadContext(ctx), *access.caller.Token, *proof)
 }
 
 // verifyProof checks the only proof of a request, which must be for this request.
@@ -105,7 +106,7 @@ func (s *Server) verifyProof(ctx *fasthttp.RequestCtx, use token.ProofUse, known
 	if err := s.aimProof(ctx, v, &use); err != nil {
 		return token.Proof{}, err
 	}
-	return v.keys.VerifyProof(string(ctx.Request.Header.PeekCanonical(canonicalProof)), use, known)
+	return v.keys.VerifyProof(string(ctx.Request.Header.PeekCanonical(web.CanonicalProof)), use, known)
 }
 
 // proofError refuses a proof: with 400 at the token endpoints (RFC 9449 §5), and with 401 elsewhere (§7.1).
@@ -118,11 +119,11 @@ func (e *proofError) Error() string { return "the DPoP proof is refused: " + pro
 
 func (e *proofError) Unwrap() error { return e.cause }
 
-func (e *proofError) Problem() problem {
+func (e *proofError) Problem() web.Problem {
 	if errors.Is(e.cause, token.ErrNonce) {
-		return newProblem(e.status, "use_dpop_nonce", e.Error())
+		return web.NewProblem(e.status, "use_dpop_nonce", e.Error())
 	}
-	return newProblem(e.status, "invalid_dpop_proof", e.Error())
+	return web.NewProblem(e.status, "invalid_dpop_proof", e.Error())
 }
 
 // proofReason drops the name of the kind of error before the reason.
@@ -157,6 +158,6 @@ func asProofError(status int, err error) error {
 // offerNonce tells the client the nonce of now (RFC 9449 §8.2).
 func (s *Server) offerNonce(ctx *fasthttp.RequestCtx) {
 	if v := s.tokens.Load(); v != nil {
-		ctx.Response.Header.SetCanonical(canonicalNonce, []byte(v.keys.ProofNonce(time.Now())))
+		ctx.Response.Header.SetCanonical(web.CanonicalNonce, []byte(v.keys.ProofNonce(time.Now())))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"remit/server/internal/web"
 )
 
 // ProofHosts are the hosts that the htu of a DPoP proof may name, beside those of the issuer and of loopback names. Without them a
@@ -22,7 +24,7 @@ type ProofHost struct {
 // UnmarshalText reads a name or an address, in brackets if it is IPv6, with a port or without. Wildcards are errors.
 func (h *ProofHost) UnmarshalText(text []byte) error {
 	parsed, err := url.Parse("http://" + string(text))
-	if err != nil || parsed.Host != string(text) || !isAuthority(text) || parsed.Hostname() == "" || strings.HasSuffix(parsed.Host, ":") {
+	if err != nil || parsed.Host != string(text) || !web.IsAuthority(text) || parsed.Hostname() == "" || strings.HasSuffix(parsed.Host, ":") {
 		return fmt.Errorf("%q is no host: write a name or an address, with :port or without", text)
 	}
 	h.name, h.port = hostName(parsed.Hostname()), 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
+	"remit/server/internal/web"
 )
 
 // aimProof says for which method and URL the proof of a request must have been made: those that its client sees. They are the
@@ -60,7 +61,7 @@ func (o *origin) forward(ctx *fasthttp.RequestCtx) {
 	if scheme := strings.ToLower(lastForwarded(ctx, "X-Forwarded-Proto")); scheme == "http" || scheme == "https" {
 		o.scheme = scheme
 	}
-	if host := lastForwarded(ctx, "X-Forwarded-Host"); isAuthority([]byte(host)) {
+	if host := lastForwarded(ctx, "X-Forwarded-Host"); web.IsAuthority([]byte(host)) {
 		o.host = host
 	}
 }
@@ -117,7 +118,7 @@ func readOriginal(ctx *fasthttp.RequestCtx, path string) (original, error) {
 
 // behindSubrequest returns what a proxy has appended to the path, the path itself for nothing.
 func behindSubrequest(path string) string {
-	for _, proxy := range []string{verifyPath, authorizePath} {
+	for _, proxy := range []string{web.VerifyPath, web.AuthorizePath} {
 		if below, found := strings.CutPrefix(path, proxy+"/"); found {
 			return "/" + below
 		}
@@ -141,7 +142,7 @@ func (o original) at(from origin) (origin, string) {
 }
 
 func isSubrequestPath(path string) bool {
-	return path == verifyPath || path == authorizePath || belowSubrequestPath([]byte(path))
+	return path == web.VerifyPath || path == web.AuthorizePath || web.BelowSubrequestPath([]byte(path))
 }
 
 // baseOf returns the issuer as the beginning of a URL that proofs are compared with, "" when it is no URL.

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // reportReplay marks a response whose outcome is that of an earlier request. Its body then carries the id of that request
@@ -13,7 +14,7 @@ func (s *Server) reportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.
 	}
 	if idempotency.Replayed {
 		s.metrics.replays.Inc()
-		ctx.Response.Header.Set(headerReplayed, "true")
+		ctx.Response.Header.Set(web.HeaderReplayed, "true")
 	}
-	setFirstRequest(ctx, idempotency.FirstRequest)
+	web.SetFirstRequest(ctx, idempotency.FirstRequest)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
+	"remit/server/internal/web"
 )
 
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"
@@ -31,7 +32,7 @@ func (s *Server) resourceMetadata(ctx *fasthttp.RequestCtx) error {
 	}
 	issuer := keys.Issuer()
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
-	return answer(ctx, resourceMetadata{
+	return web.Answer(ctx, resourceMetadata{
 		Resource: issuer, AuthorizationServers: []string{issuer}, JWKS: issuer + "/.well-known/jwks.json",
 		BearerMethods: []string{"header"}, ProofAlgorithms: token.ProofAlgorithms(), Documentation: issuer + "/docs",
 	})
@@ -40,8 +41,8 @@ func (s *Server) resourceMetadata(ctx *fasthttp.RequestCtx) error {
 // metadataFor returns where the metadata of the resource is that the request is for, "" for none: this service, or behind a proxy
 // the resource that the proxy names.
 func (s *Server) metadataFor(ctx *fasthttp.RequestCtx) string {
-	if route := infoOf(ctx).route; route == verifyPath || route == authorizePath {
-		var v validation
+	if route := web.InfoOf(ctx).Route; route == web.VerifyPath || route == web.AuthorizePath {
+		var v web.Validation
 		return metadataURL(parameterOf(&v, ctx, "audience", "X-Audience"))
 	}
 	keys, err := s.keys()

@@ -7,6 +7,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // handler answers a request, or returns the error to answer.
@@ -43,14 +44,14 @@ func noRoute(r *router.Router, ctx *fasthttp.RequestCtx) error {
 	path := string(ctx.URI().PathOriginal())
 	without := strings.TrimRight(path, "/")
 	if without == path || without == "" {
-		return errNoRoute
+		return web.ErrNoRoute
 	}
 	for _, method := range []string{"GET", "POST", "PATCH", "PUT", "DELETE"} {
 		if h, _ := r.Lookup(method, without, ctx); h != nil {
-			return errSlashAtEnd
+			return web.ErrSlashAtEnd
 		}
 	}
-	return errNoRoute
+	return web.ErrNoRoute
 }
 
 func (r *routes) get(path string, role redisstore.Role, h handler) {
@@ -100,12 +101,12 @@ func routeOf(path string) string {
 func refuseMethod(ctx *fasthttp.RequestCtx) error {
 	if path := string(ctx.URI().PathOriginal()); path == "*" || path == "/*" { // the router takes these for every path at once
 		ctx.Response.Header.Del(fasthttp.HeaderAllow)
-		return errNoRoute
+		return web.ErrNoRoute
 	}
 	allowed := strings.Split(string(ctx.Response.Header.Peek(fasthttp.HeaderAllow)), ", ")
 	allowed = slices.DeleteFunc(allowed, func(method string) bool { return method == fasthttp.MethodOptions })
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Join(allowed, ", "))
-	return errMethod
+	return web.ErrMethod
 }
 
 // at is atRole for what no API key opens.
@@ -115,10 +116,10 @@ func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
 
 // atRole adapts a handler to fasthttp: it records the route and the role that it needs, and answers the handler's error.
 func (s *Server) atRole(route string, role redisstore.Role, h handler) fasthttp.RequestHandler {
-	metrics := s.metrics.http.at(route)
+	metrics := s.metrics.http.At(route)
 	return func(ctx *fasthttp.RequestCtx) {
-		info := infoOf(ctx)
-		info.route, info.metrics, info.role = route, metrics, role
+		info := web.InfoOf(ctx)
+		info.Route, info.Metrics, info.Role = route, metrics, role
 		if err := h(ctx); err != nil {
 			releaseAnswer(ctx)
 			s.answerProblem(ctx, s.keyFirst(ctx, err))

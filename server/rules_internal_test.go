@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // everyCode returns the codes that problems can have, with a status of each.
@@ -28,7 +29,7 @@ func everyCode() map[string]int {
 
 // errorsWithMembers holds one of each error whose answer has members of its own.
 var errorsWithMembers = []error{
-	invalid("name", "is wrong"),
+	web.Invalid("name", "is wrong"),
 	&redisstore.LimitError{Limit: "max_actions"},
 	&redisstore.NotActiveError{Status: redisstore.Expired},
 	&conflict{&redisstore.NotActiveError{Status: redisstore.Expired}},
@@ -43,7 +44,7 @@ var errorsWithMembers = []error{
 	&redisstore.AgentSuspendedError{Since: time.Unix(1, 0)},
 	&redisstore.AgentLimitError{Limit: redisstore.LimitOpenSessions},
 	&redisstore.SessionSuspendedError{Since: time.Unix(1, 0)},
-	&scopeError{"read"},
+	&web.ScopeError{Scope: "read"},
 	&redisstore.AudienceError{Audience: "urn:mail"},
 }
 
@@ -51,12 +52,12 @@ func TestEachCodeHasATitleAndEachTitleACode(t *testing.T) {
 	t.Parallel()
 	codes := everyCode()
 	for code := range codes {
-		if titles[code] == "" {
+		if web.Titles[code] == "" {
 			t.Errorf("%s has no title", code)
 		}
 	}
 	seen := map[string]string{}
-	for code, title := range titles {
+	for code, title := range web.Titles {
 		if _, used := codes[code]; !used {
 			t.Errorf("no error has the code %s", code)
 		}
@@ -100,7 +101,7 @@ func TestEachErrorIsAnsweredAsItsRuleSays(t *testing.T) {
 			if p.Status != r.status || p.Code != r.code {
 				t.Errorf("%v is answered %d %s, want %d %s", err, p.Status, p.Code, r.status, r.code)
 			}
-			if p.Detail == "" || p.Type != "urn:remit:problem:"+p.Code || p.Title != titles[p.Code] || !snakeCase.MatchString(p.Code) {
+			if p.Detail == "" || p.Type != "urn:remit:problem:"+p.Code || p.Title != web.Titles[p.Code] || !snakeCase.MatchString(p.Code) {
 				t.Errorf("%v is answered %+v", err, p)
 			}
 			if strings.Contains(p.Detail, "somewhere") || strings.Contains(p.Detail, "cause") {
@@ -128,7 +129,7 @@ func TestEveryRefusalOfTheStoreHasAnAnswer(t *testing.T) {
 
 func TestAnUnknownErrorIsAnsweredWithoutItsText(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{errors.New("hunter2 at 10.0.0.1"), fmt.Errorf("%w: hunter2", errors.New("x")), errPanic} {
+	for _, err := range []error{errors.New("hunter2 at 10.0.0.1"), fmt.Errorf("%w: hunter2", errors.New("x")), web.ErrPanic} {
 		p := problemOf(err)
 		if p.Status != 500 || p.Code != "internal_error" {
 			t.Errorf("%v is answered %d %s", err, p.Status, p.Code)
@@ -176,7 +177,7 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 // The scope in a challenge stands between quotes (RFC 6750 §3).
 func TestAScopeCannotLeaveItsQuotes(t *testing.T) {
 	t.Parallel()
-	err := &scopeError{`a", error="x\"`}
+	err := &web.ScopeError{Scope: `a", error="x\"`}
 	if got := challengeFor(err, problemOf(err), "https://remit.example/x"); strings.Count(got, `"`) != 8 {
 		t.Errorf("WWW-Authenticate: %s", got)
 	}

@@ -4,11 +4,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // exchangeSecret opens a family for a client by its secret.
 func (s *Server) exchangeSecret(ctx *fasthttp.RequestCtx, client credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
-	grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, asked)
+	grant, err := s.store.ExchangeSecret(web.RequestContext(ctx), client.agent, client.secret, asked)
 	if err == nil {
 		s.metrics.tokensBySecret.Inc()
 	}
@@ -17,5 +18,5 @@ func (s *Server) exchangeSecret(ctx *fasthttp.RequestCtx, client credential, ask
 
 // checkSecret returns the organization of a client with this secret.
 func (s *Server) checkSecret(ctx *fasthttp.RequestCtx, client credential) (uuid.UUID, error) {
-	return s.store.CheckSecret(requestContext(ctx), client.agent, client.secret)
+	return s.store.CheckSecret(web.RequestContext(ctx), client.agent, client.secret)
 }

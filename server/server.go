@@ -18,14 +18,15 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // New returns a server that is ready to Serve. It has no keys until SetKeyring.
 func New(cfg Config) *Server {
 	s := &Server{
-		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
+		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: web.NewRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, proofHosts: cfg.ProofHosts, organizations: cfg.Organizations,
-		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
+		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: web.NewAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
 		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: conn.NewDrain(), pulse: streamPulse, waiters: conn.NewWaiterLimit(cfg.waiterLimit()),
 		bodies: conn.NewBodies(), unwritten: conn.NewUnwritten(),
 		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, keySets: cfg.KeySets, clock: cfg.Clock,
@@ -80,10 +81,10 @@ func (s *Server) serve(accepting net.Listener, forPages bool) error {
 
 // Handler returns the handler of every request.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes, authorize := s.routes().router.Handler, s.at(authorizePath, s.authorize)
-	nowhere := s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
+	routes, authorize := s.routes().router.Handler, s.at(web.AuthorizePath, s.authorize)
+	nowhere := s.at("", func(*fasthttp.RequestCtx) error { return web.ErrNoRoute })
 	api := func(ctx *fasthttp.RequestCtx) {
-		if string(ctx.URI().PathOriginal()) == authorizePath { // for every method, which the router cannot express
+		if string(ctx.URI().PathOriginal()) == web.AuthorizePath { // for every method, which the router cannot express
 			authorize(ctx)
 			return
 		}

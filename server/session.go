@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) sessionRoutes(r *routes) {
@@ -28,45 +29,45 @@ const (
 )
 
 type createSessionRequest struct {
-	Agent        optional[string]         `json:"agent_id"`
-	Parent       optional[string]         `json:"parent_session_id"`
-	MaxActions   optional[int64]          `json:"max_actions"`
-	MaxValue     optional[money.MicroUSD] `json:"max_value_usd"`
-	MaxCommitted optional[money.MicroUSD] `json:"max_committed_usd"`
-	ExpiresIn    optional[int64]          `json:"expires_in_seconds"`
-	MaxLease     optional[int64]          `json:"max_lease_seconds"`
-	MaxPerAction nullable[money.MicroUSD] `json:"max_value_usd_per_action"`
-	Scopes       optional[[]string]       `json:"scopes"`
-	Metadata     optional[jsontext.Value] `json:"metadata"`
-	Enforcement  optional[string]         `json:"enforcement"`
-	Thresholds   nullable[[]int]          `json:"thresholds"`
+	Agent        web.Optional[string]         `json:"agent_id"`
+	Parent       web.Optional[string]         `json:"parent_session_id"`
+	MaxActions   web.Optional[int64]          `json:"max_actions"`
+	MaxValue     web.Optional[money.MicroUSD] `json:"max_value_usd"`
+	MaxCommitted web.Optional[money.MicroUSD] `json:"max_committed_usd"`
+	ExpiresIn    web.Optional[int64]          `json:"expires_in_seconds"`
+	MaxLease     web.Optional[int64]          `json:"max_lease_seconds"`
+	MaxPerAction web.Nullable[money.MicroUSD] `json:"max_value_usd_per_action"`
+	Scopes       web.Optional[[]string]       `json:"scopes"`
+	Metadata     web.Optional[jsontext.Value] `json:"metadata"`
+	Enforcement  web.Optional[string]         `json:"enforcement"`
+	Thresholds   web.Nullable[[]int]          `json:"thresholds"`
 }
 
 func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.NewSession, error) {
-	var v validation
+	var v web.Validation
 	n := redisstore.NewSession{
-		Agent:      v.id("agent_id", r.Agent),
-		MaxActions: r.MaxActions.or(defaults.MaxActions),
-		MaxValue:   r.MaxValue.or(defaults.MaxValue),
-		Scopes:     r.Scopes.value, MaxPerAction: r.MaxPerAction.value,
-		Metadata: v.object("metadata", r.Metadata, maxMetadata),
+		Agent:      v.ID("agent_id", r.Agent),
+		MaxActions: r.MaxActions.Or(defaults.MaxActions),
+		MaxValue:   r.MaxValue.Or(defaults.MaxValue),
+		Scopes:     r.Scopes.Value, MaxPerAction: r.MaxPerAction.Value,
+		Metadata: v.Object("metadata", r.Metadata, web.MaxMetadata),
 	}
-	if r.MaxCommitted.given {
-		n.MaxCommitted = &r.MaxCommitted.value
+	if r.MaxCommitted.Given {
+		n.MaxCommitted = &r.MaxCommitted.Value
 	}
-	if r.Parent.given {
-		n.Parent, n.WithinParent = v.id("parent_session_id", r.Parent), !r.ExpiresIn.given
+	if r.Parent.Given {
+		n.Parent, n.WithinParent = v.ID("parent_session_id", r.Parent), !r.ExpiresIn.Given
 	}
-	lifetime := r.ExpiresIn.or(int64(defaults.Lifetime / time.Second))
-	v.within("max_actions", n.MaxActions, 1, maxActionsLimit)
-	v.within("expires_in_seconds", lifetime, 1, maxLifetimeSeconds)
-	v.within("max_lease_seconds", r.MaxLease.value, 0, maxLeaseSeconds)
-	n.MaxLease = time.Duration(r.MaxLease.value) * time.Second
-	v.scopes(n.Scopes)
+	lifetime := r.ExpiresIn.Or(int64(defaults.Lifetime / time.Second))
+	v.Within("max_actions", n.MaxActions, 1, maxActionsLimit)
+	v.Within("expires_in_seconds", lifetime, 1, web.MaxLifetimeSeconds)
+	v.Within("max_lease_seconds", r.MaxLease.Value, 0, maxLeaseSeconds)
+	n.MaxLease = time.Duration(r.MaxLease.Value) * time.Second
+	v.Scopes(n.Scopes)
 	n.Observes = validEnforcement(&v, r.Enforcement)
 	n.Thresholds = validThresholds(&v, r.Thresholds)
 	n.Lifetime = time.Duration(lifetime) * time.Second
-	return n, v.err()
+	return n, v.Err()
 }
 
 // Whether a session refuses what exceeds its limits.
@@ -76,15 +77,15 @@ const (
 )
 
 // validThresholds returns thresholds in ascending order, nil for the default.
-func validThresholds(v *validation, given nullable[[]int]) redisstore.Thresholds {
-	if given.value == nil {
+func validThresholds(v *web.Validation, given web.Nullable[[]int]) redisstore.Thresholds {
+	if given.Value == nil {
 		return nil
 	}
-	t := redisstore.Thresholds(slices.Clone(*given.value))
+	t := redisstore.Thresholds(slices.Clone(*given.Value))
 	slices.Sort(t)
-	v.require(len(t) <= redisstore.MostThresholds, "thresholds", "must be at most 8 percents")
-	v.require(len(t) == 0 || t[0] >= 1 && t[len(t)-1] <= 100, "thresholds", "must be percents from 1 to 100")
-	v.require(len(slices.Compact(slices.Clone(t))) == len(t), "thresholds", "must not have a percent twice")
+	v.Require(len(t) <= redisstore.MostThresholds, "thresholds", "must be at most 8 percents")
+	v.Require(len(t) == 0 || t[0] >= 1 && t[len(t)-1] <= 100, "thresholds", "must be percents from 1 to 100")
+	v.Require(len(slices.Compact(slices.Clone(t))) == len(t), "thresholds", "must not have a percent twice")
 	switch {
 	case slices.Equal(t, redisstore.DefaultThresholds):
 		return nil
@@ -95,21 +96,21 @@ func validThresholds(v *validation, given nullable[[]int]) redisstore.Thresholds
 }
 
 // validEnforcement returns whether the session is to observe.
-func validEnforcement(v *validation, given optional[string]) bool {
-	v.require(!given.given || given.value == enforces || given.value == observes, "enforcement", "must be enforce or observe")
-	return given.value == observes
+func validEnforcement(v *web.Validation, given web.Optional[string]) bool {
+	v.Require(!given.Given || given.Value == enforces || given.Value == observes, "enforcement", "must be enforce or observe")
+	return given.Value == observes
 }
 
 // append writes the summary as the encoder would.
-func (a sessionSummary) append(o object) object {
-	o = o.id(`{"id":`, a.ID)
-	o = o.id(`,"agent_id":`, a.Agent)
-	o = o.plain(`,"status":`, string(a.Status))
-	o = o.number(`,"action_count":`, a.ActionCount)
-	o = o.number(`,"max_actions":`, a.MaxActions)
-	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
-	o = o.amount(`,"max_value_usd":`, a.MaxValue)
-	o = o.time(`,"expires_at":`, a.Expires)
+func (a sessionSummary) append(o web.Object) web.Object {
+	o = o.ID(`{"id":`, a.ID)
+	o = o.ID(`,"agent_id":`, a.Agent)
+	o = o.Plain(`,"status":`, string(a.Status))
+	o = o.Number(`,"action_count":`, a.ActionCount)
+	o = o.Number(`,"max_actions":`, a.MaxActions)
+	o = o.Amount(`,"value_used_usd":`, a.ValueUsed)
+	o = o.Amount(`,"max_value_usd":`, a.MaxValue)
+	o = o.Time(`,"expires_at":`, a.Expires)
 	return append(o, '}')
 }
 
@@ -128,10 +129,10 @@ type sessionAnswer struct {
 	MaxLease         int64             `json:"max_lease_seconds"`
 	Scopes           []string          `json:"scopes"`
 	Metadata         jsontext.Value    `json:"metadata"`
-	Expires          timestamp         `json:"expires_at"`
-	Created          timestamp         `json:"created_at"`
-	Ended            timestamp         `json:"ended_at,omitzero"`
-	Suspended        timestamp         `json:"suspended_at,omitzero"`
+	Expires          web.Timestamp     `json:"expires_at"`
+	Created          web.Timestamp     `json:"created_at"`
+	Ended            web.Timestamp     `json:"ended_at,omitzero"`
+	Suspended        web.Timestamp     `json:"suspended_at,omitzero"`
 	SuspensionReason string            `json:"suspension_reason,omitzero"`
 	Enforcement      string            `json:"enforcement"`
 	Observed         *int64            `json:"observed_refusals,omitzero"` // of a session that observes or has observed
@@ -153,9 +154,9 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		MaxActions: v.MaxActions, ActionCount: v.ActionCount,
 		MaxValue: v.MaxValue, ValueUsed: v.ValueUsed, ValueHeld: v.ValueHeld, Overage: v.ValueOverage,
 		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted, MaxLease: int64(v.MaxLease / time.Second),
-		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
-		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
-		Suspended: timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
+		Scopes: v.Scopes, Metadata: web.MetadataOf(v.Metadata),
+		Expires: web.Timestamp(v.Expires), Created: web.Timestamp(v.Created), Ended: web.Timestamp(v.Ended),
+		Suspended: web.Timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
 		Enforcement: enforcement, Observed: v.ObservedRefusals, MaxPerAction: v.MaxPerAction,
 		Thresholds: v.Thresholds,
 		Parent:     v.Parent,
@@ -172,14 +173,14 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request createSessionRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.session(s.defaults)
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "create session", wanted.Agent); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "create session", wanted.Agent); err != nil {
 		return err
 	}
 	if err := caller.mayCreate(wanted); err != nil {
@@ -190,11 +191,11 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if wanted.Parent == uuid.Nil {
 		create = s.store.CreateRootSession
 	}
-	session, err := create(requestContext(ctx), caller.Caller, wanted)
+	session, err := create(web.RequestContext(ctx), caller.Caller, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) && wanted.Parent == uuid.Nil {
-		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
+		return web.Invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
 	}
 	if errors.Is(err, redisstore.ErrParentEnforces) {
 		return errParentEnforces
@@ -206,7 +207,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if !isReplay(wanted.Idempotency) {
 		s.metrics.sessionsCreated.Inc()
 	}
-	return answerCreated(ctx, "/v1/sessions/"+session.ID.String(), sessionOf(session))
+	return web.AnswerCreated(ctx, "/v1/sessions/"+session.ID.String(), sessionOf(session))
 }
 
 func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
@@ -214,22 +215,22 @@ func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	session, err := s.store.Session(requestContext(ctx), caller.Caller, id)
+	session, err := s.store.Session(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
-	var room [answerSize]byte
+	var room [web.AnswerSize]byte
 	written, err := sessionOf(session).append(room[:0])
 	if err != nil {
 		return err
 	}
-	return answerWritten(ctx, written)
+	return web.AnswerWritten(ctx, written)
 }
 
 type endedAnswer struct {
 	ID     uuid.UUID         `json:"id"`
 	Status redisstore.Status `json:"status"`
-	Ended  timestamp         `json:"ended_at"`
+	Ended  web.Timestamp     `json:"ended_at"`
 }
 
 func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
@@ -237,66 +238,66 @@ func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := decode(ctx, &nothing{}); err != nil {
+	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
-	ended, err := s.store.EndSession(requestContext(ctx), caller.Caller, id)
+	ended, err := s.store.EndSession(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return asConflict(err)
 	}
 	s.metrics.sessionsEnded.Inc()
-	return answer(ctx, endedAnswer{id, redisstore.Completed, timestamp(ended)})
+	return web.Answer(ctx, endedAnswer{id, redisstore.Completed, web.Timestamp(ended)})
 }
 
 // append writes the session as the encoder would. The decoder has validated its metadata, which may contain white space.
-func (a sessionAnswer) append(o object) (object, error) {
-	o = o.id(`{"id":`, a.ID)
-	o = o.id(`,"agent_id":`, a.Agent)
-	o = o.plain(`,"status":`, string(a.Status))
-	o = o.number(`,"max_actions":`, a.MaxActions)
-	o = o.number(`,"action_count":`, a.ActionCount)
-	o = o.amount(`,"max_value_usd":`, a.MaxValue)
-	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
-	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
-	o = o.amount(`,"value_overage_usd":`, a.Overage)
-	o = o.amount(`,"value_committed_usd":`, a.Committed)
+func (a sessionAnswer) append(o web.Object) (web.Object, error) {
+	o = o.ID(`{"id":`, a.ID)
+	o = o.ID(`,"agent_id":`, a.Agent)
+	o = o.Plain(`,"status":`, string(a.Status))
+	o = o.Number(`,"max_actions":`, a.MaxActions)
+	o = o.Number(`,"action_count":`, a.ActionCount)
+	o = o.Amount(`,"max_value_usd":`, a.MaxValue)
+	o = o.Amount(`,"value_used_usd":`, a.ValueUsed)
+	o = o.Amount(`,"value_held_usd":`, a.ValueHeld)
+	o = o.Amount(`,"value_overage_usd":`, a.Overage)
+	o = o.Amount(`,"value_committed_usd":`, a.Committed)
 	if a.MaxCommitted != nil {
-		o = o.amount(`,"max_committed_usd":`, *a.MaxCommitted)
+		o = o.Amount(`,"max_committed_usd":`, *a.MaxCommitted)
 	}
-	o = o.number(`,"max_lease_seconds":`, a.MaxLease)
-	o = o.plains(`,"scopes":`, a.Scopes)
+	o = o.Number(`,"max_lease_seconds":`, a.MaxLease)
+	o = o.Plains(`,"scopes":`, a.Scopes)
 	o = append(o, `,"metadata":`...)
 	var err error
 	if o, err = jsontext.AppendFormat(o, a.Metadata); err != nil {
 		return nil, err
 	}
-	o = o.time(`,"expires_at":`, a.Expires)
-	o = o.time(`,"created_at":`, a.Created)
+	o = o.Time(`,"expires_at":`, a.Expires)
+	o = o.Time(`,"created_at":`, a.Created)
 	if !a.Ended.IsZero() {
-		o = o.time(`,"ended_at":`, a.Ended)
+		o = o.Time(`,"ended_at":`, a.Ended)
 	}
 	if !a.Suspended.IsZero() {
-		o = o.time(`,"suspended_at":`, a.Suspended)
+		o = o.Time(`,"suspended_at":`, a.Suspended)
 	}
 	if a.SuspensionReason != "" {
-		o, err = o.text(`,"suspension_reason":`, a.SuspensionReason)
+		o, err = o.Text(`,"suspension_reason":`, a.SuspensionReason)
 	}
-	o = o.plain(`,"enforcement":`, a.Enforcement)
+	o = o.Plain(`,"enforcement":`, a.Enforcement)
 	if a.Observed != nil {
-		o = o.number(`,"observed_refusals":`, *a.Observed)
+		o = o.Number(`,"observed_refusals":`, *a.Observed)
 	}
 	if a.MaxPerAction != nil {
-		o = o.amount(`,"max_value_usd_per_action":`, *a.MaxPerAction)
+		o = o.Amount(`,"max_value_usd_per_action":`, *a.MaxPerAction)
 	}
 	if a.Thresholds != nil {
-		o = o.percents(`,"thresholds":`, a.Thresholds)
+		o = o.Percents(`,"thresholds":`, a.Thresholds)
 	}
 	if a.Parent != uuid.Nil {
-		o = o.id(`,"parent_session_id":`, a.Parent)
+		o = o.ID(`,"parent_session_id":`, a.Parent)
 	}
 	if a.DelegatedActions != nil {
-		o = o.number(`,"actions_delegated":`, *a.DelegatedActions)
-		o = o.amount(`,"value_delegated_usd":`, *a.DelegatedValue)
+		o = o.Number(`,"actions_delegated":`, *a.DelegatedActions)
+		o = o.Amount(`,"value_delegated_usd":`, *a.DelegatedValue)
 	}
 	return append(o, '}'), err
 }

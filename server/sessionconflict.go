@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // conflict refuses to end or change a session that is not active, with 409. A charge of such a session is refused with 403.
@@ -20,8 +21,8 @@ func asConflict(err error) error {
 	return err
 }
 
-func (e *conflict) Problem() problem {
-	p := newProblem(409, "session_not_active", e.Error())
+func (e *conflict) Problem() web.Problem {
+	p := web.NewProblem(409, "session_not_active", e.Error())
 	p.SessionStatus = e.cause.Status
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // sessionSummary is a session in a list.
@@ -19,11 +20,11 @@ type sessionSummary struct {
 	MaxActions  int64             `json:"max_actions"`
 	ValueUsed   money.MicroUSD    `json:"value_used_usd"`
 	MaxValue    money.MicroUSD    `json:"max_value_usd"`
-	Expires     timestamp         `json:"expires_at"`
+	Expires     web.Timestamp     `json:"expires_at"`
 }
 
 func summaryOfSession(v redisstore.SessionSummary) sessionSummary {
-	return sessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, timestamp(v.Expires)}
+	return sessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, web.Timestamp(v.Expires)}
 }
 
 func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
@@ -31,7 +32,7 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	query, err := readQuery(ctx, []redisstore.Status{
+	query, err := web.ReadQuery(ctx, []redisstore.Status{
 		redisstore.Active, redisstore.Completed, redisstore.Expired, redisstore.Revoked,
 	}, "agent_id")
 	if err != nil {
@@ -44,8 +45,8 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	announceNext(ctx, page.Next)
-	return answerList(ctx, page.Items, func(o object, v redisstore.SessionSummary) (object, error) {
+	web.AnnounceNext(ctx, page.Next)
+	return web.AnswerList(ctx, page.Items, func(o web.Object, v redisstore.SessionSummary) (web.Object, error) {
 		return summaryOfSession(v).append(o), nil
 	})
 }
@@ -53,12 +54,12 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 // listedSessions returns a page of the sessions that the caller may see: with a delegated token, its own alone.
 func (s *Server) listedSessions(ctx *fasthttp.RequestCtx, c caller, q redisstore.Query) (redisstore.Page[redisstore.SessionSummary], error) {
 	if c.delegated == nil {
-		return s.store.Sessions(requestContext(ctx), c.Caller, q)
+		return s.store.Sessions(web.RequestContext(ctx), c.Caller, q)
 	}
 	if q.Agent != uuid.Nil && q.Agent != c.delegated.Agent {
 		return redisstore.Page[redisstore.SessionSummary]{}, redisstore.ErrUnknownAgent
 	}
-	session, err := s.store.Session(requestContext(ctx), c.Caller, c.delegated.Session)
+	session, err := s.store.Session(web.RequestContext(ctx), c.Caller, c.delegated.Session)
 	if err != nil {
 		return redisstore.Page[redisstore.SessionSummary]{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) sessionRequestRoutes(r *routes) {
@@ -31,50 +32,50 @@ const (
 )
 
 type moreRequest struct {
-	AddActions optional[int64]          `json:"add_actions"`
-	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
-	Reason     optional[string]         `json:"reason"`
+	AddActions web.Optional[int64]          `json:"add_actions"`
+	AddValue   web.Optional[money.MicroUSD] `json:"add_value_usd"`
+	Reason     web.Optional[string]         `json:"reason"`
 }
 
 func (r *moreRequest) request() (redisstore.NewSessionRequest, error) {
-	var v validation
-	if r.AddActions.given {
-		v.within("add_actions", r.AddActions.value, 1, maxActionsLimit)
+	var v web.Validation
+	if r.AddActions.Given {
+		v.Within("add_actions", r.AddActions.Value, 1, maxActionsLimit)
 	}
-	v.require(!r.AddValue.given || r.AddValue.value > 0, "add_value_usd", "must be more than 0")
-	v.require(r.AddActions.given || r.AddValue.given || !r.Reason.given, "", "name at least one of add_actions and add_value_usd")
-	v.require(r.Reason.given, "reason", "is required")
+	v.Require(!r.AddValue.Given || r.AddValue.Value > 0, "add_value_usd", "must be more than 0")
+	v.Require(r.AddActions.Given || r.AddValue.Given || !r.Reason.Given, "", "name at least one of add_actions and add_value_usd")
+	v.Require(r.Reason.Given, "reason", "is required")
 	checkRequestText(&v, "reason", r.Reason)
-	return redisstore.NewSessionRequest{AddActions: r.AddActions.value, AddValue: r.AddValue.value, Reason: r.Reason.value}, v.err()
+	return redisstore.NewSessionRequest{AddActions: r.AddActions.Value, AddValue: r.AddValue.Value, Reason: r.Reason.Value}, v.Err()
 }
 
-func checkRequestText(v *validation, field string, given optional[string]) {
-	length := utf8.RuneCountInString(given.value)
-	v.require(!given.given || length >= 1 && length <= maxRequestText, field, "must have 1 to 500 characters")
+func checkRequestText(v *web.Validation, field string, given web.Optional[string]) {
+	length := utf8.RuneCountInString(given.Value)
+	v.Require(!given.Given || length >= 1 && length <= maxRequestText, field, "must have 1 to 500 characters")
 }
 
 type approveRequest struct {
-	AddActions optional[int64]          `json:"add_actions"` // granted
-	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
-	Comment    optional[string]         `json:"comment"`
+	AddActions web.Optional[int64]          `json:"add_actions"` // granted
+	AddValue   web.Optional[money.MicroUSD] `json:"add_value_usd"`
+	Comment    web.Optional[string]         `json:"comment"`
 }
 
 func (r *approveRequest) approval() (redisstore.Approval, error) {
-	var v validation
-	a := redisstore.Approval{Comment: r.Comment.value}
-	if r.AddActions.given {
-		v.within("add_actions", r.AddActions.value, 0, maxActionsLimit)
-		a.AddActions = &r.AddActions.value
+	var v web.Validation
+	a := redisstore.Approval{Comment: r.Comment.Value}
+	if r.AddActions.Given {
+		v.Within("add_actions", r.AddActions.Value, 0, maxActionsLimit)
+		a.AddActions = &r.AddActions.Value
 	}
-	if r.AddValue.given {
-		a.AddValue = &r.AddValue.value
+	if r.AddValue.Given {
+		a.AddValue = &r.AddValue.Value
 	}
 	checkRequestText(&v, "comment", r.Comment)
-	return a, v.err()
+	return a, v.Err()
 }
 
 type denyRequest struct {
-	Comment optional[string] `json:"comment"`
+	Comment web.Optional[string] `json:"comment"`
 }
 
 // sessionRequestAnswer is a request for more than a session's limits.
@@ -87,9 +88,9 @@ type sessionRequestAnswer struct {
 	AddValue   money.MicroUSD    `json:"add_value_usd"`
 	Reason     string            `json:"reason"`
 	*granted
-	Comment string    `json:"comment,omitzero"`
-	Created timestamp `json:"created_at"`
-	Decided timestamp `json:"decided_at,omitzero"`
+	Comment string        `json:"comment,omitzero"`
+	Created web.Timestamp `json:"created_at"`
+	Decided web.Timestamp `json:"decided_at,omitzero"`
 }
 
 // granted is what was granted of an approved request.
@@ -101,7 +102,7 @@ type granted struct {
 func sessionRequestOf(v redisstore.SessionRequest) sessionRequestAnswer {
 	a := sessionRequestAnswer{
 		ID: v.ID, Session: v.Session, Agent: v.Agent, Status: v.Status, AddActions: v.AddActions, AddValue: v.AddValue,
-		Reason: v.Reason, Comment: v.Comment, Created: timestamp(v.Created), Decided: timestamp(v.Decided),
+		Reason: v.Reason, Comment: v.Comment, Created: web.Timestamp(v.Created), Decided: web.Timestamp(v.Decided),
 	}
 	if v.Status == redisstore.Approved {
 		a.granted = &granted{v.GrantedActions, v.GrantedValue}
@@ -116,17 +117,17 @@ func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request moreRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.request()
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "request more", id); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "request more", id); err != nil {
 		return err
 	}
-	asked, err := s.store.RequestMore(requestContext(ctx), agent, id, wanted)
+	asked, err := s.store.RequestMore(web.RequestContext(ctx), agent, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return redisstore.Needing(err, wanted.AddActions, wanted.AddValue)
@@ -134,7 +135,7 @@ func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
 	if !isReplay(wanted.Idempotency) {
 		s.metrics.requests.made.Inc()
 	}
-	return answerCreated(ctx, "/v1/sessions/"+id.String()+"/requests/"+asked.ID.String(), sessionRequestOf(asked))
+	return web.AnswerCreated(ctx, "/v1/sessions/"+id.String()+"/requests/"+asked.ID.String(), sessionRequestOf(asked))
 }
 
 // listRequests lists all requests that are kept of a session.
@@ -150,7 +151,7 @@ func (s *Server) listRequests(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, mostRequestBytes); err != nil {
 		return err
 	}
-	all, err := s.store.SessionRequests(requestContext(ctx), caller.Caller, id)
+	all, err := s.store.SessionRequests(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (s *Server) listRequests(ctx *fasthttp.RequestCtx) error {
 			answers = append(answers, sessionRequestOf(one))
 		}
 	}
-	return answer(ctx, answers)
+	return web.Answer(ctx, answers)
 }
 
 // getRequest returns a request. With wait it answers when the request is no longer pending, or the time is over.
@@ -169,7 +170,7 @@ func (s *Server) getRequest(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	id, err := pathIDNamed(ctx, "request_id")
+	id, err := web.PathIDNamed(ctx, "request_id")
 	if err != nil {
 		return err
 	}
@@ -177,14 +178,14 @@ func (s *Server) getRequest(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.store.SessionRequest(requestContext(ctx), caller.Caller, session, id)
+	found, err := s.store.SessionRequest(web.RequestContext(ctx), caller.Caller, session, id)
 	if err == nil && found.Status == redisstore.Pending && query.wait > 0 && !ctx.IsHead() {
 		found, err = s.awaitDecision(ctx, caller, found, query.wait)
 	}
 	if err != nil {
 		return err
 	}
-	return answer(ctx, sessionRequestOf(found))
+	return web.Answer(ctx, sessionRequestOf(found))
 }
 
 func (s *Server) approveRequest(ctx *fasthttp.RequestCtx) error {
@@ -193,21 +194,21 @@ func (s *Server) approveRequest(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request approveRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	approval, err := request.approval()
 	if err != nil {
 		return err
 	}
-	approved, err := s.store.ApproveRequest(requestContext(ctx), key, session, id, approval)
+	approved, err := s.store.ApproveRequest(web.RequestContext(ctx), key, session, id, approval)
 	if err != nil {
 		return approvalRefused(err)
 	}
 	if !approved.Repeated {
 		s.metrics.requests.approved.Inc()
 	}
-	return answer(ctx, sessionRequestOf(approved))
+	return web.Answer(ctx, sessionRequestOf(approved))
 }
 
 func (s *Server) denyRequest(ctx *fasthttp.RequestCtx) error {
@@ -216,28 +217,28 @@ func (s *Server) denyRequest(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request denyRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	var v validation
+	var v web.Validation
 	checkRequestText(&v, "comment", request.Comment)
-	if err := v.err(); err != nil {
+	if err := v.Err(); err != nil {
 		return err
 	}
-	denied, err := s.store.DenyRequest(requestContext(ctx), key, session, id, request.Comment.value)
+	denied, err := s.store.DenyRequest(web.RequestContext(ctx), key, session, id, request.Comment.Value)
 	if err != nil {
 		return asConflict(err)
 	}
 	if !denied.Repeated {
 		s.metrics.requests.denied.Inc()
 	}
-	return answer(ctx, sessionRequestOf(denied))
+	return web.Answer(ctx, sessionRequestOf(denied))
 }
 
 // keyAndRequest returns the API key, and the session and the request in the path.
 func keyAndRequest(ctx *fasthttp.RequestCtx) (key redisstore.APIKey, session, id uuid.UUID, err error) {
 	if key, session, err = keyAndID(ctx); err == nil {
-		id, err = pathIDNamed(ctx, "request_id")
+		id, err = web.PathIDNamed(ctx, "request_id")
 	}
 	return key, session, id, err
 }
@@ -248,11 +249,11 @@ func approvalRefused(err error) error {
 	var above *redisstore.AboveBoundsError
 	switch {
 	case errors.As(err, &beyond) && beyond.Limit == "max_actions":
-		return invalid("add_actions", "must not be more than was asked for")
+		return web.Invalid("add_actions", "must not be more than was asked for")
 	case errors.As(err, &beyond):
-		return invalid("add_value_usd", "must not be more than was asked for")
+		return web.Invalid("add_value_usd", "must not be more than was asked for")
 	case errors.Is(err, redisstore.ErrGrantsNothing):
-		return invalid("", "grant some of what was asked for, or deny the request")
+		return web.Invalid("", "grant some of what was asked for, or deny the request")
 	case errors.As(err, &above):
 		return aboveBounds(above.Limit)
 	}
@@ -273,25 +274,25 @@ type requestQuery struct {
 
 // readRequestQuery reads the one parameter that the endpoint has.
 func readRequestQuery(ctx *fasthttp.RequestCtx, parameter string) (requestQuery, error) {
-	var v validation
+	var v web.Validation
 	var q requestQuery
 	seen := map[string]bool{}
 	for name, value := range ctx.QueryArgs().All() {
 		field, text := string(name), string(value)
-		v.require(!seen[field], shown(field), "is given twice")
+		v.Require(!seen[field], web.Shown(field), "is given twice")
 		seen[field] = true
 		switch {
 		case field != parameter:
-			v.add(shown(field), "is not a parameter of this request")
+			v.Add(web.Shown(field), "is not a parameter of this request")
 		case field == "status":
-			q.status = v.status(text, []redisstore.Status{redisstore.Pending, redisstore.Approved, redisstore.Denied, redisstore.Lapsed})
+			q.status = v.Status(text, []redisstore.Status{redisstore.Pending, redisstore.Approved, redisstore.Denied, redisstore.Lapsed})
 		default:
 			seconds, err := strconv.ParseUint(text, 10, 8)
-			v.require(err == nil && seconds <= maxDecisionWait, field, "must be from 0 to "+strconv.Itoa(maxDecisionWait))
+			v.Require(err == nil && seconds <= maxDecisionWait, field, "must be from 0 to "+strconv.Itoa(maxDecisionWait))
 			q.wait = time.Duration(seconds) * time.Second
 		}
 	}
-	return q, v.err()
+	return q, v.Err()
 }
 
 // awaitDecision waits until a pending request is decided or its session ends; or until the time is over, the slot is displaced
@@ -312,11 +313,11 @@ func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller caller, asked re
 			return asked, errInvalidToken
 		}
 		if caller.delegated != nil {
-			if _, err := s.checkDelegated(readContext(ctx), caller); err != nil {
+			if _, err := s.checkDelegated(web.ReadContext(ctx), caller); err != nil {
 				return asked, err
 			}
 		}
-		if asked, err = s.store.SessionRequest(requestContext(ctx), caller.Caller, asked.Session, asked.ID); err != nil {
+		if asked, err = s.store.SessionRequest(web.RequestContext(ctx), caller.Caller, asked.Session, asked.ID); err != nil {
 			return asked, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) suspendSession(ctx *fasthttp.RequestCtx) error {
@@ -22,9 +23,9 @@ func (s *Server) restrictSession(ctx *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
-	session, err := restrict(requestContext(ctx), key, id, reason)
+	session, err := restrict(web.RequestContext(ctx), key, id, reason)
 	if err != nil {
 		return asConflict(err)
 	}
-	return answer(ctx, sessionOf(session))
+	return web.Answer(ctx, sessionOf(session))
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // scopeDelegate lets an agent create children of its sessions.
@@ -12,7 +13,7 @@ const scopeDelegate = "sessions:delegate"
 // sessionCreator returns who creates a session: an organization, or an agent that creates a child of its own.
 func (s *Server) sessionCreator(ctx *fasthttp.RequestCtx) (caller, error) {
 	_, hasToken := accessToken(ctx)
-	if !hasToken || len(ctx.Request.Header.PeekCanonical(canonicalAPIKey)) > 0 {
+	if !hasToken || len(ctx.Request.Header.PeekCanonical(web.CanonicalAPIKey)) > 0 {
 		return keyCaller(ctx)
 	}
 	return s.eitherCaller(ctx)
@@ -25,7 +26,7 @@ func (c caller) mayCreate(n redisstore.NewSession) error {
 		return errMissingKey
 	}
 	if c.Token != nil && n.Observes {
-		return invalid("enforcement", "must be enforce, because only an API key may let a session observe")
+		return web.Invalid("enforcement", "must be enforce, because only an API key may let a session observe")
 	}
 	if err := c.mayActIn(n.Parent); err != nil {
 		return err
@@ -68,9 +69,9 @@ func (s *Server) getSessionTree(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, mostTreeBytes); err != nil {
 		return err
 	}
-	tree, err := s.store.Tree(requestContext(ctx), caller.Caller, id)
+	tree, err := s.store.Tree(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, sessionTreeOf(tree))
+	return web.Answer(ctx, sessionTreeOf(tree))
 }

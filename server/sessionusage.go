@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // mostTypeLine is about how many bytes one action type takes in a response.
@@ -17,16 +18,16 @@ func (s *Server) getSessionUsage(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, (maxTypesOfActions+2)*mostTypeLine); err != nil {
 		return err
 	}
-	used, err := s.store.SessionUsage(requestContext(ctx), caller.Caller, id)
+	used, err := s.store.SessionUsage(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
-	return answerList(ctx, used, appendTypeUsage)
+	return web.AnswerList(ctx, used, appendTypeUsage)
 }
 
-func appendTypeUsage(o object, t redisstore.TypeUsage) (object, error) {
-	o, err := o.textOrNull(`{"action_type":`, t.ActionType)
-	o = o.number(`,"action_count":`, t.ActionCount)
-	o = o.amount(`,"value_usd":`, t.Value)
+func appendTypeUsage(o web.Object, t redisstore.TypeUsage) (web.Object, error) {
+	o, err := o.TextOrNull(`{"action_type":`, t.ActionType)
+	o = o.Number(`,"action_count":`, t.ActionCount)
+	o = o.Amount(`,"value_usd":`, t.Value)
 	return append(o, '}'), err
 }

@@ -12,12 +12,13 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // shedCall answers a request whose call was shed.
 func shedCall(s *Server, err error) *fasthttp.RequestCtx {
 	ctx := &fasthttp.RequestCtx{}
-	ctx.Request.Header.Set(headerRequestID, "asked-1")
+	ctx.Request.Header.Set(web.HeaderRequestID, "asked-1")
 	s.startRequest(ctx)
 	s.answerProblem(ctx, err)
 	return ctx
@@ -34,7 +35,7 @@ func TestThePreparedOverloadResponseMatchesTheProblemTable(t *testing.T) {
 		"to a proxy": &subrequestError{redisstore.ErrOverloaded},
 	} {
 		ctx := shedCall(s, err)
-		var got problem
+		var got web.Problem
 		if err := json.Unmarshal(ctx.Response.Body(), &got); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -43,7 +44,7 @@ func TestThePreparedOverloadResponseMatchesTheProblemTable(t *testing.T) {
 		}
 		header := &ctx.Response.Header
 		if ctx.Response.StatusCode() != 503 || string(header.ContentType()) != "application/problem+json" ||
-			string(header.Peek("Retry-After")) != "1" || string(header.Peek(headerRequestID)) != "asked-1" {
+			string(header.Peek("Retry-After")) != "1" || string(header.Peek(web.HeaderRequestID)) != "asked-1" {
 			t.Errorf("%s: %d %s", name, ctx.Response.StatusCode(), header)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"remit/internal/jwksfetch"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // Server answers HTTP. It answers 503 to whatever needs a key until SetKeyring.
@@ -19,12 +20,12 @@ type Server struct {
 	log           *slog.Logger
 	clock         func() time.Time
 	tracer        trace.Tracer
-	restarts      bool       // begins a new trace with each request
-	accessLog     *accessLog // nil for none
+	restarts      bool           // begins a new trace with each request
+	accessLog     *web.AccessLog // nil for none
 	defaults      SessionDefaults
 	tokens        atomic.Pointer[tokenCache] // with the keyring; nil before SetKeyring
 	keyReads      keyReads
-	requests      requestIDs
+	requests      web.RequestIDs
 	limits        limits
 	proxies       conn.Proxies
 	proofHosts    ProofHosts // nil for every host

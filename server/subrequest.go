@@ -11,13 +11,14 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
-// subrequestRoutes omits authorizePath itself, which answers every method: see Handler.
+// subrequestRoutes omits AuthorizePath itself, which answers every method: see Handler.
 func (s *Server) subrequestRoutes(r *routes) {
-	r.get(verifyPath, noKey, s.verify)
-	r.anyBelow(verifyPath, noKey, s.verify)
-	r.anyBelow(authorizePath, noKey, s.authorize)
+	r.get(web.VerifyPath, noKey, s.verify)
+	r.anyBelow(web.VerifyPath, noKey, s.verify)
+	r.anyBelow(web.AuthorizePath, noKey, s.authorize)
 }
 
 // subrequestError answers 403 in place of other client errors, which a proxy would take for a fault of this service.
@@ -26,7 +27,7 @@ type subrequestError struct{ cause error }
 func (e *subrequestError) Error() string { return e.cause.Error() }
 func (e *subrequestError) Unwrap() error { return e.cause }
 
-func (e *subrequestError) Problem() problem {
+func (e *subrequestError) Problem() web.Problem {
 	p := problemOf(e.cause)
 	if p.Status < 500 && p.Status != 401 {
 		p.Status = 403
@@ -45,16 +46,16 @@ func (s *Server) subrequestToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redis
 	if err != nil {
 		return nil, nil, err
 	}
-	var v validation
+	var v web.Validation
 	audience := parameterOf(&v, ctx, "audience", "X-Audience")
-	if err := v.err(); err != nil {
+	if err := v.Err(); err != nil {
 		return nil, nil, &subrequestError{err}
 	}
 	if !access.isFor(audience) {
 		return nil, nil, errInvalidToken
 	}
 	access, proof, err := s.admit(ctx, access)
-	if err != nil && errors.As(err, new(*invalidRequest)) {
+	if err != nil && errors.As(err, new(*web.InvalidRequest)) {
 		err = &subrequestError{err}
 	}
 	return access, proof, err
@@ -78,11 +79,11 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	var v validation
+	var v web.Validation
 	checkParameters(&v, ctx, "scope", "audience")
 	scope := parameterOf(&v, ctx, "scope", "X-Scope")
-	v.require(scope == "" || isScope(scope), "scope", "must be one scope")
-	if err := v.err(); err != nil {
+	v.Require(scope == "" || web.IsScope(scope), "scope", "must be one scope")
+	if err := v.Err(); err != nil {
 		return &subrequestError{err}
 	}
 	caller := access.caller
@@ -115,14 +116,14 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	if err := s.useProof(ctx, access, proof); err != nil {
 		return subrequestProofError(err)
 	}
-	usage, left, err := s.store.Authorize(requestContext(ctx), caller.Caller, session, wanted)
+	usage, left, err := s.store.Authorize(web.RequestContext(ctx), caller.Caller, session, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
 		return &subrequestError{redisstore.Needing(err, wanted.Count, wanted.Value)}
 	}
 	access.writeIdentity(ctx, left)
-	remaining := usageOf(usage)
+	remaining := web.UsageOf(usage)
 	header := &ctx.Response.Header
 	header.Set("X-Remaining-Actions", strconv.FormatInt(remaining.RemainingActions, 10))
 	header.Set("X-Remaining-Value-Usd", remaining.RemainingValue.String())
@@ -135,28 +136,28 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 
 // subrequestCharge reads a charge from the query, which the proxy's configuration writes, or else from headers.
 func subrequestCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
-	var v validation
+	var v web.Validation
 	var request chargeRequest
 	checkParameters(&v, ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", subrequestDryRun, subrequestKey)
-	session := v.id("session_id", optionalText(parameterOf(&v, ctx, "session_id", "X-Session-Id")))
+	session := v.ID("session_id", optionalText(parameterOf(&v, ctx, "session_id", "X-Session-Id")))
 	request.ActionType = optionalText(parameterOf(&v, ctx, "action_type", "X-Action-Type"))
 	request.Scope = optionalText(parameterOf(&v, ctx, "scope", "X-Scope"))
 	if text := parameterOf(&v, ctx, "value_usd", "X-Value-Usd"); text != "" {
 		amount, err := money.Parse([]byte(text))
 		if err != nil {
-			v.add("value_usd", err.Error())
+			v.Add("value_usd", err.Error())
 		}
-		request.Value = optional[money.MicroUSD]{amount, true}
+		request.Value = web.Optional[money.MicroUSD]{Value: amount, Given: true}
 	}
 	if text := parameterOf(&v, ctx, "count", "X-Count"); text != "" {
 		count, err := strconv.ParseInt(text, 10, 64)
-		v.require(err == nil, "count", "must be a whole number")
-		request.Count = optional[int64]{count, err == nil}
+		v.Require(err == nil, "count", "must be a whole number")
+		request.Count = web.Optional[int64]{Value: count, Given: err == nil}
 	}
 	request.DryRun = dryRunParameter(&v, ctx)
 	idempotency := idempotencyParameter(&v, ctx, session, &request)
-	v.require(idempotency == nil || !request.DryRun.value, subrequestDryRun, notWithAKey)
-	if err := v.err(); err != nil {
+	v.Require(idempotency == nil || !request.DryRun.Value, subrequestDryRun, web.NotWithAKey)
+	if err := v.Err(); err != nil {
 		return uuid.Nil, redisstore.Charge{}, err
 	}
 	charge, err := request.charge()
@@ -168,13 +169,13 @@ func subrequestCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, e
 // which could then pass unpaid.
 const subrequestDryRun = "dry_run"
 
-func dryRunParameter(v *validation, ctx *fasthttp.RequestCtx) optional[bool] {
-	if belowSubrequestPath(ctx.URI().PathOriginal()) || !ctx.QueryArgs().Has(subrequestDryRun) {
-		return optional[bool]{}
+func dryRunParameter(v *web.Validation, ctx *fasthttp.RequestCtx) web.Optional[bool] {
+	if web.BelowSubrequestPath(ctx.URI().PathOriginal()) || !ctx.QueryArgs().Has(subrequestDryRun) {
+		return web.Optional[bool]{}
 	}
 	text := parameterOf(v, ctx, subrequestDryRun, "")
-	v.require(text == "" || text == "true" || text == "false", subrequestDryRun, "must be true or false")
-	return optional[bool]{text == "true", true}
+	v.Require(text == "" || text == "true" || text == "false", subrequestDryRun, "must be true or false")
+	return web.Optional[bool]{Value: text == "true", Given: true}
 }
 
 // subrequestKey is the query parameter for the idempotency key.
@@ -186,18 +187,18 @@ var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-U
 // idempotencyParameter returns the idempotency of a charge if the proxy sets a key, else nil. It ignores a key that the
 // proxy only passes on: that one is the client's, made for the backend, and a client that used one key for all its
 // requests would pay once.
-func idempotencyParameter(v *validation, ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
+func idempotencyParameter(v *web.Validation, ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
 	inQuery := ctx.QueryArgs().Has(subrequestKey)
-	if !inQuery && len(ctx.Request.Header.PeekCanonical(canonicalIdempotencyKey)) == 0 {
+	if !inQuery && len(ctx.Request.Header.PeekCanonical(web.CanonicalIdempotencyKey)) == 0 {
 		return nil
 	}
-	if belowSubrequestPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
+	if web.BelowSubrequestPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
 		return nil
 	}
-	key := parameterOf(v, ctx, subrequestKey, headerIdempotencyKey)
-	v.require(isIdempotencyKey([]byte(key)), subrequestKey, notAnIdempotencyKey)
-	body := fmt.Appendf(nil, "%d %d %q %q", r.Count.or(1), int64(r.Value.value), r.Scope.value, r.ActionType.value)
-	return newIdempotency(key, "authorize", session, body)
+	key := parameterOf(v, ctx, subrequestKey, web.HeaderIdempotencyKey)
+	v.Require(web.IsIdempotencyKey([]byte(key)), subrequestKey, web.NotAnIdempotencyKey)
+	body := fmt.Appendf(nil, "%d %d %q %q", r.Count.Or(1), int64(r.Value.Value), r.Scope.Value, r.ActionType.Value)
+	return web.NewIdempotency(key, "authorize", session, body)
 }
 
 func isForwarded(ctx *fasthttp.RequestCtx) bool {
@@ -205,22 +206,22 @@ func isForwarded(ctx *fasthttp.RequestCtx) bool {
 }
 
 // checkParameters refuses unknown parameters, because a misspelt scope or price would let requests pass unchecked.
-func checkParameters(v *validation, ctx *fasthttp.RequestCtx, known ...string) {
-	if belowSubrequestPath(ctx.URI().PathOriginal()) {
+func checkParameters(v *web.Validation, ctx *fasthttp.RequestCtx, known ...string) {
+	if web.BelowSubrequestPath(ctx.URI().PathOriginal()) {
 		return
 	}
 	for name := range ctx.QueryArgs().All() {
 		if !slices.ContainsFunc(known, func(one string) bool { return one == string(name) }) {
-			v.add(shown(string(name)), "is not a parameter here")
+			v.Add(web.Shown(string(name)), "is not a parameter here")
 		}
 	}
 }
 
 // parameterOf returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
 // parameter given twice, because one of the two could be the client's.
-func parameterOf(v *validation, ctx *fasthttp.RequestCtx, name, header string) string {
+func parameterOf(v *web.Validation, ctx *fasthttp.RequestCtx, name, header string) string {
 	value, times := []byte(nil), 0
-	if !belowSubrequestPath(ctx.URI().PathOriginal()) {
+	if !web.BelowSubrequestPath(ctx.URI().PathOriginal()) {
 		value, times = countValues(ctx.QueryArgs().All(), name)
 	}
 	if times == 0 {
@@ -229,8 +230,8 @@ func parameterOf(v *validation, ctx *fasthttp.RequestCtx, name, header string) s
 	if times == 0 {
 		return ""
 	}
-	v.require(times == 1, name, "is given twice")
-	v.require(len(value) > 0, name, "must not be empty")
+	v.Require(times == 1, name, "is given twice")
+	v.Require(len(value) > 0, name, "must not be empty")
 	return string(value)
 }
 
@@ -250,4 +251,6 @@ func countValues(all iter.Seq2[[]byte, []byte], name string) (first []byte, time
 }
 
 // optionalText returns an optional field that counts as absent when it is empty.
-func optionalText(text string) optional[string] { return optional[string]{text, text != ""} }
+func optionalText(text string) web.Optional[string] {
+	return web.Optional[string]{Value: text, Given: text != ""}
+}

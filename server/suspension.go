@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) suspensionRoutes(r *routes) {
@@ -22,7 +23,7 @@ func (s *Server) suspensionRoutes(r *routes) {
 const maxSuspensionReason = 500 // characters
 
 type suspensionRequest struct {
-	Reason optional[string] `json:"reason"`
+	Reason web.Optional[string] `json:"reason"`
 }
 
 // suspension returns the key, the id and the reason of a request to suspend or resume one object.
@@ -32,14 +33,14 @@ func (s *Server) suspension(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.U
 		return redisstore.APIKey{}, uuid.Nil, "", err
 	}
 	var request suspensionRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return redisstore.APIKey{}, uuid.Nil, "", err
 	}
-	var v validation
-	checkSuspensionReason(&v, request.Reason.value)
-	return key, id, request.Reason.value, v.err()
+	var v web.Validation
+	checkSuspensionReason(&v, request.Reason.Value)
+	return key, id, request.Reason.Value, v.Err()
 }
 
-func checkSuspensionReason(v *validation, reason string) {
-	v.require(utf8.RuneCountInString(reason) <= maxSuspensionReason, "reason", "must have at most 500 characters")
+func checkSuspensionReason(v *web.Validation, reason string) {
+	v.Require(utf8.RuneCountInString(reason) <= maxSuspensionReason, "reason", "must have at most 500 characters")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) tokenRoutes(r *routes) {
@@ -31,11 +32,11 @@ type tokenPair struct {
 const pairSize = 1024
 
 // append writes the pair as the encoder would. Tokens need no escaping.
-func (p tokenPair) append(o object) object {
-	o = o.plain(`{"access_token":`, p.AccessToken)
-	o = o.plain(`,"refresh_token":`, p.RefreshToken)
-	o = o.plain(`,"token_type":`, p.TokenType)
-	o = o.number(`,"expires_in":`, p.ExpiresIn)
+func (p tokenPair) append(o web.Object) web.Object {
+	o = o.Plain(`{"access_token":`, p.AccessToken)
+	o = o.Plain(`,"refresh_token":`, p.RefreshToken)
+	o = o.Plain(`,"token_type":`, p.TokenType)
+	o = o.Number(`,"expires_in":`, p.ExpiresIn)
 	return append(o, '}')
 }
 
@@ -75,20 +76,20 @@ func refreshFor(keys *token.Keyring, grant redisstore.Grant) string {
 }
 
 type exchangeRequest struct {
-	Agent  optional[string] `json:"agent_id"`
-	Secret optional[string] `json:"secret"`
+	Agent  web.Optional[string] `json:"agent_id"`
+	Secret web.Optional[string] `json:"secret"`
 	resourceField
 }
 
 // decodeFast is decodeFast for the body of a token exchange.
 func (r *exchangeRequest) decodeFast(body []byte) bool {
-	rest := fastReader(body)
-	return rest.object(func(name []byte) bool {
+	rest := web.FastReader(body)
+	return rest.Object(func(name []byte) bool {
 		switch string(name) {
 		case "agent_id":
-			return rest.textField(&r.Agent)
+			return rest.TextField(&r.Agent)
 		case "secret":
-			return rest.textField(&r.Secret)
+			return rest.TextField(&r.Secret)
 		}
 		return false
 	})
@@ -96,46 +97,46 @@ func (r *exchangeRequest) decodeFast(body []byte) bool {
 
 // decodeFast is decodeFast for the body of a refresh.
 func (r *refreshRequest) decodeFast(body []byte) bool {
-	rest := fastReader(body)
-	return rest.object(func(name []byte) bool { return string(name) == "refresh_token" && rest.textField(&r.RefreshToken) })
+	rest := web.FastReader(body)
+	return rest.Object(func(name []byte) bool { return string(name) == "refresh_token" && rest.TextField(&r.RefreshToken) })
 }
 
 // resourceField says whom the access token is for (RFC 8707); absent for the default.
 type resourceField struct {
-	Resource optional[token.Audience] `json:"resource"`
+	Resource web.Optional[token.Audience] `json:"resource"`
 }
 
 func (r resourceField) asked(issuer string) (redisstore.GrantRequest, error) {
-	var v validation
-	v.require(!r.Resource.given || len(r.Resource.value) > 0, "resource", "must not be empty")
-	asked := redisstore.GrantRequest{Audience: validAudience(&v, r.Resource.value, issuer)}
-	return asked, v.err()
+	var v web.Validation
+	v.Require(!r.Resource.Given || len(r.Resource.Value) > 0, "resource", "must not be empty")
+	asked := redisstore.GrantRequest{Audience: validAudience(&v, r.Resource.Value, issuer)}
+	return asked, v.Err()
 }
 
 // decodeExchange is decode for an exchange; see decodeCharge.
 func decodeExchange(ctx *fasthttp.RequestCtx) (exchangeRequest, error) {
 	var fast exchangeRequest
-	if isJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
+	if web.IsJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
 		return fast, nil
 	}
 	var request exchangeRequest
-	err := decode(ctx, &request)
+	err := web.Decode(ctx, &request)
 	return request, err
 }
 
 // presentedSecret returns the agent id and the hash of the secret. It refuses a malformed secret without asking the store; the
 // error then comes with the agent.
 func (request exchangeRequest) presentedSecret() (credential, error) {
-	var v validation
-	agent := v.id("agent_id", request.Agent)
-	v.require(request.Secret.given, "secret", "is required")
-	if err := v.err(); err != nil {
+	var v web.Validation
+	agent := v.ID("agent_id", request.Agent)
+	v.Require(request.Secret.Given, "secret", "is required")
+	if err := v.Err(); err != nil {
 		return credential{}, err
 	}
-	if token.CheckAgentSecret(request.Secret.value) != nil {
+	if token.CheckAgentSecret(request.Secret.Value) != nil {
 		return credential{agent: agent}, redisstore.ErrInvalidCredentials
 	}
-	return credential{agent: agent, secret: token.Hash(request.Secret.value)}, nil
+	return credential{agent: agent, secret: token.Hash(request.Secret.Value)}, nil
 }
 
 // presentedExchange returns the secret in the body, what it is to give, and the keys to sign that.
@@ -172,32 +173,32 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	identifyCaller(ctx, grant.Organization, grant.Agent)
+	web.IdentifyCaller(ctx, grant.Organization, grant.Agent)
 	return s.answerPair(ctx, keys, grant)
 }
 
 type refreshRequest struct {
-	RefreshToken optional[string] `json:"refresh_token"`
+	RefreshToken web.Optional[string] `json:"refresh_token"`
 	resourceField
 }
 
 // decodeRefresh is decode for a refresh; see decodeCharge.
 func decodeRefresh(ctx *fasthttp.RequestCtx) (refreshRequest, error) {
 	var fast refreshRequest
-	if isJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
+	if web.IsJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
 		return fast, nil
 	}
 	var request refreshRequest
-	err := decode(ctx, &request)
+	err := web.Decode(ctx, &request)
 	return request, err
 }
 
 // issuedRefresh returns the refresh token if this service issued it, with the keys to sign its successor.
-func (s *Server) issuedRefresh(given optional[string]) (*token.Keyring, token.RefreshToken, error) {
-	if !given.given {
-		return nil, token.RefreshToken{}, invalid("refresh_token", "is required")
+func (s *Server) issuedRefresh(given web.Optional[string]) (*token.Keyring, token.RefreshToken, error) {
+	if !given.Given {
+		return nil, token.RefreshToken{}, web.Invalid("refresh_token", "is required")
 	}
-	presented, err := s.parseRefresh(given.value)
+	presented, err := s.parseRefresh(given.Value)
 	if keysUnavailable(err) {
 		return nil, token.RefreshToken{}, err
 	}
@@ -243,11 +244,11 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 
 // rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
 func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
-	identifyCaller(ctx, uuid.Nil, spent.Agent)
+	web.IdentifyCaller(ctx, uuid.Nil, spent.Agent)
 	if err := s.checkRefreshSize(ctx, spent, asked); err != nil {
 		return redisstore.Grant{}, err
 	}
-	grant, err := s.store.RotateRefresh(requestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
+	grant, err := s.store.RotateRefresh(web.RequestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
 	if err == nil {
 		s.metrics.tokensByRefresh.Inc()
 	}
@@ -256,11 +257,11 @@ func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToke
 	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
 		s.metrics.tokensReused.Inc()
-		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
+		s.log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
 	}
 	if err == nil {
-		identifyCaller(ctx, grant.Organization, grant.Agent)
+		web.IdentifyCaller(ctx, grant.Organization, grant.Agent)
 	}
 	return grant, err
 }
@@ -272,7 +273,7 @@ func (s *Server) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshT
 	if err != nil || !keys.MayBeTooLong() {
 		return err
 	}
-	grant, _, err := s.store.CheckRefresh(readContext(ctx), spent.Agent, spent.Family, spent.Generation)
+	grant, _, err := s.store.CheckRefresh(web.ReadContext(ctx), spent.Agent, spent.Family, spent.Generation)
 	if err != nil || grant.Thumbprint != "" && grant.Thumbprint != asked.Proof.Thumbprint() {
 		return nil //nolint:nilerr // see above
 	}
@@ -291,12 +292,12 @@ func (s *Server) answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant
 	if err != nil {
 		return err
 	}
-	keepFromCaches(ctx)
-	return answerWritten(ctx, pair.append(make([]byte, 0, pairSize)))
+	web.KeepFromCaches(ctx)
+	return web.AnswerWritten(ctx, pair.append(make([]byte, 0, pairSize)))
 }
 
 type revokeRequest struct {
-	RefreshToken optional[string] `json:"refresh_token"`
+	RefreshToken web.Optional[string] `json:"refresh_token"`
 }
 
 type revokedTokenAnswer struct {
@@ -309,7 +310,7 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request revokeRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	_, refresh, err := s.issuedRefresh(request.RefreshToken)
@@ -317,12 +318,12 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if refresh.Agent != access.Agent {
-		return cmp.Or(s.store.CheckLive(requestContext(ctx), *access.caller.Token), errForeignToken)
+		return cmp.Or(s.store.CheckLive(web.RequestContext(ctx), *access.caller.Token), errForeignToken)
 	}
-	if err := s.revokeFamily(requestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
+	if err := s.revokeFamily(web.RequestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
 		return err
 	}
-	return answer(ctx, revokedTokenAnswer{true})
+	return web.Answer(ctx, revokedTokenAnswer{true})
 }
 
 // revokeFamily ends a family of the owner's agent, with its access tokens.
@@ -359,7 +360,7 @@ func (s *Server) familyOf(text string) (token.Access, error) {
 // revokeDelegated revokes a delegated token for the agent that asked for it. One whose own agent is revoked needs no revocation.
 func (s *Server) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
 	owner := redisstore.AccessToken{Organization: client.Organization, Agent: revoked.Agent}
-	err := s.revokeFamily(redisstore.WithActor(readContext(ctx), requestID(ctx), client.Agent), owner, revoked.Family)
+	err := s.revokeFamily(redisstore.WithActor(web.ReadContext(ctx), web.RequestID(ctx), client.Agent), owner, revoked.Family)
 	if errors.Is(err, redisstore.ErrInvalidToken) {
 		return nil
 	}
@@ -378,8 +379,8 @@ func (s *Server) scopesLeft(ctx context.Context, access token.Access) ([]string,
 // verifyLive asks the store about a token, and uses up its proof in the same call.
 func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
 	if proof == nil {
-		return s.store.VerifyToken(readContext(ctx), *access.caller.Token)
+		return s.store.VerifyToken(web.ReadContext(ctx), *access.caller.Token)
 	}
-	left, err := s.store.VerifyProof(readContext(ctx), *access.caller.Token, *proof)
+	left, err := s.store.VerifyProof(web.ReadContext(ctx), *access.caller.Token, *proof)
 	return left, subrequestProofError(err)
 }

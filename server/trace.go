@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+	"remit/server/internal/web"
 )
 
 // Each request has one span, a child of the caller's span if the request names one (W3C Trace Context). It carries the
@@ -50,43 +51,43 @@ func (h traceHeaders) Keys() []string { return []string{headerTraceParent, heade
 
 // beginTrace starts the span of a request, and names it in the response.
 func (s *Server) beginTrace(ctx *fasthttp.RequestCtx) {
-	info := infoOf(ctx)
+	info := web.InfoOf(ctx)
 	callers := context.Background()
 	if !s.restarts {
 		callers = propagation.TraceContext{}.Extract(callers, traceHeaders{&ctx.Request.Header})
 	}
 	var span trace.Span
-	info.traced, span = s.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.began))
+	info.Traced, span = s.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.Began))
 	own := span.SpanContext()
 	ctx.Response.Header.Set(headerTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }
 
 // endTrace ends the span with everything known about the request.
-func endTrace(ctx *fasthttp.RequestCtx, info *requestInfo) {
-	span := trace.SpanFromContext(info.traced)
+func endTrace(ctx *fasthttp.RequestCtx, info *web.RequestInfo) {
+	span := trace.SpanFromContext(info.Traced)
 	if !span.IsRecording() {
 		return
 	}
-	method, status := info.method(ctx), ctx.Response.StatusCode()
+	method, status := info.Method(ctx), ctx.Response.StatusCode()
 	span.SetName(method)
 	attributes := make([]attribute.KeyValue, 0, 9)
 	attributes = append(attributes, semconv.HTTPRequestMethodKey.String(method), semconv.HTTPResponseStatusCode(status), semconv.URLScheme(schemeOf(ctx)),
-		semconv.NetworkProtocolVersion(versionOf(ctx)), attribute.String("remit.request_id", requestID(ctx)))
-	if info.route != "" {
-		attributes = append(attributes, semconv.HTTPRoute(info.route))
-		span.SetName(method + " " + info.route)
+		semconv.NetworkProtocolVersion(versionOf(ctx)), attribute.String("remit.request_id", web.RequestID(ctx)))
+	if info.Route != "" {
+		attributes = append(attributes, semconv.HTTPRoute(info.Route))
+		span.SetName(method + " " + info.Route)
 	}
-	if info.organization != uuid.Nil {
-		attributes = append(attributes, attribute.String("remit.organization_id", info.organization.String()))
+	if info.Organization != uuid.Nil {
+		attributes = append(attributes, attribute.String("remit.organization_id", info.Organization.String()))
 	}
-	if info.agent != uuid.Nil {
-		attributes = append(attributes, attribute.String("remit.agent_id", info.agent.String()))
+	if info.Agent != uuid.Nil {
+		attributes = append(attributes, attribute.String("remit.agent_id", info.Agent.String()))
 	}
-	if info.actor != uuid.Nil {
-		attributes = append(attributes, attribute.String("remit.actor_id", info.actor.String()))
+	if info.Actor != uuid.Nil {
+		attributes = append(attributes, attribute.String("remit.actor_id", info.Actor.String()))
 	}
-	if info.code != "" {
-		attributes = append(attributes, semconv.ErrorTypeKey.String(info.code))
+	if info.Code != "" {
+		attributes = append(attributes, semconv.ErrorTypeKey.String(info.Code))
 	}
 	if status >= 500 { // lower statuses are client errors
 		span.SetStatus(codes.Error, "")

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) transactionRoutes(r *routes) {
@@ -34,63 +35,63 @@ const (
 )
 
 type beginRequest struct {
-	ActionType optional[string]         `json:"action_type"`
-	PreState   optional[jsontext.Value] `json:"pre_state"`
-	Session    optional[string]         `json:"session_id"`
-	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold
-	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
-	Reversible optional[bool]           `json:"reversible"`
-	Metadata   optional[jsontext.Value] `json:"metadata"`
-	DryRun     optional[bool]           `json:"dry_run"`
+	ActionType web.Optional[string]         `json:"action_type"`
+	PreState   web.Optional[jsontext.Value] `json:"pre_state"`
+	Session    web.Optional[string]         `json:"session_id"`
+	Value      web.Optional[money.MicroUSD] `json:"value_usd"` // to hold
+	ExpiresIn  web.Optional[int64]          `json:"expires_in_seconds"`
+	Reversible web.Optional[bool]           `json:"reversible"`
+	Metadata   web.Optional[jsontext.Value] `json:"metadata"`
+	DryRun     web.Optional[bool]           `json:"dry_run"`
 }
 
 func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
-	var v validation
+	var v web.Validation
 	n := redisstore.NewTransaction{
-		ActionType:   r.ActionType.value,
-		PreState:     cmp.Or(v.object("pre_state", r.PreState, maxState), "{}"),
-		Value:        r.Value.value,
-		Irreversible: !r.Reversible.or(true),
-		Metadata:     v.object("metadata", r.Metadata, maxMetadata),
-		DryRun:       r.DryRun.value,
+		ActionType:   r.ActionType.Value,
+		PreState:     cmp.Or(v.Object("pre_state", r.PreState, maxState), "{}"),
+		Value:        r.Value.Value,
+		Irreversible: !r.Reversible.Or(true),
+		Metadata:     v.Object("metadata", r.Metadata, web.MaxMetadata),
+		DryRun:       r.DryRun.Value,
 	}
-	v.require(r.ActionType.given, "action_type", "is required")
+	v.Require(r.ActionType.Given, "action_type", "is required")
 	checkActionType(&v, r.ActionType)
-	if r.Session.given {
-		n.Session = v.id("session_id", r.Session)
-		v.require(n.Session != uuid.Nil || len(v.fields) > 0, "session_id", notAnID)
+	if r.Session.Given {
+		n.Session = v.ID("session_id", r.Session)
+		v.Require(n.Session != uuid.Nil || len(v.Fields) > 0, "session_id", web.NotAnID)
 	}
-	lifetime := r.ExpiresIn.or(defaultPendingTime)
-	v.within("expires_in_seconds", lifetime, 1, maxLifetimeSeconds)
+	lifetime := r.ExpiresIn.Or(defaultPendingTime)
+	v.Within("expires_in_seconds", lifetime, 1, web.MaxLifetimeSeconds)
 	n.Lifetime = time.Duration(lifetime) * time.Second
-	return n, v.err()
+	return n, v.Err()
 }
 
 type commitRequest struct {
-	Value     optional[money.MicroUSD] `json:"value_usd"` // the actual cost
-	PostState optional[jsontext.Value] `json:"post_state"`
+	Value     web.Optional[money.MicroUSD] `json:"value_usd"` // the actual cost
+	PostState web.Optional[jsontext.Value] `json:"post_state"`
 }
 
 func (r *commitRequest) commit() (redisstore.Commit, error) {
-	var v validation
-	c := redisstore.Commit{PostState: v.object("post_state", r.PostState, maxState)}
-	if r.Value.given {
-		c.Value = &r.Value.value
+	var v web.Validation
+	c := redisstore.Commit{PostState: v.Object("post_state", r.PostState, maxState)}
+	if r.Value.Given {
+		c.Value = &r.Value.Value
 	}
-	return c, v.err()
+	return c, v.Err()
 }
 
 type rollbackRequest struct {
-	Reason optional[string] `json:"reason"`
+	Reason web.Optional[string] `json:"reason"`
 }
 
 func (r *rollbackRequest) rollback() (redisstore.Rollback, error) {
-	var v validation
-	if r.Reason.given {
-		length := utf8.RuneCountInString(r.Reason.value)
-		v.require(length >= 1 && length <= maxReasonLength, "reason", "must have 1 to 1000 characters")
+	var v web.Validation
+	if r.Reason.Given {
+		length := utf8.RuneCountInString(r.Reason.Value)
+		v.Require(length >= 1 && length <= maxReasonLength, "reason", "must have 1 to 1000 characters")
 	}
-	return redisstore.Rollback{Reason: r.Reason.value}, v.err()
+	return redisstore.Rollback{Reason: r.Reason.Value}, v.Err()
 }
 
 // transactionAnswer is a transaction. Lists omit its states and metadata.
@@ -109,11 +110,11 @@ type transactionAnswer struct {
 	PreState   jsontext.Value    `json:"pre_state,omitzero"`
 	PostState  jsontext.Value    `json:"post_state,omitzero"`
 	Metadata   jsontext.Value    `json:"metadata,omitzero"`
-	Expires    timestamp         `json:"expires_at"`
-	Created    timestamp         `json:"created_at"`
-	Committed  timestamp         `json:"committed_at,omitzero"`
+	Expires    web.Timestamp     `json:"expires_at"`
+	Created    web.Timestamp     `json:"created_at"`
+	Committed  web.Timestamp     `json:"committed_at,omitzero"`
 	Late       bool              `json:"late,omitzero"` // committed after it had expired
-	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
+	RolledBack web.Timestamp     `json:"rolled_back_at,omitzero"`
 
 	WouldRefuse string `json:"would_refuse,omitzero"` // the limit, of a begin or a PATCH in a session that observes
 }
@@ -129,8 +130,8 @@ func summaryOf(t redisstore.Transaction) transactionAnswer {
 	a := transactionAnswer{
 		ID: t.ID, Agent: t.Agent, Session: t.Session, Sequence: t.Sequence, Status: t.Status, ActionType: t.ActionType,
 		Value: t.Hold, ValueHeld: t.Held, Overage: t.Overage, Reversible: t.Reversible, Reason: t.Reason,
-		Expires: timestamp(t.Expires), Created: timestamp(t.Created),
-		Committed: timestamp(t.Committed), Late: t.Late, RolledBack: timestamp(t.RolledBack),
+		Expires: web.Timestamp(t.Expires), Created: web.Timestamp(t.Created),
+		Committed: web.Timestamp(t.Committed), Late: t.Late, RolledBack: web.Timestamp(t.RolledBack),
 		WouldRefuse: t.WouldRefuse,
 	}
 	if !t.Committed.IsZero() {
@@ -141,7 +142,7 @@ func summaryOf(t redisstore.Transaction) transactionAnswer {
 
 func transactionOf(t redisstore.Transaction) transactionAnswer {
 	a := summaryOf(t)
-	a.PreState, a.Metadata = jsontext.Value(t.PreState), metadataOf(t.Metadata)
+	a.PreState, a.Metadata = jsontext.Value(t.PreState), web.MetadataOf(t.Metadata)
 	if t.PostState != "" {
 		a.PostState = jsontext.Value(t.PostState)
 	}
@@ -154,20 +155,20 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request beginRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.transaction()
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
 		return err
 	}
 	if err := access.caller.mayActIn(wanted.Session); err != nil {
 		return err
 	}
-	begun, err := s.store.Begin(requestContext(ctx), *access.caller.Token, wanted)
+	begun, err := s.store.Begin(web.RequestContext(ctx), *access.caller.Token, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil && !wanted.DryRun {
 		s.metrics.refusedByAgent(err)
@@ -176,11 +177,11 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 		return redisstore.Needing(err, 1, wanted.Value)
 	}
 	if wanted.DryRun {
-		return answer(ctx, dryTransaction{transactionAnswer: transactionOf(begun), DryRun: true})
+		return web.Answer(ctx, dryTransaction{transactionAnswer: transactionOf(begun), DryRun: true})
 	}
 	s.metrics.transaction(s.metrics.begun, begun, wanted.Idempotency)
 	s.metrics.observed(begun.WouldRefuse, false, wanted.Idempotency)
-	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
+	return web.AnswerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
 func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
@@ -189,23 +190,23 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request commitRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.commit()
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "commit", id); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "commit", id); err != nil {
 		return err
 	}
-	committed, err := s.store.Commit(requestContext(ctx), agent, id, wanted)
+	committed, err := s.store.Commit(web.RequestContext(ctx), agent, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
 	s.metrics.transaction(s.metrics.committed, committed, wanted.Idempotency)
-	return answer(ctx, transactionOf(committed))
+	return web.Answer(ctx, transactionOf(committed))
 }
 
 // rollbackTransaction releases a hold or reverses a commit. An agent may always release its own hold, but needs a scope to
@@ -216,14 +217,14 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request rollbackRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.rollback()
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "rollback", id); err != nil {
+	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "rollback", id); err != nil {
 		return err
 	}
 	for _, scope := range []string{scopeRollback, scopeAdmin} {
@@ -231,13 +232,13 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 			wanted.Scopes = append(wanted.Scopes, scope)
 		}
 	}
-	undone, err := s.store.Rollback(requestContext(ctx), caller.Caller, id, wanted)
+	undone, err := s.store.Rollback(web.RequestContext(ctx), caller.Caller, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return undoRefused(err)
 	}
 	s.metrics.transaction(s.metrics.rolledBack, undone, wanted.Idempotency)
-	return answer(ctx, transactionOf(undone))
+	return web.Answer(ctx, transactionOf(undone))
 }
 
 // undoRefused names the scope that would permit reversing the commit.
@@ -245,7 +246,7 @@ func undoRefused(err error) error {
 	var bySession *redisstore.ScopeError
 	switch {
 	case errors.Is(err, redisstore.ErrTokenLacksScope):
-		return &scopeError{scopeRollback}
+		return &web.ScopeError{Scope: scopeRollback}
 	case errors.As(err, &bySession):
 		return &redisstore.ScopeError{Scope: scopeRollback}
 	}
@@ -257,49 +258,49 @@ func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.store.Transaction(requestContext(ctx), caller.Caller, id)
+	t, err := s.store.Transaction(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, transactionOf(t))
+	return web.Answer(ctx, transactionOf(t))
 }
 
 // appendSummary writes the transaction without its states and metadata, as the encoder would.
-func (a transactionAnswer) appendSummary(o object) (object, error) {
-	o = o.id(`{"id":`, a.ID)
-	o = o.id(`,"agent_id":`, a.Agent)
+func (a transactionAnswer) appendSummary(o web.Object) (web.Object, error) {
+	o = o.ID(`{"id":`, a.ID)
+	o = o.ID(`,"agent_id":`, a.Agent)
 	if a.Session != uuid.Nil {
-		o = o.id(`,"session_id":`, a.Session)
+		o = o.ID(`,"session_id":`, a.Session)
 	}
 	if a.Sequence != 0 {
-		o = o.number(`,"sequence_number":`, a.Sequence)
+		o = o.Number(`,"sequence_number":`, a.Sequence)
 	}
-	o = o.plain(`,"status":`, string(a.Status))
-	o, err := o.text(`,"action_type":`, a.ActionType)
-	o = o.amount(`,"value_usd":`, a.Value)
-	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
-	o = o.amount(`,"overage_usd":`, a.Overage)
+	o = o.Plain(`,"status":`, string(a.Status))
+	o, err := o.Text(`,"action_type":`, a.ActionType)
+	o = o.Amount(`,"value_usd":`, a.Value)
+	o = o.Amount(`,"value_held_usd":`, a.ValueHeld)
+	o = o.Amount(`,"overage_usd":`, a.Overage)
 	o = strconv.AppendBool(append(o, `,"reversible":`...), a.Reversible)
 	if a.Reason != "" {
 		var failed error
-		o, failed = o.text(`,"reason":`, a.Reason)
+		o, failed = o.Text(`,"reason":`, a.Reason)
 		err = cmp.Or(err, failed)
 	}
 	return a.appendTimes(o), err
 }
 
 // appendTimes writes the rest of a summary.
-func (a transactionAnswer) appendTimes(o object) object {
-	o = o.time(`,"expires_at":`, a.Expires)
-	o = o.time(`,"created_at":`, a.Created)
+func (a transactionAnswer) appendTimes(o web.Object) web.Object {
+	o = o.Time(`,"expires_at":`, a.Expires)
+	o = o.Time(`,"created_at":`, a.Created)
 	if !a.Committed.IsZero() {
-		o = o.time(`,"committed_at":`, a.Committed)
+		o = o.Time(`,"committed_at":`, a.Committed)
 	}
 	if a.Late {
 		o = append(o, `,"late":true`...)
 	}
 	if !a.RolledBack.IsZero() {
-		o = o.time(`,"rolled_back_at":`, a.RolledBack)
+		o = o.Time(`,"rolled_back_at":`, a.RolledBack)
 	}
 	return append(o, '}')
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
@@ -10,7 +11,7 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	query, err := readQuery(ctx, []redisstore.Status{
+	query, err := web.ReadQuery(ctx, []redisstore.Status{
 		redisstore.Pending, redisstore.Committed, redisstore.RolledBack, redisstore.Expired,
 	}, "agent_id", "session_id")
 	if err != nil {
@@ -22,12 +23,12 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Transactions(requestContext(ctx), caller.Caller, query)
+	page, err := s.store.Transactions(web.RequestContext(ctx), caller.Caller, query)
 	if err != nil {
 		return err
 	}
-	announceNext(ctx, page.Next)
-	return answerList(ctx, page.Items, func(o object, t redisstore.Transaction) (object, error) {
+	web.AnnounceNext(ctx, page.Next)
+	return web.AnswerList(ctx, page.Items, func(o web.Object, t redisstore.Transaction) (web.Object, error) {
 		return summaryOf(t).appendSummary(o)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) trustedIssuerRoutes(r *routes) {
@@ -25,23 +26,23 @@ func (s *Server) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request trustedIssuerRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	settings, err := request.read(s.webhooks.AllowPrivate)
 	if err != nil {
 		return err
 	}
-	idempotency, err := idempotencyOf(ctx, "create trusted issuer", key.Organization)
+	idempotency, err := web.IdempotencyOf(ctx, "create trusted issuer", key.Organization)
 	if err != nil {
 		return err
 	}
-	created, err := s.store.CreateTrustedIssuer(requestContext(ctx), key, settings, idempotency)
+	created, err := s.store.CreateTrustedIssuer(web.RequestContext(ctx), key, settings, idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return ruleError(err, settings.Rules)
 	}
-	return answerCreated(ctx, "/v1/trusted-issuers/"+created.ID.String(), trustedIssuerOf(created))
+	return web.AnswerCreated(ctx, "/v1/trusted-issuers/"+created.ID.String(), trustedIssuerOf(created))
 }
 
 // listTrustedIssuers lists all trusted issuers of the organization.
@@ -53,7 +54,7 @@ func (s *Server) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, redisstore.MostTrustedIssuers*mostIssuerBytes); err != nil {
 		return err
 	}
-	all, err := s.store.TrustedIssuers(requestContext(ctx), key)
+	all, err := s.store.TrustedIssuers(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (s *Server) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
 		urls[i] = &answers[i].JWKSURI
 	}
 	s.hideQueries(ctx, key, urls...)
-	return answer(ctx, answers)
+	return web.Answer(ctx, answers)
 }
 
 func (s *Server) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
@@ -72,12 +73,12 @@ func (s *Server) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.store.TrustedIssuer(requestContext(ctx), key, id)
+	found, err := s.store.TrustedIssuer(web.RequestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
 	s.hideQueries(ctx, key, &found.Settings.JWKSURI)
-	return answer(ctx, trustedIssuerOf(found))
+	return web.Answer(ctx, trustedIssuerOf(found))
 }
 
 // changeTrustedIssuer changes an issuer's keys, rules or description. From its response on, no token is exchanged by what they were.
@@ -87,21 +88,21 @@ func (s *Server) changeTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request changeTrustedIssuerRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
 	wanted, err := request.read(s.webhooks.AllowPrivate)
 	if err != nil {
 		return err
 	}
-	changed, err := s.store.ChangeTrustedIssuer(requestContext(ctx), key, id, func(settings *redisstore.TrustedIssuerSettings) error {
+	changed, err := s.store.ChangeTrustedIssuer(web.RequestContext(ctx), key, id, func(settings *redisstore.TrustedIssuerSettings) error {
 		request.apply(settings, wanted)
 		return nil
 	})
 	if err != nil {
 		return ruleError(err, wanted.Rules)
 	}
-	return answer(ctx, trustedIssuerOf(changed))
+	return web.Answer(ctx, trustedIssuerOf(changed))
 }
 
 func (s *Server) deleteTrustedIssuer(ctx *fasthttp.RequestCtx) error {
@@ -109,7 +110,7 @@ func (s *Server) deleteTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteTrustedIssuer(requestContext(ctx), key, id); err != nil {
+	if err := s.store.DeleteTrustedIssuer(web.RequestContext(ctx), key, id); err != nil {
 		return err
 	}
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
@@ -122,11 +123,11 @@ func ruleError(err error, rules []redisstore.IssuerRule) error {
 	if !errors.As(err, &unknown) {
 		return err
 	}
-	var v validation
+	var v web.Validation
 	for i, rule := range rules {
-		v.require(!slices.Contains(unknown.Agents, rule.Agent), ruleField(i, "agent_id"), "is not an agent of the organization")
+		v.Require(!slices.Contains(unknown.Agents, rule.Agent), ruleField(i, "agent_id"), "is not an agent of the organization")
 	}
-	return v.err()
+	return v.Err()
 }
 
 type trustedIssuerAnswer struct {
@@ -136,7 +137,7 @@ type trustedIssuerAnswer struct {
 	JWKS        jsontext.Value     `json:"jwks,omitzero"`
 	Rules       []issuerRuleAnswer `json:"rules"`
 	Description string             `json:"description"`
-	Created     timestamp          `json:"created_at"`
+	Created     web.Timestamp      `json:"created_at"`
 }
 
 type issuerRuleAnswer struct {
@@ -154,7 +155,7 @@ func trustedIssuerOf(i redisstore.TrustedIssuer) trustedIssuerAnswer {
 	}
 	shown := trustedIssuerAnswer{
 		ID: i.ID, Issuer: i.Settings.Issuer, JWKSURI: i.Settings.JWKSURI, Rules: rules,
-		Description: i.Settings.Description, Created: timestamp(i.Created()),
+		Description: i.Settings.Description, Created: web.Timestamp(i.Created()),
 	}
 	if i.Settings.JWKS != "" {
 		shown.JWKS = jsontext.Value(i.Settings.JWKS)

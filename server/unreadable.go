@@ -10,6 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // renewWriteTimeout sets the write deadline for a response that is written before a handler runs. fasthttp leaves the
@@ -23,7 +24,7 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.startRequest(ctx)
 	defer s.finishRequest(ctx)
 	defer s.answerPanic(ctx)
-	infoOf(ctx).unread = true
+	web.InfoOf(ctx).Unread = true
 	s.renewWriteTimeout(ctx)
 	conn.Of(ctx.Conn()).LeaveUnread()
 	noRoom := conn.Of(ctx.Conn()).BodyRefusal()
@@ -35,15 +36,15 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		s.answerPlainHTTP(ctx, plain.Conn)
 		return
 	case errors.As(err, &small):
-		err = errHeadersTooLarge
+		err = web.ErrHeadersTooLarge
 	case noRoom != nil:
 		err = noRoom
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		err = errBodyTooLarge
+		err = web.ErrBodyTooLarge
 	case errors.As(err, &network) && network.Timeout(), isSlowChunk(err):
-		err = errSlowRequest
+		err = web.ErrSlowRequest
 	default:
-		err = errUnreadable
+		err = web.ErrUnreadable
 	}
 	s.answerProblem(ctx, err)
 }
@@ -56,7 +57,7 @@ func isSlowChunk(err error) bool {
 
 // answerPlainHTTP answers plain HTTP on a TLS port, beneath TLS. Otherwise the client would only see the connection close.
 func (s *Server) answerPlainHTTP(ctx *fasthttp.RequestCtx, conn net.Conn) {
-	s.answerProblem(ctx, errPlainHTTP)
+	s.answerProblem(ctx, web.ErrPlainHTTP)
 	ctx.SetConnectionClose()
 	_, _ = ctx.Response.WriteTo(conn) // best effort: the connection closes next
 }

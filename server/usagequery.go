@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 const (
@@ -29,14 +30,14 @@ type usageQuery struct {
 }
 
 func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error) {
-	var v validation
+	var v web.Validation
 	q := usageQuery{UsageQuery: redisstore.UsageQuery{
 		From: -1, To: redisstore.UsageDay(now), Groups: []redisstore.UsageGroup{redisstore.ByDay},
 	}}
 	seen := map[string]bool{}
 	for name, value := range ctx.QueryArgs().All() {
 		field, text := string(name), string(value)
-		v.require(!seen[field], shown(field), "is given twice")
+		v.Require(!seen[field], web.Shown(field), "is given twice")
 		seen[field] = true
 		switch field {
 		case "from":
@@ -46,39 +47,39 @@ func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error)
 		case "group_by":
 			q.Groups = validUsageGroups(&v, text)
 		case "agent_id":
-			q.Agent = v.filterID(field, text)
+			q.Agent = v.FilterID(field, text)
 		case "format":
-			v.require(text == "json" || text == "csv", field, unknownUsageForm)
+			v.Require(text == "json" || text == "csv", field, unknownUsageForm)
 			q.csv = text == "csv"
 		default:
-			v.add(shown(field), "is not a parameter of this list")
+			v.Add(web.Shown(field), "is not a parameter of this list")
 		}
 	}
 	if q.From == -1 {
 		q.From = q.To - usualUsageDays + 1
 	}
-	if len(v.fields) == 0 {
-		v.require(q.To >= q.From, "to", rangeEndsFirst)
-		v.require(q.To-q.From < mostUsageDays, "to", tooLongRange)
+	if len(v.Fields) == 0 {
+		v.Require(q.To >= q.From, "to", rangeEndsFirst)
+		v.Require(q.To-q.From < mostUsageDays, "to", tooLongRange)
 	}
-	return q, v.err()
+	return q, v.Err()
 }
 
 // validDate reads a date as days since 1970.
-func validDate(v *validation, field, text string) int {
+func validDate(v *web.Validation, field, text string) int {
 	day, err := time.Parse(usageDateLayout, text)
-	v.require(err == nil && day.Year() >= 1970, field, notADate)
+	v.Require(err == nil && day.Year() >= 1970, field, notADate)
 	return redisstore.UsageDay(day)
 }
 
 // validUsageGroups reads what the lines tell apart.
-func validUsageGroups(v *validation, text string) []redisstore.UsageGroup {
+func validUsageGroups(v *web.Validation, text string) []redisstore.UsageGroup {
 	known := []redisstore.UsageGroup{redisstore.ByDay, redisstore.ByAgent, redisstore.BySession, redisstore.ByActionType}
 	var groups []redisstore.UsageGroup
 	for name := range strings.SplitSeq(text, ",") {
 		group := redisstore.UsageGroup(name)
 		if !slices.Contains(known, group) || slices.Contains(groups, group) || len(groups) == mostUsageGroups {
-			v.add("group_by", unknownGroup)
+			v.Add("group_by", unknownGroup)
 			return nil
 		}
 		groups = append(groups, group)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) usageRoutes(r *routes) {
@@ -36,9 +37,9 @@ func (s *Server) getUsage(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, mostUsageBytes); err != nil {
 		return err
 	}
-	lines, err := s.store.UsageReport(requestContext(ctx), key, q.UsageQuery)
+	lines, err := s.store.UsageReport(web.RequestContext(ctx), key, q.UsageQuery)
 	if errors.Is(err, redisstore.ErrTooManyUsageLines) {
-		return invalid("group_by", tooManyLines)
+		return web.Invalid("group_by", tooManyLines)
 	}
 	if err != nil {
 		return err
@@ -46,31 +47,31 @@ func (s *Server) getUsage(ctx *fasthttp.RequestCtx) error {
 	if q.csv {
 		return answerUsageCSV(ctx, q, lines)
 	}
-	return answerList(ctx, lines, q.appendLine)
+	return web.AnswerList(ctx, lines, q.appendLine)
 }
 
 // appendLine writes a line of a report: its groups, and what they used.
-func (q usageQuery) appendLine(o object, line redisstore.UsageLine) (object, error) {
+func (q usageQuery) appendLine(o web.Object, line redisstore.UsageLine) (web.Object, error) {
 	o = append(o, '{')
 	for _, group := range q.Groups {
 		var err error
 		switch group {
 		case redisstore.ByDay:
-			o = o.plain(`"day":`, dateOf(line.Day))
+			o = o.Plain(`"day":`, dateOf(line.Day))
 		case redisstore.ByAgent:
-			o = o.id(`"agent_id":`, line.Agent)
+			o = o.ID(`"agent_id":`, line.Agent)
 		case redisstore.BySession:
-			o = o.idOrNull(`"session_id":`, line.Session)
+			o = o.IDOrNull(`"session_id":`, line.Session)
 		case redisstore.ByActionType:
-			o, err = o.textOrNull(`"action_type":`, line.ActionType)
+			o, err = o.TextOrNull(`"action_type":`, line.ActionType)
 		}
 		if err != nil {
 			return o, err
 		}
 		o = append(o, ',')
 	}
-	o = o.number(`"action_count":`, line.ActionCount)
-	return append(o.amount(`,"value_usd":`, line.Value), '}'), nil
+	o = o.Number(`"action_count":`, line.ActionCount)
+	return append(o.Amount(`,"value_usd":`, line.Value), '}'), nil
 }
 
 func dateOf(day int) string {

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func TestAReportThatCannotBeMadeNowSaysSo(t *testing.T) {
 	t.Parallel()
-	for err, want := range map[error]problem{
+	for err, want := range map[error]web.Problem{
 		redisstore.ErrManyReports:   {Status: 429, Code: "rate_limited"},
 		redisstore.ErrReportTooLong: {Status: 503, Code: "unavailable"},
 	} {

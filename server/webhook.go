@@ -10,6 +10,7 @@ import (
 	"remit/internal/outbound"
 	"remit/internal/webhook"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 func (s *Server) webhookRoutes(r *routes) {
@@ -31,38 +32,38 @@ const (
 
 // webhookRequest creates or changes a webhook.
 type webhookRequest struct {
-	URL         optional[string]   `json:"url"`
-	Types       optional[[]string] `json:"types"`
-	Description optional[string]   `json:"description"`
+	URL         web.Optional[string]   `json:"url"`
+	Types       web.Optional[[]string] `json:"types"`
+	Description web.Optional[string]   `json:"description"`
 }
 
-func (r *webhookRequest) check(v *validation, allowPlain bool) {
-	if r.URL.given {
-		if err := outbound.CheckURL(r.URL.value, allowPlain); err != nil {
-			v.add("url", err.Error())
+func (r *webhookRequest) check(v *web.Validation, allowPlain bool) {
+	if r.URL.Given {
+		if err := outbound.CheckURL(r.URL.Value, allowPlain); err != nil {
+			v.Add("url", err.Error())
 		}
 	}
-	checkEventTypes(v, "types", r.Types.value)
-	v.require(utf8.RuneCountInString(r.Description.value) <= maxWebhookDescription, "description", "must have at most 500 characters")
+	checkEventTypes(v, "types", r.Types.Value)
+	v.Require(utf8.RuneCountInString(r.Description.Value) <= maxWebhookDescription, "description", "must have at most 500 characters")
 }
 
 // apply writes what is given into the settings.
 func (r *webhookRequest) apply(settings *redisstore.WebhookSettings) {
-	settings.URL = r.URL.or(settings.URL)
-	settings.Types = r.Types.or(settings.Types)
-	settings.Description = r.Description.or(settings.Description)
+	settings.URL = r.URL.Or(settings.URL)
+	settings.Types = r.Types.Or(settings.Types)
+	settings.Description = r.Description.Or(settings.Description)
 }
 
 type webhookAnswer struct {
-	ID          uuid.UUID `json:"id"`
-	URL         string    `json:"url"`
-	Types       []string  `json:"types"` // [] for all
-	Description string    `json:"description"`
-	Secret      string    `json:"secret,omitzero"` // in the response to its creation only
-	Missed      int64     `json:"missed_events"`
-	Confirmed   timestamp `json:"confirmed_at,omitzero"` // when its URL's receiver first accepted a test; absent before
-	Failing     timestamp `json:"failing_since,omitzero"`
-	Created     timestamp `json:"created_at"`
+	ID          uuid.UUID     `json:"id"`
+	URL         string        `json:"url"`
+	Types       []string      `json:"types"` // [] for all
+	Description string        `json:"description"`
+	Secret      string        `json:"secret,omitzero"` // in the response to its creation only
+	Missed      int64         `json:"missed_events"`
+	Confirmed   web.Timestamp `json:"confirmed_at,omitzero"` // when its URL's receiver first accepted a test; absent before
+	Failing     web.Timestamp `json:"failing_since,omitzero"`
+	Created     web.Timestamp `json:"created_at"`
 }
 
 // webhookOf is a webhook as the key that read it may see it: the URL of a chat service is a credential.
@@ -77,7 +78,7 @@ func webhookOf(w redisstore.Webhook) webhookAnswer {
 	}
 	return webhookAnswer{
 		ID: w.ID, URL: url, Types: types, Description: w.Settings.Description, Missed: w.Progress.Missed,
-		Confirmed: timestamp(w.Confirmed()), Failing: timestamp(w.Progress.Failing), Created: timestamp(w.Created()),
+		Confirmed: web.Timestamp(w.Confirmed()), Failing: web.Timestamp(w.Progress.Failing), Created: web.Timestamp(w.Created()),
 	}
 }
 
@@ -88,37 +89,37 @@ func (s *Server) createWebhook(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request webhookRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	var v validation
-	v.require(request.URL.given, "url", "is required")
+	var v web.Validation
+	v.Require(request.URL.Given, "url", "is required")
 	request.check(&v, s.webhooks.AllowPrivate)
-	if err := v.err(); err != nil {
+	if err := v.Err(); err != nil {
 		return err
 	}
 	created, secret, err := s.makeWebhook(ctx, key, request)
 	if err != nil {
 		return err
 	}
-	keepFromCaches(ctx)
+	web.KeepFromCaches(ctx)
 	shown := webhookOf(created)
 	shown.Secret = secret
-	return answerCreated(ctx, "/v1/webhooks/"+created.ID.String(), shown)
+	return web.AnswerCreated(ctx, "/v1/webhooks/"+created.ID.String(), shown)
 }
 
 // makeWebhook stores a webhook with a secret of its own, which it returns.
 func (s *Server) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, request webhookRequest) (redisstore.Webhook, string, error) {
 	id, secret := redisstore.NewID(key.Organization), webhook.NewSecret()
-	idempotency, err := sealedIdempotency(ctx, "create webhook", key.Organization, webhook.FormatSecret(secret))
+	idempotency, err := web.SealedIdempotency(ctx, "create webhook", key.Organization, webhook.FormatSecret(secret))
 	if err != nil {
 		return redisstore.Webhook{}, "", err
 	}
 	settings := redisstore.WebhookSettings{Secrets: []redisstore.WebhookSecret{webhook.SealSecret(s.webhooks.Encryption, id, secret)}}
 	request.apply(&settings)
-	created, err := s.store.CreateWebhook(requestContext(ctx), key, id, settings, idempotency)
+	created, err := s.store.CreateWebhook(web.RequestContext(ctx), key, id, settings, idempotency)
 	s.reportReplay(ctx, idempotency)
-	return created, credentialOf(webhook.FormatSecret(secret), idempotency), err
+	return created, web.CredentialOf(webhook.FormatSecret(secret), idempotency), err
 }
 
 func (s *Server) listWebhooks(ctx *fasthttp.RequestCtx) error {
@@ -126,7 +127,7 @@ func (s *Server) listWebhooks(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.store.Webhooks(requestContext(ctx), key)
+	all, err := s.store.Webhooks(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (s *Server) listWebhooks(ctx *fasthttp.RequestCtx) error {
 	for i, w := range all {
 		answers[i] = webhookOf(w)
 	}
-	return answer(ctx, answers)
+	return web.Answer(ctx, answers)
 }
 
 func (s *Server) getWebhook(ctx *fasthttp.RequestCtx) error {
@@ -143,11 +144,11 @@ func (s *Server) getWebhook(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.store.Webhook(requestContext(ctx), key, id)
+	found, err := s.store.Webhook(web.RequestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, webhookOf(found))
+	return web.Answer(ctx, webhookOf(found))
 }
 
 func (s *Server) changeWebhook(ctx *fasthttp.RequestCtx) error {
@@ -156,23 +157,23 @@ func (s *Server) changeWebhook(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var request webhookRequest
-	if err := decode(ctx, &request); err != nil {
+	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	var v validation
-	v.require(request.URL.given || request.Types.given || request.Description.given, "", "name at least one of url, types and description")
+	var v web.Validation
+	v.Require(request.URL.Given || request.Types.Given || request.Description.Given, "", "name at least one of url, types and description")
 	request.check(&v, s.webhooks.AllowPrivate)
-	if err := v.err(); err != nil {
+	if err := v.Err(); err != nil {
 		return err
 	}
-	changed, err := s.store.ChangeWebhook(requestContext(ctx), key, id, nil, func(settings *redisstore.WebhookSettings) error {
+	changed, err := s.store.ChangeWebhook(web.RequestContext(ctx), key, id, nil, func(settings *redisstore.WebhookSettings) error {
 		request.apply(settings)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return answer(ctx, webhookOf(changed))
+	return web.Answer(ctx, webhookOf(changed))
 }
 
 func (s *Server) deleteWebhook(ctx *fasthttp.RequestCtx) error {
@@ -180,7 +181,7 @@ func (s *Server) deleteWebhook(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteWebhook(requestContext(ctx), key, id); err != nil {
+	if err := s.store.DeleteWebhook(web.RequestContext(ctx), key, id); err != nil {
 		return err
 	}
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
@@ -188,8 +189,8 @@ func (s *Server) deleteWebhook(ctx *fasthttp.RequestCtx) error {
 }
 
 type rotatedWebhookAnswer struct {
-	Secret          string    `json:"secret"`
-	PreviousExpires timestamp `json:"previous_expires_at"`
+	Secret          string        `json:"secret"`
+	PreviousExpires web.Timestamp `json:"previous_expires_at"`
 }
 
 // rotateWebhook gives a webhook a new secret. Until the grace time ends, requests carry signatures by those before it too.
@@ -203,12 +204,12 @@ func (s *Server) rotateWebhook(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := webhook.NewSecret()
-	idempotency, err := sealedIdempotency(ctx, "rotate webhook", id, webhook.FormatSecret(secret))
+	idempotency, err := web.SealedIdempotency(ctx, "rotate webhook", id, webhook.FormatSecret(secret))
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	changed, err := s.store.ChangeWebhook(requestContext(ctx), key, id, idempotency, func(settings *redisstore.WebhookSettings) error {
+	changed, err := s.store.ChangeWebhook(web.RequestContext(ctx), key, id, idempotency, func(settings *redisstore.WebhookSettings) error {
 		next := webhook.SealSecret(s.webhooks.Encryption, id, secret)
 		settings.Secrets = webhook.Rotate(settings.Secrets, next, now, now.Add(grace))
 		return nil
@@ -217,10 +218,10 @@ func (s *Server) rotateWebhook(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	keepFromCaches(ctx)
+	web.KeepFromCaches(ctx)
 	previousExpires := now
 	if secrets := changed.Settings.Secrets; len(secrets) > 1 {
 		previousExpires = time.UnixMilli(secrets[1].Until)
 	}
-	return answer(ctx, rotatedWebhookAnswer{credentialOf(webhook.FormatSecret(secret), idempotency), timestamp(previousExpires)})
+	return web.Answer(ctx, rotatedWebhookAnswer{web.CredentialOf(webhook.FormatSecret(secret), idempotency), web.Timestamp(previousExpires)})
 }

@@ -1,4 +1,4 @@
-package server
+package web
 
 import "bytes"
 
@@ -6,11 +6,11 @@ import "bytes"
 // and understand 2xx, 401 and 403. Envoy keeps the method of the request and appends its path: whatever follows these
 // paths, and the query there, comes from the client and is ignored.
 const (
-	verifyPath    = "/v1/auth/verify"
-	authorizePath = "/v1/auth/authorize"
+	VerifyPath    = "/v1/auth/verify"
+	AuthorizePath = "/v1/auth/authorize"
 )
 
-// belowSubrequestPath reports whether a proxy has appended a path.
-func belowSubrequestPath(path []byte) bool {
-	return bytes.HasPrefix(path, []byte(verifyPath+"/")) || bytes.HasPrefix(path, []byte(authorizePath+"/"))
+// BelowSubrequestPath reports whether a proxy has appended a path.
+func BelowSubrequestPath(path []byte) bool {
+	return bytes.HasPrefix(path, []byte(VerifyPath+"/")) || bytes.HasPrefix(path, []byte(AuthorizePath+"/"))
 }

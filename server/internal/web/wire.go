@@ -1,19 +1,19 @@
-package server
+package web
 
 import (
 	"remit/money"
 	"remit/redisstore"
 )
 
-// quotaUsage names the quota that an organization has reached, and its usage.
-type quotaUsage struct {
+// QuotaUsage names the quota that an organization has reached, and its usage.
+type QuotaUsage struct {
 	Quota string `json:"quota"`
 	Used  int64  `json:"used"`
 	Max   int64  `json:"max"`
 }
 
-// limitUsage is what a session has used and what remains.
-type limitUsage struct {
+// LimitUsage is what a session has used and what remains.
+type LimitUsage struct {
 	ActionCount      int64          `json:"action_count"`
 	MaxActions       int64          `json:"max_actions"`
 	ValueUsed        money.MicroUSD `json:"value_used_usd"`
@@ -21,15 +21,15 @@ type limitUsage struct {
 	ValueHeld        money.MicroUSD `json:"value_held_usd"`
 	RemainingActions int64          `json:"remaining_actions"`
 	RemainingValue   money.MicroUSD `json:"remaining_value_usd"`
-	Expires          timestamp      `json:"expires_at"`
+	Expires          Timestamp      `json:"expires_at"`
 }
 
-func usageOf(u redisstore.Usage) limitUsage {
-	return limitUsage{
+func UsageOf(u redisstore.Usage) LimitUsage {
+	return LimitUsage{
 		ActionCount: u.ActionCount, MaxActions: u.MaxActions,
 		ValueUsed: u.ValueUsed, MaxValue: u.MaxValue, ValueHeld: u.ValueHeld,
 		RemainingActions: u.RemainingActions(),
 		RemainingValue:   u.RemainingValue(),
-		Expires:          timestamp(u.Expires),
+		Expires:          Timestamp(u.Expires),
 	}
 }

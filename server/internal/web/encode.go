@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"strconv"
@@ -13,21 +13,21 @@ import (
 // The responses of the hot paths are written without reflection, which would take a third of the service's own time for a
 // charge. Tests compare each with the output of the encoder.
 
-// answerSize is enough for the response to a charge, and for a session with little metadata, so that it is written on the
+// AnswerSize is enough for the response to a charge, and for a session with little metadata, so that it is written on the
 // stack.
-const answerSize = 640
+const AnswerSize = 640
 
-// answerWritten writes 200 with a body that is already JSON.
-func answerWritten(ctx *fasthttp.RequestCtx, body []byte) error {
+// AnswerWritten writes 200 with a body that is already JSON.
+func AnswerWritten(ctx *fasthttp.RequestCtx, body []byte) error {
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.SetStatusCode(fasthttp.StatusOK)
 	ctx.SetBody(body) // copies it
 	return nil
 }
 
-// answerList writes 200 with an array of what write appends for each item. It writes the body where it will be sent from.
-func answerList[T any](ctx *fasthttp.RequestCtx, items []T, write func(object, T) (object, error)) error {
-	room := object(make([]byte, 0, answerSize))
+// AnswerList writes 200 with an array of what write appends for each item. It writes the body where it will be sent from.
+func AnswerList[T any](ctx *fasthttp.RequestCtx, items []T, write func(Object, T) (Object, error)) error {
+	room := Object(make([]byte, 0, AnswerSize))
 	separator := byte('[')
 	for _, item := range items {
 		written, err := write(append(room[:0], separator), item)
@@ -47,37 +47,37 @@ func answerList[T any](ctx *fasthttp.RequestCtx, items []T, write func(object, T
 	return nil
 }
 
-// object is a JSON object being written. Names come with their quotes, colon and comma.
-type object []byte
+// Object is a JSON object being written. Names come with their quotes, colon and comma.
+type Object []byte
 
-func (o object) id(name string, id uuid.UUID) object {
+func (o Object) ID(name string, id uuid.UUID) Object {
 	o = append(append(o, name...), '"')
 	return append(redisstore.AppendID(o, id), '"')
 }
 
-// plain writes text that needs no escaping, such as a status or a scope.
-func (o object) plain(name, text string) object {
+// Plain writes text that needs no escaping, such as a status or a scope.
+func (o Object) Plain(name, text string) Object {
 	o = append(append(o, name...), '"')
 	return append(append(o, text...), '"')
 }
 
-// text writes any text. It returns an error for one that is not UTF-8.
-func (o object) text(name, text string) (object, error) {
+// Text writes any text. It returns an error for one that is not UTF-8.
+func (o Object) Text(name, text string) (Object, error) {
 	return jsontext.AppendQuote(append(o, name...), text)
 }
 
-func (o object) plains(name string, texts []string) object {
+func (o Object) Plains(name string, texts []string) Object {
 	o = append(append(o, name...), '[')
 	for i, text := range texts {
 		if i > 0 {
 			o = append(o, ',')
 		}
-		o = o.plain("", text)
+		o = o.Plain("", text)
 	}
 	return append(o, ']')
 }
 
-func (o object) percents(name string, percents []int) object {
+func (o Object) Percents(name string, percents []int) Object {
 	o = append(append(o, name...), '[')
 	for i, percent := range percents {
 		if i > 0 {
@@ -88,31 +88,31 @@ func (o object) percents(name string, percents []int) object {
 	return append(o, ']')
 }
 
-func (o object) number(name string, n int64) object {
+func (o Object) Number(name string, n int64) Object {
 	return strconv.AppendInt(append(o, name...), n, 10)
 }
 
-func (o object) amount(name string, m money.MicroUSD) object {
+func (o Object) Amount(name string, m money.MicroUSD) Object {
 	return m.AppendTo(append(o, name...))
 }
 
-func (o object) time(name string, t timestamp) object {
+func (o Object) Time(name string, t Timestamp) Object {
 	o = append(append(o, name...), '"')
-	return append(object(t.append(o)), '"')
+	return append(Object(t.Append(o)), '"')
 }
 
-// textOrNull writes any text, and null for "".
-func (o object) textOrNull(name, text string) (object, error) {
+// TextOrNull writes any text, and null for "".
+func (o Object) TextOrNull(name, text string) (Object, error) {
 	if text == "" {
 		return append(append(o, name...), "null"...), nil
 	}
-	return o.text(name, text)
+	return o.Text(name, text)
 }
 
-// idOrNull writes an id, and null for uuid.Nil.
-func (o object) idOrNull(name string, id uuid.UUID) object {
+// IDOrNull writes an id, and null for uuid.Nil.
+func (o Object) IDOrNull(name string, id uuid.UUID) Object {
 	if id == uuid.Nil {
 		return append(append(o, name...), "null"...)
 	}
-	return o.id(name, id)
+	return o.ID(name, id)
 }

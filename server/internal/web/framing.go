@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -6,29 +6,29 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkFraming refuses requests that two HTTP parsers could read differently, and credentials in trailers or given twice:
+// CheckFraming refuses requests that two HTTP parsers could read differently, and credentials in trailers or given twice:
 // fasthttp presents a trailer as a header and takes the first of two credentials. It checks the bytes as they were sent,
 // because fasthttp repairs much of them. After an error the connection is to be closed.
-func checkFraming(header *fasthttp.RequestHeader) (sent headerLines, err error) {
+func CheckFraming(header *fasthttp.RequestHeader) (sent headerLines, err error) {
 	if err := checkRequestTarget(header); err != nil {
 		return sent, err
 	}
 	if protocol := header.Protocol(); !bytes.Equal(protocol, []byte("HTTP/1.1")) && !bytes.Equal(protocol, []byte("HTTP/1.0")) {
-		return sent, invalid("", "the protocol must be HTTP/1.1 or HTTP/1.0")
+		return sent, Invalid("", "the protocol must be HTTP/1.1 or HTTP/1.0")
 	}
-	if host := header.Host(); len(host) > 0 && !isAuthority(host) {
-		return sent, invalid("", "the header Host must be a host, and a port or none")
+	if host := header.Host(); len(host) > 0 && !IsAuthority(host) {
+		return sent, Invalid("", "the header Host must be a host, and a port or none")
 	}
 	sent, ok := readHeaderLines(header.RawHeaders())
 	switch {
 	case !ok:
-		return sent, invalid("", "header lines must not be folded, must end in CR LF, and their names hold no space")
+		return sent, Invalid("", "header lines must not be folded, must end in CR LF, and their names hold no space")
 	case sent.authorizations > 1:
-		return sent, invalid("", "the header "+fasthttp.HeaderAuthorization+" must be given once")
+		return sent, Invalid("", "the header "+fasthttp.HeaderAuthorization+" must be given once")
 	case sent.apiKeys > 1:
-		return sent, invalid("", "the header "+headerAPIKey+" must be given once")
+		return sent, Invalid("", "the header "+HeaderAPIKey+" must be given once")
 	case sent.expectsOther:
-		return sent, errExpectation
+		return sent, ErrExpectation
 	case sent.transferEncoding:
 		return sent, checkTransferEncoding(header)
 	}
@@ -37,11 +37,11 @@ func checkFraming(header *fasthttp.RequestHeader) (sent headerLines, err error) 
 
 // headerLines is what the framing depends on in the header lines as they were sent, and how many proofs there are.
 type headerLines struct {
-	authorizations, apiKeys, proofs int
+	authorizations, apiKeys, Proofs int
 
 	transferEncoding bool
 	expectsOther     bool // than 100-continue
-	close            bool // in any spelling (RFC 9110 §7.6.1); fasthttp knows one
+	Close            bool // in any spelling (RFC 9110 §7.6.1); fasthttp knows one
 }
 
 // readHeaderLines returns false when a line is malformed or folded.
@@ -62,17 +62,17 @@ func (h *headerLines) note(name, value []byte) {
 	switch {
 	case isNamed(name, fasthttp.HeaderAuthorization):
 		h.authorizations++
-	case isNamed(name, headerAPIKey):
+	case isNamed(name, HeaderAPIKey):
 		h.apiKeys++
 	case isNamed(name, headerProof):
-		h.proofs++
+		h.Proofs++
 	case isNamed(name, fasthttp.HeaderTransferEncoding):
 		h.transferEncoding = true
 	case isNamed(name, fasthttp.HeaderExpect):
-		h.expectsOther = h.expectsOther || !isContinue(bytes.TrimSpace(value))
+		h.expectsOther = h.expectsOther || !IsContinue(bytes.TrimSpace(value))
 	case isNamed(name, fasthttp.HeaderConnection):
 		for option := range bytes.SplitSeq(value, []byte(",")) {
-			h.close = h.close || bytes.EqualFold(bytes.TrimSpace(option), []byte("close"))
+			h.Close = h.Close || bytes.EqualFold(bytes.TrimSpace(option), []byte("close"))
 		}
 	}
 }
@@ -83,15 +83,15 @@ func checkTransferEncoding(header *fasthttp.RequestHeader) error {
 	sent := headerCounts(header.RawHeaders())
 	switch {
 	case !isChunked(header.RawHeaders()):
-		return invalid("", "of the transfer encodings only chunked is accepted")
+		return Invalid("", "of the transfer encodings only chunked is accepted")
 	case sent[fasthttp.HeaderContentLength] > 0:
-		return invalid("", "Content-Length and Transfer-Encoding exclude each other")
+		return Invalid("", "Content-Length and Transfer-Encoding exclude each other")
 	case sent[fasthttp.HeaderTrailer] > 0:
-		return invalid("", "trailers are not accepted")
+		return Invalid("", "trailers are not accepted")
 	}
 	for name := range header.All() {
 		if sent[string(name)]--; sent[string(name)] < 0 && string(name) != fasthttp.HeaderContentLength {
-			return invalid("", "trailers are not accepted")
+			return Invalid("", "trailers are not accepted")
 		}
 	}
 	return nil

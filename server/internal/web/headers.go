@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -8,39 +8,39 @@ import (
 
 // In the canonical form of fasthttp.
 const (
-	headerAPIKey = "X-Api-Key"
+	HeaderAPIKey = "X-Api-Key"
 	headerProof  = "Dpop"
 )
 
 // Names for the methods of fasthttp that take a name in canonical form as it is. Its other methods bring the name into that
 // form each time, which costs more than the search itself.
 var (
-	canonicalAPIKey         = []byte(headerAPIKey)
-	canonicalProof          = []byte(headerProof)
-	canonicalNonce          = []byte("DPoP-Nonce")
-	canonicalThumbprint     = []byte("X-Cnf-Jkt")
-	canonicalAuthorization  = []byte(fasthttp.HeaderAuthorization)
+	CanonicalAPIKey         = []byte(HeaderAPIKey)
+	CanonicalProof          = []byte(headerProof)
+	CanonicalNonce          = []byte("DPoP-Nonce")
+	CanonicalThumbprint     = []byte("X-Cnf-Jkt")
+	CanonicalAuthorization  = []byte(fasthttp.HeaderAuthorization)
 	canonicalEncoding       = []byte(fasthttp.HeaderContentEncoding)
-	canonicalIdempotencyKey = []byte(headerIdempotencyKey)
-	canonicalExpect         = []byte(fasthttp.HeaderExpect)
-	canonicalRequestID      = []byte(headerRequestID)
-	canonicalCacheControl   = []byte(fasthttp.HeaderCacheControl)
-	canonicalSniffing       = []byte("X-Content-Type-Options")
-	canonicalAgent          = []byte("X-Agent-Id")
-	canonicalOrganization   = []byte("X-Org-Id")
-	canonicalScopes         = []byte("X-Scopes")
-	canonicalActor          = []byte("X-Actor-Id")
+	CanonicalIdempotencyKey = []byte(HeaderIdempotencyKey)
+	CanonicalExpect         = []byte(fasthttp.HeaderExpect)
+	CanonicalRequestID      = []byte(HeaderRequestID)
+	CanonicalCacheControl   = []byte(fasthttp.HeaderCacheControl)
+	CanonicalSniffing       = []byte("X-Content-Type-Options")
+	CanonicalAgent          = []byte("X-Agent-Id")
+	CanonicalOrganization   = []byte("X-Org-Id")
+	CanonicalScopes         = []byte("X-Scopes")
+	CanonicalActor          = []byte("X-Actor-Id")
 
-	noSniffing = []byte("nosniff")
+	NoSniffing = []byte("nosniff")
 	noStore    = []byte("no-store")
 )
 
-const continues = "100-continue"
+const Continues = "100-continue"
 
-func isContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(continues)) }
+func IsContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(Continues)) }
 
-// countHeader returns how often a header occurs in a block.
-func countHeader(block []byte, wanted string) int {
+// CountHeader returns how often a header occurs in a block.
+func CountHeader(block []byte, wanted string) int {
 	count := 0
 	for line := range bytes.Lines(block) {
 		if name, _, found := bytes.Cut(line, []byte(":")); found && isNamed(name, wanted) {

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"github.com/google/uuid"
@@ -6,60 +6,60 @@ import (
 	"remit/redisstore"
 )
 
-// problem is an RFC 9457 body.
-type problem struct {
+// Problem is an RFC 9457 body.
+type Problem struct {
 	Type      string       `json:"type"`
 	Title     string       `json:"title"`
 	Status    int          `json:"status"`
 	Detail    string       `json:"detail"`
 	Code      string       `json:"code"`
 	RequestID string       `json:"request_id"`
-	Errors    []fieldError `json:"errors,omitzero"`
+	Errors    []FieldError `json:"errors,omitzero"`
 
 	RequiredScope     string            `json:"required_scope,omitzero"`
 	RequiredRole      redisstore.Role   `json:"required_role,omitzero"`
 	SessionStatus     redisstore.Status `json:"session_status,omitzero"`
 	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
 	Limit             string            `json:"limit,omitzero"`
-	ResetsAt          timestamp         `json:"resets_at,omitzero"`
-	Suspended         timestamp         `json:"suspended_at,omitzero"`
+	ResetsAt          Timestamp         `json:"resets_at,omitzero"`
+	Suspended         Timestamp         `json:"suspended_at,omitzero"`
 	Parent            uuid.UUID         `json:"parent_session_id,omitzero"`
 	RetryAfter        int               `json:"retry_after_seconds,omitzero"` // of rate_limited, as in the header Retry-After
-	*limitUsage
-	*quotaUsage
-	*budgetRoom
-	*needed
+	*LimitUsage
+	*QuotaUsage
+	*BudgetRoom
+	*Needed
 }
 
-// needed is what a call wanted that a limit refused.
-type needed struct {
+// Needed is what a call wanted that a limit refused.
+type Needed struct {
 	Actions int64          `json:"needed_actions"`
 	Value   money.MicroUSD `json:"needed_value_usd"`
 }
 
-func neededOf(n *redisstore.Needed) *needed {
+func NeededOf(n *redisstore.Needed) *Needed {
 	if n == nil {
 		return nil
 	}
-	return &needed{n.Actions, n.Value}
+	return &Needed{n.Actions, n.Value}
 }
 
-// budgetRoom is what an organization's budget has left.
-type budgetRoom struct {
+// BudgetRoom is what an organization's budget has left.
+type BudgetRoom struct {
 	Remaining money.MicroUSD `json:"remaining_usd"`
 }
 
-// fieldError names what is wrong with one field of a request.
-type fieldError struct {
+// FieldError names what is wrong with one field of a request.
+type FieldError struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
-func newProblem(status int, code, detail string) problem {
-	return problem{Type: "urn:remit:problem:" + code, Title: titles[code], Status: status, Detail: detail, Code: code}
+func NewProblem(status int, code, detail string) Problem {
+	return Problem{Type: "urn:remit:problem:" + code, Title: Titles[code], Status: status, Detail: detail, Code: code}
 }
 
-var titles = map[string]string{
+var Titles = map[string]string{
 	"invalid_request":        "Invalid request",
 	"not_found":              "Not found",
 	"method_not_allowed":     "Method not allowed",

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"strconv"
@@ -9,20 +9,20 @@ import (
 	"remit/internal/metrics"
 )
 
-// httpMetrics counts requests by route, method, status and problem, and measures how long they took.
-type httpMetrics struct {
+// Metrics counts requests by route, method, status and problem, and measures how long they took.
+type Metrics struct {
 	ended     *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	inFlight  prometheus.Gauge
-	byCode    map[string]prometheus.Counter // by the code of the problem
+	InFlight  prometheus.Gauge
+	ByCode    map[string]prometheus.Counter // by the code of the problem
 	nowhere   *routeMetrics                 // of requests without a route
 }
 
 // oauthCodes are the error codes of RFC 6749 that are not problem codes too.
 var oauthCodes = []string{"invalid_grant", "invalid_scope", "unsupported_grant_type", "unsupported_response_type"}
 
-func newHTTPMetrics(registry *prometheus.Registry) *httpMetrics {
-	c := &httpMetrics{
+func NewMetrics(registry *prometheus.Registry) *Metrics {
+	c := &Metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remit_http_requests_total", Help: "Requests answered, by route, method and status.",
 		}, []string{"route", "method", "status"}),
@@ -30,22 +30,22 @@ func newHTTPMetrics(registry *prometheus.Registry) *httpMetrics {
 			Name: "remit_http_request_duration_seconds", Help: "Time from a request's last byte to its answer, by route and method. For an event stream: to its beginning.",
 			Buckets: metrics.Durations,
 		}, []string{"route", "method"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "remit_http_requests_in_flight", Help: "Requests in progress. Includes long polls for events; excludes event streams that have begun.",
 		}),
-		byCode: map[string]prometheus.Counter{},
+		ByCode: map[string]prometheus.Counter{},
 	}
 	c.nowhere = newRouteMetrics("none", c)
 	problems := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "remit_http_problems_total", Help: "Requests answered with a problem, by code. OAuth endpoints count the OAuth error instead.",
 	}, []string{"code"})
-	for code := range titles {
-		c.byCode[code] = problems.WithLabelValues(code)
+	for code := range Titles {
+		c.ByCode[code] = problems.WithLabelValues(code)
 	}
 	for _, code := range oauthCodes {
-		c.byCode[code] = problems.WithLabelValues(code)
+		c.ByCode[code] = problems.WithLabelValues(code)
 	}
-	registry.MustRegister(c.ended, c.durations, c.inFlight, problems)
+	registry.MustRegister(c.ended, c.durations, c.InFlight, problems)
 	return c
 }
 
@@ -93,14 +93,14 @@ func methodIndex(method []byte) int {
 // routeMetrics are the metrics of one route. A series is looked up when it is first needed.
 type routeMetrics struct {
 	route    string
-	all      *httpMetrics
+	all      *Metrics
 	byMethod [len(methodLabels)]struct {
 		duration metrics.Child[prometheus.Observer]
 		ended    [len(statusLabels)]metrics.Child[prometheus.Counter]
 	}
 }
 
-func newRouteMetrics(route string, all *httpMetrics) *routeMetrics {
+func newRouteMetrics(route string, all *Metrics) *routeMetrics {
 	return &routeMetrics{route: route, all: all}
 }
 
@@ -117,8 +117,8 @@ func (r *routeMetrics) first(method int) prometheus.Observer {
 	return r.all.durations.WithLabelValues(r.route, methodLabels[method])
 }
 
-// at returns the metrics of a route. Routes call it once, when they are registered.
-func (c *httpMetrics) at(route string) *routeMetrics {
+// At returns the metrics of a route. Routes call it once, when they are registered.
+func (c *Metrics) At(route string) *routeMetrics {
 	if route == "" {
 		return c.nowhere
 	}
@@ -126,8 +126,8 @@ func (c *httpMetrics) at(route string) *routeMetrics {
 }
 
 // answered counts an answered request. r is nil without a route, code is "" without a problem.
-func (c *httpMetrics) answered(r *routeMetrics, method, status int, code string, took time.Duration) {
-	c.inFlight.Dec()
+func (c *Metrics) answered(r *routeMetrics, method, status int, code string, took time.Duration) {
+	c.InFlight.Dec()
 	if r == nil {
 		r = c.nowhere
 	}
@@ -138,12 +138,12 @@ func (c *httpMetrics) answered(r *routeMetrics, method, status int, code string,
 	if code == "" {
 		return
 	}
-	if problem, known := c.byCode[code]; known {
+	if problem, known := c.ByCode[code]; known {
 		problem.Inc()
 	}
 }
 
-// request counts an answered request.
-func (c *httpMetrics) request(ctx *fasthttp.RequestCtx, info *requestInfo) {
-	c.answered(info.metrics, info.methodIndex(ctx), ctx.Response.StatusCode(), info.code, time.Since(info.began))
+// Request counts an answered request.
+func (c *Metrics) Request(ctx *fasthttp.RequestCtx, info *RequestInfo) {
+	c.answered(info.Metrics, info.methodIndex(ctx), ctx.Response.StatusCode(), info.Code, time.Since(info.Began))
 }

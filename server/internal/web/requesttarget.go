@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -17,17 +17,17 @@ func checkRequestTarget(header *fasthttp.RequestHeader) error {
 	if target[0] != '/' {
 		ok := false
 		if target, ok = behindAuthority(target); !ok {
-			return invalid("", "the target must be a path, or a URL of http or https with a host and no user")
+			return Invalid("", "the target must be a path, or a URL of http or https with a host and no user")
 		}
 	}
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	switch {
-	case belowSubrequestPath(path):
+	case BelowSubrequestPath(path):
 		return nil
 	case !plainPath(path):
-		return invalid("", "the path must be written plainly: no %, // or ..")
+		return Invalid("", "the path must be written plainly: no %, // or ..")
 	case bytes.IndexByte(target, '#') >= 0:
-		return invalid("", "the target must have no fragment")
+		return Invalid("", "the target must have no fragment")
 	}
 	return nil
 }
@@ -42,16 +42,16 @@ func behindAuthority(target []byte) ([]byte, bool) {
 	if end < 0 {
 		end = len(rest)
 	}
-	return rest[end:], isAuthority(rest[:end])
+	return rest[end:], IsAuthority(rest[:end])
 }
 
 func plainPath(path []byte) bool {
 	return bytes.IndexByte(path, '%') < 0 && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte(".."))
 }
 
-// isAuthority reports whether the text is a host name or address with an optional port. It is stricter than RFC 3986: no
+// IsAuthority reports whether the text is a host name or address with an optional port. It is stricter than RFC 3986: no
 // percent-encoding and no punctuation in names.
-func isAuthority(text []byte) bool {
+func IsAuthority(text []byte) bool {
 	host, port := text, []byte(nil)
 	if colon := bytes.LastIndexByte(text, ':'); colon > bytes.LastIndexByte(text, ']') {
 		host, port = text[:colon], text[colon+1:]

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -15,13 +15,13 @@ import (
 	"remit/money"
 )
 
-// maxDepth is how deep objects and arrays may nest.
-const maxDepth = 32
+// MaxDepth is how deep objects and arrays may nest.
+const MaxDepth = 32
 
-// decode reads the body into the request, a struct of optional fields. An absent body counts as an empty object, so that a
+// Decode reads the body into the request, a struct of optional fields. An absent body counts as an empty object, so that a
 // request with only optional fields needs none. It refuses what a lenient reader would repair: unknown fields, other
 // spellings, duplicates, null, trailing bytes, a BOM, invalid UTF-8, deep nesting.
-func decode(ctx *fasthttp.RequestCtx, request any) error {
+func Decode(ctx *fasthttp.RequestCtx, request any) error {
 	body := ctx.Request.Body()
 	if len(body) == 0 {
 		return nil
@@ -30,41 +30,41 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 		return err
 	}
 	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
-		return invalid("", "the body must not start with a byte order mark (byte 0)")
+		return Invalid("", "the body must not start with a byte order mark (byte 0)")
 	}
 	if at := tooDeep(body); at >= 0 {
-		return invalid("", fmt.Sprintf("the body is nested deeper than %d (byte %d)", maxDepth, at))
+		return Invalid("", fmt.Sprintf("the body is nested deeper than %d (byte %d)", MaxDepth, at))
 	}
 	if jsontext.Value(body).Kind() == 'n' {
-		return invalid("", "the body must be a JSON object") // the decoder takes null for an empty object
+		return Invalid("", "the body must be a JSON object") // the decoder takes null for an empty object
 	}
 	if err := json.Unmarshal(body, request, json.RejectUnknownMembers(true)); err != nil {
-		return explain(err, body)
+		return Explain(err, body)
 	}
 	return nil
 }
 
-// isJSON reports whether the body is declared as JSON in the usual spelling.
-func isJSON(header *fasthttp.RequestHeader) bool {
+// IsJSON reports whether the body is declared as JSON in the usual spelling.
+func IsJSON(header *fasthttp.RequestHeader) bool {
 	return bytes.Equal(header.ContentType(), []byte("application/json")) &&
-		countHeader(header.RawHeaders(), fasthttp.HeaderContentType) == 1 && len(header.PeekCanonical(canonicalEncoding)) == 0
+		CountHeader(header.RawHeaders(), fasthttp.HeaderContentType) == 1 && len(header.PeekCanonical(canonicalEncoding)) == 0
 }
 
 func checkMediaType(header *fasthttp.RequestHeader) error {
 	given := header.ContentType()
-	if isJSON(header) {
+	if IsJSON(header) {
 		return nil
 	}
-	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
-		return errMediaType
+	if CountHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
+		return ErrMediaType
 	}
 	if mediaType, _, err := mime.ParseMediaType(string(given)); err != nil || mediaType != "application/json" {
-		return errMediaType
+		return ErrMediaType
 	}
 	return nil
 }
 
-// tooDeep returns where the body exceeds maxDepth, or -1. It understands only strings and brackets; the decoder finds other
+// tooDeep returns where the body exceeds MaxDepth, or -1. It understands only strings and brackets; the decoder finds other
 // errors.
 func tooDeep(body []byte) int {
 	depth, inString := 0, false
@@ -76,7 +76,7 @@ func tooDeep(body []byte) int {
 			inString = !inString
 		case inString:
 		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
+			if depth++; depth > MaxDepth {
 				return i
 			}
 		case c == '}' || c == ']':
@@ -86,37 +86,37 @@ func tooDeep(body []byte) int {
 	return -1
 }
 
-// explain turns a decoder error into one that names the field or the byte.
-func explain(err error, body []byte) error {
+// Explain turns a decoder error into one that names the field or the byte.
+func Explain(err error, body []byte) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
 		switch {
 		case errors.Is(err, jsontext.ErrDuplicateName):
-			return invalid(fieldName(syntactic.JSONPointer), "is given twice")
+			return Invalid(fieldName(syntactic.JSONPointer), "is given twice")
 		case !utf8.Valid(body):
-			return invalid("", fmt.Sprintf("the body is not valid UTF-8 (byte %d)", syntactic.ByteOffset))
+			return Invalid("", fmt.Sprintf("the body is not valid UTF-8 (byte %d)", syntactic.ByteOffset))
 		}
-		return invalid("", fmt.Sprintf("the body is not one well-formed JSON object (byte %d)", syntactic.ByteOffset))
+		return Invalid("", fmt.Sprintf("the body is not one well-formed JSON object (byte %d)", syntactic.ByteOffset))
 	}
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
-		return invalid("", "the body is not one well-formed JSON object")
+		return Invalid("", "the body is not one well-formed JSON object")
 	}
 	field := fieldName(semantic.JSONPointer)
 	switch {
 	case errors.Is(err, json.ErrUnknownName):
-		return invalid(field, "is not a field of this request")
+		return Invalid(field, "is not a field of this request")
 	case field == "":
-		return invalid("", "the body must be a JSON object")
+		return Invalid("", "the body must be a JSON object")
 	case errors.Is(err, errNull):
-		return invalid(field, errNull.Error())
+		return Invalid(field, errNull.Error())
 	}
 	for _, cause := range []error{money.ErrNotANumber, money.ErrRange, money.ErrDecimals} {
 		if errors.Is(err, cause) {
-			return invalid(field, cause.Error())
+			return Invalid(field, cause.Error())
 		}
 	}
-	return invalid(field, "must be "+kindName(semantic.GoType))
+	return Invalid(field, "must be "+kindName(semantic.GoType))
 }
 
 // fieldName writes a JSON pointer in the usual notation: scopes[2], metadata.color.
@@ -132,7 +132,7 @@ func fieldName(pointer jsontext.Pointer) string {
 			name.WriteString(part)
 		}
 	}
-	return shown(name.String())
+	return Shown(name.String())
 }
 
 func kindName(t reflect.Type) string {

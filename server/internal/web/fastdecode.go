@@ -1,17 +1,17 @@
-package server
+package web
 
 import (
 	"bytes"
 	"strconv"
 )
 
-// fastReader is the rest of a body in the usual form of a hot request: one flat object of known names, strings without
+// FastReader is the rest of a body in the usual form of a hot request: one flat object of known names, strings without
 // escapes, plain numbers. What it reads equals what decode reads. It refuses any other body, valid or not, which decode then
 // reads. Reflection would take longer than everything else that the service itself does for a charge.
-type fastReader []byte
+type FastReader []byte
 
-// object reads one object and the end of the body. It calls field behind the name of each member, to read its value.
-func (q *fastReader) object(field func(name []byte) bool) bool {
+// Object reads one object and the end of the body. It calls field behind the name of each member, to read its value.
+func (q *FastReader) Object(field func(name []byte) bool) bool {
 	if !q.take('{') {
 		return false
 	}
@@ -28,21 +28,21 @@ func (q *fastReader) object(field func(name []byte) bool) bool {
 	return len(*q) == 0
 }
 
-// textField reads the value of a member. It returns false when the member was given before.
-func (q *fastReader) textField(to *optional[string]) bool {
+// TextField reads the value of a member. It returns false when the member was given before.
+func (q *FastReader) TextField(to *Optional[string]) bool {
 	text, ok := q.text()
-	ok = ok && !to.given
-	*to = optional[string]{string(text), true}
+	ok = ok && !to.Given
+	*to = Optional[string]{string(text), true}
 	return ok
 }
 
-func (q *fastReader) space() {
+func (q *FastReader) space() {
 	for len(*q) > 0 && (((*q)[0] == ' ') || (*q)[0] == '\n' || (*q)[0] == '\t' || (*q)[0] == '\r') {
 		*q = (*q)[1:]
 	}
 }
 
-func (q *fastReader) take(c byte) bool {
+func (q *FastReader) take(c byte) bool {
 	q.space()
 	if len(*q) == 0 || (*q)[0] != c {
 		return false
@@ -52,7 +52,7 @@ func (q *fastReader) take(c byte) bool {
 }
 
 // text reads a string of printable ASCII without escapes.
-func (q *fastReader) text() ([]byte, bool) {
+func (q *FastReader) text() ([]byte, bool) {
 	if !q.take('"') {
 		return nil, false
 	}
@@ -70,8 +70,8 @@ func (q *fastReader) text() ([]byte, bool) {
 	return text, true
 }
 
-// number reads the characters of a number. Its caller parses them.
-func (q *fastReader) number() []byte {
+// Number reads the characters of a number. Its caller parses them.
+func (q *FastReader) Number() []byte {
 	q.space()
 	end := 0
 	for end < len(*q) && ((*q)[end] >= '0' && (*q)[end] <= '9' || bytes.IndexByte([]byte("+-.eE"), (*q)[end]) >= 0) {
@@ -82,9 +82,9 @@ func (q *fastReader) number() []byte {
 	return number
 }
 
-// count reads a whole number from 1 to 9999999 in its only plain notation.
-func (q *fastReader) count() (int64, bool) {
-	number := q.number()
+// Count reads a whole number from 1 to 9999999 in its only plain notation.
+func (q *FastReader) Count() (int64, bool) {
+	number := q.Number()
 	if len(number) == 0 || len(number) > 7 || number[0] < '1' || number[0] > '9' {
 		return 0, false
 	}

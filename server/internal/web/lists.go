@@ -1,0 +1,92 @@
+package web
+
+import (
+	"encoding/base64"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// ReadQuery reads the query parameters of a list. statuses and filters are those that the list supports; filters are
+// agent_id and session_id.
+func ReadQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, filters ...string) (redisstore.Query, error) {
+	var v Validation
+	q := redisstore.Query{Limit: DefaultPage}
+	seen := map[string]bool{}
+	for name, value := range ctx.QueryArgs().All() {
+		field, text := string(name), string(value)
+		v.Require(!seen[field], Shown(field), "is given twice")
+		seen[field] = true
+		switch {
+		case field == "limit":
+			q.Limit = v.PageSize(text)
+		case field == "cursor":
+			q.Before = v.cursor(text)
+		case field == "status" && len(statuses) > 0:
+			q.Status = v.Status(text, statuses)
+		case field == "agent_id" && slices.Contains(filters, field):
+			q.Agent = v.FilterID(field, text)
+		case field == "session_id" && slices.Contains(filters, field):
+			q.Session = v.FilterID(field, text)
+		default:
+			v.Add(Shown(field), "is not a parameter of this list")
+		}
+	}
+	return q, v.Err()
+}
+
+// FilterID reads an id to filter by.
+func (v *Validation) FilterID(field, text string) uuid.UUID {
+	id, ok := ParseID(text)
+	v.Require(ok && id != uuid.Nil, field, NotAnID)
+	return id
+}
+
+func (v *Validation) PageSize(text string) int {
+	size, err := strconv.ParseUint(text, 10, 16)
+	v.Require(err == nil && size >= 1 && size <= MaxPage, "limit", "must be from 1 to 200")
+	return int(size)
+}
+
+func (v *Validation) Status(text string, statuses []redisstore.Status) redisstore.Status {
+	allowed := ""
+	for _, status := range statuses {
+		if text == string(status) {
+			return status
+		}
+		allowed += " " + string(status)
+	}
+	v.Add("status", "must be one of"+allowed)
+	return ""
+}
+
+// cursor reads the opaque cursor of a page: the id of the last entry before it. It accepts only what CursorOf writes:
+// base64 decoding would skip line breaks, and the nil id would start again from the newest entry.
+func (v *Validation) cursor(text string) uuid.UUID {
+	raw, _ := base64.RawURLEncoding.DecodeString(text)
+	id, err := uuid.FromBytes(raw)
+	v.Require(err == nil && id != uuid.Nil && CursorOf(id) == text, "cursor", "is not one that a list gave")
+	return id
+}
+
+func CursorOf(id uuid.UUID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
+
+// AnnounceNext links to the next page with the same filters (RFC 8288).
+func AnnounceNext(ctx *fasthttp.RequestCtx, next uuid.UUID) {
+	if next != uuid.Nil {
+		Announce(ctx, "cursor", CursorOf(next))
+	}
+}
+
+// Announce links to the request that differs in this parameter.
+func Announce(ctx *fasthttp.RequestCtx, parameter, value string) {
+	args := fasthttp.AcquireArgs()
+	defer fasthttp.ReleaseArgs(args)
+	ctx.QueryArgs().CopyTo(args)
+	args.Set(parameter, value)
+	link := "<" + string(ctx.URI().PathOriginal()) + "?" + args.String() + `>; rel="next"`
+	ctx.Response.Header.Set(fasthttp.HeaderLink, link)
+}
