@@ -4,6 +4,8 @@ import (
 	"errors"
 	"runtime/debug"
 	"time"
+
+	"remit/internal/event"
 )
 
 // panickedFor is how long a feed rests after a panic: its cause may be in what it has yet to append.
@@ -25,7 +27,7 @@ func (d *feeds) recovered(then func()) {
 }
 
 // render is Config.RenderEvent. A panic is an error: the event cannot be written.
-func (d *feeds) render(e OrganizationEvent) (text []byte, err error) {
+func (d *feeds) render(e event.InFeed) (text []byte, err error) {
 	defer d.recovered(func() { err = errFeedPanicked })
 	return d.config.RenderEvent(e)
 }

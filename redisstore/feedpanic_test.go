@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/event"
 )
 
 func counted(t *testing.T, metric prometheus.Metric) float64 {
@@ -42,7 +43,7 @@ func TestAPanicStopsNoFeed(t *testing.T) {
 	t.Parallel()
 	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
 		cfg, log := s.config, &bytes.Buffer{}
-		cfg.RenderEvent, cfg.Log = renderEvent, slog.New(slog.NewTextHandler(log, nil))
+		cfg.RenderEvent, cfg.Log = event.InFeed.JSON, slog.New(slog.NewTextHandler(log, nil))
 		second := must(Open(cfg))(t)
 		second.client.Redis().AddHook(panicking{new(atomic.Bool)})
 		w := newTenant(t, second, NewSession{MaxActions: 1})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+	"remit/internal/event"
 	"remit/internal/redisclient"
 )
 
@@ -50,7 +51,7 @@ type Config struct {
 	// Log is told of panics in the loops of feeds. Nil: nobody is.
 	Log *slog.Logger
 	// RenderEvent returns an organization's event in JSON, in one line. Nil: the store keeps no feeds of organizations.
-	RenderEvent func(OrganizationEvent) ([]byte, error)
+	RenderEvent func(event.InFeed) ([]byte, error)
 }
 
 const (

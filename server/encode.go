@@ -98,7 +98,7 @@ func (o object) amount(name string, m money.MicroUSD) object {
 
 func (o object) time(name string, t timestamp) object {
 	o = append(append(o, name...), '"')
-	return append(object(t.append(o)), '"')
+	return append(object(t.AppendTo(o)), '"')
 }
 
 // textOrNull writes any text, and null for "".

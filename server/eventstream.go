@@ -112,7 +112,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 		fmt.Fprint(w, ":\n\n")
 	}
 	for _, e := range events {
-		data, err := encode(eventOf(e, t.agent, t.caller.organizationID()))
+		data, err := encode(e)
 		if err != nil {
 			return err
 		}
