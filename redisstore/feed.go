@@ -14,7 +14,7 @@ import (
 type FeedEvent struct {
 	Sequence int64
 	Type     string
-	JSON     []byte // of Config.RenderEvent; its hash is in the event after it
+	JSON     []byte // of event.InFeed; its hash is in the event after it
 }
 
 // FeedPage is a part of an organization's feed.

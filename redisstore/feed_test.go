@@ -25,13 +25,13 @@ type fed struct {
 	Previous string    `json:"previous_hash"`
 }
 
-var withFeeds = Config{RenderEvent: event.InFeed.JSON}
+var withFeeds = Config{KeepsFeeds: true}
 
 // withoutFeeds returns a store on the same keys that keeps no feeds: what it writes is in no mark, as after the death of an instance between a change and its mark.
 func withoutFeeds(t *testing.T, s *Store) *Store {
 	t.Helper()
 	cfg := s.config
-	cfg.RenderEvent = nil
+	cfg.KeepsFeeds = false
 	second := must(Open(cfg))(t)
 	t.Cleanup(func() { _ = second.Close() })
 	return second

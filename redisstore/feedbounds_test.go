@@ -133,7 +133,7 @@ func TestAFeedKeepsItsBounds(t *testing.T) {
 				o := w.key.Organization
 				cfg := s.config
 				cfg.EventsKept = 1
-				cfg.RenderEvent = func(e event.InFeed) ([]byte, error) {
+				cfg.render = func(e event.InFeed) ([]byte, error) {
 					return json.Marshal(map[string]any{"seq": e.Sequence, "padding": strings.Repeat("x", test.size)})
 				}
 				wantFed(t, s, w.key, w.agent.ID)

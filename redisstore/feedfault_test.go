@@ -271,7 +271,7 @@ func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
 // failingToRender does this instead for events of the type.
 func failingToRender(eventType string, instead func() ([]byte, error)) Config {
 	cfg := withFeeds
-	cfg.RenderEvent = func(e event.InFeed) ([]byte, error) {
+	cfg.render = func(e event.InFeed) ([]byte, error) {
 		if e.Type == eventType {
 			return instead()
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/event"
 )
 
 func counted(t *testing.T, metric prometheus.Metric) float64 {
@@ -43,7 +42,7 @@ func TestAPanicStopsNoFeed(t *testing.T) {
 	t.Parallel()
 	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
 		cfg, log := s.config, &bytes.Buffer{}
-		cfg.RenderEvent, cfg.Log = event.InFeed.JSON, slog.New(slog.NewTextHandler(log, nil))
+		cfg.KeepsFeeds, cfg.Log = true, slog.New(slog.NewTextHandler(log, nil))
 		second := must(Open(cfg))(t)
 		second.client.Redis().AddHook(panicking{new(atomic.Bool)})
 		w := newTenant(t, second, NewSession{MaxActions: 1})

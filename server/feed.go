@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/internal/event"
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/conn"
@@ -156,9 +155,6 @@ func (s *Server) getCheckpoint(ctx *fasthttp.RequestCtx) error {
 
 // maxSequence is more than any number of an event: Redis counts exactly only so far.
 const maxSequence = 1<<53 - 1
-
-// RenderEvent returns an organization's event as the API has it, in one line.
-func RenderEvent(e event.InFeed) ([]byte, error) { return e.JSON() }
 
 func (q feedQuery) wants(e redisstore.FeedEvent) bool {
 	return len(q.types) == 0 || slices.Contains(q.types, e.Type)
