@@ -29,7 +29,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/money":                     {},
 
 		"remit/internal/cli":         {"remit/client", "remit/client/prices", "remit/internal/auditlog", "remit/money"},
-		"remit/internal/auditlog":    {},
+		"remit/internal/auditlog":    {"remit/internal/event"},
 		"remit/internal/event":       {"remit/money"},
 		"remit/internal/keys":        {"remit/internal/token", "remit/redisstore"},
 		"remit/internal/token":       {},
