@@ -52,7 +52,7 @@ func newWorld(t *testing.T, with settings) *world {
 		with.keyring = newKeyring(t, newRefreshKey(t))
 	}
 	log := slog.New(slog.NewTextHandler(with.log, nil))
-	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + with.redis.Addr(), EventsKept: with.events, RenderEvent: server.RenderEvent, UsageEvery: time.Hour}))(t)
+	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + with.redis.Addr(), EventsKept: with.events, KeepsFeeds: true, UsageEvery: time.Hour}))(t)
 	s := server.New(server.Config{Store: store, Log: log, TrustedProxies: with.proxies, Limits: with.limits, AccessLog: server.AccessLog{Log: log, Every: 1}})
 	c := New(s, log)
 	s.SetPages(server.Pages{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders, Apart: with.apart})

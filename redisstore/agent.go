@@ -88,12 +88,12 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 		return s.performSealed(ctx, sc, act.flow, idem, c.outcome, act.organization,
 			[]string{s.keys.agent(a.ID), s.keys.events(a.ID), s.keys.agentOpen(a.ID)},
 			act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, a.secretField(secretHash), s.auditAs(ctx, actorKey),
-			a.Limits.given().text(), audiencesText(a.Audiences), a.JWKS, a.JWKSURI, a.restrictedField())
+			givenLimits(a.Limits).text(), audiencesText(a.Audiences), a.JWKS, a.JWKSURI, a.restrictedField())
 	})
 	if err != nil {
 		return Agent{}, err
 	}
-	a.Created, a.Usage = r.Time(0), a.Limits.usage(countedDay{}, r.Time(0), 0)
+	a.Created, a.Usage = r.Time(0), usedOf(a.Limits, countedDay{}, r.Time(0), 0)
 	if idem == nil || r.Err != nil {
 		return a, r.Err
 	}

@@ -47,7 +47,7 @@ func (s *Store) ChangeAgent(ctx context.Context, key APIKey, id uuid.UUID, c Age
 	if err != nil {
 		return Agent{}, err
 	}
-	changed.Usage = changed.Limits.usage(changed.counted, r.Time(2), r.Number(3))
+	changed.Usage = usedOf(changed.Limits, changed.counted, r.Time(2), r.Number(3))
 	s.noteGrowth(changed, r.List(0))
 	return changed, r.Err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/event"
 	"remit/internal/redisclient"
 	"remit/money"
 )
@@ -27,11 +28,7 @@ const (
 )
 
 // AgentLimits bound what an agent does in all its sessions together. A nil limit is none.
-type AgentLimits struct {
-	ValuePerDay      *money.MicroUSD // by UTC day of Redis's clock
-	ActionsPerMinute *int64          // so many at once, then one more every 60 s divided by it
-	OpenSessions     *int64
-}
+type AgentLimits = event.AgentLimits
 
 // AgentUsage is what is used of an agent's limits. A field is nil or zero when the agent does not have its limit.
 type AgentUsage struct {
@@ -60,14 +57,14 @@ func (c LimitChange) text() string {
 // NewAgentLimits changes an agent's limits.
 type NewAgentLimits struct{ ValuePerDay, ActionsPerMinute, OpenSessions LimitChange }
 
-// given returns the limits as changes of an agent that has none.
-func (l AgentLimits) given() NewAgentLimits {
+// givenLimits returns the limits as changes of an agent that has none.
+func givenLimits(l AgentLimits) NewAgentLimits {
 	change := func(limit *int64) LimitChange { return LimitChange{limit != nil, limit} }
 	return NewAgentLimits{change((*int64)(l.ValuePerDay)), change(l.ActionsPerMinute), change(l.OpenSessions)}
 }
 
-// usage returns what is used of the limits at this time, when so many sessions are open.
-func (l AgentLimits) usage(counted countedDay, now time.Time, open int64) AgentUsage {
+// usedOf returns what is used of the limits at this time, when so many sessions are open.
+func usedOf(l AgentLimits, counted countedDay, now time.Time, open int64) AgentUsage {
 	var u AgentUsage
 	if l.ValuePerDay != nil {
 		used, ends := counted.on(now)
@@ -168,7 +165,7 @@ func (s *Store) agentUsage(ctx context.Context, f flow, organization, agent uuid
 		return AgentLimits{}, AgentUsage{}, err
 	}
 	limits, counted := readAgentLimits(r, r.Optional(1), r.Optional(2))
-	return limits, limits.usage(counted, r.Time(0), r.Number(3)), r.Err
+	return limits, usedOf(limits, counted, r.Time(0), r.Number(3)), r.Err
 }
 
 // countedDay is the last day on which an agent's value counted, in days since 1970, and how much.
@@ -217,20 +214,4 @@ func readAgentLimits(r *reply, restricted, open string) (AgentLimits, countedDay
 		l.ActionsPerMinute = new(r.Parse(parts[1]))
 	}
 	return l, c
-}
-
-// agentLimitsFrom reads limits as identity/include/set_agent_limits.lua returns them.
-func agentLimitsFrom(r *reply, text string) *AgentLimits {
-	parts := strings.Split(text, " ")
-	if len(parts) != 3 {
-		r.Err = fmt.Errorf("%w: %q are no limits", errReply, text)
-		return nil
-	}
-	limit := func(text string) *int64 {
-		if text == "-" {
-			return nil
-		}
-		return new(r.Parse(text))
-	}
-	return &AgentLimits{(*money.MicroUSD)(limit(parts[0])), limit(parts[1]), limit(parts[2])}
 }

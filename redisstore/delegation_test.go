@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/event"
 	"remit/money"
 	"remit/test/redistest"
 )
@@ -92,7 +93,7 @@ func TestTheParentsAgentGetsATokenForAChild(t *testing.T) {
 		wantError(t, "the token", errOfCheck(s, t, d.delegate(t, s)), nil)
 		issued := d.eventsOf(t, s, d.worker.ID)
 		last := issued[len(issued)-1]
-		if last.Type != "token.issued" || last.Session != d.child.ID || last.Actor != d.planner.Agent || last.ByKey {
+		if last.Type != "token.issued" || last.Session != d.child.ID || last.Actor != (event.Actor{Type: event.ByAgent, ID: d.planner.Agent}) {
 			t.Errorf("the audit trail ends with %+v", last)
 		}
 	})
@@ -411,7 +412,7 @@ func TestWhatAnAgentDoesWithADelegatedTokenNamesItInTheAuditTrail(t *testing.T) 
 		defer cancel()
 		must(s.EndSession(ctx, Caller{Token: &token.AccessToken}, d.child.ID))(t)
 		for _, e := range d.eventsOf(t, s, d.worker.ID) {
-			if e.Type == "session.ended" && (e.Actor != d.planner.Agent || e.Request != "request-1" || e.ByKey) {
+			if e.Type == "session.ended" && (e.Actor != (event.Actor{Type: event.ByAgent, ID: d.planner.Agent}) || e.Request != "request-1") {
 				t.Errorf("%+v", e)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/event"
 	"remit/internal/redisclient"
 	"remit/money"
 )
@@ -33,21 +34,21 @@ func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 				begun, err = s.Begin(ctx, token, w.beginning(40))
 				return err
 			}, func() Event {
-				return Event{Type: "transaction.begun", Session: session, Transaction: begun.ID, Amounts: amounts{"held": 40}}
+				return Event{Type: "transaction.begun", Session: session, Transaction: begun.ID, Data: event.Data{Held: new(money.MicroUSD(40))}}
 			}},
 			{func(ctx context.Context) error {
 				_, err := s.Commit(ctx, token, begun.ID, Commit{Value: new(money.MicroUSD(1007))})
 				return err
 			}, func() Event {
 				return Event{Type: "transaction.committed", Session: session, Transaction: begun.ID,
-					Amounts: amounts{"charged": 1000, "overage": 7}}
+					Data: event.Data{Charged: new(money.MicroUSD(1000)), Overage: new(money.MicroUSD(7))}}
 			}},
 			{func(ctx context.Context) error {
 				_, err := s.Rollback(ctx, w.byKey(), begun.ID, Rollback{Reason: "why"})
 				return err
 			}, func() Event {
-				return Event{Type: "transaction.rolled_back", ByKey: true, Session: session, Transaction: begun.ID,
-					Amounts: amounts{"released": 1000}}
+				return Event{Type: "transaction.rolled_back", Actor: w.byKeyActor(), Session: session, Transaction: begun.ID,
+					Data: event.Data{Released: new(money.MicroUSD(1000))}}
 			}},
 			{func(ctx context.Context) (err error) {
 				begun, err = s.Begin(ctx, token, w.alone(5))
@@ -57,32 +58,33 @@ func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 				_, err := s.Commit(ctx, token, begun.ID, Commit{})
 				return err
 			}, func() Event {
-				return Event{Type: "transaction.committed", Transaction: begun.ID, Amounts: amounts{"charged": 5, "overage": 0}}
+				return Event{Type: "transaction.committed", Transaction: begun.ID, Data: event.Data{Charged: new(money.MicroUSD(5)), Overage: new(money.MicroUSD(0))}}
 			}},
 			{func(ctx context.Context) error {
 				_, err := s.ChangeLimits(ctx, w.key, session, NewLimits{MaxActions: new(int64(900))})
 				return err
 			}, func() Event {
-				return Event{Type: "session.limits_changed", ByKey: true, Session: session, MaxActions: new(int64(900))}
+				return Event{Type: "session.limits_changed", Actor: w.byKeyActor(), Session: session, Data: event.Data{MaxActions: new(int64(900))}}
 			}},
 			{func(ctx context.Context) (err error) {
 				w.session, err = s.ChangeLimits(ctx, w.key, session,
 					NewLimits{MaxValue: new(money.MicroUSD(900)), Lifetime: new(time.Minute)})
 				return err
 			}, func() Event {
-				return Event{Type: "session.limits_changed", ByKey: true, Session: session, Amounts: amounts{"max_value": 900},
-					Times: map[string]time.Time{"expires": w.session.Expires}}
+				return Event{Type: "session.limits_changed", Actor: w.byKeyActor(), Session: session, Data: event.Data{MaxValue: new(money.MicroUSD(900)), Expires: event.Timestamp(w.session.Expires)}}
 			}},
 			{func(ctx context.Context) error {
 				_, err := s.EndSession(ctx, byToken(grant), session)
 				return err
-			}, func() Event { return Event{Type: "session.ended", Session: session, Amounts: amounts{"released": 0}} }},
+			}, func() Event {
+				return Event{Type: "session.ended", Session: session, Data: event.Data{Released: new(money.MicroUSD(0))}}
+			}},
 			{func(ctx context.Context) (err error) {
 				w.session, err = s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 7, MaxValue: 9, Lifetime: time.Hour})
 				return err
 			}, func() Event {
-				return Event{Type: "session.created", ByKey: true, Session: w.session.ID, MaxActions: new(int64(7)),
-					Amounts: amounts{"max_value": 9}, Times: map[string]time.Time{"expires": w.session.Expires}}
+				return Event{Type: "session.created", Actor: w.byKeyActor(), Session: w.session.ID,
+					Data: event.Data{MaxActions: new(int64(7)), MaxValue: new(money.MicroUSD(9)), Expires: event.Timestamp(w.session.Expires)}}
 			}},
 			{func(ctx context.Context) error {
 				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1, GrantRequest{})
@@ -97,7 +99,7 @@ func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 			{func(ctx context.Context) error {
 				_, err := s.RevokeAgent(ctx, w.key, w.agent.ID)
 				return err
-			}, func() Event { return Event{Type: "agent.revoked", ByKey: true} }},
+			}, func() Event { return Event{Type: "agent.revoked", Actor: w.byKeyActor()} }},
 		} {
 			request := fmt.Sprint("request-", i)
 			if err := step.do(WithRequestID(t.Context(), request)); err != nil {
@@ -113,10 +115,13 @@ func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 	})
 }
 
-type amounts = map[string]money.MicroUSD
+// byKeyActor is the actor of what the tenant does by its API key.
+func (w tenant) byKeyActor() event.Actor {
+	return event.Actor{Type: event.ByKey, ID: w.key.Organization}
+}
 
-// follow returns a function that returns what has come into the tenant's trail since it was called last, without ids and
-// times, which it checks.
+// follow returns a function that returns what has come into the tenant's trail since it was called last, without ids, times,
+// the agent, and the actor if it is the agent, which it checks.
 func (w tenant) follow(s *Store) func(*testing.T) []Event {
 	after, since := "", w.agent.Created.Truncate(time.Millisecond) // the first event is of its creation
 	return func(t *testing.T) []Event {
@@ -130,10 +135,16 @@ func (w tenant) follow(s *Store) func(*testing.T) []Event {
 			if !ValidEventID(e.ID) || !isLater(e.ID, after) {
 				t.Errorf("%q comes after %q", e.ID, after)
 			}
-			if e.Time.Before(since) || e.Time.After(time.Now().Add(time.Second)) {
-				t.Errorf("%s happened at %s", e.Type, e.Time)
+			if at := time.Time(e.Time); at.Before(since) || at.After(time.Now().Add(time.Second)) {
+				t.Errorf("%s happened at %s", e.Type, at)
 			}
-			after, e.ID, e.Time = e.ID, "", time.Time{}
+			if e.Agent != w.agent.ID {
+				t.Errorf("%s is of %s", e.Type, e.Agent)
+			}
+			if e.Actor == (event.Actor{Type: event.ByAgent, ID: w.agent.ID}) {
+				e.Actor = event.Actor{}
+			}
+			after, e.ID, e.Time, e.Agent = e.ID, "", event.Timestamp{}, uuid.Nil
 		}
 		return events
 	}
@@ -151,13 +162,13 @@ func TestEndingASessionLeavesAnEventOfEachTransactionItRollsBack(t *testing.T) {
 		trail(t)
 		must(s.EndSession(WithRequestID(t.Context(), "end"), w.byKey(), w.session.ID))(t)
 		must(s.EndSession(WithRequestID(t.Context(), "again"), w.byKey(), w.session.ID))(t)
-		event := func(kind string, transaction uuid.UUID, released money.MicroUSD) Event {
-			return Event{Type: kind, ByKey: true, Request: "end", Session: w.session.ID, Transaction: transaction,
-				Amounts: amounts{"released": released}}
+		told := func(kind string, transaction uuid.UUID, released money.MicroUSD) Event {
+			return Event{Type: kind, Actor: w.byKeyActor(), Request: "end", Session: w.session.ID, Transaction: transaction,
+				Data: event.Data{Released: &released}}
 		}
 		want := []Event{
-			event("transaction.expired", late.ID, 5), event("transaction.rolled_back", first.ID, 3),
-			event("transaction.rolled_back", second.ID, 4), event("session.ended", uuid.Nil, 7),
+			told("transaction.expired", late.ID, 5), told("transaction.rolled_back", first.ID, 3),
+			told("transaction.rolled_back", second.ID, 4), told("session.ended", uuid.Nil, 7),
 		}
 		if got := trail(t); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
@@ -481,8 +492,8 @@ func TestEventsOfALaterVersionAreReadAsFarAsTheyAreKnown(t *testing.T) {
 	id := uuid.New()
 	e, err := readEvent(&reply{Values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
 		"request", "r", "colour", "red", "session", id.String(), "family", "", "limit", "max_actions", "number", "7"}}})
-	want := Event{ID: "5-1", Type: "session.painted", Time: time.UnixMilli(1_700_000_000_123), ByKey: true, Request: "r",
-		Session: id, Limit: "max_actions"}
+	want := Event{ID: "5-1", Type: "session.painted", Time: event.Timestamp(time.UnixMilli(1_700_000_000_123)),
+		Actor: event.Actor{Type: event.ByKey}, Request: "r", Session: id, Data: event.Data{Limit: "max_actions"}}
 	if err != nil || !reflect.DeepEqual(e, want) {
 		t.Errorf("%+v, %v, want %+v", e, err, want)
 	}

@@ -358,7 +358,7 @@ func TestAReplayIsAnEventThatSaysWhenTheTokenWasSpent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := events[len(events)-1]; last.Type != "token.replayed" || last.Family != family || !last.Times["spent"].Equal(spent) {
+		if last := events[len(events)-1]; last.Type != "token.replayed" || last.Family != family || !time.Time(last.Spent).Equal(spent) {
 			t.Errorf("%+v, want a replay of what was spent at %s", last, spent)
 		}
 	})

@@ -10,27 +10,18 @@ import (
 	"remit/internal/redisclient"
 )
 
-// OrganizationEvent is one event of an organization's feed: an event of one of its agents, with its place in the feed.
-type OrganizationEvent struct {
-	Organization uuid.UUID
-	Agent        uuid.UUID
-	Event        Event
-	Sequence     int64  // from 1, without gaps
-	Previous     string // SHA-256 of the JSON of the event before, in hex; of the first 64 zeros
-}
-
 // FeedEvent is an event as the feed keeps it.
 type FeedEvent struct {
 	Sequence int64
 	Type     string
-	JSON     []byte // of Config.RenderEvent; its SHA-256 is in the event after it
+	JSON     []byte // of event.InFeed; its hash is in the event after it
 }
 
 // FeedPage is a part of an organization's feed.
 type FeedPage struct {
 	Events []FeedEvent // oldest first
 	Last   int64       // number of the feed's last event, 0 for none
-	Hash   string      // of that event: SHA-256, in hex
+	Hash   string      // of that event
 }
 
 const (
@@ -44,9 +35,6 @@ const (
 	// unfedFactor is how many events a trail keeps while its feed does not have them, for each that it keeps else.
 	unfedFactor = 10
 )
-
-// noHash is what the first event names as the hash of the one before.
-var noHash = strings.Repeat("0", 64)
 
 // OrganizationEvents returns at most limit events of the key's organization after the one with this number, from the oldest
 // kept on. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended.

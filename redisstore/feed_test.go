@@ -6,34 +6,32 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/event"
 )
 
-// fed is an event of a feed as renderEvent writes it.
+// fed is what the tests look at of an event in a feed.
 type fed struct {
-	Agent    uuid.UUID `json:"agent"`
-	ID       string    `json:"id"`
+	Agent    uuid.UUID `json:"agent_id"`
+	ID       string    `json:"id"` // as in the agent's trail
 	Type     string    `json:"type"`
 	Sequence int64     `json:"seq"`
 	Previous string    `json:"previous_hash"`
 }
 
-func renderEvent(e OrganizationEvent) ([]byte, error) {
-	return json.Marshal(fed{e.Agent, e.Event.ID, e.Event.Type, e.Sequence, e.Previous})
-}
-
-var withFeeds = Config{RenderEvent: renderEvent}
+var withFeeds = Config{KeepsFeeds: true}
 
 // withoutFeeds returns a store on the same keys that keeps no feeds: what it writes is in no mark, as after the death of an instance between a change and its mark.
 func withoutFeeds(t *testing.T, s *Store) *Store {
 	t.Helper()
 	cfg := s.config
-	cfg.RenderEvent = nil
+	cfg.KeepsFeeds = false
 	second := must(Open(cfg))(t)
 	t.Cleanup(func() { _ = second.Close() })
 	return second
@@ -43,7 +41,7 @@ func withoutFeeds(t *testing.T, s *Store) *Store {
 func feedOf(t *testing.T, s *Store, key APIKey) []fed {
 	t.Helper()
 	var all []fed
-	previous := noHash
+	previous := event.NoHash
 	for after := int64(0); ; {
 		page := must(s.OrganizationEvents(t.Context(), key, after, 100))(t)
 		for _, e := range page.Events {
@@ -56,6 +54,7 @@ func feedOf(t *testing.T, s *Store, key APIKey) []fed {
 				t.Fatalf("after event %d of hash %s: %+v, %s", after-1, previous, e, e.JSON)
 			}
 			previous = fmt.Sprintf("%x", sha256.Sum256(e.JSON))
+			read.ID = strings.TrimPrefix(read.ID, read.Agent.String()+":")
 			all = append(all, read)
 		}
 		if len(page.Events) < 100 {
@@ -228,13 +227,13 @@ func TestALeaderThatWasCutOffAppendsNothing(t *testing.T) {
 			current = &activeFeed{organization: o}
 			return d.flush(t.Context(), current) == nil && current.leading.token != ""
 		})
-		event := Event{ID: "9999999999999-0", Type: "agent.suspended", Time: time.Now()}
+		suspended := Event{ID: "9999999999999-0", Type: "agent.suspended", Time: event.Timestamp(time.Now())}
 		for name, test := range map[string]struct {
 			leader *activeFeed
 			want   error
 		}{"that was cut off": {stale, errFeedLost}, "of now": {current, nil}} {
 			p := &appending{feeds: d, feed: test.leader}
-			if err := p.addEvent(w.agent.ID, event); err != nil {
+			if err := p.addEvent(w.agent.ID, suspended); err != nil {
 				t.Fatal(err)
 			}
 			p.agents.WriteString(w.agent.ID.String() + " - 0\n")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/event"
 )
 
 // holdFeed makes another instance, which does nothing, the leader of a feed until the function that it returns is called.
@@ -132,7 +133,7 @@ func TestAFeedKeepsItsBounds(t *testing.T) {
 				o := w.key.Organization
 				cfg := s.config
 				cfg.EventsKept = 1
-				cfg.RenderEvent = func(e OrganizationEvent) ([]byte, error) {
+				cfg.render = func(e event.InFeed) ([]byte, error) {
 					return json.Marshal(map[string]any{"seq": e.Sequence, "padding": strings.Repeat("x", test.size)})
 				}
 				wantFed(t, s, w.key, w.agent.ID)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/internal/event"
 )
 
 // trailEvent reads an entry of a trail. One that cannot be read becomes events.lost: it must not block those after it.
@@ -23,7 +24,7 @@ func trailEvent(entry redis.XMessage) Event {
 
 // lostEvent stands for the event with the id, which cannot be delivered.
 func lostEvent(id string) Event {
-	return Event{ID: id, Type: EventsLost, Time: timeOfEvent(id), ByKey: true}
+	return Event{ID: id, Type: EventsLost, Time: timeOfEvent(id), Actor: event.Actor{Type: event.ByKey}}
 }
 
 // nextEventID returns the id that follows an event's directly.
@@ -33,7 +34,7 @@ func nextEventID(id string) string {
 }
 
 // timeOfEvent returns the time in an event's id.
-func timeOfEvent(id string) time.Time {
+func timeOfEvent(id string) event.Timestamp {
 	parsed, _ := parseEventID(id)
-	return time.UnixMilli(int64(parsed.ms)) //nolint:gosec // ms since 1970, of Redis's clock
+	return event.Timestamp(time.UnixMilli(int64(parsed.ms))) //nolint:gosec // ms since 1970, of Redis's clock
 }

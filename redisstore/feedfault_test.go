@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/event"
 	"remit/test/redistest"
 )
 
@@ -270,11 +271,11 @@ func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
 // failingToRender does this instead for events of the type.
 func failingToRender(eventType string, instead func() ([]byte, error)) Config {
 	cfg := withFeeds
-	cfg.RenderEvent = func(e OrganizationEvent) ([]byte, error) {
-		if e.Event.Type == eventType {
+	cfg.render = func(e event.InFeed) ([]byte, error) {
+		if e.Type == eventType {
 			return instead()
 		}
-		return renderEvent(e)
+		return e.JSON()
 	}
 	return cfg
 }

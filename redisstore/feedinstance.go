@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"remit/internal/event"
 	"remit/internal/redisclient"
 
 	"github.com/google/uuid"
@@ -61,6 +62,9 @@ const (
 )
 
 func newFeeds(cfg Config) *feeds {
+	if cfg.render == nil {
+		cfg.render = event.InFeed.JSON
+	}
 	owners, _ := lru.New[uuid.UUID, uuid.UUID](maxFeedOwners)
 	started := time.Now()
 	d := &feeds{

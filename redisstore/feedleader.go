@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"time"
+
+	"remit/internal/event"
 )
 
 // serve marks the feed's agents, and leads the feed as far as nobody else does, until there is nothing to do.
@@ -98,7 +100,7 @@ func (d *feeds) flush(ctx context.Context, a *activeFeed) error {
 func leadingAt(r *reply) (leading, error) {
 	l := leading{token: r.Text(0), last: r.Number(1), hash: r.Text(2), wake: r.Text(3)}
 	if l.hash == "" {
-		l.hash = noHash
+		l.hash = event.NoHash
 	}
 	return l, r.Err
 }

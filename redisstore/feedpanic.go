@@ -4,6 +4,8 @@ import (
 	"errors"
 	"runtime/debug"
 	"time"
+
+	"remit/internal/event"
 )
 
 // panickedFor is how long a feed rests after a panic: its cause may be in what it has yet to append.
@@ -24,8 +26,8 @@ func (d *feeds) recovered(then func()) {
 	then()
 }
 
-// render is Config.RenderEvent. A panic is an error: the event cannot be written.
-func (d *feeds) render(e OrganizationEvent) (text []byte, err error) {
+// render is Config.render. A panic is an error: the event cannot be written.
+func (d *feeds) render(e event.InFeed) (text []byte, err error) {
 	defer d.recovered(func() { err = errFeedPanicked })
-	return d.config.RenderEvent(e)
+	return d.config.render(e)
 }

@@ -42,7 +42,7 @@ func TestAPanicStopsNoFeed(t *testing.T) {
 	t.Parallel()
 	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
 		cfg, log := s.config, &bytes.Buffer{}
-		cfg.RenderEvent, cfg.Log = renderEvent, slog.New(slog.NewTextHandler(log, nil))
+		cfg.KeepsFeeds, cfg.Log = true, slog.New(slog.NewTextHandler(log, nil))
 		second := must(Open(cfg))(t)
 		second.client.Redis().AddHook(panicking{new(atomic.Bool)})
 		w := newTenant(t, second, NewSession{MaxActions: 1})

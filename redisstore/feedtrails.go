@@ -2,14 +2,14 @@ package redisstore
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/event"
 )
 
 // taken is a marked agent whose trail the leader reads.
@@ -165,15 +165,16 @@ type appending struct {
 func (p *appending) add(t *taken) error {
 	cursor, again := "-", "0"
 	if t.lost {
-		e := Event{ID: nextEventID(t.cursor), Type: EventsLost, Time: timeOfEvent(t.entries[0].ID), ByKey: true}
+		e := lostEvent(nextEventID(t.cursor))
+		e.Time = timeOfEvent(t.entries[0].ID)
 		if err := p.addEvent(t.agent, e); err != nil {
 			return err
 		}
 	}
 	for _, entry := range t.entries {
 		e := trailEvent(entry)
-		if slices.Contains(withPreState, e.Type) {
-			e.PreState = t.states[e.Transaction]
+		if state := t.states[e.Transaction]; state != "" && slices.Contains(withPreState, e.Type) {
+			e.PreState = jsontext.Value(state)
 		}
 		err := p.addEvent(t.agent, e)
 		if err != nil { // no version can write it: it must not keep back those after it
@@ -199,13 +200,11 @@ func (p *appending) addEvent(agent uuid.UUID, e Event) error {
 	if p.count > 0 {
 		previous = p.hash
 	}
-	rendered := OrganizationEvent{
-		Organization: p.feed.organization, Agent: agent, Event: e, Sequence: l.last + int64(p.count) + 1, Previous: previous,
-	}
-	text, err := p.feeds.render(rendered)
-	if err != nil && e.PreState != "" { // it is what a client sent
-		rendered.Event.PreState = ""
-		text, err = p.feeds.render(rendered)
+	next := e.InFeed(p.feed.organization, agent, l.last+int64(p.count)+1, previous)
+	text, err := p.feeds.render(next)
+	if err != nil && next.PreState != nil { // it is what a client sent
+		next.PreState = nil
+		text, err = p.feeds.render(next)
 	}
 	if err != nil {
 		return err
@@ -213,8 +212,7 @@ func (p *appending) addEvent(agent uuid.UUID, e Event) error {
 	p.entries.WriteString(e.Type + " ")
 	p.entries.Write(text)
 	p.entries.WriteByte('\n')
-	sum := sha256.Sum256(text)
-	p.hash = hex.EncodeToString(sum[:])
+	p.hash = event.Hash(text)
 	p.count++
 	if e.Type == EventsLost {
 		p.lost++

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"remit/internal/event"
 )
 
 func TestAnIssuerIsFoundByItsNameForAnAgentOfItsOrganization(t *testing.T) {
@@ -54,7 +55,7 @@ func TestAGrantByAnIssuerIsWithinWhatItsAgentMayDo(t *testing.T) {
 		}
 		events, _ := must2(s.Events(t.Context(), w.byKey(), w.agent.ID, "", 10))(t)
 		last := events[len(events)-1]
-		if last.Type != "token.issued" || last.Issuer != trusted.ID || last.Family != whole.Family || last.ByKey {
+		if last.Type != "token.issued" || last.Issuer != trusted.ID || last.Family != whole.Family || last.Actor.Type != event.ByAgent {
 			t.Errorf("the event is %+v", last)
 		}
 		narrowed := must(grant(w.agent.ID, GrantRequest{Scopes: w.agent.Scopes[:1], Audience: []string{"https://api.example"}}))(t)

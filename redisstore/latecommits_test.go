@@ -1,11 +1,11 @@
 package redisstore
 
 import (
-	"maps"
 	"reflect"
 	"testing"
 	"time"
 
+	"remit/internal/event"
 	"remit/money"
 )
 
@@ -79,7 +79,7 @@ func wantLateEvent(t *testing.T, events []Event, value, overage money.MicroUSD) 
 	t.Helper()
 	for _, e := range events {
 		if e.Type == "transaction.committed" {
-			if !e.Late || !maps.Equal(e.Amounts, amounts{"charged": value, "overage": overage}) {
+			if !reflect.DeepEqual(e.Data, event.Data{Late: true, Charged: &value, Overage: &overage}) {
 				t.Errorf("the event is %+v", e)
 			}
 			return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/event"
 	"remit/money"
 	"remit/test/redistest"
 )
@@ -280,13 +281,14 @@ func wantSettledEvent(t *testing.T, events []Event, l Lease, want Settlement) {
 		if e.Type != "lease.settled" {
 			continue
 		}
-		var overActions int64
-		if e.OverageActions != nil {
-			overActions = *e.OverageActions
+		data := event.Data{
+			Actions: new(want.ActionCount - want.OverageActions), Late: want.Late,
+			Charged: new(want.ValueUsed - want.Overage + want.ChargedOverage), Overage: &want.Overage,
 		}
-		if e.Lease != l.ID || e.Session != l.Session || *e.Actions != want.ActionCount-want.OverageActions || e.Late != want.Late ||
-			overActions != want.OverageActions ||
-			!reflect.DeepEqual(e.Amounts, amounts{"charged": want.ValueUsed - want.Overage + want.ChargedOverage, "overage": want.Overage}) {
+		if want.OverageActions > 0 {
+			data.OverageActions = &want.OverageActions
+		}
+		if e.Lease != l.ID || e.Session != l.Session || !reflect.DeepEqual(e.Data, data) {
 			t.Errorf("the event is %+v", e)
 		}
 		return

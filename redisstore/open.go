@@ -27,7 +27,7 @@ func Open(cfg Config) (*Store, error) {
 	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
 	var own *feeds
 	eventsKept := cfg.EventsKept
-	if cfg.RenderEvent != nil {
+	if cfg.KeepsFeeds {
 		own = newFeeds(cfg)
 		eventsKept *= unfedFactor // the leader of the feed trims what the feed has
 	}

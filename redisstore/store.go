@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+	"remit/internal/event"
 	"remit/internal/redisclient"
 )
 
@@ -49,8 +50,10 @@ type Config struct {
 	Tracer trace.Tracer
 	// Log is told of panics in the loops of feeds. Nil: nobody is.
 	Log *slog.Logger
-	// RenderEvent returns an organization's event in JSON, in one line. Nil: the store keeps no feeds of organizations.
-	RenderEvent func(OrganizationEvent) ([]byte, error)
+	// KeepsFeeds says that the store appends the events of agents to the feeds of their organizations.
+	KeepsFeeds bool
+
+	render func(event.InFeed) ([]byte, error) // for tests; nil means event.InFeed.JSON
 }
 
 const (

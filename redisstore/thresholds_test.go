@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/event"
 	"remit/money"
 )
 
@@ -86,10 +87,10 @@ func TestAThresholdSaysHowMuchCounts(t *testing.T) {
 			}
 		}
 		want := []Event{
-			{Type: budgetThreshold, ByKey: true, Session: w.session.ID, Budget: "session", Limit: "max_actions", Threshold: 70,
-				Actions: new(int64(7)), MaxActions: new(int64(10))},
-			{Type: budgetThreshold, ByKey: true, Session: w.session.ID, Budget: "session", Limit: "max_committed_usd", Threshold: 70,
-				Amounts: amounts{"charged": 400, "max_committed": 500}},
+			{Type: budgetThreshold, Actor: w.byKeyActor(), Session: w.session.ID, Data: event.Data{Budget: "session", Limit: "max_actions",
+				Threshold: 70, Actions: new(int64(7)), MaxActions: new(int64(10))}},
+			{Type: budgetThreshold, Actor: w.byKeyActor(), Session: w.session.ID, Data: event.Data{Budget: "session", Limit: "max_committed_usd",
+				Threshold: 70, Charged: new(money.MicroUSD(400)), MaxCommitted: new(money.MicroUSD(500))}},
 		}
 		if !reflect.DeepEqual(told, want) {
 			t.Errorf("%+v, want %+v", told, want)
@@ -185,7 +186,7 @@ func TestABudgetOfAnOrganizationTellsOfItsThresholdsOnce(t *testing.T) {
 			var got []string
 			for _, entry := range must(peek(t, s).XRange(t.Context(), s.keys.events(w.key.Organization), "-", "+").Result())(t) {
 				e := trailEvent(entry)
-				got = append(got, fmt.Sprint(e.Type, " ", e.Budget, " ", e.Threshold, " ", e.Amounts["charged"], " of ", e.Amounts["max_value"]))
+				got = append(got, fmt.Sprint(e.Type, " ", e.Budget, " ", e.Threshold, " ", *e.Charged, " of ", *e.MaxValue))
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("the trail has %q, want %q", got, want)

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/event"
 	"remit/money"
 )
 
@@ -110,7 +110,7 @@ func TestATransactionWithoutASessionHoldsNothing(t *testing.T) {
 				must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
 			}
 			events := trail(t)
-			if last := events[len(events)-1]; last.Type != "transaction.rolled_back" || !maps.Equal(last.Amounts, amounts{"released": 0}) {
+			if last := events[len(events)-1]; last.Type != "transaction.rolled_back" || !reflect.DeepEqual(last.Data, event.Data{Released: new(money.MicroUSD(0))}) {
 				t.Errorf("%s: %+v", name, last)
 			}
 		}

@@ -57,7 +57,7 @@ func New(t testing.TB) *Remit {
 	t.Cleanup(r.redis.Close)
 	store, err := redisstore.Open(redisstore.Config{
 		URL: "redis://" + r.redis.Addr(), RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
-		RenderEvent: server.RenderEvent,
+		KeepsFeeds: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -33,20 +33,20 @@ type createAgentRequest struct {
 }
 
 type agentAnswer struct {
-	ID               uuid.UUID         `json:"id"`
-	Organization     uuid.UUID         `json:"org_id"`
-	Name             string            `json:"name"`
-	Scopes           []string          `json:"scopes"`
-	Status           redisstore.Status `json:"status"`
-	Description      string            `json:"description,omitzero"`
-	Metadata         jsontext.Value    `json:"metadata"`
-	Created          web.Timestamp     `json:"created_at"`
-	Revoked          web.Timestamp     `json:"revoked_at,omitzero"`
-	Suspended        web.Timestamp     `json:"suspended_at,omitzero"`
-	SuspensionReason string            `json:"suspension_reason,omitzero"`
-	Secret           string            `json:"secret,omitzero"` // in the response to its creation only
-	Limits           *agentLimits      `json:"limits,omitzero"` // not in lists
-	Usage            *agentUsage       `json:"usage,omitzero"`  // not in lists
+	ID               uuid.UUID               `json:"id"`
+	Organization     uuid.UUID               `json:"org_id"`
+	Name             string                  `json:"name"`
+	Scopes           []string                `json:"scopes"`
+	Status           redisstore.Status       `json:"status"`
+	Description      string                  `json:"description,omitzero"`
+	Metadata         jsontext.Value          `json:"metadata"`
+	Created          web.Timestamp           `json:"created_at"`
+	Revoked          web.Timestamp           `json:"revoked_at,omitzero"`
+	Suspended        web.Timestamp           `json:"suspended_at,omitzero"`
+	SuspensionReason string                  `json:"suspension_reason,omitzero"`
+	Secret           string                  `json:"secret,omitzero"` // in the response to its creation only
+	Limits           *redisstore.AgentLimits `json:"limits,omitzero"` // not in lists
+	Usage            *agentUsage             `json:"usage,omitzero"`  // not in lists
 	agentCredentials
 }
 

@@ -39,27 +39,8 @@ func (r *agentLimitsRequest) limits(v *web.Validation) redisstore.AgentLimits {
 // agentWithLimits is an agent in a response about it alone.
 func agentWithLimits(a redisstore.Agent) agentAnswer {
 	answer := agentOf(a)
-	answer.Limits, answer.Usage = agentLimitsOf(a.Limits), agentUsageOf(a.Usage)
+	answer.Limits, answer.Usage = new(a.Limits), agentUsageOf(a.Usage)
 	return answer
-}
-
-// agentLimits are the limits in a response, null for none.
-type agentLimits struct {
-	ValuePerDay      *money.MicroUSD `json:"max_value_usd_per_day"`
-	ActionsPerMinute *int64          `json:"max_actions_per_minute"`
-	OpenSessions     *int64          `json:"max_open_sessions"`
-}
-
-func agentLimitsOf(l redisstore.AgentLimits) *agentLimits {
-	return &agentLimits{l.ValuePerDay, l.ActionsPerMinute, l.OpenSessions}
-}
-
-// eventLimits are the limits in an event, nil for an event of something else.
-func eventLimits(l *redisstore.AgentLimits) *agentLimits {
-	if l == nil {
-		return nil
-	}
-	return agentLimitsOf(*l)
 }
 
 // agentUsage is what is used of the limits, null for a limit that the agent does not have.

@@ -11,6 +11,7 @@ import (
 	strict "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+	"remit/internal/event"
 	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
@@ -51,12 +52,18 @@ func answersOfEveryType() []namedAnswer {
 		other, &count, &most,
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, at, hostile, "rms_secret",
-		&agentLimits{&most, nil, &count}, &agentUsage{&none, &at, nil},
+		&redisstore.AgentLimits{ValuePerDay: &most, OpenSessions: &count}, &agentUsage{&none, &at, nil},
 		agentCredentials{&scopes, jsontext.Value(`{"keys":[]}`), "https://a.example/" + hostile, true, new(false)}}
-	event := eventAnswer{
-		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other, id,
-		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &most, &none, &most, true, at, at, at,
-			hostile, scopes, observes, &most, &agentLimits{nil, &count, nil}, object, "session", 80, []int{1, 100}},
+	told := event.Event{
+		ID: "1-1", Type: "session.created", Time: at, Agent: id, Actor: event.Actor{Type: event.ByKey, ID: other}, Request: hostile, Session: id,
+		Transaction: other, Family: id, Lease: other, Asked: id, Child: other, Issuer: id,
+		Data: event.Data{
+			Limit: "max_actions", MaxActions: &count, AddActions: &count, MaxLease: &count, Actions: &count, OverageActions: &count,
+			MaxValue: &most, AddValue: &most, MaxCommitted: &none, Held: &most, Leased: &most, Delegated: &most, Released: &most,
+			Charged: &none, Overage: &most, Late: true, Expires: at, PreviousExpires: at, Spent: at, Reason: hostile, Changed: scopes,
+			Enforcement: observes, MaxPerAction: &most, Limits: &event.AgentLimits{ActionsPerMinute: &count}, PreState: object,
+			Budget: "session", Threshold: 80, Thresholds: []int{1, 100},
+		},
 	}
 	transaction := transactionAnswer{
 		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,
@@ -82,7 +89,7 @@ func answersOfEveryType() []namedAnswer {
 		{"ended", endedAnswer{id, redisstore.Completed, at}}, {"least ended", endedAnswer{}},
 		{"agent", agent}, {"least agent", agentOf(redisstore.Agent{})}, {"agents", []agentAnswer{agent, agentOf(redisstore.Agent{})}},
 		{"revoked agent", revokedAgentAnswer{id, redisstore.Revoked, at}}, {"rotated secret", rotatedSecretAnswer{id, "s", at}},
-		{"event", event}, {"least event", eventAnswer{}}, {"events", []eventAnswer{event, {}, event}},
+		{"event", told}, {"least event", event.Event{}}, {"events", []event.Event{told, {}, told}},
 		{"transaction", transaction}, {"least transaction", transactionAnswer{}},
 		{"transactions", []transactionAnswer{transaction, {}}},
 		{"dry transaction", dryTransaction{transactionAnswer: transaction, DryRun: true}},
@@ -165,8 +172,8 @@ func firstUses() (values []any) {
 		case agentAnswer:
 			type once agentAnswer
 			values = append(values, map[string]*once{"x": (*once)(&v)})
-		case eventAnswer:
-			type once eventAnswer
+		case event.Event:
+			type once event.Event
 			values = append(values, [2]once{once(v), once(v)})
 		case transactionAnswer:
 			type once transactionAnswer

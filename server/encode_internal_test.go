@@ -1,7 +1,6 @@
 package server
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -126,20 +125,6 @@ func TestAListThatIsNoJSONHasNoBody(t *testing.T) {
 		})
 		if err == nil || len(ctx.Response.Body()) > 0 {
 			t.Errorf("%v, %s", err, ctx.Response.Body())
-		}
-	}
-}
-
-func TestATimestampIsWrittenInItsLayout(t *testing.T) {
-	t.Parallel()
-	times := []time.Time{{}, time.UnixMilli(0), time.UnixMilli(-1), time.UnixMilli(253402300799999), time.UnixMilli(253402300800000),
-		time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(0, 12, 31, 23, 59, 59, 1e6, time.FixedZone("", -3600)), time.Unix(0, 999_999_999)}
-	for range 10_000 {
-		times = append(times, time.UnixMilli(rand.Int64N(253402300800000)))
-	}
-	for _, at := range times {
-		if got, want := string(web.Timestamp(at).Append(nil)), at.UTC().Format(web.TimestampLayout); got != want {
-			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -36,14 +36,10 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	answers := make([]eventAnswer, len(events))
-	for i, e := range events {
-		answers[i] = eventOf(e, agent, caller.organizationID())
-	}
 	if more {
 		web.Announce(ctx, "after", events[len(events)-1].ID)
 	}
-	return web.Answer(ctx, answers)
+	return web.Answer(ctx, events)
 }
 
 // readEvents returns a page of events, for which it reserves memory first.

@@ -113,7 +113,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 		fmt.Fprint(w, ":\n\n")
 	}
 	for _, e := range events {
-		data, err := web.Encode(eventOf(e, t.agent, t.caller.organizationID()))
+		data, err := web.Encode(e)
 		if err != nil {
 			return err
 		}

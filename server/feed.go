@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
@@ -157,25 +156,6 @@ func (s *Server) getCheckpoint(ctx *fasthttp.RequestCtx) error {
 
 // maxSequence is more than any number of an event: Redis counts exactly only so far.
 const maxSequence = 1<<53 - 1
-
-// RenderEvent returns an organization's event as the API has it, in one line. Its hash, and the signatures over it, are of
-// exactly these bytes.
-func RenderEvent(e redisstore.OrganizationEvent) ([]byte, error) {
-	plain := eventOf(e.Event, e.Agent, e.Organization)
-	if e.Agent == e.Organization {
-		plain.Agent = uuid.Nil // it is about the organization itself
-	}
-	plain.ID = e.Agent.String() + ":" + plain.ID // an agent's ids are its own
-	return web.Encode(organizationEventAnswer{plain, e.Sequence, e.Previous})
-}
-
-// organizationEventAnswer is an event in the feed of its organization.
-type organizationEventAnswer struct {
-	eventAnswer
-
-	Sequence int64  `json:"seq"`
-	Previous string `json:"previous_hash"` // SHA-256 of the JSON of the event before, in hex
-}
 
 func (q feedQuery) wants(e redisstore.FeedEvent) bool {
 	return len(q.types) == 0 || slices.Contains(q.types, e.Type)

@@ -13,11 +13,10 @@ import (
 
 	"github.com/google/uuid"
 	"remit/redisstore"
-	"remit/server"
 	"remit/test/redistest"
 )
 
-var withFeeds = setup{store: redisstore.Config{RenderEvent: server.RenderEvent}}
+var withFeeds = setup{store: redisstore.Config{KeepsFeeds: true}}
 
 // orgEvent is an event of an organization, with the bytes it came in.
 type orgEvent struct {

@@ -9,12 +9,12 @@ package auditlog
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+
+	"remit/internal/event"
 )
 
 // maxLine is the length of the longest line that is read.
@@ -113,8 +113,7 @@ func readLink(number int, line []byte) (*link, error) {
 	if l.Checkpoint == "" && l.Sequence < 1 {
 		return nil, &BrokenError{Line: number, Fault: "it has no seq"}
 	}
-	sum := sha256.Sum256(bytes.TrimSuffix(line, []byte("\r")))
-	l.hash = hex.EncodeToString(sum[:])
+	l.hash = event.Hash(bytes.TrimSuffix(line, []byte("\r")))
 	return l, nil
 }
 

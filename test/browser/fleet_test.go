@@ -15,7 +15,6 @@ import (
 	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
-	"remit/server"
 	"remit/test/serviceproc"
 
 	"github.com/google/uuid"
@@ -54,7 +53,7 @@ func newFleet(t *testing.T) *fleet {
 	}
 	if f.store, err = redisstore.Open(redisstore.Config{URL: redis.URL(), Quotas: map[string]int64{
 		"agents": 0, "open_sessions": 0, "bytes": 0,
-	}, RenderEvent: server.RenderEvent}); err != nil {
+	}, KeepsFeeds: true}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.store.Close() })

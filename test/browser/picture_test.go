@@ -16,7 +16,6 @@ import (
 	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
-	"remit/server"
 	"remit/test/serviceproc"
 	"remit/test/suite"
 	"remit/test/tool"
@@ -89,7 +88,7 @@ func takePicture(t *testing.T, path string) {
 // month lets a small fleet work for 30 days.
 func month(t *testing.T, redis *miniredis.Miniredis) (apiKey string) {
 	t.Helper()
-	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr(), RenderEvent: server.RenderEvent})
+	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr(), KeepsFeeds: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (o Object) Amount(name string, m money.MicroUSD) Object {
 
 func (o Object) Time(name string, t Timestamp) Object {
 	o = append(append(o, name...), '"')
-	return append(Object(t.Append(o)), '"')
+	return append(Object(t.AppendTo(o)), '"')
 }
 
 // TextOrNull writes any text, and null for "".
