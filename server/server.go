@@ -1,6 +1,6 @@
 // Package server is Remit's HTTP layer. Each resource has a file with its routes, requests, validation, responses and
-// handlers. problem.go is the only table from errors to statuses and codes, decode.go the only reader of JSON bodies,
-// auth.go the only reader of credentials.
+// handlers. problem.go is the only table from errors to statuses and codes, auth.go the only reader of credentials. What knows no
+// resource is in package web, and what knows no request in package conn.
 //
 // A handler writes a response or returns an error, which the adapter in routes.go writes. fasthttp reuses a request's bytes
 // for the next request, so a handler copies whatever it keeps or passes on.
