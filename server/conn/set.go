@@ -4,7 +4,10 @@
 // connection holds no buffer, ends connections of clients that do not speak HTTP, lets the peer read the last response before
 // it closes, and stops without losing requests that have already arrived. Proxies finds the client behind trusted proxies.
 //
-// The package knows TCP and X-Forwarded-For. It knows nothing of TLS, which lies above it, of fasthttp or of Remit.
+// A Served connection holds the memory that its request and its response reserve in a Pool, which shares it fairly among
+// tenants. A WaiterLimit does the same for requests that wait. A Drain announces that the server stops.
+//
+// The package knows TCP, X-Forwarded-For, and of fasthttp when it reads and writes. It knows no resource and no credential.
 package conn
 
 import (
