@@ -30,9 +30,9 @@ func requiredRoles(t *testing.T) map[string]string {
 	for path, item := range file.Paths {
 		for method, text := range item {
 			var operation struct {
-				Role string `json:"x-required-role"`
+				Role string `json:"x-role"`
 			}
-			if json.Unmarshal(text, &operation) == nil && operation.Role != "" {
+			if json.Unmarshal(text, &operation) == nil && operation.Role != "" && operation.Role != "none" {
 				required[strings.ToUpper(method)+" "+path] = operation.Role
 			}
 		}
