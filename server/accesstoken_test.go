@@ -127,7 +127,7 @@ func TestEveryWrongAccessTokenIsRefusedAlike(t *testing.T) {
 		tokens, session := w.exchange(), w.newSession(nil)
 		foreign := onMiniredis(t, setup{}).newTenant().exchange()
 		transaction := w.begin(nil)
-		endpoints := slices.Concat(endpointsOfBoth(w, session, transaction), endpointsOfAgents(transaction), []endpoint{
+		endpoints := slices.Concat(endpointsOfBoth(w, session, transaction), endpointsOfAgents(w, session, transaction), []endpoint{
 			rollbackOf(transaction), {"POST", "/v1/auth/revoke", fields{"refresh_token": tokens.refresh}},
 		})
 		for _, e := range endpoints {

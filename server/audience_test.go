@@ -222,7 +222,7 @@ func TestRemitsOwnEndpointsWantATokenForItself(t *testing.T) {
 		w := api.newTenant()
 		session, transaction := w.newSession(nil), w.begin(nil)
 		foreign, both := w.grantFor(mail).isFor(w, mail), w.grantFor(mail, itself).isFor(w, mail, itself)
-		endpoints := slices.Concat(endpointsOfBoth(w, session, transaction), endpointsOfAgents(transaction), []endpoint{
+		endpoints := slices.Concat(endpointsOfBoth(w, session, transaction), endpointsOfAgents(w, session, transaction), []endpoint{
 			rollbackOf(transaction), {"POST", "/v1/auth/revoke", fields{"refresh_token": foreign.refresh}},
 		})
 		for _, e := range endpoints {

@@ -1,8 +1,12 @@
 package server_test
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/google/uuid"
 	"remit/internal/token"
+	"remit/server"
 )
 
 // endpoint is one of the service's, with a request that it would carry out for the right caller.
@@ -11,70 +15,28 @@ type endpoint struct {
 	body         any
 }
 
+// Two operations take both credentials and are apart from endpointsOfBoth: without a parent_session_id a session is created by
+// API key alone, and an agent needs a scope to roll back.
+const createSession, rollback = "createSession", "rollbackTransaction"
+
 // endpointsOfOrganizations returns the endpoints that an API key alone opens.
 func endpointsOfOrganizations(w tenant, session string) []endpoint {
-	return []endpoint{
-		{"GET", "/v1/organizations/" + w.org, nil},
-		{"POST", "/v1/organizations/" + w.org + "/api-key/rotate", nil},
-		{"POST", "/v1/api-keys", fields{"name": "n", "role": "viewer"}},
-		{"GET", "/v1/api-keys", nil},
-		{"POST", "/v1/api-keys/" + w.org + "/rotate", nil},
-		{"DELETE", "/v1/api-keys/" + w.org, nil}, // the only admin's: see useEachEndpoint
-		{"POST", "/v1/agents", fields{"name": "n", "scopes": []string{}}},
-		{"GET", "/v1/agents", nil},
-		{"GET", "/v1/agents/" + w.agent.id, nil},
-		{"PATCH", "/v1/agents/" + w.agent.id, fields{"name": "n"}},
-		{"POST", "/v1/agents/" + w.agent.id + "/suspend", nil},
-		{"POST", "/v1/agents/" + w.agent.id + "/resume", nil},
-		{"POST", "/v1/agents/suspend", fields{"all": true}},
-		{"POST", "/v1/agents/resume", fields{"all": true}},
-		{"POST", "/v1/agents/" + w.agent.id + "/revoke", nil},
-		{"DELETE", "/v1/agents/" + w.agent.id, nil},
-		{"POST", "/v1/agents/" + w.agent.id + "/secret/rotate", nil},
-		{"GET", "/v1/agents/" + w.agent.id + "/families", nil},
-		{"DELETE", "/v1/agents/" + w.agent.id + "/families/" + uuid.NewString(), nil},
-		{"POST", "/sessions", fields{"agent_id": w.agent.id}},
-		{"POST", "/v1/sessions", fields{"agent_id": w.agent.id}},
-		{"PUT", "/v1/budget", fields{"max_value_usd": 1_000_000, "period": "none"}},
-		{"GET", "/v1/budget", nil},
-		{"DELETE", "/v1/budget", nil},
-		{"GET", "/v1/usage", nil},
-		{"GET", "/v1/events", nil},
-		{"GET", "/v1/events/checkpoint", nil},
-		{"POST", "/v1/webhooks", fields{"url": "https://example.com/hook"}},
-		{"GET", "/v1/webhooks", nil},
-		{"GET", "/v1/webhooks/" + session, nil}, // no webhook has this id
-		{"PATCH", "/v1/webhooks/" + session, fields{"types": []string{}}},
-		{"DELETE", "/v1/webhooks/" + session, nil},
-		{"POST", "/v1/webhooks/" + session + "/rotate", nil},
-		{"POST", "/v1/webhooks/" + session + "/test", nil},
-		{"GET", "/v1/webhooks/" + session + "/deliveries", nil},
-		{"POST", "/v1/webhooks/" + session + "/deliveries/" + session + "/retry", nil},
-		{"POST", "/v1/trusted-issuers", trustedIssuer(w.agent.id)},
-		{"GET", "/v1/trusted-issuers", nil},
-		{"GET", "/v1/trusted-issuers/" + session, nil}, // no trusted issuer has this id
-		{"PATCH", "/v1/trusted-issuers/" + session, fields{"description": "d"}},
-		{"DELETE", "/v1/trusted-issuers/" + session, nil},
-		{"PATCH", "/sessions/" + session, fields{"max_actions": 5}},
-		{"PATCH", "/v1/sessions/" + session, fields{"max_actions": 5}},
-		{"POST", "/sessions/" + session + "/suspend", nil},
-		{"POST", "/v1/sessions/" + session + "/suspend", nil},
-		{"POST", "/sessions/" + session + "/resume", nil},
-		{"POST", "/v1/sessions/" + session + "/resume", nil},
-		{"POST", "/sessions/" + session + "/requests/" + session + "/approve", nil}, // no request has this id
-		{"POST", "/sessions/" + session + "/requests/" + session + "/deny", nil},
-		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/approve", nil},
-		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/deny", nil},
-	}
+	return w.endpoints(session, session, func(o server.Operation) bool { return o.ByKey && !o.ByToken || o.ID == createSession })
 }
 
-// endpointsOfAgents returns the endpoints that an access token alone opens.
-func endpointsOfAgents(transaction string) []endpoint {
-	return []endpoint{
-		{"POST", "/v1/transactions", fields{"action_type": "call", "pre_state": fields{}}},
-		{"POST", "/v1/transactions/" + transaction + "/commit", nil},
-		{"PATCH", "/v1/transactions/" + transaction, fields{"value_usd": 1}},
-	}
+// endpointsOfAgents returns the endpoints that an access token alone opens, without those of proxies and revocation, which need
+// more than an id.
+func endpointsOfAgents(w tenant, session, transaction string) []endpoint {
+	return w.endpoints(session, transaction, func(o server.Operation) bool {
+		return o.ByToken && !o.ByKey && !o.ForProxies && o.ID != "revokeToken"
+	})
+}
+
+// endpointsOfBoth returns the endpoints that an API key and any access token open.
+func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
+	return w.endpoints(session, transaction, func(o server.Operation) bool {
+		return o.ByToken && o.ByKey && o.ID != createSession && o.ID != rollback
+	})
 }
 
 // rollbackOf is the endpoint that an API key opens, and an access token if it holds the scope.
@@ -82,30 +44,64 @@ func rollbackOf(transaction string) endpoint {
 	return endpoint{"POST", "/v1/transactions/" + transaction + "/rollback", nil}
 }
 
-// endpointsOfBoth returns the endpoints that an API key and any access token open.
-func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
-	all := []endpoint{
-		{"POST", "/v1/actions", batchOf(fields{"session_id": session})},
-		{"GET", "/v1/transactions", fields{}},
-		{"GET", "/v1/transactions/" + transaction, nil},
-		{"GET", "/v1/agents/" + w.agent.id + "/events", nil},
-		{"GET", "/v1/leases/" + transaction, nil}, // no lease has this id
-		{"POST", "/v1/leases/" + transaction + "/settle", fields{"action_count": 0, "value_used_usd": 0}},
+// endpoints returns the chosen operations of openapi.json, by each of their paths. It fills in the ids that a tenant has. Others
+// are the session's, so that nothing has them.
+func (w tenant) endpoints(session, transaction string, chosen func(server.Operation) bool) (all []endpoint) {
+	objects := map[string]string{
+		"OrganizationId": w.org, "ApiKeyId": w.org, // the only admin's: see useEachEndpoint
+		"AgentId": w.agent.id, "FamilyId": uuid.NewString(), "TransactionId": transaction, "LeaseId": transaction,
 	}
-	for _, prefix := range []string{"", "/v1"} {
-		all = append(all,
-			endpoint{"GET", prefix + "/sessions", nil},
-			endpoint{"GET", prefix + "/sessions/" + session, nil},
-			endpoint{"GET", prefix + "/sessions/" + session + "/tree", nil},
-			endpoint{"GET", prefix + "/sessions/" + session + "/usage", nil},
-			endpoint{"POST", prefix + "/sessions/" + session + "/actions", fields{}},
-			endpoint{"POST", prefix + "/sessions/" + session + "/leases", fields{"max_actions": 1, "expires_in_seconds": 1}},
-			endpoint{"GET", prefix + "/sessions/" + session + "/requests", nil},
-			endpoint{"GET", prefix + "/sessions/" + session + "/requests/" + session, nil},
-			endpoint{"POST", prefix + "/sessions/" + session + "/end", nil},
-		)
+	for _, o := range server.Operations() {
+		if !chosen(o) {
+			continue
+		}
+		for _, path := range o.Paths {
+			for name, object := range o.Objects {
+				id, found := objects[object]
+				if !found {
+					id = session
+				}
+				path = strings.ReplaceAll(path, "{"+name+"}", id)
+			}
+			all = append(all, endpoint{o.Method, path, w.bodyOf(o, session)})
+		}
 	}
 	return all
+}
+
+// bodyOf returns the operation's example with the tenant's own agent and session, or nil where no body is required.
+func (w tenant) bodyOf(o server.Operation, session string) any {
+	switch {
+	case o.ID == "settleLease": // the example settles more than the leases of the tests hold
+		return fields{"action_count": 0, "value_used_usd": 0}
+	case o.ID == "listTransactions": // a GET with a body does what it does without one
+		return fields{}
+	case o.Body == nil:
+		return nil
+	}
+	return fields(owned(o.Body, map[string]string{"agent_id": w.agent.id, "session_id": session}).(object))
+}
+
+// owned returns a copy of what an example holds, with these values at their members.
+func owned(value any, own map[string]string) any {
+	switch value := value.(type) {
+	case object:
+		copied := object{}
+		for name, member := range value {
+			if id, found := own[name]; found {
+				member = id
+			}
+			copied[name] = owned(member, own)
+		}
+		return copied
+	case []any:
+		copied := slices.Clone(value)
+		for i := range copied {
+			copied[i] = owned(copied[i], own)
+		}
+		return copied
+	}
+	return value
 }
 
 // newKeyOf returns a well-formed API key that names the organization but is not its key.

@@ -68,7 +68,7 @@ func TestWithoutAKeyringTokenOperationsAreUnavailable(t *testing.T) {
 			{"POST", "/v1/auth/revoke", fields{"refresh_token": "rmr_x"}},
 		}
 		asAnyAgent, other := asAgent("a.b.c"), uuid.NewString()
-		for _, e := range slices.Concat(needsKeys, endpointsOfBoth(w, id, other), endpointsOfAgents(other), []endpoint{rollbackOf(other)}) {
+		for _, e := range slices.Concat(needsKeys, endpointsOfBoth(w, id, other), endpointsOfAgents(w, id, other), []endpoint{rollbackOf(other)}) {
 			refused := w.ask(e.method, e.path, e.body, asAnyAgent).refused(503, "unavailable")
 			if refused.header.Get("Retry-After") == "" {
 				t.Errorf("%s: no Retry-After", refused.what)

@@ -621,6 +621,31 @@ func TestTheIdempotencyKeyIsIgnoredElsewhere(t *testing.T) {
 	})
 }
 
+// An operation that reads the header names it when it refuses a key that is too long.
+func TestTheDescriptionSaysWhichOperationsTakeAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	for _, o := range server.Operations() {
+		if o.ForProxies || !o.ByKey && !o.ByToken && o.Body == nil { // a proxy's key may be in the query; the others take no request
+			continue
+		}
+		d := api.newDoer()
+		as := option(nobody)
+		switch {
+		case o.ByKey:
+			as = d.byKey
+		case o.ByToken:
+			as = d.byToken
+		}
+		for _, e := range d.endpoints(d.newSession(nil), d.begin(nil), func(one server.Operation) bool { return one.ID == o.ID }) {
+			refused := must(d.try(e.method, e.path, e.body, as, keyed(long(300))))(t)
+			if reads := strings.Contains(string(refused.body), `"field":"Idempotency-Key"`); reads != o.Idempotent {
+				t.Errorf("%s: openapi.json has the parameter IdempotencyKey: %v; the service reads it: %v", o.ID, o.Idempotent, reads)
+			}
+		}
+	}
+}
+
 // The first request acts, and all requests get its outcome.
 func TestOfManyEqualRequestsOneActs(t *testing.T) {
 	api := onOneRedis(t)

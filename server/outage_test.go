@@ -38,7 +38,7 @@ func everyEndpoint(w tenant, tokens pair, session, transaction, other string) []
 	add(endpointsOfBoth(w, session, transaction), key)
 	// A batch of an agent has no error as a whole: each of its items has one.
 	add(slices.DeleteFunc(endpointsOfBoth(w, session, transaction), isBatch), access)
-	add(endpointsOfAgents(transaction), access)
+	add(endpointsOfAgents(w, session, transaction), access)
 	add([]endpoint{rollbackOf(other)}, key)
 	return all
 }

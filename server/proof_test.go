@@ -273,7 +273,7 @@ func TestEveryEndpointOfAgentsTakesABoundToken(t *testing.T) {
 		h := api.newTenant().holding("EdDSA")
 		access := h.exchange().access
 		session, transaction := h.newSession(nil), h.begin(nil)
-		for _, e := range append(endpointsOfBoth(h.tenant, session, transaction), endpointsOfAgents(transaction)...) {
+		for _, e := range append(endpointsOfBoth(h.tenant, session, transaction), endpointsOfAgents(h.tenant, session, transaction)...) {
 			r := h.ask(e.method, e.path, e.body, h.proven(access, e.method, e.path))
 			if r.status == 401 {
 				t.Errorf("%s %s: %s", e.method, e.path, r.body)
@@ -647,7 +647,7 @@ func TestAnAgentThatRequiresProofsGetsAndUsesBoundTokensOnly(t *testing.T) {
 		h.post("/v1/auth/refresh", fields{"refresh_token": before.refresh}).refused(401, "dpop_required")
 		h.postForm("/oauth2/token", form("grant_type", "client_credentials"), byBasic(h.agent)).refusedOAuth(400, "invalid_dpop_proof", own("dpop_required"))
 		h.postForm("/oauth2/token", form("grant_type", "refresh_token", "refresh_token", before.refresh), byBasic(h.agent)).refusedOAuth(400, "invalid_dpop_proof", own("dpop_required"))
-		for _, e := range append(endpointsOfBoth(h.tenant, session, transaction), endpointsOfAgents(transaction)...) {
+		for _, e := range append(endpointsOfBoth(h.tenant, session, transaction), endpointsOfAgents(h.tenant, session, transaction)...) {
 			h.ask(e.method, e.path, e.body, asAgent(before.access)).refused(401, "invalid_token")
 		}
 		h.get("/sessions", h.proven(bound.access, "GET", "/sessions")).is(200)

@@ -18,7 +18,7 @@ func TestRevokingAnAgentEndsAllItsAccessOnTheOtherInstanceAtOnce(t *testing.T) {
 
 		there.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).refused(401, "invalid_credentials")
 		there.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).refused(401, "invalid_refresh_token")
-		for _, e := range slices.Concat(endpointsOfBoth(w, session, transaction), endpointsOfAgents(transaction), []endpoint{
+		for _, e := range slices.Concat(endpointsOfBoth(w, session, transaction), endpointsOfAgents(w, session, transaction), []endpoint{
 			{"POST", "/v1/auth/revoke", fields{"refresh_token": tokens.refresh}},
 			{"GET", "/sessions?agent_id=" + w.agent.id, nil},
 			{"GET", "/v1/transactions?agent_id=" + w.agent.id, nil},

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"encoding/json"
 	"io"
 	"iter"
 	"maps"
@@ -12,29 +11,17 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"remit/openapi"
+	"remit/server"
 )
 
 var roleNames = []string{"viewer", "operator", "admin"}
 
-// requiredRoles returns the roles in the description, by method and path.
-func requiredRoles(t *testing.T) map[string]string {
-	t.Helper()
-	var file struct {
-		Paths map[string]map[string]json.RawMessage
-	}
-	if err := json.Unmarshal(openapi.JSON().Body, &file); err != nil {
-		t.Fatal(err)
-	}
+// requiredRoles returns the roles in the description of what an API key opens, by method and path.
+func requiredRoles() map[string]string {
 	required := map[string]string{}
-	for path, item := range file.Paths {
-		for method, text := range item {
-			var operation struct {
-				Role string `json:"x-role"`
-			}
-			if json.Unmarshal(text, &operation) == nil && operation.Role != "" && operation.Role != "none" {
-				required[strings.ToUpper(method)+" "+path] = operation.Role
-			}
+	for _, o := range server.Operations() {
+		if o.Role != "none" {
+			required[o.Method+" "+o.Paths[0]] = o.Role
 		}
 	}
 	return required
@@ -69,9 +56,7 @@ func patternOf(method, path string, patterns iter.Seq[string]) (best string) {
 
 // byAnyKey returns every endpoint that an API key opens.
 func byAnyKey(w tenant, session, transaction string) []endpoint {
-	return slices.Concat(endpointsOfOrganizations(w, session), endpointsOfBoth(w, session, transaction), []endpoint{
-		rollbackOf(transaction), {"POST", "/v1/auth/introspect", fields{"token": "x"}},
-	})
+	return w.endpoints(session, transaction, func(o server.Operation) bool { return o.ByKey })
 }
 
 // A key without the role is refused before anything else is told or done. A key with just the role is let through, whatever
@@ -79,7 +64,7 @@ func byAnyKey(w tenant, session, transaction string) []endpoint {
 func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
-		w, required := api.newTenant(), requiredRoles(t)
+		w, required := api.newTenant(), requiredRoles()
 		session, transaction := w.newSession(nil), w.begin(nil)
 		keys := map[string]string{}
 		for _, role := range roleNames {
@@ -161,13 +146,11 @@ func TestEveryRouteIsDrivenWithEveryRole(t *testing.T) {
 	})
 }
 
-// withoutKey are the routes that no API key opens.
-var withoutKey = []string{
-	"GET /", "GET /docs", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /metrics", "GET /.well-known/jwks.json",
-	"GET /.well-known/oauth-authorization-server", "GET /.well-known/openid-configuration", "GET /.well-known/oauth-protected-resource", "POST /v1/organizations", "POST /v1/auth/token", "POST /v1/auth/refresh",
-	"POST /v1/auth/revoke", "GET /v1/auth/verify", "POST /oauth2/token", "GET /oauth2/authorize", "POST /oauth2/revoke", "POST /oauth2/introspect",
-	"POST /v1/transactions", "PATCH /v1/transactions/{id}", "POST /v1/transactions/{id}/commit",
-	"POST /sessions/{id}/requests", "POST /v1/sessions/{id}/requests",
+// opensWithoutKey reports whether openapi.json has the role "none" for the route.
+func opensWithoutKey(route string) bool {
+	return slices.ContainsFunc(server.Operations(), func(o server.Operation) bool {
+		return o.Role == "none" && slices.Contains(o.Names(), route)
+	})
 }
 
 // takesNoKey fails the test unless no API key opens the route: what is answered to one is answered without.
@@ -177,8 +160,8 @@ func (w tenant) takesNoKey(route string, key option) {
 	path = regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(path, uuid.NewString())
 	if method == "" {
 		method, path = "GET", strings.ReplaceAll(path, "{path:*}", "x")
-	} else if !slices.Contains(withoutKey, route) {
-		w.t.Errorf("%s is driven with no role: it belongs into endpoints_test.go, or into withoutKey", route)
+	} else if !opensWithoutKey(route) {
+		w.t.Errorf("%s is driven with no role, and openapi.json has not x-role none for it", route)
 		return
 	}
 	with, body := w.statusOf(method, path, key)

@@ -114,7 +114,7 @@ func TestReuseEndsTheFamilyOnTheOtherInstanceAtOnce(t *testing.T) {
 
 		wantSameAnswer(t, reused, there.post("/v1/auth/refresh", fields{"refresh_token": second.refresh}))
 		session, transaction := w.newSession(nil), w.begin(nil)
-		for _, e := range append(endpointsOfBoth(w, session, transaction), endpointsOfAgents(transaction)...) {
+		for _, e := range append(endpointsOfBoth(w, session, transaction), endpointsOfAgents(w, session, transaction)...) {
 			for _, access := range []string{first.access, second.access} {
 				there.ask(e.method, e.path, e.body, asAgent(access)).refused(401, "invalid_token")
 			}
