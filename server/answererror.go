@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"math"
 	"runtime/debug"
 	"strconv"
 
@@ -11,22 +12,22 @@ import (
 )
 
 // answerProblem answers an error with its problem.
-func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
+func (f *front) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	if isOverloaded(err) {
-		s.answerOverloaded(ctx, err)
+		f.answerOverloaded(ctx, err)
 		return
 	}
-	p := problemOf(err)
+	p := f.hooks.problemOf(err)
 	web.InfoOf(ctx).Code = p.Code
 	p.RequestID = web.AnsweredID(ctx)
-	s.reportFailure(ctx, err, p)
+	f.reportFailure(ctx, err, p)
 	body, encodeErr := web.Encode(p)
 	if encodeErr != nil {
-		s.log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
+		f.log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
 		body = []byte(`{"code":"` + p.Code + `"}`)
 	}
 	if p.Status == 401 || p.Code == "insufficient_scope" {
-		if challenge := proofChallenge(challengeFor(err, p, s.metadataFor(ctx)), err, web.InfoOf(ctx).Proven); challenge != "" {
+		if challenge := f.hooks.challenge(ctx, err, p); challenge != "" {
 			ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
 		}
 	}
@@ -36,14 +37,14 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // reportFailure logs the cause of a server error and sets Retry-After.
-func (s *Server) reportFailure(ctx *fasthttp.RequestCtx, err error, p web.Problem) {
+func (f *front) reportFailure(ctx *fasthttp.RequestCtx, err error, p web.Problem) {
 	switch {
 	case isOverloaded(err):
-		s.metrics.shed.Add(1)
-		s.shed.add(s.log, err)
-	case errors.Is(err, errNoClientKeys), errors.Is(err, errNoIssuerKeys): // a tenant's host fails: jwksfetch logs that, once for each read
+		f.metrics.Shed.Add(1)
+		f.shed.add(f.log, err)
+	case f.hooks.isLogged(err):
 	case p.Status >= 500:
-		s.log.Error("request failed", "request_id", web.RequestID(ctx), "code", p.Code, "cause", err.Error())
+		f.log.Error("request failed", "request_id", web.RequestID(ctx), "code", p.Code, "cause", err.Error())
 	}
 	if seconds := retryAfter(err, p); seconds > 0 {
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
@@ -51,29 +52,53 @@ func (s *Server) reportFailure(ctx *fasthttp.RequestCtx, err error, p web.Proble
 }
 
 // answerPanic answers 500 when a handler has panicked. fasthttp would end the process.
-func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
+func (f *front) answerPanic(ctx *fasthttp.RequestCtx) {
 	cause := recover()
 	if cause == nil {
 		return
 	}
-	s.metrics.panics.Inc()
-	s.log.Error("handler panicked", "request_id", web.RequestID(ctx), "cause", cause, "stack", string(debug.Stack()))
-	s.answerInstead(ctx, web.ErrPanic)
+	f.metrics.Panics.Inc()
+	f.log.Error("handler panicked", "request_id", web.RequestID(ctx), "cause", cause, "stack", string(debug.Stack()))
+	f.answerInstead(ctx, web.ErrPanic)
 }
 
 // answerInstead replaces the response of a handler with that of an error.
-func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
+func (f *front) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	id := web.RequestID(ctx)
 	ctx.Response.Reset()
 	ctx.Response.Header.Set(web.HeaderRequestID, id)
 	ctx.Response.Header.SetCanonical(web.CanonicalSniffing, web.NoSniffing)
 	if web.InfoOf(ctx).Proofs > 0 {
-		s.offerNonce(ctx)
+		f.hooks.offerNonce(ctx)
 	}
-	if s.pages.have(ctx) && s.pages.Headers != nil {
-		s.pages.Headers(&ctx.Response.Header)
-	}
-	s.answerProblem(ctx, err)
+	f.hooks.decorate(ctx)
+	f.answerProblem(ctx, err)
 }
 
 func isOverloaded(err error) bool { return errors.Is(err, redisstore.ErrOverloaded) }
+
+// retryLater is the Retry-After, in seconds, when no better value is known.
+const retryLater = 1
+
+// proofPause is the Retry-After when an agent has used too many proofs, which are forgotten within minutes.
+const proofPause = 60
+
+// RetryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
+func retryAfter(err error, p web.Problem) int {
+	var limited *web.RateLimited
+	var tooFast *redisstore.RateError
+	var agentLimit *redisstore.AgentLimitError
+	switch {
+	case errors.As(err, &limited):
+		return limited.RetryAfter
+	case errors.As(err, &tooFast):
+		return max(int(math.Ceil(tooFast.RetryAfter.Seconds())), 1)
+	case errors.As(err, &agentLimit) && agentLimit.RetryAfter > 0:
+		return max(int(math.Ceil(agentLimit.RetryAfter.Seconds())), 1)
+	case errors.Is(err, redisstore.ErrManyProofs):
+		return proofPause
+	case p.Status == 503 || p.Status == 429:
+		return retryLater
+	}
+	return 0
+}

@@ -19,27 +19,27 @@ const (
 )
 
 // newPageMemory returns memory for the pages of a stream that the request asks for.
-func (s *Server) newPageMemory(ctx *fasthttp.RequestCtx) *conn.PageMemory {
+func (f *front) newPageMemory(ctx *fasthttp.RequestCtx) *conn.PageMemory {
 	cut := func() {}
 	if c := conn.Of(ctx.Conn()); c != nil {
 		cut = c.Abort
 	}
-	return conn.NewPageMemory(s.unwritten, cut, s.answerTenants(ctx))
+	return conn.NewPageMemory(f.unwritten, cut, f.answerTenants(ctx))
 }
 
 // ReserveAnswer reserves memory for a response of this size, in place of an earlier reservation.
-func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
+func (f *front) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	c := conn.Of(ctx.Conn())
 	if c == nil {
 		return nil
 	}
-	return c.ReserveAnswer(s.unwritten, bytes, func() []conn.Tenant { return s.answerTenants(ctx) })
+	return c.ReserveAnswer(f.unwritten, bytes, func() []conn.Tenant { return f.answerTenants(ctx) })
 }
 
-func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []conn.Tenant {
-	address := conn.Tenant{Address: s.clientAddress(ctx)}
+func (f *front) answerTenants(ctx *fasthttp.RequestCtx) []conn.Tenant {
+	address := conn.Tenant{Address: f.clientAddress(ctx)}
 	organization := web.InfoOf(ctx).Organization
-	if organization == uuid.Nil || !s.isVerified(ctx, organization) {
+	if organization == uuid.Nil || !f.isVerified(ctx, organization) {
 		return []conn.Tenant{address}
 	}
 	return []conn.Tenant{{Organization: organization}, address}
@@ -47,9 +47,9 @@ func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []conn.Tenant {
 
 // isVerified reports whether the request's credential is known to be the organization's. An API key proves nothing until
 // this instance has used it successfully; an access token was verified before its organization was recorded.
-func (s *Server) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
+func (f *front) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
 	key := ctx.Request.Header.Peek(web.HeaderAPIKey)
-	return len(key) == 0 || s.hasVerified(organization, string(key))
+	return len(key) == 0 || f.hooks.hasVerified(organization, string(key))
 }
 
 // ReleaseAnswer releases the reservation of a response that turned out small.
@@ -59,7 +59,7 @@ func releaseAnswer(ctx *fasthttp.RequestCtx) {
 
 // reserveWritten reserves memory for the response that the handler has written, or refuses it. A write that was carried out
 // stays so: its client is told that the outcome is unknown.
-func (s *Server) reserveWritten(ctx *fasthttp.RequestCtx) error {
+func (f *front) reserveWritten(ctx *fasthttp.RequestCtx) error {
 	if ctx.Response.IsBodyStream() {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (s *Server) reserveWritten(ctx *fasthttp.RequestCtx) error {
 		releaseAnswer(ctx)
 		return nil
 	}
-	err := s.reserveAnswer(ctx, size)
+	err := f.reserveAnswer(ctx, size)
 	if err != nil && !ctx.IsGet() && !ctx.IsHead() {
 		return web.ErrUnansweredWrite
 	}

@@ -7,24 +7,24 @@ import (
 )
 
 // around adds to a handler what every request needs before and after it.
-func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (f *front) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		conn.Of(ctx.Conn()).BodyArrived()
-		s.startRequest(ctx)
-		defer s.finishRequest(ctx)
-		defer s.drain.AnnounceClose(ctx)
-		defer s.answerPanic(ctx)
+		f.startRequest(ctx)
+		defer f.finishRequest(ctx)
+		defer f.drain.AnnounceClose(ctx)
+		defer f.answerPanic(ctx)
 		sent, err := web.CheckFraming(&ctx.Request.Header)
 		if sent.Close || err != nil {
 			ctx.SetConnectionClose()
 		}
 		if sent.Proofs > 0 {
 			web.InfoOf(ctx).Proofs = sent.Proofs
-			s.offerNonce(ctx)
+			f.hooks.offerNonce(ctx)
 		}
 		if err != nil {
 			conn.Of(ctx.Conn()).LeaveUnread()
-			s.answerProblem(ctx, err)
+			f.answerProblem(ctx, err)
 			return
 		}
 		answer(ctx)
@@ -32,30 +32,30 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 }
 
 // startRequest starts the request's records and sets the headers of every response.
-func (s *Server) startRequest(ctx *fasthttp.RequestCtx) {
-	s.metrics.http.InFlight.Inc()
+func (f *front) startRequest(ctx *fasthttp.RequestCtx) {
+	f.metrics.InFlight.Inc()
 	web.StartInfo(ctx)
 	header := &ctx.Response.Header
 	var id [web.MaxRequestIDSize]byte
-	header.SetCanonical(web.CanonicalRequestID, s.requests.Append(id[:0], ctx))
+	header.SetCanonical(web.CanonicalRequestID, f.requests.Append(id[:0], ctx))
 	header.SetCanonical(web.CanonicalSniffing, web.NoSniffing)
-	if s.tracer != nil {
-		s.beginTrace(ctx)
+	if f.tracer != nil {
+		f.beginTrace(ctx)
 	}
 }
 
 // finishRequest reports the answered request to the metrics, the trace and the access log.
-func (s *Server) finishRequest(ctx *fasthttp.RequestCtx) {
+func (f *front) finishRequest(ctx *fasthttp.RequestCtx) {
 	info := web.BegunInfo(ctx)
 	if info == nil {
 		return
 	}
-	s.metrics.http.Request(ctx, info)
+	f.metrics.Request(ctx, info)
 	if info.Traced != nil {
 		endTrace(ctx, info)
 	}
-	if s.accessLog != nil && s.accessLog.Picks(ctx.Response.StatusCode(), info) {
-		s.accessLog.Write(ctx, info, s.clientAddress(ctx))
+	if f.accessLog != nil && f.accessLog.Picks(ctx.Response.StatusCode(), info) {
+		f.accessLog.Write(ctx, info, f.clientAddress(ctx))
 	}
 	info.End(ctx)
 }

@@ -10,7 +10,7 @@ import (
 
 // ReserveBody reserves memory for the body behind a header. Without room, a body with a length is not read at all, and a
 // chunked one only up to the size that needs no reservation, because it may well be small.
-func (s *Server) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
+func (f *front) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	c := conn.Of(ctx.Conn())
 	if c == nil {
 		return fasthttp.RequestConfig{}
@@ -22,7 +22,7 @@ func (s *Server) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{}
 	}
 	now := time.Now()
-	pool, of := s.bodyTenant(ctx, now)
+	pool, of := f.bodyTenant(ctx, now)
 	if c.ReserveBody(pool, memory, now, of) {
 		return fasthttp.RequestConfig{}
 	}
@@ -32,20 +32,12 @@ func (s *Server) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{MaxRequestBodySize: 1} // see answerUnreadable
 }
 
-// bodyTenant returns the pool and the tenant that a body counts for. It does not ask Redis: an API key counts as verified
-// once this instance has used it successfully, an access token when its signature is valid.
-func (s *Server) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*conn.Pool, conn.Tenant) {
-	if key, err := organizationKey(ctx); err == nil && s.store.HasVerified(key) {
-		return s.bodies.Verified, conn.Tenant{Organization: key.Organization}
+// bodyTenant returns the pool and the tenant that a body counts for. It does not ask Redis.
+func (f *front) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*conn.Pool, conn.Tenant) {
+	if organization, verified := f.hooks.verified(ctx, now); verified {
+		return f.bodies.Verified, conn.Tenant{Organization: organization}
 	}
-	if given, found := accessToken(ctx); found {
-		if v := s.tokens.Load(); v != nil {
-			if access, err := v.verify(given.text, now); err == nil {
-				return s.bodies.Verified, conn.Tenant{Organization: access.Organization}
-			}
-		}
-	}
-	return s.bodies.Unverified, conn.Tenant{Address: s.clientAddress(ctx)}
+	return f.bodies.Unverified, conn.Tenant{Address: f.clientAddress(ctx)}
 }
 
 // contextOf returns the context that contains a header: fasthttp passes HeaderReceived the header alone, without its

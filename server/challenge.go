@@ -2,39 +2,13 @@ package server
 
 import (
 	"errors"
-	"math"
 	"strings"
 
+	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/internal/web"
 )
-
-// retryLater is the Retry-After, in seconds, when no better value is known.
-const retryLater = 1
-
-// proofPause is the Retry-After when an agent has used too many proofs, which are forgotten within minutes.
-const proofPause = 60
-
-// RetryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
-func retryAfter(err error, p web.Problem) int {
-	var limited *web.RateLimited
-	var tooFast *redisstore.RateError
-	var agentLimit *redisstore.AgentLimitError
-	switch {
-	case errors.As(err, &limited):
-		return limited.RetryAfter
-	case errors.As(err, &tooFast):
-		return max(int(math.Ceil(tooFast.RetryAfter.Seconds())), 1)
-	case errors.As(err, &agentLimit) && agentLimit.RetryAfter > 0:
-		return max(int(math.Ceil(agentLimit.RetryAfter.Seconds())), 1)
-	case errors.Is(err, redisstore.ErrManyProofs):
-		return proofPause
-	case p.Status == 503 || p.Status == 429:
-		return retryLater
-	}
-	return 0
-}
 
 const (
 	bearerRealm  = `Bearer realm="remit"`
@@ -70,6 +44,11 @@ func challengeFor(err error, p web.Problem, metadata string) string {
 
 func invalidTokenChallenge(p web.Problem) string {
 	return `, error="invalid_token", error_description="` + p.Detail + `"`
+}
+
+// challenge returns the WWW-Authenticate of a refusal, "" for none.
+func (s *Server) challenge(ctx *fasthttp.RequestCtx, err error, p web.Problem) string {
+	return proofChallenge(challengeFor(err, p, s.metadataFor(ctx)), err, web.InfoOf(ctx).Proven)
 }
 
 // quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).

@@ -131,7 +131,7 @@ func TestTheDescriptionHasTheRoleOfEveryOperation(t *testing.T) {
 			t.Errorf("openapi.json has x-role %q at %s, whose security allows another thing", o.Role, o.ID)
 		}
 	}
-	registered := append(New(Config{}).routes().operations, operation{"*", authorizePath, noKey}) // which the router does not know
+	registered := append(New(Config{}).routes().operations, operation{"*", web.AuthorizePath, noKey}) // which the router does not know
 	for _, o := range registered {
 		name := o.method + " " + strings.ReplaceAll(o.path, ":*}", "}")
 		if role := cmp.Or(string(o.role), "none"); described[name] != role {

@@ -126,7 +126,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 // recover keeps a panic from ending the process: this goroutine runs outside any handler.
 func (t *stream) recover() {
 	if cause := recover(); cause != nil {
-		t.server.metrics.panics.Inc()
+		t.server.metrics.http.Panics.Inc()
 		t.server.log.Error("event stream panicked", "request_id", t.id, "cause", cause, "stack", string(debug.Stack()))
 	}
 }

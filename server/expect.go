@@ -10,11 +10,11 @@ import (
 
 // normalizeExpectation makes fasthttp recognize every client that waits for 100 Continue: fasthttp compares
 // case-sensitively (RFC 9110 §10.1.1 does not) and would also send it to HTTP/1.0. Then it reserves memory for the body.
-func (s *Server) normalizeExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+func (f *front) normalizeExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	defer func() { // fasthttp would end the process
 		if cause := recover(); cause != nil {
-			s.metrics.panics.Inc()
-			s.log.Error("header handler panicked", "cause", cause, "stack", string(debug.Stack()))
+			f.metrics.Panics.Inc()
+			f.log.Error("header handler panicked", "cause", cause, "stack", string(debug.Stack()))
 		}
 	}()
 	if expectation := header.PeekCanonical(web.CanonicalExpect); len(expectation) > 0 {
@@ -25,14 +25,14 @@ func (s *Server) normalizeExpectation(header *fasthttp.RequestHeader) fasthttp.R
 			header.Set(fasthttp.HeaderExpect, web.Continues)
 		}
 	}
-	return s.reserveBody(contextOf(header))
+	return f.reserveBody(contextOf(header))
 }
 
 // answerExpectation refuses a request before its body is sent, when it would be refused afterwards.
-func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
+func (f *front) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	status = fasthttp.StatusInternalServerError // for a panic
-	defer s.answerPanic(ctx)
-	s.renewWriteTimeout(ctx)
+	defer f.answerPanic(ctx)
+	f.renewWriteTimeout(ctx)
 	_, err := web.CheckFraming(&ctx.Request.Header)
 	if err == nil && ctx.Request.Header.ContentLength() > conn.MaxBody {
 		err = web.ErrBodyTooLarge
@@ -43,16 +43,16 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	if err == nil {
 		return fasthttp.StatusContinue
 	}
-	return s.refuseExpectation(ctx, err)
+	return f.refuseExpectation(ctx, err)
 }
 
-func (s *Server) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
+func (f *front) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
 	status = fasthttp.StatusInternalServerError // for a panic
 	_ = conn.Of(ctx.Conn()).BodyRefusal()       // err is the reason that the client gets
-	s.startRequest(ctx)
-	defer s.finishRequest(ctx)
-	defer s.answerPanic(ctx)
+	f.startRequest(ctx)
+	defer f.finishRequest(ctx)
+	defer f.answerPanic(ctx)
 	conn.Of(ctx.Conn()).LeaveUnread()
-	s.answerProblem(ctx, err)
+	f.answerProblem(ctx, err)
 	return ctx.Response.StatusCode()
 }

@@ -86,3 +86,8 @@ func readAssertion(text, audience string, now time.Time) (*token.Assertion, erro
 	}
 	return assertion, assertion.CheckTimes(now)
 }
+
+// isOfTenantsHost reports that a tenant's host failed: jwksfetch logs that, once for each read.
+func isOfTenantsHost(err error) bool {
+	return errors.Is(err, errNoClientKeys) || errors.Is(err, errNoIssuerKeys)
+}

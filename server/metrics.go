@@ -32,10 +32,9 @@ type serviceMetrics struct {
 	leases                              leaseMetrics
 	holds                               holdMetrics
 	requests                            requestMetrics
-	batchItems, replays, panics         prometheus.Counter
+	batchItems                          prometheus.Counter
 	limitedOrganizations, limitedTokens prometheus.Counter
 	tokenHits, tokenMisses              atomic.Uint64 // of the token cache, which is replaced with its keyring
-	shed                                atomic.Uint64
 }
 
 // leaseMetrics count leases. What expires unsettled is counted by the store.
@@ -144,13 +143,11 @@ func (c *serviceMetrics) registerSessions() {
 	c.counters("remit_session_requests_total", "Requests for more than the limits of sessions, by what happened: made, approved, denied.", "event",
 		map[string]*prometheus.Counter{"made": &c.requests.made, "approved": &c.requests.approved, "denied": &c.requests.denied})
 	c.batchItems = c.counter("remit_batch_items_total", "Charges received in batches, malformed ones included.", nil)
-	c.replays = c.counter("remit_idempotent_replays_total", "Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
 }
 
 func (c *serviceMetrics) registerFailures() {
 	c.counters("remit_rate_limited_total", "Requests refused by a rate limit, by limit.", "limit",
 		map[string]*prometheus.Counter{"organizations": &c.limitedOrganizations, "failed-auth": &c.limitedTokens})
-	c.panics = c.counter("remit_panics_total", "Panics recovered in handlers (answered with 500), event streams and what the console does in the background.", nil)
 }
 
 // registerGauges registers the values that are read at each scrape.
@@ -167,7 +164,6 @@ func (c *serviceMetrics) registerGauges(version string, connections, waiters fun
 	const verified = "Valid access tokens, by whether their signature was in the token cache (hit) or had to be verified (miss)."
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "hit"}, &c.tokenHits)
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "miss"}, &c.tokenMisses)
-	total("remit_shed_total", "Calls shed before they were sent, because too many were waiting for Redis or it had stopped answering.", nil, &c.shed)
 	c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "remit_build_info", Help: "Always 1; the labels name the version and the Go version.",
 		ConstLabels: prometheus.Labels{"version": cmp.Or(version, "unknown"), "goversion": strings.Fields(runtime.Version())[0]},

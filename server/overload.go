@@ -12,9 +12,9 @@ var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavaila
 
 // answerOverloaded is answerProblem for a shed call. It writes the body without encoding, because under overload it must
 // cost little.
-func (s *Server) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
-	s.metrics.shed.Add(1)
-	s.shed.add(s.log, err)
+func (f *front) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
+	f.metrics.Shed.Add(1)
+	f.shed.add(f.log, err)
 	a := web.InfoOf(ctx)
 	a.Code, a.Shed = "unavailable", true
 	id := ctx.Response.Header.Peek(web.HeaderRequestID)

@@ -77,7 +77,7 @@ func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, bytes int, answer f
 // Recover keeps a panic in what pages do in the background from ending the process. It counts and logs it. Defer it.
 func (s *Server) Recover(what string) {
 	if cause := recover(); cause != nil {
-		s.metrics.panics.Inc()
+		s.metrics.http.Panics.Inc()
 		s.log.Error("the console panicked", "in", what, "cause", cause, "stack", string(debug.Stack()))
 	}
 }

@@ -46,6 +46,13 @@ func (p *pages) have(ctx *fasthttp.RequestCtx) bool {
 	return path == p.Prefix || strings.HasPrefix(path, p.Prefix+"/")
 }
 
+// decoratePage sets the headers that every response of a page has, also one that the server gives instead of the page's.
+func (s *Server) decoratePage(ctx *fasthttp.RequestCtx) {
+	if s.pages.have(ctx) && s.pages.Headers != nil {
+		s.pages.Headers(&ctx.Response.Header)
+	}
+}
+
 // pageCallRoute is the route of what only pages can call, in metrics and logs.
 const pageCallRoute = "page"
 

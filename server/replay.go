@@ -8,12 +8,12 @@ import (
 
 // reportReplay marks a response whose outcome is that of an earlier request. Its body then carries the id of that request
 // and is identical to the first response.
-func (s *Server) reportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.Idempotency) {
+func (f *front) reportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.Idempotency) {
 	if idempotency == nil || idempotency.FirstRequest == "" {
 		return
 	}
 	if idempotency.Replayed {
-		s.metrics.replays.Inc()
+		f.metrics.Replays.Inc()
 		ctx.Response.Header.Set(web.HeaderReplayed, "true")
 	}
 	web.SetFirstRequest(ctx, idempotency.FirstRequest)

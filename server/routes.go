@@ -20,7 +20,7 @@ const noKey redisstore.Role = ""
 // that open each: a viewer reads whatever contains no credential, an operator also runs and stops, an admin also decides who and
 // how much.
 type routes struct {
-	server     *Server
+	front      *front
 	router     *router.Router
 	operations []operation
 }
@@ -31,12 +31,12 @@ type operation struct {
 	role         redisstore.Role
 }
 
-func (s *Server) newRoutes() *routes {
+func (f *front) newRoutes() *routes {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
-	r.NotFound = s.at("", func(ctx *fasthttp.RequestCtx) error { return noRoute(r, ctx) })
-	r.MethodNotAllowed = s.at("", refuseMethod)
-	return &routes{server: s, router: r}
+	r.NotFound = f.at("", func(ctx *fasthttp.RequestCtx) error { return noRoute(r, ctx) })
+	r.MethodNotAllowed = f.at("", refuseMethod)
+	return &routes{front: f, router: r}
 }
 
 // noRoute says whether only a slash at the end keeps a path from its route.
@@ -80,13 +80,13 @@ func (r *routes) delete(path string, role redisstore.Role, h handler) {
 func (r *routes) anyBelow(path string, role redisstore.Role, h handler) {
 	below := path + "/{path:*}"
 	r.operations = append(r.operations, operation{"*", below, role})
-	r.router.ANY(below, r.server.atRole(path, role, h))
+	r.router.ANY(below, r.front.atRole(path, role, h))
 }
 
 // at notes the operation and returns its handler.
 func (r *routes) at(method, path string, role redisstore.Role, h handler) fasthttp.RequestHandler {
 	r.operations = append(r.operations, operation{method, path, role})
-	return r.server.atRole(routeOf(path), role, h)
+	return r.front.atRole(routeOf(path), role, h)
 }
 
 // routeOf returns the route of a path: the sessions answer at two paths, with and without /v1, under one route.
@@ -110,24 +110,24 @@ func refuseMethod(ctx *fasthttp.RequestCtx) error {
 }
 
 // at is atRole for what no API key opens.
-func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
-	return s.atRole(route, noKey, h)
+func (f *front) at(route string, h handler) fasthttp.RequestHandler {
+	return f.atRole(route, noKey, h)
 }
 
 // atRole adapts a handler to fasthttp: it records the route and the role that it needs, and answers the handler's error.
-func (s *Server) atRole(route string, role redisstore.Role, h handler) fasthttp.RequestHandler {
-	metrics := s.metrics.http.At(route)
+func (f *front) atRole(route string, role redisstore.Role, h handler) fasthttp.RequestHandler {
+	metrics := f.metrics.At(route)
 	return func(ctx *fasthttp.RequestCtx) {
 		info := web.InfoOf(ctx)
 		info.Route, info.Metrics, info.Role = route, metrics, role
 		if err := h(ctx); err != nil {
 			releaseAnswer(ctx)
-			s.answerProblem(ctx, s.keyFirst(ctx, err))
+			f.answerProblem(ctx, f.hooks.refusal(ctx, err))
 			return
 		}
-		if err := s.reserveWritten(ctx); err != nil {
+		if err := f.reserveWritten(ctx); err != nil {
 			releaseAnswer(ctx)
-			s.answerInstead(ctx, err)
+			f.answerInstead(ctx, err)
 		}
 	}
 }

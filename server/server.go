@@ -24,11 +24,9 @@ import (
 // New returns a server that is ready to Serve. It has no keys until SetKeyring.
 func New(cfg Config) *Server {
 	s := &Server{
-		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: web.NewRequestIDs(),
-		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, proofHosts: cfg.ProofHosts, organizations: cfg.Organizations,
-		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: web.NewAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
-		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: conn.NewDrain(), pulse: streamPulse, waiters: conn.NewWaiterLimit(cfg.waiterLimit()),
-		bodies: conn.NewBodies(), unwritten: conn.NewUnwritten(),
+		store: cfg.Store, defaults: cfg.Defaults.filled(),
+		limits: newLimits(cfg.Limits, time.Now), proofHosts: cfg.ProofHosts, organizations: cfg.Organizations,
+		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), pulse: streamPulse, waiters: conn.NewWaiterLimit(cfg.waiterLimit()),
 		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, keySets: cfg.KeySets, clock: cfg.Clock,
 	}
 	if s.clock == nil {
@@ -39,33 +37,20 @@ func New(cfg Config) *Server {
 	}
 	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.Len)
 	s.metrics.registry.MustRegister(cfg.Collectors...)
+	s.front = newFront(frontConfig{
+		log: cfg.Log, tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: web.NewAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
+		proxies: cfg.TrustedProxies, metrics: s.metrics.http,
+		hooks: hooks{
+			problemOf: problemOf, refusal: s.keyFirst, challenge: s.challenge, offerNonce: s.offerNonce,
+			verified: s.verifiedOrganization, hasVerified: s.hasVerified, decorate: s.decoratePage, isLogged: isOfTenantsHost,
+		},
+	})
 	s.identify = s.around(s.atRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
 	s.signIn = s.around(s.atRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
 	s.http, s.metricsHTTP = s.newHTTP(s.Handler()), s.newHTTP(s.metricsHandler())
 	s.http.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
 	s.metricsHTTP.Concurrency = maxScrapers
 	return s
-}
-
-func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
-	return &fasthttp.Server{
-		Handler:                      answer,
-		ErrorHandler:                 s.answerUnreadable,
-		HeaderReceived:               s.normalizeExpectation,
-		ExpectHandler:                s.answerExpectation,
-		Logger:                       silent{},
-		MaxRequestBodySize:           conn.MaxBody,
-		ReadBufferSize:               conn.MaxHeaders,
-		ReadTimeout:                  conn.ReadTimeout,
-		WriteTimeout:                 conn.WriteTimeout,
-		IdleTimeout:                  conn.IdleTimeout,
-		NoDefaultServerHeader:        true,
-		NoDefaultContentType:         true,
-		CloseOnShutdown:              true,
-		SecureErrorLogMessage:        true,
-		Concurrency:                  2 * conn.MaxConnections, // never reached: conn.Set refuses first, without a response
-		DisablePreParseMultipartForm: true,
-	}
 }
 
 // Serve answers on the listener until Shutdown. It takes the listener over.
@@ -136,8 +121,3 @@ func (s *Server) routes() *routes {
 	s.sessionRequestRoutes(r)
 	return r
 }
-
-// silent discards what fasthttp would log, because that contains what clients send.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

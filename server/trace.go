@@ -50,14 +50,14 @@ func (h traceHeaders) Set(string, string) {}
 func (h traceHeaders) Keys() []string { return []string{headerTraceParent, headerTraceState} }
 
 // beginTrace starts the span of a request, and names it in the response.
-func (s *Server) beginTrace(ctx *fasthttp.RequestCtx) {
+func (f *front) beginTrace(ctx *fasthttp.RequestCtx) {
 	info := web.InfoOf(ctx)
 	callers := context.Background()
-	if !s.restarts {
+	if !f.restarts {
 		callers = propagation.TraceContext{}.Extract(callers, traceHeaders{&ctx.Request.Header})
 	}
 	var span trace.Span
-	info.Traced, span = s.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.Began))
+	info.Traced, span = f.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.Began))
 	own := span.SpanContext()
 	ctx.Response.Header.Set(headerTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }

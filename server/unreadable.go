@@ -15,17 +15,17 @@ import (
 
 // renewWriteTimeout sets the write deadline for a response that is written before a handler runs. fasthttp leaves the
 // deadline of the previous response, which may have passed on a kept connection.
-func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
-	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(s.http.WriteTimeout)) // it fails only on a closed connection
+func (f *front) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
+	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(f.http.WriteTimeout)) // it fails only on a closed connection
 }
 
 // answerUnreadable answers what fasthttp could not read as a request.
-func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	s.startRequest(ctx)
-	defer s.finishRequest(ctx)
-	defer s.answerPanic(ctx)
+func (f *front) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
+	f.startRequest(ctx)
+	defer f.finishRequest(ctx)
+	defer f.answerPanic(ctx)
 	web.InfoOf(ctx).Unread = true
-	s.renewWriteTimeout(ctx)
+	f.renewWriteTimeout(ctx)
 	conn.Of(ctx.Conn()).LeaveUnread()
 	noRoom := conn.Of(ctx.Conn()).BodyRefusal()
 	var plain tls.RecordHeaderError
@@ -33,7 +33,7 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	var network net.Error
 	switch {
 	case errors.As(err, &plain) && plain.Conn != nil:
-		s.answerPlainHTTP(ctx, plain.Conn)
+		f.answerPlainHTTP(ctx, plain.Conn)
 		return
 	case errors.As(err, &small):
 		err = web.ErrHeadersTooLarge
@@ -46,7 +46,7 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	default:
 		err = web.ErrUnreadable
 	}
-	s.answerProblem(ctx, err)
+	f.answerProblem(ctx, err)
 }
 
 // isSlowChunk reports a timeout while reading the size line of a chunk, whose cause fasthttp keeps only as text.
@@ -56,8 +56,8 @@ func isSlowChunk(err error) bool {
 }
 
 // answerPlainHTTP answers plain HTTP on a TLS port, beneath TLS. Otherwise the client would only see the connection close.
-func (s *Server) answerPlainHTTP(ctx *fasthttp.RequestCtx, conn net.Conn) {
-	s.answerProblem(ctx, web.ErrPlainHTTP)
+func (f *front) answerPlainHTTP(ctx *fasthttp.RequestCtx, conn net.Conn) {
+	f.answerProblem(ctx, web.ErrPlainHTTP)
 	ctx.SetConnectionClose()
 	_, _ = ctx.Response.WriteTo(conn) // best effort: the connection closes next
 }

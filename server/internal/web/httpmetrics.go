@@ -2,6 +2,7 @@ package web
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,9 @@ type Metrics struct {
 	InFlight  prometheus.Gauge
 	ByCode    map[string]prometheus.Counter // by the code of the problem
 	nowhere   *routeMetrics                 // of requests without a route
+
+	Panics, Replays prometheus.Counter
+	Shed            atomic.Uint64 // calls
 }
 
 // oauthCodes are the error codes of RFC 6749 that are not problem codes too.
@@ -45,7 +49,16 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 	for _, code := range oauthCodes {
 		c.ByCode[code] = problems.WithLabelValues(code)
 	}
-	registry.MustRegister(c.ended, c.durations, c.InFlight, problems)
+	c.Panics = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "remit_panics_total", Help: "Panics recovered in handlers (answered with 500), event streams and what the console does in the background.",
+	})
+	c.Replays = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "remit_idempotent_replays_total", Help: "Requests answered with the outcome of an earlier request with the same idempotency key.",
+	})
+	shed := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "remit_shed_total", Help: "Calls shed before they were sent, because too many were waiting for Redis or it had stopped answering.",
+	}, func() float64 { return float64(c.Shed.Load()) })
+	registry.MustRegister(c.ended, c.durations, c.InFlight, problems, c.Panics, c.Replays, shed)
 	return c
 }
 
