@@ -56,7 +56,7 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	usage, err := s.store.Charge(web.RequestContext(ctx), caller.Caller, id, wanted)
-	s.reportReplay(ctx, wanted.Idempotency)
+	s.front.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
 		return redisstore.Needing(err, wanted.Count, wanted.Value)

@@ -79,7 +79,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	agent, err := s.store.CreateAgent(web.RequestContext(ctx), key, wanted, token.Hash(secret), idempotency)
-	s.reportReplay(ctx, idempotency)
+	s.front.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
+	if err := s.front.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
 		return err
 	}
 	page, err := s.store.Agents(web.RequestContext(ctx), key, query)
@@ -209,7 +209,7 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	}
 	previousExpires, err := s.store.RotateAgentSecret(web.RequestContext(ctx), key, id,
 		redisstore.SecretRotation{Hash: token.Hash(secret), Grace: grace, RevokeFamilies: request.RevokeFamilies.Value}, idempotency)
-	s.reportReplay(ctx, idempotency)
+	s.front.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	outcomes, err := s.store.ChargeBatch(web.RequestContext(ctx), caller.Caller, wanted, whole)
-	s.reportReplay(ctx, whole)
+	s.front.reportReplay(ctx, whole)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 		results[i] = batchResult{p.Status, p}
 	}
 	if trouble != nil {
-		s.reportFailure(ctx, trouble, problemOf(trouble))
+		s.front.reportFailure(ctx, trouble, problemOf(trouble))
 	}
 	return results
 }

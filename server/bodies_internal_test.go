@@ -72,7 +72,7 @@ func TestAnnouncedBodiesReserveMemoryBeforeTheyArrive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := runServer(t, "", Config{Limits: Limits{Off: true}})
-			pool := r.bodies.Unverified
+			pool := r.front.bodies.Unverified
 			each := 256 << 10
 			if name == "a chunk" {
 				each = 512 << 10
@@ -107,10 +107,10 @@ func TestStrangersLeaveLargeBodiesOfVerifiedCallersAlone(t *testing.T) {
 	key := r.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "").text(t, "api_key")
 	agent := r.post(t, client, "/v1/agents", `{"name":"scout","scopes":["read"]}`, "X-API-Key", key).is(t, 201, "")
 	token := r.exchange(t, client, agent.text(t, "id"), agent.text(t, "secret")).is(t, 200, "").text(t, "access_token")
-	r.bodies.Unverified.SetMost(512 << 10)
+	r.front.bodies.Unverified.SetMost(512 << 10)
 	held := sendFrom(t, "", r.address, announced["a length"])
 	defer held.Close()
-	awaitReserved(t, r.bodies.Unverified, 256<<10)
+	awaitReserved(t, r.front.bodies.Unverified, 256<<10)
 
 	large := fmt.Sprintf(`{"name":"large","scopes":["read"],"metadata":{"m":%q}}`, strings.Repeat("m", 10_000))
 	r.post(t, client, "/v1/organizations", large).is(t, 503, "unavailable")
@@ -118,7 +118,7 @@ func TestStrangersLeaveLargeBodiesOfVerifiedCallersAlone(t *testing.T) {
 	r.post(t, client, "/v1/agents", large, "X-API-Key", key).is(t, 201, "")
 	begin := fmt.Sprintf(`{"action_type":"order","pre_state":{"m":%q}}`, strings.Repeat("m", 10_000))
 	r.post(t, client, "/v1/transactions", begin, "Authorization", "Bearer "+token).is(t, 201, "")
-	awaitReserved(t, r.bodies.Verified, 0)
+	awaitReserved(t, r.front.bodies.Verified, 0)
 }
 
 // A place lasts until the answer is written: the body stays in memory for as long.
@@ -126,16 +126,16 @@ func TestABodyKeepsItsPlaceWhileItsRequestIsAnswered(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	inside := make(chan int, 1)
-	handle := r.http.Handler
-	r.http.Handler = func(ctx *fasthttp.RequestCtx) {
+	handle := r.front.http.Handler
+	r.front.http.Handler = func(ctx *fasthttp.RequestCtx) {
 		handle(ctx)
-		inside <- r.bodies.Unverified.Reserved()
+		inside <- r.front.bodies.Unverified.Reserved()
 	}
 	r.post(t, from(t, ""), "/v1/organizations", organizationOfSize(10_000)).is(t, 201, "")
 	if got := <-inside; got != 16<<10 {
 		t.Errorf("%d bytes are reserved behind the handler, want 16 KiB", got)
 	}
-	awaitReserved(t, r.bodies.Unverified, 0)
+	awaitReserved(t, r.front.bodies.Unverified, 0)
 }
 
 // contextOf relies on where fasthttp keeps a header.
@@ -143,12 +143,12 @@ func TestAHeaderLeadsToItsContext(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{})
 	seen, handled := make(chan *fasthttp.RequestCtx, 1), make(chan *fasthttp.RequestCtx, 1)
-	receive, handle := r.http.HeaderReceived, r.http.Handler
-	r.http.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	receive, handle := r.front.http.HeaderReceived, r.front.http.Handler
+	r.front.http.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		seen <- contextOf(header)
 		return receive(header)
 	}
-	r.http.Handler = func(ctx *fasthttp.RequestCtx) {
+	r.front.http.Handler = func(ctx *fasthttp.RequestCtx) {
 		handled <- ctx
 		handle(ctx)
 	}

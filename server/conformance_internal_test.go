@@ -33,8 +33,8 @@ func HoldToDescription(t testing.TB, s *Server) {
 			t.Error(err)
 		}
 	}
-	handle, handleUnreadable, handleExpectation := s.http.Handler, s.http.ErrorHandler, s.http.ExpectHandler
-	s.http.Handler = func(ctx *fasthttp.RequestCtx) {
+	handle, handleUnreadable, handleExpectation := s.front.http.Handler, s.front.http.ErrorHandler, s.front.http.ExpectHandler
+	s.front.http.Handler = func(ctx *fasthttp.RequestCtx) {
 		handle(ctx)
 		hold(ctx, string(ctx.Method()), targetOf(ctx))
 	}
@@ -46,14 +46,14 @@ func HoldToDescription(t testing.TB, s *Server) {
 			hold(ctx, string(ctx.Method()), target)
 		}
 	}
-	s.http.ExpectHandler = func(ctx *fasthttp.RequestCtx) int {
+	s.front.http.ExpectHandler = func(ctx *fasthttp.RequestCtx) int {
 		status := handleExpectation(ctx)
 		if status != fasthttp.StatusContinue {
 			hold(ctx, string(ctx.Method()), targetOf(ctx))
 		}
 		return status
 	}
-	s.http.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
+	s.front.http.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
 		handleUnreadable(ctx, err)
 		hold(ctx, "", "")
 	}

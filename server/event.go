@@ -29,7 +29,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	if err == nil && len(events) == 0 && query.wait > 0 && !ctx.IsHead() {
 		releaseAnswer(ctx) // while it waits
 		query.limit = min(query.limit, conn.StreamPage)
-		if err = s.awaitEvent(caller, s.waiterAddress(ctx), agent, query); err == nil {
+		if err = s.awaitEvent(caller, s.front.waiterAddress(ctx), agent, query); err == nil {
 			events, more, err = s.readEvents(ctx, caller, agent, query)
 		}
 	}
@@ -44,7 +44,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 
 // readEvents returns a page of events, for which it reserves memory first.
 func (s *Server) readEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) (events []redisstore.Event, more bool, err error) {
-	if err := s.reserveAnswer(ctx, q.limit*conn.EventBytes); err != nil {
+	if err := s.front.reserveAnswer(ctx, q.limit*conn.EventBytes); err != nil {
 		return nil, false, err
 	}
 	return s.store.Events(web.RequestContext(ctx), caller.Caller, agent, q.after, q.limit)

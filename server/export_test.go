@@ -11,7 +11,7 @@ func (s *Server) SetTimeouts(read, write, idle time.Duration) {
 	for _, set := range []struct {
 		timeout *time.Duration
 		to      time.Duration
-	}{{&s.http.ReadTimeout, read}, {&s.http.WriteTimeout, write}, {&s.http.IdleTimeout, idle}} {
+	}{{&s.front.http.ReadTimeout, read}, {&s.front.http.WriteTimeout, write}, {&s.front.http.IdleTimeout, idle}} {
 		if set.to > 0 {
 			*set.timeout = set.to
 		}
@@ -22,7 +22,7 @@ func (s *Server) SetTimeouts(read, write, idle time.Duration) {
 func (s *Server) SetPulse(every time.Duration) { s.pulse = every }
 
 // OpenConnections returns how many connections there are.
-func (s *Server) OpenConnections() int { return int(s.http.GetOpenConnectionsCount()) }
+func (s *Server) OpenConnections() int { return int(s.front.http.GetOpenConnectionsCount()) }
 
 // Routes returns every method and path that the server answers, without HEAD, which is GET.
 func (s *Server) Routes() (all []string) {

@@ -65,7 +65,7 @@ func (s *Server) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fee
 	if len(q.types) > 0 {
 		reserved += atOnce
 	}
-	if err := s.reserveAnswer(ctx, reserved*conn.EventBytes); err != nil {
+	if err := s.front.reserveAnswer(ctx, reserved*conn.EventBytes); err != nil {
 		return feedPage{}, err
 	}
 	page := feedPage{after: q.after, more: true}
@@ -97,7 +97,7 @@ func (s *Server) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fee
 // awaitFeed waits for events that the query wants, and returns a page of them, or after query.wait an empty one. While it waits, no memory
 // is reserved. The page is small, because the same event may wake thousands.
 func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) (feedPage, error) {
-	slot, err := s.waiters.Acquire(key.Organization, s.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(key.Organization, s.front.waiterAddress(ctx))
 	if err != nil {
 		return feedPage{}, err
 	}

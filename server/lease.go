@@ -211,7 +211,7 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	granted, err := s.store.GrantLease(web.RequestContext(ctx), caller.Caller, id, wanted)
-	s.reportReplay(ctx, wanted.Idempotency)
+	s.front.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		s.metrics.refusedByAgent(err)
 		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
@@ -242,7 +242,7 @@ func (s *Server) settleLease(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	settled, err := s.store.SettleLease(web.RequestContext(ctx), caller.Caller, id, wanted)
-	s.reportReplay(ctx, wanted.Idempotency)
+	s.front.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}

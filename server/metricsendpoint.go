@@ -45,8 +45,8 @@ func (s *Server) stopMetrics() {
 }
 
 func (s *Server) metricsHandler() fasthttp.RequestHandler {
-	r := s.newRoutes()
+	r := s.front.newRoutes()
 	s.metricsRoutes(r)
 	r.get("/healthz", noKey, s.healthz)
-	return s.around(r.router.Handler)
+	return s.front.around(r.router.Handler)
 }

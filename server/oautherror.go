@@ -54,7 +54,7 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	}
 	info := web.InfoOf(ctx)
 	info.Code, info.Shed = p.Code, isOverloaded(err)
-	s.reportFailure(ctx, err, p)
+	s.front.reportFailure(ctx, err, p)
 	return web.AnswerStatus(ctx, p.Status, body)
 }
 

@@ -114,7 +114,7 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	created, err := s.makeOrganization(ctx, request.Name.Value, metadata, idempotency)
-	s.reportReplay(ctx, idempotency)
+	s.front.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (s *Server) authorizeCreation(ctx *fasthttp.RequestCtx) error {
 	if limit == nil {
 		return nil
 	}
-	left, taken := limit.allow(s.clientAddress(ctx))
+	left, taken := limit.allow(s.front.clientAddress(ctx))
 	limit.writeHeaders(ctx, left)
 	if !taken {
 		s.metrics.limitedOrganizations.Inc()

@@ -64,7 +64,7 @@ func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, bytes int, answer f
 	ctx.Init(&fasthttp.Request{}, nowhere{}, silent{})
 	c.write(&ctx.Request)
 	organization, _ := token.APIKeyOrganization(c.APIKey) // the handler refuses a malformed one
-	held, err := s.unwritten.Reserve(bytes, time.Now(), func() {}, conn.Tenant{Organization: organization})
+	held, err := s.front.unwritten.Reserve(bytes, time.Now(), func() {}, conn.Tenant{Organization: organization})
 	if err != nil {
 		return read(Reply{Status: problemOf(err).Status})
 	}
@@ -78,7 +78,7 @@ func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, bytes int, answer f
 func (s *Server) Recover(what string) {
 	if cause := recover(); cause != nil {
 		s.metrics.http.Panics.Inc()
-		s.log.Error("the console panicked", "in", what, "cause", cause, "stack", string(debug.Stack()))
+		s.front.log.Error("the console panicked", "in", what, "cause", cause, "stack", string(debug.Stack()))
 	}
 }
 
@@ -126,7 +126,9 @@ func (c Call) write(r *fasthttp.Request) {
 
 // ClientAddress returns the address that a page's visitor counts for in limits, an invalid one for a trusted proxy that did not name
 // its client.
-func (s *Server) ClientAddress(page *fasthttp.RequestCtx) netip.Addr { return s.waiterAddress(page) }
+func (s *Server) ClientAddress(page *fasthttp.RequestCtx) netip.Addr {
+	return s.front.waiterAddress(page)
+}
 
 // copyOrigin copies what says whose request it is, in limits and in logs.
 func copyOrigin(to *fasthttp.RequestHeader, page *fasthttp.RequestCtx) {

@@ -45,10 +45,10 @@ func New(cfg Config) *Server {
 			verified: s.verifiedOrganization, hasVerified: s.hasVerified, decorate: s.decoratePage, isLogged: isOfTenantsHost,
 		},
 	})
-	s.identify = s.around(s.atRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
-	s.signIn = s.around(s.atRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
-	s.http, s.metricsHTTP = s.newHTTP(s.Handler()), s.newHTTP(s.metricsHandler())
-	s.http.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
+	s.identify = s.front.around(s.front.atRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
+	s.signIn = s.front.around(s.front.atRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
+	s.front.http, s.metricsHTTP = s.front.newHTTP(s.Handler()), s.front.newHTTP(s.metricsHandler())
+	s.front.http.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
 	s.metricsHTTP.Concurrency = maxScrapers
 	return s
 }
@@ -61,13 +61,13 @@ func (s *Server) serve(accepting net.Listener, forPages bool) error {
 	if s.tls != nil {
 		accepting = tls.NewListener(accepting, s.tls)
 	}
-	return s.http.Serve(accepting)
+	return s.front.http.Serve(accepting)
 }
 
 // Handler returns the handler of every request.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes, authorize := s.routes().router.Handler, s.at(web.AuthorizePath, s.authorize)
-	nowhere := s.at("", func(*fasthttp.RequestCtx) error { return web.ErrNoRoute })
+	routes, authorize := s.routes().router.Handler, s.front.at(web.AuthorizePath, s.authorize)
+	nowhere := s.front.at("", func(*fasthttp.RequestCtx) error { return web.ErrNoRoute })
 	api := func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.URI().PathOriginal()) == web.AuthorizePath { // for every method, which the router cannot express
 			authorize(ctx)
@@ -75,8 +75,8 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 		}
 		routes(ctx)
 	}
-	s.api = s.around(api)
-	return s.around(func(ctx *fasthttp.RequestCtx) {
+	s.api = s.front.around(api)
+	return s.front.around(func(ctx *fasthttp.RequestCtx) {
 		switch {
 		case s.pages.have(ctx):
 			s.pages.answer(ctx)
@@ -90,7 +90,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 
 // routes registers all resources.
 func (s *Server) routes() *routes {
-	r := s.newRoutes()
+	r := s.front.newRoutes()
 	s.healthRoutes(r)
 	if !s.metricsApart {
 		s.metricsRoutes(r)

@@ -192,7 +192,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 		create = s.store.CreateRootSession
 	}
 	session, err := create(web.RequestContext(ctx), caller.Caller, wanted)
-	s.reportReplay(ctx, wanted.Idempotency)
+	s.front.reportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) && wanted.Parent == uuid.Nil {
 		return web.Invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)

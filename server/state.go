@@ -13,8 +13,7 @@ import (
 
 // Server answers HTTP. It answers 503 to whatever needs a key until SetKeyring.
 type Server struct {
-	*front
-
+	front         *front
 	store         *redisstore.Store
 	clock         func() time.Time
 	defaults      SessionDefaults

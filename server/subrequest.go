@@ -117,7 +117,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		return subrequestProofError(err)
 	}
 	usage, left, err := s.store.Authorize(web.RequestContext(ctx), caller.Caller, session, wanted)
-	s.reportReplay(ctx, wanted.Idempotency)
+	s.front.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
 		return &subrequestError{redisstore.Needing(err, wanted.Count, wanted.Value)}

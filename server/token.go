@@ -257,7 +257,7 @@ func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToke
 	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
 		s.metrics.tokensReused.Inc()
-		s.log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
+		s.front.log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
 	}
 	if err == nil {

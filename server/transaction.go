@@ -169,7 +169,7 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	begun, err := s.store.Begin(web.RequestContext(ctx), *access.caller.Token, wanted)
-	s.reportReplay(ctx, wanted.Idempotency)
+	s.front.reportReplay(ctx, wanted.Idempotency)
 	if err != nil && !wanted.DryRun {
 		s.metrics.refusedByAgent(err)
 	}
@@ -201,7 +201,7 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	committed, err := s.store.Commit(web.RequestContext(ctx), agent, id, wanted)
-	s.reportReplay(ctx, wanted.Idempotency)
+	s.front.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 		}
 	}
 	undone, err := s.store.Rollback(web.RequestContext(ctx), caller.Caller, id, wanted)
-	s.reportReplay(ctx, wanted.Idempotency)
+	s.front.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return undoRefused(err)
 	}

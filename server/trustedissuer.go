@@ -38,7 +38,7 @@ func (s *Server) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	created, err := s.store.CreateTrustedIssuer(web.RequestContext(ctx), key, settings, idempotency)
-	s.reportReplay(ctx, idempotency)
+	s.front.reportReplay(ctx, idempotency)
 	if err != nil {
 		return ruleError(err, settings.Rules)
 	}
@@ -51,7 +51,7 @@ func (s *Server) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.reserveAnswer(ctx, redisstore.MostTrustedIssuers*mostIssuerBytes); err != nil {
+	if err := s.front.reserveAnswer(ctx, redisstore.MostTrustedIssuers*mostIssuerBytes); err != nil {
 		return err
 	}
 	all, err := s.store.TrustedIssuers(web.RequestContext(ctx), key)

@@ -34,7 +34,7 @@ func (s *Server) getUsage(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.reserveAnswer(ctx, mostUsageBytes); err != nil {
+	if err := s.front.reserveAnswer(ctx, mostUsageBytes); err != nil {
 		return err
 	}
 	lines, err := s.store.UsageReport(web.RequestContext(ctx), key, q.UsageQuery)

@@ -118,7 +118,7 @@ func (s *Server) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, re
 	settings := redisstore.WebhookSettings{Secrets: []redisstore.WebhookSecret{webhook.SealSecret(s.webhooks.Encryption, id, secret)}}
 	request.apply(&settings)
 	created, err := s.store.CreateWebhook(web.RequestContext(ctx), key, id, settings, idempotency)
-	s.reportReplay(ctx, idempotency)
+	s.front.reportReplay(ctx, idempotency)
 	return created, web.CredentialOf(webhook.FormatSecret(secret), idempotency), err
 }
 
@@ -214,7 +214,7 @@ func (s *Server) rotateWebhook(ctx *fasthttp.RequestCtx) error {
 		settings.Secrets = webhook.Rotate(settings.Secrets, next, now, now.Add(grace))
 		return nil
 	})
-	s.reportReplay(ctx, idempotency)
+	s.front.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
