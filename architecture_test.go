@@ -23,7 +23,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/console":                   {"remit/client", "remit/internal/chart", "remit/money", "remit/redisstore", "remit/server"},
 		"remit/server":                    {"remit/internal/event", "remit/internal/jwksfetch", "remit/internal/metrics", "remit/internal/outbound", "remit/internal/token", "remit/internal/webhook", "remit/money", "remit/openapi", "remit/redisstore", "remit/server/conn", "remit/server/internal/web"},
 		"remit/server/conn":               {},
-		"remit/server/internal/web":       {"remit/internal/event", "remit/internal/metrics", "remit/internal/token", "remit/money", "remit/redisstore"},
+		"remit/server/internal/web":       {"remit/internal/event", "remit/internal/metrics", "remit/internal/token", "remit/money", "remit/redisstore", "remit/server/conn"},
 		"remit/redisstore":                {"remit/internal/event", "remit/internal/redisclient", "remit/lua", "remit/money"},
 		"remit/lua":                       {},
 		"remit/openapi":                   {},

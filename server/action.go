@@ -7,9 +7,9 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) actionRoutes(r *routes) {
+func (s *Server) actionRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions/{id}/actions", redisstore.Operator, s.charge)
+		r.Post(prefix+"/sessions/{id}/actions", redisstore.Operator, s.charge)
 	}
 }
 
@@ -56,7 +56,7 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	usage, err := s.store.Charge(web.RequestContext(ctx), caller.Caller, id, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
 		return redisstore.Needing(err, wanted.Count, wanted.Value)

@@ -12,14 +12,14 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) agentRoutes(r *routes) {
-	r.post("/v1/agents", redisstore.Admin, s.createAgent)
-	r.get("/v1/agents", redisstore.Viewer, s.listAgents)
-	r.get("/v1/agents/{id}", redisstore.Viewer, s.getAgent)
-	r.patch("/v1/agents/{id}", redisstore.Admin, s.changeAgent)
-	r.post("/v1/agents/{id}/revoke", redisstore.Operator, s.revokeAgent)
-	r.delete("/v1/agents/{id}", redisstore.Admin, s.deleteAgent)
-	r.post("/v1/agents/{id}/secret/rotate", redisstore.Admin, s.rotateAgentSecret)
+func (s *Server) agentRoutes(r *web.Routes) {
+	r.Post("/v1/agents", redisstore.Admin, s.createAgent)
+	r.Get("/v1/agents", redisstore.Viewer, s.listAgents)
+	r.Get("/v1/agents/{id}", redisstore.Viewer, s.getAgent)
+	r.Patch("/v1/agents/{id}", redisstore.Admin, s.changeAgent)
+	r.Post("/v1/agents/{id}/revoke", redisstore.Operator, s.revokeAgent)
+	r.Delete("/v1/agents/{id}", redisstore.Admin, s.deleteAgent)
+	r.Post("/v1/agents/{id}/secret/rotate", redisstore.Admin, s.rotateAgentSecret)
 }
 
 type createAgentRequest struct {
@@ -79,7 +79,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	agent, err := s.store.CreateAgent(web.RequestContext(ctx), key, wanted, token.Hash(secret), idempotency)
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, query.Limit*web.AgentBytes); err != nil {
 		return err
 	}
 	page, err := s.store.Agents(web.RequestContext(ctx), key, query)
@@ -209,7 +209,7 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	}
 	previousExpires, err := s.store.RotateAgentSecret(web.RequestContext(ctx), key, id,
 		redisstore.SecretRotation{Hash: token.Hash(secret), Grace: grace, RevokeFamilies: request.RevokeFamilies.Value}, idempotency)
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

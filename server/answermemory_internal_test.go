@@ -69,11 +69,11 @@ func TestUnreadResponsesHoldBoundedMemory(t *testing.T) {
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	client := from(t, "")
 	slow := r.newLargeTenant(t, client)
-	r.front.unwritten.SetMost(2 * listOfLarge * 5 / 4) // one list for an organization
-	awaitReserved(t, r.front.unwritten, 0)
+	r.front.Unwritten.SetMost(2 * listOfLarge * 5 / 4) // one list for an organization
+	awaitReserved(t, r.front.Unwritten, 0)
 
 	stuck := r.readNothing(t, "", slow)
-	awaitStuck(t, r.front.unwritten, 1)
+	awaitStuck(t, r.front.Unwritten, 1)
 	status, body := r.list(t, client, slow)
 	if status != 503 || !strings.Contains(body, `"unavailable"`) {
 		t.Errorf("another list of the organization: %d %.100s", status, body)
@@ -81,20 +81,20 @@ func TestUnreadResponsesHoldBoundedMemory(t *testing.T) {
 	r.post(t, client, "/v1/agents", `{"name":"small","scopes":["read"]}`, "X-API-Key", slow.key).is(t, 201, "")
 
 	large := fmt.Sprintf(`{"agent_id":%q,"metadata":{"m":%q}}`, slow.agent, strings.Repeat("m", 16_000))
-	r.front.unwritten.SetMost(listOfLarge) // which the stuck list has alone
+	r.front.Unwritten.SetMost(listOfLarge) // which the stuck list has alone
 	r.post(t, client, "/sessions", large, "X-API-Key", slow.key, "Idempotency-Key", "once").is(t, 503, "outcome_unknown")
 
 	_ = stuck.Close()
-	awaitReserved(t, r.front.unwritten, 0)
+	awaitReserved(t, r.front.Unwritten, 0)
 	again := r.post(t, client, "/sessions", large, "X-API-Key", slow.key, "Idempotency-Key", "once").is(t, 201, "")
 	if again.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the session was created twice: %v", again.header)
 	}
-	r.front.unwritten.SetMost(4 * listOfLarge)
+	r.front.Unwritten.SetMost(4 * listOfLarge)
 	if status, _ := r.list(t, client, slow); status != 200 {
 		t.Errorf("once the memory is free again: %d", status)
 	}
-	awaitReserved(t, r.front.unwritten, 0)
+	awaitReserved(t, r.front.Unwritten, 0)
 }
 
 // awaitStuck returns when so many large answers have not been written for a second: before that the system's buffers take

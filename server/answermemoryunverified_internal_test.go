@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/token"
+	"remit/server/internal/web"
 )
 
 // A made-up API key names any organization. Who asks for lists with one, and reads no refusal, holds no memory of that
@@ -23,8 +24,8 @@ func TestAMadeUpKeyTakesNoMemoryOfTheOrganizationThatItNames(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	forged := token.NewAPIKey(uuid.MustParse(made.text(t, "id")))
-	r.front.unwritten.SetMost(2 * 205 * agentBytes) // one list of the longest for each
-	awaitReserved(t, r.front.unwritten, 0)
+	r.front.Unwritten.SetMost(2 * 205 * web.AgentBytes) // one list of the longest for each
+	awaitReserved(t, r.front.Unwritten, 0)
 
 	narrow := r.serveShaped(t, func(conn *net.TCPConn) net.Conn { // so that few refusals fill the system's buffers
 		_ = conn.SetWriteBuffer(4 << 10)
@@ -43,7 +44,7 @@ func TestAMadeUpKeyTakesNoMemoryOfTheOrganizationThatItNames(t *testing.T) {
 		}
 	}()
 	awaitBlocked(t, r)
-	awaitReserved(t, r.front.unwritten, 0) // refusals that nobody reads hold nothing; one that is under way may for a moment
+	awaitReserved(t, r.front.Unwritten, 0) // refusals that nobody reads hold nothing; one that is under way may for a moment
 	if status, body := r.list(t, client, victim); status != 200 {
 		t.Errorf("the organization's own list: %d %s", status, body)
 	}

@@ -8,10 +8,10 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) documentRoutes(r *routes) {
-	r.get("/", noKey, s.root)
-	r.get("/docs", noKey, s.docs)
-	r.get("/openapi.json", noKey, s.openAPI)
+func (s *Server) documentRoutes(r *web.Routes) {
+	r.Get("/", web.NoKey, s.root)
+	r.Get("/docs", web.NoKey, s.docs)
+	r.Get("/openapi.json", web.NoKey, s.openAPI)
 }
 
 // openAPI returns the API description.

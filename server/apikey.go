@@ -10,11 +10,11 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) apiKeyRoutes(r *routes) {
-	r.post("/v1/api-keys", redisstore.Admin, s.createAPIKey)
-	r.get("/v1/api-keys", redisstore.Viewer, s.listAPIKeys)
-	r.post("/v1/api-keys/{id}/rotate", redisstore.Admin, s.rotateAPIKeyOf)
-	r.delete("/v1/api-keys/{id}", redisstore.Admin, s.deleteAPIKey)
+func (s *Server) apiKeyRoutes(r *web.Routes) {
+	r.Post("/v1/api-keys", redisstore.Admin, s.createAPIKey)
+	r.Get("/v1/api-keys", redisstore.Viewer, s.listAPIKeys)
+	r.Post("/v1/api-keys/{id}/rotate", redisstore.Admin, s.rotateAPIKeyOf)
+	r.Delete("/v1/api-keys/{id}", redisstore.Admin, s.deleteAPIKey)
 }
 
 const (
@@ -97,7 +97,7 @@ func (s *Server) createAPIKey(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	record, err := s.store.CreateAPIKey(web.RequestContext(ctx), key, newKey(key.Organization, apiKey), wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *Server) listAPIKeys(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, mostKeyBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, mostKeyBytes); err != nil {
 		return err
 	}
 	records, err := s.store.APIKeys(web.RequestContext(ctx), key)
@@ -150,7 +150,7 @@ func (s *Server) rotateAPIKeyOf(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	ends, err := s.store.RotateAPIKeyOf(web.RequestContext(ctx), key, id, newKey(key.Organization, apiKey), grace, idempotency)
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	previousExpires, err := s.store.RotateAPIKey(web.RequestContext(ctx), key, newKey(key.Organization, apiKey), grace, idempotency)
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

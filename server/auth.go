@@ -38,7 +38,7 @@ func notAKey(given string) error {
 // keyFirst returns why the API key of a malformed request is refused, and err if it is not. An operation's script checks the key, and
 // a malformed request reaches none. When the store cannot say, err stands.
 func (s *Server) keyFirst(ctx *fasthttp.RequestCtx, err error) error {
-	if web.InfoOf(ctx).Role == noKey || !errors.As(err, new(*web.InvalidRequest)) && !errors.Is(err, web.ErrMediaType) {
+	if web.InfoOf(ctx).Role == web.NoKey || !errors.As(err, new(*web.InvalidRequest)) && !errors.Is(err, web.ErrMediaType) {
 		return err
 	}
 	if _, hasToken := accessToken(ctx); hasToken { // an agent, or an ambiguous request
@@ -59,7 +59,7 @@ func newKey(organization uuid.UUID, text string) redisstore.APIKey {
 	return redisstore.APIKey{Organization: organization, Hash: token.Hash(text), Hint: token.Hint(text)}
 }
 
-// hasVerified reports whether this instance has used an API key successfully, without asking Redis.
+// HasVerified reports whether this instance has used an API key successfully, without asking Redis.
 func (s *Server) hasVerified(organization uuid.UUID, key string) bool {
 	return s.store.HasVerified(redisstore.APIKey{Organization: organization, Hash: token.Hash(key)})
 }

@@ -12,7 +12,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func
 	if limit == nil {
 		return check()
 	}
-	address := s.front.clientAddress(ctx)
+	address := s.front.ClientAddress(ctx)
 	if left := limit.check(ctx, address, c); left.remaining == 0 && !limit.isKnownGood(c) {
 		s.metrics.limitedTokens.Inc()
 		return &web.RateLimited{RetryAfter: left.reset}

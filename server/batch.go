@@ -11,8 +11,8 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) batchRoutes(r *routes) {
-	r.post("/v1/actions", redisstore.Operator, s.chargeBatch)
+func (s *Server) batchRoutes(r *web.Routes) {
+	r.Post("/v1/actions", redisstore.Operator, s.chargeBatch)
 }
 
 const maxBatch = 500
@@ -51,7 +51,7 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	outcomes, err := s.store.ChargeBatch(web.RequestContext(ctx), caller.Caller, wanted, whole)
-	s.front.reportReplay(ctx, whole)
+	s.front.ReportReplay(ctx, whole)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 		results[i] = batchResult{p.Status, p}
 	}
 	if trouble != nil {
-		s.front.reportFailure(ctx, trouble, problemOf(trouble))
+		s.front.ReportFailure(ctx, trouble, problemOf(trouble))
 	}
 	return results
 }

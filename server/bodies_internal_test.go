@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 const jsonHead = "POST /v1/organizations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -72,7 +73,7 @@ func TestAnnouncedBodiesReserveMemoryBeforeTheyArrive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := runServer(t, "", Config{Limits: Limits{Off: true}})
-			pool := r.front.bodies.Unverified
+			pool := r.front.Bodies.Unverified
 			each := 256 << 10
 			if name == "a chunk" {
 				each = 512 << 10
@@ -107,10 +108,10 @@ func TestStrangersLeaveLargeBodiesOfVerifiedCallersAlone(t *testing.T) {
 	key := r.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "").text(t, "api_key")
 	agent := r.post(t, client, "/v1/agents", `{"name":"scout","scopes":["read"]}`, "X-API-Key", key).is(t, 201, "")
 	token := r.exchange(t, client, agent.text(t, "id"), agent.text(t, "secret")).is(t, 200, "").text(t, "access_token")
-	r.front.bodies.Unverified.SetMost(512 << 10)
+	r.front.Bodies.Unverified.SetMost(512 << 10)
 	held := sendFrom(t, "", r.address, announced["a length"])
 	defer held.Close()
-	awaitReserved(t, r.front.bodies.Unverified, 256<<10)
+	awaitReserved(t, r.front.Bodies.Unverified, 256<<10)
 
 	large := fmt.Sprintf(`{"name":"large","scopes":["read"],"metadata":{"m":%q}}`, strings.Repeat("m", 10_000))
 	r.post(t, client, "/v1/organizations", large).is(t, 503, "unavailable")
@@ -118,7 +119,7 @@ func TestStrangersLeaveLargeBodiesOfVerifiedCallersAlone(t *testing.T) {
 	r.post(t, client, "/v1/agents", large, "X-API-Key", key).is(t, 201, "")
 	begin := fmt.Sprintf(`{"action_type":"order","pre_state":{"m":%q}}`, strings.Repeat("m", 10_000))
 	r.post(t, client, "/v1/transactions", begin, "Authorization", "Bearer "+token).is(t, 201, "")
-	awaitReserved(t, r.front.bodies.Verified, 0)
+	awaitReserved(t, r.front.Bodies.Verified, 0)
 }
 
 // A place lasts until the answer is written: the body stays in memory for as long.
@@ -126,29 +127,29 @@ func TestABodyKeepsItsPlaceWhileItsRequestIsAnswered(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	inside := make(chan int, 1)
-	handle := r.front.http.Handler
-	r.front.http.Handler = func(ctx *fasthttp.RequestCtx) {
+	handle := r.front.HTTP.Handler
+	r.front.HTTP.Handler = func(ctx *fasthttp.RequestCtx) {
 		handle(ctx)
-		inside <- r.front.bodies.Unverified.Reserved()
+		inside <- r.front.Bodies.Unverified.Reserved()
 	}
 	r.post(t, from(t, ""), "/v1/organizations", organizationOfSize(10_000)).is(t, 201, "")
 	if got := <-inside; got != 16<<10 {
 		t.Errorf("%d bytes are reserved behind the handler, want 16 KiB", got)
 	}
-	awaitReserved(t, r.front.bodies.Unverified, 0)
+	awaitReserved(t, r.front.Bodies.Unverified, 0)
 }
 
-// contextOf relies on where fasthttp keeps a header.
+// ContextOf relies on where fasthttp keeps a header.
 func TestAHeaderLeadsToItsContext(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{})
 	seen, handled := make(chan *fasthttp.RequestCtx, 1), make(chan *fasthttp.RequestCtx, 1)
-	receive, handle := r.front.http.HeaderReceived, r.front.http.Handler
-	r.front.http.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
-		seen <- contextOf(header)
+	receive, handle := r.front.HTTP.HeaderReceived, r.front.HTTP.Handler
+	r.front.HTTP.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		seen <- web.ContextOf(header)
 		return receive(header)
 	}
-	r.front.http.Handler = func(ctx *fasthttp.RequestCtx) {
+	r.front.HTTP.Handler = func(ctx *fasthttp.RequestCtx) {
 		handled <- ctx
 		handle(ctx)
 	}

@@ -12,11 +12,11 @@ import (
 func TestAFullPoolOfBodiesMakesRoomForAnotherAddress(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
-	r.front.bodies.Unverified.SetMost(4 * 256 << 10)
+	r.front.Bodies.Unverified.SetMost(4 * 256 << 10)
 	var held []net.Conn
 	for _, source := range []string{"127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"} {
 		held = append(held, sendFrom(t, source, r.address, announced["a length"]))
-		awaitReserved(t, r.front.bodies.Unverified, len(held)*256<<10)
+		awaitReserved(t, r.front.Bodies.Unverified, len(held)*256<<10)
 	}
 	wantStatus(t, sendFrom(t, "127.0.0.2", r.address, announced["a length"]), 503)
 	r.post(t, from(t, "127.0.0.4"), "/v1/organizations", organizationOfSize(10_000)).is(t, 201, "")

@@ -33,8 +33,8 @@ func HoldToDescription(t testing.TB, s *Server) {
 			t.Error(err)
 		}
 	}
-	handle, handleUnreadable, handleExpectation := s.front.http.Handler, s.front.http.ErrorHandler, s.front.http.ExpectHandler
-	s.front.http.Handler = func(ctx *fasthttp.RequestCtx) {
+	handle, handleUnreadable, handleExpectation := s.front.HTTP.Handler, s.front.HTTP.ErrorHandler, s.front.HTTP.ExpectHandler
+	s.front.HTTP.Handler = func(ctx *fasthttp.RequestCtx) {
 		handle(ctx)
 		hold(ctx, string(ctx.Method()), targetOf(ctx))
 	}
@@ -46,14 +46,14 @@ func HoldToDescription(t testing.TB, s *Server) {
 			hold(ctx, string(ctx.Method()), target)
 		}
 	}
-	s.front.http.ExpectHandler = func(ctx *fasthttp.RequestCtx) int {
+	s.front.HTTP.ExpectHandler = func(ctx *fasthttp.RequestCtx) int {
 		status := handleExpectation(ctx)
 		if status != fasthttp.StatusContinue {
 			hold(ctx, string(ctx.Method()), targetOf(ctx))
 		}
 		return status
 	}
-	s.front.http.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
+	s.front.HTTP.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
 		handleUnreadable(ctx, err)
 		hold(ctx, "", "")
 	}
@@ -101,7 +101,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 	}
 	s := New(Config{})
 	routed := map[string]bool{"* " + web.AuthorizePath: true} // which the router does not know
-	for method, paths := range s.routes().router.List() {
+	for method, paths := range s.routes().Router.List() {
 		for _, path := range paths {
 			routed[method+" "+strings.ReplaceAll(path, ":*}", "}")] = true
 		}
@@ -131,10 +131,10 @@ func TestTheDescriptionHasTheRoleOfEveryOperation(t *testing.T) {
 			t.Errorf("openapi.json has x-role %q at %s, whose security allows another thing", o.Role, o.ID)
 		}
 	}
-	registered := append(New(Config{}).routes().operations, operation{"*", web.AuthorizePath, noKey}) // which the router does not know
+	registered := append(New(Config{}).routes().Operations, web.Operation{Method: "*", Path: web.AuthorizePath, Role: web.NoKey}) // which the router does not know
 	for _, o := range registered {
-		name := o.method + " " + strings.ReplaceAll(o.path, ":*}", "}")
-		if role := cmp.Or(string(o.role), "none"); described[name] != role {
+		name := o.Method + " " + strings.ReplaceAll(o.Path, ":*}", "}")
+		if role := cmp.Or(string(o.Role), "none"); described[name] != role {
 			t.Errorf("%s is registered with the role %q, openapi.json has x-role %q", name, role, described[name])
 		}
 		delete(described, name)

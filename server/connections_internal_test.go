@@ -56,7 +56,7 @@ func TestConnectionsBeyondTheLimitAreClosedWithoutAResponseAndPlacesAreReused(t 
 					t.Fatal("a place that was given free is not given again")
 				}
 			}
-			if most := r.front.http.Concurrency; most <= conn.MaxConnections {
+			if most := r.front.HTTP.Concurrency; most <= conn.MaxConnections {
 				t.Errorf("fasthttp refuses the connection after %d, in words", most)
 			}
 		})

@@ -51,7 +51,7 @@ func (s *Server) listDeliveries(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, mostDeliveryBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, mostDeliveryBytes); err != nil {
 		return err
 	}
 	all, err := s.store.Deliveries(web.RequestContext(ctx), key, id)
@@ -122,7 +122,7 @@ func (s *Server) testWebhook(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	sent, err := s.store.SendTest(web.RequestContext(ctx), key, id, idempotency, time.Now())
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

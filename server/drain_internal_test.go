@@ -59,7 +59,7 @@ func stopping(t *testing.T, r runningServer) (stopped chan error) {
 	t.Helper()
 	stopped = make(chan error, 1)
 	go func() { stopped <- r.Shutdown(t.Context()) }()
-	for !r.front.drain.Begun.Load() {
+	for !r.front.Drain.Begun.Load() {
 		time.Sleep(time.Millisecond)
 	}
 	return stopped
@@ -68,7 +68,7 @@ func stopping(t *testing.T, r runningServer) (stopped chan error) {
 func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{})
-	r.front.drain.Most, r.front.drain.Quiet = 20*time.Second, 20*time.Second // it ends with its last connection
+	r.front.Drain.Most, r.front.Drain.Quiet = 20*time.Second, 20*time.Second // it ends with its last connection
 	old, last := dial(t, r.address), dial(t, r.address)
 	for _, conn := range []dialed{old, last} {
 		if response := conn.ask(t); response.Close {
@@ -99,7 +99,7 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := runServer(t, "", spoken(t, secure))
-			r.front.drain.Most, r.front.drain.Quiet = time.Millisecond, 20*time.Second
+			r.front.Drain.Most, r.front.Drain.Quiet = time.Millisecond, 20*time.Second
 			connection := dial(t, r.address)
 			for r.open.Len() == 0 {
 				time.Sleep(time.Millisecond)

@@ -8,8 +8,8 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) eventRoutes(r *routes) {
-	r.get("/v1/agents/{id}/events", redisstore.Viewer, s.listEvents)
+func (s *Server) eventRoutes(r *web.Routes) {
+	r.Get("/v1/agents/{id}/events", redisstore.Viewer, s.listEvents)
 }
 
 // listEvents returns a page of an agent's audit trail, or a stream of it to a client that accepts one.
@@ -27,9 +27,9 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	}
 	events, more, err := s.readEvents(ctx, caller, agent, query)
 	if err == nil && len(events) == 0 && query.wait > 0 && !ctx.IsHead() {
-		releaseAnswer(ctx) // while it waits
+		web.ReleaseAnswer(ctx) // while it waits
 		query.limit = min(query.limit, conn.StreamPage)
-		if err = s.awaitEvent(caller, s.front.waiterAddress(ctx), agent, query); err == nil {
+		if err = s.awaitEvent(caller, s.front.WaiterAddress(ctx), agent, query); err == nil {
 			events, more, err = s.readEvents(ctx, caller, agent, query)
 		}
 	}
@@ -44,7 +44,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 
 // readEvents returns a page of events, for which it reserves memory first.
 func (s *Server) readEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) (events []redisstore.Event, more bool, err error) {
-	if err := s.front.reserveAnswer(ctx, q.limit*conn.EventBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, q.limit*conn.EventBytes); err != nil {
 		return nil, false, err
 	}
 	return s.store.Events(web.RequestContext(ctx), caller.Caller, agent, q.after, q.limit)

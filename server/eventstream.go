@@ -21,7 +21,7 @@ const streamPulse = 15 * time.Second
 // streamEvents streams the agent's audit trail as it grows (WHATWG HTML §9.2), until the client disconnects, the credential
 // ends, the slot is displaced or the server stops.
 func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) error {
-	request, memory := web.RequestContext(ctx), s.front.newPageMemory(ctx)
+	request, memory := web.RequestContext(ctx), s.front.NewPageMemory(ctx)
 	if err := memory.Reserve(); err != nil {
 		return err
 	}
@@ -30,12 +30,12 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 		memory.Release()
 		return err
 	}
-	slot, err := s.waiters.Acquire(caller.organizationID(), s.front.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(caller.organizationID(), s.front.WaiterAddress(ctx))
 	if err != nil {
 		memory.Release()
 		return err
 	}
-	memory.Tenants = s.front.answerTenants(ctx) // the credential is known to be the organization's now
+	memory.Tenants = s.front.AnswerTenants(ctx) // the credential is known to be the organization's now
 	stream := &stream{server: s, slot: slot, memory: memory, caller: caller, agent: agent, after: q.after, request: request, conn: ctx.Conn(), id: web.RequestID(ctx)}
 	web.KeepFromCaches(ctx)
 	ctx.Response.Header.SetContentType(eventStream)
@@ -127,6 +127,6 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 func (t *stream) recover() {
 	if cause := recover(); cause != nil {
 		t.server.metrics.http.Panics.Inc()
-		t.server.front.log.Error("event stream panicked", "request_id", t.id, "cause", cause, "stack", string(debug.Stack()))
+		t.server.front.Log.Error("event stream panicked", "request_id", t.id, "cause", cause, "stack", string(debug.Stack()))
 	}
 }

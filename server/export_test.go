@@ -11,7 +11,7 @@ func (s *Server) SetTimeouts(read, write, idle time.Duration) {
 	for _, set := range []struct {
 		timeout *time.Duration
 		to      time.Duration
-	}{{&s.front.http.ReadTimeout, read}, {&s.front.http.WriteTimeout, write}, {&s.front.http.IdleTimeout, idle}} {
+	}{{&s.front.HTTP.ReadTimeout, read}, {&s.front.HTTP.WriteTimeout, write}, {&s.front.HTTP.IdleTimeout, idle}} {
 		if set.to > 0 {
 			*set.timeout = set.to
 		}
@@ -22,11 +22,11 @@ func (s *Server) SetTimeouts(read, write, idle time.Duration) {
 func (s *Server) SetPulse(every time.Duration) { s.pulse = every }
 
 // OpenConnections returns how many connections there are.
-func (s *Server) OpenConnections() int { return int(s.front.http.GetOpenConnectionsCount()) }
+func (s *Server) OpenConnections() int { return int(s.front.HTTP.GetOpenConnectionsCount()) }
 
 // Routes returns every method and path that the server answers, without HEAD, which is GET.
 func (s *Server) Routes() (all []string) {
-	for method, paths := range s.routes().router.List() {
+	for method, paths := range s.routes().Router.List() {
 		for _, path := range paths {
 			if method != "HEAD" {
 				all = append(all, strings.TrimPrefix(method, "*")+" "+path)

@@ -7,9 +7,9 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) familyRoutes(r *routes) {
-	r.get("/v1/agents/{id}/families", redisstore.Viewer, s.listFamilies)
-	r.delete("/v1/agents/{id}/families/{family_id}", redisstore.Operator, s.endFamily)
+func (s *Server) familyRoutes(r *web.Routes) {
+	r.Get("/v1/agents/{id}/families", redisstore.Viewer, s.listFamilies)
+	r.Delete("/v1/agents/{id}/families/{family_id}", redisstore.Operator, s.endFamily)
 }
 
 type familyAnswer struct {

@@ -13,9 +13,9 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) organizationEventRoutes(r *routes) {
-	r.get("/v1/events", redisstore.Viewer, s.listOrganizationEvents)
-	r.get("/v1/events/checkpoint", redisstore.Viewer, s.getCheckpoint)
+func (s *Server) organizationEventRoutes(r *web.Routes) {
+	r.Get("/v1/events", redisstore.Viewer, s.listOrganizationEvents)
+	r.Get("/v1/events/checkpoint", redisstore.Viewer, s.getCheckpoint)
 }
 
 // scannedEvents is how many events one page of a list with types looks at. If few of them match, the page is short or even
@@ -65,7 +65,7 @@ func (s *Server) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fee
 	if len(q.types) > 0 {
 		reserved += atOnce
 	}
-	if err := s.front.reserveAnswer(ctx, reserved*conn.EventBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, reserved*conn.EventBytes); err != nil {
 		return feedPage{}, err
 	}
 	page := feedPage{after: q.after, more: true}
@@ -97,7 +97,7 @@ func (s *Server) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fee
 // awaitFeed waits for events that the query wants, and returns a page of them, or after query.wait an empty one. While it waits, no memory
 // is reserved. The page is small, because the same event may wake thousands.
 func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) (feedPage, error) {
-	slot, err := s.waiters.Acquire(key.Organization, s.front.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(key.Organization, s.front.WaiterAddress(ctx))
 	if err != nil {
 		return feedPage{}, err
 	}
@@ -106,7 +106,7 @@ func (s *Server) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q fe
 	defer cancel()
 	q.limit = min(q.limit, conn.StreamPage)
 	for {
-		releaseAnswer(ctx)
+		web.ReleaseAnswer(ctx)
 		if err := s.awaitFeedFor(wanted, key, q.after, q.wait); err != nil && wanted.Err() == nil {
 			return feedPage{}, err
 		}

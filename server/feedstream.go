@@ -15,7 +15,7 @@ import (
 // streamFeed streams the organization's events as they come (WHATWG HTML §9.2), until the client disconnects, the key ends, the
 // slot is displaced or the server stops. Ids of the stream are numbers of events.
 func (s *Server) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) error {
-	request, memory := web.RequestContext(ctx), s.front.newPageMemory(ctx)
+	request, memory := web.RequestContext(ctx), s.front.NewPageMemory(ctx)
 	if err := memory.Reserve(); err != nil {
 		return err
 	}
@@ -24,12 +24,12 @@ func (s *Server) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q f
 		memory.Release()
 		return err
 	}
-	slot, err := s.waiters.Acquire(key.Organization, s.front.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(key.Organization, s.front.WaiterAddress(ctx))
 	if err != nil {
 		memory.Release()
 		return err
 	}
-	memory.Tenants = s.front.answerTenants(ctx) // the key is known to be the organization's now
+	memory.Tenants = s.front.AnswerTenants(ctx) // the key is known to be the organization's now
 	f := &feedStream{
 		stream: stream{server: s, slot: slot, memory: memory, request: request, conn: ctx.Conn(), id: web.RequestID(ctx)}, key: key, query: q,
 	}

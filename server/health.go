@@ -5,9 +5,9 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) healthRoutes(r *routes) {
-	r.get("/healthz", noKey, s.healthz)
-	r.get("/readyz", noKey, s.readyz)
+func (s *Server) healthRoutes(r *web.Routes) {
+	r.Get("/healthz", web.NoKey, s.healthz)
+	r.Get("/readyz", web.NoKey, s.readyz)
 }
 
 type healthAnswer struct {

@@ -47,7 +47,7 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	changed, err := s.store.ChangeHold(web.RequestContext(ctx), agent, id, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		s.metrics.refusedByAgent(err)
 		return redisstore.Needing(err, 0, request.Value.Value)

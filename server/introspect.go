@@ -13,8 +13,8 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) introspectionRoutes(r *routes) {
-	r.post("/v1/auth/introspect", redisstore.Viewer, s.introspect)
+func (s *Server) introspectionRoutes(r *web.Routes) {
+	r.Post("/v1/auth/introspect", redisstore.Viewer, s.introspect)
 }
 
 type introspectRequest struct {

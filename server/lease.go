@@ -12,12 +12,12 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) leaseRoutes(r *routes) {
+func (s *Server) leaseRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions/{id}/leases", redisstore.Operator, s.grantLease)
+		r.Post(prefix+"/sessions/{id}/leases", redisstore.Operator, s.grantLease)
 	}
-	r.get("/v1/leases/{id}", redisstore.Viewer, s.getLease)
-	r.post("/v1/leases/{id}/settle", redisstore.Operator, s.settleLease)
+	r.Get("/v1/leases/{id}", redisstore.Viewer, s.getLease)
+	r.Post("/v1/leases/{id}/settle", redisstore.Operator, s.settleLease)
 }
 
 const (
@@ -211,7 +211,7 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	granted, err := s.store.GrantLease(web.RequestContext(ctx), caller.Caller, id, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		s.metrics.refusedByAgent(err)
 		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
@@ -242,7 +242,7 @@ func (s *Server) settleLease(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	settled, err := s.store.SettleLease(web.RequestContext(ctx), caller.Caller, id, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}

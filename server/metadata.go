@@ -8,9 +8,9 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) metadataRoutes(r *routes) {
-	r.get("/.well-known/oauth-authorization-server", noKey, s.metadata)
-	r.get("/.well-known/openid-configuration", noKey, s.metadata)
+func (s *Server) metadataRoutes(r *web.Routes) {
+	r.Get("/.well-known/oauth-authorization-server", web.NoKey, s.metadata)
+	r.Get("/.well-known/openid-configuration", web.NoKey, s.metadata)
 }
 
 // serverMetadata is an RFC 8414 document, with the members that OpenID Connect Discovery 1.0 §3 requires: many libraries and clouds

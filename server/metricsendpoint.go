@@ -11,8 +11,8 @@ import (
 
 const scrapeGrace = time.Second / 2
 
-func (s *Server) metricsRoutes(r *routes) {
-	r.get("/metrics", noKey, s.getMetrics)
+func (s *Server) metricsRoutes(r *web.Routes) {
+	r.Get("/metrics", web.NoKey, s.getMetrics)
 }
 
 // getMetrics returns all metrics in the text format of Prometheus.
@@ -45,8 +45,8 @@ func (s *Server) stopMetrics() {
 }
 
 func (s *Server) metricsHandler() fasthttp.RequestHandler {
-	r := s.front.newRoutes()
+	r := s.front.NewRoutes()
 	s.metricsRoutes(r)
-	r.get("/healthz", noKey, s.healthz)
-	return s.front.around(r.router.Handler)
+	r.Get("/healthz", web.NoKey, s.healthz)
+	return s.front.Around(r.Router.Handler)
 }

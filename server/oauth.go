@@ -12,11 +12,11 @@ import (
 // The OAuth 2.0 endpoints do the same operations as /v1/auth: a client is an agent, its client_id the agent's id and its
 // client_secret the agent's secret. Requests are form-encoded, errors are those of RFC 6749 §5.2.
 
-func (s *Server) oauthRoutes(r *routes) {
-	r.post("/oauth2/token", noKey, s.oauthToken)
-	r.get("/oauth2/authorize", noKey, s.oauthAuthorize)
-	r.post("/oauth2/revoke", noKey, s.oauthRevoke)
-	r.post("/oauth2/introspect", noKey, s.oauthIntrospect)
+func (s *Server) oauthRoutes(r *web.Routes) {
+	r.Post("/oauth2/token", web.NoKey, s.oauthToken)
+	r.Get("/oauth2/authorize", web.NoKey, s.oauthAuthorize)
+	r.Post("/oauth2/revoke", web.NoKey, s.oauthRevoke)
+	r.Post("/oauth2/introspect", web.NoKey, s.oauthIntrospect)
 }
 
 // oauthGrant is a response of the token endpoint (RFC 6749 §5.1).

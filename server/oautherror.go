@@ -53,8 +53,8 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
 	}
 	info := web.InfoOf(ctx)
-	info.Code, info.Shed = p.Code, isOverloaded(err)
-	s.front.reportFailure(ctx, err, p)
+	info.Code, info.Shed = p.Code, web.IsOverloaded(err)
+	s.front.ReportFailure(ctx, err, p)
 	return web.AnswerStatus(ctx, p.Status, body)
 }
 

@@ -11,10 +11,10 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) organizationRoutes(r *routes) {
-	r.post("/v1/organizations", noKey, s.createOrganization)
-	r.get("/v1/organizations/{id}", redisstore.Viewer, s.getOrganization)
-	r.post("/v1/organizations/{id}/api-key/rotate", redisstore.Admin, s.rotateAPIKey)
+func (s *Server) organizationRoutes(r *web.Routes) {
+	r.Post("/v1/organizations", web.NoKey, s.createOrganization)
+	r.Get("/v1/organizations/{id}", redisstore.Viewer, s.getOrganization)
+	r.Post("/v1/organizations/{id}/api-key/rotate", redisstore.Admin, s.rotateAPIKey)
 }
 
 // authorizeCreator refuses callers that may not create organizations. A wrong bootstrap token counts as a failed
@@ -114,7 +114,7 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	created, err := s.makeOrganization(ctx, request.Name.Value, metadata, idempotency)
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (s *Server) authorizeCreation(ctx *fasthttp.RequestCtx) error {
 	if limit == nil {
 		return nil
 	}
-	left, taken := limit.allow(s.front.clientAddress(ctx))
+	left, taken := limit.allow(s.front.ClientAddress(ctx))
 	limit.writeHeaders(ctx, left)
 	if !taken {
 		s.metrics.limitedOrganizations.Inc()

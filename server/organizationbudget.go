@@ -7,10 +7,10 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) budgetRoutes(r *routes) {
-	r.put("/v1/budget", redisstore.Admin, s.setBudget)
-	r.get("/v1/budget", redisstore.Viewer, s.getBudget)
-	r.delete("/v1/budget", redisstore.Admin, s.deleteBudget)
+func (s *Server) budgetRoutes(r *web.Routes) {
+	r.Put("/v1/budget", redisstore.Admin, s.setBudget)
+	r.Get("/v1/budget", redisstore.Viewer, s.getBudget)
+	r.Delete("/v1/budget", redisstore.Admin, s.deleteBudget)
 }
 
 type budgetRequest struct {

@@ -61,10 +61,10 @@ const aloneBytes = 1 << 20
 
 // callAlone is callInside for no client. It reserves so many bytes.
 func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, bytes int, answer fasthttp.RequestHandler, read func(Reply) error) error {
-	ctx.Init(&fasthttp.Request{}, nowhere{}, silent{})
+	ctx.Init(&fasthttp.Request{}, nowhere{}, web.Silent{})
 	c.write(&ctx.Request)
 	organization, _ := token.APIKeyOrganization(c.APIKey) // the handler refuses a malformed one
-	held, err := s.front.unwritten.Reserve(bytes, time.Now(), func() {}, conn.Tenant{Organization: organization})
+	held, err := s.front.Unwritten.Reserve(bytes, time.Now(), func() {}, conn.Tenant{Organization: organization})
 	if err != nil {
 		return read(Reply{Status: problemOf(err).Status})
 	}
@@ -78,7 +78,7 @@ func (s *Server) callAlone(ctx *fasthttp.RequestCtx, c Call, bytes int, answer f
 func (s *Server) Recover(what string) {
 	if cause := recover(); cause != nil {
 		s.metrics.http.Panics.Inc()
-		s.front.log.Error("the console panicked", "in", what, "cause", cause, "stack", string(debug.Stack()))
+		s.front.Log.Error("the console panicked", "in", what, "cause", cause, "stack", string(debug.Stack()))
 	}
 }
 
@@ -100,11 +100,11 @@ func replyOf(ctx *fasthttp.RequestCtx) Reply {
 func (s *Server) enter(ctx *fasthttp.RequestCtx, served net.Conn, peer net.Addr) *conn.Served {
 	outer := conn.Of(served)
 	if outer == nil { // a test called the handler directly
-		ctx.Init(&fasthttp.Request{}, peer, silent{})
+		ctx.Init(&fasthttp.Request{}, peer, web.Silent{})
 		return nil
 	}
 	own := outer.Within()
-	ctx.Init2(own, silent{}, false)
+	ctx.Init2(own, web.Silent{}, false)
 	return own
 }
 
@@ -127,7 +127,7 @@ func (c Call) write(r *fasthttp.Request) {
 // ClientAddress returns the address that a page's visitor counts for in limits, an invalid one for a trusted proxy that did not name
 // its client.
 func (s *Server) ClientAddress(page *fasthttp.RequestCtx) netip.Addr {
-	return s.front.waiterAddress(page)
+	return s.front.WaiterAddress(page)
 }
 
 // copyOrigin copies what says whose request it is, in limits and in logs.
@@ -137,7 +137,7 @@ func copyOrigin(to *fasthttp.RequestHeader, page *fasthttp.RequestCtx) {
 	for _, line := range page.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor) {
 		to.AddBytesV(fasthttp.HeaderXForwardedFor, line)
 	}
-	if span := string(page.Response.Header.Peek(headerTraceResponse)); span != "" && strings.Count(span, "-") == 3 {
-		to.Set(headerTraceParent, span)
+	if span := string(page.Response.Header.Peek(web.HeaderTraceResponse)); span != "" && strings.Count(span, "-") == 3 {
+		to.Set(web.HeaderTraceParent, span)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestEventsAreReadIntoReservedMemoryOnly(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	whole := w.front.unwritten.Most
+	whole := w.front.Unwritten.Most
 	for _, test := range []struct {
 		url    string
 		events int
@@ -26,10 +26,10 @@ func TestEventsAreReadIntoReservedMemoryOnly(t *testing.T) {
 		{"/v1/events?limit=1&types=agent.created", 1 + web.MaxPage, nil}, {"/v1/events", conn.StreamPage, []string{acceptStream}},
 		{w.url + "?limit=200", 200, nil}, {w.url, conn.StreamPage, []string{acceptStream}},
 	} {
-		w.front.unwritten.SetMost(whole)
+		w.front.Unwritten.SetMost(whole)
 		w.sinceNow() // the key is known to be the organization's
-		awaitReserved(t, w.front.unwritten, 0)
-		w.front.unwritten.SetMost(2*test.events*conn.EventBytes - 2) // an organization may have half of it
+		awaitReserved(t, w.front.Unwritten, 0)
+		w.front.Unwritten.SetMost(2*test.events*conn.EventBytes - 2) // an organization may have half of it
 		asked := w.redis.CommandCount()
 		connection := w.dial(w.address)
 		refused := w.ask(connection, test.url, test.header...)
@@ -37,14 +37,14 @@ func TestEventsAreReadIntoReservedMemoryOnly(t *testing.T) {
 			t.Errorf("%s %v: %d, Retry-After %q, after %d commands", test.url, test.header, refused.StatusCode, refused.Header.Get("Retry-After"), w.redis.CommandCount()-asked)
 		}
 		_ = connection.Close()
-		w.front.unwritten.SetMost(2 * test.events * conn.EventBytes)
+		w.front.Unwritten.SetMost(2 * test.events * conn.EventBytes)
 		connection = w.dial(w.address)
 		if answer := w.ask(connection, test.url, test.header...); answer.StatusCode != http.StatusOK {
 			t.Errorf("%s %v with enough memory: %d", test.url, test.header, answer.StatusCode)
 		}
 		if len(test.header) > 0 {
 			w.waits(1)
-			awaitReserved(t, w.front.unwritten, 0) // while the stream waits
+			awaitReserved(t, w.front.Unwritten, 0) // while the stream waits
 		}
 		_ = connection.Close()
 		w.waits(0)
@@ -59,7 +59,7 @@ func TestWhoWaitsForEventsReservesNoMemory(t *testing.T) {
 		go func() { _, _ = w.try(conn, url) }()
 		w.waits(i + 1)
 	}
-	awaitReserved(t, w.front.unwritten, 0)
+	awaitReserved(t, w.front.Unwritten, 0)
 }
 
 // A stream whose client does not read holds one page, which is counted as long as it is held.
@@ -69,7 +69,7 @@ func TestAStreamThatIsNotReadHoldsOnePageInReservedMemory(t *testing.T) {
 	for range 200 {
 		w.change("an-event-of-the-usual-size")
 	}
-	awaitReserved(t, w.front.unwritten, 0)
+	awaitReserved(t, w.front.Unwritten, 0)
 	narrow := w.serveShaped(t, func(tcp *net.TCPConn) net.Conn {
 		_ = tcp.SetWriteBuffer(4 << 10)
 		return tcp
@@ -82,24 +82,24 @@ func TestAStreamThatIsNotReadHoldsOnePageInReservedMemory(t *testing.T) {
 	if _, err := io.WriteString(connection, request); err != nil {
 		t.Fatal(err)
 	}
-	awaitStuck(t, w.front.unwritten, 1)
-	if held := w.front.unwritten.Reserved(); held <= 0 || held > conn.StreamPage*conn.EventBytes {
+	awaitStuck(t, w.front.Unwritten, 1)
+	if held := w.front.Unwritten.Reserved(); held <= 0 || held > conn.StreamPage*conn.EventBytes {
 		t.Errorf("%d bytes are reserved, at most %d are held", held, conn.StreamPage*conn.EventBytes)
 	}
 	_ = connection.Close()
-	awaitReserved(t, w.front.unwritten, 0)
+	awaitReserved(t, w.front.Unwritten, 0)
 }
 
 // A stream that finds no memory for its next page goes on when there is some.
 func TestAStreamWaitsForMemory(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	whole, connection := w.front.unwritten.Most, w.dial(w.address)
+	whole, connection := w.front.Unwritten.Most, w.dial(w.address)
 	answer := w.ask(connection, w.sinceNow(), acceptStream)
 	w.waits(1)
-	w.front.unwritten.SetMost(0)
+	w.front.Unwritten.SetMost(0)
 	w.change("later")
 	time.Sleep(3 * conn.RoomPause)
-	w.front.unwritten.SetMost(whole)
+	w.front.Unwritten.SetMost(whole)
 	w.tells(bufio.NewScanner(answer.Body), "later")
 }

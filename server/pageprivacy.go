@@ -36,7 +36,7 @@ func (s *Server) IsPrivate(ctx *fasthttp.RequestCtx) bool {
 
 // isFromHere reports whether the other end of the connection is on this machine.
 func (s *Server) isFromHere(ctx *fasthttp.RequestCtx) bool {
-	return s.front.proxies.Client(ctx.RemoteAddr(), nil).IsLoopback()
+	return s.front.Proxies.Client(ctx.RemoteAddr(), nil).IsLoopback()
 }
 
 // forwardingHeaders are what proxies add.
@@ -46,7 +46,7 @@ var forwardingHeaders = []string{
 }
 
 func (s *Server) isFromProxy(ctx *fasthttp.RequestCtx) bool {
-	return s.front.proxies.Include(s.front.proxies.Client(ctx.RemoteAddr(), nil))
+	return s.front.Proxies.Include(s.front.Proxies.Client(ctx.RemoteAddr(), nil))
 }
 
 // isAllHTTPS reports whether each of a chain of proxies was asked by HTTPS.

@@ -21,7 +21,7 @@ type Pages struct {
 
 // SetPages adds pages. Call it before Serve.
 func (s *Server) SetPages(p Pages) {
-	s.pages = &pages{Pages: p, answer: s.front.at(p.Prefix, func(ctx *fasthttp.RequestCtx) error {
+	s.pages = &pages{Pages: p, answer: s.front.At(p.Prefix, func(ctx *fasthttp.RequestCtx) error {
 		p.Answer(ctx)
 		return nil
 	})}

@@ -50,8 +50,8 @@ func TestACallForNobodyReservesMemoryWhileItLasts(t *testing.T) {
 	s := New(Config{Log: slog.New(slog.DiscardHandler)})
 	held := 0
 	answer := func(ctx *fasthttp.RequestCtx) {
-		held = s.front.unwritten.Reserved()
-		if address := s.front.clientAddress(ctx); address.IsValid() {
+		held = s.front.Unwritten.Reserved()
+		if address := s.front.ClientAddress(ctx); address.IsValid() {
 			t.Errorf("it counts for %s", address)
 		}
 		if id := string(ctx.Request.Header.Peek(web.HeaderRequestID)); id != "of-the-page" {
@@ -61,16 +61,16 @@ func TestACallForNobodyReservesMemoryWhileItLasts(t *testing.T) {
 	if err := s.callInside(nil, Call{Method: "GET", Path: "/", RequestID: "of-the-page"}, answer, func(Reply) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if held < aloneBytes || s.front.unwritten.Reserved() != 0 {
-		t.Errorf("%d bytes while it lasted, %d after", held, s.front.unwritten.Reserved())
+	if held < aloneBytes || s.front.Unwritten.Reserved() != 0 {
+		t.Errorf("%d bytes while it lasted, %d after", held, s.front.Unwritten.Reserved())
 	}
 	s.SetPages(Pages{Prefix: "/pages"})
-	s.identify = func(*fasthttp.RequestCtx) { held = s.front.unwritten.Reserved() }
+	s.identify = func(*fasthttp.RequestCtx) { held = s.front.Unwritten.Reserved() }
 	if err := s.Identify(nil, "", func(Reply) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if held != identityBytes || s.front.unwritten.Reserved() != 0 {
-		t.Errorf("an Identify: %d bytes while it lasted, %d after", held, s.front.unwritten.Reserved())
+	if held != identityBytes || s.front.Unwritten.Reserved() != 0 {
+		t.Errorf("an Identify: %d bytes while it lasted, %d after", held, s.front.Unwritten.Reserved())
 	}
 }
 
@@ -99,7 +99,7 @@ func TestAProxysOwnTLSDoesNotMakeItsClientsPrivate(t *testing.T) {
 		"a proxy, its client over HTTPS": {proxied, "https", true},
 	} {
 		var ctx fasthttp.RequestCtx
-		ctx.Init2(overTLS{}, silent{}, false)
+		ctx.Init2(overTLS{}, web.Silent{}, false)
 		if test.told != "" {
 			ctx.Request.Header.Set(fasthttp.HeaderXForwardedProto, test.told)
 		}

@@ -6,10 +6,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // identityBytes is how much memory an Identify reserves for which no client waits. An event makes those of many pages come at once.
-const identityBytes = 2 * smallAnswer
+const identityBytes = 2 * web.SmallAnswer
 
 // Identify says whose a live API key is. Every page asks it first, so nothing remembers a key or its role.
 func (s *Server) Identify(page *fasthttp.RequestCtx, apiKey string, read func(Reply) error) error {

@@ -41,12 +41,12 @@ func (s *Server) Stream(page *fasthttp.RequestCtx, organization uuid.UUID, run f
 
 // reserveStream takes a place and memory. Losing the memory ends the place.
 func (s *Server) reserveStream(page *fasthttp.RequestCtx, organization uuid.UUID) (*conn.Slot, *conn.Reservation, error) {
-	slot, err := s.waiters.Acquire(organization, s.front.waiterAddress(page))
+	slot, err := s.waiters.Acquire(organization, s.front.WaiterAddress(page))
 	if err != nil {
 		return nil, nil, err
 	}
-	tenants := []conn.Tenant{{Organization: organization}, {Address: s.front.clientAddress(page)}}
-	held, err := s.front.unwritten.Reserve(pageStreamBytes, time.Now(), slot.End, tenants...)
+	tenants := []conn.Tenant{{Organization: organization}, {Address: s.front.ClientAddress(page)}}
+	held, err := s.front.Unwritten.Reserve(pageStreamBytes, time.Now(), slot.End, tenants...)
 	if err != nil {
 		slot.Release()
 	}

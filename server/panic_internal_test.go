@@ -160,8 +160,8 @@ func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
 	log := &lockedBuffer{}
 	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
 	unreadable, expecting := &fasthttp.RequestCtx{}, &fasthttp.RequestCtx{}
-	s.front.http.ErrorHandler(unreadable, io.ErrUnexpectedEOF)
-	if status := s.front.http.ExpectHandler(expecting); status != 500 {
+	s.front.HTTP.ErrorHandler(unreadable, io.ErrUnexpectedEOF)
+	if status := s.front.HTTP.ExpectHandler(expecting); status != 500 {
 		t.Errorf("an expectation: %d", status)
 	}
 	for name, ctx := range map[string]*fasthttp.RequestCtx{"what cannot be read": unreadable, "an expectation": expecting} {
@@ -169,7 +169,7 @@ func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
 			t.Errorf("%s: %d %s", name, ctx.Response.StatusCode(), ctx.Response.Body())
 		}
 	}
-	s.front.http.HeaderReceived(nil)
+	s.front.HTTP.HeaderReceived(nil)
 	if n := strings.Count(log.String(), "panicked\" "); n != 3 {
 		t.Errorf("%d of 3 panics are logged: %s", n, log)
 	}
@@ -183,8 +183,8 @@ func (panicking) Error() string { panic("no words") }
 func TestAPanicOutsideAHandlerIsCountedAsWhatItIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Log: slog.New(slog.DiscardHandler)})
-	s.front.answerUnreadable(&fasthttp.RequestCtx{}, io.ErrUnexpectedEOF) // without a connection
-	if status := s.front.refuseExpectation(&fasthttp.RequestCtx{}, panicking{}); status != 500 {
+	s.front.AnswerUnreadable(&fasthttp.RequestCtx{}, io.ErrUnexpectedEOF) // without a connection
+	if status := s.front.RefuseExpectation(&fasthttp.RequestCtx{}, panicking{}); status != 500 {
 		t.Errorf("an expectation: %d", status)
 	}
 	told := toldBy(t, s.metrics.registry, "remit_http_requests_total")

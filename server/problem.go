@@ -99,12 +99,12 @@ var rules = []rule{
 
 var internalError = rule{web.ErrPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
 
-// problemOf returns the problem that answers an error. The text of an unknown error is logged and not sent. The body of a
+// ProblemOf returns the problem that answers an error. The text of an unknown error is logged and not sent. The body of a
 // rate_limited problem has the time to wait too, because an item of a batch has no headers.
 func problemOf(err error) web.Problem {
 	p := bareProblemOf(err)
 	if p.Code == "rate_limited" {
-		p.RetryAfter = retryAfter(err, p)
+		p.RetryAfter = web.RetryAfter(err, p)
 	}
 	return p
 }

@@ -18,7 +18,7 @@ import (
 func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.ProofUse) error {
 	path := string(ctx.URI().PathOriginal())
 	use.Method, use.Now = string(ctx.Method()), time.Now()
-	proxied := s.front.proxies.Include(s.front.proxies.Client(ctx.RemoteAddr(), nil))
+	proxied := s.front.Proxies.Include(s.front.Proxies.Client(ctx.RemoteAddr(), nil))
 	origin := origin{"http", string(ctx.Request.Header.Host())}
 	if s.tls != nil {
 		origin.scheme = "https"

@@ -11,8 +11,8 @@ import (
 
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"
 
-func (s *Server) resourceMetadataRoutes(r *routes) {
-	r.get(resourceMetadataPath, noKey, s.resourceMetadata)
+func (s *Server) resourceMetadataRoutes(r *web.Routes) {
+	r.Get(resourceMetadataPath, web.NoKey, s.resourceMetadata)
 }
 
 // resourceMetadata is an RFC 9728 document: this service as a resource, for which it issues the tokens itself.

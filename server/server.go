@@ -2,9 +2,6 @@
 // handlers. problem.go is the only table from errors to statuses and codes, auth.go the only reader of credentials. What knows no
 // resource is in package web, and what knows no request in package conn.
 //
-// A handler writes a response or returns an error, which the adapter in routes.go writes. fasthttp reuses a request's bytes
-// for the next request, so a handler copies whatever it keeps or passes on.
-//
 // The files form layers: state.go holds what handlers share, above the parts it is made of; resources build on it; this
 // file wires everything together.
 package server
@@ -37,18 +34,18 @@ func New(cfg Config) *Server {
 	}
 	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.Len)
 	s.metrics.registry.MustRegister(cfg.Collectors...)
-	s.front = newFront(frontConfig{
-		log: cfg.Log, tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: web.NewAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
-		proxies: cfg.TrustedProxies, metrics: s.metrics.http,
-		hooks: hooks{
-			problemOf: problemOf, refusal: s.keyFirst, challenge: s.challenge, offerNonce: s.offerNonce,
-			verified: s.verifiedOrganization, hasVerified: s.hasVerified, decorate: s.decoratePage, isLogged: isOfTenantsHost,
+	s.front = web.NewFront(web.Config{
+		Log: cfg.Log, Tracer: cfg.Tracer, Restarts: cfg.RestartTraces, AccessLog: web.NewAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
+		Proxies: cfg.TrustedProxies, Metrics: s.metrics.http,
+		Hooks: web.Hooks{
+			ProblemOf: problemOf, Refusal: s.keyFirst, Challenge: s.challenge, OfferNonce: s.offerNonce,
+			Verified: s.verifiedOrganization, HasVerified: s.hasVerified, Decorate: s.decoratePage, IsLogged: isOfTenantsHost,
 		},
 	})
-	s.identify = s.front.around(s.front.atRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
-	s.signIn = s.front.around(s.front.atRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
-	s.front.http, s.metricsHTTP = s.front.newHTTP(s.Handler()), s.front.newHTTP(s.metricsHandler())
-	s.front.http.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
+	s.identify = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
+	s.signIn = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
+	s.front.HTTP, s.metricsHTTP = s.front.NewHTTP(s.Handler()), s.front.NewHTTP(s.metricsHandler())
+	s.front.HTTP.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
 	s.metricsHTTP.Concurrency = maxScrapers
 	return s
 }
@@ -61,13 +58,13 @@ func (s *Server) serve(accepting net.Listener, forPages bool) error {
 	if s.tls != nil {
 		accepting = tls.NewListener(accepting, s.tls)
 	}
-	return s.front.http.Serve(accepting)
+	return s.front.HTTP.Serve(accepting)
 }
 
 // Handler returns the handler of every request.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes, authorize := s.routes().router.Handler, s.front.at(web.AuthorizePath, s.authorize)
-	nowhere := s.front.at("", func(*fasthttp.RequestCtx) error { return web.ErrNoRoute })
+	routes, authorize := s.routes().Router.Handler, s.front.At(web.AuthorizePath, s.authorize)
+	nowhere := s.front.At("", func(*fasthttp.RequestCtx) error { return web.ErrNoRoute })
 	api := func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.URI().PathOriginal()) == web.AuthorizePath { // for every method, which the router cannot express
 			authorize(ctx)
@@ -75,8 +72,8 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 		}
 		routes(ctx)
 	}
-	s.api = s.front.around(api)
-	return s.front.around(func(ctx *fasthttp.RequestCtx) {
+	s.api = s.front.Around(api)
+	return s.front.Around(func(ctx *fasthttp.RequestCtx) {
 		switch {
 		case s.pages.have(ctx):
 			s.pages.answer(ctx)
@@ -89,8 +86,8 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 }
 
 // routes registers all resources.
-func (s *Server) routes() *routes {
-	r := s.front.newRoutes()
+func (s *Server) routes() *web.Routes {
+	r := s.front.NewRoutes()
 	s.healthRoutes(r)
 	if !s.metricsApart {
 		s.metricsRoutes(r)

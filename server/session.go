@@ -13,14 +13,14 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) sessionRoutes(r *routes) {
+func (s *Server) sessionRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions", redisstore.Operator, s.createSession)
-		r.get(prefix+"/sessions", redisstore.Viewer, s.listSessions)
-		r.get(prefix+"/sessions/{id}", redisstore.Viewer, s.getSession)
-		r.patch(prefix+"/sessions/{id}", redisstore.Operator, s.changeLimits)
-		r.post(prefix+"/sessions/{id}/end", redisstore.Operator, s.endSession)
-		r.get(prefix+"/sessions/{id}/tree", redisstore.Viewer, s.getSessionTree)
+		r.Post(prefix+"/sessions", redisstore.Operator, s.createSession)
+		r.Get(prefix+"/sessions", redisstore.Viewer, s.listSessions)
+		r.Get(prefix+"/sessions/{id}", redisstore.Viewer, s.getSession)
+		r.Patch(prefix+"/sessions/{id}", redisstore.Operator, s.changeLimits)
+		r.Post(prefix+"/sessions/{id}/end", redisstore.Operator, s.endSession)
+		r.Get(prefix+"/sessions/{id}/tree", redisstore.Viewer, s.getSessionTree)
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 		create = s.store.CreateRootSession
 	}
 	session, err := create(web.RequestContext(ctx), caller.Caller, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) && wanted.Parent == uuid.Nil {
 		return web.Invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)

@@ -86,7 +86,7 @@ func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	session, err := s.store.ChangeLimits(web.RequestContext(ctx), key, id, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	var above *redisstore.AboveBoundsError
 	if errors.As(err, &above) {
 		return aboveBounds(above.Limit)

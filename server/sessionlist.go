@@ -38,7 +38,7 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, query.Limit*web.SummaryBytes); err != nil {
 		return err
 	}
 	page, err := s.listedSessions(ctx, caller, query)

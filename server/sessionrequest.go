@@ -15,13 +15,13 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) sessionRequestRoutes(r *routes) {
+func (s *Server) sessionRequestRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions/{id}/requests", noKey, s.requestMore)
-		r.get(prefix+"/sessions/{id}/requests", redisstore.Viewer, s.listRequests)
-		r.get(prefix+"/sessions/{id}/requests/{request_id}", redisstore.Viewer, s.getRequest)
-		r.post(prefix+"/sessions/{id}/requests/{request_id}/approve", redisstore.Operator, s.approveRequest)
-		r.post(prefix+"/sessions/{id}/requests/{request_id}/deny", redisstore.Operator, s.denyRequest)
+		r.Post(prefix+"/sessions/{id}/requests", web.NoKey, s.requestMore)
+		r.Get(prefix+"/sessions/{id}/requests", redisstore.Viewer, s.listRequests)
+		r.Get(prefix+"/sessions/{id}/requests/{request_id}", redisstore.Viewer, s.getRequest)
+		r.Post(prefix+"/sessions/{id}/requests/{request_id}/approve", redisstore.Operator, s.approveRequest)
+		r.Post(prefix+"/sessions/{id}/requests/{request_id}/deny", redisstore.Operator, s.denyRequest)
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	asked, err := s.store.RequestMore(web.RequestContext(ctx), agent, id, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return redisstore.Needing(err, wanted.AddActions, wanted.AddValue)
 	}
@@ -148,7 +148,7 @@ func (s *Server) listRequests(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, mostRequestBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, mostRequestBytes); err != nil {
 		return err
 	}
 	all, err := s.store.SessionRequests(web.RequestContext(ctx), caller.Caller, id)
@@ -298,7 +298,7 @@ func readRequestQuery(ctx *fasthttp.RequestCtx, parameter string) (requestQuery,
 // awaitDecision waits until a pending request is decided or its session ends; or until the time is over, the slot is displaced
 // or the server stops: then it returns the request pending.
 func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller caller, asked redisstore.SessionRequest, wait time.Duration) (redisstore.SessionRequest, error) {
-	slot, err := s.waiters.Acquire(caller.organizationID(), s.front.waiterAddress(ctx))
+	slot, err := s.waiters.Acquire(caller.organizationID(), s.front.WaiterAddress(ctx))
 	if err != nil {
 		return asked, err
 	}

@@ -66,7 +66,7 @@ func (s *Server) getSessionTree(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, mostTreeBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, mostTreeBytes); err != nil {
 		return err
 	}
 	tree, err := s.store.Tree(web.RequestContext(ctx), caller.Caller, id)

@@ -15,7 +15,7 @@ func (s *Server) getSessionUsage(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, (maxTypesOfActions+2)*mostTypeLine); err != nil {
+	if err := s.front.ReserveAnswer(ctx, (maxTypesOfActions+2)*mostTypeLine); err != nil {
 		return err
 	}
 	used, err := s.store.SessionUsage(web.RequestContext(ctx), caller.Caller, id)

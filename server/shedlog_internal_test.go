@@ -19,8 +19,8 @@ import (
 func shedCall(s *Server, err error) *fasthttp.RequestCtx {
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.Header.Set(web.HeaderRequestID, "asked-1")
-	s.front.startRequest(ctx)
-	s.front.answerProblem(ctx, err)
+	s.front.StartRequest(ctx)
+	s.front.AnswerProblem(ctx, err)
 	return ctx
 }
 
@@ -55,7 +55,7 @@ func TestTheAccessLogDistinguishesShedFromFailedRequests(t *testing.T) {
 	var log strings.Builder
 	s := New(Config{Log: slog.New(slog.DiscardHandler), AccessLog: AccessLog{Log: slog.New(slog.NewTextHandler(&log, nil)), Every: 1}})
 	for _, err := range []error{redisstore.ErrOverloaded, errNoKeyring} { // both 503
-		s.front.finishRequest(shedCall(s, err))
+		s.front.FinishRequest(shedCall(s, err))
 	}
 	lines := strings.SplitAfter(log.String(), "\n")
 	if len(lines) != 3 || !strings.Contains(lines[0], " status=503 code=unavailable shed=true ") || strings.Contains(lines[1], "shed") {

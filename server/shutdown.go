@@ -8,18 +8,18 @@ import (
 // Shutdown answers the requests that have arrived and those of the next moments, stops listening, and returns when every
 // connection is closed. When ctx ends first it returns an error that says how many connections are left.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.front.drain.Begin()
+	s.front.Drain.Begin()
 	s.waiters.Stop()
-	s.front.drain.AwaitQuiet(ctx, s.open)
+	s.front.Drain.AwaitQuiet(ctx, s.open)
 	s.open.StopAccepting()
-	s.front.drain.CloseIdle(ctx, s.open)
+	s.front.Drain.CloseIdle(ctx, s.open)
 	watched := make(chan struct{})
 	go func() { // ends within scrapeGrace
 		defer close(watched)
 		s.stopMetrics()
 	}()
-	err := s.front.http.ShutdownWithContext(ctx)
-	s.front.shed.flush(s.front.log)
+	err := s.front.HTTP.ShutdownWithContext(ctx)
+	s.front.Shed.Flush(s.front.Log)
 	select {
 	case <-watched:
 	case <-ctx.Done():

@@ -9,11 +9,12 @@ import (
 	"remit/internal/jwksfetch"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // Server answers HTTP. It answers 503 to whatever needs a key until SetKeyring.
 type Server struct {
-	front         *front
+	front         *web.Front
 	store         *redisstore.Store
 	clock         func() time.Time
 	defaults      SessionDefaults

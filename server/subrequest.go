@@ -15,10 +15,10 @@ import (
 )
 
 // subrequestRoutes omits AuthorizePath itself, which answers every method: see Handler.
-func (s *Server) subrequestRoutes(r *routes) {
-	r.get(web.VerifyPath, noKey, s.verify)
-	r.anyBelow(web.VerifyPath, noKey, s.verify)
-	r.anyBelow(web.AuthorizePath, noKey, s.authorize)
+func (s *Server) subrequestRoutes(r *web.Routes) {
+	r.Get(web.VerifyPath, web.NoKey, s.verify)
+	r.AnyBelow(web.VerifyPath, web.NoKey, s.verify)
+	r.AnyBelow(web.AuthorizePath, web.NoKey, s.authorize)
 }
 
 // subrequestError answers 403 in place of other client errors, which a proxy would take for a fault of this service.
@@ -117,7 +117,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		return subrequestProofError(err)
 	}
 	usage, left, err := s.store.Authorize(web.RequestContext(ctx), caller.Caller, session, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
 		return &subrequestError{redisstore.Needing(err, wanted.Count, wanted.Value)}

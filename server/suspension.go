@@ -9,14 +9,14 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) suspensionRoutes(r *routes) {
-	r.post("/v1/agents/suspend", redisstore.Operator, s.suspendAgents)
-	r.post("/v1/agents/resume", redisstore.Operator, s.resumeAgents)
-	r.post("/v1/agents/{id}/suspend", redisstore.Operator, s.suspendAgent)
-	r.post("/v1/agents/{id}/resume", redisstore.Operator, s.resumeAgent)
+func (s *Server) suspensionRoutes(r *web.Routes) {
+	r.Post("/v1/agents/suspend", redisstore.Operator, s.suspendAgents)
+	r.Post("/v1/agents/resume", redisstore.Operator, s.resumeAgents)
+	r.Post("/v1/agents/{id}/suspend", redisstore.Operator, s.suspendAgent)
+	r.Post("/v1/agents/{id}/resume", redisstore.Operator, s.resumeAgent)
 	for _, prefix := range []string{"", "/v1"} {
-		r.post(prefix+"/sessions/{id}/suspend", redisstore.Operator, s.suspendSession)
-		r.post(prefix+"/sessions/{id}/resume", redisstore.Operator, s.resumeSession)
+		r.Post(prefix+"/sessions/{id}/suspend", redisstore.Operator, s.suspendSession)
+		r.Post(prefix+"/sessions/{id}/resume", redisstore.Operator, s.resumeSession)
 	}
 }
 

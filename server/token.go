@@ -14,11 +14,11 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) tokenRoutes(r *routes) {
-	r.post("/v1/auth/token", noKey, s.exchangeToken)
-	r.post("/v1/auth/refresh", noKey, s.refreshToken)
-	r.post("/v1/auth/revoke", noKey, s.revokeToken)
-	r.get("/.well-known/jwks.json", noKey, s.jwks)
+func (s *Server) tokenRoutes(r *web.Routes) {
+	r.Post("/v1/auth/token", web.NoKey, s.exchangeToken)
+	r.Post("/v1/auth/refresh", web.NoKey, s.refreshToken)
+	r.Post("/v1/auth/revoke", web.NoKey, s.revokeToken)
+	r.Get("/.well-known/jwks.json", web.NoKey, s.jwks)
 }
 
 type tokenPair struct {
@@ -257,7 +257,7 @@ func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToke
 	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
 		s.metrics.tokensReused.Inc()
-		s.front.log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
+		s.front.Log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
 	}
 	if err == nil {

@@ -16,13 +16,13 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) transactionRoutes(r *routes) {
-	r.post("/v1/transactions", noKey, s.beginTransaction)
-	r.get("/v1/transactions", redisstore.Viewer, s.listTransactions)
-	r.get("/v1/transactions/{id}", redisstore.Viewer, s.getTransaction)
-	r.patch("/v1/transactions/{id}", noKey, s.changeHold)
-	r.post("/v1/transactions/{id}/commit", noKey, s.commitTransaction)
-	r.post("/v1/transactions/{id}/rollback", redisstore.Operator, s.rollbackTransaction)
+func (s *Server) transactionRoutes(r *web.Routes) {
+	r.Post("/v1/transactions", web.NoKey, s.beginTransaction)
+	r.Get("/v1/transactions", redisstore.Viewer, s.listTransactions)
+	r.Get("/v1/transactions/{id}", redisstore.Viewer, s.getTransaction)
+	r.Patch("/v1/transactions/{id}", web.NoKey, s.changeHold)
+	r.Post("/v1/transactions/{id}/commit", web.NoKey, s.commitTransaction)
+	r.Post("/v1/transactions/{id}/rollback", redisstore.Operator, s.rollbackTransaction)
 }
 
 const (
@@ -169,7 +169,7 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	begun, err := s.store.Begin(web.RequestContext(ctx), *access.caller.Token, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil && !wanted.DryRun {
 		s.metrics.refusedByAgent(err)
 	}
@@ -201,7 +201,7 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	committed, err := s.store.Commit(web.RequestContext(ctx), agent, id, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 		}
 	}
 	undone, err := s.store.Rollback(web.RequestContext(ctx), caller.Caller, id, wanted)
-	s.front.reportReplay(ctx, wanted.Idempotency)
+	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return undoRefused(err)
 	}

@@ -20,7 +20,7 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if query, err = caller.withinReach(query); err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, query.Limit*web.SummaryBytes); err != nil {
 		return err
 	}
 	page, err := s.store.Transactions(web.RequestContext(ctx), caller.Caller, query)

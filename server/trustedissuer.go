@@ -11,12 +11,12 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) trustedIssuerRoutes(r *routes) {
-	r.post("/v1/trusted-issuers", redisstore.Admin, s.createTrustedIssuer)
-	r.get("/v1/trusted-issuers", redisstore.Viewer, s.listTrustedIssuers)
-	r.get("/v1/trusted-issuers/{id}", redisstore.Viewer, s.getTrustedIssuer)
-	r.patch("/v1/trusted-issuers/{id}", redisstore.Admin, s.changeTrustedIssuer)
-	r.delete("/v1/trusted-issuers/{id}", redisstore.Admin, s.deleteTrustedIssuer)
+func (s *Server) trustedIssuerRoutes(r *web.Routes) {
+	r.Post("/v1/trusted-issuers", redisstore.Admin, s.createTrustedIssuer)
+	r.Get("/v1/trusted-issuers", redisstore.Viewer, s.listTrustedIssuers)
+	r.Get("/v1/trusted-issuers/{id}", redisstore.Viewer, s.getTrustedIssuer)
+	r.Patch("/v1/trusted-issuers/{id}", redisstore.Admin, s.changeTrustedIssuer)
+	r.Delete("/v1/trusted-issuers/{id}", redisstore.Admin, s.deleteTrustedIssuer)
 }
 
 // createTrustedIssuer makes the organization trust an issuer.
@@ -38,7 +38,7 @@ func (s *Server) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	created, err := s.store.CreateTrustedIssuer(web.RequestContext(ctx), key, settings, idempotency)
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return ruleError(err, settings.Rules)
 	}
@@ -51,7 +51,7 @@ func (s *Server) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, redisstore.MostTrustedIssuers*mostIssuerBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, redisstore.MostTrustedIssuers*mostIssuerBytes); err != nil {
 		return err
 	}
 	all, err := s.store.TrustedIssuers(web.RequestContext(ctx), key)

@@ -14,10 +14,10 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) usageRoutes(r *routes) {
-	r.get("/v1/usage", redisstore.Viewer, s.getUsage)
+func (s *Server) usageRoutes(r *web.Routes) {
+	r.Get("/v1/usage", redisstore.Viewer, s.getUsage)
 	for _, prefix := range []string{"", "/v1"} {
-		r.get(prefix+"/sessions/{id}/usage", redisstore.Viewer, s.getSessionUsage)
+		r.Get(prefix+"/sessions/{id}/usage", redisstore.Viewer, s.getSessionUsage)
 	}
 }
 
@@ -34,7 +34,7 @@ func (s *Server) getUsage(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.front.reserveAnswer(ctx, mostUsageBytes); err != nil {
+	if err := s.front.ReserveAnswer(ctx, mostUsageBytes); err != nil {
 		return err
 	}
 	lines, err := s.store.UsageReport(web.RequestContext(ctx), key, q.UsageQuery)

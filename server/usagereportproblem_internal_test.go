@@ -13,7 +13,7 @@ func TestAReportThatCannotBeMadeNowSaysSo(t *testing.T) {
 		redisstore.ErrManyReports:   {Status: 429, Code: "rate_limited"},
 		redisstore.ErrReportTooLong: {Status: 503, Code: "unavailable"},
 	} {
-		if p := problemOf(err); p.Status != want.Status || p.Code != want.Code || retryAfter(err, p) < 1 {
+		if p := problemOf(err); p.Status != want.Status || p.Code != want.Code || web.RetryAfter(err, p) < 1 {
 			t.Errorf("%v is answered with %+v", err, p)
 		}
 	}

@@ -13,16 +13,16 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) webhookRoutes(r *routes) {
-	r.post("/v1/webhooks", redisstore.Admin, s.createWebhook)
-	r.get("/v1/webhooks", redisstore.Viewer, s.listWebhooks)
-	r.get("/v1/webhooks/{id}", redisstore.Viewer, s.getWebhook)
-	r.patch("/v1/webhooks/{id}", redisstore.Admin, s.changeWebhook)
-	r.delete("/v1/webhooks/{id}", redisstore.Admin, s.deleteWebhook)
-	r.post("/v1/webhooks/{id}/rotate", redisstore.Admin, s.rotateWebhook)
-	r.post("/v1/webhooks/{id}/test", redisstore.Admin, s.testWebhook)
-	r.get("/v1/webhooks/{id}/deliveries", redisstore.Viewer, s.listDeliveries)
-	r.post("/v1/webhooks/{id}/deliveries/{delivery_id}/retry", redisstore.Admin, s.retryDelivery)
+func (s *Server) webhookRoutes(r *web.Routes) {
+	r.Post("/v1/webhooks", redisstore.Admin, s.createWebhook)
+	r.Get("/v1/webhooks", redisstore.Viewer, s.listWebhooks)
+	r.Get("/v1/webhooks/{id}", redisstore.Viewer, s.getWebhook)
+	r.Patch("/v1/webhooks/{id}", redisstore.Admin, s.changeWebhook)
+	r.Delete("/v1/webhooks/{id}", redisstore.Admin, s.deleteWebhook)
+	r.Post("/v1/webhooks/{id}/rotate", redisstore.Admin, s.rotateWebhook)
+	r.Post("/v1/webhooks/{id}/test", redisstore.Admin, s.testWebhook)
+	r.Get("/v1/webhooks/{id}/deliveries", redisstore.Viewer, s.listDeliveries)
+	r.Post("/v1/webhooks/{id}/deliveries/{delivery_id}/retry", redisstore.Admin, s.retryDelivery)
 }
 
 const (
@@ -118,7 +118,7 @@ func (s *Server) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, re
 	settings := redisstore.WebhookSettings{Secrets: []redisstore.WebhookSecret{webhook.SealSecret(s.webhooks.Encryption, id, secret)}}
 	request.apply(&settings)
 	created, err := s.store.CreateWebhook(web.RequestContext(ctx), key, id, settings, idempotency)
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	return created, web.CredentialOf(webhook.FormatSecret(secret), idempotency), err
 }
 
@@ -214,7 +214,7 @@ func (s *Server) rotateWebhook(ctx *fasthttp.RequestCtx) error {
 		settings.Secrets = webhook.Rotate(settings.Secrets, next, now, now.Add(grace))
 		return nil
 	})
-	s.front.reportReplay(ctx, idempotency)
+	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

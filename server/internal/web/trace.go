@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -11,16 +11,15 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
-	"remit/server/internal/web"
 )
 
 // Each request has one span, a child of the caller's span if the request names one (W3C Trace Context). It carries the
 // route but no path, query, body or header: paths contain ids, and the rest may contain credentials.
 
 const (
-	headerTraceParent   = "Traceparent" // in the canonical form of fasthttp
+	HeaderTraceParent   = "Traceparent" // in the canonical form of fasthttp
 	headerTraceState    = "Tracestate"
-	headerTraceResponse = "Traceresponse" // the span of the response, in the format of traceparent
+	HeaderTraceResponse = "Traceresponse" // the span of the response, in the format of traceparent
 
 	// maxTraceState bounds the state of other systems that is passed on (the least that the standard allows). Every span
 	// carries it, so a larger bound would let a client make the service send and store much.
@@ -47,23 +46,23 @@ func (h traceHeaders) Get(name string) string {
 func (h traceHeaders) Set(string, string) {}
 
 // Keys implements propagation.TextMapCarrier.
-func (h traceHeaders) Keys() []string { return []string{headerTraceParent, headerTraceState} }
+func (h traceHeaders) Keys() []string { return []string{HeaderTraceParent, headerTraceState} }
 
 // beginTrace starts the span of a request, and names it in the response.
-func (f *front) beginTrace(ctx *fasthttp.RequestCtx) {
-	info := web.InfoOf(ctx)
+func (f *Front) beginTrace(ctx *fasthttp.RequestCtx) {
+	info := InfoOf(ctx)
 	callers := context.Background()
-	if !f.restarts {
+	if !f.Restarts {
 		callers = propagation.TraceContext{}.Extract(callers, traceHeaders{&ctx.Request.Header})
 	}
 	var span trace.Span
-	info.Traced, span = f.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.Began))
+	info.Traced, span = f.Tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.Began))
 	own := span.SpanContext()
-	ctx.Response.Header.Set(headerTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
+	ctx.Response.Header.Set(HeaderTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }
 
 // endTrace ends the span with everything known about the request.
-func endTrace(ctx *fasthttp.RequestCtx, info *web.RequestInfo) {
+func endTrace(ctx *fasthttp.RequestCtx, info *RequestInfo) {
 	span := trace.SpanFromContext(info.Traced)
 	if !span.IsRecording() {
 		return
@@ -72,7 +71,7 @@ func endTrace(ctx *fasthttp.RequestCtx, info *web.RequestInfo) {
 	span.SetName(method)
 	attributes := make([]attribute.KeyValue, 0, 9)
 	attributes = append(attributes, semconv.HTTPRequestMethodKey.String(method), semconv.HTTPResponseStatusCode(status), semconv.URLScheme(schemeOf(ctx)),
-		semconv.NetworkProtocolVersion(versionOf(ctx)), attribute.String("remit.request_id", web.RequestID(ctx)))
+		semconv.NetworkProtocolVersion(versionOf(ctx)), attribute.String("remit.request_id", RequestID(ctx)))
 	if info.Route != "" {
 		attributes = append(attributes, semconv.HTTPRoute(info.Route))
 		span.SetName(method + " " + info.Route)

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"time"
@@ -10,7 +10,7 @@ import (
 
 // ReserveBody reserves memory for the body behind a header. Without room, a body with a length is not read at all, and a
 // chunked one only up to the size that needs no reservation, because it may well be small.
-func (f *front) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
+func (f *Front) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	c := conn.Of(ctx.Conn())
 	if c == nil {
 		return fasthttp.RequestConfig{}
@@ -29,20 +29,20 @@ func (f *front) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	if length == conn.Chunked {
 		return fasthttp.RequestConfig{MaxRequestBodySize: conn.SmallBody}
 	}
-	return fasthttp.RequestConfig{MaxRequestBodySize: 1} // see answerUnreadable
+	return fasthttp.RequestConfig{MaxRequestBodySize: 1} // see AnswerUnreadable
 }
 
 // bodyTenant returns the pool and the tenant that a body counts for. It does not ask Redis.
-func (f *front) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*conn.Pool, conn.Tenant) {
-	if organization, verified := f.hooks.verified(ctx, now); verified {
-		return f.bodies.Verified, conn.Tenant{Organization: organization}
+func (f *Front) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*conn.Pool, conn.Tenant) {
+	if organization, verified := f.Hooks.Verified(ctx, now); verified {
+		return f.Bodies.Verified, conn.Tenant{Organization: organization}
 	}
-	return f.bodies.Unverified, conn.Tenant{Address: f.clientAddress(ctx)}
+	return f.Bodies.Unverified, conn.Tenant{Address: f.ClientAddress(ctx)}
 }
 
-// contextOf returns the context that contains a header: fasthttp passes HeaderReceived the header alone, without its
+// ContextOf returns the context that contains a header: fasthttp passes HeaderReceived the header alone, without its
 // connection. Every header that its server reads is part of a RequestCtx.
-func contextOf(header *fasthttp.RequestHeader) *fasthttp.RequestCtx {
+func ContextOf(header *fasthttp.RequestHeader) *fasthttp.RequestCtx {
 	const offset = unsafe.Offsetof(fasthttp.RequestCtx{}.Request) + unsafe.Offsetof(fasthttp.Request{}.Header)
 	return (*fasthttp.RequestCtx)(unsafe.Add(unsafe.Pointer(header), -int(offset)))
 }

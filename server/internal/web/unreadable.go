@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"crypto/tls"
@@ -10,21 +10,20 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/server/conn"
-	"remit/server/internal/web"
 )
 
 // renewWriteTimeout sets the write deadline for a response that is written before a handler runs. fasthttp leaves the
 // deadline of the previous response, which may have passed on a kept connection.
-func (f *front) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
-	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(f.http.WriteTimeout)) // it fails only on a closed connection
+func (f *Front) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
+	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(f.HTTP.WriteTimeout)) // it fails only on a closed connection
 }
 
-// answerUnreadable answers what fasthttp could not read as a request.
-func (f *front) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	f.startRequest(ctx)
-	defer f.finishRequest(ctx)
+// AnswerUnreadable answers what fasthttp could not read as a request.
+func (f *Front) AnswerUnreadable(ctx *fasthttp.RequestCtx, err error) {
+	f.StartRequest(ctx)
+	defer f.FinishRequest(ctx)
 	defer f.answerPanic(ctx)
-	web.InfoOf(ctx).Unread = true
+	InfoOf(ctx).Unread = true
 	f.renewWriteTimeout(ctx)
 	conn.Of(ctx.Conn()).LeaveUnread()
 	noRoom := conn.Of(ctx.Conn()).BodyRefusal()
@@ -36,17 +35,17 @@ func (f *front) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		f.answerPlainHTTP(ctx, plain.Conn)
 		return
 	case errors.As(err, &small):
-		err = web.ErrHeadersTooLarge
+		err = ErrHeadersTooLarge
 	case noRoom != nil:
 		err = noRoom
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		err = web.ErrBodyTooLarge
+		err = ErrBodyTooLarge
 	case errors.As(err, &network) && network.Timeout(), isSlowChunk(err):
-		err = web.ErrSlowRequest
+		err = ErrSlowRequest
 	default:
-		err = web.ErrUnreadable
+		err = ErrUnreadable
 	}
-	f.answerProblem(ctx, err)
+	f.AnswerProblem(ctx, err)
 }
 
 // isSlowChunk reports a timeout while reading the size line of a chunk, whose cause fasthttp keeps only as text.
@@ -56,8 +55,8 @@ func isSlowChunk(err error) bool {
 }
 
 // answerPlainHTTP answers plain HTTP on a TLS port, beneath TLS. Otherwise the client would only see the connection close.
-func (f *front) answerPlainHTTP(ctx *fasthttp.RequestCtx, conn net.Conn) {
-	f.answerProblem(ctx, web.ErrPlainHTTP)
+func (f *Front) answerPlainHTTP(ctx *fasthttp.RequestCtx, conn net.Conn) {
+	f.AnswerProblem(ctx, ErrPlainHTTP)
 	ctx.SetConnectionClose()
 	_, _ = ctx.Response.WriteTo(conn) // best effort: the connection closes next
 }

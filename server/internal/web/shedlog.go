@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"log/slog"
@@ -42,8 +42,8 @@ func (t *shedLog) write(log *slog.Logger) {
 	}
 }
 
-// flush writes the scheduled line at once.
-func (t *shedLog) flush(log *slog.Logger) {
+// Flush writes the scheduled line at once.
+func (t *shedLog) Flush(log *slog.Logger) {
 	t.mu.Lock()
 	if t.timer != nil {
 		t.timer.Stop()

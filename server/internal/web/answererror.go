@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"errors"
@@ -8,26 +8,25 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/server/internal/web"
 )
 
-// answerProblem answers an error with its problem.
-func (f *front) answerProblem(ctx *fasthttp.RequestCtx, err error) {
-	if isOverloaded(err) {
+// AnswerProblem answers an error with its problem.
+func (f *Front) AnswerProblem(ctx *fasthttp.RequestCtx, err error) {
+	if IsOverloaded(err) {
 		f.answerOverloaded(ctx, err)
 		return
 	}
-	p := f.hooks.problemOf(err)
-	web.InfoOf(ctx).Code = p.Code
-	p.RequestID = web.AnsweredID(ctx)
-	f.reportFailure(ctx, err, p)
-	body, encodeErr := web.Encode(p)
+	p := f.Hooks.ProblemOf(err)
+	InfoOf(ctx).Code = p.Code
+	p.RequestID = AnsweredID(ctx)
+	f.ReportFailure(ctx, err, p)
+	body, encodeErr := Encode(p)
 	if encodeErr != nil {
-		f.log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
+		f.Log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
 		body = []byte(`{"code":"` + p.Code + `"}`)
 	}
 	if p.Status == 401 || p.Code == "insufficient_scope" {
-		if challenge := f.hooks.challenge(ctx, err, p); challenge != "" {
+		if challenge := f.Hooks.Challenge(ctx, err, p); challenge != "" {
 			ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
 		}
 	}
@@ -36,46 +35,46 @@ func (f *front) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetBody(body)
 }
 
-// reportFailure logs the cause of a server error and sets Retry-After.
-func (f *front) reportFailure(ctx *fasthttp.RequestCtx, err error, p web.Problem) {
+// ReportFailure logs the cause of a server error and sets Retry-After.
+func (f *Front) ReportFailure(ctx *fasthttp.RequestCtx, err error, p Problem) {
 	switch {
-	case isOverloaded(err):
-		f.metrics.Shed.Add(1)
-		f.shed.add(f.log, err)
-	case f.hooks.isLogged(err):
+	case IsOverloaded(err):
+		f.Metrics.Shed.Add(1)
+		f.Shed.add(f.Log, err)
+	case f.Hooks.IsLogged(err):
 	case p.Status >= 500:
-		f.log.Error("request failed", "request_id", web.RequestID(ctx), "code", p.Code, "cause", err.Error())
+		f.Log.Error("request failed", "request_id", RequestID(ctx), "code", p.Code, "cause", err.Error())
 	}
-	if seconds := retryAfter(err, p); seconds > 0 {
+	if seconds := RetryAfter(err, p); seconds > 0 {
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
 	}
 }
 
 // answerPanic answers 500 when a handler has panicked. fasthttp would end the process.
-func (f *front) answerPanic(ctx *fasthttp.RequestCtx) {
+func (f *Front) answerPanic(ctx *fasthttp.RequestCtx) {
 	cause := recover()
 	if cause == nil {
 		return
 	}
-	f.metrics.Panics.Inc()
-	f.log.Error("handler panicked", "request_id", web.RequestID(ctx), "cause", cause, "stack", string(debug.Stack()))
-	f.answerInstead(ctx, web.ErrPanic)
+	f.Metrics.Panics.Inc()
+	f.Log.Error("handler panicked", "request_id", RequestID(ctx), "cause", cause, "stack", string(debug.Stack()))
+	f.answerInstead(ctx, ErrPanic)
 }
 
 // answerInstead replaces the response of a handler with that of an error.
-func (f *front) answerInstead(ctx *fasthttp.RequestCtx, err error) {
-	id := web.RequestID(ctx)
+func (f *Front) answerInstead(ctx *fasthttp.RequestCtx, err error) {
+	id := RequestID(ctx)
 	ctx.Response.Reset()
-	ctx.Response.Header.Set(web.HeaderRequestID, id)
-	ctx.Response.Header.SetCanonical(web.CanonicalSniffing, web.NoSniffing)
-	if web.InfoOf(ctx).Proofs > 0 {
-		f.hooks.offerNonce(ctx)
+	ctx.Response.Header.Set(HeaderRequestID, id)
+	ctx.Response.Header.SetCanonical(CanonicalSniffing, NoSniffing)
+	if InfoOf(ctx).Proofs > 0 {
+		f.Hooks.OfferNonce(ctx)
 	}
-	f.hooks.decorate(ctx)
-	f.answerProblem(ctx, err)
+	f.Hooks.Decorate(ctx)
+	f.AnswerProblem(ctx, err)
 }
 
-func isOverloaded(err error) bool { return errors.Is(err, redisstore.ErrOverloaded) }
+func IsOverloaded(err error) bool { return errors.Is(err, redisstore.ErrOverloaded) }
 
 // retryLater is the Retry-After, in seconds, when no better value is known.
 const retryLater = 1
@@ -84,8 +83,8 @@ const retryLater = 1
 const proofPause = 60
 
 // RetryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
-func retryAfter(err error, p web.Problem) int {
-	var limited *web.RateLimited
+func RetryAfter(err error, p Problem) int {
+	var limited *RateLimited
 	var tooFast *redisstore.RateError
 	var agentLimit *redisstore.AgentLimitError
 	switch {

@@ -1,0 +1,19 @@
+package web
+
+import (
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// ReportReplay marks a response whose outcome is that of an earlier request. Its body then carries the id of that request
+// and is identical to the first response.
+func (f *Front) ReportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.Idempotency) {
+	if idempotency == nil || idempotency.FirstRequest == "" {
+		return
+	}
+	if idempotency.Replayed {
+		f.Metrics.Replays.Inc()
+		ctx.Response.Header.Set(HeaderReplayed, "true")
+	}
+	SetFirstRequest(ctx, idempotency.FirstRequest)
+}
