@@ -44,40 +44,54 @@ func rollbackOf(transaction string) endpoint {
 	return endpoint{"POST", "/v1/transactions/" + transaction + "/rollback", nil}
 }
 
-// endpoints returns the chosen operations of openapi.json, by each of their paths. It fills in the ids that a tenant has. Others
-// are the session's, so that nothing has them.
+// endpoints returns the chosen operations of openapi.json, by each of their paths.
 func (w tenant) endpoints(session, transaction string, chosen func(server.Operation) bool) (all []endpoint) {
-	objects := map[string]string{
-		"OrganizationId": w.org, "ApiKeyId": w.org, // the only admin's: see useEachEndpoint
-		"AgentId": w.agent.id, "FamilyId": uuid.NewString(), "TransactionId": transaction, "LeaseId": transaction,
-	}
 	for _, o := range server.Operations() {
 		if !chosen(o) {
 			continue
 		}
-		for _, path := range o.Paths {
-			for name, object := range o.Objects {
-				id, found := objects[object]
-				if !found {
-					id = session
-				}
-				path = strings.ReplaceAll(path, "{"+name+"}", id)
-			}
-			all = append(all, endpoint{o.Method, path, w.bodyOf(o, session)})
+		var body any
+		if o.NeedsBody && o.Body != nil || o.ID == "listTransactions" { // a GET with a body does what it does without one
+			body = w.bodyOf(o, session)
+		}
+		for _, path := range pathsOf(o, func(_, object string) string { return w.idOf(object, session, transaction) }) {
+			all = append(all, endpoint{o.Method, path, body})
 		}
 	}
 	return all
 }
 
-// bodyOf returns the operation's example with the tenant's own agent and session, or nil where no body is required.
-func (w tenant) bodyOf(o server.Operation, session string) any {
-	switch {
-	case o.ID == "settleLease": // the example settles more than the leases of the tests hold
+// pathsOf returns the operation's paths with an id for each parameter, which has this name and is an object of this kind.
+func pathsOf(o server.Operation, id func(name, object string) string) (paths []string) {
+	for _, path := range o.Paths {
+		for name, object := range o.Objects {
+			path = strings.ReplaceAll(path, "{"+name+"}", id(name, object))
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// idOf returns the id of the tenant's object of this kind, by its name in openapi.json. The tenant has no lease, webhook, request
+// and so on: those get an id of another kind, so that nothing has it.
+func (w tenant) idOf(object, session, transaction string) string {
+	switch object {
+	case "OrganizationId", "ApiKeyId": // the only admin's: see useEachEndpoint
+		return w.org
+	case "AgentId":
+		return w.agent.id
+	case "FamilyId":
+		return uuid.NewString()
+	case "TransactionId", "LeaseId":
+		return transaction
+	}
+	return session
+}
+
+// bodyOf returns the operation's example with the tenant's own agent and session.
+func (w tenant) bodyOf(o server.Operation, session string) fields {
+	if o.ID == "settleLease" { // the example settles more than the leases of the tests hold
 		return fields{"action_count": 0, "value_used_usd": 0}
-	case o.ID == "listTransactions": // a GET with a body does what it does without one
-		return fields{}
-	case o.Body == nil:
-		return nil
 	}
 	return fields(owned(o.Body, map[string]string{"agent_id": w.agent.id, "session_id": session}).(object))
 }
@@ -102,6 +116,17 @@ func owned(value any, own map[string]string) any {
 		return copied
 	}
 	return value
+}
+
+// credentialOf returns the key if it opens the operation, else the token if that does, else nothing.
+func credentialOf(o server.Operation, key, access option) option {
+	switch {
+	case o.ByKey:
+		return key
+	case o.ByToken:
+		return access
+	}
+	return nobody
 }
 
 // newKeyOf returns a well-formed API key that names the organization but is not its key.

@@ -630,13 +630,7 @@ func TestTheDescriptionSaysWhichOperationsTakeAnIdempotencyKey(t *testing.T) {
 			continue
 		}
 		d := api.newDoer()
-		as := option(nobody)
-		switch {
-		case o.ByKey:
-			as = d.byKey
-		case o.ByToken:
-			as = d.byToken
-		}
+		as := credentialOf(o, d.byKey, d.byToken)
 		for _, e := range d.endpoints(d.newSession(nil), d.begin(nil), func(one server.Operation) bool { return one.ID == o.ID }) {
 			refused := must(d.try(e.method, e.path, e.body, as, keyed(long(300))))(t)
 			if reads := strings.Contains(string(refused.body), `"field":"Idempotency-Key"`); reads != o.Idempotent {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
+	"remit/server"
 )
 
 // notOf holds JSON values that are not of a kind, whatever their digits.
@@ -108,27 +108,35 @@ func TestOtherFormsOfIdsAreRefusedByTheFieldTheyAreIn(t *testing.T) {
 			w.post("/v1/auth/token", fields{"agent_id": form, "secret": w.agent.secret}).invalid("agent_id")
 			w.get("/sessions?agent_id="+url.QueryEscape(form), key).invalid("agent_id")
 		}
-		for _, form := range otherForms(w.agent.id) {
-			w.get("/v1/agents/"+form, key).invalid("id")
-			w.post("/v1/agents/"+form+"/revoke", nil, key).invalid("id")
-			w.delete("/v1/agents/"+form, key).invalid("id")
-			w.post("/v1/agents/"+form+"/secret/rotate", nil, key).invalid("id")
-			w.get("/v1/agents/"+form+"/families", key).invalid("id")
-			w.delete("/v1/agents/"+form+"/families/"+uuid.NewString(), key).invalid("id")
-			w.delete("/v1/agents/"+w.agent.id+"/families/"+form, key).invalid("family_id")
-		}
-		for _, form := range otherForms(w.org) {
-			w.get("/v1/organizations/"+form, key).invalid("id")
-			w.post("/v1/organizations/"+form+"/api-key/rotate", nil, key).invalid("id")
-		}
-		for _, form := range otherForms(id) {
-			for _, as := range []option{key, access} {
-				w.get("/sessions/"+form, as).invalid("id")
-				w.post("/v1/sessions/"+form+"/end", nil, as).invalid("id")
-				w.post("/sessions/"+form+"/actions", fields{}, as).invalid("id")
+		for _, o := range server.Operations() {
+			if o.ForProxies { // what follows is the client's path
+				continue
+			}
+			for name, object := range o.Objects {
+				for _, form := range otherForms(w.idOf(object, id, id)) {
+					w.refusedAsID(o, name, form, id, access)
+				}
 			}
 		}
 	})
+}
+
+// refusedAsID fails the test unless each caller of an operation gets this form of an id refused by its name.
+func (w tenant) refusedAsID(o server.Operation, name, form, session string, access option) {
+	w.t.Helper()
+	for _, path := range pathsOf(o, func(other, object string) string {
+		if other == name {
+			return form
+		}
+		return w.idOf(object, session, session)
+	}) {
+		if o.ByKey {
+			w.ask(o.Method, path, w.bodyOf(o, session), asKey(w.key)).invalid(name)
+		}
+		if o.ByToken {
+			w.ask(o.Method, path, w.bodyOf(o, session), access).invalid(name)
+		}
+	}
 }
 
 // The characters of a name are counted, not its bytes.

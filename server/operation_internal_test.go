@@ -27,8 +27,9 @@ type Operation struct {
 	Idempotent bool     // it takes the header Idempotency-Key
 	// Objects has what the parameters of the path are, by the names of openapi.json: "AgentId" for "id".
 	Objects map[string]string
-	// Body is the example of the JSON body. It is nil where no such body is required.
-	Body map[string]any
+	// Body is the example of the JSON body, nil where the operation has none. NeedsBody says that one must be sent.
+	Body      map[string]any
+	NeedsBody bool
 }
 
 // Operations returns every operation of openapi.json, sorted by path and method.
@@ -99,9 +100,7 @@ func operationIn(item map[string]json.RawMessage, method string) Operation {
 		}
 		o.Idempotent = o.Idempotent || component == "IdempotencyKey"
 	}
-	if of.RequestBody.Required {
-		o.Body = of.RequestBody.Content["application/json"].Example
-	}
+	o.Body, o.NeedsBody = of.RequestBody.Content["application/json"].Example, of.RequestBody.Required
 	return o
 }
 
@@ -137,8 +136,8 @@ func (o Operation) Names() (names []string) {
 	return names
 }
 
-// has reports whether a request's path is one of the operation's. It looks at the bytes as they are: no other spelling is the same.
-func (o Operation) has(requested string) bool {
+// Has reports whether a request's path is one of the operation's. It looks at the bytes as they are: no other spelling is the same.
+func (o Operation) Has(requested string) bool {
 	return slices.ContainsFunc(o.Paths, func(at string) bool {
 		if above, _, _ := strings.Cut(at, "{"); o.Below {
 			return strings.HasPrefix(requested, above)
@@ -152,7 +151,7 @@ func (o Operation) has(requested string) bool {
 func MethodsAt(requested string) (methods []string) {
 	for _, o := range Operations() {
 		switch {
-		case !o.has(requested):
+		case !o.Has(requested):
 		case o.AnyMethod:
 			return []string{"*"}
 		case o.Method == http.MethodGet:
