@@ -40,7 +40,7 @@ var errEmptyCharge = web.Invalid("", "the body is empty: send {} to charge one a
 
 // charge counts actions and value against a session, all or nothing.
 func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.callerAndID(ctx)
+	caller, id, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}

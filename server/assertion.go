@@ -34,7 +34,7 @@ func hasClientAssertion(form url.Values) bool {
 
 // readClientAssertion reads the credentials of a client that signs an assertion (private_key_jwt), and checks what needs no key.
 // An error comes with the agent, if the assertion names one.
-func (s *Server) readClientAssertion(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+func (g *guard) readClientAssertion(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
 	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) > 0 || form.Get("client_secret") != "" {
 		return credential{}, &oauthError{"invalid_request", "send the client's credentials once"}
 	}
@@ -43,7 +43,7 @@ func (s *Server) readClientAssertion(ctx *fasthttp.RequestCtx, form url.Values) 
 			return credential{}, &oauthError{"invalid_request", required + " is required"}
 		}
 	}
-	keys, err := s.keys()
+	keys, err := g.keys()
 	if err != nil {
 		return credential{}, err
 	}
@@ -71,13 +71,13 @@ func isFreshAssertion(a *token.Assertion, now time.Time) bool {
 }
 
 // verifyClient returns the client's assertion once a key of the agent has proven it. It is not used up by that.
-func (s *Server) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redisstore.ClientAssertion, error) {
-	keys, err := s.store.ClientKeys(web.ReadContext(ctx), client.agent)
+func (g *guard) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redisstore.ClientAssertion, error) {
+	keys, err := g.store.ClientKeys(web.ReadContext(ctx), client.agent)
 	if err != nil {
 		return redisstore.ClientAssertion{}, err
 	}
 	source := jwksfetch.Source{Tenant: keys.Organization, URL: keys.JWKSURI, MaxKeys: token.MaxKeys}
-	switch err := s.verifyAssertion(ctx, client.assertion, keys.JWKS, source); {
+	switch err := g.verifyAssertion(ctx, client.assertion, keys.JWKS, source); {
 	case errors.Is(err, token.ErrSignature), errors.Is(err, token.ErrUnknownKey):
 		return redisstore.ClientAssertion{}, redisstore.ErrInvalidCredentials
 	case errors.Is(err, jwksfetch.ErrNoKeys):
@@ -94,7 +94,7 @@ func (s *Server) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redi
 
 // verifyAssertion returns nil when the assertion is signed with a key of its source or, if that has no URL, of the key set.
 // Errors: token.ErrUnknownKey, token.ErrSignature, jwksfetch.ErrNoKeys.
-func (s *Server) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, jwks string, source jwksfetch.Source) error {
+func (g *guard) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, jwks string, source jwksfetch.Source) error {
 	if source.URL == "" {
 		keys, err := token.ParseJWKS([]byte(jwks))
 		if err != nil {
@@ -102,36 +102,36 @@ func (s *Server) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, j
 		}
 		return a.Verify(keys)
 	}
-	if s.keySets == nil {
+	if g.keySets == nil {
 		return jwksfetch.ErrNoKeys
 	}
-	return s.keySets.Verify(web.ReadContext(ctx), source, a)
+	return g.keySets.Verify(web.ReadContext(ctx), source, a)
 }
 
 // exchangeClient opens a family for a client by what it presents.
-func (s *Server) exchangeClient(ctx *fasthttp.RequestCtx, client credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+func (g *guard) exchangeClient(ctx *fasthttp.RequestCtx, client credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	if client.assertion == nil {
-		return s.exchangeSecret(ctx, client, asked)
+		return g.exchangeSecret(ctx, client, asked)
 	}
-	verified, err := s.verifyClient(ctx, client)
+	verified, err := g.verifyClient(ctx, client)
 	if err != nil {
 		return redisstore.Grant{}, err
 	}
-	grant, err := s.store.ExchangeAssertion(web.RequestContext(ctx), verified, asked)
+	grant, err := g.store.ExchangeAssertion(web.RequestContext(ctx), verified, asked)
 	if err == nil {
-		s.metrics.tokensByAssertion.Inc()
+		g.metrics.tokensByAssertion.Inc()
 	}
 	return grant, err
 }
 
 // checkClient authenticates a client by what it presents, and returns its organization.
-func (s *Server) checkClient(ctx *fasthttp.RequestCtx, client credential) (uuid.UUID, error) {
+func (g *guard) checkClient(ctx *fasthttp.RequestCtx, client credential) (uuid.UUID, error) {
 	if client.assertion == nil {
-		return s.checkSecret(ctx, client)
+		return g.checkSecret(ctx, client)
 	}
-	verified, err := s.verifyClient(ctx, client)
+	verified, err := g.verifyClient(ctx, client)
 	if err != nil {
 		return uuid.Nil, err
 	}
-	return verified.Keys.Organization, s.store.CheckAssertion(web.RequestContext(ctx), verified)
+	return verified.Keys.Organization, g.store.CheckAssertion(web.RequestContext(ctx), verified)
 }

@@ -98,3 +98,22 @@ func tooLong(err error, grant redisstore.Grant) error {
 	}
 	return err
 }
+
+// checkAudience returns why a text cannot be an audience, in words that follow its name: an audience is an absolute URI
+// without a fragment (RFC 8707 §2), of which http is for this machine only.
+func checkAudience(text string) error {
+	parsed, err := url.Parse(text)
+	switch {
+	case len(text) > maxAudienceSize:
+		return errors.New("must have at most " + strconv.Itoa(maxAudienceSize) + " bytes")
+	case err != nil || !isURIText(text) || parsed.Scheme == "" || strings.HasSuffix(text, ":"):
+		return errors.New("must be an absolute URI")
+	case strings.Contains(text, "#"):
+		return errors.New("must not have a fragment")
+	case parsed.Scheme == "https" && parsed.Hostname() == "":
+		return errors.New("must have a host")
+	case parsed.Scheme == "http" && !isLoopbackHost(parsed.Hostname()):
+		return errors.New("must be an https URI: http is for loopback hosts only")
+	}
+	return nil
+}

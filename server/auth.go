@@ -37,7 +37,7 @@ func notAKey(given string) error {
 
 // keyFirst returns why the API key of a malformed request is refused, and err if it is not. An operation's script checks the key, and
 // a malformed request reaches none. When the store cannot say, err stands.
-func (s *Server) keyFirst(ctx *fasthttp.RequestCtx, err error) error {
+func (g *guard) keyFirst(ctx *fasthttp.RequestCtx, err error) error {
 	if web.InfoOf(ctx).Role == web.NoKey || !errors.As(err, new(*web.InvalidRequest)) && !errors.Is(err, web.ErrMediaType) {
 		return err
 	}
@@ -46,9 +46,9 @@ func (s *Server) keyFirst(ctx *fasthttp.RequestCtx, err error) error {
 	}
 	key, refusal := organizationKey(ctx)
 	if refusal == nil {
-		refusal = s.store.CheckKey(web.RequestContext(ctx), key)
+		refusal = g.store.CheckKey(web.RequestContext(ctx), key)
 	}
-	if refusal == nil || problemOf(refusal).Status >= fasthttp.StatusInternalServerError {
+	if refusal == nil || g.front.Hooks.ProblemOf(refusal).Status >= fasthttp.StatusInternalServerError {
 		return err
 	}
 	return refusal
@@ -60,18 +60,18 @@ func newKey(organization uuid.UUID, text string) redisstore.APIKey {
 }
 
 // HasVerified reports whether this instance has used an API key successfully, without asking Redis.
-func (s *Server) hasVerified(organization uuid.UUID, key string) bool {
-	return s.store.HasVerified(redisstore.APIKey{Organization: organization, Hash: token.Hash(key)})
+func (g *guard) hasVerified(organization uuid.UUID, key string) bool {
+	return g.store.HasVerified(redisstore.APIKey{Organization: organization, Hash: token.Hash(key)})
 }
 
 // verifiedOrganization returns the organization of a request's credential if this instance knows it to be good without asking Redis:
 // an API key that it has used successfully, or an access token whose signature is valid.
-func (s *Server) verifiedOrganization(ctx *fasthttp.RequestCtx, now time.Time) (uuid.UUID, bool) {
-	if key, err := organizationKey(ctx); err == nil && s.store.HasVerified(key) {
+func (g *guard) verifiedOrganization(ctx *fasthttp.RequestCtx, now time.Time) (uuid.UUID, bool) {
+	if key, err := organizationKey(ctx); err == nil && g.store.HasVerified(key) {
 		return key.Organization, true
 	}
 	if given, found := accessToken(ctx); found {
-		if v := s.tokens.Load(); v != nil {
+		if v := g.tokens.Load(); v != nil {
 			if access, err := v.verify(given.text, now); err == nil {
 				return access.Organization, true
 			}
@@ -81,37 +81,37 @@ func (s *Server) verifiedOrganization(ctx *fasthttp.RequestCtx, now time.Time) (
 }
 
 // agentToken returns the verified access token that the request carries (RFC 6750 §2.1, RFC 9449 §7.1).
-func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
+func (g *guard) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
 	given, found := accessToken(ctx)
 	if !found {
 		return nil, errMissingToken
 	}
-	return s.verifiedToken(ctx, given)
+	return g.verifiedToken(ctx, given)
 }
 
 // verifiedToken is agentToken for a token that is already read. It refuses a token that is for others only (RFC 9068 §4), and uses
 // up the proof of one that is bound to a key.
-func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
-	access, err := s.anyToken(ctx, given)
+func (g *guard) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
+	access, err := g.anyToken(ctx, given)
 	if err != nil {
 		return nil, err
 	}
 	if !access.forIssuer {
 		return nil, errInvalidToken
 	}
-	access, proof, err := s.admit(ctx, access)
+	access, proof, err := g.admit(ctx, access)
 	if err != nil || proof == nil {
 		return access, err
 	}
-	return access, asProofError(401, s.useProof(ctx, access, proof))
+	return access, asProofError(401, g.useProof(ctx, access, proof))
 }
 
 // admit checks what anyToken leaves: the proof of a token that is bound to a key, which it returns, and where a delegated token
 // reaches. It checks the proof first, because that needs no store.
-func (s *Server) admit(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, *redisstore.Proof, error) {
+func (g *guard) admit(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, *redisstore.Proof, error) {
 	var proof *redisstore.Proof
 	if access.Thumbprint != "" {
-		given, err := s.proofOf(ctx, access)
+		given, err := g.proofOf(ctx, access)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -120,13 +120,13 @@ func (s *Server) admit(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedTo
 	if access.caller.delegated == nil {
 		return access, proof, nil
 	}
-	access, err := s.admitDelegated(ctx, access)
+	access, err := g.admitDelegated(ctx, access)
 	return access, proof, err
 }
 
 // anyToken returns the token if this service signed it, for whomever it is, and it comes under the scheme that it needs.
-func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
-	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, s.clock()) })
+func (g *guard) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cachedToken, error) {
+	access, err := withFreshKeys(g, func(v *tokenCache) (*cachedToken, error) { return v.verify(given.text, g.clock()) })
 	if keysUnavailable(err) {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cach
 		return nil, err
 	}
 	web.IdentifyCaller(ctx, access.Organization, access.Agent)
-	if s.store.Suspended(access.Organization) {
+	if g.store.Suspended(access.Organization) {
 		return nil, redisstore.ErrOrganizationSuspended
 	}
 	return access, nil
@@ -148,7 +148,7 @@ func (s *Server) anyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*cach
 
 // eitherCaller returns the organization or the agent that calls. It refuses a request with both credentials, because it is
 // ambiguous.
-func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
+func (g *guard) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 	given, hasToken := accessToken(ctx)
 	hasKey := len(ctx.Request.Header.PeekCanonical(web.CanonicalAPIKey)) > 0
 	switch {
@@ -157,7 +157,7 @@ func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 	case hasKey:
 		return keyCaller(ctx)
 	case hasToken:
-		access, err := s.verifiedToken(ctx, given)
+		access, err := g.verifiedToken(ctx, given)
 		if err != nil {
 			return caller{}, err
 		}
@@ -179,8 +179,8 @@ func bearer(ctx *fasthttp.RequestCtx) ([]byte, bool) {
 }
 
 // callerAndID returns the caller and the id in the path.
-func (s *Server) callerAndID(ctx *fasthttp.RequestCtx) (caller, uuid.UUID, error) {
-	either, err := s.eitherCaller(ctx)
+func (g *guard) callerAndID(ctx *fasthttp.RequestCtx) (caller, uuid.UUID, error) {
+	either, err := g.eitherCaller(ctx)
 	if err != nil {
 		return caller{}, uuid.Nil, err
 	}
@@ -199,8 +199,8 @@ func keyAndID(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, error) {
 }
 
 // agentAndID returns the access token of the agent that calls, and the id in the path.
-func (s *Server) agentAndID(ctx *fasthttp.RequestCtx) (redisstore.AccessToken, uuid.UUID, error) {
-	access, err := s.agentToken(ctx)
+func (g *guard) agentAndID(ctx *fasthttp.RequestCtx) (redisstore.AccessToken, uuid.UUID, error) {
+	access, err := g.agentToken(ctx)
 	if err != nil {
 		return redisstore.AccessToken{}, uuid.Nil, err
 	}

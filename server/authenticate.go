@@ -7,14 +7,14 @@ import (
 )
 
 // authenticate checks a credential, unless too many like it have failed.
-func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func() error) error {
-	limit := s.limits.failedAuth
+func (g *guard) authenticate(ctx *fasthttp.RequestCtx, c credential, check func() error) error {
+	limit := g.failedAuth
 	if limit == nil {
 		return check()
 	}
-	address := s.front.ClientAddress(ctx)
+	address := g.front.ClientAddress(ctx)
 	if left := limit.check(ctx, address, c); left.remaining == 0 && !limit.isKnownGood(c) {
-		s.metrics.limitedTokens.Inc()
+		g.metrics.limitedTokens.Inc()
 		return &web.RateLimited{RetryAfter: left.reset}
 	}
 	err := check()
@@ -27,6 +27,6 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func
 
 // rejectCredential counts a credential that was found wrong or malformed without asking the store, and returns err, or a
 // RateLimited error.
-func (s *Server) rejectCredential(ctx *fasthttp.RequestCtx, agent uuid.UUID, err error) error {
-	return s.authenticate(ctx, credential{agent: agent}, func() error { return err })
+func (g *guard) rejectCredential(ctx *fasthttp.RequestCtx, agent uuid.UUID, err error) error {
+	return g.authenticate(ctx, credential{agent: agent}, func() error { return err })
 }

@@ -96,7 +96,7 @@ func TestAHostWithoutKeysFillsNoLog(t *testing.T) {
 // someIssuer returns the issuer of the service's tokens.
 func someIssuer(t *testing.T, s runningServer) string {
 	t.Helper()
-	keys, err := s.keys()
+	keys, err := s.guard.keys()
 	if err != nil {
 		t.Fatal(err)
 	}

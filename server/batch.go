@@ -34,7 +34,7 @@ type batchResult struct {
 
 // chargeBatch makes many charges in one call. A refused charge does not affect the others.
 func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
-	caller, err := s.eitherCaller(ctx)
+	caller, err := s.guard.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 	if n := len(request.Actions.Value); n < 1 || n > maxBatch {
 		return web.Invalid("actions", "must have 1 to "+strconv.Itoa(maxBatch)+" items")
 	}
-	refused, wanted := caller.batch(request.Actions.Value)
+	refused, wanted := batchOf(caller, request.Actions.Value)
 	whole, err := web.IdempotencyOf(ctx, "charge batch"+refusedIndexes(refused), uuid.Nil)
 	if err != nil {
 		return err
@@ -59,12 +59,12 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, s.batchResults(ctx, refused, wanted, outcomes))
 }
 
-// batch reads each item as if it came alone. refused holds an error for each item that is not to be charged, and nil for
+// batchOf reads each item as if it came alone. refused holds an error for each item that is not to be charged, and nil for
 // the others, which are in wanted in the same order.
-func (c caller) batch(items []jsontext.Value) (refused []error, wanted []redisstore.BatchCharge) {
+func batchOf(c caller, items []jsontext.Value) (refused []error, wanted []redisstore.BatchCharge) {
 	refused = make([]error, len(items))
 	for i, raw := range items {
-		charge, err := c.batchItem(raw)
+		charge, err := batchItemOf(c, raw)
 		if err != nil {
 			refused[i] = err
 			continue
@@ -86,7 +86,7 @@ func refusedIndexes(refused []error) string {
 	return string(indexes)
 }
 
-func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {
+func batchItemOf(c caller, raw jsontext.Value) (redisstore.BatchCharge, error) {
 	if raw.Kind() != '{' {
 		return redisstore.BatchCharge{}, web.Invalid("", "the item must be a JSON object")
 	}

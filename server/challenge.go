@@ -47,8 +47,8 @@ func invalidTokenChallenge(p web.Problem) string {
 }
 
 // challenge returns the WWW-Authenticate of a refusal, "" for none.
-func (s *Server) challenge(ctx *fasthttp.RequestCtx, err error, p web.Problem) string {
-	return proofChallenge(challengeFor(err, p, s.metadataFor(ctx)), err, web.InfoOf(ctx).Proven)
+func (g *guard) challenge(ctx *fasthttp.RequestCtx, err error, p web.Problem) string {
+	return proofChallenge(challengeFor(err, p, g.metadataFor(ctx)), err, web.InfoOf(ctx).Proven)
 }
 
 // quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).

@@ -11,6 +11,9 @@ import (
 	"remit/server/internal/web"
 )
 
+// scopeDelegate lets an agent create children of its sessions.
+const scopeDelegate = "sessions:delegate"
+
 // reach is what of an operation a delegated token may use. It acts in one session alone, and on what belongs to it.
 type reach int
 
@@ -69,13 +72,13 @@ func delegatedOf(access token.Access) *redisstore.DelegatedToken {
 
 // admitDelegated checks a delegated token and what the request wants with it. It returns the token with the scopes that its
 // agents have left.
-func (s *Server) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, error) {
+func (g *guard) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, error) {
 	web.InfoOf(ctx).Actor = access.Client
-	scopes, err := s.checkDelegated(web.ReadContext(ctx), access.caller)
+	scopes, err := g.checkDelegated(web.ReadContext(ctx), access.caller)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkReach(ctx, access.caller.delegated); err != nil {
+	if err := g.checkReach(ctx, access.caller.delegated); err != nil {
 		return nil, err
 	}
 	if len(scopes) == len(access.Scopes) {
@@ -89,8 +92,8 @@ func (s *Server) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (
 
 // checkDelegated returns the scopes that a delegated token has left, while it is live. One that is checked again after a wait may
 // have died meanwhile.
-func (s *Server) checkDelegated(ctx context.Context, c caller) ([]string, error) {
-	left, err := s.store.CheckDelegated(ctx, c.delegated)
+func (g *guard) checkDelegated(ctx context.Context, c caller) ([]string, error) {
+	left, err := g.store.CheckDelegated(ctx, c.delegated)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +106,7 @@ func (s *Server) checkDelegated(ctx context.Context, c caller) ([]string, error)
 
 // checkReach refuses an operation on anything but the token's session and what belongs to it. What there is otherwise, the answer
 // does not say.
-func (s *Server) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedToken) error {
+func (g *guard) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedToken) error {
 	var id uuid.UUID
 	var err error
 	allowed := reachOf(ctx)
@@ -119,9 +122,9 @@ func (s *Server) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedTok
 			return redisstore.ErrUnknownSession
 		}
 	case reachesTransaction:
-		return s.store.CheckTransaction(web.ReadContext(ctx), d, id)
+		return g.store.CheckTransaction(web.ReadContext(ctx), d, id)
 	case reachesLease:
-		return s.store.CheckLease(web.ReadContext(ctx), d, id)
+		return g.store.CheckLease(web.ReadContext(ctx), d, id)
 	case reachesNothing:
 		return errDelegatedToken
 	}

@@ -40,12 +40,12 @@ type delegation struct {
 }
 
 // delegate serves this grant. The subject token authenticates the request, so a client need not.
-func (s *Server) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
+func (g *guard) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 	session, err := delegationParameters(form)
 	if err != nil {
 		return err
 	}
-	keys, err := s.keys()
+	keys, err := g.keys()
 	if err != nil {
 		return err
 	}
@@ -53,17 +53,17 @@ func (s *Server) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 	if d.asked, err = readGrantRequest(form, keys.Issuer()); err != nil {
 		return err
 	}
-	if err := s.readSubject(form.Get("subject_token"), &d); err != nil {
+	if err := g.readSubject(form.Get("subject_token"), &d); err != nil {
 		return err
 	}
-	if d.asked.Proof, err = s.grantProof(ctx); err != nil {
+	if d.asked.Proof, err = g.grantProof(ctx); err != nil {
 		return err
 	}
-	client, err := s.optionalClient(ctx, form)
+	client, err := g.optionalClient(ctx, form)
 	if err != nil {
 		return err
 	}
-	if err := s.checkSubject(ctx, &d); err != nil {
+	if err := g.checkSubject(ctx, &d); err != nil {
 		return err
 	}
 	if err := d.checkAudience(); err != nil {
@@ -73,30 +73,30 @@ func (s *Server) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 		return redisstore.ErrInvalidCredentials
 	}
 	web.IdentifyCaller(ctx, d.subject.Organization, d.subject.Agent)
-	if err := s.useSubjectsProof(ctx, &d); err != nil {
+	if err := g.useSubjectsProof(ctx, &d); err != nil {
 		return err
 	}
-	granted, err := s.store.Delegate(web.RequestContext(ctx), redisstore.NewDelegation{
+	granted, err := g.store.Delegate(web.RequestContext(ctx), redisstore.NewDelegation{
 		Subject: *d.subject.caller.Token, Session: session, Scopes: d.asked.Scopes, Held: d.held,
 		Audience: d.asked.Audience, Actors: d.actingAgents(), Proof: d.asked.Proof,
 	})
 	if err != nil {
-		return d.refused(err)
+		return g.refusedDelegation(&d, err)
 	}
 	grant := redisstore.Grant{Audience: d.asked.Audience}
 	grant.Bound = d.asked.Proof != nil
 	if len(grant.Audience) == 0 {
 		grant.Audience = []string{redisstore.Self}
 	}
-	access, err := d.token(granted, audienceOf(keys, grant), s.clock())
+	access, err := d.token(granted, audienceOf(keys, grant), g.clock())
 	if err != nil {
-		return err
+		return g.refusedDelegation(&d, err)
 	}
 	text, err := signAccess(keys, grant, access)
 	if err != nil {
 		return err
 	}
-	s.metrics.tokensByDelegation.Inc()
+	g.metrics.tokensByDelegation.Inc()
 	return web.Answer(ctx, delegatedGrant{
 		AccessToken: text, IssuedType: typeAccessToken, TokenType: tokenType(grant, "Bearer"),
 		ExpiresIn: int64(access.Expires().Sub(access.Issued) / time.Second), Scope: strings.Join(access.Scopes, " "),
@@ -125,7 +125,7 @@ func delegationParameters(form url.Values) (uuid.UUID, error) {
 }
 
 // optionalClient returns the client that the request names, and checks its credentials if it has any; uuid.Nil for no client.
-func (s *Server) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.UUID, error) {
+func (g *guard) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.UUID, error) {
 	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) == 0 && form.Get("client_secret") == "" && !hasClientAssertion(form) {
 		agent, isID := web.ParseID(form.Get("client_id"))
 		if form.Get("client_id") != "" && !isID {
@@ -133,44 +133,44 @@ func (s *Server) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid
 		}
 		return agent, nil
 	}
-	client, err := s.readClient(ctx, form)
+	client, err := g.readClient(ctx, form)
 	if err != nil {
-		return uuid.Nil, s.rejectCredential(ctx, client.agent, err)
+		return uuid.Nil, g.rejectCredential(ctx, client.agent, err)
 	}
-	return client.agent, s.authenticate(ctx, client, func() error {
-		_, err := s.authenticatedClient(ctx, client, form, "subject_token")
+	return client.agent, g.authenticate(ctx, client, func() error {
+		_, err := g.authenticatedClient(ctx, client, form, "subject_token")
 		return err
 	})
 }
 
 // readSubject verifies the subject token. Only one for this service itself may be exchanged. Strangers come no further than this: a
 // proof, of which they make as many as they like, costs much more to verify.
-func (s *Server) readSubject(text string, d *delegation) error {
-	subject, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify([]byte(text), s.clock()) })
+func (g *guard) readSubject(text string, d *delegation) error {
+	subject, err := withFreshKeys(g, func(v *tokenCache) (*cachedToken, error) { return v.verify([]byte(text), g.clock()) })
 	if keysUnavailable(err) {
 		return err
 	}
 	if err != nil || !subject.forIssuer {
-		return d.refused(errInvalidToken)
+		return g.refusedDelegation(d, errInvalidToken)
 	}
 	d.subject, d.held = subject, subject.Scopes
 	return nil
 }
 
 // checkSubject refuses a subject token without a proof of its key, of a suspended organization, or that is delegated and not live.
-func (s *Server) checkSubject(ctx *fasthttp.RequestCtx, d *delegation) (err error) {
+func (g *guard) checkSubject(ctx *fasthttp.RequestCtx, d *delegation) (err error) {
 	subject := d.subject
 	if err := d.checkKey(subject); err != nil {
 		return err
 	}
-	if s.store.Suspended(subject.Organization) {
-		return d.refused(redisstore.ErrOrganizationSuspended)
+	if g.store.Suspended(subject.Organization) {
+		return g.refusedDelegation(d, redisstore.ErrOrganizationSuspended)
 	}
 	if subject.caller.delegated == nil {
 		return nil
 	}
-	if d.held, err = s.checkDelegated(web.ReadContext(ctx), subject.caller); err != nil {
-		return d.refused(err)
+	if d.held, err = g.checkDelegated(web.ReadContext(ctx), subject.caller); err != nil {
+		return g.refusedDelegation(d, err)
 	}
 	if len(subject.Actors) == token.MaxActors {
 		return &oauthError{"invalid_request", "too many agents act with the subject token one for another"}
@@ -204,19 +204,19 @@ func (d *delegation) checkAudience() error {
 }
 
 // useSubjectsProof uses up the proof among those of the subject token's agent.
-func (s *Server) useSubjectsProof(ctx *fasthttp.RequestCtx, d *delegation) error {
-	err := s.useProof(ctx, d.subject, d.asked.Proof)
+func (g *guard) useSubjectsProof(ctx *fasthttp.RequestCtx, d *delegation) error {
+	err := g.useProof(ctx, d.subject, d.asked.Proof)
 	if errors.Is(err, redisstore.ErrInvalidToken) {
-		return d.refused(err)
+		return g.refusedDelegation(d, err)
 	}
 	return asProofError(400, err)
 }
 
-// refused returns the error of RFC 8693 §2.2.2: invalid_request for a subject token that is not valid, or may not do this.
-func (d *delegation) refused(err error) error {
+// refusedDelegation returns the error of RFC 8693 §2.2.2: invalid_request for a subject token that is not valid, or may not do this.
+func (g *guard) refusedDelegation(d *delegation, err error) error {
 	var scope *redisstore.ScopeError
 	var inactive *redisstore.NotActiveError
-	p := problemOf(err)
+	p := g.front.Hooks.ProblemOf(err)
 	switch {
 	case errors.Is(err, redisstore.ErrProofRequired):
 		return err
@@ -251,7 +251,7 @@ func (d *delegation) token(granted redisstore.Delegation, audience []string, now
 	issued := now.Truncate(time.Second)
 	lifetime := min(token.AccessLifetime, d.subject.Expires().Sub(issued), granted.Rest).Truncate(time.Second)
 	if lifetime < time.Second {
-		return token.Access{}, d.refused(&redisstore.NotActiveError{Status: redisstore.Expired})
+		return token.Access{}, &redisstore.NotActiveError{Status: redisstore.Expired}
 	}
 	if lifetime == token.AccessLifetime {
 		lifetime = 0 // the default

@@ -14,7 +14,7 @@ func (s *Server) eventRoutes(r *web.Routes) {
 
 // listEvents returns a page of an agent's audit trail, or a stream of it to a client that accepts one.
 func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
-	caller, agent, err := s.callerAndID(ctx)
+	caller, agent, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,6 @@ func (s *Server) endFamily(ctx *fasthttp.RequestCtx) error {
 	if err := s.store.EndFamily(web.RequestContext(ctx), key, agent, family); err != nil {
 		return err
 	}
-	s.metrics.familiesRevoked.Inc()
+	s.guard.metrics.familiesRevoked.Inc()
 	return web.Answer(ctx, revokedTokenAnswer{true})
 }

@@ -134,7 +134,7 @@ func (s *Server) getCheckpoint(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	keys, err := s.keys()
+	keys, err := s.guard.keys()
 	if err != nil {
 		return err
 	}

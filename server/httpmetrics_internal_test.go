@@ -132,7 +132,7 @@ func BenchmarkCounting(b *testing.B) {
 	for b.Loop() {
 		s.metrics.http.InFlight.Inc()
 		s.metrics.charged(charge, nil)
-		s.metrics.tokenHits.Add(1)
+		s.guard.metrics.tokenHits.Add(1)
 		s.metrics.http.Request(ctx, a)
 	}
 }

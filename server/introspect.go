@@ -13,8 +13,8 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) introspectionRoutes(r *web.Routes) {
-	r.Post("/v1/auth/introspect", redisstore.Viewer, s.introspect)
+func (g *guard) introspectionRoutes(r *web.Routes) {
+	r.Post("/v1/auth/introspect", redisstore.Viewer, g.introspect)
 }
 
 type introspectRequest struct {
@@ -65,7 +65,7 @@ func actorsOf(access token.Access) *describedActor {
 	return described
 }
 
-func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
+func (g *guard) introspect(ctx *fasthttp.RequestCtx) error {
 	key, err := organizationKey(ctx)
 	if err != nil {
 		return err
@@ -80,10 +80,10 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	if _, err := s.store.Organization(web.RequestContext(ctx), key); err != nil {
+	if _, err := g.store.Organization(web.RequestContext(ctx), key); err != nil {
 		return err
 	}
-	described, err := s.describeToken(web.ReadContext(ctx), request.Token.Value, request.Audience.Value, key.Organization)
+	described, err := g.describeToken(web.ReadContext(ctx), request.Token.Value, request.Audience.Value, key.Organization)
 	if err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 }
 
 // describeToken describes an access or refresh token of the organization that is for the audience; "" is anybody.
-func (s *Server) describeToken(ctx context.Context, text, audience string, organization uuid.UUID) (introspection, error) {
-	keys, err := s.keys()
+func (g *guard) describeToken(ctx context.Context, text, audience string, organization uuid.UUID) (introspection, error) {
+	keys, err := g.keys()
 	if err != nil {
 		return introspection{}, err
 	}
-	read := s.describeAccess
+	read := g.describeAccess
 	if strings.HasPrefix(text, token.RefreshPrefix) {
-		read = s.describeRefresh
+		read = g.describeRefresh
 	}
 	described, owner, err := read(ctx, keys, text)
 	var suspended *redisstore.AgentSuspendedError
@@ -115,15 +115,15 @@ func (s *Server) describeToken(ctx context.Context, text, audience string, organ
 	return described, nil
 }
 
-func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
-	access, err := s.verifyAccess(text)
+func (g *guard) describeAccess(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
+	access, err := g.verifyAccess(text)
 	if keysUnavailable(err) {
 		return introspection{}, uuid.Nil, err
 	}
 	if err != nil {
 		return introspection{}, uuid.Nil, errInvalidToken
 	}
-	scopes, err := s.scopesLeft(ctx, access)
+	scopes, err := g.scopesLeft(ctx, access)
 	if err != nil {
 		return introspection{}, uuid.Nil, err
 	}
@@ -140,15 +140,15 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 	return described, access.Organization, nil
 }
 
-func (s *Server) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
-	refresh, err := s.parseRefresh(text)
+func (g *guard) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
+	refresh, err := g.parseRefresh(text)
 	if keysUnavailable(err) {
 		return introspection{}, uuid.Nil, err
 	}
 	if err != nil {
 		return introspection{}, uuid.Nil, errInvalidToken
 	}
-	grant, expires, err := s.store.CheckRefresh(ctx, refresh.Agent, refresh.Family, refresh.Generation)
+	grant, expires, err := g.store.CheckRefresh(ctx, refresh.Agent, refresh.Family, refresh.Generation)
 	if err != nil {
 		return introspection{}, uuid.Nil, err
 	}

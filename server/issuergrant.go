@@ -49,27 +49,27 @@ func readWorkload(ctx *fasthttp.RequestCtx, form url.Values) (credential, error)
 
 // grantByIssuer serves the jwt-bearer grant. What can be checked without the store is checked first, then whether a rule gives
 // the assertion to the agent, and only then is its signature, for which keys may have to be fetched.
-func (s *Server) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, audience string, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+func (g *guard) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, audience string, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	assertion, err := readAssertion(text, audience, time.Now())
 	if err != nil {
-		return redisstore.Grant{}, s.untrusted(err)
+		return redisstore.Grant{}, g.untrusted(err)
 	}
-	issuer, organization, err := s.store.IssuerFor(web.RequestContext(ctx), agent, assertion.TrustedIssuer())
+	issuer, organization, err := g.store.IssuerFor(web.RequestContext(ctx), agent, assertion.TrustedIssuer())
 	if err != nil {
-		return redisstore.Grant{}, s.untrusted(err)
+		return redisstore.Grant{}, g.untrusted(err)
 	}
 	if !slices.ContainsFunc(issuer.Settings.RulesFor(agent), assertion.Matches) {
-		return redisstore.Grant{}, s.untrusted(errNoRule)
+		return redisstore.Grant{}, g.untrusted(errNoRule)
 	}
 	source := jwksfetch.Source{Tenant: organization, URL: issuer.Settings.JWKSURI, MaxKeys: mostIssuerKeys}
-	if err := s.verifyAssertion(ctx, assertion, issuer.Settings.JWKS, source); err != nil {
-		return redisstore.Grant{}, s.untrusted(err)
+	if err := g.verifyAssertion(ctx, assertion, issuer.Settings.JWKS, source); err != nil {
+		return redisstore.Grant{}, g.untrusted(err)
 	}
-	grant, err := s.store.GrantByIssuer(web.RequestContext(ctx), organization, agent, issuer, asked)
+	grant, err := g.store.GrantByIssuer(web.RequestContext(ctx), organization, agent, issuer, asked)
 	if err != nil {
-		return redisstore.Grant{}, s.untrusted(err)
+		return redisstore.Grant{}, g.untrusted(err)
 	}
-	s.metrics.tokensByIssuer.Inc()
+	g.metrics.tokensByIssuer.Inc()
 	return grant, nil
 }
 

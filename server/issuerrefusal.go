@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"remit/internal/jwksfetch"
+	"remit/internal/metrics"
 	"remit/internal/token"
 	"remit/redisstore"
 )
@@ -35,15 +36,15 @@ var refusalCauses = []struct {
 
 // untrusted counts the cause for which an assertion is refused, and returns the refusal. It returns other errors as they are:
 // whoever gets them presented a good assertion, or the store failed.
-func (s *Server) untrusted(err error) error {
+func (g *guard) untrusted(err error) error {
 	for _, known := range refusalCauses {
 		if errors.Is(err, known.err) {
-			s.metrics.assertionsRefused[known.cause].Inc()
+			g.metrics.assertionsRefused[known.cause].Inc()
 			return errUntrusted
 		}
 	}
 	if errors.Is(err, jwksfetch.ErrNoKeys) || errors.Is(err, context.DeadlineExceeded) {
-		s.metrics.assertionsRefused[causeNoKeys].Inc()
+		g.metrics.assertionsRefused[causeNoKeys].Inc()
 		return errNoIssuerKeys
 	}
 	return err
@@ -51,14 +52,15 @@ func (s *Server) untrusted(err error) error {
 
 const causeNoKeys = "no_keys"
 
-func (c *serviceMetrics) registerAssertions() {
-	c.assertionsRefused = map[string]prometheus.Counter{}
+func newAssertionsRefused(registry prometheus.Registerer) map[string]prometheus.Counter {
 	causes := []string{causeNoKeys}
 	for _, known := range refusalCauses {
 		causes = append(causes, known.cause)
 	}
+	refused := map[string]prometheus.Counter{}
 	for _, cause := range causes {
-		c.assertionsRefused[cause] = c.counter("remit_issuer_tokens_refused_total",
+		refused[cause] = metrics.Counter(registry, "remit_issuer_tokens_refused_total",
 			"Tokens of foreign issuers that were exchanged for nothing, by cause.", prometheus.Labels{"cause": cause})
 	}
+	return refused
 }

@@ -9,20 +9,20 @@ import (
 
 // FollowKeys makes the server read its keys with this function at each ReadKeys, and when a credential names an unknown
 // key.
-func (s *Server) FollowKeys(read func(context.Context) (*token.Keyring, error)) {
-	s.keyReads.mu.Lock()
-	defer s.keyReads.mu.Unlock()
-	s.keyReads.read = read
+func (g *guard) FollowKeys(read func(context.Context) (*token.Keyring, error)) {
+	g.keyReads.mu.Lock()
+	defer g.keyReads.mu.Unlock()
+	g.keyReads.read = read
 }
 
 // ReadKeys reads the keys with the function of FollowKeys, or joins a read in progress.
-func (s *Server) ReadKeys(ctx context.Context) error {
-	return s.keyReads.join(ctx, s.SetKeyring)
+func (g *guard) ReadKeys(ctx context.Context) error {
+	return g.keyReads.join(ctx, g.SetKeyring)
 }
 
 // refreshKeys returns nil once the keys are fresh enough to conclude that a key does not exist, else errStaleKeys.
-func (s *Server) refreshKeys() error {
-	r := &s.keyReads
+func (g *guard) refreshKeys() error {
+	r := &g.keyReads
 	r.mu.Lock()
 	follows, due := r.read != nil, r.ended != nil || age(r.began) >= keyReadPause
 	r.mu.Unlock()
@@ -30,7 +30,7 @@ func (s *Server) refreshKeys() error {
 		return nil
 	}
 	if due {
-		_ = s.ReadKeys(context.Background()) // bounded by keyReadTime
+		_ = g.ReadKeys(context.Background()) // bounded by keyReadTime
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,9 +41,9 @@ func (s *Server) refreshKeys() error {
 }
 
 // withFreshKeys checks a credential, and checks it again with newly read keys when it names an unknown key.
-func withFreshKeys[T any](s *Server, check func(*tokenCache) (T, error)) (T, error) {
+func withFreshKeys[T any](g *guard, check func(*tokenCache) (T, error)) (T, error) {
 	var none T
-	v := s.tokens.Load()
+	v := g.tokens.Load()
 	if v == nil {
 		return none, errNoKeyring
 	}
@@ -51,10 +51,10 @@ func withFreshKeys[T any](s *Server, check func(*tokenCache) (T, error)) (T, err
 	if !errors.Is(err, token.ErrUnknownKey) {
 		return checked, err
 	}
-	if err := s.refreshKeys(); err != nil {
+	if err := g.refreshKeys(); err != nil {
 		return none, err
 	}
-	if now := s.tokens.Load(); now != v {
+	if now := g.tokens.Load(); now != v {
 		return check(now)
 	}
 	return none, err
@@ -62,13 +62,13 @@ func withFreshKeys[T any](s *Server, check func(*tokenCache) (T, error)) (T, err
 
 // parseRefresh is token.Keyring.ParseRefresh with the current keys. Errors: errNoKeyring, errStaleKeys, and those of
 // package token for an invalid refresh token.
-func (s *Server) parseRefresh(text string) (token.RefreshToken, error) {
-	return withFreshKeys(s, func(v *tokenCache) (token.RefreshToken, error) { return v.keys.ParseRefresh(text) })
+func (g *guard) parseRefresh(text string) (token.RefreshToken, error) {
+	return withFreshKeys(g, func(v *tokenCache) (token.RefreshToken, error) { return v.keys.ParseRefresh(text) })
 }
 
 // verifyAccess is token.Keyring.VerifyAccess with the current keys, without the token cache.
-func (s *Server) verifyAccess(text string) (token.Access, error) {
-	return withFreshKeys(s, func(v *tokenCache) (token.Access, error) { return v.keys.VerifyAccess(text, s.clock()) })
+func (g *guard) verifyAccess(text string) (token.Access, error) {
+	return withFreshKeys(g, func(v *tokenCache) (token.Access, error) { return v.keys.VerifyAccess(text, g.clock()) })
 }
 
 // keysUnavailable distinguishes missing keys from an invalid credential.
@@ -77,15 +77,15 @@ func keysUnavailable(err error) bool {
 }
 
 // SetKeyring sets the keys. Equal keys keep the token cache.
-func (s *Server) SetKeyring(k *token.Keyring) {
-	if v := s.tokens.Load(); v == nil || !v.keys.Equal(k) {
-		s.tokens.Store(newTokenCache(k, s.store, s.metrics))
+func (g *guard) SetKeyring(k *token.Keyring) {
+	if v := g.tokens.Load(); v == nil || !v.keys.Equal(k) {
+		g.tokens.Store(newTokenCache(k, g.store, g.metrics))
 	}
 }
 
 // keys returns the keyring, or errNoKeyring before there is one.
-func (s *Server) keys() (*token.Keyring, error) {
-	if v := s.tokens.Load(); v != nil {
+func (g *guard) keys() (*token.Keyring, error) {
+	if v := g.tokens.Load(); v != nil {
 		return v.keys, nil
 	}
 	return nil, errNoKeyring

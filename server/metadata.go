@@ -8,9 +8,9 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) metadataRoutes(r *web.Routes) {
-	r.Get("/.well-known/oauth-authorization-server", web.NoKey, s.metadata)
-	r.Get("/.well-known/openid-configuration", web.NoKey, s.metadata)
+func (g *guard) metadataRoutes(r *web.Routes) {
+	r.Get("/.well-known/oauth-authorization-server", web.NoKey, g.metadata)
+	r.Get("/.well-known/openid-configuration", web.NoKey, g.metadata)
 }
 
 // serverMetadata is an RFC 8414 document, with the members that OpenID Connect Discovery 1.0 §3 requires: many libraries and clouds
@@ -37,8 +37,8 @@ type serverMetadata struct {
 }
 
 // metadata lists the OAuth endpoints. All of them lie below the issuer, which is the service's own URL.
-func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
-	keys, err := s.keys()
+func (g *guard) metadata(ctx *fasthttp.RequestCtx) error {
+	keys, err := g.keys()
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"runtime"
 	"strings"
-	"sync/atomic"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"remit/internal/metrics"
 	"remit/redisstore"
 	"remit/server/internal/web"
 )
@@ -18,23 +18,16 @@ type serviceMetrics struct {
 	registry *prometheus.Registry
 	http     *web.Metrics
 
-	tokensBySecret, tokensByRefresh       prometheus.Counter
-	tokensByAssertion, tokensByDelegation prometheus.Counter
-	tokensReused, familiesRevoked         prometheus.Counter
-	tokensReplayed, tokensByIssuer        prometheus.Counter
-	assertionsRefused                     map[string]prometheus.Counter // by cause
-
 	organizationsCreated, agentsCreated, agentsRevoked prometheus.Counter
 
-	sessionsCreated, sessionsEnded      prometheus.Counter
-	begun, committed, rolledBack        prometheus.Counter
-	charges                             chargeMetrics
-	leases                              leaseMetrics
-	holds                               holdMetrics
-	requests                            requestMetrics
-	batchItems                          prometheus.Counter
-	limitedOrganizations, limitedTokens prometheus.Counter
-	tokenHits, tokenMisses              atomic.Uint64 // of the token cache, which is replaced with its keyring
+	sessionsCreated, sessionsEnded prometheus.Counter
+	begun, committed, rolledBack   prometheus.Counter
+	charges                        chargeMetrics
+	leases                         leaseMetrics
+	holds                          holdMetrics
+	requests                       requestMetrics
+	batchItems                     prometheus.Counter
+	limitedOrganizations           prometheus.Counter
 }
 
 // leaseMetrics count leases. What expires unsettled is counted by the store.
@@ -56,10 +49,8 @@ type requestMetrics struct{ made, approved, denied prometheus.Counter }
 func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
 	c := &serviceMetrics{registry: prometheus.NewRegistry()}
 	c.http = web.NewMetrics(c.registry)
-	c.registerTokens()
-	c.registerAssertions()
+	c.registerIdentity()
 	c.registerSessions()
-	c.registerFailures()
 	c.registerGauges(version, connections, waiters)
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if store != nil {
@@ -68,18 +59,12 @@ func newServiceMetrics(store *redisstore.Store, version string, connections, wai
 	return c
 }
 
-// counter registers a counter that starts at 0. Prometheus would miss the first increase of a counter that appears with 1.
 func (c *serviceMetrics) counter(name, help string, labels prometheus.Labels) prometheus.Counter {
-	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels})
-	c.registry.MustRegister(counter)
-	return counter
+	return metrics.Counter(c.registry, name, help, labels)
 }
 
-// counters registers one counter for each value of a label.
 func (c *serviceMetrics) counters(name, help, label string, byValue map[string]*prometheus.Counter) {
-	for value, counter := range byValue {
-		*counter = c.counter(name, help, prometheus.Labels{label: value})
-	}
+	metrics.Counters(c.registry, name, help, label, byValue)
 }
 
 // byLimit registers one counter for each of these limits, as values of a label.
@@ -91,18 +76,9 @@ func (c *serviceMetrics) byLimit(name, help, label string, limits ...string) lim
 	return counters
 }
 
-func (c *serviceMetrics) registerTokens() {
-	c.counters("remit_tokens_issued_total", "Access tokens issued, by grant.", "grant", map[string]*prometheus.Counter{
-		"client_secret": &c.tokensBySecret, "private_key_jwt": &c.tokensByAssertion, "refresh_token": &c.tokensByRefresh,
-		"trusted_issuer": &c.tokensByIssuer, "token_exchange": &c.tokensByDelegation,
-	})
-	c.tokensReused = c.counter("remit_refresh_tokens_reused_total",
-		"Refresh tokens reused after their grace time, by a thief or by a client that keeps old tokens. Their families are revoked.", nil)
-	c.tokensReplayed = c.counter("remit_refresh_tokens_replayed_total",
-		"Spent refresh tokens answered again within their grace time: a lost response, processes that share a token, or a theft.", nil)
-	c.familiesRevoked = c.counter("remit_token_families_revoked_total",
-		"Requests that revoked a token family, repeated ones included; families revoked by revoke_families excluded.", nil)
+func (c *serviceMetrics) registerIdentity() {
 	c.organizationsCreated = c.counter("remit_organizations_created_total", "Organizations created.", nil)
+	c.limitedOrganizations = c.counter("remit_rate_limited_total", "Requests refused by a rate limit, by limit.", prometheus.Labels{"limit": "organizations"})
 	c.agentsCreated = c.counter("remit_agents_created_total", "Agents created.", nil)
 	c.agentsRevoked = c.counter("remit_agents_revoked_total", "Requests that revoked an agent, repeated ones included.", nil)
 }
@@ -145,25 +121,13 @@ func (c *serviceMetrics) registerSessions() {
 	c.batchItems = c.counter("remit_batch_items_total", "Charges received in batches, malformed ones included.", nil)
 }
 
-func (c *serviceMetrics) registerFailures() {
-	c.counters("remit_rate_limited_total", "Requests refused by a rate limit, by limit.", "limit",
-		map[string]*prometheus.Counter{"organizations": &c.limitedOrganizations, "failed-auth": &c.limitedTokens})
-}
-
 // registerGauges registers the values that are read at each scrape.
 func (c *serviceMetrics) registerGauges(version string, connections, waiters func() int) {
 	now := func(name, help string, value func() int) {
 		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 	}
-	total := func(name, help string, labels prometheus.Labels, value *atomic.Uint64) {
-		c.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels},
-			func() float64 { return float64(value.Load()) }))
-	}
 	now("remit_http_connections_open", "Open connections, excluding those of a separate metrics listener.", connections)
 	now("remit_event_waiters", "Requests waiting for events or for the decision of a request for more, streams included.", waiters)
-	const verified = "Valid access tokens, by whether their signature was in the token cache (hit) or had to be verified (miss)."
-	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "hit"}, &c.tokenHits)
-	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "miss"}, &c.tokenMisses)
 	c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "remit_build_info", Help: "Always 1; the labels name the version and the Go version.",
 		ConstLabels: prometheus.Labels{"version": cmp.Or(version, "unknown"), "goversion": strings.Fields(runtime.Version())[0]},

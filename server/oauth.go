@@ -12,11 +12,11 @@ import (
 // The OAuth 2.0 endpoints do the same operations as /v1/auth: a client is an agent, its client_id the agent's id and its
 // client_secret the agent's secret. Requests are form-encoded, errors are those of RFC 6749 §5.2.
 
-func (s *Server) oauthRoutes(r *web.Routes) {
-	r.Post("/oauth2/token", web.NoKey, s.oauthToken)
-	r.Get("/oauth2/authorize", web.NoKey, s.oauthAuthorize)
-	r.Post("/oauth2/revoke", web.NoKey, s.oauthRevoke)
-	r.Post("/oauth2/introspect", web.NoKey, s.oauthIntrospect)
+func (g *guard) oauthRoutes(r *web.Routes) {
+	r.Post("/oauth2/token", web.NoKey, g.oauthToken)
+	r.Get("/oauth2/authorize", web.NoKey, g.oauthAuthorize)
+	r.Post("/oauth2/revoke", web.NoKey, g.oauthRevoke)
+	r.Post("/oauth2/introspect", web.NoKey, g.oauthIntrospect)
 }
 
 // oauthGrant is a response of the token endpoint (RFC 6749 §5.1).
@@ -30,21 +30,21 @@ type oauthGrant struct {
 
 // oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6), the jwt-bearer grant (RFC 7523 §2.1) and
 // token exchange (RFC 8693).
-func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
-	byClient := s.byClient(ctx, s.readTokenClient, func(client credential, form url.Values) error {
-		return s.answerGrant(ctx, client, form)
+func (g *guard) oauthToken(ctx *fasthttp.RequestCtx) error {
+	byClient := g.byClient(ctx, g.readTokenClient, func(client credential, form url.Values) error {
+		return g.answerGrant(ctx, client, form)
 	})
-	return s.oauth(ctx, func(form url.Values) error {
+	return g.oauth(ctx, func(form url.Values) error {
 		if form.Get("grant_type") == grantTokenExchange {
-			return s.delegate(ctx, form)
+			return g.delegate(ctx, form)
 		}
 		return byClient(form)
 	})
 }
 
 // answerGrant answers with the tokens that a client is granted.
-func (s *Server) answerGrant(ctx *fasthttp.RequestCtx, client credential, form url.Values) error {
-	keys, err := s.keys()
+func (g *guard) answerGrant(ctx *fasthttp.RequestCtx, client credential, form url.Values) error {
+	keys, err := g.keys()
 	if err != nil {
 		return err
 	}
@@ -55,15 +55,15 @@ func (s *Server) answerGrant(ctx *fasthttp.RequestCtx, client credential, form u
 	if err := checkGrant(form); err != nil {
 		return err
 	}
-	if asked.Proof, err = s.grantProof(ctx); err != nil {
+	if asked.Proof, err = g.grantProof(ctx); err != nil {
 		return err
 	}
-	grant, err := s.grantFor(ctx, client, form, asked, keys.Issuer())
+	grant, err := g.grantFor(ctx, client, form, asked, keys.Issuer())
 	if err != nil {
 		return err
 	}
 	web.IdentifyCaller(ctx, grant.Organization, grant.Agent)
-	pair, err := pairFor(keys, grant, s.clock())
+	pair, err := pairFor(keys, grant, g.clock())
 	if err != nil {
 		return err
 	}
@@ -90,44 +90,44 @@ func checkGrant(form url.Values) error {
 }
 
 // grantFor grants what checkGrant lets through.
-func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest, issuer string) (redisstore.Grant, error) {
+func (g *guard) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest, issuer string) (redisstore.Grant, error) {
 	switch form.Get("grant_type") {
 	case "refresh_token":
-		return s.oauthRefresh(ctx, client, form, asked)
+		return g.oauthRefresh(ctx, client, form, asked)
 	case grantJWTBearer:
-		return s.grantByIssuer(ctx, client.agent, form.Get("assertion"), issuer, asked)
+		return g.grantByIssuer(ctx, client.agent, form.Get("assertion"), issuer, asked)
 	}
-	return s.exchangeClient(ctx, client, asked)
+	return g.exchangeClient(ctx, client, asked)
 }
 
-func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {
-	if _, err := s.authenticatedClient(ctx, client, form, "refresh_token"); err != nil {
+func (g *guard) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form url.Values, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+	if _, err := g.authenticatedClient(ctx, client, form, "refresh_token"); err != nil {
 		return redisstore.Grant{}, err
 	}
-	spent, err := s.parseRefresh(form.Get("refresh_token"))
+	spent, err := g.parseRefresh(form.Get("refresh_token"))
 	if keysUnavailable(err) {
 		return redisstore.Grant{}, err
 	}
 	if err != nil || spent.Agent != client.agent {
 		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
 	}
-	return s.rotateRefresh(ctx, spent, asked)
+	return g.rotateRefresh(ctx, spent, asked)
 }
 
 // oauthAuthorize refuses: there is no authorization by users (RFC 6749 §4.1.2.1, without a client to redirect to).
-func (s *Server) oauthAuthorize(ctx *fasthttp.RequestCtx) error {
-	return s.answerOAuthError(ctx, &oauthError{"unsupported_response_type", "there is no authorization by users; use client_credentials"})
+func (g *guard) oauthAuthorize(ctx *fasthttp.RequestCtx) error {
+	return g.answerOAuthError(ctx, &oauthError{"unsupported_response_type", "there is no authorization by users; use client_credentials"})
 }
 
 // oauthRevoke revokes the family of a refresh or access token of the client (RFC 7009). An invalid token succeeds, because
 // it needs no revocation (RFC 7009 §2.2).
-func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, s.byClient(ctx, s.readClient, func(client credential, form url.Values) error {
-		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
+func (g *guard) oauthRevoke(ctx *fasthttp.RequestCtx) error {
+	return g.oauth(ctx, g.byClient(ctx, g.readClient, func(client credential, form url.Values) error {
+		authenticated, err := g.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err
 		}
-		revoked, err := s.familyOf(form.Get("token"))
+		revoked, err := g.familyOf(form.Get("token"))
 		switch {
 		case keysUnavailable(err):
 			return err
@@ -136,24 +136,24 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		case revoked.Agent != client.agent && revoked.Client != client.agent:
 			return &oauthError{"invalid_grant", "the token was issued to another client"}
 		case revoked.Agent != client.agent:
-			return s.revokeDelegated(ctx, authenticated, revoked)
+			return g.revokeDelegated(ctx, authenticated, revoked)
 		default:
-			return s.revokeFamily(web.RequestContext(ctx), authenticated, revoked.Family)
+			return g.revokeFamily(web.RequestContext(ctx), authenticated, revoked.Family)
 		}
 	}))
 }
 
 // oauthIntrospect describes a token of the client's organization (RFC 7662).
-func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, s.byClient(ctx, s.readClient, func(client credential, form url.Values) error {
-		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
+func (g *guard) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
+	return g.oauth(ctx, g.byClient(ctx, g.readClient, func(client credential, form url.Values) error {
+		authenticated, err := g.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err
 		}
 		if len(form["audience"]) > 1 {
 			return &oauthError{"invalid_request", "a parameter is given twice"}
 		}
-		described, err := s.describeToken(web.ReadContext(ctx), form.Get("token"), form.Get("audience"), authenticated.Organization)
+		described, err := g.describeToken(web.ReadContext(ctx), form.Get("token"), form.Get("audience"), authenticated.Organization)
 		if err != nil {
 			return err
 		}

@@ -13,41 +13,41 @@ import (
 )
 
 // oauth does an operation with the form that was sent, and answers its errors as RFC 6749 has them.
-func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(url.Values) error) error {
+func (g *guard) oauth(ctx *fasthttp.RequestCtx, do func(url.Values) error) error {
 	web.KeepFromCaches(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
 	form, err := readForm(ctx)
 	if err != nil {
-		err = s.rejectCredential(ctx, uuid.Nil, err)
+		err = g.rejectCredential(ctx, uuid.Nil, err)
 	} else {
 		err = do(form)
 	}
 	if err != nil {
-		return s.answerOAuthError(ctx, err)
+		return g.answerOAuthError(ctx, err)
 	}
 	return nil
 }
 
 // byClient returns an operation that a client does. read reads who the client says it is. do authenticates the client, with
 // authenticatedClient or by exchanging what it presents: the rate limiter counts its error.
-func (s *Server) byClient(ctx *fasthttp.RequestCtx, read clientReader, do func(credential, url.Values) error) func(url.Values) error {
+func (g *guard) byClient(ctx *fasthttp.RequestCtx, read clientReader, do func(credential, url.Values) error) func(url.Values) error {
 	return func(form url.Values) error {
 		client, err := read(ctx, form)
 		if err != nil {
-			return s.rejectCredential(ctx, client.agent, err)
+			return g.rejectCredential(ctx, client.agent, err)
 		}
-		client.refresh = s.signedRefresh(form.Get("refresh_token"), client.agent)
-		return s.authenticate(ctx, client, func() error { return do(client, form) })
+		client.refresh = g.signedRefresh(form.Get("refresh_token"), client.agent)
+		return g.authenticate(ctx, client, func() error { return do(client, form) })
 	}
 }
 
 // authenticatedClient returns the client once the store has confirmed what it presents. The operation's required parameter is
 // checked first, because a request without it needs no store.
-func (s *Server) authenticatedClient(ctx *fasthttp.RequestCtx, client credential, form url.Values, required string) (redisstore.AccessToken, error) {
+func (g *guard) authenticatedClient(ctx *fasthttp.RequestCtx, client credential, form url.Values, required string) (redisstore.AccessToken, error) {
 	if form.Get(required) == "" {
 		return redisstore.AccessToken{}, &oauthError{"invalid_request", required + " is required"}
 	}
-	organization, err := s.checkClient(ctx, client)
+	organization, err := g.checkClient(ctx, client)
 	if err != nil {
 		return redisstore.AccessToken{}, err
 	}
@@ -57,11 +57,11 @@ func (s *Server) authenticatedClient(ctx *fasthttp.RequestCtx, client credential
 
 // signedRefresh returns a refresh token of the agent that this service issued, spent or not, and the zero value for any
 // other text.
-func (s *Server) signedRefresh(text string, agent uuid.UUID) token.RefreshToken {
+func (g *guard) signedRefresh(text string, agent uuid.UUID) token.RefreshToken {
 	if text == "" {
 		return token.RefreshToken{}
 	}
-	signed, err := s.parseRefresh(text)
+	signed, err := g.parseRefresh(text)
 	if err != nil || signed.Agent != agent {
 		return token.RefreshToken{}
 	}
@@ -98,17 +98,17 @@ func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 type clientReader func(*fasthttp.RequestCtx, url.Values) (credential, error)
 
 // readTokenClient reads the client's credentials as the grant has them.
-func (s *Server) readTokenClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+func (g *guard) readTokenClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
 	if form.Get("grant_type") == grantJWTBearer {
 		return readWorkload(ctx, form)
 	}
-	return s.readClient(ctx, form)
+	return g.readClient(ctx, form)
 }
 
 // readClient reads the client's credentials: an assertion that it signed, or its secret.
-func (s *Server) readClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+func (g *guard) readClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
 	if hasClientAssertion(form) {
-		return s.readClientAssertion(ctx, form)
+		return g.readClientAssertion(ctx, form)
 	}
 	return readClientSecret(ctx, form)
 }

@@ -42,34 +42,34 @@ func oauthCauseOf(p web.Problem, code string) oauthCause {
 }
 
 // answerOAuthError answers any error in the form of RFC 6749 §5.2.
-func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
+func (g *guard) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	var audience *redisstore.AudienceError
 	if errors.As(err, &audience) {
 		err = foreignTarget(audience)
 	}
-	p, body := oauthAnswerOf(err)
+	p, body := g.oauthAnswerOf(err)
 	body.oauthCause = oauthCauseOf(p, body.Error)
 	if body.Error == "invalid_client" {
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
 	}
 	info := web.InfoOf(ctx)
 	info.Code, info.Shed = p.Code, web.IsOverloaded(err)
-	s.front.ReportFailure(ctx, err, p)
+	g.front.ReportFailure(ctx, err, p)
 	return web.AnswerStatus(ctx, p.Status, body)
 }
 
 // oauthAnswerOf returns the problem of an error, with the status for OAuth, and the words of RFC 6749 §5.2. An error that the RFC does
 // not know (of the store, of a limit) keeps its status and gets the nearest code.
-func oauthAnswerOf(err error) (web.Problem, oauthErrorAnswer) {
+func (g *guard) oauthAnswerOf(err error) (web.Problem, oauthErrorAnswer) {
 	var refusal *oauthError
 	var scope *redisstore.ScopeError
 	var target *targetError
-	p := problemOf(err)
+	p := g.front.Hooks.ProblemOf(err)
 	body := oauthErrorAnswer{Description: p.Detail}
 	switch {
 	case errors.As(err, &refusal):
 		p.Status, body.Error, body.Description = 400, refusal.code, refusal.description
-		if p.Code == internalError.code { // there is no cause
+		if p.Status == fasthttp.StatusInternalServerError { // there is no cause
 			p.Code = refusal.code
 		}
 	case errors.Is(err, errUntrusted):

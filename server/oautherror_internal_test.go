@@ -13,6 +13,8 @@ import (
 
 func TestAnOAuthErrorHasTheServicesOwnCodeWhereThatSaysMore(t *testing.T) {
 	t.Parallel()
+	g := New(Config{}).guard
+	refused := func(err error) error { return g.refusedDelegation(new(delegation), err) }
 	since := time.Date(2026, 2, 28, 23, 59, 59, 7e6, time.UTC)
 	const at = `,"suspended_at":"2026-02-28T23:59:59.007Z"`
 	inactive := &redisstore.NotActiveError{Status: redisstore.Expired}
@@ -45,16 +47,16 @@ func TestAnOAuthErrorHasTheServicesOwnCodeWhereThatSaysMore(t *testing.T) {
 		{redisstore.ErrTokenReused, 400, "invalid_grant", ""},
 
 		// of token exchange
-		{new(delegation).refused(redisstore.ErrInvalidToken), 400, "invalid_request", ""},
-		{new(delegation).refused(redisstore.ErrUnknownSession), 400, "invalid_request", `,"code":"not_found"`},
-		{new(delegation).refused(inactive), 400, "invalid_request", `,"code":"session_not_active","session_status":"expired"`},
-		{new(delegation).refused(&redisstore.ScopeError{Scope: scopeDelegate}), 400, "invalid_request", `,"code":"insufficient_scope","required_scope":"sessions:delegate"`},
-		{new(delegation).refused(&redisstore.SessionSuspendedError{Since: since}), 400, "invalid_request", `,"code":"session_suspended"` + at},
-		{new(delegation).refused(&redisstore.AgentSuspendedError{Since: since}), 400, "invalid_request", `,"code":"agent_suspended"` + at},
-		{new(delegation).refused(redisstore.ErrOrganizationSuspended), 400, "invalid_request", `,"code":"organization_suspended"`},
-		{new(delegation).refused(redisstore.ErrUnavailable), 503, "temporarily_unavailable", `,"code":"unavailable"`},
+		{refused(redisstore.ErrInvalidToken), 400, "invalid_request", ""},
+		{refused(redisstore.ErrUnknownSession), 400, "invalid_request", `,"code":"not_found"`},
+		{refused(inactive), 400, "invalid_request", `,"code":"session_not_active","session_status":"expired"`},
+		{refused(&redisstore.ScopeError{Scope: scopeDelegate}), 400, "invalid_request", `,"code":"insufficient_scope","required_scope":"sessions:delegate"`},
+		{refused(&redisstore.SessionSuspendedError{Since: since}), 400, "invalid_request", `,"code":"session_suspended"` + at},
+		{refused(&redisstore.AgentSuspendedError{Since: since}), 400, "invalid_request", `,"code":"agent_suspended"` + at},
+		{refused(redisstore.ErrOrganizationSuspended), 400, "invalid_request", `,"code":"organization_suspended"`},
+		{refused(redisstore.ErrUnavailable), 503, "temporarily_unavailable", `,"code":"unavailable"`},
 	} {
-		p, body := oauthAnswerOf(test.err)
+		p, body := g.oauthAnswerOf(test.err)
 		body.Description, body.oauthCause = "d", oauthCauseOf(p, body.Error)
 		want := fmt.Sprintf(`{"error":%q,"error_description":"d"%s}`, test.error, test.cause)
 		if got, err := web.Encode(body); err != nil || string(got) != want || p.Status != test.status {

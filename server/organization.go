@@ -24,7 +24,7 @@ func (s *Server) authorizeCreator(ctx *fasthttp.RequestCtx) error {
 	case OrganizationsOpen, "":
 		return nil
 	case OrganizationsToken:
-		return s.authenticate(ctx, credential{agent: bootstrapAgent}, func() error { return s.checkBootstrapToken(ctx) })
+		return s.guard.authenticate(ctx, credential{agent: bootstrapAgent}, func() error { return s.checkBootstrapToken(ctx) })
 	}
 	return errNoNewOrgs
 }

@@ -2,9 +2,6 @@ package server
 
 import (
 	"bytes"
-	"net"
-	"net/netip"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 )
@@ -59,17 +56,4 @@ func isAllHTTPS(lines [][]byte) bool {
 		}
 	}
 	return true
-}
-
-// isLoopbackName reports whether a Host names this machine wherever it is resolved (RFC 6761 §6.3).
-func isLoopbackName(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if address, err := netip.ParseAddr(host); err == nil {
-		return address.Unmap().IsLoopback()
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }

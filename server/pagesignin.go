@@ -31,9 +31,9 @@ func (s *Server) SignIn(page *fasthttp.RequestCtx, apiKey string, read func(Repl
 func (s *Server) limitedIdentity(ctx *fasthttp.RequestCtx) error {
 	key, err := organizationKey(ctx)
 	if err != nil {
-		return s.rejectCredential(ctx, uuid.Nil, redisstore.ErrInvalidCredentials)
+		return s.guard.rejectCredential(ctx, uuid.Nil, redisstore.ErrInvalidCredentials)
 	}
-	return s.authenticate(ctx, credential{agent: key.Organization, secret: key.Hash}, func() error {
+	return s.guard.authenticate(ctx, credential{agent: key.Organization, secret: key.Hash}, func() error {
 		err := s.keyIdentity(ctx)
 		if errors.Is(err, redisstore.ErrInvalidAPIKey) {
 			return redisstore.ErrInvalidCredentials
@@ -44,7 +44,7 @@ func (s *Server) limitedIdentity(ctx *fasthttp.RequestCtx) error {
 
 // SealCookie is token.Keyring.SealCookie with the current keys.
 func (s *Server) SealCookie(name string, content []byte) (string, error) {
-	keys, err := s.keys()
+	keys, err := s.guard.keys()
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +54,7 @@ func (s *Server) SealCookie(name string, content []byte) (string, error) {
 // OpenCookie is token.Keyring.OpenCookie with the current keys. When it cannot tell whether the cookie is genuine, its error is
 // ErrNoKeys.
 func (s *Server) OpenCookie(name, text string) ([]byte, error) {
-	content, err := withFreshKeys(s, func(v *tokenCache) ([]byte, error) { return v.keys.OpenCookie(name, text) })
+	content, err := withFreshKeys(s.guard, func(v *tokenCache) ([]byte, error) { return v.keys.OpenCookie(name, text) })
 	if keysUnavailable(err) {
 		return nil, ErrNoKeys
 	}

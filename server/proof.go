@@ -49,7 +49,7 @@ func (p presentedToken) checkScheme(access *cachedToken) error {
 }
 
 // proofOf returns the proof that comes with a bound access token. It is refused without asking the store.
-func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisstore.Proof, error) {
+func (g *guard) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisstore.Proof, error) {
 	switch web.InfoOf(ctx).Proofs {
 	case 0:
 		return redisstore.Proof{}, &proofError{401, errNoProof}
@@ -59,7 +59,7 @@ func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisst
 	}
 	of := access.proofs
 	known := of.key.Load()
-	proof, err := s.verifyProof(ctx, token.ProofUse{TokenHash: of.tokenHash, Thumbprint: access.Thumbprint}, known)
+	proof, err := g.verifyProof(ctx, token.ProofUse{TokenHash: of.tokenHash, Thumbprint: access.Thumbprint}, known)
 	if err != nil {
 		return redisstore.Proof{}, asProofError(401, err)
 	}
@@ -70,7 +70,7 @@ func (s *Server) proofOf(ctx *fasthttp.RequestCtx, access *cachedToken) (redisst
 }
 
 // grantProof returns the proof of the key to which a token endpoint is to bind what it issues, nil without one (RFC 9449 §5).
-func (s *Server) grantProof(ctx *fasthttp.RequestCtx) (*redisstore.Proof, error) {
+func (g *guard) grantProof(ctx *fasthttp.RequestCtx) (*redisstore.Proof, error) {
 	switch web.InfoOf(ctx).Proofs {
 	case 0:
 		return nil, nil
@@ -78,7 +78,7 @@ func (s *Server) grantProof(ctx *fasthttp.RequestCtx) (*redisstore.Proof, error)
 	default:
 		return nil, &proofError{400, errManyProofs}
 	}
-	proof, err := s.verifyProof(ctx, token.ProofUse{}, nil)
+	proof, err := g.verifyProof(ctx, token.ProofUse{}, nil)
 	if err != nil {
 		return nil, asProofError(400, err)
 	}
@@ -90,20 +90,20 @@ func (s *Server) grantProof(ctx *fasthttp.RequestCtx) (*redisstore.Proof, error)
 }
 
 // useProof uses up a proof of the token's key, so that no instance takes it again; nil is none.
-func (s *Server) useProof(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) error {
+func (g *guard) useProof(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) error {
 	if proof == nil {
 		return nil
 	}
-	return s.store.UseProof(web.ReadContext(ctx), *access.caller.Token, *proof)
+	return g.store.UseProof(web.ReadContext(ctx), *access.caller.Token, *proof)
 }
 
 // verifyProof checks the only proof of a request, which must be for this request.
-func (s *Server) verifyProof(ctx *fasthttp.RequestCtx, use token.ProofUse, known *token.ProofKey) (token.Proof, error) {
-	v := s.tokens.Load()
+func (g *guard) verifyProof(ctx *fasthttp.RequestCtx, use token.ProofUse, known *token.ProofKey) (token.Proof, error) {
+	v := g.tokens.Load()
 	if v == nil {
 		return token.Proof{}, errNoKeyring
 	}
-	if err := s.aimProof(ctx, v, &use); err != nil {
+	if err := g.aimProof(ctx, v, &use); err != nil {
 		return token.Proof{}, err
 	}
 	return v.keys.VerifyProof(string(ctx.Request.Header.PeekCanonical(web.CanonicalProof)), use, known)
@@ -156,8 +156,8 @@ func asProofError(status int, err error) error {
 }
 
 // offerNonce tells the client the nonce of now (RFC 9449 §8.2).
-func (s *Server) offerNonce(ctx *fasthttp.RequestCtx) {
-	if v := s.tokens.Load(); v != nil {
+func (g *guard) offerNonce(ctx *fasthttp.RequestCtx) {
+	if v := g.tokens.Load(); v != nil {
 		ctx.Response.Header.SetCanonical(web.CanonicalNonce, []byte(v.keys.ProofNonce(time.Now())))
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -72,4 +73,17 @@ func (hosts ProofHosts) allow(scheme, host string) bool {
 	}
 	name := hostName(at.Hostname())
 	return slices.ContainsFunc(hosts, func(h ProofHost) bool { return h.name == name && (h.port == 0 || h.port == port) })
+}
+
+// isLoopbackName reports whether a Host names this machine wherever it is resolved (RFC 6761 §6.3).
+func isLoopbackName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Unmap().IsLoopback()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }

@@ -37,7 +37,7 @@ func TestTheCacheKeepsNoLongKeysOfProofs(t *testing.T) {
 			access := pair.text(t, "access_token")
 			s.post(t, client, "/v1/auth/revoke", fmt.Sprintf(`{"refresh_token":%q}`, pair.text(t, "refresh_token")),
 				"Authorization", "DPoP "+access, "DPoP", prove("/v1/auth/revoke", access)).is(t, 200, "")
-			found, err := s.tokens.Load().verify([]byte(access), time.Now())
+			found, err := s.guard.tokens.Load().verify([]byte(access), time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,12 +15,12 @@ import (
 // aimProof says for which method and URL the proof of a request must have been made: those that its client sees. They are the
 // request's own, with the scheme and host that a trusted proxy tells, or with those of the issuer. Behind a trusted proxy, which
 // asks verify or authorize, they are those of the request that it asks about. ProofHosts bound what the request may say of its host.
-func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.ProofUse) error {
+func (g *guard) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.ProofUse) error {
 	path := string(ctx.URI().PathOriginal())
 	use.Method, use.Now = string(ctx.Method()), time.Now()
-	proxied := s.front.Proxies.Include(s.front.Proxies.Client(ctx.RemoteAddr(), nil))
+	proxied := g.front.Proxies.Include(g.front.Proxies.Client(ctx.RemoteAddr(), nil))
 	origin := origin{"http", string(ctx.Request.Header.Host())}
-	if s.tls != nil {
+	if g.overTLS {
 		origin.scheme = "https"
 	}
 	if proxied {
@@ -35,7 +35,7 @@ func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.Pr
 			use.Method = original.method
 		}
 		at, path := original.at(origin)
-		if !s.proofHosts.allow(at.scheme, at.host) {
+		if !g.proofHosts.allow(at.scheme, at.host) {
 			return &proofError{401, errProofHost}
 		}
 		if at.host != "" {
@@ -44,7 +44,7 @@ func (s *Server) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.Pr
 		return nil
 	}
 	use.URLs = make([]string, 0, 2)
-	if s.proofHosts.allow(origin.scheme, origin.host) {
+	if g.proofHosts.allow(origin.scheme, origin.host) {
 		use.URLs = append(use.URLs, token.ProofURL(origin.scheme, origin.host, path))
 	}
 	if v.base != "" {

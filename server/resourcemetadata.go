@@ -1,6 +1,7 @@
 package server
 
 import (
+	"iter"
 	"net/url"
 	"strings"
 
@@ -11,8 +12,8 @@ import (
 
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"
 
-func (s *Server) resourceMetadataRoutes(r *web.Routes) {
-	r.Get(resourceMetadataPath, web.NoKey, s.resourceMetadata)
+func (g *guard) resourceMetadataRoutes(r *web.Routes) {
+	r.Get(resourceMetadataPath, web.NoKey, g.resourceMetadata)
 }
 
 // resourceMetadata is an RFC 9728 document: this service as a resource, for which it issues the tokens itself.
@@ -25,8 +26,8 @@ type resourceMetadata struct {
 	Documentation        string   `json:"resource_documentation"`
 }
 
-func (s *Server) resourceMetadata(ctx *fasthttp.RequestCtx) error {
-	keys, err := s.keys()
+func (g *guard) resourceMetadata(ctx *fasthttp.RequestCtx) error {
+	keys, err := g.keys()
 	if err != nil {
 		return err
 	}
@@ -40,12 +41,12 @@ func (s *Server) resourceMetadata(ctx *fasthttp.RequestCtx) error {
 
 // metadataFor returns where the metadata of the resource is that the request is for, "" for none: this service, or behind a proxy
 // the resource that the proxy names.
-func (s *Server) metadataFor(ctx *fasthttp.RequestCtx) string {
+func (g *guard) metadataFor(ctx *fasthttp.RequestCtx) string {
 	if route := web.InfoOf(ctx).Route; route == web.VerifyPath || route == web.AuthorizePath {
 		var v web.Validation
 		return metadataURL(parameterOf(&v, ctx, "audience", "X-Audience"))
 	}
-	keys, err := s.keys()
+	keys, err := g.keys()
 	if err != nil {
 		return ""
 	}
@@ -69,4 +70,37 @@ func metadataURL(resource string) string {
 		path += "?" + parsed.RawQuery
 	}
 	return strings.ToLower(parsed.Scheme) + "://" + parsed.Host + resourceMetadataPath + path
+}
+
+// parameterOf returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
+// parameter given twice, because one of the two could be the client's.
+func parameterOf(v *web.Validation, ctx *fasthttp.RequestCtx, name, header string) string {
+	value, times := []byte(nil), 0
+	if !web.BelowSubrequestPath(ctx.URI().PathOriginal()) {
+		value, times = countValues(ctx.QueryArgs().All(), name)
+	}
+	if times == 0 {
+		value, times = countValues(ctx.Request.Header.All(), header)
+	}
+	if times == 0 {
+		return ""
+	}
+	v.Require(times == 1, name, "is given twice")
+	v.Require(len(value) > 0, name, "must not be empty")
+	return string(value)
+}
+
+// countValues returns the first value under a name, and how many there are. The name of a header must be in canonical form: to
+// bring it into that form, as PeekAll does, costs more than the search.
+func countValues(all iter.Seq2[[]byte, []byte], name string) (first []byte, times int) {
+	for key, value := range all {
+		if string(key) != name {
+			continue
+		}
+		if times == 0 {
+			first = value
+		}
+		times++
+	}
+	return first, times
 }

@@ -8,15 +8,15 @@ import (
 )
 
 // exchangeSecret opens a family for a client by its secret.
-func (s *Server) exchangeSecret(ctx *fasthttp.RequestCtx, client credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
-	grant, err := s.store.ExchangeSecret(web.RequestContext(ctx), client.agent, client.secret, asked)
+func (g *guard) exchangeSecret(ctx *fasthttp.RequestCtx, client credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+	grant, err := g.store.ExchangeSecret(web.RequestContext(ctx), client.agent, client.secret, asked)
 	if err == nil {
-		s.metrics.tokensBySecret.Inc()
+		g.metrics.tokensBySecret.Inc()
 	}
 	return grant, err
 }
 
 // checkSecret returns the organization of a client with this secret.
-func (s *Server) checkSecret(ctx *fasthttp.RequestCtx, client credential) (uuid.UUID, error) {
-	return s.store.CheckSecret(web.RequestContext(ctx), client.agent, client.secret)
+func (g *guard) checkSecret(ctx *fasthttp.RequestCtx, client credential) (uuid.UUID, error) {
+	return g.store.CheckSecret(web.RequestContext(ctx), client.agent, client.secret)
 }

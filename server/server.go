@@ -7,6 +7,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"time"
@@ -22,9 +23,9 @@ import (
 func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, defaults: cfg.Defaults.filled(),
-		limits: newLimits(cfg.Limits, time.Now), proofHosts: cfg.ProofHosts, organizations: cfg.Organizations,
+		limits: newLimits(cfg.Limits, time.Now), organizations: cfg.Organizations,
 		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), pulse: streamPulse, waiters: conn.NewWaiterLimit(cfg.waiterLimit()),
-		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, keySets: cfg.KeySets, clock: cfg.Clock,
+		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, clock: cfg.Clock,
 	}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -34,14 +35,19 @@ func New(cfg Config) *Server {
 	}
 	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.Len)
 	s.metrics.registry.MustRegister(cfg.Collectors...)
+	s.guard = &guard{guardConfig: guardConfig{
+		store: s.store, clock: s.clock, failedAuth: s.limits.failedAuth, proofHosts: cfg.ProofHosts, keySets: cfg.KeySets, overTLS: cfg.TLS != nil,
+		metrics: newAccessMetrics(s.metrics.registry),
+	}}
 	s.front = web.NewFront(web.Config{
 		Log: cfg.Log, Tracer: cfg.Tracer, Restarts: cfg.RestartTraces, AccessLog: web.NewAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
 		Proxies: cfg.TrustedProxies, Metrics: s.metrics.http,
 		Hooks: web.Hooks{
-			ProblemOf: problemOf, Refusal: s.keyFirst, Challenge: s.challenge, OfferNonce: s.offerNonce,
-			Verified: s.verifiedOrganization, HasVerified: s.hasVerified, Decorate: s.decoratePage, IsLogged: isOfTenantsHost,
+			ProblemOf: problemOf, Refusal: s.guard.keyFirst, Challenge: s.guard.challenge, OfferNonce: s.guard.offerNonce,
+			Verified: s.guard.verifiedOrganization, HasVerified: s.guard.hasVerified, Decorate: s.decoratePage, IsLogged: isOfTenantsHost,
 		},
 	})
+	s.guard.front = s.front
 	s.identify = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
 	s.signIn = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
 	s.front.HTTP, s.metricsHTTP = s.front.NewHTTP(s.Handler()), s.front.NewHTTP(s.metricsHandler())
@@ -49,6 +55,15 @@ func New(cfg Config) *Server {
 	s.metricsHTTP.Concurrency = maxScrapers
 	return s
 }
+
+// SetKeyring sets the keys. Equal keys keep the token cache.
+func (s *Server) SetKeyring(k *token.Keyring) { s.guard.SetKeyring(k) }
+
+// FollowKeys makes the server read its keys with this function at each ReadKeys, and when a credential names an unknown key.
+func (s *Server) FollowKeys(read func(context.Context) (*token.Keyring, error)) { s.guard.FollowKeys(read) }
+
+// ReadKeys reads the keys with the function of FollowKeys, or joins a read in progress.
+func (s *Server) ReadKeys(ctx context.Context) error { return s.guard.ReadKeys(ctx) }
 
 // Serve answers on the listener until Shutdown. It takes the listener over.
 func (s *Server) Serve(accepting net.Listener) error { return s.serve(accepting, false) }
@@ -100,12 +115,12 @@ func (s *Server) routes() *web.Routes {
 	s.familyRoutes(r)
 	s.eventRoutes(r)
 	s.organizationEventRoutes(r)
-	s.tokenRoutes(r)
-	s.introspectionRoutes(r)
+	s.guard.tokenRoutes(r)
+	s.guard.introspectionRoutes(r)
 	s.subrequestRoutes(r)
-	s.oauthRoutes(r)
-	s.metadataRoutes(r)
-	s.resourceMetadataRoutes(r)
+	s.guard.oauthRoutes(r)
+	s.guard.metadataRoutes(r)
+	s.guard.resourceMetadataRoutes(r)
 	s.actionRoutes(r)
 	s.batchRoutes(r)
 	s.transactionRoutes(r)

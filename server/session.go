@@ -183,7 +183,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "create session", wanted.Agent); err != nil {
 		return err
 	}
-	if err := caller.mayCreate(wanted); err != nil {
+	if err := checkCreator(caller, wanted); err != nil {
 		return err
 	}
 	wanted.Held = caller.scopes
@@ -211,7 +211,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.callerAndID(ctx)
+	caller, id, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ type endedAnswer struct {
 }
 
 func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.callerAndID(ctx)
+	caller, id, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}

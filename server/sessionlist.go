@@ -28,7 +28,7 @@ func summaryOfSession(v redisstore.SessionSummary) sessionSummary {
 }
 
 func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
-	caller, err := s.eitherCaller(ctx)
+	caller, err := s.guard.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}

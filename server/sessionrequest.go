@@ -112,7 +112,7 @@ func sessionRequestOf(v redisstore.SessionRequest) sessionRequestAnswer {
 
 // requestMore asks for more than the session's limits allow.
 func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
-	agent, id, err := s.agentAndID(ctx)
+	agent, id, err := s.guard.agentAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
 
 // listRequests lists all requests that are kept of a session.
 func (s *Server) listRequests(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.callerAndID(ctx)
+	caller, id, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (s *Server) listRequests(ctx *fasthttp.RequestCtx) error {
 
 // getRequest returns a request. With wait it answers when the request is no longer pending, or the time is over.
 func (s *Server) getRequest(ctx *fasthttp.RequestCtx) error {
-	caller, session, err := s.callerAndID(ctx)
+	caller, session, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller caller, asked re
 			return asked, errInvalidToken
 		}
 		if caller.delegated != nil {
-			if _, err := s.checkDelegated(web.ReadContext(ctx), caller); err != nil {
+			if _, err := s.guard.checkDelegated(web.ReadContext(ctx), caller); err != nil {
 				return asked, err
 			}
 		}

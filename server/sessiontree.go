@@ -7,21 +7,18 @@ import (
 	"remit/server/internal/web"
 )
 
-// scopeDelegate lets an agent create children of its sessions.
-const scopeDelegate = "sessions:delegate"
-
 // sessionCreator returns who creates a session: an organization, or an agent that creates a child of its own.
 func (s *Server) sessionCreator(ctx *fasthttp.RequestCtx) (caller, error) {
 	_, hasToken := accessToken(ctx)
 	if !hasToken || len(ctx.Request.Header.PeekCanonical(web.CanonicalAPIKey)) > 0 {
 		return keyCaller(ctx)
 	}
-	return s.eitherCaller(ctx)
+	return s.guard.eitherCaller(ctx)
 }
 
-// mayCreate refuses an agent that wants a root session, or one that observes, or below a session that its token does not reach, or
+// checkCreator refuses an agent that wants a root session, or one that observes, or below a session that its token does not reach, or
 // may not delegate, or with scopes that its token does not hold.
-func (c caller) mayCreate(n redisstore.NewSession) error {
+func checkCreator(c caller, n redisstore.NewSession) error {
 	if c.Token != nil && n.Parent == uuid.Nil {
 		return errMissingKey
 	}
@@ -62,7 +59,7 @@ const mostTreeBytes = redisstore.MostInTree*800 + redisstore.MostTreeText
 
 // getSessionTree returns a session with its descendants, of whatever agents.
 func (s *Server) getSessionTree(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.callerAndID(ctx)
+	caller, id, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}

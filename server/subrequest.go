@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 
@@ -42,7 +41,7 @@ func (s *Server) subrequestToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redis
 	if !found {
 		return nil, nil, errMissingToken
 	}
-	access, err := s.anyToken(ctx, given)
+	access, err := s.guard.anyToken(ctx, given)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +53,7 @@ func (s *Server) subrequestToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redis
 	if !access.isFor(audience) {
 		return nil, nil, errInvalidToken
 	}
-	access, proof, err := s.admit(ctx, access)
+	access, proof, err := s.guard.admit(ctx, access)
 	if err != nil && errors.As(err, new(*web.InvalidRequest)) {
 		err = &subrequestError{err}
 	}
@@ -75,7 +74,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	left, err := s.verifyLive(ctx, access, proof)
+	left, err := s.guard.verifyLive(ctx, access, proof)
 	if err != nil {
 		return err
 	}
@@ -113,7 +112,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		s.metrics.charged(wanted, err)
 		return err
 	}
-	if err := s.useProof(ctx, access, proof); err != nil {
+	if err := s.guard.useProof(ctx, access, proof); err != nil {
 		return subrequestProofError(err)
 	}
 	usage, left, err := s.store.Authorize(web.RequestContext(ctx), caller.Caller, session, wanted)
@@ -215,39 +214,6 @@ func checkParameters(v *web.Validation, ctx *fasthttp.RequestCtx, known ...strin
 			v.Add(web.Shown(string(name)), "is not a parameter here")
 		}
 	}
-}
-
-// parameterOf returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
-// parameter given twice, because one of the two could be the client's.
-func parameterOf(v *web.Validation, ctx *fasthttp.RequestCtx, name, header string) string {
-	value, times := []byte(nil), 0
-	if !web.BelowSubrequestPath(ctx.URI().PathOriginal()) {
-		value, times = countValues(ctx.QueryArgs().All(), name)
-	}
-	if times == 0 {
-		value, times = countValues(ctx.Request.Header.All(), header)
-	}
-	if times == 0 {
-		return ""
-	}
-	v.Require(times == 1, name, "is given twice")
-	v.Require(len(value) > 0, name, "must not be empty")
-	return string(value)
-}
-
-// countValues returns the first value under a name, and how many there are. The name of a header must be in canonical form: to
-// bring it into that form, as PeekAll does, costs more than the search.
-func countValues(all iter.Seq2[[]byte, []byte], name string) (first []byte, times int) {
-	for key, value := range all {
-		if string(key) != name {
-			continue
-		}
-		if times == 0 {
-			first = value
-		}
-		times++
-	}
-	return first, times
 }
 
 // optionalText returns an optional field that counts as absent when it is empty.

@@ -14,11 +14,11 @@ import (
 	"remit/server/internal/web"
 )
 
-func (s *Server) tokenRoutes(r *web.Routes) {
-	r.Post("/v1/auth/token", web.NoKey, s.exchangeToken)
-	r.Post("/v1/auth/refresh", web.NoKey, s.refreshToken)
-	r.Post("/v1/auth/revoke", web.NoKey, s.revokeToken)
-	r.Get("/.well-known/jwks.json", web.NoKey, s.jwks)
+func (g *guard) tokenRoutes(r *web.Routes) {
+	r.Post("/v1/auth/token", web.NoKey, g.exchangeToken)
+	r.Post("/v1/auth/refresh", web.NoKey, g.refreshToken)
+	r.Post("/v1/auth/revoke", web.NoKey, g.revokeToken)
+	r.Get("/.well-known/jwks.json", web.NoKey, g.jwks)
 }
 
 type tokenPair struct {
@@ -140,7 +140,7 @@ func (request exchangeRequest) presentedSecret() (credential, error) {
 }
 
 // presentedExchange returns the secret in the body, what it is to give, and the keys to sign that.
-func (s *Server) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, credential, redisstore.GrantRequest, error) {
+func (g *guard) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, credential, redisstore.GrantRequest, error) {
 	request, err := decodeExchange(ctx)
 	if err != nil {
 		return nil, credential{}, redisstore.GrantRequest{}, err
@@ -149,7 +149,7 @@ func (s *Server) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, cr
 	if err != nil {
 		return nil, presented, redisstore.GrantRequest{}, err
 	}
-	keys, err := s.keys()
+	keys, err := g.keys()
 	if err != nil {
 		return nil, presented, redisstore.GrantRequest{}, err
 	}
@@ -157,24 +157,24 @@ func (s *Server) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, cr
 	return keys, presented, asked, err
 }
 
-func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
-	keys, presented, asked, err := s.presentedExchange(ctx)
+func (g *guard) exchangeToken(ctx *fasthttp.RequestCtx) error {
+	keys, presented, asked, err := g.presentedExchange(ctx)
 	if err != nil {
-		return s.rejectCredential(ctx, presented.agent, err)
+		return g.rejectCredential(ctx, presented.agent, err)
 	}
 	var grant redisstore.Grant
-	err = s.authenticate(ctx, presented, func() (err error) {
-		if asked.Proof, err = s.grantProof(ctx); err != nil {
+	err = g.authenticate(ctx, presented, func() (err error) {
+		if asked.Proof, err = g.grantProof(ctx); err != nil {
 			return err
 		}
-		grant, err = s.exchangeSecret(ctx, presented, asked)
+		grant, err = g.exchangeSecret(ctx, presented, asked)
 		return asProofError(400, err)
 	})
 	if err != nil {
 		return err
 	}
 	web.IdentifyCaller(ctx, grant.Organization, grant.Agent)
-	return s.answerPair(ctx, keys, grant)
+	return g.answerPair(ctx, keys, grant)
 }
 
 type refreshRequest struct {
@@ -194,28 +194,28 @@ func decodeRefresh(ctx *fasthttp.RequestCtx) (refreshRequest, error) {
 }
 
 // issuedRefresh returns the refresh token if this service issued it, with the keys to sign its successor.
-func (s *Server) issuedRefresh(given web.Optional[string]) (*token.Keyring, token.RefreshToken, error) {
+func (g *guard) issuedRefresh(given web.Optional[string]) (*token.Keyring, token.RefreshToken, error) {
 	if !given.Given {
 		return nil, token.RefreshToken{}, web.Invalid("refresh_token", "is required")
 	}
-	presented, err := s.parseRefresh(given.Value)
+	presented, err := g.parseRefresh(given.Value)
 	if keysUnavailable(err) {
 		return nil, token.RefreshToken{}, err
 	}
 	if err != nil {
 		return nil, token.RefreshToken{}, redisstore.ErrInvalidRefreshToken
 	}
-	keys, err := s.keys()
+	keys, err := g.keys()
 	return keys, presented, err
 }
 
 // presentedRefresh returns the refresh token in the body, what it is to give, and the keys to sign that.
-func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, redisstore.GrantRequest, error) {
+func (g *guard) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, redisstore.GrantRequest, error) {
 	request, err := decodeRefresh(ctx)
 	if err != nil {
 		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
 	}
-	keys, spent, err := s.issuedRefresh(request.RefreshToken)
+	keys, spent, err := g.issuedRefresh(request.RefreshToken)
 	if err != nil {
 		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
 	}
@@ -223,41 +223,41 @@ func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, tok
 	return keys, spent, asked, err
 }
 
-func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
-	keys, spent, asked, err := s.presentedRefresh(ctx)
+func (g *guard) refreshToken(ctx *fasthttp.RequestCtx) error {
+	keys, spent, asked, err := g.presentedRefresh(ctx)
 	if err != nil {
-		return s.rejectCredential(ctx, spent.Agent, err)
+		return g.rejectCredential(ctx, spent.Agent, err)
 	}
 	var grant redisstore.Grant
-	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
-		if asked.Proof, err = s.grantProof(ctx); err != nil {
+	err = g.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
+		if asked.Proof, err = g.grantProof(ctx); err != nil {
 			return err
 		}
-		grant, err = s.rotateRefresh(ctx, spent, asked)
+		grant, err = g.rotateRefresh(ctx, spent, asked)
 		return asProofError(400, err)
 	})
 	if err != nil {
 		return err
 	}
-	return s.answerPair(ctx, keys, grant)
+	return g.answerPair(ctx, keys, grant)
 }
 
 // rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
-func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+func (g *guard) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	web.IdentifyCaller(ctx, uuid.Nil, spent.Agent)
-	if err := s.checkRefreshSize(ctx, spent, asked); err != nil {
+	if err := g.checkRefreshSize(ctx, spent, asked); err != nil {
 		return redisstore.Grant{}, err
 	}
-	grant, err := s.store.RotateRefresh(web.RequestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
+	grant, err := g.store.RotateRefresh(web.RequestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
 	if err == nil {
-		s.metrics.tokensByRefresh.Inc()
+		g.metrics.tokensByRefresh.Inc()
 	}
 	if grant.Replayed {
-		s.metrics.tokensReplayed.Inc()
+		g.metrics.tokensReplayed.Inc()
 	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
-		s.metrics.tokensReused.Inc()
-		s.front.Log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
+		g.metrics.tokensReused.Inc()
+		g.front.Log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
 	}
 	if err == nil {
@@ -268,12 +268,12 @@ func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToke
 
 // checkRefreshSize refuses a refresh whose access token would be too long, before it spends anything. Whatever else is wrong with it,
 // the refresh itself finds.
-func (s *Server) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) error {
-	keys, err := s.keys()
+func (g *guard) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) error {
+	keys, err := g.keys()
 	if err != nil || !keys.MayBeTooLong() {
 		return err
 	}
-	grant, _, err := s.store.CheckRefresh(web.ReadContext(ctx), spent.Agent, spent.Family, spent.Generation)
+	grant, _, err := g.store.CheckRefresh(web.ReadContext(ctx), spent.Agent, spent.Family, spent.Generation)
 	if err != nil || grant.Thumbprint != "" && grant.Thumbprint != asked.Proof.Thumbprint() {
 		return nil //nolint:nilerr // see above
 	}
@@ -284,11 +284,11 @@ func (s *Server) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshT
 		grant.Audience = asked.Audience
 	}
 	grant.Thumbprint = asked.Proof.Thumbprint()
-	return tooLong(keys.CheckAccess(accessOf(keys, grant, s.clock())), grant)
+	return tooLong(keys.CheckAccess(accessOf(keys, grant, g.clock())), grant)
 }
 
-func (s *Server) answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
-	pair, err := pairFor(keys, grant, s.clock())
+func (g *guard) answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
+	pair, err := pairFor(keys, grant, g.clock())
 	if err != nil {
 		return err
 	}
@@ -304,8 +304,8 @@ type revokedTokenAnswer struct {
 	Revoked bool `json:"revoked"`
 }
 
-func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
-	access, err := s.agentToken(ctx)
+func (g *guard) revokeToken(ctx *fasthttp.RequestCtx) error {
+	access, err := g.agentToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -313,31 +313,31 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	_, refresh, err := s.issuedRefresh(request.RefreshToken)
+	_, refresh, err := g.issuedRefresh(request.RefreshToken)
 	if err != nil {
 		return err
 	}
 	if refresh.Agent != access.Agent {
-		return cmp.Or(s.store.CheckLive(web.RequestContext(ctx), *access.caller.Token), errForeignToken)
+		return cmp.Or(g.store.CheckLive(web.RequestContext(ctx), *access.caller.Token), errForeignToken)
 	}
-	if err := s.revokeFamily(web.RequestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
+	if err := g.revokeFamily(web.RequestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
 		return err
 	}
 	return web.Answer(ctx, revokedTokenAnswer{true})
 }
 
 // revokeFamily ends a family of the owner's agent, with its access tokens.
-func (s *Server) revokeFamily(ctx context.Context, owner redisstore.AccessToken, family uuid.UUID) error {
-	err := s.store.RevokeFamily(ctx, owner, family)
+func (g *guard) revokeFamily(ctx context.Context, owner redisstore.AccessToken, family uuid.UUID) error {
+	err := g.store.RevokeFamily(ctx, owner, family)
 	if err == nil {
-		s.metrics.familiesRevoked.Inc()
+		g.metrics.familiesRevoked.Inc()
 	}
 	return err
 }
 
 // validKeySet returns the public signing keys. Clients may cache them, because a new key is published before it signs.
-func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
-	keys, err := s.keys()
+func (g *guard) jwks(ctx *fasthttp.RequestCtx) error {
+	keys, err := g.keys()
 	if err != nil {
 		return err
 	}
@@ -349,18 +349,18 @@ func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
 
 // familyOf returns the agent, the client and the family of an access or refresh token, and an error unless this service issued it
 // and it has not expired.
-func (s *Server) familyOf(text string) (token.Access, error) {
+func (g *guard) familyOf(text string) (token.Access, error) {
 	if strings.HasPrefix(text, token.RefreshPrefix) {
-		refresh, err := s.parseRefresh(text)
+		refresh, err := g.parseRefresh(text)
 		return token.Access{Agent: refresh.Agent, Client: refresh.Agent, Family: refresh.Family}, err
 	}
-	return s.verifyAccess(text)
+	return g.verifyAccess(text)
 }
 
 // revokeDelegated revokes a delegated token for the agent that asked for it. One whose own agent is revoked needs no revocation.
-func (s *Server) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
+func (g *guard) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
 	owner := redisstore.AccessToken{Organization: client.Organization, Agent: revoked.Agent}
-	err := s.revokeFamily(redisstore.WithActor(web.ReadContext(ctx), web.RequestID(ctx), client.Agent), owner, revoked.Family)
+	err := g.revokeFamily(redisstore.WithActor(web.ReadContext(ctx), web.RequestID(ctx), client.Agent), owner, revoked.Family)
 	if errors.Is(err, redisstore.ErrInvalidToken) {
 		return nil
 	}
@@ -368,19 +368,19 @@ func (s *Server) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.Acc
 }
 
 // scopesLeft returns the scopes that a live access token has left.
-func (s *Server) scopesLeft(ctx context.Context, access token.Access) ([]string, error) {
+func (g *guard) scopesLeft(ctx context.Context, access token.Access) ([]string, error) {
 	if delegated := delegatedOf(access); delegated != nil {
-		return s.checkDelegated(ctx, caller{scopes: access.Scopes, delegated: delegated})
+		return g.checkDelegated(ctx, caller{scopes: access.Scopes, delegated: delegated})
 	}
-	left, err := s.store.VerifyToken(ctx, heldBy(access))
+	left, err := g.store.VerifyToken(ctx, heldBy(access))
 	return left.Of(access.Scopes), err
 }
 
 // verifyLive asks the store about a token, and uses up its proof in the same call.
-func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
+func (g *guard) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
 	if proof == nil {
-		return s.store.VerifyToken(web.ReadContext(ctx), *access.caller.Token)
+		return g.store.VerifyToken(web.ReadContext(ctx), *access.caller.Token)
 	}
-	left, err := s.store.VerifyProof(web.ReadContext(ctx), *access.caller.Token, *proof)
+	left, err := g.store.VerifyProof(web.ReadContext(ctx), *access.caller.Token, *proof)
 	return left, subrequestProofError(err)
 }

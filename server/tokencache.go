@@ -17,7 +17,7 @@ import (
 type tokenCache struct {
 	keys    *token.Keyring
 	store   *redisstore.Store
-	metrics *serviceMetrics
+	metrics *accessMetrics
 	base    string // of URLs below the issuer, "" when that is no URL; see baseOf
 	seed    maphash.Seed
 	shards  [cacheShards]cacheShard
@@ -59,7 +59,7 @@ func (c *cachedToken) isFor(audience string) bool {
 	return slices.Contains(c.Audience, audience)
 }
 
-func newTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *serviceMetrics) *tokenCache {
+func newTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *accessMetrics) *tokenCache {
 	v := &tokenCache{keys: keys, store: store, metrics: metrics, base: baseOf(keys.Issuer()), seed: maphash.MakeSeed()}
 	for i := range v.shards {
 		v.shards[i].tokens = map[uint64]*cachedToken{}

@@ -37,7 +37,7 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newTokenCache(keys, &redisstore.Store{}, &serviceMetrics{})
+	v := newTokenCache(keys, &redisstore.Store{}, &accessMetrics{})
 	text, want := sign(t, keys, now)
 	for range 3 {
 		got, err := v.verify([]byte(text), now)
@@ -61,7 +61,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newTokenCache(keys, &redisstore.Store{}, &serviceMetrics{})
+	v := newTokenCache(keys, &redisstore.Store{}, &accessMetrics{})
 	text, _ := sign(t, keys, now)
 	if _, err := v.verify([]byte(text), now); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	if v.remembered() != 1 {
 		t.Errorf("%d tokens are remembered: bad ones too", v.remembered())
 	}
-	if _, err := newTokenCache(someKeyring(t), &redisstore.Store{}, &serviceMetrics{}).verify([]byte(text), now); err == nil {
+	if _, err := newTokenCache(someKeyring(t), &redisstore.Store{}, &accessMetrics{}).verify([]byte(text), now); err == nil {
 		t.Error("good under other keys")
 	}
 }
@@ -86,7 +86,7 @@ func TestATokenWithTheHashOfAnotherIsItself(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newTokenCache(keys, &redisstore.Store{}, &serviceMetrics{})
+	v := newTokenCache(keys, &redisstore.Store{}, &accessMetrics{})
 	other, _ := sign(t, keys, now)
 	cached, err := v.verify([]byte(other), now)
 	if err != nil {
@@ -126,7 +126,7 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newTokenCache(keys, &redisstore.Store{}, &serviceMetrics{})
+	v := newTokenCache(keys, &redisstore.Store{}, &accessMetrics{})
 	texts := make([]string, 8)
 	for i := range texts {
 		texts[i], _ = sign(t, keys, now)
@@ -152,13 +152,13 @@ func TestTokensAreForgottenWithTheirKeysOnly(t *testing.T) {
 	s := New(Config{Store: &redisstore.Store{}})
 	keys := someKeyring(t)
 	s.SetKeyring(keys)
-	before := s.tokens.Load()
+	before := s.guard.tokens.Load()
 	s.SetKeyring(keys) // as it is read again every few seconds, when Redis keeps it
-	if s.tokens.Load() != before {
+	if s.guard.tokens.Load() != before {
 		t.Error("they are forgotten with the same keys")
 	}
 	s.SetKeyring(someKeyring(t))
-	if s.tokens.Load() == before {
+	if s.guard.tokens.Load() == before {
 		t.Error("they are remembered with other keys")
 	}
 }

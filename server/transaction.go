@@ -150,7 +150,7 @@ func transactionOf(t redisstore.Transaction) transactionAnswer {
 }
 
 func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
-	access, err := s.agentToken(ctx)
+	access, err := s.guard.agentToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
-	agent, id, err := s.agentAndID(ctx)
+	agent, id, err := s.guard.agentAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 // rollbackTransaction releases a hold or reverses a commit. An agent may always release its own hold, but needs a scope to
 // reverse a commit, which another part of it may have made.
 func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.callerAndID(ctx)
+	caller, id, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func undoRefused(err error) error {
 }
 
 func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.callerAndID(ctx)
+	caller, id, err := s.guard.callerAndID(ctx)
 	if err != nil {
 		return err
 	}

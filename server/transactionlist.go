@@ -7,7 +7,7 @@ import (
 )
 
 func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
-	caller, err := s.eitherCaller(ctx)
+	caller, err := s.guard.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}
