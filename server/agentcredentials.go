@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +15,8 @@ import (
 )
 
 const (
-	maxAudiences    = 16  // of one agent
-	maxAudienceSize = 256 // bytes
-	maxJWKSURI      = 512 // bytes
+	maxAudiences = 16  // of one agent
+	maxJWKSURI   = 512 // bytes
 )
 
 // agentCredentialsRequest says what an agent authenticates with and whom its tokens are for. Null is none, and of audiences
@@ -79,21 +77,6 @@ func validAudiences(v *web.Validation, given *[]string) []string {
 		seen[audience] = true
 	}
 	return append([]string{}, *given...)
-}
-
-// isURIText says whether a text has only characters that may stand in a URI (RFC 3986 §2).
-func isURIText(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func isLoopbackHost(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 func validKeySet(v *web.Validation, given *jsontext.Value) string {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -116,4 +117,21 @@ func checkAudience(text string) error {
 		return errors.New("must be an https URI: http is for loopback hosts only")
 	}
 	return nil
+}
+
+const maxAudienceSize = 256 // bytes
+
+// isURIText says whether a text has only characters that may stand in a URI (RFC 3986 §2).
+func isURIText(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isLoopbackHost(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
 }

@@ -60,7 +60,9 @@ func New(cfg Config) *Server {
 func (s *Server) SetKeyring(k *token.Keyring) { s.guard.SetKeyring(k) }
 
 // FollowKeys makes the server read its keys with this function at each ReadKeys, and when a credential names an unknown key.
-func (s *Server) FollowKeys(read func(context.Context) (*token.Keyring, error)) { s.guard.FollowKeys(read) }
+func (s *Server) FollowKeys(read func(context.Context) (*token.Keyring, error)) {
+	s.guard.FollowKeys(read)
+}
 
 // ReadKeys reads the keys with the function of FollowKeys, or joins a read in progress.
 func (s *Server) ReadKeys(ctx context.Context) error { return s.guard.ReadKeys(ctx) }

@@ -375,12 +375,3 @@ func (g *guard) scopesLeft(ctx context.Context, access token.Access) ([]string, 
 	left, err := g.store.VerifyToken(ctx, heldBy(access))
 	return left.Of(access.Scopes), err
 }
-
-// verifyLive asks the store about a token, and uses up its proof in the same call.
-func (g *guard) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
-	if proof == nil {
-		return g.store.VerifyToken(web.ReadContext(ctx), *access.caller.Token)
-	}
-	left, err := g.store.VerifyProof(web.ReadContext(ctx), *access.caller.Token, *proof)
-	return left, subrequestProofError(err)
-}

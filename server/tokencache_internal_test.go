@@ -25,7 +25,7 @@ func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Ac
 	return text, access
 }
 
-func (v *tokenCache) remembered() int {
+func remembered(v *tokenCache) int {
 	count := 0
 	for i := range v.shards {
 		count += len(v.shards[i].tokens)
@@ -46,8 +46,8 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
 		}
 	}
-	if v.remembered() != 1 {
-		t.Errorf("%d tokens are remembered", v.remembered())
+	if remembered(v) != 1 {
+		t.Errorf("%d tokens are remembered", remembered(v))
 	}
 	if _, err := v.verify([]byte(text), want.Expires()); err != token.ErrExpired {
 		t.Errorf("at its expiry: %v", err)
@@ -73,8 +73,8 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 			t.Errorf("good with byte %d altered", i)
 		}
 	}
-	if v.remembered() != 1 {
-		t.Errorf("%d tokens are remembered: bad ones too", v.remembered())
+	if remembered(v) != 1 {
+		t.Errorf("%d tokens are remembered: bad ones too", remembered(v))
 	}
 	if _, err := newTokenCache(someKeyring(t), &redisstore.Store{}, &accessMetrics{}).verify([]byte(text), now); err == nil {
 		t.Error("good under other keys")
@@ -142,8 +142,8 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if v.remembered() != len(texts) {
-		t.Errorf("%d tokens are remembered, want %d", v.remembered(), len(texts))
+	if remembered(v) != len(texts) {
+		t.Errorf("%d tokens are remembered, want %d", remembered(v), len(texts))
 	}
 }
 
