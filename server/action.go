@@ -40,7 +40,7 @@ var errEmptyCharge = web.Invalid("", "the body is empty: send {} to charge one a
 
 // charge counts actions and value against a session, all or nothing.
 func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := caller.mayUse(wanted.Scope); err != nil {
+	if err := caller.MayUse(wanted.Scope); err != nil {
 		s.metrics.charged(wanted, err)
 		return err
 	}

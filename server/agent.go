@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -61,7 +62,7 @@ func agentOf(a redisstore.Agent) agentAnswer {
 }
 
 func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (r *createAgentRequest) newAgent(allowPrivate bool) (redisstore.Agent, erro
 }
 
 func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (s *Server) deleteAgent(ctx *fasthttp.RequestCtx) error {
 
 func (s *Server) revokeBy(ctx *fasthttp.RequestCtx,
 	revoke func(context.Context, redisstore.APIKey, uuid.UUID) (time.Time, error)) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ type rotatedSecretAnswer struct {
 }
 
 func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}

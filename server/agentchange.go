@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -48,7 +49,7 @@ func checkDescription(v *web.Validation, description string) {
 
 // changeAgent changes an agent. Scopes that it no longer has are refused at once.
 func (s *Server) changeAgent(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"remit/internal/outbound"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -70,7 +71,7 @@ func validAudiences(v *web.Validation, given *[]string) []string {
 	seen := map[string]bool{}
 	for i, audience := range *given {
 		field := "audiences[" + strconv.Itoa(i) + "]"
-		if err := checkAudience(audience); err != nil {
+		if err := access.CheckAudience(audience); err != nil {
 			v.Add(field, err.Error())
 		}
 		v.Require(!seen[audience], field, "is given twice")

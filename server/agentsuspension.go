@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -65,7 +66,7 @@ func (s *Server) resumeAgents(ctx *fasthttp.RequestCtx) error {
 // restrictAgents suspends or resumes all agents of the organization, and returns how many.
 func (s *Server) restrictAgents(ctx *fasthttp.RequestCtx,
 	restrict func(context.Context, redisstore.APIKey, string) (int64, error)) (int64, error) {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return 0, err
 	}

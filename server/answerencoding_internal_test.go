@@ -15,6 +15,7 @@ import (
 	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -75,11 +76,11 @@ func answersOfEveryType() []namedAnswer {
 	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
-	introspected := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other, token.Audience{hostile}, id, &describedActor{id, nil}, confirmation{"jkt"}}
-	forTwo := introspection{Audience: token.Audience{hostile, "urn:a"}}
-	metadata := serverMetadata{
-		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile}, nil, scopes, []string{hostile}, scopes,
-		[]string{"public"}, scopes,
+	introspected := access.Introspection{Active: true, Scope: "a b", ClientID: id, TokenType: "Bearer", Expires: 1 << 40, Issued: 1, Subject: other, Issuer: "https://i.example/\u2028", Agent: id, Organization: other, Audience: token.Audience{hostile}, Session: id, Actor: &access.DescribedActor{Subject: id, Actor: nil}, Confirmation: access.Confirmation{Thumbprint: "jkt"}}
+	forTwo := access.Introspection{Audience: token.Audience{hostile, "urn:a"}}
+	metadata := access.ServerMetadata{
+		Issuer: "i", AuthorizationEndpoint: "a", TokenEndpoint: "t", RevocationEndpoint: "r", IntrospectionEndpoint: "n", JWKS: "j", GrantTypes: []string{"client_credentials"}, ResponseTypes: []string{}, TokenAuthMethods: nil, RevocationAuthMethods: scopes, IntrospectionAuthMethods: []string{hostile}, TokenAuthAlgorithms: nil, RevocationAuthAlgorithms: scopes, IntrospectionAuthAlgorithms: []string{hostile}, ProofAlgorithms: scopes,
+		SubjectTypes: []string{"public"}, SigningAlgorithms: scopes,
 	}
 	return []namedAnswer{
 		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", web.NewProblem(404, "not_found", "")},
@@ -99,11 +100,11 @@ func answersOfEveryType() []namedAnswer {
 		{"request for more", asked}, {"least request for more", sessionRequestAnswer{}},
 		{"organization", organization}, {"least organization", organizationOf(redisstore.Organization{})},
 		{"rotated key", rotatedKeyAnswer{"k", at}}, {"families", []familyAnswer{{id, at, at, at}, {}}},
-		{"introspection", introspected}, {"least introspection", introspection{}}, {"introspection for two", forTwo}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
-		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
-		{"oauth error", oauthErrorAnswer{"invalid_request", hostile, oauthCause{}}}, {"server metadata", metadata},
-		{"oauth error with its cause", oauthErrorAnswer{"x", "d", oauthCause{"c", "a", redisstore.Expired, at, &web.QuotaUsage{Quota: "agents", Used: 1 << 53, Max: 0}}}},
-		{"resource metadata", resourceMetadata{hostile, []string{hostile}, "j", []string{"header"}, []string{"ES256"}, "d"}},
+		{"introspection", introspected}, {"least introspection", access.Introspection{}}, {"introspection for two", forTwo}, {"tokens", access.TokenPair{AccessToken: "a", RefreshToken: "r", TokenType: "bearer", ExpiresIn: 3600}},
+		{"revoked token", access.RevokedTokenAnswer{Revoked: true}}, {"oauth grant", access.OAuthGrant{AccessToken: "a", TokenType: "Bearer", ExpiresIn: 3600, RefreshToken: "r", Scope: "a b"}},
+		{"oauth error", access.OAuthErrorAnswer{Error: "invalid_request", Description: hostile, OAuthCause: access.OAuthCause{}}}, {"server metadata", metadata},
+		{"oauth error with its cause", access.OAuthErrorAnswer{Error: "x", Description: "d", OAuthCause: access.OAuthCause{Code: "c", RequiredScope: "a", SessionStatus: redisstore.Expired, Suspended: at, QuotaUsage: &web.QuotaUsage{Quota: "agents", Used: 1 << 53, Max: 0}}}},
+		{"resource metadata", access.ResourceMetadata{Resource: hostile, AuthorizationServers: []string{hostile}, JWKS: "j", BearerMethods: []string{"header"}, ProofAlgorithms: []string{"ES256"}, Documentation: "d"}},
 		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
 		{"charge", chargeAnswer{id, usage, ""}}, {"observed charge", chargeAnswer{id, usage, "max_actions"}}, {"least charge", chargeAnswer{}},
 		{"batch", []batchResult{{200, chargeAnswer{id, usage, ""}}, {400, problem}, {403, ofQuota}, {0, nil}}},
@@ -190,7 +191,7 @@ func firstUses() (values []any) {
 func TestAnAnswerThatIsNoJSONIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]any{
-		"invalid UTF-8":             oauthErrorAnswer{Description: "a\xffb"},
+		"invalid UTF-8":             access.OAuthErrorAnswer{Description: "a\xffb"},
 		"half a character":          []agentAnswer{{Name: "\xe2\x80"}},
 		"a surrogate":               web.Problem{Detail: "\xed\xa0\x80"},
 		"invalid UTF-8 in metadata": organizationAnswer{Metadata: jsontext.Value("{\"a\":\"\xff\"}")},

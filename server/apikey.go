@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -80,7 +81,7 @@ func timeShown(t time.Time) *web.Timestamp {
 
 // createAPIKey creates another API key of the organization.
 func (s *Server) createAPIKey(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (s *Server) createAPIKey(ctx *fasthttp.RequestCtx) error {
 	if wanted.Idempotency, err = web.SealedIdempotency(ctx, "create key", uuid.Nil, apiKey); err != nil {
 		return err
 	}
-	record, err := s.store.CreateAPIKey(web.RequestContext(ctx), key, newKey(key.Organization, apiKey), wanted)
+	record, err := s.store.CreateAPIKey(web.RequestContext(ctx), key, access.NewKey(key.Organization, apiKey), wanted)
 	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (s *Server) createAPIKey(ctx *fasthttp.RequestCtx) error {
 
 // listAPIKeys lists all API keys of the organization.
 func (s *Server) listAPIKeys(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ type rotatedKeyOfAnswer struct {
 
 // rotateAPIKeyOf replaces one of the organization's API keys.
 func (s *Server) rotateAPIKeyOf(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (s *Server) rotateAPIKeyOf(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	ends, err := s.store.RotateAPIKeyOf(web.RequestContext(ctx), key, id, newKey(key.Organization, apiKey), grace, idempotency)
+	ends, err := s.store.RotateAPIKeyOf(web.RequestContext(ctx), key, id, access.NewKey(key.Organization, apiKey), grace, idempotency)
 	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (s *Server) rotateAPIKeyOf(ctx *fasthttp.RequestCtx) error {
 
 // deleteAPIKey ends one of the organization's API keys at once.
 func (s *Server) deleteAPIKey(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAPIKey(web.RequestContext(ctx), key, newKey(key.Organization, apiKey), grace, idempotency)
+	previousExpires, err := s.store.RotateAPIKey(web.RequestContext(ctx), key, access.NewKey(key.Organization, apiKey), grace, idempotency)
 	s.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err

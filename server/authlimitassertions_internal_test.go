@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/server/internal/access"
 	"remit/test/prover"
 )
 
@@ -30,7 +31,7 @@ func (r runningServer) newSigner(t *testing.T, client *http.Client) (agent strin
 func (r runningServer) exchangeBy(t *testing.T, client *http.Client, assertion string) int {
 	t.Helper()
 	response, err := client.PostForm("http://"+r.address+"/oauth2/token", url.Values{
-		"grant_type": {"client_credentials"}, "client_assertion_type": {clientAssertionType}, "client_assertion": {assertion}})
+		"grant_type": {"client_credentials"}, "client_assertion_type": {access.ClientAssertionType}, "client_assertion": {assertion}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestAHostWithoutKeysFillsNoLog(t *testing.T) {
 // someIssuer returns the issuer of the service's tokens.
 func someIssuer(t *testing.T, s runningServer) string {
 	t.Helper()
-	keys, err := s.guard.keys()
+	keys, err := s.guard.Keys()
 	if err != nil {
 		t.Fatal(err)
 	}

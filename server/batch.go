@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -34,7 +35,7 @@ type batchResult struct {
 
 // chargeBatch makes many charges in one call. A refused charge does not affect the others.
 func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
-	caller, err := s.guard.eitherCaller(ctx)
+	caller, err := s.guard.EitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 
 // batchOf reads each item as if it came alone. refused holds an error for each item that is not to be charged, and nil for
 // the others, which are in wanted in the same order.
-func batchOf(c caller, items []jsontext.Value) (refused []error, wanted []redisstore.BatchCharge) {
+func batchOf(c access.Caller, items []jsontext.Value) (refused []error, wanted []redisstore.BatchCharge) {
 	refused = make([]error, len(items))
 	for i, raw := range items {
 		charge, err := batchItemOf(c, raw)
@@ -86,7 +87,7 @@ func refusedIndexes(refused []error) string {
 	return string(indexes)
 }
 
-func batchItemOf(c caller, raw jsontext.Value) (redisstore.BatchCharge, error) {
+func batchItemOf(c access.Caller, raw jsontext.Value) (redisstore.BatchCharge, error) {
 	if raw.Kind() != '{' {
 		return redisstore.BatchCharge{}, web.Invalid("", "the item must be a JSON object")
 	}
@@ -101,10 +102,10 @@ func batchItemOf(c caller, raw jsontext.Value) (redisstore.BatchCharge, error) {
 	if err := v.Err(); err != nil {
 		return redisstore.BatchCharge{}, err
 	}
-	if err := c.mayActIn(session); err != nil {
+	if err := c.MayActIn(session); err != nil {
 		return redisstore.BatchCharge{}, err
 	}
-	return wanted, c.mayUse(wanted.Scope)
+	return wanted, c.MayUse(wanted.Scope)
 }
 
 // batchResults merges the outcomes of the charges with the refusals before them.

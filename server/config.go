@@ -13,6 +13,7 @@ import (
 	"remit/money"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/access"
 )
 
 // Config configures a server. Only Store and Log are required.
@@ -28,7 +29,7 @@ type Config struct {
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For is believed. Without any, the peer is the client.
 	TrustedProxies []netip.Prefix
 	// ProofHosts are the hosts that DPoP proofs may be made for, with that of a configured issuer. Nil allows the host of every request.
-	ProofHosts ProofHosts
+	ProofHosts access.ProofHosts
 	// Organizations says who may create organizations. The zero value allows everyone.
 	Organizations Organizations
 	// MetricsApart leaves /metrics to ServeMetrics.
@@ -61,6 +62,10 @@ type AccessLog struct {
 	// they were shed under overload: those count as not failed.
 	Every uint64
 }
+
+// ProofHosts are the hosts that the htu of a DPoP proof may name, beside those of the issuer and of loopback names. Without them a
+// server that a client called with a proof for itself could pass token and proof on to this service, under its own name.
+type ProofHosts = access.ProofHosts
 
 // Webhooks configures an organization's webhooks. The deliveries are package webhook's.
 type Webhooks struct {

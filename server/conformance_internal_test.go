@@ -15,6 +15,7 @@ import (
 	"remit/openapi"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 	"remit/test/conformance"
 	"remit/test/prover"
@@ -181,28 +182,28 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		use := token.ProofUse{Method: "GET", Now: time.Unix(0, 0)}
 		key := prover.New("EdDSA")
 		_, otherURL := new(token.Keyring).VerifyProof(key.Prove(prover.Proof{Method: "GET"}), use, nil)
-		return []error{asProofError(status, otherURL), &proofError{status, token.ErrNonce}}
+		return []error{access.AsProofError(status, otherURL), &access.ProofError{Status: status, Cause: token.ErrNonce}}
 	}
 	said := map[string][]error{
 		"Invalid":             {web.Invalid("name", "is required")},
 		"InvalidSession":      {web.Invalid("agent_id", "is required")},
-		"NoApiKey":            {errMissingKey, errInvalidKey},
-		"NoAccessToken":       append(proofs(401), errMissingToken, errInvalidToken),
-		"NoCredential":        append(proofs(401), errMissingEither, errInvalidKey, errInvalidToken),
-		"NoSessionCreator":    append(proofs(401), errMissingKey, errInvalidKey, errInvalidToken),
-		"NoBootstrapToken":    {errNoBootstrap, errWrongBootstrap},
+		"NoApiKey":            {access.ErrMissingKey, access.ErrInvalidKey},
+		"NoAccessToken":       append(proofs(401), access.ErrMissingToken, access.ErrInvalidToken),
+		"NoCredential":        append(proofs(401), access.ErrMissingEither, access.ErrInvalidKey, access.ErrInvalidToken),
+		"NoSessionCreator":    append(proofs(401), access.ErrMissingKey, access.ErrInvalidKey, access.ErrInvalidToken),
+		"NoBootstrapToken":    {access.ErrNoBootstrap, access.ErrWrongBootstrap},
 		"WrongSecret":         {redisstore.ErrInvalidCredentials, redisstore.ErrProofRequired},
 		"WrongRefreshToken":   {redisstore.ErrInvalidRefreshToken, redisstore.ErrProofRequired},
-		"NoTokenToRevoke":     append(proofs(401), errMissingToken, errInvalidToken, redisstore.ErrInvalidRefreshToken),
-		"OrganizationsClosed": {errNoNewOrgs},
+		"NoTokenToRevoke":     append(proofs(401), access.ErrMissingToken, access.ErrInvalidToken, redisstore.ErrInvalidRefreshToken),
+		"OrganizationsClosed": {access.ErrNoNewOrgs},
 		"Suspended":           {suspended},
-		"ForeignToken":        {errForeignToken, suspended, errDelegatedToken, agentSuspended, sessionSuspended},
+		"ForeignToken":        {access.ErrForeignToken, suspended, access.ErrDelegatedToken, agentSuspended, sessionSuspended},
 		"CallerRefused":       {role, agentSuspended, sessionSuspended, suspended},
-		"TokenRefused":        {errDelegatedToken, agentSuspended, sessionSuspended, suspended},
-		"TrailRefused":        {role, errDelegatedToken, agentSuspended, sessionSuspended, suspended},
+		"TokenRefused":        {access.ErrDelegatedToken, agentSuspended, sessionSuspended, suspended},
+		"TrailRefused":        {role, access.ErrDelegatedToken, agentSuspended, sessionSuspended, suspended},
 		"SuccessorUsed":       {role, redisstore.ErrSuccessorUsed, suspended},
 		"ChargeRefused":       {role, limit, agentLimit, notActive(redisstore.Completed), scope, quota, suspended, agentSuspended, sessionSuspended},
-		"BeginRefused":        {role, limit, agentLimit, notActive(redisstore.Completed), quota, suspended, agentSuspended, sessionSuspended, errDelegatedToken},
+		"BeginRefused":        {role, limit, agentLimit, notActive(redisstore.Completed), quota, suspended, agentSuspended, sessionSuspended, access.ErrDelegatedToken},
 		"KeyRefused":          {role, suspended},
 		"QuotaExceeded":       {role, quota, suspended},
 		"ApiKeyNotCreated":    {role, &redisstore.QuotaError{Quota: "api_keys"}, redisstore.ErrSuccessorUsed, suspended},

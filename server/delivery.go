@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -43,7 +44,7 @@ func deliveryOf(webhook uuid.UUID, d redisstore.Delivery) deliveryAnswer {
 
 // listDeliveries lists the deliveries that are kept of a webhook.
 func (s *Server) listDeliveries(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func pageOfDeliveries(all []redisstore.Delivery, q redisstore.Query) (page []red
 
 // retryDelivery sends a delivery again, at once.
 func (s *Server) retryDelivery(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (s *Server) retryDelivery(ctx *fasthttp.RequestCtx) error {
 
 // testWebhook sends a test event to a webhook. The response shows the delivery before its first attempt.
 func (s *Server) testWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}

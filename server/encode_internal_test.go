@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -60,12 +61,12 @@ func TestASessionIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 
 func TestATokenPairIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 	t.Parallel()
-	for _, pair := range []tokenPair{{}, {"eyJ-_09.a.b", "rmr_A-_z09", "bearer", 3600}} {
+	for _, pair := range []access.TokenPair{{}, {AccessToken: "eyJ-_09.a.b", RefreshToken: "rmr_A-_z09", TokenType: "bearer", ExpiresIn: 3600}} {
 		want, err := json.Marshal(pair)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := pair.append(nil); string(got) != string(want) {
+		if got := pair.Append(nil); string(got) != string(want) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -14,7 +15,7 @@ func (s *Server) eventRoutes(r *web.Routes) {
 
 // listEvents returns a page of an agent's audit trail, or a stream of it to a client that accepts one.
 func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
-	caller, agent, err := s.guard.callerAndID(ctx)
+	caller, agent, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 }
 
 // readEvents returns a page of events, for which it reserves memory first.
-func (s *Server) readEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) (events []redisstore.Event, more bool, err error) {
+func (s *Server) readEvents(ctx *fasthttp.RequestCtx, caller access.Caller, agent uuid.UUID, q eventQuery) (events []redisstore.Event, more bool, err error) {
 	if err := s.front.ReserveAnswer(ctx, q.limit*conn.EventBytes); err != nil {
 		return nil, false, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -20,7 +21,7 @@ const streamPulse = 15 * time.Second
 
 // streamEvents streams the agent's audit trail as it grows (WHATWG HTML §9.2), until the client disconnects, the credential
 // ends, the slot is displaced or the server stops.
-func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) error {
+func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller access.Caller, agent uuid.UUID, q eventQuery) error {
 	request, memory := web.RequestContext(ctx), s.front.NewPageMemory(ctx)
 	if err := memory.Reserve(); err != nil {
 		return err
@@ -30,7 +31,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 		memory.Release()
 		return err
 	}
-	slot, err := s.waiters.Acquire(caller.organizationID(), s.front.WaiterAddress(ctx))
+	slot, err := s.waiters.Acquire(caller.OrganizationID(), s.front.WaiterAddress(ctx))
 	if err != nil {
 		memory.Release()
 		return err
@@ -58,7 +59,7 @@ type stream struct {
 	server  *Server
 	slot    *conn.Slot
 	memory  *conn.PageMemory
-	caller  caller
+	caller  access.Caller
 	agent   uuid.UUID
 	after   string
 	request context.Context
@@ -72,12 +73,12 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 	wanted, left := context.WithCancel(t.slot.Context())
 	defer left()
 	go t.awaitDisconnect(left)
-	for !t.caller.hasExpired() {
+	for !t.caller.HasExpired() {
 		if t.memory.Keep(len(events)*conn.EventBytes) != nil || t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
 		t.memory.Release()
-		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.caller.patience(t.server.pulse)) != nil {
+		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.caller.Patience(t.server.pulse)) != nil {
 			return
 		}
 		if t.memory.Await(wanted, t.server.pulse) != nil {

@@ -6,21 +6,22 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/server/internal/access"
 )
 
 // awaitEvent waits for an event until the time is over, the slot is displaced or the server stops. It may return without an
 // event.
-func (s *Server) awaitEvent(caller caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
-	slot, err := s.waiters.Acquire(caller.organizationID(), from)
+func (s *Server) awaitEvent(caller access.Caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
+	slot, err := s.waiters.Acquire(caller.OrganizationID(), from)
 	if err != nil {
 		return err
 	}
 	defer slot.Release()
-	if err := s.awaitEventFor(slot.Context(), agent, q.after, caller.patience(q.wait)); err != nil {
+	if err := s.awaitEventFor(slot.Context(), agent, q.after, caller.Patience(q.wait)); err != nil {
 		return err
 	}
-	if caller.hasExpired() {
-		return errInvalidToken
+	if caller.HasExpired() {
+		return access.ErrInvalidToken
 	}
 	return nil
 }

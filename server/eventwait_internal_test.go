@@ -263,7 +263,7 @@ func TestWaitingRequestsAreAnsweredWhenTheirTokenExpires(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	url := w.sinceNow() + "&wait=20"
-	keys, err := w.guard.keys()
+	keys, err := w.guard.Keys()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -21,7 +22,7 @@ type familyAnswer struct {
 
 // listFamilies returns a page of an agent's refresh token families.
 func (s *Server) listFamilies(ctx *fasthttp.RequestCtx) error {
-	key, agent, err := keyAndID(ctx)
+	key, agent, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (s *Server) listFamilies(ctx *fasthttp.RequestCtx) error {
 
 // endFamily revokes a refresh token family of an agent, with its access tokens.
 func (s *Server) endFamily(ctx *fasthttp.RequestCtx) error {
-	key, agent, err := keyAndID(ctx)
+	key, agent, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,6 +58,6 @@ func (s *Server) endFamily(ctx *fasthttp.RequestCtx) error {
 	if err := s.store.EndFamily(web.RequestContext(ctx), key, agent, family); err != nil {
 		return err
 	}
-	s.guard.metrics.familiesRevoked.Inc()
-	return web.Answer(ctx, revokedTokenAnswer{true})
+	s.guard.Metrics.FamiliesRevoked.Inc()
+	return web.Answer(ctx, access.RevokedTokenAnswer{Revoked: true})
 }

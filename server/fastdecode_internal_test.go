@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -138,9 +139,9 @@ var credentialBodies = map[string]bool{
 func TestCredentialsInTheCommonFormTakeTheFastPath(t *testing.T) {
 	t.Parallel()
 	for body, want := range credentialBodies {
-		var exchange exchangeRequest
-		var refresh refreshRequest
-		if got := exchange.decodeFast([]byte(body)) || refresh.decodeFast([]byte(body)); got != want {
+		var exchange access.ExchangeRequest
+		var refresh access.RefreshRequest
+		if got := exchange.DecodeFast([]byte(body)) || refresh.DecodeFast([]byte(body)); got != want {
 			t.Errorf("%q: %t", body, got)
 		}
 		wantCredentialsReadAlike(t, []byte(body))
@@ -153,14 +154,14 @@ func wantCredentialsReadAlike(t *testing.T, body []byte) {
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.SetContentType("application/json")
 	ctx.Request.SetBody(body)
-	var exchange, slowExchange exchangeRequest
-	if exchange.decodeFast(body) {
+	var exchange, slowExchange access.ExchangeRequest
+	if exchange.DecodeFast(body) {
 		if err := web.Decode(&ctx, &slowExchange); err != nil || !reflect.DeepEqual(slowExchange, exchange) {
 			t.Errorf("%q is %+v, and by decode %+v, %v", body, exchange, slowExchange, err)
 		}
 	}
-	var refresh, slowRefresh refreshRequest
-	if refresh.decodeFast(body) {
+	var refresh, slowRefresh access.RefreshRequest
+	if refresh.DecodeFast(body) {
 		if err := web.Decode(&ctx, &slowRefresh); err != nil || !reflect.DeepEqual(slowRefresh, refresh) {
 			t.Errorf("%q is %+v, and by decode %+v, %v", body, refresh, slowRefresh, err)
 		}

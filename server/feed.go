@@ -10,6 +10,7 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -24,7 +25,7 @@ const scannedEvents = 1000
 
 // listOrganizationEvents returns a page of the organization's events, or a stream of them to a client that accepts one.
 func (s *Server) listOrganizationEvents(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,11 +131,11 @@ func (s *Server) awaitFeedFor(ctx context.Context, key redisstore.APIKey, after 
 
 // getCheckpoint returns a signed statement of where the organization's events end.
 func (s *Server) getCheckpoint(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
-	keys, err := s.guard.keys()
+	keys, err := s.guard.Keys()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
 
 // readyz reports that the service has its keys and that Redis is reachable and writable.
 func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
-	if _, err := s.guard.keys(); err != nil {
+	if _, err := s.guard.Keys(); err != nil {
 		return err
 	}
 	warnings, err := s.ready.ask(s.store.Ready)

@@ -31,7 +31,7 @@ func (r *changeHoldRequest) hold() (redisstore.NewHold, error) {
 
 // changeHold changes the held value or the expiry of a pending transaction.
 func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
-	agent, id, err := s.guard.agentAndID(ctx)
+	agent, id, err := s.guard.AgentAndID(ctx)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -190,21 +191,21 @@ func looseBits(text string) string {
 
 func requireAccessToken(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	t.Helper()
-	given, found := accessToken(ctx)
+	given, found := access.AccessToken(ctx)
 	scheme, text, spaced := strings.Cut(value, " ")
 	proven := strings.EqualFold(scheme, "DPoP")
 	if want := spaced && (proven || strings.EqualFold(scheme, "Bearer")); found != want {
 		t.Errorf("%q has an access token: %t, want %t", value, found, want)
 	}
-	if found && (text != string(given.text) || proven != given.proven) {
-		t.Errorf("%q is read as the token %q, with a proof: %t", value, given.text, given.proven)
+	if found && (text != string(given.Text) || proven != given.Proven) {
+		t.Errorf("%q is read as the token %q, with a proof: %t", value, given.Text, given.Proven)
 	}
 }
 
 // requireBasic checks that a client is who its header names, by the very secret that it holds, and written in base64.
 func requireBasic(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	t.Helper()
-	client, err := readClientSecret(ctx, url.Values{})
+	client, err := access.ReadClientSecret(ctx, url.Values{})
 	if err != nil {
 		return
 	}
@@ -212,7 +213,7 @@ func requireBasic(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	id, secret, _ := strings.Cut(string(raw), ":")
 	id, idErr := url.QueryUnescape(id)
 	secret, secretErr := url.QueryUnescape(secret)
-	if err != nil || idErr != nil || secretErr != nil || !strings.EqualFold(id, client.agent.String()) || client.secret != token.Hash(secret) {
+	if err != nil || idErr != nil || secretErr != nil || !strings.EqualFold(id, client.Agent.String()) || client.Secret != token.Hash(secret) {
 		t.Errorf("%q is read as %+v", value, client)
 	}
 	if token.CheckAgentSecret(secret) != nil {
@@ -222,10 +223,10 @@ func requireBasic(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 
 func requireAPIKey(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	t.Helper()
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	organization, wrong := token.APIKeyOrganization(value)
 	switch {
-	case value == "" && err != errMissingKey, value != "" && (err == nil) != (wrong == nil):
+	case value == "" && err != access.ErrMissingKey, value != "" && (err == nil) != (wrong == nil):
 		t.Errorf("%q as an API key: %v", value, err)
 	case err == nil && (key.Organization != organization || key.Hash != token.Hash(value)):
 		t.Errorf("%q is read as the key of %s", value, key.Organization)
@@ -265,7 +266,7 @@ func FuzzForm(f *testing.F) {
 		ctx := &fasthttp.RequestCtx{}
 		ctx.Request.Header.SetContentType(contentType)
 		ctx.Request.SetBody(body)
-		form, err := readForm(ctx)
+		form, err := access.ReadForm(ctx)
 		if err != nil {
 			return
 		}
@@ -287,8 +288,8 @@ func FuzzForm(f *testing.F) {
 		if count != len(form) {
 			t.Errorf("%q has %d parameters and %d", body, len(form), count)
 		}
-		client, err := readClientSecret(ctx, form)
-		if err == nil && (client.secret != token.Hash(form.Get("client_secret")) || !strings.EqualFold(client.agent.String(), form.Get("client_id")) ||
+		client, err := access.ReadClientSecret(ctx, form)
+		if err == nil && (client.Secret != token.Hash(form.Get("client_secret")) || !strings.EqualFold(client.Agent.String(), form.Get("client_id")) ||
 			token.CheckAgentSecret(form.Get("client_secret")) != nil) {
 			t.Errorf("%q is read as %+v", body, client)
 		}
@@ -303,7 +304,7 @@ func TestAFormThatMayBeOfAnotherKindIsRefused(t *testing.T) {
 		form + "Content-Encoding: gzip\r\n": false,
 	} {
 		ctx, ok := parse("POST /oauth2/token HTTP/1.1\r\nHost: remit.example\r\nContent-Length: 3\r\n" + headers + "\r\na=b")
-		if _, err := readForm(ctx); !ok || (err == nil) != want {
+		if _, err := access.ReadForm(ctx); !ok || (err == nil) != want {
 			t.Errorf("%q: %v", headers, err)
 		}
 	}

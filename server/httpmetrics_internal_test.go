@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -132,7 +133,7 @@ func BenchmarkCounting(b *testing.B) {
 	for b.Loop() {
 		s.metrics.http.InFlight.Inc()
 		s.metrics.charged(charge, nil)
-		s.guard.metrics.tokenHits.Add(1)
+		s.guard.Metrics.TokenHits.Add(1)
 		s.metrics.http.Request(ctx, a)
 	}
 }
@@ -152,7 +153,7 @@ func TestChargesAreCountedByOutcome(t *testing.T) {
 	} {
 		c.charged(redisstore.Charge{Count: 1, Value: 7}, err)
 	}
-	c.batch([]error{nil, &web.ScopeError{}, errUnknownOrg}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, nil)
+	c.batch([]error{nil, &web.ScopeError{}, access.ErrUnknownOrg}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, nil)
 	c.batch([]error{nil}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, replayed)
 	for name, want := range map[string]map[string]float64{
 		"remit_charges_total": {

@@ -195,7 +195,7 @@ func settlementOf(l redisstore.Lease) settlementAnswer {
 
 // grantLease grants a part of a session's limits that its holder spends without asking.
 func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 
 // settleLease books what was spent of a lease, and may grant its renewal in the same step.
 func (s *Server) settleLease(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (s *Server) settleLease(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) getLease(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}

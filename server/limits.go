@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/netip"
 	"time"
+
+	"remit/server/internal/access"
 )
 
 // Limits bound what one client address may cost Redis without a valid credential. Each instance of the service counts for
@@ -20,8 +22,8 @@ type Limits struct {
 
 // limits are the rate limiters of a server; nil ones are off.
 type limits struct {
-	organizations *rateLimiter[netip.Addr]
-	failedAuth    *authLimiter
+	organizations *access.RateLimiter[netip.Addr]
+	failedAuth    *access.AuthLimiter
 }
 
 func newLimits(cfg Limits, now func() time.Time) limits {
@@ -29,7 +31,7 @@ func newLimits(cfg Limits, now func() time.Time) limits {
 		return limits{}
 	}
 	return limits{
-		organizations: newRateLimiter[netip.Addr]("organizations", cmp.Or(max(cfg.OrganizationsPerMinute, 0), defaultOrganizations), maxAddresses, now),
-		failedAuth:    newAuthLimiter(cmp.Or(max(cfg.FailedAuthPerMinute, 0), defaultFailedAuth), now),
+		organizations: access.NewRateLimiter[netip.Addr]("organizations", cmp.Or(max(cfg.OrganizationsPerMinute, 0), access.DefaultOrganizations), access.MaxAddresses, now),
+		failedAuth:    access.NewAuthLimiter(cmp.Or(max(cfg.FailedAuthPerMinute, 0), access.DefaultFailedAuth), now),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -24,9 +25,9 @@ func (s *Server) authorizeCreator(ctx *fasthttp.RequestCtx) error {
 	case OrganizationsOpen, "":
 		return nil
 	case OrganizationsToken:
-		return s.guard.authenticate(ctx, credential{agent: bootstrapAgent}, func() error { return s.checkBootstrapToken(ctx) })
+		return s.guard.Authenticate(ctx, access.Credential{Agent: access.BootstrapAgent}, func() error { return s.checkBootstrapToken(ctx) })
 	}
-	return errNoNewOrgs
+	return access.ErrNoNewOrgs
 }
 
 // SetBootstrapHash sets the SHA-256 of the bootstrap token, or of a new one. Without it OrganizationsToken allows no
@@ -35,16 +36,16 @@ func (s *Server) SetBootstrapHash(hash [32]byte) { s.bootstrapHash.Store(&hash) 
 
 // checkBootstrapToken compares hashes, so that its time reveals nothing about the token or its length.
 func (s *Server) checkBootstrapToken(ctx *fasthttp.RequestCtx) error {
-	given, found := bearer(ctx)
+	given, found := access.Bearer(ctx)
 	if !found || len(given) == 0 {
-		return errNoBootstrap
+		return access.ErrNoBootstrap
 	}
 	presented, wanted := token.Hash(string(given)), s.bootstrapHash.Load()
 	if wanted == nil {
-		return errNoBootstrapHash
+		return access.ErrNoBootstrapHash
 	}
 	if subtle.ConstantTimeCompare(presented[:], wanted[:]) == 0 {
-		return errWrongBootstrap
+		return access.ErrWrongBootstrap
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata strin
 	id := redisstore.NewRootID()
 	apiKey := token.NewAPIKey(id)
 	organization, err := s.store.CreateOrganization(web.RequestContext(ctx), "",
-		newKey(id, apiKey), name, metadata, nil)
+		access.NewKey(id, apiKey), name, metadata, nil)
 	created := organizationOf(organization)
 	created.APIKey = apiKey
 	return created, err
@@ -145,7 +146,7 @@ func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata strin
 func (s *Server) makeOrganizationIdempotent(ctx *fasthttp.RequestCtx, name, metadata string, idempotency *redisstore.Idempotency) (organizationAnswer, error) {
 	creator, secret := "", idempotency.Key
 	if s.organizations.Creation == OrganizationsToken {
-		given, _ := bearer(ctx) // the bootstrap token, which authorizeCreation has checked
+		given, _ := access.Bearer(ctx) // the bootstrap token, which authorizeCreation has checked
 		hash := token.Hash(string(given))
 		creator, secret = string(hash[:]), string(given)
 	} else if !idempotency.Unguessable() {
@@ -154,7 +155,7 @@ func (s *Server) makeOrganizationIdempotent(ctx *fasthttp.RequestCtx, name, meta
 	id := redisstore.NewOrganizationID(creator, idempotency)
 	idempotency.Credential, idempotency.Seal = token.NewAPIKey(id), token.NewAnswerSeal(secret, idempotency.Key)
 	organization, err := s.store.CreateOrganization(web.RequestContext(ctx), creator,
-		newKey(id, idempotency.Credential), name, metadata, idempotency)
+		access.NewKey(id, idempotency.Credential), name, metadata, idempotency)
 	created := organizationOf(organization)
 	created.APIKey = idempotency.Credential
 	return created, err
@@ -181,7 +182,7 @@ func (s *Server) getOrganization(ctx *fasthttp.RequestCtx) error {
 // ownOrganization returns the API key of a request whose path names the key's own organization. Any other organization is
 // answered as unknown.
 func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return redisstore.APIKey{}, err
 	}
@@ -190,7 +191,7 @@ func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 		return redisstore.APIKey{}, err
 	}
 	if id != key.Organization {
-		return redisstore.APIKey{}, errUnknownOrg
+		return redisstore.APIKey{}, access.ErrUnknownOrg
 	}
 	return key, nil
 }
@@ -204,11 +205,11 @@ func (s *Server) authorizeCreation(ctx *fasthttp.RequestCtx) error {
 	if limit == nil {
 		return nil
 	}
-	left, taken := limit.allow(s.front.ClientAddress(ctx))
-	limit.writeHeaders(ctx, left)
+	left, taken := limit.Allow(s.front.ClientAddress(ctx))
+	limit.WriteHeaders(ctx, left)
 	if !taken {
 		s.metrics.limitedOrganizations.Inc()
-		return &web.RateLimited{RetryAfter: left.reset}
+		return &web.RateLimited{RetryAfter: left.Reset}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -53,7 +54,7 @@ func budgetOf(b redisstore.OrganizationBudget) budgetAnswer {
 
 // setBudget sets what all sessions of the organization may spend in a period.
 func (s *Server) setBudget(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (s *Server) setBudget(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) getBudget(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (s *Server) getBudget(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) deleteBudget(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}

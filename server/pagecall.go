@@ -50,7 +50,7 @@ func (s *Server) callInside(page *fasthttp.RequestCtx, c Call, answer fasthttp.R
 	c.write(&ctx.Request)
 	copyOrigin(&ctx.Request.Header, page)
 	answer(ctx)
-	if key, err := token.APIKeyOrganization(c.APIKey); err == nil && s.guard.hasVerified(key, c.APIKey) {
+	if key, err := token.APIKeyOrganization(c.APIKey); err == nil && s.guard.HasVerified(key, c.APIKey) {
 		web.IdentifyCaller(page, key, uuid.Nil) // the page's own memory counts for its organization
 	}
 	return read(replyOf(ctx))

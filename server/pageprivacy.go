@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/internal/access"
 )
 
 // IsHTTPS reports whether a request came by HTTPS: to this server, or to a trusted proxy, which says so in X-Forwarded-Proto.
@@ -28,7 +29,7 @@ func (s *Server) IsPrivate(ctx *fasthttp.RequestCtx) bool {
 		}
 	}
 	// A proxy that adds no header still speaks HTTP/1.0, as nginx does unless it is told otherwise; browsers do not.
-	return s.isFromHere(ctx) && isLoopbackName(string(ctx.Host())) && ctx.Request.Header.IsHTTP11()
+	return s.isFromHere(ctx) && access.IsLoopbackName(string(ctx.Host())) && ctx.Request.Header.IsHTTP11()
 }
 
 // isFromHere reports whether the other end of the connection is on this machine.

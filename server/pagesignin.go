@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -29,11 +30,11 @@ func (s *Server) SignIn(page *fasthttp.RequestCtx, apiKey string, read func(Repl
 
 // limitedIdentity answers SignIn.
 func (s *Server) limitedIdentity(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
-		return s.guard.rejectCredential(ctx, uuid.Nil, redisstore.ErrInvalidCredentials)
+		return s.guard.RejectCredential(ctx, uuid.Nil, redisstore.ErrInvalidCredentials)
 	}
-	return s.guard.authenticate(ctx, credential{agent: key.Organization, secret: key.Hash}, func() error {
+	return s.guard.Authenticate(ctx, access.Credential{Agent: key.Organization, Secret: key.Hash}, func() error {
 		err := s.keyIdentity(ctx)
 		if errors.Is(err, redisstore.ErrInvalidAPIKey) {
 			return redisstore.ErrInvalidCredentials
@@ -44,7 +45,7 @@ func (s *Server) limitedIdentity(ctx *fasthttp.RequestCtx) error {
 
 // SealCookie is token.Keyring.SealCookie with the current keys.
 func (s *Server) SealCookie(name string, content []byte) (string, error) {
-	keys, err := s.guard.keys()
+	keys, err := s.guard.Keys()
 	if err != nil {
 		return "", err
 	}
@@ -54,8 +55,8 @@ func (s *Server) SealCookie(name string, content []byte) (string, error) {
 // OpenCookie is token.Keyring.OpenCookie with the current keys. When it cannot tell whether the cookie is genuine, its error is
 // ErrNoKeys.
 func (s *Server) OpenCookie(name, text string) ([]byte, error) {
-	content, err := withFreshKeys(s.guard, func(v *tokenCache) ([]byte, error) { return v.keys.OpenCookie(name, text) })
-	if keysUnavailable(err) {
+	content, err := access.WithFreshKeys(s.guard, func(v *access.TokenCache) ([]byte, error) { return v.Keys.OpenCookie(name, text) })
+	if access.KeysUnavailable(err) {
 		return nil, ErrNoKeys
 	}
 	return content, err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"remit/internal/token"
-	"remit/server"
+	"remit/server/internal/access"
 	"remit/test/prover"
 )
 
@@ -550,9 +550,9 @@ func TestAProofIsForNoOtherHostThanTheIssuersLoopbackAndThoseListed(t *testing.T
 	}
 }
 
-func hostsOf(t *testing.T, texts ...string) server.ProofHosts {
+func hostsOf(t *testing.T, texts ...string) access.ProofHosts {
 	t.Helper()
-	hosts := make(server.ProofHosts, len(texts))
+	hosts := make(access.ProofHosts, len(texts))
 	for i, text := range texts {
 		if err := hosts[i].UnmarshalText([]byte(text)); err != nil {
 			t.Fatal(err)
@@ -565,7 +565,7 @@ func TestAProofHostThatIsNoHostIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "https://api.example", "api.example/x", "*.example", "a b", "api.example:", "api.example:0", "api.example:65536",
 		"api.example:http", "user@api.example", "::1", "[::1", "[fe80::1%25eth0]", ":8080", "api.example,b", "api.example?x", "a%2Fb"} {
-		var host server.ProofHost
+		var host access.ProofHost
 		if err := host.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "no host") {
 			t.Errorf("%q: %v", text, err)
 		}

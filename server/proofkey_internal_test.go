@@ -37,11 +37,11 @@ func TestTheCacheKeepsNoLongKeysOfProofs(t *testing.T) {
 			access := pair.text(t, "access_token")
 			s.post(t, client, "/v1/auth/revoke", fmt.Sprintf(`{"refresh_token":%q}`, pair.text(t, "refresh_token")),
 				"Authorization", "DPoP "+access, "DPoP", prove("/v1/auth/revoke", access)).is(t, 200, "")
-			found, err := s.guard.tokens.Load().verify([]byte(access), time.Now())
+			found, err := s.guard.Tokens.Load().Verify([]byte(access), time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if kept := found.proofs.key.Load() != nil; kept != test.kept {
+			if kept := found.Proofs.Key.Load() != nil; kept != test.kept {
 				t.Errorf("the key is kept: %t", kept)
 			}
 		})

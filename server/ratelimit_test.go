@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/access"
 )
 
 var someone = netip.MustParseAddr("203.0.113.1")
@@ -22,26 +23,26 @@ var someone = netip.MustParseAddr("203.0.113.1")
 func TestABucketEmptiesAndRefills(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{at: time.Unix(1_800_000_000, 0)}
-	limit := newRateLimiter[netip.Addr]("test", 60, 10, clock.now) // one a second
+	limit := access.NewRateLimiter[netip.Addr]("test", 60, 10, clock.now) // one a second
 	for i := range 60 {
-		if _, taken := limit.allow(someone); !taken {
+		if _, taken := limit.Allow(someone); !taken {
 			t.Fatalf("token %d of 60 is refused", i+1)
 		}
 	}
 	for _, step := range []struct {
 		pass  time.Duration
 		taken bool
-		left  bucketState
+		left  access.BucketState
 	}{
-		{0, false, bucketState{0, 1}},
-		{999 * time.Millisecond, false, bucketState{0, 1}},
-		{time.Millisecond, true, bucketState{0, 1}},
-		{0, false, bucketState{0, 1}},
-		{30 * time.Second, true, bucketState{29, 29}},
-		{time.Hour, true, bucketState{59, 59}},
+		{0, false, access.BucketState{Remaining: 0, Reset: 1}},
+		{999 * time.Millisecond, false, access.BucketState{Remaining: 0, Reset: 1}},
+		{time.Millisecond, true, access.BucketState{Remaining: 0, Reset: 1}},
+		{0, false, access.BucketState{Remaining: 0, Reset: 1}},
+		{30 * time.Second, true, access.BucketState{Remaining: 29, Reset: 29}},
+		{time.Hour, true, access.BucketState{Remaining: 59, Reset: 59}},
 	} {
 		clock.advance(step.pass)
-		if left, taken := limit.allow(someone); taken != step.taken || left != step.left {
+		if left, taken := limit.Allow(someone); taken != step.taken || left != step.left {
 			t.Errorf("after %s: taken %t, left %+v; want %t, %+v", step.pass, taken, left, step.taken, step.left)
 		}
 	}
@@ -50,12 +51,12 @@ func TestABucketEmptiesAndRefills(t *testing.T) {
 func TestConcurrentRequestsTakeNoMoreThanTheBucketHolds(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{}
-	limit := newRateLimiter[netip.Addr]("test", 10, 10, clock.now)
+	limit := access.NewRateLimiter[netip.Addr]("test", 10, 10, clock.now)
 	var taken atomic.Int64
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
-			if _, ok := limit.allow(someone); ok {
+			if _, ok := limit.Allow(someone); ok {
 				taken.Add(1)
 			}
 		})
@@ -77,19 +78,19 @@ func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := &stoppedClock{at: time.Unix(1_800_000_000, 0)}
-			limit := newRateLimiter[netip.Addr]("test", 60, 10, clock.now)
+			limit := access.NewRateLimiter[netip.Addr]("test", 60, 10, clock.now)
 			for range test.failures {
-				limit.debit(someone)
+				limit.Debit(someone)
 			}
-			if got := limit.peek(someone); got != (bucketState{0, test.wait}) {
+			if got := limit.Peek(someone); got != (access.BucketState{Remaining: 0, Reset: test.wait}) {
 				t.Fatalf("left %+v, want nothing for %d s", got, test.wait)
 			}
 			clock.advance(time.Duration(test.wait)*time.Second - time.Millisecond)
-			if got := limit.peek(someone); got.remaining != 0 {
+			if got := limit.Peek(someone); got.Remaining != 0 {
 				t.Errorf("admitted before the wait is over: %+v", got)
 			}
 			clock.advance(time.Millisecond)
-			if got := limit.peek(someone); got != (bucketState{1, 1}) {
+			if got := limit.Peek(someone); got != (access.BucketState{Remaining: 1, Reset: 1}) {
 				t.Errorf("after the wait: %+v", got)
 			}
 		})
@@ -99,19 +100,19 @@ func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
 func TestTheNumberOfAddressesIsBounded(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{}
-	limit := newRateLimiter[netip.Addr]("test", 1, 100, clock.now)
+	limit := access.NewRateLimiter[netip.Addr]("test", 1, 100, clock.now)
 	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
-	limit.allow(address(0))
+	limit.Allow(address(0))
 	for i := 1; i < 1000; i++ {
-		limit.allow(address(i))
-		if _, taken := limit.allow(address(0)); taken {
+		limit.Allow(address(i))
+		if _, taken := limit.Allow(address(0)); taken {
 			t.Fatalf("the address seen last is forgotten after %d others", i)
 		}
 	}
-	if got := limit.buckets.Len(); got != 100 {
+	if got := limit.Buckets.Len(); got != 100 {
 		t.Errorf("%d addresses are kept, want 100", got)
 	}
-	if _, taken := limit.allow(address(1)); !taken {
+	if _, taken := limit.Allow(address(1)); !taken {
 		t.Error("the address unseen for longest is still known")
 	}
 }
@@ -122,13 +123,13 @@ func TestAServerKeepsAsManyAddressesAsItSays(t *testing.T) {
 	for i := range 70_000 {
 		address := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		agent := uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)}
-		usual.organizations.allow(address)
-		usual.failedAuth.record(address, credential{agent: agent, secret: secretHash{1}}, redisstore.ErrInvalidCredentials)
-		usual.failedAuth.record(address, credential{agent: agent, secret: secretHash{1}}, nil)
+		usual.organizations.Allow(address)
+		usual.failedAuth.Record(address, access.Credential{Agent: agent, Secret: access.SecretHash{1}}, redisstore.ErrInvalidCredentials)
+		usual.failedAuth.Record(address, access.Credential{Agent: agent, Secret: access.SecretHash{1}}, nil)
 	}
 	for kept, got := range map[string]int{
-		"organizations": usual.organizations.buckets.Len(), "failed-auth": usual.failedAuth.attempts.buckets.Len(),
-		"failed-auth-address": usual.failedAuth.addresses.buckets.Len(), "succeeded": usual.failedAuth.succeeded.Len(),
+		"organizations": usual.organizations.Buckets.Len(), "failed-auth": usual.failedAuth.Attempts.Buckets.Len(),
+		"failed-auth-address": usual.failedAuth.Addresses.Buckets.Len(), "succeeded": usual.failedAuth.Succeeded.Len(),
 	} {
 		if got != 65_536 {
 			t.Errorf("%s: %d are kept, want 65536", kept, got)
@@ -194,11 +195,11 @@ func (r reply) remaining(t *testing.T, policy string) int {
 
 func TestALimitBelowZeroIsTheUsualOne(t *testing.T) {
 	limits := newLimits(Limits{OrganizationsPerMinute: -1, FailedAuthPerMinute: -1}, time.Now)
-	if got := limits.organizations.quota; got != defaultOrganizations {
-		t.Errorf("%d organizations a minute, not %d", got, defaultOrganizations)
+	if got := limits.organizations.Quota; got != access.DefaultOrganizations {
+		t.Errorf("%d organizations a minute, not %d", got, access.DefaultOrganizations)
 	}
-	if got := limits.failedAuth.attempts.quota; got != defaultFailedAuth {
-		t.Errorf("%d failed authentications a minute, not %d", got, defaultFailedAuth)
+	if got := limits.failedAuth.Attempts.Quota; got != access.DefaultFailedAuth {
+		t.Errorf("%d failed authentications a minute, not %d", got, access.DefaultFailedAuth)
 	}
 }
 
@@ -314,18 +315,18 @@ func TestForgedRefreshTokensDoNotBlockOtherClients(t *testing.T) {
 // A secret that was rotated away is no longer known to be right.
 func TestASecretThatIsRightNoLongerIsForgotten(t *testing.T) {
 	t.Parallel()
-	limit := newAuthLimiter(1, (&stoppedClock{}).now)
-	old := credential{agent: uuid.New(), secret: secretHash{1}}
-	limit.record(someone, old, nil)
-	if !limit.isKnownGood(old) || limit.isKnownGood(credential{agent: old.agent, secret: secretHash{2}}) || limit.isKnownGood(credential{agent: old.agent}) {
+	limit := access.NewAuthLimiter(1, (&stoppedClock{}).now)
+	old := access.Credential{Agent: uuid.New(), Secret: access.SecretHash{1}}
+	limit.Record(someone, old, nil)
+	if !limit.IsKnownGood(old) || limit.IsKnownGood(access.Credential{Agent: old.Agent, Secret: access.SecretHash{2}}) || limit.IsKnownGood(access.Credential{Agent: old.Agent}) {
 		t.Error("what succeeded is not what is known")
 	}
-	limit.record(someone, old, redisstore.ErrUnavailable)
-	if !limit.isKnownGood(old) {
+	limit.Record(someone, old, redisstore.ErrUnavailable)
+	if !limit.IsKnownGood(old) {
 		t.Error("it is forgotten for trouble with the store")
 	}
-	limit.record(someone, old, redisstore.ErrInvalidCredentials)
-	if limit.isKnownGood(old) {
+	limit.Record(someone, old, redisstore.ErrInvalidCredentials)
+	if limit.IsKnownGood(old) {
 		t.Error("it is known still")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -20,7 +21,7 @@ func everyCode() map[string]int {
 	for _, r := range rules {
 		codes[r.code] = r.status
 	}
-	for _, err := range append([]error{&proofError{401, token.ErrNonce}}, errorsWithMembers...) {
+	for _, err := range append([]error{&access.ProofError{Status: 401, Cause: token.ErrNonce}}, errorsWithMembers...) {
 		p := problemOf(err)
 		codes[p.Code] = p.Status
 	}
@@ -178,7 +179,7 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 func TestAScopeCannotLeaveItsQuotes(t *testing.T) {
 	t.Parallel()
 	err := &web.ScopeError{Scope: `a", error="x\"`}
-	if got := challengeFor(err, problemOf(err), "https://remit.example/x"); strings.Count(got, `"`) != 8 {
+	if got := access.ChallengeFor(err, problemOf(err), "https://remit.example/x"); strings.Count(got, `"`) != 8 {
 		t.Errorf("WWW-Authenticate: %s", got)
 	}
 }

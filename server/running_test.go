@@ -44,7 +44,7 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 	}
 	r.Server = New(config)
 	r.limits = newLimits(config.Limits, r.clock.now)
-	r.guard.failedAuth = r.limits.failedAuth
+	r.guard.FailedAuth = r.limits.failedAuth
 	r.SetKeyring(someKeyring(t))
 	HoldToDescription(t, r.Server)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,6 +1,6 @@
 // Package server is Remit's HTTP layer. Each resource has a file with its routes, requests, validation, responses and
-// handlers. problem.go is the only table from errors to statuses and codes, auth.go the only reader of credentials. What knows no
-// resource is in package web, and what knows no request in package conn.
+// handlers. problem.go is the only table from errors to statuses and codes. Package access finds out who calls, package web is what
+// every request passes, and package conn what knows no request.
 //
 // The files form layers: state.go holds what handlers share, above the parts it is made of; resources build on it; this
 // file wires everything together.
@@ -16,6 +16,7 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -35,19 +36,19 @@ func New(cfg Config) *Server {
 	}
 	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.Len)
 	s.metrics.registry.MustRegister(cfg.Collectors...)
-	s.guard = &guard{guardConfig: guardConfig{
-		store: s.store, clock: s.clock, failedAuth: s.limits.failedAuth, proofHosts: cfg.ProofHosts, keySets: cfg.KeySets, overTLS: cfg.TLS != nil,
-		metrics: newAccessMetrics(s.metrics.registry),
+	s.guard = &access.Guard{Config: access.Config{
+		Store: s.store, Clock: s.clock, FailedAuth: s.limits.failedAuth, ProofHosts: cfg.ProofHosts, KeySets: cfg.KeySets, OverTLS: cfg.TLS != nil,
+		Metrics: access.NewMetrics(s.metrics.registry),
 	}}
 	s.front = web.NewFront(web.Config{
 		Log: cfg.Log, Tracer: cfg.Tracer, Restarts: cfg.RestartTraces, AccessLog: web.NewAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
 		Proxies: cfg.TrustedProxies, Metrics: s.metrics.http,
 		Hooks: web.Hooks{
-			ProblemOf: problemOf, Refusal: s.guard.keyFirst, Challenge: s.guard.challenge, OfferNonce: s.guard.offerNonce,
-			Verified: s.guard.verifiedOrganization, HasVerified: s.guard.hasVerified, Decorate: s.decoratePage, IsLogged: isOfTenantsHost,
+			ProblemOf: problemOf, Refusal: s.guard.KeyFirst, Challenge: s.guard.Challenge, OfferNonce: s.guard.OfferNonce,
+			Verified: s.guard.VerifiedOrganization, HasVerified: s.guard.HasVerified, Decorate: s.decoratePage, IsLogged: access.IsOfTenantsHost,
 		},
 	})
-	s.guard.front = s.front
+	s.guard.Front = s.front
 	s.identify = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
 	s.signIn = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
 	s.front.HTTP, s.metricsHTTP = s.front.NewHTTP(s.Handler()), s.front.NewHTTP(s.metricsHandler())
@@ -117,12 +118,12 @@ func (s *Server) routes() *web.Routes {
 	s.familyRoutes(r)
 	s.eventRoutes(r)
 	s.organizationEventRoutes(r)
-	s.guard.tokenRoutes(r)
-	s.guard.introspectionRoutes(r)
+	s.guard.TokenRoutes(r)
+	s.guard.IntrospectionRoutes(r)
 	s.subrequestRoutes(r)
-	s.guard.oauthRoutes(r)
-	s.guard.metadataRoutes(r)
-	s.guard.resourceMetadataRoutes(r)
+	s.guard.OAuthRoutes(r)
+	s.guard.MetadataRoutes(r)
+	s.guard.ResourceMetadataRoutes(r)
 	s.actionRoutes(r)
 	s.batchRoutes(r)
 	s.transactionRoutes(r)

@@ -27,6 +27,7 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
+	"remit/server/internal/access"
 	"remit/test/suite"
 )
 
@@ -104,7 +105,7 @@ type setup struct {
 	log      io.Writer // nil discards
 	access   server.AccessLog
 	proxies  []netip.Prefix
-	hosts    server.ProofHosts
+	hosts    access.ProofHosts
 	noKeys   bool   // the service is left without a keyring
 	issuer   string // "" is issuer
 	tls      *tls.Config

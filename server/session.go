@@ -186,7 +186,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err := checkCreator(caller, wanted); err != nil {
 		return err
 	}
-	wanted.Held = caller.scopes
+	wanted.Held = caller.Scopes
 	create := s.store.CreateChildSession
 	if wanted.Parent == uuid.Nil {
 		create = s.store.CreateRootSession
@@ -211,7 +211,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ type endedAnswer struct {
 }
 
 func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}

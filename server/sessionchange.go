@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -66,7 +67,7 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 
 // changeLimits raises or lowers the limits of an active session.
 func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}

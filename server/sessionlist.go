@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -28,7 +29,7 @@ func summaryOfSession(v redisstore.SessionSummary) sessionSummary {
 }
 
 func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
-	caller, err := s.guard.eitherCaller(ctx)
+	caller, err := s.guard.EitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,14 +53,14 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 }
 
 // listedSessions returns a page of the sessions that the caller may see: with a delegated token, its own alone.
-func (s *Server) listedSessions(ctx *fasthttp.RequestCtx, c caller, q redisstore.Query) (redisstore.Page[redisstore.SessionSummary], error) {
-	if c.delegated == nil {
+func (s *Server) listedSessions(ctx *fasthttp.RequestCtx, c access.Caller, q redisstore.Query) (redisstore.Page[redisstore.SessionSummary], error) {
+	if c.Delegated == nil {
 		return s.store.Sessions(web.RequestContext(ctx), c.Caller, q)
 	}
-	if q.Agent != uuid.Nil && q.Agent != c.delegated.Agent {
+	if q.Agent != uuid.Nil && q.Agent != c.Delegated.Agent {
 		return redisstore.Page[redisstore.SessionSummary]{}, redisstore.ErrUnknownAgent
 	}
-	session, err := s.store.Session(web.RequestContext(ctx), c.Caller, c.delegated.Session)
+	session, err := s.store.Session(web.RequestContext(ctx), c.Caller, c.Delegated.Session)
 	if err != nil {
 		return redisstore.Page[redisstore.SessionSummary]{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -112,7 +113,7 @@ func sessionRequestOf(v redisstore.SessionRequest) sessionRequestAnswer {
 
 // requestMore asks for more than the session's limits allow.
 func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
-	agent, id, err := s.guard.agentAndID(ctx)
+	agent, id, err := s.guard.AgentAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (s *Server) requestMore(ctx *fasthttp.RequestCtx) error {
 
 // listRequests lists all requests that are kept of a session.
 func (s *Server) listRequests(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (s *Server) listRequests(ctx *fasthttp.RequestCtx) error {
 
 // getRequest returns a request. With wait it answers when the request is no longer pending, or the time is over.
 func (s *Server) getRequest(ctx *fasthttp.RequestCtx) error {
-	caller, session, err := s.guard.callerAndID(ctx)
+	caller, session, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -237,7 +238,7 @@ func (s *Server) denyRequest(ctx *fasthttp.RequestCtx) error {
 
 // keyAndRequest returns the API key, and the session and the request in the path.
 func keyAndRequest(ctx *fasthttp.RequestCtx) (key redisstore.APIKey, session, id uuid.UUID, err error) {
-	if key, session, err = keyAndID(ctx); err == nil {
+	if key, session, err = access.KeyAndID(ctx); err == nil {
 		id, err = web.PathIDNamed(ctx, "request_id")
 	}
 	return key, session, id, err
@@ -297,23 +298,23 @@ func readRequestQuery(ctx *fasthttp.RequestCtx, parameter string) (requestQuery,
 
 // awaitDecision waits until a pending request is decided or its session ends; or until the time is over, the slot is displaced
 // or the server stops: then it returns the request pending.
-func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller caller, asked redisstore.SessionRequest, wait time.Duration) (redisstore.SessionRequest, error) {
-	slot, err := s.waiters.Acquire(caller.organizationID(), s.front.WaiterAddress(ctx))
+func (s *Server) awaitDecision(ctx *fasthttp.RequestCtx, caller access.Caller, asked redisstore.SessionRequest, wait time.Duration) (redisstore.SessionRequest, error) {
+	slot, err := s.waiters.Acquire(caller.OrganizationID(), s.front.WaiterAddress(ctx))
 	if err != nil {
 		return asked, err
 	}
 	defer slot.Release()
-	bounded, cancel := context.WithTimeout(slot.Context(), caller.patience(wait))
+	bounded, cancel := context.WithTimeout(slot.Context(), caller.Patience(wait))
 	defer cancel()
 	for asked.Status == redisstore.Pending && bounded.Err() == nil {
 		if err := s.awaitChange(bounded, asked); err != nil {
 			return asked, err
 		}
-		if caller.hasExpired() {
-			return asked, errInvalidToken
+		if caller.HasExpired() {
+			return asked, access.ErrInvalidToken
 		}
-		if caller.delegated != nil {
-			if _, err := s.guard.checkDelegated(web.ReadContext(ctx), caller); err != nil {
+		if caller.Delegated != nil {
+			if _, err := s.guard.CheckDelegated(web.ReadContext(ctx), caller); err != nil {
 				return asked, err
 			}
 		}

@@ -4,35 +4,36 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
 // sessionCreator returns who creates a session: an organization, or an agent that creates a child of its own.
-func (s *Server) sessionCreator(ctx *fasthttp.RequestCtx) (caller, error) {
-	_, hasToken := accessToken(ctx)
+func (s *Server) sessionCreator(ctx *fasthttp.RequestCtx) (access.Caller, error) {
+	_, hasToken := access.AccessToken(ctx)
 	if !hasToken || len(ctx.Request.Header.PeekCanonical(web.CanonicalAPIKey)) > 0 {
-		return keyCaller(ctx)
+		return access.KeyCaller(ctx)
 	}
-	return s.guard.eitherCaller(ctx)
+	return s.guard.EitherCaller(ctx)
 }
 
 // checkCreator refuses an agent that wants a root session, or one that observes, or below a session that its token does not reach, or
 // may not delegate, or with scopes that its token does not hold.
-func checkCreator(c caller, n redisstore.NewSession) error {
+func checkCreator(c access.Caller, n redisstore.NewSession) error {
 	if c.Token != nil && n.Parent == uuid.Nil {
-		return errMissingKey
+		return access.ErrMissingKey
 	}
 	if c.Token != nil && n.Observes {
 		return web.Invalid("enforcement", "must be enforce, because only an API key may let a session observe")
 	}
-	if err := c.mayActIn(n.Parent); err != nil {
+	if err := c.MayActIn(n.Parent); err != nil {
 		return err
 	}
-	if err := c.mayUse(scopeDelegate); err != nil {
+	if err := c.MayUse(access.ScopeDelegate); err != nil {
 		return err
 	}
 	for _, scope := range n.Scopes {
-		if err := c.mayUse(scope); err != nil {
+		if err := c.MayUse(scope); err != nil {
 			return err
 		}
 	}
@@ -59,7 +60,7 @@ const mostTreeBytes = redisstore.MostInTree*800 + redisstore.MostTreeText
 
 // getSessionTree returns a session with its descendants, of whatever agents.
 func (s *Server) getSessionTree(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}

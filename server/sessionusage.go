@@ -11,7 +11,7 @@ const mostTypeLine = 6*maxActionTypeLength + 128
 
 // getSessionUsage returns what a session has used, by action type.
 func (s *Server) getSessionUsage(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}

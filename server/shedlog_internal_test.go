@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -54,7 +55,7 @@ func TestTheAccessLogDistinguishesShedFromFailedRequests(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	s := New(Config{Log: slog.New(slog.DiscardHandler), AccessLog: AccessLog{Log: slog.New(slog.NewTextHandler(&log, nil)), Every: 1}})
-	for _, err := range []error{redisstore.ErrOverloaded, errNoKeyring} { // both 503
+	for _, err := range []error{redisstore.ErrOverloaded, access.ErrNoKeyring} { // both 503
 		s.front.FinishRequest(shedCall(s, err))
 	}
 	lines := strings.SplitAfter(log.String(), "\n")

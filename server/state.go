@@ -8,12 +8,13 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
 // Server answers HTTP. It answers 503 to whatever needs a key until SetKeyring.
 type Server struct {
-	guard         *guard
+	guard         *access.Guard
 	front         *web.Front
 	store         *redisstore.Store
 	clock         func() time.Time

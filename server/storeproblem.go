@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -60,7 +61,7 @@ func storeProblem(err error) (_ web.Problem, known bool) {
 	case errors.As(err, &scope):
 		return web.NeedsScope(scope.Scope, "the session does not hold the scope"), true
 	case errors.As(err, &audience):
-		return foreignTarget(audience).Problem(), true
+		return access.ForeignTarget(audience).Problem(), true
 	case errors.As(err, &role):
 		return needsRole(role), true
 	case errors.As(err, &agent):

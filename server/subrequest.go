@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -36,61 +37,61 @@ func (e *subrequestError) Problem() web.Problem {
 
 // subrequestToken returns the verified access token that the request carries, for the audience that the proxy names, or else for
 // this service; and the proof of one that is bound to a key.
-func (s *Server) subrequestToken(ctx *fasthttp.RequestCtx) (*cachedToken, *redisstore.Proof, error) {
-	given, found := accessToken(ctx)
+func (s *Server) subrequestToken(ctx *fasthttp.RequestCtx) (*access.CachedToken, *redisstore.Proof, error) {
+	given, found := access.AccessToken(ctx)
 	if !found {
-		return nil, nil, errMissingToken
+		return nil, nil, access.ErrMissingToken
 	}
-	access, err := s.guard.anyToken(ctx, given)
+	granted, err := s.guard.AnyToken(ctx, given)
 	if err != nil {
 		return nil, nil, err
 	}
 	var v web.Validation
-	audience := parameterOf(&v, ctx, "audience", "X-Audience")
+	audience := access.ParameterOf(&v, ctx, "audience", "X-Audience")
 	if err := v.Err(); err != nil {
 		return nil, nil, &subrequestError{err}
 	}
-	if !access.isFor(audience) {
-		return nil, nil, errInvalidToken
+	if !granted.IsFor(audience) {
+		return nil, nil, access.ErrInvalidToken
 	}
-	access, proof, err := s.guard.admit(ctx, access)
+	granted, proof, err := s.guard.Admit(ctx, granted)
 	if err != nil && errors.As(err, new(*web.InvalidRequest)) {
 		err = &subrequestError{err}
 	}
-	return access, proof, err
+	return granted, proof, err
 }
 
-// subrequestProofError is asProofError for a proxy, which understands 401 and 403.
+// subrequestProofError is AsProofError for a proxy, which understands 401 and 403.
 func subrequestProofError(err error) error {
 	if errors.Is(err, redisstore.ErrManyProofs) {
 		return &subrequestError{err}
 	}
-	return asProofError(401, err)
+	return access.AsProofError(401, err)
 }
 
 // verify returns the agent of an access token that is live and holds the scope. The agent is not suspended.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
-	access, proof, err := s.subrequestToken(ctx)
+	granted, proof, err := s.subrequestToken(ctx)
 	if err != nil {
 		return err
 	}
-	left, err := s.verifyLive(ctx, access, proof)
+	left, err := s.verifyLive(ctx, granted, proof)
 	if err != nil {
 		return err
 	}
 	var v web.Validation
 	checkParameters(&v, ctx, "scope", "audience")
-	scope := parameterOf(&v, ctx, "scope", "X-Scope")
+	scope := access.ParameterOf(&v, ctx, "scope", "X-Scope")
 	v.Require(scope == "" || web.IsScope(scope), "scope", "must be one scope")
 	if err := v.Err(); err != nil {
 		return &subrequestError{err}
 	}
-	caller := access.caller
-	caller.scopes = left.Of(caller.scopes)
-	if err := caller.mayUse(scope); err != nil {
+	caller := granted.Caller
+	caller.Scopes = left.Of(caller.Scopes)
+	if err := caller.MayUse(scope); err != nil {
 		return err
 	}
-	access.writeIdentity(ctx, left)
+	granted.WriteIdentity(ctx, left)
 	return nil
 }
 
@@ -104,15 +105,15 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return &subrequestError{err}
 	}
-	caller := access.caller
-	if err := caller.mayActIn(session); err != nil {
+	caller := access.Caller
+	if err := caller.MayActIn(session); err != nil {
 		return &subrequestError{err}
 	}
-	if err := caller.mayUse(wanted.Scope); err != nil {
+	if err := caller.MayUse(wanted.Scope); err != nil {
 		s.metrics.charged(wanted, err)
 		return err
 	}
-	if err := s.guard.useProof(ctx, access, proof); err != nil {
+	if err := s.guard.UseProof(ctx, access, proof); err != nil {
 		return subrequestProofError(err)
 	}
 	usage, left, err := s.store.Authorize(web.RequestContext(ctx), caller.Caller, session, wanted)
@@ -121,7 +122,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return &subrequestError{redisstore.Needing(err, wanted.Count, wanted.Value)}
 	}
-	access.writeIdentity(ctx, left)
+	access.WriteIdentity(ctx, left)
 	remaining := web.UsageOf(usage)
 	header := &ctx.Response.Header
 	header.Set("X-Remaining-Actions", strconv.FormatInt(remaining.RemainingActions, 10))
@@ -138,17 +139,17 @@ func subrequestCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, e
 	var v web.Validation
 	var request chargeRequest
 	checkParameters(&v, ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", subrequestDryRun, subrequestKey)
-	session := v.ID("session_id", optionalText(parameterOf(&v, ctx, "session_id", "X-Session-Id")))
-	request.ActionType = optionalText(parameterOf(&v, ctx, "action_type", "X-Action-Type"))
-	request.Scope = optionalText(parameterOf(&v, ctx, "scope", "X-Scope"))
-	if text := parameterOf(&v, ctx, "value_usd", "X-Value-Usd"); text != "" {
+	session := v.ID("session_id", optionalText(access.ParameterOf(&v, ctx, "session_id", "X-Session-Id")))
+	request.ActionType = optionalText(access.ParameterOf(&v, ctx, "action_type", "X-Action-Type"))
+	request.Scope = optionalText(access.ParameterOf(&v, ctx, "scope", "X-Scope"))
+	if text := access.ParameterOf(&v, ctx, "value_usd", "X-Value-Usd"); text != "" {
 		amount, err := money.Parse([]byte(text))
 		if err != nil {
 			v.Add("value_usd", err.Error())
 		}
 		request.Value = web.Optional[money.MicroUSD]{Value: amount, Given: true}
 	}
-	if text := parameterOf(&v, ctx, "count", "X-Count"); text != "" {
+	if text := access.ParameterOf(&v, ctx, "count", "X-Count"); text != "" {
 		count, err := strconv.ParseInt(text, 10, 64)
 		v.Require(err == nil, "count", "must be a whole number")
 		request.Count = web.Optional[int64]{Value: count, Given: err == nil}
@@ -172,7 +173,7 @@ func dryRunParameter(v *web.Validation, ctx *fasthttp.RequestCtx) web.Optional[b
 	if web.BelowSubrequestPath(ctx.URI().PathOriginal()) || !ctx.QueryArgs().Has(subrequestDryRun) {
 		return web.Optional[bool]{}
 	}
-	text := parameterOf(v, ctx, subrequestDryRun, "")
+	text := access.ParameterOf(v, ctx, subrequestDryRun, "")
 	v.Require(text == "" || text == "true" || text == "false", subrequestDryRun, "must be true or false")
 	return web.Optional[bool]{Value: text == "true", Given: true}
 }
@@ -194,7 +195,7 @@ func idempotencyParameter(v *web.Validation, ctx *fasthttp.RequestCtx, session u
 	if web.BelowSubrequestPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
 		return nil
 	}
-	key := parameterOf(v, ctx, subrequestKey, web.HeaderIdempotencyKey)
+	key := access.ParameterOf(v, ctx, subrequestKey, web.HeaderIdempotencyKey)
 	v.Require(web.IsIdempotencyKey([]byte(key)), subrequestKey, web.NotAnIdempotencyKey)
 	body := fmt.Appendf(nil, "%d %d %q %q", r.Count.Or(1), int64(r.Value.Value), r.Scope.Value, r.ActionType.Value)
 	return web.NewIdempotency(key, "authorize", session, body)
@@ -222,10 +223,10 @@ func optionalText(text string) web.Optional[string] {
 }
 
 // verifyLive asks the store about a token, and uses up its proof in the same call.
-func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, access *cachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
+func (s *Server) verifyLive(ctx *fasthttp.RequestCtx, granted *access.CachedToken, proof *redisstore.Proof) (redisstore.ScopesLeft, error) {
 	if proof == nil {
-		return s.store.VerifyToken(web.ReadContext(ctx), *access.caller.Token)
+		return s.store.VerifyToken(web.ReadContext(ctx), *granted.Caller.Token)
 	}
-	left, err := s.store.VerifyProof(web.ReadContext(ctx), *access.caller.Token, *proof)
+	left, err := s.store.VerifyProof(web.ReadContext(ctx), *granted.Caller.Token, *proof)
 	return left, subrequestProofError(err)
 }

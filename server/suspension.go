@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -28,7 +29,7 @@ type suspensionRequest struct {
 
 // suspension returns the key, the id and the reason of a request to suspend or resume one object.
 func (s *Server) suspension(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, string, error) {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return redisstore.APIKey{}, uuid.Nil, "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/access"
 )
 
 func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Access) {
@@ -25,10 +26,10 @@ func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Ac
 	return text, access
 }
 
-func remembered(v *tokenCache) int {
+func remembered(v *access.TokenCache) int {
 	count := 0
-	for i := range v.shards {
-		count += len(v.shards[i].tokens)
+	for i := range v.Shards {
+		count += len(v.Shards[i].Tokens)
 	}
 	return count
 }
@@ -37,10 +38,10 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newTokenCache(keys, &redisstore.Store{}, &accessMetrics{})
+	v := access.NewTokenCache(keys, &redisstore.Store{}, &access.Metrics{})
 	text, want := sign(t, keys, now)
 	for range 3 {
-		got, err := v.verify([]byte(text), now)
+		got, err := v.Verify([]byte(text), now)
 		if err != nil || got.Agent != want.Agent || got.Organization != want.Organization || got.Family != want.Family ||
 			!slices.Equal(got.Scopes, want.Scopes) || !got.Issued.Equal(want.Issued) {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
@@ -49,10 +50,10 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	if remembered(v) != 1 {
 		t.Errorf("%d tokens are remembered", remembered(v))
 	}
-	if _, err := v.verify([]byte(text), want.Expires()); err != token.ErrExpired {
+	if _, err := v.Verify([]byte(text), want.Expires()); err != token.ErrExpired {
 		t.Errorf("at its expiry: %v", err)
 	}
-	if _, err := v.verify([]byte(text), want.Expires().Add(-time.Second)); err != nil {
+	if _, err := v.Verify([]byte(text), want.Expires().Add(-time.Second)); err != nil {
 		t.Errorf("a second before: %v", err)
 	}
 }
@@ -61,22 +62,22 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newTokenCache(keys, &redisstore.Store{}, &accessMetrics{})
+	v := access.NewTokenCache(keys, &redisstore.Store{}, &access.Metrics{})
 	text, _ := sign(t, keys, now)
-	if _, err := v.verify([]byte(text), now); err != nil {
+	if _, err := v.Verify([]byte(text), now); err != nil {
 		t.Fatal(err)
 	}
 	for i := range text {
 		altered := []byte(text)
 		altered[i] ^= 1
-		if _, err := v.verify(altered, now); err == nil {
+		if _, err := v.Verify(altered, now); err == nil {
 			t.Errorf("good with byte %d altered", i)
 		}
 	}
 	if remembered(v) != 1 {
 		t.Errorf("%d tokens are remembered: bad ones too", remembered(v))
 	}
-	if _, err := newTokenCache(someKeyring(t), &redisstore.Store{}, &accessMetrics{}).verify([]byte(text), now); err == nil {
+	if _, err := access.NewTokenCache(someKeyring(t), &redisstore.Store{}, &access.Metrics{}).Verify([]byte(text), now); err == nil {
 		t.Error("good under other keys")
 	}
 }
@@ -86,17 +87,17 @@ func TestATokenWithTheHashOfAnotherIsItself(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newTokenCache(keys, &redisstore.Store{}, &accessMetrics{})
+	v := access.NewTokenCache(keys, &redisstore.Store{}, &access.Metrics{})
 	other, _ := sign(t, keys, now)
-	cached, err := v.verify([]byte(other), now)
+	cached, err := v.Verify([]byte(other), now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, want := sign(t, keys, now)
-	hash := maphash.String(v.seed, text)
-	v.shards[hash%cacheShards].put(hash, cached, now)
+	hash := maphash.String(v.Seed, text)
+	v.Shards[hash%access.CacheShards].Put(hash, cached, now)
 	for range 2 {
-		if got, err := v.verify([]byte(text), now); err != nil || got.Agent != want.Agent {
+		if got, err := v.Verify([]byte(text), now); err != nil || got.Agent != want.Agent {
 			t.Errorf("%+v, %v, want %+v", got, err, want)
 		}
 	}
@@ -105,19 +106,19 @@ func TestATokenWithTheHashOfAnotherIsItself(t *testing.T) {
 func TestTheTokenCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	var shard cacheShard
-	shard.tokens = map[uint64]*cachedToken{}
+	var shard access.CacheShard
+	shard.Tokens = map[uint64]*access.CachedToken{}
 	fill := func(from, to int, issued time.Time) {
 		for i := from; i < to; i++ {
-			shard.put(uint64(i), &cachedToken{caller: caller{expires: token.Access{Issued: issued}.Expires()}}, now)
+			shard.Put(uint64(i), &access.CachedToken{Caller: access.Caller{Expires: token.Access{Issued: issued}.Expires()}}, now)
 		}
 	}
-	fill(0, cachedPerShard, now)
-	fill(cachedPerShard, 3*cachedPerShard, now)
-	if len(shard.tokens) != cachedPerShard {
-		t.Errorf("%d tokens are remembered, want %d", len(shard.tokens), cachedPerShard)
+	fill(0, access.CachedPerShard, now)
+	fill(access.CachedPerShard, 3*access.CachedPerShard, now)
+	if len(shard.Tokens) != access.CachedPerShard {
+		t.Errorf("%d tokens are remembered, want %d", len(shard.Tokens), access.CachedPerShard)
 	}
-	if _, found := shard.tokens[3*cachedPerShard-1]; !found {
+	if _, found := shard.Tokens[3*access.CachedPerShard-1]; !found {
 		t.Error("the newest is not among them")
 	}
 }
@@ -126,7 +127,7 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newTokenCache(keys, &redisstore.Store{}, &accessMetrics{})
+	v := access.NewTokenCache(keys, &redisstore.Store{}, &access.Metrics{})
 	texts := make([]string, 8)
 	for i := range texts {
 		texts[i], _ = sign(t, keys, now)
@@ -135,7 +136,7 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	for i := range 32 {
 		group.Go(func() {
 			for range 50 {
-				if _, err := v.verify([]byte(texts[i%len(texts)]), now); err != nil {
+				if _, err := v.Verify([]byte(texts[i%len(texts)]), now); err != nil {
 					t.Error(err)
 				}
 			}
@@ -152,13 +153,13 @@ func TestTokensAreForgottenWithTheirKeysOnly(t *testing.T) {
 	s := New(Config{Store: &redisstore.Store{}})
 	keys := someKeyring(t)
 	s.SetKeyring(keys)
-	before := s.guard.tokens.Load()
+	before := s.guard.Tokens.Load()
 	s.SetKeyring(keys) // as it is read again every few seconds, when Redis keeps it
-	if s.guard.tokens.Load() != before {
+	if s.guard.Tokens.Load() != before {
 		t.Error("they are forgotten with the same keys")
 	}
 	s.SetKeyring(someKeyring(t))
-	if s.guard.tokens.Load() == before {
+	if s.guard.Tokens.Load() == before {
 		t.Error("they are remembered with other keys")
 	}
 }

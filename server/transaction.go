@@ -150,7 +150,7 @@ func transactionOf(t redisstore.Transaction) transactionAnswer {
 }
 
 func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
-	access, err := s.guard.agentToken(ctx)
+	access, err := s.guard.AgentToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -165,10 +165,10 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if wanted.Idempotency, err = web.IdempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
 		return err
 	}
-	if err := access.caller.mayActIn(wanted.Session); err != nil {
+	if err := access.Caller.MayActIn(wanted.Session); err != nil {
 		return err
 	}
-	begun, err := s.store.Begin(web.RequestContext(ctx), *access.caller.Token, wanted)
+	begun, err := s.store.Begin(web.RequestContext(ctx), *access.Caller.Token, wanted)
 	s.front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil && !wanted.DryRun {
 		s.metrics.refusedByAgent(err)
@@ -185,7 +185,7 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
-	agent, id, err := s.guard.agentAndID(ctx)
+	agent, id, err := s.guard.AgentAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 // rollbackTransaction releases a hold or reverses a commit. An agent may always release its own hold, but needs a scope to
 // reverse a commit, which another part of it may have made.
 func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	for _, scope := range []string{scopeRollback, scopeAdmin} {
-		if slices.Contains(caller.scopes, scope) {
+		if slices.Contains(caller.Scopes, scope) {
 			wanted.Scopes = append(wanted.Scopes, scope)
 		}
 	}
@@ -254,7 +254,7 @@ func undoRefused(err error) error {
 }
 
 func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := s.guard.callerAndID(ctx)
+	caller, id, err := s.guard.CallerAndID(ctx)
 	if err != nil {
 		return err
 	}

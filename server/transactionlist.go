@@ -7,7 +7,7 @@ import (
 )
 
 func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
-	caller, err := s.guard.eitherCaller(ctx)
+	caller, err := s.guard.EitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -17,7 +17,7 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if query, err = caller.withinReach(query); err != nil {
+	if query, err = caller.WithinReach(query); err != nil {
 		return err
 	}
 	if err := s.front.ReserveAnswer(ctx, query.Limit*web.SummaryBytes); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -21,7 +22,7 @@ func (s *Server) trustedIssuerRoutes(r *web.Routes) {
 
 // createTrustedIssuer makes the organization trust an issuer.
 func (s *Server) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (s *Server) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 
 // listTrustedIssuers lists all trusted issuers of the organization.
 func (s *Server) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (s *Server) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (s *Server) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 
 // changeTrustedIssuer changes an issuer's keys, rules or description. From its response on, no token is exchanged by what they were.
 func (s *Server) changeTrustedIssuer(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (s *Server) changeTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) deleteTrustedIssuer(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -26,7 +27,7 @@ const mostUsageBytes = redisstore.MaxUsageLines * 512
 
 // getUsage returns what the organization used in some days, by one or two groups.
 func (s *Server) getUsage(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}

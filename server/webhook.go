@@ -10,6 +10,7 @@ import (
 	"remit/internal/outbound"
 	"remit/internal/webhook"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -84,7 +85,7 @@ func webhookOf(w redisstore.Webhook) webhookAnswer {
 
 // createWebhook creates a webhook. It gets a test at once, and the events from now on when it is confirmed.
 func (s *Server) createWebhook(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (s *Server) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, re
 }
 
 func (s *Server) listWebhooks(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	key, err := access.OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (s *Server) listWebhooks(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) getWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (s *Server) getWebhook(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) changeWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func (s *Server) changeWebhook(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) deleteWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ type rotatedWebhookAnswer struct {
 
 // rotateWebhook gives a webhook a new secret. Until the grace time ends, requests carry signatures by those before it too.
 func (s *Server) rotateWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := keyAndID(ctx)
+	key, id, err := access.KeyAndID(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"cmp"
@@ -14,14 +14,14 @@ import (
 	"remit/server/internal/web"
 )
 
-func (g *guard) tokenRoutes(r *web.Routes) {
+func (g *Guard) TokenRoutes(r *web.Routes) {
 	r.Post("/v1/auth/token", web.NoKey, g.exchangeToken)
 	r.Post("/v1/auth/refresh", web.NoKey, g.refreshToken)
 	r.Post("/v1/auth/revoke", web.NoKey, g.revokeToken)
 	r.Get("/.well-known/jwks.json", web.NoKey, g.jwks)
 }
 
-type tokenPair struct {
+type TokenPair struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
 	TokenType    string `json:"token_type"`
@@ -31,8 +31,8 @@ type tokenPair struct {
 // pairSize is enough bytes for most pairs.
 const pairSize = 1024
 
-// append writes the pair as the encoder would. Tokens need no escaping.
-func (p tokenPair) append(o web.Object) web.Object {
+// Append writes the pair as the encoder would. Tokens need no escaping.
+func (p TokenPair) Append(o web.Object) web.Object {
 	o = o.Plain(`{"access_token":`, p.AccessToken)
 	o = o.Plain(`,"refresh_token":`, p.RefreshToken)
 	o = o.Plain(`,"token_type":`, p.TokenType)
@@ -41,9 +41,9 @@ func (p tokenPair) append(o web.Object) web.Object {
 }
 
 // pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
-func pairFor(keys *token.Keyring, grant redisstore.Grant, now time.Time) (tokenPair, error) {
+func pairFor(keys *token.Keyring, grant redisstore.Grant, now time.Time) (TokenPair, error) {
 	access, err := signAccess(keys, grant, accessOf(keys, grant, now))
-	return tokenPair{
+	return TokenPair{
 		AccessToken:  access,
 		RefreshToken: refreshFor(keys, grant),
 		TokenType:    tokenType(grant, "bearer"),
@@ -75,14 +75,14 @@ func refreshFor(keys *token.Keyring, grant redisstore.Grant) string {
 	return keys.FormatRefresh(token.RefreshToken{Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation})
 }
 
-type exchangeRequest struct {
+type ExchangeRequest struct {
 	Agent  web.Optional[string] `json:"agent_id"`
 	Secret web.Optional[string] `json:"secret"`
 	resourceField
 }
 
-// decodeFast is decodeFast for the body of a token exchange.
-func (r *exchangeRequest) decodeFast(body []byte) bool {
+// DecodeFast is DecodeFast for the body of a token exchange.
+func (r *ExchangeRequest) DecodeFast(body []byte) bool {
 	rest := web.FastReader(body)
 	return rest.Object(func(name []byte) bool {
 		switch string(name) {
@@ -95,8 +95,8 @@ func (r *exchangeRequest) decodeFast(body []byte) bool {
 	})
 }
 
-// decodeFast is decodeFast for the body of a refresh.
-func (r *refreshRequest) decodeFast(body []byte) bool {
+// DecodeFast is DecodeFast for the body of a refresh.
+func (r *RefreshRequest) DecodeFast(body []byte) bool {
 	rest := web.FastReader(body)
 	return rest.Object(func(name []byte) bool { return string(name) == "refresh_token" && rest.TextField(&r.RefreshToken) })
 }
@@ -114,42 +114,42 @@ func (r resourceField) asked(issuer string) (redisstore.GrantRequest, error) {
 }
 
 // decodeExchange is decode for an exchange; see decodeCharge.
-func decodeExchange(ctx *fasthttp.RequestCtx) (exchangeRequest, error) {
-	var fast exchangeRequest
-	if web.IsJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
+func decodeExchange(ctx *fasthttp.RequestCtx) (ExchangeRequest, error) {
+	var fast ExchangeRequest
+	if web.IsJSON(&ctx.Request.Header) && fast.DecodeFast(ctx.Request.Body()) {
 		return fast, nil
 	}
-	var request exchangeRequest
+	var request ExchangeRequest
 	err := web.Decode(ctx, &request)
 	return request, err
 }
 
 // presentedSecret returns the agent id and the hash of the secret. It refuses a malformed secret without asking the store; the
 // error then comes with the agent.
-func (request exchangeRequest) presentedSecret() (credential, error) {
+func (request ExchangeRequest) presentedSecret() (Credential, error) {
 	var v web.Validation
 	agent := v.ID("agent_id", request.Agent)
 	v.Require(request.Secret.Given, "secret", "is required")
 	if err := v.Err(); err != nil {
-		return credential{}, err
+		return Credential{}, err
 	}
 	if token.CheckAgentSecret(request.Secret.Value) != nil {
-		return credential{agent: agent}, redisstore.ErrInvalidCredentials
+		return Credential{Agent: agent}, redisstore.ErrInvalidCredentials
 	}
-	return credential{agent: agent, secret: token.Hash(request.Secret.Value)}, nil
+	return Credential{Agent: agent, Secret: token.Hash(request.Secret.Value)}, nil
 }
 
 // presentedExchange returns the secret in the body, what it is to give, and the keys to sign that.
-func (g *guard) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, credential, redisstore.GrantRequest, error) {
+func (g *Guard) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, Credential, redisstore.GrantRequest, error) {
 	request, err := decodeExchange(ctx)
 	if err != nil {
-		return nil, credential{}, redisstore.GrantRequest{}, err
+		return nil, Credential{}, redisstore.GrantRequest{}, err
 	}
 	presented, err := request.presentedSecret()
 	if err != nil {
 		return nil, presented, redisstore.GrantRequest{}, err
 	}
-	keys, err := g.keys()
+	keys, err := g.Keys()
 	if err != nil {
 		return nil, presented, redisstore.GrantRequest{}, err
 	}
@@ -157,18 +157,18 @@ func (g *guard) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, cre
 	return keys, presented, asked, err
 }
 
-func (g *guard) exchangeToken(ctx *fasthttp.RequestCtx) error {
+func (g *Guard) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	keys, presented, asked, err := g.presentedExchange(ctx)
 	if err != nil {
-		return g.rejectCredential(ctx, presented.agent, err)
+		return g.RejectCredential(ctx, presented.Agent, err)
 	}
 	var grant redisstore.Grant
-	err = g.authenticate(ctx, presented, func() (err error) {
+	err = g.Authenticate(ctx, presented, func() (err error) {
 		if asked.Proof, err = g.grantProof(ctx); err != nil {
 			return err
 		}
 		grant, err = g.exchangeSecret(ctx, presented, asked)
-		return asProofError(400, err)
+		return AsProofError(400, err)
 	})
 	if err != nil {
 		return err
@@ -177,40 +177,40 @@ func (g *guard) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	return g.answerPair(ctx, keys, grant)
 }
 
-type refreshRequest struct {
+type RefreshRequest struct {
 	RefreshToken web.Optional[string] `json:"refresh_token"`
 	resourceField
 }
 
 // decodeRefresh is decode for a refresh; see decodeCharge.
-func decodeRefresh(ctx *fasthttp.RequestCtx) (refreshRequest, error) {
-	var fast refreshRequest
-	if web.IsJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
+func decodeRefresh(ctx *fasthttp.RequestCtx) (RefreshRequest, error) {
+	var fast RefreshRequest
+	if web.IsJSON(&ctx.Request.Header) && fast.DecodeFast(ctx.Request.Body()) {
 		return fast, nil
 	}
-	var request refreshRequest
+	var request RefreshRequest
 	err := web.Decode(ctx, &request)
 	return request, err
 }
 
 // issuedRefresh returns the refresh token if this service issued it, with the keys to sign its successor.
-func (g *guard) issuedRefresh(given web.Optional[string]) (*token.Keyring, token.RefreshToken, error) {
+func (g *Guard) issuedRefresh(given web.Optional[string]) (*token.Keyring, token.RefreshToken, error) {
 	if !given.Given {
 		return nil, token.RefreshToken{}, web.Invalid("refresh_token", "is required")
 	}
 	presented, err := g.parseRefresh(given.Value)
-	if keysUnavailable(err) {
+	if KeysUnavailable(err) {
 		return nil, token.RefreshToken{}, err
 	}
 	if err != nil {
 		return nil, token.RefreshToken{}, redisstore.ErrInvalidRefreshToken
 	}
-	keys, err := g.keys()
+	keys, err := g.Keys()
 	return keys, presented, err
 }
 
 // presentedRefresh returns the refresh token in the body, what it is to give, and the keys to sign that.
-func (g *guard) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, redisstore.GrantRequest, error) {
+func (g *Guard) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, redisstore.GrantRequest, error) {
 	request, err := decodeRefresh(ctx)
 	if err != nil {
 		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
@@ -223,18 +223,18 @@ func (g *guard) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, toke
 	return keys, spent, asked, err
 }
 
-func (g *guard) refreshToken(ctx *fasthttp.RequestCtx) error {
+func (g *Guard) refreshToken(ctx *fasthttp.RequestCtx) error {
 	keys, spent, asked, err := g.presentedRefresh(ctx)
 	if err != nil {
-		return g.rejectCredential(ctx, spent.Agent, err)
+		return g.RejectCredential(ctx, spent.Agent, err)
 	}
 	var grant redisstore.Grant
-	err = g.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
+	err = g.Authenticate(ctx, Credential{Agent: spent.Agent, refresh: spent}, func() (err error) {
 		if asked.Proof, err = g.grantProof(ctx); err != nil {
 			return err
 		}
 		grant, err = g.rotateRefresh(ctx, spent, asked)
-		return asProofError(400, err)
+		return AsProofError(400, err)
 	})
 	if err != nil {
 		return err
@@ -243,21 +243,21 @@ func (g *guard) refreshToken(ctx *fasthttp.RequestCtx) error {
 }
 
 // rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
-func (g *guard) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+func (g *Guard) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	web.IdentifyCaller(ctx, uuid.Nil, spent.Agent)
 	if err := g.checkRefreshSize(ctx, spent, asked); err != nil {
 		return redisstore.Grant{}, err
 	}
-	grant, err := g.store.RotateRefresh(web.RequestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
+	grant, err := g.Store.RotateRefresh(web.RequestContext(ctx), spent.Agent, spent.Family, spent.Generation, asked)
 	if err == nil {
-		g.metrics.tokensByRefresh.Inc()
+		g.Metrics.tokensByRefresh.Inc()
 	}
 	if grant.Replayed {
-		g.metrics.tokensReplayed.Inc()
+		g.Metrics.tokensReplayed.Inc()
 	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
-		g.metrics.tokensReused.Inc()
-		g.front.Log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
+		g.Metrics.tokensReused.Inc()
+		g.Front.Log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
 	}
 	if err == nil {
@@ -268,12 +268,12 @@ func (g *guard) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken
 
 // checkRefreshSize refuses a refresh whose access token would be too long, before it spends anything. Whatever else is wrong with it,
 // the refresh itself finds.
-func (g *guard) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) error {
-	keys, err := g.keys()
+func (g *Guard) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) error {
+	keys, err := g.Keys()
 	if err != nil || !keys.MayBeTooLong() {
 		return err
 	}
-	grant, _, err := g.store.CheckRefresh(web.ReadContext(ctx), spent.Agent, spent.Family, spent.Generation)
+	grant, _, err := g.Store.CheckRefresh(web.ReadContext(ctx), spent.Agent, spent.Family, spent.Generation)
 	if err != nil || grant.Thumbprint != "" && grant.Thumbprint != asked.Proof.Thumbprint() {
 		return nil //nolint:nilerr // see above
 	}
@@ -284,28 +284,28 @@ func (g *guard) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshTo
 		grant.Audience = asked.Audience
 	}
 	grant.Thumbprint = asked.Proof.Thumbprint()
-	return tooLong(keys.CheckAccess(accessOf(keys, grant, g.clock())), grant)
+	return tooLong(keys.CheckAccess(accessOf(keys, grant, g.Clock())), grant)
 }
 
-func (g *guard) answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
-	pair, err := pairFor(keys, grant, g.clock())
+func (g *Guard) answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
+	pair, err := pairFor(keys, grant, g.Clock())
 	if err != nil {
 		return err
 	}
 	web.KeepFromCaches(ctx)
-	return web.AnswerWritten(ctx, pair.append(make([]byte, 0, pairSize)))
+	return web.AnswerWritten(ctx, pair.Append(make([]byte, 0, pairSize)))
 }
 
 type revokeRequest struct {
 	RefreshToken web.Optional[string] `json:"refresh_token"`
 }
 
-type revokedTokenAnswer struct {
+type RevokedTokenAnswer struct {
 	Revoked bool `json:"revoked"`
 }
 
-func (g *guard) revokeToken(ctx *fasthttp.RequestCtx) error {
-	access, err := g.agentToken(ctx)
+func (g *Guard) revokeToken(ctx *fasthttp.RequestCtx) error {
+	access, err := g.AgentToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -318,26 +318,26 @@ func (g *guard) revokeToken(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if refresh.Agent != access.Agent {
-		return cmp.Or(g.store.CheckLive(web.RequestContext(ctx), *access.caller.Token), errForeignToken)
+		return cmp.Or(g.Store.CheckLive(web.RequestContext(ctx), *access.Caller.Token), ErrForeignToken)
 	}
-	if err := g.revokeFamily(web.RequestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
+	if err := g.revokeFamily(web.RequestContext(ctx), *access.Caller.Token, refresh.Family); err != nil {
 		return err
 	}
-	return web.Answer(ctx, revokedTokenAnswer{true})
+	return web.Answer(ctx, RevokedTokenAnswer{true})
 }
 
 // revokeFamily ends a family of the owner's agent, with its access tokens.
-func (g *guard) revokeFamily(ctx context.Context, owner redisstore.AccessToken, family uuid.UUID) error {
-	err := g.store.RevokeFamily(ctx, owner, family)
+func (g *Guard) revokeFamily(ctx context.Context, owner redisstore.AccessToken, family uuid.UUID) error {
+	err := g.Store.RevokeFamily(ctx, owner, family)
 	if err == nil {
-		g.metrics.familiesRevoked.Inc()
+		g.Metrics.FamiliesRevoked.Inc()
 	}
 	return err
 }
 
 // validKeySet returns the public signing keys. Clients may cache them, because a new key is published before it signs.
-func (g *guard) jwks(ctx *fasthttp.RequestCtx) error {
-	keys, err := g.keys()
+func (g *Guard) jwks(ctx *fasthttp.RequestCtx) error {
+	keys, err := g.Keys()
 	if err != nil {
 		return err
 	}
@@ -349,7 +349,7 @@ func (g *guard) jwks(ctx *fasthttp.RequestCtx) error {
 
 // familyOf returns the agent, the client and the family of an access or refresh token, and an error unless this service issued it
 // and it has not expired.
-func (g *guard) familyOf(text string) (token.Access, error) {
+func (g *Guard) familyOf(text string) (token.Access, error) {
 	if strings.HasPrefix(text, token.RefreshPrefix) {
 		refresh, err := g.parseRefresh(text)
 		return token.Access{Agent: refresh.Agent, Client: refresh.Agent, Family: refresh.Family}, err
@@ -358,7 +358,7 @@ func (g *guard) familyOf(text string) (token.Access, error) {
 }
 
 // revokeDelegated revokes a delegated token for the agent that asked for it. One whose own agent is revoked needs no revocation.
-func (g *guard) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
+func (g *Guard) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.AccessToken, revoked token.Access) error {
 	owner := redisstore.AccessToken{Organization: client.Organization, Agent: revoked.Agent}
 	err := g.revokeFamily(redisstore.WithActor(web.ReadContext(ctx), web.RequestID(ctx), client.Agent), owner, revoked.Family)
 	if errors.Is(err, redisstore.ErrInvalidToken) {
@@ -368,10 +368,10 @@ func (g *guard) revokeDelegated(ctx *fasthttp.RequestCtx, client redisstore.Acce
 }
 
 // scopesLeft returns the scopes that a live access token has left.
-func (g *guard) scopesLeft(ctx context.Context, access token.Access) ([]string, error) {
+func (g *Guard) scopesLeft(ctx context.Context, access token.Access) ([]string, error) {
 	if delegated := delegatedOf(access); delegated != nil {
-		return g.checkDelegated(ctx, caller{scopes: access.Scopes, delegated: delegated})
+		return g.CheckDelegated(ctx, Caller{Scopes: access.Scopes, Delegated: delegated})
 	}
-	left, err := g.store.VerifyToken(ctx, heldBy(access))
+	left, err := g.Store.VerifyToken(ctx, heldBy(access))
 	return left.Of(access.Scopes), err
 }

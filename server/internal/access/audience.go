@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"errors"
@@ -18,22 +18,22 @@ const (
 	maxResourcesBytes = 512 // of one access token, together
 )
 
-// targetError refuses a resource that an access token may not be for (RFC 8707 §2). Its message follows the parameter's name.
-type targetError struct{ message string }
+// TargetError refuses a resource that an access token may not be for (RFC 8707 §2). Its message follows the parameter's name.
+type TargetError struct{ Message string }
 
-func (e *targetError) Error() string { return "resource " + e.message }
+func (e *TargetError) Error() string { return "resource " + e.Message }
 
-func (e *targetError) Problem() web.Problem {
+func (e *TargetError) Problem() web.Problem {
 	p := web.NewProblem(400, "invalid_target", e.Error())
-	p.Errors = []web.FieldError{{Field: "resource", Message: e.message}}
+	p.Errors = []web.FieldError{{Field: "resource", Message: e.Message}}
 	return p
 }
 
-func foreignTarget(e *redisstore.AudienceError) *targetError {
+func ForeignTarget(e *redisstore.AudienceError) *TargetError {
 	if e.Audience == redisstore.Self {
-		return &targetError{"was not this service when the refresh token was granted"}
+		return &TargetError{"was not this service when the refresh token was granted"}
 	}
-	return &targetError{"is not allowed for this token: " + web.Shown(e.Audience)}
+	return &TargetError{"is not allowed for this token: " + web.Shown(e.Audience)}
 }
 
 // validAudience returns the audience that the resources name, each once, with redisstore.Self for the issuer.
@@ -43,7 +43,7 @@ func validAudience(v *web.Validation, resources []string, issuer string) []strin
 	for i, resource := range resources {
 		if isIssuer(resource, issuer) {
 			resource = redisstore.Self
-		} else if err := checkAudience(resource); err != nil {
+		} else if err := CheckAudience(resource); err != nil {
 			field := "resource"
 			if len(resources) > 1 {
 				field += "[" + strconv.Itoa(i) + "]"
@@ -70,7 +70,7 @@ func audienceIn(form url.Values, issuer string) ([]string, error) {
 	named := slices.DeleteFunc(slices.Concat(form["resource"], form["audience"]), func(one string) bool { return one == "" })
 	audience := validAudience(&v, named, issuer)
 	if err := v.Err(); err != nil {
-		return nil, &oauthError{"invalid_target", err.Error()}
+		return nil, &OAuthError{"invalid_target", err.Error()}
 	}
 	return audience, nil
 }
@@ -95,14 +95,14 @@ func signAccess(keys *token.Keyring, grant redisstore.Grant, access token.Access
 // tooLong says what makes the access token of a grant too long, if an error is that.
 func tooLong(err error, grant redisstore.Grant) error {
 	if errors.Is(err, token.ErrAccessSize) && !slices.Equal(grant.Audience, []string{redisstore.Self}) {
-		return &targetError{"makes the access token too long; name fewer, shorter ones, or fewer scopes"}
+		return &TargetError{"makes the access token too long; name fewer, shorter ones, or fewer scopes"}
 	}
 	return err
 }
 
-// checkAudience returns why a text cannot be an audience, in words that follow its name: an audience is an absolute URI
+// CheckAudience returns why a text cannot be an audience, in words that follow its name: an audience is an absolute URI
 // without a fragment (RFC 8707 §2), of which http is for this machine only.
-func checkAudience(text string) error {
+func CheckAudience(text string) error {
 	parsed, err := url.Parse(text)
 	switch {
 	case len(text) > maxAudienceSize:

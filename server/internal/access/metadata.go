@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"slices"
@@ -8,14 +8,14 @@ import (
 	"remit/server/internal/web"
 )
 
-func (g *guard) metadataRoutes(r *web.Routes) {
+func (g *Guard) MetadataRoutes(r *web.Routes) {
 	r.Get("/.well-known/oauth-authorization-server", web.NoKey, g.metadata)
 	r.Get("/.well-known/openid-configuration", web.NoKey, g.metadata)
 }
 
-// serverMetadata is an RFC 8414 document, with the members that OpenID Connect Discovery 1.0 §3 requires: many libraries and clouds
+// ServerMetadata is an RFC 8414 document, with the members that OpenID Connect Discovery 1.0 §3 requires: many libraries and clouds
 // look for an issuer's keys at its path only, and refuse a document without them.
-type serverMetadata struct {
+type ServerMetadata struct {
 	Issuer                      string   `json:"issuer"`
 	AuthorizationEndpoint       string   `json:"authorization_endpoint"`
 	TokenEndpoint               string   `json:"token_endpoint"`
@@ -37,15 +37,15 @@ type serverMetadata struct {
 }
 
 // metadata lists the OAuth endpoints. All of them lie below the issuer, which is the service's own URL.
-func (g *guard) metadata(ctx *fasthttp.RequestCtx) error {
-	keys, err := g.keys()
+func (g *Guard) metadata(ctx *fasthttp.RequestCtx) error {
+	keys, err := g.Keys()
 	if err != nil {
 		return err
 	}
 	issuer := keys.Issuer()
 	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, token.AssertionAlgorithms()
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
-	return web.Answer(ctx, serverMetadata{
+	return web.Answer(ctx, ServerMetadata{
 		Issuer: issuer,
 		// No grant here uses it, so RFC 8414 §2 lets it be absent. But the SDKs of the Model Context Protocol refuse a
 		// document without it, even for client credentials. The endpoint refuses every request.

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"cmp"
@@ -31,25 +31,25 @@ type delegatedGrant struct {
 	Scope       string `json:"scope"`
 }
 
-// delegation is a request for a delegated token.
-type delegation struct {
-	subject *cachedToken
+// Delegation is a request for a delegated token.
+type Delegation struct {
+	subject *CachedToken
 	held    []string // the scopes that the subject has left
 	session uuid.UUID
 	asked   redisstore.GrantRequest // with the proof of the key that the new token is bound to
 }
 
 // delegate serves this grant. The subject token authenticates the request, so a client need not.
-func (g *guard) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
+func (g *Guard) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 	session, err := delegationParameters(form)
 	if err != nil {
 		return err
 	}
-	keys, err := g.keys()
+	keys, err := g.Keys()
 	if err != nil {
 		return err
 	}
-	d := delegation{session: session}
+	d := Delegation{session: session}
 	if d.asked, err = readGrantRequest(form, keys.Issuer()); err != nil {
 		return err
 	}
@@ -76,27 +76,27 @@ func (g *guard) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 	if err := g.useSubjectsProof(ctx, &d); err != nil {
 		return err
 	}
-	granted, err := g.store.Delegate(web.RequestContext(ctx), redisstore.NewDelegation{
-		Subject: *d.subject.caller.Token, Session: session, Scopes: d.asked.Scopes, Held: d.held,
+	granted, err := g.Store.Delegate(web.RequestContext(ctx), redisstore.NewDelegation{
+		Subject: *d.subject.Caller.Token, Session: session, Scopes: d.asked.Scopes, Held: d.held,
 		Audience: d.asked.Audience, Actors: d.actingAgents(), Proof: d.asked.Proof,
 	})
 	if err != nil {
-		return g.refusedDelegation(&d, err)
+		return g.RefusedDelegation(&d, err)
 	}
 	grant := redisstore.Grant{Audience: d.asked.Audience}
 	grant.Bound = d.asked.Proof != nil
 	if len(grant.Audience) == 0 {
 		grant.Audience = []string{redisstore.Self}
 	}
-	access, err := d.token(granted, audienceOf(keys, grant), g.clock())
+	access, err := d.token(granted, audienceOf(keys, grant), g.Clock())
 	if err != nil {
-		return g.refusedDelegation(&d, err)
+		return g.RefusedDelegation(&d, err)
 	}
 	text, err := signAccess(keys, grant, access)
 	if err != nil {
 		return err
 	}
-	g.metrics.tokensByDelegation.Inc()
+	g.Metrics.tokensByDelegation.Inc()
 	return web.Answer(ctx, delegatedGrant{
 		AccessToken: text, IssuedType: typeAccessToken, TokenType: tokenType(grant, "Bearer"),
 		ExpiresIn: int64(access.Expires().Sub(access.Issued) / time.Second), Scope: strings.Join(access.Scopes, " "),
@@ -109,23 +109,23 @@ func delegationParameters(form url.Values) (uuid.UUID, error) {
 	requested := form.Get("requested_token_type")
 	switch {
 	case form.Get("subject_token") == "":
-		return uuid.Nil, &oauthError{"invalid_request", "subject_token is required"}
+		return uuid.Nil, &OAuthError{"invalid_request", "subject_token is required"}
 	case form.Get("subject_token_type") != typeAccessToken:
-		return uuid.Nil, &oauthError{"invalid_request", "subject_token_type must be " + typeAccessToken}
+		return uuid.Nil, &OAuthError{"invalid_request", "subject_token_type must be " + typeAccessToken}
 	case requested != "" && requested != typeAccessToken:
-		return uuid.Nil, &oauthError{"invalid_request", "requested_token_type must be " + typeAccessToken}
+		return uuid.Nil, &OAuthError{"invalid_request", "requested_token_type must be " + typeAccessToken}
 	case form.Get("actor_token") != "" || form.Get("actor_token_type") != "":
-		return uuid.Nil, &oauthError{"invalid_request", "there is no actor_token: the subject token's agent acts"}
+		return uuid.Nil, &OAuthError{"invalid_request", "there is no actor_token: the subject token's agent acts"}
 	case form.Get("session_id") == "":
-		return uuid.Nil, &oauthError{"invalid_request", "session_id is required"}
+		return uuid.Nil, &OAuthError{"invalid_request", "session_id is required"}
 	case !isID:
-		return uuid.Nil, &oauthError{"invalid_request", "session_id must be a UUID"}
+		return uuid.Nil, &OAuthError{"invalid_request", "session_id must be a UUID"}
 	}
 	return session, nil
 }
 
 // optionalClient returns the client that the request names, and checks its credentials if it has any; uuid.Nil for no client.
-func (g *guard) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.UUID, error) {
+func (g *Guard) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.UUID, error) {
 	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) == 0 && form.Get("client_secret") == "" && !hasClientAssertion(form) {
 		agent, isID := web.ParseID(form.Get("client_id"))
 		if form.Get("client_id") != "" && !isID {
@@ -135,9 +135,9 @@ func (g *guard) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.
 	}
 	client, err := g.readClient(ctx, form)
 	if err != nil {
-		return uuid.Nil, g.rejectCredential(ctx, client.agent, err)
+		return uuid.Nil, g.RejectCredential(ctx, client.Agent, err)
 	}
-	return client.agent, g.authenticate(ctx, client, func() error {
+	return client.Agent, g.Authenticate(ctx, client, func() error {
 		_, err := g.authenticatedClient(ctx, client, form, "subject_token")
 		return err
 	})
@@ -145,56 +145,56 @@ func (g *guard) optionalClient(ctx *fasthttp.RequestCtx, form url.Values) (uuid.
 
 // readSubject verifies the subject token. Only one for this service itself may be exchanged. Strangers come no further than this: a
 // proof, of which they make as many as they like, costs much more to verify.
-func (g *guard) readSubject(text string, d *delegation) error {
-	subject, err := withFreshKeys(g, func(v *tokenCache) (*cachedToken, error) { return v.verify([]byte(text), g.clock()) })
-	if keysUnavailable(err) {
+func (g *Guard) readSubject(text string, d *Delegation) error {
+	subject, err := WithFreshKeys(g, func(v *TokenCache) (*CachedToken, error) { return v.Verify([]byte(text), g.Clock()) })
+	if KeysUnavailable(err) {
 		return err
 	}
 	if err != nil || !subject.forIssuer {
-		return g.refusedDelegation(d, errInvalidToken)
+		return g.RefusedDelegation(d, ErrInvalidToken)
 	}
 	d.subject, d.held = subject, subject.Scopes
 	return nil
 }
 
 // checkSubject refuses a subject token without a proof of its key, of a suspended organization, or that is delegated and not live.
-func (g *guard) checkSubject(ctx *fasthttp.RequestCtx, d *delegation) (err error) {
+func (g *Guard) checkSubject(ctx *fasthttp.RequestCtx, d *Delegation) (err error) {
 	subject := d.subject
 	if err := d.checkKey(subject); err != nil {
 		return err
 	}
-	if g.store.Suspended(subject.Organization) {
-		return g.refusedDelegation(d, redisstore.ErrOrganizationSuspended)
+	if g.Store.Suspended(subject.Organization) {
+		return g.RefusedDelegation(d, redisstore.ErrOrganizationSuspended)
 	}
-	if subject.caller.delegated == nil {
+	if subject.Caller.Delegated == nil {
 		return nil
 	}
-	if d.held, err = g.checkDelegated(web.ReadContext(ctx), subject.caller); err != nil {
-		return g.refusedDelegation(d, err)
+	if d.held, err = g.CheckDelegated(web.ReadContext(ctx), subject.Caller); err != nil {
+		return g.RefusedDelegation(d, err)
 	}
 	if len(subject.Actors) == token.MaxActors {
-		return &oauthError{"invalid_request", "too many agents act with the subject token one for another"}
+		return &OAuthError{"invalid_request", "too many agents act with the subject token one for another"}
 	}
 	return nil
 }
 
 // checkKey refuses a subject token that is bound to a key without a proof of that key: whoever has the token alone must not get one
 // that is bound to another key, or to none.
-func (d *delegation) checkKey(subject *cachedToken) error {
+func (d *Delegation) checkKey(subject *CachedToken) error {
 	switch {
 	case subject.Thumbprint == "":
 		return nil
 	case d.asked.Proof == nil:
-		return &proofError{400, errNoProof}
+		return &ProofError{400, errNoProof}
 	case d.asked.Proof.Thumbprint() != subject.Thumbprint:
-		return &proofError{400, errOtherKey}
+		return &ProofError{400, errOtherKey}
 	}
 	return nil
 }
 
-// checkAudience refuses an audience that the subject token does not have. What its agent, the child's agent or another token may reach
+// CheckAudience refuses an audience that the subject token does not have. What its agent, the child's agent or another token may reach
 // does not matter, because a thief of this token must not reach another resource with it.
-func (d *delegation) checkAudience() error {
+func (d *Delegation) checkAudience() error {
 	for _, one := range d.asked.Audience {
 		if one != redisstore.Self && !slices.Contains(d.subject.Audience, one) {
 			return &redisstore.AudienceError{Audience: one}
@@ -204,41 +204,41 @@ func (d *delegation) checkAudience() error {
 }
 
 // useSubjectsProof uses up the proof among those of the subject token's agent.
-func (g *guard) useSubjectsProof(ctx *fasthttp.RequestCtx, d *delegation) error {
-	err := g.useProof(ctx, d.subject, d.asked.Proof)
+func (g *Guard) useSubjectsProof(ctx *fasthttp.RequestCtx, d *Delegation) error {
+	err := g.UseProof(ctx, d.subject, d.asked.Proof)
 	if errors.Is(err, redisstore.ErrInvalidToken) {
-		return g.refusedDelegation(d, err)
+		return g.RefusedDelegation(d, err)
 	}
-	return asProofError(400, err)
+	return AsProofError(400, err)
 }
 
-// refusedDelegation returns the error of RFC 8693 §2.2.2: invalid_request for a subject token that is not valid, or may not do this.
-func (g *guard) refusedDelegation(d *delegation, err error) error {
+// RefusedDelegation returns the error of RFC 8693 §2.2.2: invalid_request for a subject token that is not valid, or may not do this.
+func (g *Guard) RefusedDelegation(d *Delegation, err error) error {
 	var scope *redisstore.ScopeError
 	var inactive *redisstore.NotActiveError
-	p := g.front.Hooks.ProblemOf(err)
+	p := g.Front.Hooks.ProblemOf(err)
 	switch {
 	case errors.Is(err, redisstore.ErrProofRequired):
 		return err
 	case errors.As(err, &scope) && slices.Contains(d.asked.Scopes, scope.Scope):
-		return (&oauthError{"invalid_scope", "the token may not have the scope " + scope.Scope}).because(err)
+		return (&OAuthError{"invalid_scope", "the token may not have the scope " + scope.Scope}).because(err)
 	case errors.As(err, &scope):
-		return (&oauthError{"invalid_request", "the subject token, its agent and its session must hold " + scopeDelegate}).because(err)
+		return (&OAuthError{"invalid_request", "the subject token, its agent and its session must hold " + ScopeDelegate}).because(err)
 	case errors.Is(err, redisstore.ErrUnknownSession):
-		return (&oauthError{"invalid_request", "session_id must be a child of a session that the subject token reaches"}).because(err)
+		return (&OAuthError{"invalid_request", "session_id must be a child of a session that the subject token reaches"}).because(err)
 	case errors.As(err, new(*redisstore.AudienceError)):
 		return err
 	case errors.As(err, &inactive):
-		return (&oauthError{"invalid_request", "the session or its parent is " + string(inactive.Status)}).because(err)
+		return (&OAuthError{"invalid_request", "the session or its parent is " + string(inactive.Status)}).because(err)
 	case p.Status == 401:
-		return &oauthError{"invalid_request", "the subject token is not valid, has expired or was revoked"}
+		return &OAuthError{"invalid_request", "the subject token is not valid, has expired or was revoked"}
 	case p.Status == 403 && p.Code != "quota_exceeded":
-		return (&oauthError{"invalid_request", p.Detail}).because(err)
+		return (&OAuthError{"invalid_request", p.Detail}).because(err)
 	}
 	return err
 }
 
-func (d *delegation) actingAgents() []uuid.UUID {
+func (d *Delegation) actingAgents() []uuid.UUID {
 	var agents []uuid.UUID
 	for _, actor := range d.subject.Actors {
 		agents = append(agents, actor.Agent)
@@ -247,7 +247,7 @@ func (d *delegation) actingAgents() []uuid.UUID {
 }
 
 // token returns the token to sign. It does not outlive the subject token, nor the session as it is now.
-func (d *delegation) token(granted redisstore.Delegation, audience []string, now time.Time) (token.Access, error) {
+func (d *Delegation) token(granted redisstore.Delegation, audience []string, now time.Time) (token.Access, error) {
 	issued := now.Truncate(time.Second)
 	lifetime := min(token.AccessLifetime, d.subject.Expires().Sub(issued), granted.Rest).Truncate(time.Second)
 	if lifetime < time.Second {

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -36,16 +36,16 @@ var refusalCauses = []struct {
 
 // untrusted counts the cause for which an assertion is refused, and returns the refusal. It returns other errors as they are:
 // whoever gets them presented a good assertion, or the store failed.
-func (g *guard) untrusted(err error) error {
+func (g *Guard) untrusted(err error) error {
 	for _, known := range refusalCauses {
 		if errors.Is(err, known.err) {
-			g.metrics.assertionsRefused[known.cause].Inc()
-			return errUntrusted
+			g.Metrics.assertionsRefused[known.cause].Inc()
+			return ErrUntrusted
 		}
 	}
 	if errors.Is(err, jwksfetch.ErrNoKeys) || errors.Is(err, context.DeadlineExceeded) {
-		g.metrics.assertionsRefused[causeNoKeys].Inc()
-		return errNoIssuerKeys
+		g.Metrics.assertionsRefused[causeNoKeys].Inc()
+		return ErrNoIssuerKeys
 	}
 	return err
 }

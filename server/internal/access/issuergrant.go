@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"errors"
@@ -22,39 +22,39 @@ const grantJWTBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 const mostIssuerKeys = 64
 
 var (
-	// errUntrusted refuses an assertion of a trusted issuer, in one text for all causes: a stranger must not learn whom an organization
+	// ErrUntrusted refuses an assertion of a trusted issuer, in one text for all causes: a stranger must not learn whom an organization
 	// trusts. It is counted as a wrong secret is.
-	errUntrusted = fmt.Errorf("%w: the assertion is not trusted for this client", redisstore.ErrInvalidCredentials)
-	// errNoIssuerKeys refuses an assertion that a rule gives to the agent, and that cannot be verified now.
-	errNoIssuerKeys = errors.New("the keys of the assertion's issuer cannot be read now; nothing was issued")
+	ErrUntrusted = fmt.Errorf("%w: the assertion is not trusted for this client", redisstore.ErrInvalidCredentials)
+	// ErrNoIssuerKeys refuses an assertion that a rule gives to the agent, and that cannot be verified now.
+	ErrNoIssuerKeys = errors.New("the keys of the assertion's issuer cannot be read now; nothing was issued")
 )
 
 // readWorkload reads who asks for a token by an assertion, which is all that authenticates it.
-func readWorkload(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+func readWorkload(ctx *fasthttp.RequestCtx, form url.Values) (Credential, error) {
 	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) > 0 || form.Get("client_secret") != "" ||
 		form.Get("client_assertion") != "" || form.Get("client_assertion_type") != "" {
-		return credential{}, &oauthError{"invalid_request", "the assertion authenticates this request: send no other credentials"}
+		return Credential{}, &OAuthError{"invalid_request", "the assertion authenticates this request: send no other credentials"}
 	}
 	for _, required := range []string{"client_id", "assertion"} {
 		if form.Get(required) == "" {
-			return credential{}, &oauthError{"invalid_request", required + " is required"}
+			return Credential{}, &OAuthError{"invalid_request", required + " is required"}
 		}
 	}
 	agent, isID := web.ParseID(form.Get("client_id"))
 	if !isID {
-		return credential{}, errUntrusted
+		return Credential{}, ErrUntrusted
 	}
-	return credential{agent: agent, secret: token.Hash(form.Get("assertion"))}, nil
+	return Credential{Agent: agent, Secret: token.Hash(form.Get("assertion"))}, nil
 }
 
 // grantByIssuer serves the jwt-bearer grant. What can be checked without the store is checked first, then whether a rule gives
 // the assertion to the agent, and only then is its signature, for which keys may have to be fetched.
-func (g *guard) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, audience string, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+func (g *Guard) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, audience string, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	assertion, err := readAssertion(text, audience, time.Now())
 	if err != nil {
 		return redisstore.Grant{}, g.untrusted(err)
 	}
-	issuer, organization, err := g.store.IssuerFor(web.RequestContext(ctx), agent, assertion.TrustedIssuer())
+	issuer, organization, err := g.Store.IssuerFor(web.RequestContext(ctx), agent, assertion.TrustedIssuer())
 	if err != nil {
 		return redisstore.Grant{}, g.untrusted(err)
 	}
@@ -65,11 +65,11 @@ func (g *guard) grantByIssuer(ctx *fasthttp.RequestCtx, agent uuid.UUID, text, a
 	if err := g.verifyAssertion(ctx, assertion, issuer.Settings.JWKS, source); err != nil {
 		return redisstore.Grant{}, g.untrusted(err)
 	}
-	grant, err := g.store.GrantByIssuer(web.RequestContext(ctx), organization, agent, issuer, asked)
+	grant, err := g.Store.GrantByIssuer(web.RequestContext(ctx), organization, agent, issuer, asked)
 	if err != nil {
 		return redisstore.Grant{}, g.untrusted(err)
 	}
-	g.metrics.tokensByIssuer.Inc()
+	g.Metrics.tokensByIssuer.Inc()
 	return grant, nil
 }
 
@@ -87,7 +87,7 @@ func readAssertion(text, audience string, now time.Time) (*token.Assertion, erro
 	return assertion, assertion.CheckTimes(now)
 }
 
-// isOfTenantsHost reports that a tenant's host failed: jwksfetch logs that, once for each read.
-func isOfTenantsHost(err error) bool {
-	return errors.Is(err, errNoClientKeys) || errors.Is(err, errNoIssuerKeys)
+// IsOfTenantsHost reports that a tenant's host failed: jwksfetch logs that, once for each read.
+func IsOfTenantsHost(err error) bool {
+	return errors.Is(err, ErrNoClientKeys) || errors.Is(err, ErrNoIssuerKeys)
 }

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"bytes"
@@ -15,12 +15,12 @@ import (
 // aimProof says for which method and URL the proof of a request must have been made: those that its client sees. They are the
 // request's own, with the scheme and host that a trusted proxy tells, or with those of the issuer. Behind a trusted proxy, which
 // asks verify or authorize, they are those of the request that it asks about. ProofHosts bound what the request may say of its host.
-func (g *guard) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.ProofUse) error {
+func (g *Guard) aimProof(ctx *fasthttp.RequestCtx, v *TokenCache, use *token.ProofUse) error {
 	path := string(ctx.URI().PathOriginal())
 	use.Method, use.Now = string(ctx.Method()), time.Now()
-	proxied := g.front.Proxies.Include(g.front.Proxies.Client(ctx.RemoteAddr(), nil))
+	proxied := g.Front.Proxies.Include(g.Front.Proxies.Client(ctx.RemoteAddr(), nil))
 	origin := origin{"http", string(ctx.Request.Header.Host())}
-	if g.overTLS {
+	if g.OverTLS {
 		origin.scheme = "https"
 	}
 	if proxied {
@@ -35,8 +35,8 @@ func (g *guard) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.Pro
 			use.Method = original.method
 		}
 		at, path := original.at(origin)
-		if !g.proofHosts.allow(at.scheme, at.host) {
-			return &proofError{401, errProofHost}
+		if !g.ProofHosts.allow(at.scheme, at.host) {
+			return &ProofError{401, errProofHost}
 		}
 		if at.host != "" {
 			use.URLs = []string{token.ProofURL(at.scheme, at.host, path)}
@@ -44,7 +44,7 @@ func (g *guard) aimProof(ctx *fasthttp.RequestCtx, v *tokenCache, use *token.Pro
 		return nil
 	}
 	use.URLs = make([]string, 0, 2)
-	if g.proofHosts.allow(origin.scheme, origin.host) {
+	if g.ProofHosts.allow(origin.scheme, origin.host) {
 		use.URLs = append(use.URLs, token.ProofURL(origin.scheme, origin.host, path))
 	}
 	if v.base != "" {
@@ -94,7 +94,7 @@ func readOriginal(ctx *fasthttp.RequestCtx, path string) (original, error) {
 	read := func(name string) string {
 		lines := ctx.Request.Header.PeekAll(name) // valid until the next Peek
 		if len(lines) > 1 {
-			err = &proofError{401, errTwoOriginals}
+			err = &ProofError{401, errTwoOriginals}
 		}
 		if len(lines) == 0 {
 			return ""
@@ -105,7 +105,7 @@ func readOriginal(ctx *fasthttp.RequestCtx, path string) (original, error) {
 	method, uri, url := read("X-Original-Method"), read("X-Original-Uri"), read("X-Original-Url")
 	o := original{method, cmp.Or(uri, url)}
 	if forwarded != (original{}) && o != (original{}) || uri != "" && url != "" {
-		err = &proofError{401, errTwoOriginals}
+		err = &ProofError{401, errTwoOriginals}
 	}
 	if forwarded != (original{}) {
 		o = forwarded

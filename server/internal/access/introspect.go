@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"remit/server/internal/web"
 )
 
-func (g *guard) introspectionRoutes(r *web.Routes) {
+func (g *Guard) IntrospectionRoutes(r *web.Routes) {
 	r.Post("/v1/auth/introspect", redisstore.Viewer, g.introspect)
 }
 
@@ -24,9 +24,9 @@ type introspectRequest struct {
 	Audience web.Optional[string] `json:"audience"`
 }
 
-// introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live, of a suspended agent
+// Introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live, of a suspended agent
 // or session, or of another organization.
-type introspection struct {
+type Introspection struct {
 	Active       bool           `json:"active"`
 	Scope        string         `json:"scope,omitzero"`
 	ClientID     uuid.UUID      `json:"client_id,omitzero"`
@@ -41,32 +41,32 @@ type introspection struct {
 
 	// Of a delegated token (RFC 8693 §4.1).
 	Session uuid.UUID       `json:"session_id,omitzero"`
-	Actor   *describedActor `json:"act,omitzero"`
+	Actor   *DescribedActor `json:"act,omitzero"`
 
-	Confirmation confirmation `json:"cnf,omitzero"`
+	Confirmation Confirmation `json:"cnf,omitzero"`
 }
 
-// confirmation is the key that a token is bound to (RFC 9449 §6.2).
-type confirmation struct {
+// Confirmation is the key that a token is bound to (RFC 9449 §6.2).
+type Confirmation struct {
 	Thumbprint string `json:"jkt"`
 }
 
-// describedActor is who acts with a delegated token, with who acts for it in turn.
-type describedActor struct {
+// DescribedActor is who acts with a delegated token, with who acts for it in turn.
+type DescribedActor struct {
 	Subject uuid.UUID       `json:"sub"`
-	Actor   *describedActor `json:"act,omitzero"`
+	Actor   *DescribedActor `json:"act,omitzero"`
 }
 
-func actorsOf(access token.Access) *describedActor {
-	var described *describedActor
+func actorsOf(access token.Access) *DescribedActor {
+	var described *DescribedActor
 	for _, actor := range slices.Backward(access.Actors) {
-		described = &describedActor{actor.Agent, described}
+		described = &DescribedActor{actor.Agent, described}
 	}
 	return described
 }
 
-func (g *guard) introspect(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+func (g *Guard) introspect(ctx *fasthttp.RequestCtx) error {
+	key, err := OrganizationKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (g *guard) introspect(ctx *fasthttp.RequestCtx) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	if _, err := g.store.Organization(web.RequestContext(ctx), key); err != nil {
+	if _, err := g.Store.Organization(web.RequestContext(ctx), key); err != nil {
 		return err
 	}
 	described, err := g.describeToken(web.ReadContext(ctx), request.Token.Value, request.Audience.Value, key.Organization)
@@ -92,10 +92,10 @@ func (g *guard) introspect(ctx *fasthttp.RequestCtx) error {
 }
 
 // describeToken describes an access or refresh token of the organization that is for the audience; "" is anybody.
-func (g *guard) describeToken(ctx context.Context, text, audience string, organization uuid.UUID) (introspection, error) {
-	keys, err := g.keys()
+func (g *Guard) describeToken(ctx context.Context, text, audience string, organization uuid.UUID) (Introspection, error) {
+	keys, err := g.Keys()
 	if err != nil {
-		return introspection{}, err
+		return Introspection{}, err
 	}
 	read := g.describeAccess
 	if strings.HasPrefix(text, token.RefreshPrefix) {
@@ -105,32 +105,32 @@ func (g *guard) describeToken(ctx context.Context, text, audience string, organi
 	var suspended *redisstore.AgentSuspendedError
 	var session *redisstore.SessionSuspendedError
 	var foreign *redisstore.AudienceError
-	if errors.Is(err, errInvalidToken) || errors.Is(err, redisstore.ErrInvalidToken) || errors.Is(err, redisstore.ErrInvalidRefreshToken) ||
+	if errors.Is(err, ErrInvalidToken) || errors.Is(err, redisstore.ErrInvalidToken) || errors.Is(err, redisstore.ErrInvalidRefreshToken) ||
 		errors.As(err, &suspended) || errors.As(err, &session) || errors.As(err, &foreign) {
-		return introspection{}, nil
+		return Introspection{}, nil
 	}
 	if err != nil || owner != organization || !described.isFor(audience) {
-		return introspection{}, err
+		return Introspection{}, err
 	}
 	return described, nil
 }
 
-func (g *guard) describeAccess(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
+func (g *Guard) describeAccess(ctx context.Context, keys *token.Keyring, text string) (Introspection, uuid.UUID, error) {
 	access, err := g.verifyAccess(text)
-	if keysUnavailable(err) {
-		return introspection{}, uuid.Nil, err
+	if KeysUnavailable(err) {
+		return Introspection{}, uuid.Nil, err
 	}
 	if err != nil {
-		return introspection{}, uuid.Nil, errInvalidToken
+		return Introspection{}, uuid.Nil, ErrInvalidToken
 	}
 	scopes, err := g.scopesLeft(ctx, access)
 	if err != nil {
-		return introspection{}, uuid.Nil, err
+		return Introspection{}, uuid.Nil, err
 	}
 	described := describe(keys, access.Agent, access.Organization, scopes, access.Audience)
 	described.TokenType = "Bearer"
 	if access.Thumbprint != "" {
-		described.TokenType, described.Confirmation = "DPoP", confirmation{access.Thumbprint}
+		described.TokenType, described.Confirmation = "DPoP", Confirmation{access.Thumbprint}
 	}
 	described.Issued = access.Issued.Unix()
 	described.Expires = access.Expires().Unix()
@@ -140,31 +140,31 @@ func (g *guard) describeAccess(ctx context.Context, keys *token.Keyring, text st
 	return described, access.Organization, nil
 }
 
-func (g *guard) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
+func (g *Guard) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (Introspection, uuid.UUID, error) {
 	refresh, err := g.parseRefresh(text)
-	if keysUnavailable(err) {
-		return introspection{}, uuid.Nil, err
+	if KeysUnavailable(err) {
+		return Introspection{}, uuid.Nil, err
 	}
 	if err != nil {
-		return introspection{}, uuid.Nil, errInvalidToken
+		return Introspection{}, uuid.Nil, ErrInvalidToken
 	}
-	grant, expires, err := g.store.CheckRefresh(ctx, refresh.Agent, refresh.Family, refresh.Generation)
+	grant, expires, err := g.Store.CheckRefresh(ctx, refresh.Agent, refresh.Family, refresh.Generation)
 	if err != nil {
-		return introspection{}, uuid.Nil, err
+		return Introspection{}, uuid.Nil, err
 	}
 	described := describe(keys, grant.Agent, grant.Organization, grant.Scopes, audienceOf(keys, grant))
-	described.TokenType, described.Confirmation = "refresh_token", confirmation{grant.Thumbprint}
+	described.TokenType, described.Confirmation = "refresh_token", Confirmation{grant.Thumbprint}
 	described.Expires = expires.Unix()
 	return described, grant.Organization, nil
 }
 
-// isFor reports whether the token is for the audience; "" is anybody.
-func (i introspection) isFor(audience string) bool {
+// IsFor reports whether the token is for the audience; "" is anybody.
+func (i Introspection) isFor(audience string) bool {
 	return audience == "" || slices.Contains(i.Audience, audience) || isIssuer(audience, i.Issuer) && slices.Contains(i.Audience, i.Issuer)
 }
 
-func describe(keys *token.Keyring, agent, organization uuid.UUID, scopes, audience []string) introspection {
-	return introspection{
+func describe(keys *token.Keyring, agent, organization uuid.UUID, scopes, audience []string) Introspection {
+	return Introspection{
 		Active: true, Scope: strings.Join(scopes, " "), ClientID: agent, Subject: agent, Issuer: keys.Issuer(),
 		Agent: agent, Organization: organization, Audience: audience,
 	}

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"slices"
@@ -12,36 +12,36 @@ import (
 	"remit/server/internal/web"
 )
 
-// caller is an organization or an agent, for operations that both may call.
-type caller struct {
+// Caller is an organization or an agent, for operations that both may call.
+type Caller struct {
 	redisstore.Caller
-	scopes  []string  // of the access token
-	expires time.Time // of the access token, for what outlasts a request; zero for an API key
+	Scopes  []string  // of the access token
+	Expires time.Time // of the access token, for what outlasts a request; zero for an API key
 
-	delegated *redisstore.DelegatedToken // nil for a token of the agent itself, and for an API key
+	Delegated *redisstore.DelegatedToken // nil for a token of the agent itself, and for an API key
 }
 
-// organizationID returns the calling organization, or the calling agent's.
-func (c caller) organizationID() uuid.UUID {
+// OrganizationID returns the calling organization, or the calling agent's.
+func (c Caller) OrganizationID() uuid.UUID {
 	if c.Key != nil {
 		return c.Key.Organization
 	}
 	return c.Token.Organization
 }
 
-// patience returns how long the caller may wait: as long as it wants, within the life of its token.
-func (c caller) patience(wanted time.Duration) time.Duration {
+// Patience returns how long the caller may wait: as long as it wants, within the life of its token.
+func (c Caller) Patience(wanted time.Duration) time.Duration {
 	if c.Token == nil {
 		return wanted
 	}
-	return min(wanted, time.Until(c.expires))
+	return min(wanted, time.Until(c.Expires))
 }
 
-func (c caller) hasExpired() bool { return c.Token != nil && !time.Now().Before(c.expires) }
+func (c Caller) HasExpired() bool { return c.Token != nil && !time.Now().Before(c.Expires) }
 
-// mayUse returns a ScopeError unless the caller holds the scope. An API key holds every scope; "" needs none.
-func (c caller) mayUse(scope string) error {
-	if c.Token == nil || scope == "" || slices.Contains(c.scopes, scope) {
+// MayUse returns a ScopeError unless the caller holds the scope. An API key holds every scope; "" needs none.
+func (c Caller) MayUse(scope string) error {
+	if c.Token == nil || scope == "" || slices.Contains(c.Scopes, scope) {
 		return nil
 	}
 	return &web.ScopeError{Scope: scope}
@@ -66,15 +66,15 @@ func newIdentity(access token.Access) identity {
 	}
 }
 
-// writeIdentity writes who the caller is, with those of the token's scopes that the agent has left; of a delegated token also
+// WriteIdentity writes who the caller is, with those of the token's scopes that the agent has left; of a delegated token also
 // which agent acts.
-func (c *cachedToken) writeIdentity(ctx *fasthttp.RequestCtx, left redisstore.ScopesLeft) {
+func (c *CachedToken) WriteIdentity(ctx *fasthttp.RequestCtx, left redisstore.ScopesLeft) {
 	i := c.identity
 	if left.Narrowed() {
 		i.scopes = []byte(strings.Join(left.Of(c.Scopes), " "))
 	}
 	i.writeHeaders(ctx)
-	if c.caller.delegated != nil {
+	if c.Caller.Delegated != nil {
 		ctx.Response.Header.SetCanonical(web.CanonicalActor, redisstore.AppendID(nil, c.Client))
 	}
 }

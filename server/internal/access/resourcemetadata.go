@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"iter"
@@ -12,12 +12,12 @@ import (
 
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"
 
-func (g *guard) resourceMetadataRoutes(r *web.Routes) {
+func (g *Guard) ResourceMetadataRoutes(r *web.Routes) {
 	r.Get(resourceMetadataPath, web.NoKey, g.resourceMetadata)
 }
 
-// resourceMetadata is an RFC 9728 document: this service as a resource, for which it issues the tokens itself.
-type resourceMetadata struct {
+// ResourceMetadata is an RFC 9728 document: this service as a resource, for which it issues the tokens itself.
+type ResourceMetadata struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers"`
 	JWKS                 string   `json:"jwks_uri"` // of the keys that sign checkpoints of events, among others
@@ -26,14 +26,14 @@ type resourceMetadata struct {
 	Documentation        string   `json:"resource_documentation"`
 }
 
-func (g *guard) resourceMetadata(ctx *fasthttp.RequestCtx) error {
-	keys, err := g.keys()
+func (g *Guard) resourceMetadata(ctx *fasthttp.RequestCtx) error {
+	keys, err := g.Keys()
 	if err != nil {
 		return err
 	}
 	issuer := keys.Issuer()
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
-	return web.Answer(ctx, resourceMetadata{
+	return web.Answer(ctx, ResourceMetadata{
 		Resource: issuer, AuthorizationServers: []string{issuer}, JWKS: issuer + "/.well-known/jwks.json",
 		BearerMethods: []string{"header"}, ProofAlgorithms: token.ProofAlgorithms(), Documentation: issuer + "/docs",
 	})
@@ -41,12 +41,12 @@ func (g *guard) resourceMetadata(ctx *fasthttp.RequestCtx) error {
 
 // metadataFor returns where the metadata of the resource is that the request is for, "" for none: this service, or behind a proxy
 // the resource that the proxy names.
-func (g *guard) metadataFor(ctx *fasthttp.RequestCtx) string {
+func (g *Guard) metadataFor(ctx *fasthttp.RequestCtx) string {
 	if route := web.InfoOf(ctx).Route; route == web.VerifyPath || route == web.AuthorizePath {
 		var v web.Validation
-		return metadataURL(parameterOf(&v, ctx, "audience", "X-Audience"))
+		return metadataURL(ParameterOf(&v, ctx, "audience", "X-Audience"))
 	}
-	keys, err := g.keys()
+	keys, err := g.Keys()
 	if err != nil {
 		return ""
 	}
@@ -55,7 +55,7 @@ func (g *guard) metadataFor(ctx *fasthttp.RequestCtx) string {
 
 // metadataURL returns where a resource's metadata is (RFC 9728 §3.1), "" for what is no URL of a host.
 func metadataURL(resource string) string {
-	if checkAudience(resource) != nil {
+	if CheckAudience(resource) != nil {
 		return ""
 	}
 	parsed, err := url.Parse(resource)
@@ -72,9 +72,9 @@ func metadataURL(resource string) string {
 	return strings.ToLower(parsed.Scheme) + "://" + parsed.Host + resourceMetadataPath + path
 }
 
-// parameterOf returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
+// ParameterOf returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
 // parameter given twice, because one of the two could be the client's.
-func parameterOf(v *web.Validation, ctx *fasthttp.RequestCtx, name, header string) string {
+func ParameterOf(v *web.Validation, ctx *fasthttp.RequestCtx, name, header string) string {
 	value, times := []byte(nil), 0
 	if !web.BelowSubrequestPath(ctx.URI().PathOriginal()) {
 		value, times = countValues(ctx.QueryArgs().All(), name)

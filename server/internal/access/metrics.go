@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"sync/atomic"
@@ -7,19 +7,19 @@ import (
 	"remit/internal/metrics"
 )
 
-// accessMetrics count what callers present and what they get for it; docs/metrics.md defines each.
-type accessMetrics struct {
+// Metrics count what callers present and what they get for it; docs/metrics.md defines each.
+type Metrics struct {
 	tokensBySecret, tokensByRefresh       prometheus.Counter
 	tokensByAssertion, tokensByDelegation prometheus.Counter
-	tokensReused, familiesRevoked         prometheus.Counter
+	tokensReused, FamiliesRevoked         prometheus.Counter
 	tokensReplayed, tokensByIssuer        prometheus.Counter
 	assertionsRefused                     map[string]prometheus.Counter // by cause
 	limitedTokens                         prometheus.Counter
-	tokenHits, tokenMisses                atomic.Uint64 // of the token cache, which is replaced with its keyring
+	TokenHits, tokenMisses                atomic.Uint64 // of the token cache, which is replaced with its keyring
 }
 
-func newAccessMetrics(registry prometheus.Registerer) *accessMetrics {
-	c := &accessMetrics{assertionsRefused: newAssertionsRefused(registry)}
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	c := &Metrics{assertionsRefused: newAssertionsRefused(registry)}
 	metrics.Counters(registry, "remit_tokens_issued_total", "Access tokens issued, by grant.", "grant", map[string]*prometheus.Counter{
 		"client_secret": &c.tokensBySecret, "private_key_jwt": &c.tokensByAssertion, "refresh_token": &c.tokensByRefresh,
 		"trusted_issuer": &c.tokensByIssuer, "token_exchange": &c.tokensByDelegation,
@@ -28,10 +28,10 @@ func newAccessMetrics(registry prometheus.Registerer) *accessMetrics {
 		"Refresh tokens reused after their grace time, by a thief or by a client that keeps old tokens. Their families are revoked.", nil)
 	c.tokensReplayed = metrics.Counter(registry, "remit_refresh_tokens_replayed_total",
 		"Spent refresh tokens answered again within their grace time: a lost response, processes that share a token, or a theft.", nil)
-	c.familiesRevoked = metrics.Counter(registry, "remit_token_families_revoked_total",
+	c.FamiliesRevoked = metrics.Counter(registry, "remit_token_families_revoked_total",
 		"Requests that revoked a token family, repeated ones included; families revoked by revoke_families excluded.", nil)
 	c.limitedTokens = metrics.Counter(registry, "remit_rate_limited_total", "Requests refused by a rate limit, by limit.", prometheus.Labels{"limit": "failed-auth"})
-	for cache, count := range map[string]*atomic.Uint64{"hit": &c.tokenHits, "miss": &c.tokenMisses} {
+	for cache, count := range map[string]*atomic.Uint64{"hit": &c.TokenHits, "miss": &c.tokenMisses} {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "remit_access_tokens_verified_total",
 			Help:        "Valid access tokens, by whether their signature was in the token cache (hit) or had to be verified (miss).",

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"fmt"
@@ -57,7 +57,7 @@ func (hosts ProofHosts) WithIssuer(issuer string) ProofHosts {
 
 // allow says whether a proof may name the scheme and host of a request. Without any hosts it may name every one.
 func (hosts ProofHosts) allow(scheme, host string) bool {
-	if hosts == nil || isLoopbackName(host) {
+	if hosts == nil || IsLoopbackName(host) {
 		return true
 	}
 	at, err := url.Parse(scheme + "://" + host)
@@ -75,8 +75,8 @@ func (hosts ProofHosts) allow(scheme, host string) bool {
 	return slices.ContainsFunc(hosts, func(h ProofHost) bool { return h.name == name && (h.port == 0 || h.port == port) })
 }
 
-// isLoopbackName reports whether a Host names this machine wherever it is resolved (RFC 6761 §6.3).
-func isLoopbackName(host string) bool {
+// IsLoopbackName reports whether a Host names this machine wherever it is resolved (RFC 6761 §6.3).
+func IsLoopbackName(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"crypto/sha256"
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// clientAssertionType is the only client_assertion_type (RFC 7523 §2.2).
-	clientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+	// ClientAssertionType is the only client_assertion_type (RFC 7523 §2.2).
+	ClientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 	maxAssertionLifetime = 10 * time.Minute // from now until exp
 	maxAssertionID       = 255              // bytes of jti
@@ -24,8 +24,8 @@ const (
 	assertionMargin = time.Minute
 )
 
-// errNoClientKeys refuses an assertion that cannot be verified now.
-var errNoClientKeys = errors.New("the client's keys cannot be read now; nothing was changed")
+// ErrNoClientKeys refuses an assertion that cannot be verified now.
+var ErrNoClientKeys = errors.New("the client's keys cannot be read now; nothing was changed")
 
 // hasClientAssertion says whether a request presents an assertion of its client.
 func hasClientAssertion(form url.Values) bool {
@@ -34,35 +34,35 @@ func hasClientAssertion(form url.Values) bool {
 
 // readClientAssertion reads the credentials of a client that signs an assertion (private_key_jwt), and checks what needs no key.
 // An error comes with the agent, if the assertion names one.
-func (g *guard) readClientAssertion(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
+func (g *Guard) readClientAssertion(ctx *fasthttp.RequestCtx, form url.Values) (Credential, error) {
 	if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) > 0 || form.Get("client_secret") != "" {
-		return credential{}, &oauthError{"invalid_request", "send the client's credentials once"}
+		return Credential{}, &OAuthError{"invalid_request", "send the client's credentials once"}
 	}
 	for _, required := range []string{"client_assertion", "client_assertion_type"} {
 		if form.Get(required) == "" {
-			return credential{}, &oauthError{"invalid_request", required + " is required"}
+			return Credential{}, &OAuthError{"invalid_request", required + " is required"}
 		}
 	}
-	keys, err := g.keys()
+	keys, err := g.Keys()
 	if err != nil {
-		return credential{}, err
+		return Credential{}, err
 	}
 	assertion, err := token.ParseAssertion(form.Get("client_assertion"))
 	if err != nil {
-		return credential{}, redisstore.ErrInvalidCredentials
+		return Credential{}, redisstore.ErrInvalidCredentials
 	}
 	agent, isID := web.ParseID(assertion.Subject)
 	named, isNamed := web.ParseID(form.Get("client_id"))
 	audience := []string{keys.Issuer(), keys.Issuer() + "/oauth2/token", keys.Issuer() + string(ctx.Path())}
 	switch {
-	case form.Get("client_assertion_type") != clientAssertionType,
+	case form.Get("client_assertion_type") != ClientAssertionType,
 		!isID, assertion.Issuer != assertion.Subject, form.Get("client_id") != "" && (!isNamed || named != agent),
 		!assertion.HasType("JWT", "client-authentication+jwt"), !assertion.IsFor(audience...),
 		len(assertion.Audience) != 1, // another server that it is for could use it here, see draft-ietf-oauth-rfc7523bis
 		!isFreshAssertion(assertion, time.Now()):
-		return credential{agent: agent}, redisstore.ErrInvalidCredentials
+		return Credential{Agent: agent}, redisstore.ErrInvalidCredentials
 	}
-	return credential{agent: agent, assertion: assertion}, nil
+	return Credential{Agent: agent, assertion: assertion}, nil
 }
 
 func isFreshAssertion(a *token.Assertion, now time.Time) bool {
@@ -71,8 +71,8 @@ func isFreshAssertion(a *token.Assertion, now time.Time) bool {
 }
 
 // verifyClient returns the client's assertion once a key of the agent has proven it. It is not used up by that.
-func (g *guard) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redisstore.ClientAssertion, error) {
-	keys, err := g.store.ClientKeys(web.ReadContext(ctx), client.agent)
+func (g *Guard) verifyClient(ctx *fasthttp.RequestCtx, client Credential) (redisstore.ClientAssertion, error) {
+	keys, err := g.Store.ClientKeys(web.ReadContext(ctx), client.Agent)
 	if err != nil {
 		return redisstore.ClientAssertion{}, err
 	}
@@ -81,20 +81,20 @@ func (g *guard) verifyClient(ctx *fasthttp.RequestCtx, client credential) (redis
 	case errors.Is(err, token.ErrSignature), errors.Is(err, token.ErrUnknownKey):
 		return redisstore.ClientAssertion{}, redisstore.ErrInvalidCredentials
 	case errors.Is(err, jwksfetch.ErrNoKeys):
-		return redisstore.ClientAssertion{}, errNoClientKeys
+		return redisstore.ClientAssertion{}, ErrNoClientKeys
 	case err != nil:
 		return redisstore.ClientAssertion{}, err
 	}
 	digest := sha256.Sum256([]byte(client.assertion.ID))
 	return redisstore.ClientAssertion{
-		Agent: client.agent, Keys: keys, ID: [16]byte(digest[:16]),
+		Agent: client.Agent, Keys: keys, ID: [16]byte(digest[:16]),
 		Left: time.Until(client.assertion.Expires) + token.AssertionSkew + assertionMargin,
 	}, nil
 }
 
 // verifyAssertion returns nil when the assertion is signed with a key of its source or, if that has no URL, of the key set.
 // Errors: token.ErrUnknownKey, token.ErrSignature, jwksfetch.ErrNoKeys.
-func (g *guard) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, jwks string, source jwksfetch.Source) error {
+func (g *Guard) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, jwks string, source jwksfetch.Source) error {
 	if source.URL == "" {
 		keys, err := token.ParseJWKS([]byte(jwks))
 		if err != nil {
@@ -102,14 +102,14 @@ func (g *guard) verifyAssertion(ctx *fasthttp.RequestCtx, a *token.Assertion, jw
 		}
 		return a.Verify(keys)
 	}
-	if g.keySets == nil {
+	if g.KeySets == nil {
 		return jwksfetch.ErrNoKeys
 	}
-	return g.keySets.Verify(web.ReadContext(ctx), source, a)
+	return g.KeySets.Verify(web.ReadContext(ctx), source, a)
 }
 
 // exchangeClient opens a family for a client by what it presents.
-func (g *guard) exchangeClient(ctx *fasthttp.RequestCtx, client credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+func (g *Guard) exchangeClient(ctx *fasthttp.RequestCtx, client Credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
 	if client.assertion == nil {
 		return g.exchangeSecret(ctx, client, asked)
 	}
@@ -117,15 +117,15 @@ func (g *guard) exchangeClient(ctx *fasthttp.RequestCtx, client credential, aske
 	if err != nil {
 		return redisstore.Grant{}, err
 	}
-	grant, err := g.store.ExchangeAssertion(web.RequestContext(ctx), verified, asked)
+	grant, err := g.Store.ExchangeAssertion(web.RequestContext(ctx), verified, asked)
 	if err == nil {
-		g.metrics.tokensByAssertion.Inc()
+		g.Metrics.tokensByAssertion.Inc()
 	}
 	return grant, err
 }
 
 // checkClient authenticates a client by what it presents, and returns its organization.
-func (g *guard) checkClient(ctx *fasthttp.RequestCtx, client credential) (uuid.UUID, error) {
+func (g *Guard) checkClient(ctx *fasthttp.RequestCtx, client Credential) (uuid.UUID, error) {
 	if client.assertion == nil {
 		return g.checkSecret(ctx, client)
 	}
@@ -133,5 +133,5 @@ func (g *guard) checkClient(ctx *fasthttp.RequestCtx, client credential) (uuid.U
 	if err != nil {
 		return uuid.Nil, err
 	}
-	return verified.Keys.Organization, g.store.CheckAssertion(web.RequestContext(ctx), verified)
+	return verified.Keys.Organization, g.Store.CheckAssertion(web.RequestContext(ctx), verified)
 }

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"errors"
@@ -15,20 +15,20 @@ const (
 	keyChallenge = `APIKey realm="remit", header="X-API-Key"`
 )
 
-// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 and RFC 9728 §5.1 for access tokens, with where the metadata of
+// ChallengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 and RFC 9728 §5.1 for access tokens, with where the metadata of
 // the resource is, "" for unknown; for API keys Remit's own scheme, which RFC 9110 §11.1 permits.
-func challengeFor(err error, p web.Problem, metadata string) string {
+func ChallengeFor(err error, p web.Problem, metadata string) string {
 	if metadata != "" {
 		metadata = `, resource_metadata="` + metadata + `"`
 	}
 	switch {
-	case errors.Is(err, errMissingEither):
+	case errors.Is(err, ErrMissingEither):
 		return bearerRealm + metadata + ", " + keyChallenge
-	case errors.Is(err, errMissingKey), p.Code == "invalid_api_key":
+	case errors.Is(err, ErrMissingKey), p.Code == "invalid_api_key":
 		return keyChallenge
-	case errors.Is(err, errNoBootstrap):
+	case errors.Is(err, ErrNoBootstrap):
 		return bearerRealm
-	case errors.Is(err, errWrongBootstrap):
+	case errors.Is(err, ErrWrongBootstrap):
 		return bearerRealm + invalidTokenChallenge(p)
 	case p.Code == "invalid_token":
 		return bearerRealm + invalidTokenChallenge(p) + metadata
@@ -46,9 +46,9 @@ func invalidTokenChallenge(p web.Problem) string {
 	return `, error="invalid_token", error_description="` + p.Detail + `"`
 }
 
-// challenge returns the WWW-Authenticate of a refusal, "" for none.
-func (g *guard) challenge(ctx *fasthttp.RequestCtx, err error, p web.Problem) string {
-	return proofChallenge(challengeFor(err, p, g.metadataFor(ctx)), err, web.InfoOf(ctx).Proven)
+// Challenge returns the WWW-Authenticate of a refusal, "" for none.
+func (g *Guard) Challenge(ctx *fasthttp.RequestCtx, err error, p web.Problem) string {
+	return proofChallenge(ChallengeFor(err, p, g.metadataFor(ctx)), err, web.InfoOf(ctx).Proven)
 }
 
 // quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).
@@ -62,7 +62,7 @@ func proofChallenge(challenge string, err error, proven bool) string {
 	switch {
 	case ofToken && (proven || errors.Is(err, redisstore.ErrProofRequired)):
 		return "DPoP " + rest + ", " + algorithms
-	case errors.Is(err, errBoundToken):
+	case errors.Is(err, ErrBoundToken):
 		return challenge + ", DPoP " + algorithms
 	}
 	return challenge

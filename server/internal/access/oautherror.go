@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"errors"
@@ -10,22 +10,22 @@ import (
 	"remit/server/internal/web"
 )
 
-// oauthError is an error of RFC 6749 §5.2.
-type oauthError struct{ code, description string }
+// OAuthError is an error of RFC 6749 §5.2.
+type OAuthError struct{ Code, Description string }
 
-func (e *oauthError) Error() string { return e.code + ": " + e.description }
+func (e *OAuthError) Error() string { return e.Code + ": " + e.Description }
 
 // because returns the error with its cause, whose own code is answered too.
-func (e *oauthError) because(cause error) error { return fmt.Errorf("%w: %w", e, cause) }
+func (e *OAuthError) because(cause error) error { return fmt.Errorf("%w: %w", e, cause) }
 
-type oauthErrorAnswer struct {
+type OAuthErrorAnswer struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
-	oauthCause
+	OAuthCause
 }
 
-// oauthCause is what a problem says beyond RFC 6749 §5.2, which allows further members: its code, and the members of that code.
-type oauthCause struct {
+// OAuthCause is what a problem says beyond RFC 6749 §5.2, which allows further members: its code, and the members of that code.
+type OAuthCause struct {
 	Code          string            `json:"code,omitzero"`
 	RequiredScope string            `json:"required_scope,omitzero"`
 	SessionStatus redisstore.Status `json:"session_status,omitzero"`
@@ -33,46 +33,46 @@ type oauthCause struct {
 	*web.QuotaUsage
 }
 
-// oauthCauseOf returns the cause to tell beside the code of the RFC. A refused credential has none, because it must not say why.
-func oauthCauseOf(p web.Problem, code string) oauthCause {
+// OAuthCauseOf returns the cause to tell beside the code of the RFC. A refused credential has none, because it must not say why.
+func OAuthCauseOf(p web.Problem, code string) OAuthCause {
 	if code == p.Code || code == "invalid_client" || code == "invalid_grant" {
-		return oauthCause{}
+		return OAuthCause{}
 	}
-	return oauthCause{p.Code, p.RequiredScope, p.SessionStatus, p.Suspended, p.QuotaUsage}
+	return OAuthCause{p.Code, p.RequiredScope, p.SessionStatus, p.Suspended, p.QuotaUsage}
 }
 
 // answerOAuthError answers any error in the form of RFC 6749 §5.2.
-func (g *guard) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
+func (g *Guard) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	var audience *redisstore.AudienceError
 	if errors.As(err, &audience) {
-		err = foreignTarget(audience)
+		err = ForeignTarget(audience)
 	}
-	p, body := g.oauthAnswerOf(err)
-	body.oauthCause = oauthCauseOf(p, body.Error)
+	p, body := g.OAuthAnswerOf(err)
+	body.OAuthCause = OAuthCauseOf(p, body.Error)
 	if body.Error == "invalid_client" {
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
 	}
 	info := web.InfoOf(ctx)
 	info.Code, info.Shed = p.Code, web.IsOverloaded(err)
-	g.front.ReportFailure(ctx, err, p)
+	g.Front.ReportFailure(ctx, err, p)
 	return web.AnswerStatus(ctx, p.Status, body)
 }
 
-// oauthAnswerOf returns the problem of an error, with the status for OAuth, and the words of RFC 6749 §5.2. An error that the RFC does
+// OAuthAnswerOf returns the problem of an error, with the status for OAuth, and the words of RFC 6749 §5.2. An error that the RFC does
 // not know (of the store, of a limit) keeps its status and gets the nearest code.
-func (g *guard) oauthAnswerOf(err error) (web.Problem, oauthErrorAnswer) {
-	var refusal *oauthError
+func (g *Guard) OAuthAnswerOf(err error) (web.Problem, OAuthErrorAnswer) {
+	var refusal *OAuthError
 	var scope *redisstore.ScopeError
-	var target *targetError
-	p := g.front.Hooks.ProblemOf(err)
-	body := oauthErrorAnswer{Description: p.Detail}
+	var target *TargetError
+	p := g.Front.Hooks.ProblemOf(err)
+	body := OAuthErrorAnswer{Description: p.Detail}
 	switch {
 	case errors.As(err, &refusal):
-		p.Status, body.Error, body.Description = 400, refusal.code, refusal.description
+		p.Status, body.Error, body.Description = 400, refusal.Code, refusal.Description
 		if p.Status == fasthttp.StatusInternalServerError { // there is no cause
-			p.Code = refusal.code
+			p.Code = refusal.Code
 		}
-	case errors.Is(err, errUntrusted):
+	case errors.Is(err, ErrUntrusted):
 		p.Status, p.Code = 400, "invalid_grant"
 		body.Error, body.Description = "invalid_grant", "the assertion is not trusted for this client"
 	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):

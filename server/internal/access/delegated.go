@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"remit/server/internal/web"
 )
 
-// scopeDelegate lets an agent create children of its sessions.
-const scopeDelegate = "sessions:delegate"
+// ScopeDelegate lets an agent create children of its sessions.
+const ScopeDelegate = "sessions:delegate"
 
 // reach is what of an operation a delegated token may use. It acts in one session alone, and on what belongs to it.
 type reach int
@@ -72,32 +72,32 @@ func delegatedOf(access token.Access) *redisstore.DelegatedToken {
 
 // admitDelegated checks a delegated token and what the request wants with it. It returns the token with the scopes that its
 // agents have left.
-func (g *guard) admitDelegated(ctx *fasthttp.RequestCtx, access *cachedToken) (*cachedToken, error) {
+func (g *Guard) admitDelegated(ctx *fasthttp.RequestCtx, access *CachedToken) (*CachedToken, error) {
 	web.InfoOf(ctx).Actor = access.Client
-	scopes, err := g.checkDelegated(web.ReadContext(ctx), access.caller)
+	scopes, err := g.CheckDelegated(web.ReadContext(ctx), access.Caller)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.checkReach(ctx, access.caller.delegated); err != nil {
+	if err := g.checkReach(ctx, access.Caller.Delegated); err != nil {
 		return nil, err
 	}
 	if len(scopes) == len(access.Scopes) {
 		return access, nil
 	}
-	narrowed := &cachedToken{Access: access.Access, text: access.text, caller: access.caller, identity: access.identity, forIssuer: access.forIssuer}
-	narrowed.Scopes, narrowed.caller.scopes = scopes, scopes
+	narrowed := &CachedToken{Access: access.Access, text: access.text, Caller: access.Caller, identity: access.identity, forIssuer: access.forIssuer}
+	narrowed.Scopes, narrowed.Caller.Scopes = scopes, scopes
 	narrowed.identity.scopes = []byte(strings.Join(scopes, " "))
 	return narrowed, nil
 }
 
-// checkDelegated returns the scopes that a delegated token has left, while it is live. One that is checked again after a wait may
+// CheckDelegated returns the scopes that a delegated token has left, while it is live. One that is checked again after a wait may
 // have died meanwhile.
-func (g *guard) checkDelegated(ctx context.Context, c caller) ([]string, error) {
-	left, err := g.store.CheckDelegated(ctx, c.delegated)
+func (g *Guard) CheckDelegated(ctx context.Context, c Caller) ([]string, error) {
+	left, err := g.Store.CheckDelegated(ctx, c.Delegated)
 	if err != nil {
 		return nil, err
 	}
-	scopes := c.scopes
+	scopes := c.Scopes
 	for _, of := range left {
 		scopes = of.Of(scopes)
 	}
@@ -106,7 +106,7 @@ func (g *guard) checkDelegated(ctx context.Context, c caller) ([]string, error) 
 
 // checkReach refuses an operation on anything but the token's session and what belongs to it. What there is otherwise, the answer
 // does not say.
-func (g *guard) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedToken) error {
+func (g *Guard) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedToken) error {
 	var id uuid.UUID
 	var err error
 	allowed := reachOf(ctx)
@@ -122,11 +122,11 @@ func (g *guard) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedToke
 			return redisstore.ErrUnknownSession
 		}
 	case reachesTransaction:
-		return g.store.CheckTransaction(web.ReadContext(ctx), d, id)
+		return g.Store.CheckTransaction(web.ReadContext(ctx), d, id)
 	case reachesLease:
-		return g.store.CheckLease(web.ReadContext(ctx), d, id)
+		return g.Store.CheckLease(web.ReadContext(ctx), d, id)
 	case reachesNothing:
-		return errDelegatedToken
+		return ErrDelegatedToken
 	}
 	return nil
 }
@@ -143,24 +143,24 @@ func reachOf(ctx *fasthttp.RequestCtx) reach {
 	return reaches[route]
 }
 
-// mayActIn refuses a session that a delegated token does not reach.
-func (c caller) mayActIn(session uuid.UUID) error {
-	if c.delegated == nil || c.delegated.Session == session {
+// MayActIn refuses a session that a delegated token does not reach.
+func (c Caller) MayActIn(session uuid.UUID) error {
+	if c.Delegated == nil || c.Delegated.Session == session {
 		return nil
 	}
 	if session == uuid.Nil {
-		return errDelegatedToken
+		return ErrDelegatedToken
 	}
 	return redisstore.ErrUnknownSession
 }
 
-// withinReach narrows a list of transactions to the session of a delegated token.
-func (c caller) withinReach(q redisstore.Query) (redisstore.Query, error) {
-	if c.delegated == nil {
+// WithinReach narrows a list of transactions to the session of a delegated token.
+func (c Caller) WithinReach(q redisstore.Query) (redisstore.Query, error) {
+	if c.Delegated == nil {
 		return q, nil
 	}
 	if q.Session == uuid.Nil {
-		q.Session = c.delegated.Session
+		q.Session = c.Delegated.Session
 	}
-	return q, c.mayActIn(q.Session)
+	return q, c.MayActIn(q.Session)
 }
