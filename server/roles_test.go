@@ -38,6 +38,9 @@ func operationOf(t *testing.T, e endpoint, required map[string]string) string {
 	if best == "" {
 		t.Fatalf("openapi.json names no role of %s %s", e.method, e.path)
 	}
+	if !slices.Contains(roleNames, required[best]) {
+		t.Fatalf("openapi.json has x-role %q at %s", required[best], best)
+	}
 	return best
 }
 
