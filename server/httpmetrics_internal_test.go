@@ -88,14 +88,14 @@ func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
 	t.Parallel()
 	var source []byte
 	for _, file := range []string{"oauth.go", "oauthclient.go", "oautherror.go"} {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile("internal/access/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		source = append(source, text...)
 	}
 	c := web.NewMetrics(prometheus.NewRegistry())
-	found := regexp.MustCompile(`oauthError\{"(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	found := regexp.MustCompile(`OAuthError\{"(\w+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(found) < 10 {
 		t.Errorf("%d errors: the test sees them no more", len(found))
 	}

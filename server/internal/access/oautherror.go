@@ -69,7 +69,7 @@ func (g *Guard) OAuthAnswerOf(err error) (web.Problem, OAuthErrorAnswer) {
 	switch {
 	case errors.As(err, &refusal):
 		p.Status, body.Error, body.Description = 400, refusal.Code, refusal.Description
-		if p.Status == fasthttp.StatusInternalServerError { // there is no cause
+		if p.Code == web.InternalError { // there is no cause
 			p.Code = refusal.Code
 		}
 	case errors.Is(err, ErrUntrusted):

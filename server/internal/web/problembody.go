@@ -49,6 +49,9 @@ type BudgetRoom struct {
 	Remaining money.MicroUSD `json:"remaining_usd"`
 }
 
+// InternalError is the code of a problem whose cause only the log has.
+const InternalError = "internal_error"
+
 // FieldError names what is wrong with one field of a request.
 type FieldError struct {
 	Field   string `json:"field"`
@@ -104,5 +107,5 @@ var Titles = map[string]string{
 	"rate_limited":    "Rate limited",
 	"outcome_unknown": "Outcome unknown",
 	"unavailable":     "Unavailable",
-	"internal_error":  "Internal error",
+	InternalError:     "Internal error",
 }

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 
 func TestAPanicWhileKeysAreReadIsAnErrorOfThatRead(t *testing.T) {
 	t.Parallel()
-	s := &Server{}
-	s.FollowKeys(func(context.Context) (*token.Keyring, error) { panic("no keys") })
+	g := &Guard{}
+	g.FollowKeys(func(context.Context) (*token.Keyring, error) { panic("no keys") })
 	for range 2 { // the second read is not held up by the first
-		if err := s.ReadKeys(t.Context()); !errors.Is(err, web.ErrPanic) {
+		if err := g.ReadKeys(t.Context()); !errors.Is(err, web.ErrPanic) {
 			t.Errorf("it ends with %v", err)
 		}
 	}
