@@ -31,6 +31,7 @@ type Bodies struct {
 	Verified, Unverified *Pool
 }
 
+// NewBodies returns the pools for request bodies.
 func NewBodies() Bodies {
 	return Bodies{
 		Verified:   NewPool(maxVerifiedBodies, ErrManyBodies, ErrOwnBodies),

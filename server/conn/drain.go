@@ -25,6 +25,7 @@ type Drain struct {
 	lastRequest atomic.Int64 // in ns since 1970
 }
 
+// NewDrain returns the state of a server that does not stop.
 func NewDrain() Drain { return Drain{Most: drainTime, Quiet: quietTime} }
 
 // Begin announces from now on that the server stops.

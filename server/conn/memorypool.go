@@ -63,6 +63,7 @@ type Reservation struct {
 	inTenant  *list.Element // of the first tenant
 }
 
+// NewPool returns a pool of so many bytes. It refuses with errFull without room, and with errHalf what would give a tenant more than half.
 func NewPool(most int, errFull, errHalf error) *Pool {
 	return &Pool{Most: most, sampled: sampledTenants, errFull: errFull, errHalf: errHalf, byTenant: map[Tenant]*tenantUsage{}}
 }

@@ -13,7 +13,7 @@ import (
 // MaxWaiters is how many requests may wait for events, streams included.
 const MaxWaiters = 4096
 
-// What acquire refuses with.
+// What Acquire refuses with.
 var (
 	ErrManyWaiting    = errors.New("too many requests are waiting for events or decisions")
 	ErrOwnWaiting     = errors.New("too many requests of your organization are waiting for events or decisions")
@@ -59,6 +59,7 @@ type shareEntry struct {
 	entry *list.Element
 }
 
+// NewWaiterLimit returns a limit of so many slots.
 func NewWaiterLimit(most int) *WaiterLimit {
 	ctx, end := context.WithCancel(context.Background())
 	return &WaiterLimit{ctx: ctx, end: end, most: most}
@@ -132,6 +133,7 @@ func (w *WaiterLimit) Stopping() <-chan struct{} { return w.ctx.Done() }
 // Context ends with the server, and when the slot is displaced.
 func (p *Slot) Context() context.Context { return p.ctx }
 
+// Len returns how many slots are taken.
 func (w *WaiterLimit) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

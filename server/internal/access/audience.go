@@ -29,6 +29,7 @@ func (e *TargetError) Problem() web.Problem {
 	return p
 }
 
+// ForeignTarget refuses an audience that the agent may not ask for.
 func ForeignTarget(e *redisstore.AudienceError) *TargetError {
 	if e.Audience == redisstore.Self {
 		return &TargetError{"was not this service when the refresh token was granted"}

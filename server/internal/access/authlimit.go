@@ -27,6 +27,7 @@ type AuthLimiter struct {
 	failed    *lru.Cache[token.RefreshToken, struct{}] // validly signed, but spent or sent with a wrong secret
 }
 
+// SecretHash is the SHA-256 of a secret.
 type SecretHash = [32]byte
 
 // attempt identifies a bucket. The agent is uuid.Nil when the request names none, and BootstrapAgent for the bootstrap
@@ -36,6 +37,7 @@ type attempt struct {
 	agent   uuid.UUID
 }
 
+// BootstrapAgent stands for the bootstrap token, which no agent has.
 var BootstrapAgent = uuid.Max
 
 const (
@@ -47,6 +49,7 @@ const (
 	maxSigners = 1 << 13
 )
 
+// NewAuthLimiter returns a limiter of so many failures a minute of one agent at one address.
 func NewAuthLimiter(quota int, now func() time.Time) *AuthLimiter {
 	succeeded, err := lru.New[uuid.UUID, SecretHash](maxSucceeded)
 	if err != nil {
@@ -92,6 +95,7 @@ func (l *AuthLimiter) check(ctx *fasthttp.RequestCtx, address netip.Addr, c Cred
 	return own
 }
 
+// IsKnownGood says whether a credential was right here recently, or has a valid HMAC and did not fail here recently.
 func (l *AuthLimiter) IsKnownGood(c Credential) bool {
 	if c.isRefresh() && !l.failed.Contains(c.refresh) {
 		return true

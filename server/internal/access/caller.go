@@ -37,6 +37,7 @@ func (c Caller) Patience(wanted time.Duration) time.Duration {
 	return min(wanted, time.Until(c.Expires))
 }
 
+// HasExpired says whether the access token of the caller has expired meanwhile.
 func (c Caller) HasExpired() bool { return c.Token != nil && !time.Now().Before(c.Expires) }
 
 // MayUse returns a ScopeError unless the caller holds the scope. An API key holds every scope; "" needs none.

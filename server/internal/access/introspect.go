@@ -13,6 +13,7 @@ import (
 	"remit/server/internal/web"
 )
 
+// IntrospectionRoutes registers RFC 7662 for API keys.
 func (g *Guard) IntrospectionRoutes(r *web.Routes) {
 	r.Post("/v1/auth/introspect", redisstore.Viewer, g.introspect)
 }

@@ -8,6 +8,7 @@ import (
 	"remit/server/internal/web"
 )
 
+// MetadataRoutes registers the documents that tell clients of the endpoints (RFC 8414, OpenID Connect Discovery).
 func (g *Guard) MetadataRoutes(r *web.Routes) {
 	r.Get("/.well-known/oauth-authorization-server", web.NoKey, g.metadata)
 	r.Get("/.well-known/openid-configuration", web.NoKey, g.metadata)

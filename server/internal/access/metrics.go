@@ -18,6 +18,7 @@ type Metrics struct {
 	TokenHits, tokenMisses                atomic.Uint64 // of the token cache, which is replaced with its keyring
 }
 
+// NewMetrics registers the metrics of credentials and tokens.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	c := &Metrics{assertionsRefused: newAssertionsRefused(registry)}
 	metrics.Counters(registry, "remit_tokens_issued_total", "Access tokens issued, by grant.", "grant", map[string]*prometheus.Counter{

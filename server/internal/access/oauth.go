@@ -12,6 +12,7 @@ import (
 // The OAuth 2.0 endpoints do the same operations as /v1/auth: a client is an agent, its client_id the agent's id and its
 // client_secret the agent's secret. Requests are form-encoded, errors are those of RFC 6749 §5.2.
 
+// OAuthRoutes registers the endpoints of OAuth 2.0 below /oauth2.
 func (g *Guard) OAuthRoutes(r *web.Routes) {
 	r.Post("/oauth2/token", web.NoKey, g.oauthToken)
 	r.Get("/oauth2/authorize", web.NoKey, g.oauthAuthorize)

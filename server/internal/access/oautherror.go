@@ -18,6 +18,7 @@ func (e *OAuthError) Error() string { return e.Code + ": " + e.Description }
 // because returns the error with its cause, whose own code is answered too.
 func (e *OAuthError) because(cause error) error { return fmt.Errorf("%w: %w", e, cause) }
 
+// OAuthErrorAnswer is the body of a refusal (RFC 6749 §5.2).
 type OAuthErrorAnswer struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`

@@ -29,6 +29,7 @@ type RateLimiter[K comparable] struct {
 	Buckets *lru.Cache[K, *rate.Limiter]
 }
 
+// NewRateLimiter returns a limiter of quota tokens a minute for each key, which remembers so many keys.
 func NewRateLimiter[K comparable](policy string, quota, keys int, now func() time.Time) *RateLimiter[K] {
 	buckets, err := lru.New[K, *rate.Limiter](keys)
 	if err != nil {

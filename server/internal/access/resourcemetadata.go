@@ -12,6 +12,7 @@ import (
 
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"
 
+// ResourceMetadataRoutes registers RFC 9728.
 func (g *Guard) ResourceMetadataRoutes(r *web.Routes) {
 	r.Get(resourceMetadataPath, web.NoKey, g.resourceMetadata)
 }

@@ -14,6 +14,7 @@ import (
 	"remit/server/internal/web"
 )
 
+// TokenRoutes registers the endpoints of tokens below /v1/auth, and the key set.
 func (g *Guard) TokenRoutes(r *web.Routes) {
 	r.Post("/v1/auth/token", web.NoKey, g.exchangeToken)
 	r.Post("/v1/auth/refresh", web.NoKey, g.refreshToken)
@@ -21,6 +22,7 @@ func (g *Guard) TokenRoutes(r *web.Routes) {
 	r.Get("/.well-known/jwks.json", web.NoKey, g.jwks)
 }
 
+// TokenPair is the answer to an exchange and to a refresh.
 type TokenPair struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
@@ -75,6 +77,7 @@ func refreshFor(keys *token.Keyring, grant redisstore.Grant) string {
 	return keys.FormatRefresh(token.RefreshToken{Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation})
 }
 
+// ExchangeRequest is the body of POST /v1/auth/token.
 type ExchangeRequest struct {
 	Agent  web.Optional[string] `json:"agent_id"`
 	Secret web.Optional[string] `json:"secret"`
@@ -177,6 +180,7 @@ func (g *Guard) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	return g.answerPair(ctx, keys, grant)
 }
 
+// RefreshRequest is the body of POST /v1/auth/refresh.
 type RefreshRequest struct {
 	RefreshToken web.Optional[string] `json:"refresh_token"`
 	resourceField
@@ -300,6 +304,7 @@ type revokeRequest struct {
 	RefreshToken web.Optional[string] `json:"refresh_token"`
 }
 
+// RevokedTokenAnswer says that a token works no more.
 type RevokedTokenAnswer struct {
 	Revoked bool `json:"revoked"`
 }

@@ -59,6 +59,7 @@ func (c *CachedToken) IsFor(audience string) bool {
 	return slices.Contains(c.Audience, audience)
 }
 
+// NewTokenCache returns an empty cache for the keys.
 func NewTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *Metrics) *TokenCache {
 	v := &TokenCache{Keys: keys, store: store, metrics: metrics, base: baseOf(keys.Issuer()), Seed: maphash.MakeSeed()}
 	for i := range v.Shards {

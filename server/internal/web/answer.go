@@ -21,6 +21,7 @@ func AnswerCreated(ctx *fasthttp.RequestCtx, location string, value any) error {
 	return AnswerStatus(ctx, fasthttp.StatusCreated, value)
 }
 
+// AnswerStatus writes this status with the value as JSON.
 func AnswerStatus(ctx *fasthttp.RequestCtx, status int, value any) error {
 	body, err := Encode(value)
 	if err != nil {

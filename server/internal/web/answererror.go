@@ -74,6 +74,7 @@ func (f *Front) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	f.AnswerProblem(ctx, err)
 }
 
+// IsOverloaded says whether the store shed the call before it was sent.
 func IsOverloaded(err error) bool { return errors.Is(err, redisstore.ErrOverloaded) }
 
 // retryLater is the Retry-After, in seconds, when no better value is known.

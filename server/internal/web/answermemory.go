@@ -35,6 +35,8 @@ func (f *Front) ReserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	return c.ReserveAnswer(f.Unwritten, bytes, func() []conn.Tenant { return f.AnswerTenants(ctx) })
 }
 
+// AnswerTenants returns what the response of a request counts for: the organization of a credential that is known to be good, and
+// the client address.
 func (f *Front) AnswerTenants(ctx *fasthttp.RequestCtx) []conn.Tenant {
 	address := conn.Tenant{Address: f.ClientAddress(ctx)}
 	organization := InfoOf(ctx).Organization

@@ -50,6 +50,7 @@ func AnswerList[T any](ctx *fasthttp.RequestCtx, items []T, write func(Object, T
 // Object is a JSON object being written. Names come with their quotes, colon and comma.
 type Object []byte
 
+// ID writes an id.
 func (o Object) ID(name string, id uuid.UUID) Object {
 	o = append(append(o, name...), '"')
 	return append(redisstore.AppendID(o, id), '"')
@@ -66,6 +67,7 @@ func (o Object) Text(name, text string) (Object, error) {
 	return jsontext.AppendQuote(append(o, name...), text)
 }
 
+// Plains writes texts that need no escaping.
 func (o Object) Plains(name string, texts []string) Object {
 	o = append(append(o, name...), '[')
 	for i, text := range texts {
@@ -77,6 +79,7 @@ func (o Object) Plains(name string, texts []string) Object {
 	return append(o, ']')
 }
 
+// Percents writes whole numbers.
 func (o Object) Percents(name string, percents []int) Object {
 	o = append(append(o, name...), '[')
 	for i, percent := range percents {
@@ -88,14 +91,17 @@ func (o Object) Percents(name string, percents []int) Object {
 	return append(o, ']')
 }
 
+// Number writes a whole number.
 func (o Object) Number(name string, n int64) Object {
 	return strconv.AppendInt(append(o, name...), n, 10)
 }
 
+// Amount writes an exact value in USD.
 func (o Object) Amount(name string, m money.MicroUSD) Object {
 	return m.AppendTo(append(o, name...))
 }
 
+// Time writes a time.
 func (o Object) Time(name string, t Timestamp) Object {
 	o = append(append(o, name...), '"')
 	return append(Object(t.AppendTo(o)), '"')

@@ -45,6 +45,7 @@ func (f *Front) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	return f.RefuseExpectation(ctx, err)
 }
 
+// RefuseExpectation answers an error in place of 100 Continue, and returns its status.
 func (f *Front) RefuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
 	status = fasthttp.StatusInternalServerError // for a panic
 	_ = conn.Of(ctx.Conn()).BodyRefusal()       // err is the reason that the client gets

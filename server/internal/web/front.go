@@ -34,6 +34,7 @@ type Config struct {
 	Hooks     Hooks
 }
 
+// NewFront returns a front that serves once its HTTP is set.
 func NewFront(cfg Config) *Front {
 	return &Front{Config: cfg, requests: NewRequestIDs(), Drain: conn.NewDrain(), Bodies: conn.NewBodies(), Unwritten: conn.NewUnwritten()}
 }

@@ -37,6 +37,7 @@ var (
 
 const Continues = "100-continue"
 
+// IsContinue says whether an expectation is 100-continue, in any case (RFC 9110 §10.1.1).
 func IsContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(Continues)) }
 
 // CountHeader returns how often a header occurs in a block.

@@ -25,6 +25,7 @@ type Metrics struct {
 // oauthCodes are the error codes of RFC 6749 that are not problem codes too.
 var oauthCodes = []string{"invalid_grant", "invalid_scope", "unsupported_grant_type", "unsupported_response_type"}
 
+// NewMetrics registers the metrics of requests.
 func NewMetrics(registry *prometheus.Registry) *Metrics {
 	c := &Metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{

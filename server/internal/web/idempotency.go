@@ -78,6 +78,7 @@ func CredentialOf(made string, o *redisstore.Idempotency) string {
 	return o.Credential
 }
 
+// IsIdempotencyKey says whether a key has 1 to 255 visible characters.
 func IsIdempotencyKey(key []byte) bool {
 	for _, c := range key {
 		if c <= ' ' || c > '~' {

@@ -51,6 +51,7 @@ func PathIDNamed(ctx *fasthttp.RequestCtx, name string) (uuid.UUID, error) {
 	return id, nil
 }
 
+// Name requires a name of 1 to 200 characters.
 func (v *Validation) Name(name Optional[string]) {
 	length := utf8.RuneCountInString(name.Value)
 	switch {
@@ -76,6 +77,7 @@ func (v *Validation) Object(field string, given Optional[jsontext.Value], maxByt
 	return string(compact)
 }
 
+// ID requires a UUID.
 func (v *Validation) ID(field string, given Optional[string]) uuid.UUID {
 	if !given.Given {
 		v.Add(field, "is required")
@@ -86,6 +88,7 @@ func (v *Validation) ID(field string, given Optional[string]) uuid.UUID {
 	return id
 }
 
+// Within requires a number from low to high.
 func (v *Validation) Within(field string, value, low, high int64) {
 	if value < low || value > high {
 		v.Add(field, "must be from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))

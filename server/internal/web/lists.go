@@ -45,6 +45,7 @@ func (v *Validation) FilterID(field, text string) uuid.UUID {
 	return id
 }
 
+// PageSize reads how many items a page has, 1 to 200.
 func (v *Validation) PageSize(text string) int {
 	size, err := strconv.ParseUint(text, 10, 16)
 	v.Require(err == nil && size >= 1 && size <= MaxPage, "limit", "must be from 1 to 200")

@@ -62,6 +62,7 @@ func NewProblem(status int, code, detail string) Problem {
 	return Problem{Type: "urn:remit:problem:" + code, Title: Titles[code], Status: status, Detail: detail, Code: code}
 }
 
+// Titles are the titles of problems, by code: every code has one.
 var Titles = map[string]string{
 	"invalid_request":        "Invalid request",
 	"not_found":              "Not found",
