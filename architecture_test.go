@@ -95,6 +95,28 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	}
 }
 
+// mostFiles is how many Go files a package may have, tests not counted, before it is split.
+const mostFiles = 60
+
+// crowded are the packages that have more, and how many they have.
+var crowded = map[string]int{"redisstore": 125, "loadtest": 61}
+
+func TestAPackageFitsIntoAHead(t *testing.T) {
+	t.Parallel()
+	count := map[string]int{}
+	for path := range goFiles(t, ".") {
+		count[filepath.Dir(path)]++
+	}
+	if count["server"] == 0 {
+		t.Fatal("it counts nothing")
+	}
+	for directory, files := range count {
+		if known := crowded[directory]; files > max(mostFiles, known) || known > 0 && files < known {
+			t.Errorf("%s has %d Go files; at most %d, or as many as crowded says", directory, files, mostFiles)
+		}
+	}
+}
+
 // mostElsewhere is how many of the store's methods that a file of server calls may stand in a file of another name.
 const mostElsewhere = 11
 

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"remit/server/conn"
 )
 
 // credentials are a certificate and its key.
@@ -95,14 +97,14 @@ func (c credentials) asClient() tls.Certificate {
 
 // tlsFiles are the files of a server, which the test writes anew.
 type tlsFiles struct {
-	TLSFiles
+	conn.TLSFiles
 	writes int
 }
 
 func newTLSFiles(t *testing.T, first credentials) *tlsFiles {
 	t.Helper()
 	dir := t.TempDir()
-	files := &tlsFiles{TLSFiles: TLSFiles{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}}
+	files := &tlsFiles{TLSFiles: conn.TLSFiles{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}}
 	files.write(t, files.Certificate, first.certificatePEM())
 	files.write(t, files.Key, first.keyPEM(t))
 	return files
@@ -143,7 +145,7 @@ type secureServer struct {
 func runSecureServer(t *testing.T, files *tlsFiles, first credentials) secureServer {
 	t.Helper()
 	clock, log := &stoppedClock{at: time.Unix(1_800_000_000, 0)}, &writtenLog{}
-	config, err := files.config(slog.New(slog.NewTextHandler(log, nil)), clock.now)
+	config, err := files.ConfigAt(slog.New(slog.NewTextHandler(log, nil)), clock.now)
 	if err != nil {
 		t.Fatal(err)
 	}

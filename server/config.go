@@ -63,6 +63,9 @@ type AccessLog struct {
 	Every uint64
 }
 
+// TLSFiles are the files of a server that speaks TLS; their changes are followed.
+type TLSFiles = conn.TLSFiles
+
 // ProofHosts are the hosts that the htu of a DPoP proof may name, beside those of the issuer and of loopback names. Without them a
 // server that a client called with a proof for itself could pass token and proof on to this service, under its own name.
 type ProofHosts = access.ProofHosts

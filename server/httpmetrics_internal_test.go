@@ -181,10 +181,10 @@ func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
 		gatherings++
 		return float64(gatherings)
 	}))
-	var s scrapes
+	var s web.Scrapes
 	arrived := time.Now()
 	for scrape := range 100 {
-		if text, err := s.text(arrived, registry, scrape%2 == 1); err != nil || len(text) == 0 {
+		if text, err := s.Text(arrived, registry, scrape%2 == 1); err != nil || len(text) == 0 {
 			t.Fatal(string(text), err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
 	}
 	for _, packed := range []bool{false, true} { // who comes later hears of what was counted since
 		before := gatherings
-		text, err := s.text(time.Now().Add(time.Hour), registry, packed)
+		text, err := s.Text(time.Now().Add(time.Hour), registry, packed)
 		if err != nil || gatherings != before+1 {
 			t.Errorf("%d more, %v", gatherings-before, err)
 		}

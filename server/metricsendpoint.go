@@ -18,12 +18,12 @@ func (s *Server) metricsRoutes(r *web.Routes) {
 // getMetrics returns all metrics in the text format of Prometheus.
 func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	packed := ctx.Request.Header.HasAcceptEncoding("gzip")
-	text, err := s.scrapes.text(time.Now(), s.metrics.registry, packed)
+	text, err := s.scrapes.Text(time.Now(), s.metrics.registry, packed)
 	if err != nil {
 		return err
 	}
 	header := &ctx.Response.Header
-	header.SetContentType(string(metricsFormat))
+	header.SetContentType(string(web.MetricsFormat))
 	web.KeepFromCaches(ctx)
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
 	if packed {

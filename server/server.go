@@ -53,7 +53,7 @@ func New(cfg Config) *Server {
 	s.signIn = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
 	s.front.HTTP, s.metricsHTTP = s.front.NewHTTP(s.Handler()), s.front.NewHTTP(s.metricsHandler())
 	s.front.HTTP.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
-	s.metricsHTTP.Concurrency = maxScrapers
+	s.metricsHTTP.Concurrency = web.MaxScrapers
 	return s
 }
 

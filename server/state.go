@@ -30,7 +30,7 @@ type Server struct {
 	waiters       *conn.WaiterLimit
 	metrics       *serviceMetrics
 	metricsApart  bool
-	scrapes       scrapes
+	scrapes       web.Scrapes
 	metricsHTTP   *fasthttp.Server // serves ServeMetrics
 
 	api              fasthttp.RequestHandler // every request of the API

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"remit/server/conn"
 )
 
 func TestNewCertificatesAreServedWithoutARestart(t *testing.T) {
@@ -32,7 +34,7 @@ func TestNewCertificatesAreServedWithoutARestart(t *testing.T) {
 
 	files.write(t, files.Certificate, second.certificatePEM())
 	files.write(t, files.Key, second.keyPEM(t))
-	s.clock.advance(tlsCheckInterval - time.Millisecond)
+	s.clock.advance(conn.TLSCheckInterval - time.Millisecond)
 	if serial, err := s.serial(t, s.asClient()); serial != 1 || err != nil {
 		t.Errorf("within a second: serial %d, %v; want still 1", serial, err)
 	}
@@ -66,7 +68,7 @@ func TestFilesThatCannotBeUsedLeaveTheOldOnesInUseAndAreLoggedOnce(t *testing.T)
 	} {
 		step.write()
 		for range 3 {
-			s.clock.advance(tlsCheckInterval)
+			s.clock.advance(conn.TLSCheckInterval)
 			if serial, err := s.serial(t, s.asClient()); serial != step.serial || err != nil {
 				t.Errorf("%s: serial %d, %v; want %d", step.name, serial, err, step.serial)
 			}
@@ -133,7 +135,7 @@ func TestAChangedClientCARefusesCertificatesOfTheRemovedAuthority(t *testing.T) 
 				t.Fatal("accepted a certificate of an authority yet unknown")
 			}
 			files.withClientCA(t, after)
-			s.clock.advance(tlsCheckInterval)
+			s.clock.advance(conn.TLSCheckInterval)
 			if _, err := s.ask(client); err == nil {
 				t.Error("accepted a certificate of an authority that is gone")
 			}
@@ -156,7 +158,7 @@ func TestASessionIsResumedAcrossANewCertificate(t *testing.T) {
 	}
 	files.write(t, files.Certificate, second.certificatePEM())
 	files.write(t, files.Key, second.keyPEM(t))
-	s.clock.advance(tlsCheckInterval)
+	s.clock.advance(conn.TLSCheckInterval)
 	if state, err := s.ask(client); err != nil || !state.DidResume {
 		t.Errorf("resumed %t, %v", state.DidResume, err)
 	}

@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"crypto/tls"
@@ -22,9 +22,10 @@ type TLSFiles struct {
 // Config returns the TLS configuration of a server with these files: TLS 1.2 or later, only forward secrecy and
 // authenticated encryption, and HTTP/1.1. It returns an error when the files cannot be used now. A file that cannot be used
 // later is logged once, and the previous files stay in use.
-func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) { return f.config(log, time.Now) }
+func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) { return f.ConfigAt(log, time.Now) }
 
-func (f TLSFiles) config(log *slog.Logger, now func() time.Time) (*tls.Config, error) {
+// ConfigAt is Config by another clock.
+func (f TLSFiles) ConfigAt(log *slog.Logger, now func() time.Time) (*tls.Config, error) {
 	source := &tlsSource{files: f, log: log, now: now, checked: now(), known: f.stamps()}
 	first, err := f.read()
 	if err != nil {
@@ -85,8 +86,8 @@ func (f TLSFiles) stamps() (stamps [3]stamp) {
 	return stamps
 }
 
-// tlsCheckInterval is the least time between two checks of the files.
-const tlsCheckInterval = time.Second
+// TLSCheckInterval is the least time between two checks of the files.
+const TLSCheckInterval = time.Second
 
 // tlsSource keeps the configuration of the current files.
 type tlsSource struct {
@@ -108,7 +109,7 @@ func (s *tlsSource) refresh() {
 	}
 	defer s.checking.Unlock()
 	now := s.now()
-	if now.Sub(s.checked) < tlsCheckInterval {
+	if now.Sub(s.checked) < TLSCheckInterval {
 		return
 	}
 	s.checked = now

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -10,21 +10,21 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-const maxScrapers = 64 // connections to the metrics alone
+const MaxScrapers = 64 // connections to the metrics alone
 
-var metricsFormat = expfmt.NewFormat(expfmt.TypeTextPlain)
+var MetricsFormat = expfmt.NewFormat(expfmt.TypeTextPlain)
 
-// scrapes gathers the metrics once for all concurrent scrapes: a scrape needs no credential, and gathering takes a
+// Scrapes gathers the metrics once for all concurrent scrapes: a scrape needs no credential, and gathering takes a
 // millisecond or more. So only one gathering runs at a time, and a scrape waits for at most two.
-type scrapes struct {
+type Scrapes struct {
 	mu       sync.Mutex
 	gathered time.Time // when the gathering of the text began
 	plain    []byte    // the text; never changed, because responses share it
 	packed   []byte    // the text compressed; nil until a scrape needs it
 }
 
-// text returns metrics that were gathered after a request arrived.
-func (s *scrapes) text(arrived time.Time, from prometheus.Gatherer, packed bool) ([]byte, error) {
+// Text returns metrics that were gathered after a request arrived.
+func (s *Scrapes) Text(arrived time.Time, from prometheus.Gatherer, packed bool) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gathered.Before(arrived) {
@@ -53,7 +53,7 @@ func gather(from prometheus.Gatherer) ([]byte, error) {
 		return nil, err
 	}
 	var text bytes.Buffer
-	encoder := expfmt.NewEncoder(&text, metricsFormat)
+	encoder := expfmt.NewEncoder(&text, MetricsFormat)
 	for _, family := range families {
 		if err := encoder.Encode(family); err != nil {
 			return nil, err
