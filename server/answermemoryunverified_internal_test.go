@@ -44,7 +44,7 @@ func TestAMadeUpKeyTakesNoMemoryOfTheOrganizationThatItNames(t *testing.T) {
 		}
 	}()
 	awaitBlocked(t, r)
-	awaitReserved(t, r.front.Unwritten, 0) // refusals that nobody reads hold nothing; one that is under way may for a moment
+	awaitReserved(t, r.front.Unwritten, 0) // refusals that are not read hold nothing; one that is under way may for a moment
 	if status, body := r.list(t, client, victim); status != 200 {
 		t.Errorf("the organization's own list: %d %s", status, body)
 	}

@@ -97,7 +97,7 @@ func (c Config) connectionLimits() conn.Config {
 	}
 }
 
-// WaiterLimit returns how many requests may wait for events: at most half of the connections, so that the others stay
+// waiterLimit returns how many requests may wait for events: at most half of the connections, so that the others stay
 // available.
 func (c Config) waiterLimit() int { return min(conn.MaxWaiters, max(c.connections()/2, 1)) }
 

@@ -100,7 +100,7 @@ var rules = []rule{
 
 var internalError = rule{web.ErrPanic, 500, web.InternalError, "an internal error; it is logged under the request id"}
 
-// ProblemOf returns the problem that answers an error. The text of an unknown error is logged and not sent. The body of a
+// problemOf returns the problem that answers an error. The text of an unknown error is logged and not sent. The body of a
 // rate_limited problem has the time to wait too, because an item of a batch has no headers.
 func problemOf(err error) web.Problem {
 	p := bareProblemOf(err)

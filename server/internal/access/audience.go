@@ -76,7 +76,7 @@ func audienceIn(form url.Values, issuer string) ([]string, error) {
 	return audience, nil
 }
 
-// audienceOf returns whom the access token of a grant is for.
+// audienceOf returns the audience of a grant's access token.
 func audienceOf(keys *token.Keyring, grant redisstore.Grant) []string {
 	audience := slices.Clone(grant.Audience)
 	for i, one := range audience {

@@ -192,7 +192,7 @@ func (d *Delegation) checkKey(subject *CachedToken) error {
 	return nil
 }
 
-// CheckAudience refuses an audience that the subject token does not have. What its agent, the child's agent or another token may reach
+// checkAudience refuses an audience that the subject token does not have. What its agent, the child's agent or another token may reach
 // does not matter, because a thief of this token must not reach another resource with it.
 func (d *Delegation) checkAudience() error {
 	for _, one := range d.asked.Audience {

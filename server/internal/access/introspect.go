@@ -159,7 +159,7 @@ func (g *Guard) describeRefresh(ctx context.Context, keys *token.Keyring, text s
 	return described, grant.Organization, nil
 }
 
-// IsFor reports whether the token is for the audience; "" is anybody.
+// isFor reports whether the token is for the audience; "" is any.
 func (i Introspection) isFor(audience string) bool {
 	return audience == "" || slices.Contains(i.Audience, audience) || isIssuer(audience, i.Issuer) && slices.Contains(i.Audience, i.Issuer)
 }

@@ -22,8 +22,8 @@ const grantJWTBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 const mostIssuerKeys = 64
 
 var (
-	// ErrUntrusted refuses an assertion of a trusted issuer, in one text for all causes: a stranger must not learn whom an organization
-	// trusts. It is counted as a wrong secret is.
+	// ErrUntrusted refuses an assertion of a trusted issuer, in one text for all causes: a stranger must not learn which issuers an
+	// organization trusts. It is counted as a wrong secret is.
 	ErrUntrusted = fmt.Errorf("%w: the assertion is not trusted for this client", redisstore.ErrInvalidCredentials)
 	// ErrNoIssuerKeys refuses an assertion that a rule gives to the agent, and that cannot be verified now.
 	ErrNoIssuerKeys = errors.New("the keys of the assertion's issuer cannot be read now; nothing was issued")

@@ -74,7 +74,7 @@ func (g *Guard) answerGrant(ctx *fasthttp.RequestCtx, client Credential, form ur
 	})
 }
 
-// checkGrant refuses a request that nobody is authenticated for, before its proof costs anything: no limit counts it.
+// checkGrant refuses an unknown grant before its proof costs anything: no client is authenticated yet, so no limit counts it.
 func checkGrant(form url.Values) error {
 	switch form.Get("grant_type") {
 	case "client_credentials", grantJWTBearer:

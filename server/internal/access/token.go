@@ -84,7 +84,7 @@ type ExchangeRequest struct {
 	resourceField
 }
 
-// DecodeFast is DecodeFast for the body of a token exchange.
+// DecodeFast reads the body of a token exchange in its usual form. It returns false for any other body; see web.FastReader.
 func (r *ExchangeRequest) DecodeFast(body []byte) bool {
 	rest := web.FastReader(body)
 	return rest.Object(func(name []byte) bool {
@@ -98,13 +98,13 @@ func (r *ExchangeRequest) DecodeFast(body []byte) bool {
 	})
 }
 
-// DecodeFast is DecodeFast for the body of a refresh.
+// DecodeFast reads the body of a refresh so.
 func (r *RefreshRequest) DecodeFast(body []byte) bool {
 	rest := web.FastReader(body)
 	return rest.Object(func(name []byte) bool { return string(name) == "refresh_token" && rest.TextField(&r.RefreshToken) })
 }
 
-// resourceField says whom the access token is for (RFC 8707); absent for the default.
+// resourceField names the resources that the access token is for (RFC 8707); absent for the default.
 type resourceField struct {
 	Resource web.Optional[token.Audience] `json:"resource"`
 }

@@ -68,8 +68,8 @@ func NewTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *Metric
 	return v
 }
 
-// Verify is token.Keyring.VerifyAccess with a cache. The hash only finds a token: the whole text decides. Nobody knows the
-// seed, so a stranger's text cannot be compared with a token, and its time says nothing.
+// Verify is token.Keyring.VerifyAccess with a cache. The hash only finds a token: the whole text decides. The seed is
+// secret, so a stranger's text cannot be compared with a token, and its time says nothing.
 func (v *TokenCache) Verify(text []byte, now time.Time) (*CachedToken, error) {
 	hash := maphash.Bytes(v.Seed, text)
 	shard := &v.Shards[hash%CacheShards]

@@ -8,7 +8,7 @@ import (
 	"remit/server/conn"
 )
 
-// ReserveBody reserves memory for the body behind a header. Without room, a body with a length is not read at all, and a
+// reserveBody reserves memory for the body behind a header. Without room, a body with a length is not read at all, and a
 // chunked one only up to the size that needs no reservation, because it may well be small.
 func (f *Front) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	c := conn.Of(ctx.Conn())

@@ -36,7 +36,7 @@ type infoKey struct{}
 
 var infoPool = sync.Pool{New: func() any { return new(RequestInfo) }}
 
-// StartInfo gives the request its info. Call it once, before anything else; end takes it back.
+// StartInfo gives the request its info. Call it once, before anything else; End takes it back.
 func StartInfo(ctx *fasthttp.RequestCtx) {
 	info := infoPool.Get().(*RequestInfo)
 	*info = RequestInfo{Began: time.Now()}
