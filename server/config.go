@@ -29,7 +29,7 @@ type Config struct {
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For is believed. Without any, the peer is the client.
 	TrustedProxies []netip.Prefix
 	// ProofHosts are the hosts that DPoP proofs may be made for, with that of a configured issuer. Nil allows the host of every request.
-	ProofHosts access.ProofHosts
+	ProofHosts ProofHosts
 	// Organizations says who may create organizations. The zero value allows everyone.
 	Organizations Organizations
 	// MetricsApart leaves /metrics to ServeMetrics.

@@ -50,16 +50,14 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 	for _, code := range oauthCodes {
 		c.ByCode[code] = problems.WithLabelValues(code)
 	}
-	c.Panics = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "remit_panics_total", Help: "Panics recovered in handlers (answered with 500), event streams and what the console does in the background.",
-	})
-	c.Replays = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "remit_idempotent_replays_total", Help: "Requests answered with the outcome of an earlier request with the same idempotency key.",
-	})
+	c.Panics = metrics.Counter(registry, "remit_panics_total",
+		"Panics recovered in handlers (answered with 500), event streams and what the console does in the background.", nil)
+	c.Replays = metrics.Counter(registry, "remit_idempotent_replays_total",
+		"Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
 	shed := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "remit_shed_total", Help: "Calls shed before they were sent, because too many were waiting for Redis or it had stopped answering.",
 	}, func() float64 { return float64(c.Shed.Load()) })
-	registry.MustRegister(c.ended, c.durations, c.InFlight, problems, c.Panics, c.Replays, shed)
+	registry.MustRegister(c.ended, c.durations, c.InFlight, problems, shed)
 	return c
 }
 
