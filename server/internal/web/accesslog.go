@@ -28,19 +28,19 @@ func NewAccessLog(log *slog.Logger, every uint64) *AccessLog {
 	return &AccessLog{log: log, every: every}
 }
 
-// Picks reports whether to log a request.
-func (l *AccessLog) Picks(status int, info *RequestInfo) bool {
+// picks reports whether to log a request.
+func (l *AccessLog) picks(status int, info *RequestInfo) bool {
 	if status >= 500 && !info.Shed {
 		return true
 	}
 	return l.every > 0 && (l.count.Add(1)-1)%l.every == 0
 }
 
-// Write logs a request when it ends.
-func (l *AccessLog) Write(ctx *fasthttp.RequestCtx, info *RequestInfo, client netip.Addr) {
+// write logs a request when it ends.
+func (l *AccessLog) write(ctx *fasthttp.RequestCtx, info *RequestInfo, client netip.Addr) {
 	status := ctx.Response.StatusCode()
 	var room [13]slog.Attr
-	line := append(room[:0], slog.String("request_id", RequestID(ctx)), slog.String("method", info.Method(ctx)),
+	line := append(room[:0], slog.String("request_id", RequestID(ctx)), slog.String("method", info.method(ctx)),
 		slog.String("route", info.Route), slog.Int("status", status))
 	if info.Code != "" {
 		line = append(line, slog.String("code", info.Code))

@@ -38,7 +38,7 @@ func Encode(value any) ([]byte, error) { return json.Marshal(value) }
 
 // KeepFromCaches forbids storing a response that carries a credential.
 func KeepFromCaches(ctx *fasthttp.RequestCtx) {
-	ctx.Response.Header.SetCanonical(CanonicalCacheControl, noStore)
+	ctx.Response.Header.SetCanonical(canonicalCacheControl, noStore)
 }
 
 // MetadataOf returns stored metadata for a response: {} for none.

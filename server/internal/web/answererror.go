@@ -39,7 +39,7 @@ func (f *Front) AnswerProblem(ctx *fasthttp.RequestCtx, err error) {
 func (f *Front) ReportFailure(ctx *fasthttp.RequestCtx, err error, p Problem) {
 	switch {
 	case IsOverloaded(err):
-		f.Metrics.Shed.Add(1)
+		f.Metrics.shed.Add(1)
 		f.Shed.add(f.Log, err)
 	case f.Hooks.IsLogged(err):
 	case p.Status >= 500:
@@ -66,7 +66,7 @@ func (f *Front) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	id := RequestID(ctx)
 	ctx.Response.Reset()
 	ctx.Response.Header.Set(HeaderRequestID, id)
-	ctx.Response.Header.SetCanonical(CanonicalSniffing, NoSniffing)
+	ctx.Response.Header.SetCanonical(canonicalSniffing, noSniffing)
 	if InfoOf(ctx).Proofs > 0 {
 		f.Hooks.OfferNonce(ctx)
 	}

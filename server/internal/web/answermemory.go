@@ -49,7 +49,7 @@ func (f *Front) AnswerTenants(ctx *fasthttp.RequestCtx) []conn.Tenant {
 // isVerified reports whether the request's credential is known to be the organization's. An API key proves nothing until
 // this instance has used it successfully; an access token was verified before its organization was recorded.
 func (f *Front) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
-	key := ctx.Request.Header.Peek(HeaderAPIKey)
+	key := ctx.Request.Header.Peek(headerAPIKey)
 	return len(key) == 0 || f.Hooks.HasVerified(organization, string(key))
 }
 

@@ -14,11 +14,11 @@ func (f *Front) Around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 		defer f.Drain.AnnounceClose(ctx)
 		defer f.answerPanic(ctx)
 		sent, err := CheckFraming(&ctx.Request.Header)
-		if sent.Close || err != nil {
+		if sent.close || err != nil {
 			ctx.SetConnectionClose()
 		}
-		if sent.Proofs > 0 {
-			InfoOf(ctx).Proofs = sent.Proofs
+		if sent.proofs > 0 {
+			InfoOf(ctx).Proofs = sent.proofs
 			f.Hooks.OfferNonce(ctx)
 		}
 		if err != nil {
@@ -33,11 +33,11 @@ func (f *Front) Around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 // StartRequest starts the request's records and sets the headers of every response.
 func (f *Front) StartRequest(ctx *fasthttp.RequestCtx) {
 	f.Metrics.InFlight.Inc()
-	StartInfo(ctx)
+	startInfo(ctx)
 	header := &ctx.Response.Header
 	var id [MaxRequestIDSize]byte
 	header.SetCanonical(CanonicalRequestID, f.requests.Append(id[:0], ctx))
-	header.SetCanonical(CanonicalSniffing, NoSniffing)
+	header.SetCanonical(canonicalSniffing, noSniffing)
 	if f.Tracer != nil {
 		f.beginTrace(ctx)
 	}
@@ -45,16 +45,16 @@ func (f *Front) StartRequest(ctx *fasthttp.RequestCtx) {
 
 // FinishRequest reports the answered request to the metrics, the trace and the access log.
 func (f *Front) FinishRequest(ctx *fasthttp.RequestCtx) {
-	info := BegunInfo(ctx)
+	info := begunInfo(ctx)
 	if info == nil {
 		return
 	}
 	f.Metrics.Request(ctx, info)
-	if info.Traced != nil {
+	if info.traced != nil {
 		endTrace(ctx, info)
 	}
-	if f.AccessLog != nil && f.AccessLog.Picks(ctx.Response.StatusCode(), info) {
-		f.AccessLog.Write(ctx, info, f.ClientAddress(ctx))
+	if f.AccessLog != nil && f.AccessLog.picks(ctx.Response.StatusCode(), info) {
+		f.AccessLog.write(ctx, info, f.ClientAddress(ctx))
 	}
-	info.End(ctx)
+	info.end(ctx)
 }

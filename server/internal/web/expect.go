@@ -16,12 +16,12 @@ func (f *Front) normalizeExpectation(header *fasthttp.RequestHeader) fasthttp.Re
 			f.Log.Error("header handler panicked", "cause", cause, "stack", string(debug.Stack()))
 		}
 	}()
-	if expectation := header.PeekCanonical(CanonicalExpect); len(expectation) > 0 {
+	if expectation := header.PeekCanonical(canonicalExpect); len(expectation) > 0 {
 		switch {
 		case !header.IsHTTP11():
 			header.Del(fasthttp.HeaderExpect)
-		case IsContinue(expectation):
-			header.Set(fasthttp.HeaderExpect, Continues)
+		case isContinue(expectation):
+			header.Set(fasthttp.HeaderExpect, continues)
 		}
 	}
 	return f.reserveBody(ContextOf(header))

@@ -26,7 +26,7 @@ func CheckFraming(header *fasthttp.RequestHeader) (sent headerLines, err error) 
 	case sent.authorizations > 1:
 		return sent, Invalid("", "the header "+fasthttp.HeaderAuthorization+" must be given once")
 	case sent.apiKeys > 1:
-		return sent, Invalid("", "the header "+HeaderAPIKey+" must be given once")
+		return sent, Invalid("", "the header "+headerAPIKey+" must be given once")
 	case sent.expectsOther:
 		return sent, ErrExpectation
 	case sent.transferEncoding:
@@ -37,11 +37,11 @@ func CheckFraming(header *fasthttp.RequestHeader) (sent headerLines, err error) 
 
 // headerLines is what the framing depends on in the header lines as they were sent, and how many proofs there are.
 type headerLines struct {
-	authorizations, apiKeys, Proofs int
+	authorizations, apiKeys, proofs int
 
 	transferEncoding bool
 	expectsOther     bool // than 100-continue
-	Close            bool // in any spelling (RFC 9110 §7.6.1); fasthttp knows one
+	close            bool // in any spelling (RFC 9110 §7.6.1); fasthttp knows one
 }
 
 // readHeaderLines returns false when a line is malformed or folded.
@@ -62,17 +62,17 @@ func (h *headerLines) note(name, value []byte) {
 	switch {
 	case isNamed(name, fasthttp.HeaderAuthorization):
 		h.authorizations++
-	case isNamed(name, HeaderAPIKey):
+	case isNamed(name, headerAPIKey):
 		h.apiKeys++
 	case isNamed(name, headerProof):
-		h.Proofs++
+		h.proofs++
 	case isNamed(name, fasthttp.HeaderTransferEncoding):
 		h.transferEncoding = true
 	case isNamed(name, fasthttp.HeaderExpect):
-		h.expectsOther = h.expectsOther || !IsContinue(bytes.TrimSpace(value))
+		h.expectsOther = h.expectsOther || !isContinue(bytes.TrimSpace(value))
 	case isNamed(name, fasthttp.HeaderConnection):
 		for option := range bytes.SplitSeq(value, []byte(",")) {
-			h.Close = h.Close || bytes.EqualFold(bytes.TrimSpace(option), []byte("close"))
+			h.close = h.close || bytes.EqualFold(bytes.TrimSpace(option), []byte("close"))
 		}
 	}
 }

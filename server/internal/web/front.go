@@ -15,7 +15,7 @@ import (
 type Front struct {
 	Config
 
-	requests  RequestIDs
+	requests  requestIDs
 	Drain     conn.Drain
 	Bodies    conn.Bodies
 	Unwritten *conn.Pool // for large responses that are being written

@@ -8,37 +8,37 @@ import (
 
 // In the canonical form of fasthttp.
 const (
-	HeaderAPIKey = "X-Api-Key"
+	headerAPIKey = "X-Api-Key"
 	headerProof  = "Dpop"
 )
 
 // Names for the methods of fasthttp that take a name in canonical form as it is. Its other methods bring the name into that
 // form each time, which costs more than the search itself.
 var (
-	CanonicalAPIKey         = []byte(HeaderAPIKey)
+	CanonicalAPIKey         = []byte(headerAPIKey)
 	CanonicalProof          = []byte(headerProof)
 	CanonicalNonce          = []byte("DPoP-Nonce")
 	CanonicalThumbprint     = []byte("X-Cnf-Jkt")
 	CanonicalAuthorization  = []byte(fasthttp.HeaderAuthorization)
 	canonicalEncoding       = []byte(fasthttp.HeaderContentEncoding)
 	CanonicalIdempotencyKey = []byte(HeaderIdempotencyKey)
-	CanonicalExpect         = []byte(fasthttp.HeaderExpect)
+	canonicalExpect         = []byte(fasthttp.HeaderExpect)
 	CanonicalRequestID      = []byte(HeaderRequestID)
-	CanonicalCacheControl   = []byte(fasthttp.HeaderCacheControl)
-	CanonicalSniffing       = []byte("X-Content-Type-Options")
+	canonicalCacheControl   = []byte(fasthttp.HeaderCacheControl)
+	canonicalSniffing       = []byte("X-Content-Type-Options")
 	CanonicalAgent          = []byte("X-Agent-Id")
 	CanonicalOrganization   = []byte("X-Org-Id")
 	CanonicalScopes         = []byte("X-Scopes")
 	CanonicalActor          = []byte("X-Actor-Id")
 
-	NoSniffing = []byte("nosniff")
+	noSniffing = []byte("nosniff")
 	noStore    = []byte("no-store")
 )
 
-const Continues = "100-continue"
+const continues = "100-continue"
 
-// IsContinue says whether an expectation is 100-continue, in any case (RFC 9110 §10.1.1).
-func IsContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(Continues)) }
+// isContinue says whether an expectation is 100-continue, in any case (RFC 9110 §10.1.1).
+func isContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(continues)) }
 
 // CountHeader returns how often a header occurs in a block.
 func CountHeader(block []byte, wanted string) int {

@@ -10,7 +10,7 @@ import (
 func TestCanonicalHeaderNamesAreThoseOfFasthttp(t *testing.T) {
 	t.Parallel()
 	for _, name := range [][]byte{
-		CanonicalAPIKey, CanonicalAuthorization, CanonicalExpect, CanonicalRequestID, CanonicalCacheControl, CanonicalSniffing,
+		CanonicalAPIKey, CanonicalAuthorization, canonicalExpect, CanonicalRequestID, canonicalCacheControl, canonicalSniffing,
 		CanonicalAgent, CanonicalOrganization, CanonicalScopes, CanonicalActor,
 	} {
 		if normalized := fasthttp.AppendNormalizedHeaderKeyBytes(nil, name); string(normalized) != string(name) {

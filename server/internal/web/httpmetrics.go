@@ -18,8 +18,8 @@ type Metrics struct {
 	ByCode    map[string]prometheus.Counter // by the code of the problem
 	nowhere   *routeMetrics                 // of requests without a route
 
-	Panics, Replays prometheus.Counter
-	Shed            atomic.Uint64 // calls
+	Panics, replays prometheus.Counter
+	shed            atomic.Uint64 // calls
 }
 
 // oauthCodes are the error codes of RFC 6749 that are not problem codes too.
@@ -52,11 +52,11 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 	}
 	c.Panics = metrics.Counter(registry, "remit_panics_total",
 		"Panics recovered in handlers (answered with 500), event streams and what the console does in the background.", nil)
-	c.Replays = metrics.Counter(registry, "remit_idempotent_replays_total",
+	c.replays = metrics.Counter(registry, "remit_idempotent_replays_total",
 		"Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
 	shed := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "remit_shed_total", Help: "Calls shed before they were sent, because too many were waiting for Redis or it had stopped answering.",
-	}, func() float64 { return float64(c.Shed.Load()) })
+	}, func() float64 { return float64(c.shed.Load()) })
 	registry.MustRegister(c.ended, c.durations, c.InFlight, problems, shed)
 	return c
 }

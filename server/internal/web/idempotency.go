@@ -12,7 +12,7 @@ import (
 
 const (
 	HeaderIdempotencyKey = "Idempotency-Key"
-	HeaderReplayed       = "Idempotent-Replayed"
+	headerReplayed       = "Idempotent-Replayed"
 	maxIdempotencyKey    = 255 // characters
 
 	NotAnIdempotencyKey = "must have 1 to 255 visible characters"
@@ -66,7 +66,7 @@ func SealedIdempotency(ctx *fasthttp.RequestCtx, operation string, object uuid.U
 	if o == nil || err != nil {
 		return nil, err
 	}
-	o.Credential, o.Seal = credential, token.NewAnswerSeal(string(ctx.Request.Header.Peek(HeaderAPIKey)), o.Key)
+	o.Credential, o.Seal = credential, token.NewAnswerSeal(string(ctx.Request.Header.Peek(headerAPIKey)), o.Key)
 	return o, nil
 }
 
@@ -100,8 +100,8 @@ func Canonical(body []byte) ([]byte, error) {
 
 type firstRequest struct{}
 
-// SetFirstRequest says that the response belongs to an earlier request.
-func SetFirstRequest(ctx *fasthttp.RequestCtx, id string) { ctx.SetUserValue(firstRequest{}, id) }
+// setFirstRequest says that the response belongs to an earlier request.
+func setFirstRequest(ctx *fasthttp.RequestCtx, id string) { ctx.SetUserValue(firstRequest{}, id) }
 
 // AnsweredID returns the id of the request that the response belongs to: this one, or the earlier one that it repeats.
 func AnsweredID(ctx *fasthttp.RequestCtx) string {

@@ -12,7 +12,7 @@ var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavaila
 // answerOverloaded is AnswerProblem for a shed call. It writes the body without encoding, because under overload it must
 // cost little.
 func (f *Front) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
-	f.Metrics.Shed.Add(1)
+	f.Metrics.shed.Add(1)
 	f.Shed.add(f.Log, err)
 	a := InfoOf(ctx)
 	a.Code, a.Shed = "unavailable", true

@@ -12,8 +12,8 @@ func (f *Front) ReportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.I
 		return
 	}
 	if idempotency.Replayed {
-		f.Metrics.Replays.Inc()
-		ctx.Response.Header.Set(HeaderReplayed, "true")
+		f.Metrics.replays.Inc()
+		ctx.Response.Header.Set(headerReplayed, "true")
 	}
-	SetFirstRequest(ctx, idempotency.FirstRequest)
+	setFirstRequest(ctx, idempotency.FirstRequest)
 }

@@ -14,20 +14,20 @@ const (
 	MaxRequestIDSize = 64
 )
 
-// RequestIDs numbers the requests of one process after a random prefix, so that no two instances produce the same id.
-type RequestIDs struct {
+// requestIDs numbers the requests of one process after a random prefix, so that no two instances produce the same id.
+type requestIDs struct {
 	process string
 	count   *atomic.Uint64
 }
 
-func NewRequestIDs() RequestIDs {
+func NewRequestIDs() requestIDs {
 	var name [6]byte
 	rand.Read(name[:])
-	return RequestIDs{process: hex.EncodeToString(name[:]) + "-", count: new(atomic.Uint64)}
+	return requestIDs{process: hex.EncodeToString(name[:]) + "-", count: new(atomic.Uint64)}
 }
 
 // Append appends the client's own id when it is well-formed, else a new one.
-func (r RequestIDs) Append(id []byte, ctx *fasthttp.RequestCtx) []byte {
+func (r requestIDs) Append(id []byte, ctx *fasthttp.RequestCtx) []byte {
 	if given := ctx.Request.Header.PeekCanonical(CanonicalRequestID); wellFormedRequestID(given) {
 		return append(id, given...)
 	}

@@ -28,36 +28,36 @@ type RequestInfo struct {
 	Proven bool // its access token comes under the scheme DPoP
 
 	Shared bool            // the response body is shared by all requests and takes no memory of its own
-	Unread bool            // the request could not be read completely; fasthttp then takes it for a GET
-	Traced context.Context // carries the span; nil without tracing
+	unread bool            // the request could not be read completely; fasthttp then takes it for a GET
+	traced context.Context // carries the span; nil without tracing
 }
 
 type infoKey struct{}
 
 var infoPool = sync.Pool{New: func() any { return new(RequestInfo) }}
 
-// StartInfo gives the request its info. Call it once, before anything else; End takes it back.
-func StartInfo(ctx *fasthttp.RequestCtx) {
+// startInfo gives the request its info. Call it once, before anything else; End takes it back.
+func startInfo(ctx *fasthttp.RequestCtx) {
 	info := infoPool.Get().(*RequestInfo)
 	*info = RequestInfo{Began: time.Now()}
 	ctx.SetUserValue(infoKey{}, info)
 }
 
-// BegunInfo returns the info of a request, nil for one that never began.
-func BegunInfo(ctx *fasthttp.RequestCtx) *RequestInfo {
+// begunInfo returns the info of a request, nil for one that never began.
+func begunInfo(ctx *fasthttp.RequestCtx) *RequestInfo {
 	info, _ := ctx.UserValue(infoKey{}).(*RequestInfo)
 	return info
 }
 
-// End takes the info back from its request, and gives it to a later one.
-func (info *RequestInfo) End(ctx *fasthttp.RequestCtx) {
+// end takes the info back from its request, and gives it to a later one.
+func (info *RequestInfo) end(ctx *fasthttp.RequestCtx) {
 	ctx.RemoveUserValue(infoKey{})
 	infoPool.Put(info)
 }
 
 // InfoOf returns the info of a request. Do not keep it beyond the request.
 func InfoOf(ctx *fasthttp.RequestCtx) *RequestInfo {
-	if info := BegunInfo(ctx); info != nil {
+	if info := begunInfo(ctx); info != nil {
 		return info
 	}
 	return new(RequestInfo) // a test called the handler directly
@@ -71,19 +71,19 @@ func IdentifyCaller(ctx *fasthttp.RequestCtx, organization, agent uuid.UUID) {
 
 // traceID returns the id of a sampled trace, "" otherwise.
 func (info *RequestInfo) traceID() string {
-	if info.Traced == nil {
+	if info.traced == nil {
 		return ""
 	}
-	if own := trace.SpanContextFromContext(info.Traced); own.IsSampled() {
+	if own := trace.SpanContextFromContext(info.traced); own.IsSampled() {
 		return own.TraceID().String()
 	}
 	return ""
 }
 
-// Method returns the request's method, and _OTHER, as OpenTelemetry has it, for an unknown one: any text may come from a
+// method returns the request's method, and _OTHER, as OpenTelemetry has it, for an unknown one: any text may come from a
 // client.
-func (info *RequestInfo) Method(ctx *fasthttp.RequestCtx) string {
-	if info.Unread {
+func (info *RequestInfo) method(ctx *fasthttp.RequestCtx) string {
+	if info.unread {
 		return "_OTHER"
 	}
 	switch method := string(ctx.Method()); method {
@@ -107,14 +107,14 @@ func RequestContext(ctx *fasthttp.RequestCtx) context.Context {
 func ReadContext(ctx *fasthttp.RequestCtx) context.Context { return InfoOf(ctx).context() }
 
 func (info *RequestInfo) context() context.Context {
-	if info.Traced != nil {
-		return info.Traced
+	if info.traced != nil {
+		return info.traced
 	}
 	return context.Background()
 }
 
 func (info *RequestInfo) methodIndex(ctx *fasthttp.RequestCtx) int {
-	if info.Unread {
+	if info.unread {
 		return len(methodLabels) - 1
 	}
 	return methodIndex(ctx.Method())

@@ -56,18 +56,18 @@ func (f *Front) beginTrace(ctx *fasthttp.RequestCtx) {
 		callers = propagation.TraceContext{}.Extract(callers, traceHeaders{&ctx.Request.Header})
 	}
 	var span trace.Span
-	info.Traced, span = f.Tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.Began))
+	info.traced, span = f.Tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.Began))
 	own := span.SpanContext()
 	ctx.Response.Header.Set(HeaderTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }
 
 // endTrace ends the span with everything known about the request.
 func endTrace(ctx *fasthttp.RequestCtx, info *RequestInfo) {
-	span := trace.SpanFromContext(info.Traced)
+	span := trace.SpanFromContext(info.traced)
 	if !span.IsRecording() {
 		return
 	}
-	method, status := info.Method(ctx), ctx.Response.StatusCode()
+	method, status := info.method(ctx), ctx.Response.StatusCode()
 	span.SetName(method)
 	attributes := make([]attribute.KeyValue, 0, 9)
 	attributes = append(attributes, semconv.HTTPRequestMethodKey.String(method), semconv.HTTPResponseStatusCode(status), semconv.URLScheme(schemeOf(ctx)),

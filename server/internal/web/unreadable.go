@@ -23,7 +23,7 @@ func (f *Front) AnswerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	f.StartRequest(ctx)
 	defer f.FinishRequest(ctx)
 	defer f.answerPanic(ctx)
-	InfoOf(ctx).Unread = true
+	InfoOf(ctx).unread = true
 	f.renewWriteTimeout(ctx)
 	conn.Of(ctx.Conn()).LeaveUnread()
 	noRoom := conn.Of(ctx.Conn()).BodyRefusal()
