@@ -36,7 +36,7 @@ type infoKey struct{}
 
 var infoPool = sync.Pool{New: func() any { return new(RequestInfo) }}
 
-// startInfo gives the request its info. Call it once, before anything else; End takes it back.
+// startInfo gives the request its info. Call it once, before anything else; end takes it back.
 func startInfo(ctx *fasthttp.RequestCtx) {
 	info := infoPool.Get().(*RequestInfo)
 	*info = RequestInfo{Began: time.Now()}
