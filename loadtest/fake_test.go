@@ -83,7 +83,7 @@ type fakeService struct {
 	sessions  map[string]*fakeSession
 	leases    map[string]*fakeLease
 	budget    fakeBudget
-	closes    int // of sessions
+	closes    int // of sessions that were used
 	turns     int // suspensions and resumptions
 	changes   int // by agents
 	reads     int // of usage

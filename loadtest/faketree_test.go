@@ -150,8 +150,11 @@ func (s *fakeService) endTree(it *fakeSession) {
 		it.status = "completed"
 	}
 	it.rollBackPending(s.fault)
-	s.closes++
-	switch occasion := s.closes%4 == 0; {
+	spent := it.used.count > 0 // else losing it or counting it twice would change nothing
+	if spent {
+		s.closes++
+	}
+	switch occasion := spent && s.closes%4 == 1; {
 	case s.fault == keepsParts && occasion:
 		return
 	case it.parent == nil:

@@ -1,6 +1,7 @@
 package redisproc
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,7 +33,7 @@ func makeTempDir() (string, error) {
 }
 
 // launch starts the process, and the goroutine that waits for its end.
-func (s *Server) launch(path string, cfg Config) error {
+func (s *Server) launch(ctx context.Context, path string, cfg Config) error {
 	args := arguments(cfg, s.socket())
 	if cfg.sentinel != "" {
 		file := filepath.Join(s.temp, "sentinel.conf")
@@ -54,7 +55,7 @@ func (s *Server) launch(path string, cfg Config) error {
 	endWithParent(s.cmd.SysProcAttr)
 
 	if cfg.Dir != "" {
-		lock, err := lockDir(cfg.Dir)
+		lock, err := lockDir(ctx, cfg.Dir)
 		if err != nil {
 			return err
 		}

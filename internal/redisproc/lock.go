@@ -1,20 +1,27 @@
 package redisproc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
+// lockPatience is how long Start waits for another server to leave the data
+// directory: one whose parent was killed ends by itself, but not at once.
+const lockPatience = 3 * time.Second
+
 // lockDir creates dir if missing and takes the lock that two servers never
-// share, without waiting for it. The error wraps ErrDirInUse when it is taken.
+// share. The error wraps ErrDirInUse when it stays taken for lockPatience, or
+// until the context ends.
 //
 // The lock belongs to the open file, not to the process: it lasts until every
 // process that inherited the file has ended or closed it. A server that lives
 // on after its parent was killed thus still keeps others out.
-func lockDir(dir string) (*os.File, error) {
+func lockDir(ctx context.Context, dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("redisproc: data directory: %w", err)
 	}
@@ -26,7 +33,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisproc: data directory: %w", err)
 	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	err = awaitLock(ctx, int(file.Fd()))
 	if err == nil {
 		return file, nil
 	}
@@ -35,4 +42,21 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("%w %s: stop the other one, or choose another data directory", ErrDirInUse, dir)
 	}
 	return nil, fmt.Errorf("redisproc: lock on %s: %w", file.Name(), err)
+}
+
+// awaitLock returns what the last attempt to take the lock did.
+func awaitLock(ctx context.Context, fd int) error {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	for {
+		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pollPause):
+		}
+	}
 }

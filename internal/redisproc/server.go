@@ -80,7 +80,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("redisproc: directory for the socket: %w", err)
 	}
 	s := &Server{temp: temp, output: &tail{log: cfg.Log}, done: make(chan struct{})}
-	if err := s.launch(path, cfg); err != nil {
+	if err := s.launch(ctx, path, cfg); err != nil {
 		os.RemoveAll(temp)
 		return nil, err
 	}

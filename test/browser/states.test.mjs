@@ -40,6 +40,7 @@ async function send(page, address, fields = {}) {
   for (const [name, value] of Object.entries(fields)) await form.locator(`[name="${name}"]`).evaluate((input, value) => { input.value = value; }, value);
   await form.getByRole("button").click();
   await page.getByRole("status").or(page.getByRole("alert")).and(page.locator(".flash")).waitFor();
+  await page.waitForLoadState(); // with the stylesheet, without which lines do not wrap
 }
 
 for (const [width, height, colorScheme] of [[375, 812, "dark"], [1440, 900, "light"]]) {

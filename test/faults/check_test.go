@@ -1,6 +1,9 @@
 package faults
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,7 +262,7 @@ created by github.com/valyala/fasthttp.(*workerPool).getCh in goroutine 22
 goroutine 73 gp=0xc04 m=nil [sync.WaitGroup.Wait]:
 sync.(*WaitGroup).Wait(0x1)
 	/go/src/sync/waitgroup.go:118 +0x48
-main.(*keySource).follow(0x1, {0x2, 0x3})
+remit/internal/service.(*keySource).follow(0x1, {0x2, 0x3})
 	/src/keys.go:100 +0x1
 created by main.(*serve).serve in goroutine 1
 	/src/main.go:2 +0x1
@@ -279,9 +282,9 @@ created by github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goro
 goroutine 74 gp=0xc07 m=nil [sync.WaitGroup.Wait]:
 sync.(*WaitGroup).Wait(0x1)
 	/go/src/sync/waitgroup.go:118 +0x48
-remit/server.(*keyReads).run(0x1)
+remit/server/internal/access.(*keyReads).run(0x1)
 	/src/server/keyreads.go:1 +0x1
-created by remit/server.(*keyReads).start in goroutine 1
+created by remit/server/internal/access.(*keyReads).start in goroutine 1
 	/src/server/keyreads.go:2 +0x1
 
 goroutine 661 gp=0xc08 m=nil [IO wait]:
@@ -304,6 +307,24 @@ func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	}
 	if want := []string{"1", "4", "73", "660"}; !slices.Equal(got, want) {
 		t.Errorf("goroutines %v, want %v", got, want)
+	}
+}
+
+// A goroutine whose function has moved would count as leaked, and only in long runs.
+func TestBackgroundNamesFunctionsThatExist(t *testing.T) {
+	t.Parallel()
+	for _, name := range regexp.MustCompile(`remit/([\w/]+)\.\(\*(\w+)\)\.(\w+)`).FindAllStringSubmatch(strings.ReplaceAll(background, `\`, ""), -1) {
+		files, err := filepath.Glob(filepath.Join("../..", name[1], "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		method := regexp.MustCompile(`func \(\w+ \*` + name[2] + `\) ` + name[3] + `\(`)
+		if !slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && method.Match(text)
+		}) {
+			t.Errorf("no function %s", name[0])
+		}
 	}
 }
 

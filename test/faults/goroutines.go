@@ -28,12 +28,13 @@ func goroutinesIn(dump string) []string {
 	return withoutBackground(stacks)
 }
 
-// background names what an instance does beside its requests: it writes the usage of organizations to Redis, and reads keys.
-const background = `remit/redisstore\.\(\*Store\)\.keepUsage|remit/server\.\(\*keyReads\)\.run`
+// background names what an instance does beside its requests: it writes the usage of organizations to Redis, serves a feed as long
+// as there is something to append to it, and reads keys.
+const background = `remit/redisstore\.\(\*Store\)\.keepUsage|remit/redisstore\.\(\*feeds\)\.serve|remit/server/internal/access\.\(\*keyReads\)\.run`
 
 var (
 	shortLived  = regexp.MustCompile(`\n(?:` + background + `|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
-	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:` + background + `|(?:main|remit/\w+)\.\(\*\w+\)\.[Ff]ollow)\(`)
+	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:` + background + `|remit/[\w/]+\.\(\*\w+\)\.[Ff]ollow)\(`)
 	partOfAPoll = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
 )
 
