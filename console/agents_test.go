@@ -182,7 +182,7 @@ func TestTheLatestEventsComeFirst(t *testing.T) {
 		w.asAdmin("POST", "/v1/agents/"+agent+"/resume", map[string]any{})
 	}
 	b := w.as(t, viewer)
-	a := api{server: w.console.server, key: w.keys[viewer]}
+	a := api{host: w.console.host, key: w.keys[viewer]}
 	found := must(a.latest(agent, time.Now(), func(eventRow) bool { return true }))(t)
 	if len(found) != shownEvents || found[0].Type != "agent.resumed" || found[1].Type != "agent.suspended" || found[0].OccurredAt.Before(found[29].OccurredAt) {
 		t.Errorf("%d events, first %+v", len(found), found[0])

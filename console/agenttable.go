@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/google/uuid"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // agentRow is an agent as the API lists it and as pages show it.
@@ -46,7 +46,7 @@ type agentTable struct {
 	truncated bool // there are more agents
 	crowded   bool // because memory ran out
 
-	memory    *server.CacheMemory // for its bytes
+	memory    *pages.CacheMemory // for its bytes
 	displaced atomic.Bool
 }
 

@@ -7,15 +7,15 @@ import (
 
 	"github.com/goccy/go-json"
 	"github.com/valyala/fasthttp"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // api calls the API for one request of a viewer.
 type api struct {
-	server *server.Server
-	ctx    *fasthttp.RequestCtx
-	key    string
-	id     string // of the request that it goes on for without that; "" for none
+	host *pages.Host
+	ctx  *fasthttp.RequestCtx
+	key  string
+	id   string // of the request that it goes on for without that; "" for none
 }
 
 // alone returns calls that go on when the viewer has left.
@@ -33,7 +33,7 @@ func (a api) get(path string, into any) error {
 
 // list reads a page of a list, and returns the cursor of the next one, "" for none.
 func (a api) list(path string, into any) (next string, err error) {
-	err = a.call(server.Call{Method: fasthttp.MethodGet, Path: path}, into, func(r server.Reply) { next = nextPage(r.Link, "cursor") })
+	err = a.call(pages.Call{Method: fasthttp.MethodGet, Path: path}, into, func(r pages.Reply) { next = nextPage(r.Link, "cursor") })
 	return next, err
 }
 
@@ -43,7 +43,7 @@ const feedPage = 200
 // feed reads a page of the organization's events, and returns the number after which to go on.
 func (a api) feed(after int64, parameters ...string) (events []eventRow, next int64, err error) {
 	path := query("/v1/events", append(parameters, "after", strconv.FormatInt(after, 10), "limit", strconv.Itoa(feedPage))...)
-	err = a.call(server.Call{Method: fasthttp.MethodGet, Path: path}, &events, func(r server.Reply) {
+	err = a.call(pages.Call{Method: fasthttp.MethodGet, Path: path}, &events, func(r pages.Reply) {
 		next, _ = strconv.ParseInt(nextPage(r.Link, "after"), 10, 64) // 0 for no next page
 	})
 	return events, next, err
@@ -51,7 +51,7 @@ func (a api) feed(after int64, parameters ...string) (events []eventRow, next in
 
 // change sends a change. With once, the text that a form carries, sending the form again changes nothing again.
 func (a api) change(method, path, once string, body, into any) error {
-	c := server.Call{Method: method, Path: path, IdempotencyKey: once}
+	c := pages.Call{Method: method, Path: path, IdempotencyKey: once}
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -62,9 +62,9 @@ func (a api) change(method, path, once string, body, into any) error {
 	return a.call(c, into, nil)
 }
 
-func (a api) call(c server.Call, into any, also func(server.Reply)) error {
+func (a api) call(c pages.Call, into any, also func(pages.Reply)) error {
 	c.APIKey, c.RequestID = a.key, a.id
-	return a.server.Call(a.ctx, c, func(r server.Reply) error {
+	return a.host.Call(a.ctx, c, func(r pages.Reply) error {
 		if also != nil {
 			also(r)
 		}
@@ -73,7 +73,7 @@ func (a api) call(c server.Call, into any, also func(server.Reply)) error {
 }
 
 // decodeReply returns the error of a reply that is a problem.
-func decodeReply(r server.Reply, into any) error {
+func decodeReply(r pages.Reply, into any) error {
 	if r.Status >= fasthttp.StatusBadRequest {
 		p := &problem{Status: r.Status}
 		_ = json.Unmarshal(r.Body, p) // a reply without a code has its status

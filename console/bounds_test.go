@@ -19,7 +19,7 @@ func TestWhatViewersShareHasNothingThatStrangersMakeLong(t *testing.T) {
 	w := newWorld(t, settings{})
 	ids := w.sampleOf(texts{"scout", "more", "llm.call", "s", strings.Repeat("m", 450)})
 	f := &follower{}
-	info := must(f.look(api{server: w.console.server, key: w.keys[viewer]}, ids["session"], time.Now()))(t)
+	info := must(f.look(api{host: w.console.host, key: w.keys[viewer]}, ids["session"], time.Now()))(t)
 	if info.Metadata != nil || info.Scopes != nil || f.looks[ids["session"]].info.Metadata != nil {
 		t.Errorf("it keeps %d bytes of metadata", len(info.Metadata))
 	}
@@ -59,7 +59,7 @@ func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 			t.Errorf("a message of %d bytes makes a cookie of %d", len(message), len(cookie))
 		}
 		sealed, _, _ := strings.Cut(strings.TrimPrefix(string(cookie), flashCookie+"="), ";")
-		if text := must(w.console.server.OpenCookie(flashCookie, sealed))(t); !strings.Contains(string(text), `"secret":"xxx`) {
+		if text := must(w.console.host.OpenCookie(flashCookie, sealed))(t); !strings.Contains(string(text), `"secret":"xxx`) {
 			t.Errorf("a message of %d bytes loses the secret", len(message))
 		}
 	}
@@ -174,7 +174,7 @@ func TestTheLatestEventsOfABusyAgentAreNotItsOldest(t *testing.T) {
 		w.asAdmin("POST", path+"/resume", map[string]any{})
 	}
 	w.asAdmin("POST", session+"/resume", map[string]any{})
-	a := api{server: w.console.server, key: w.keys[viewer]}
+	a := api{host: w.console.host, key: w.keys[viewer]}
 	all := must(a.latest(ids["agent"], time.Now(), func(eventRow) bool { return true }))(t)
 	if all[0].Type != "session.resumed" {
 		t.Errorf("the first of %d is %s", len(all), all[0].Type)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // idOf returns the id of a number, in the order of numbers.
@@ -65,7 +65,7 @@ func reportOf(name string) func(api, time.Time) (*spent, error) {
 }
 
 func newFleets(most int) *fleets {
-	return &fleets{pool: server.NewCachePool(most), guard: func(string) {}}
+	return &fleets{pool: pages.NewCachePool(most), guard: func(string) {}}
 }
 
 // look reads the agents of an organization as a page does.

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/valyala/fasthttp"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // Prefix begins the path of every page.
@@ -13,7 +13,7 @@ const Prefix = "/console"
 
 // Console answers requests for pages.
 type Console struct {
-	server    *server.Server
+	host      *pages.Host
 	log       *slog.Logger
 	router    *router
 	templates map[string]*template.Template
@@ -24,9 +24,9 @@ type Console struct {
 }
 
 // New returns the pages of this server, for server.SetPages.
-func New(s *server.Server, log *slog.Logger) *Console {
-	c := &Console{server: s, log: log, assets: loadAssets()}
-	c.fleets.guard, c.fleets.pool = s.Recover, server.NewCachePool(mostCached)
+func New(s *pages.Host, log *slog.Logger) *Console {
+	c := &Console{host: s, log: log, assets: loadAssets()}
+	c.fleets.guard, c.fleets.pool = s.Recover, pages.NewCachePool(mostCached)
 	c.templates = parseTemplates(c.assets)
 	c.router = newRouter(c.pages())
 	return c

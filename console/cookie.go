@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/server"
+	"remit/server/pages"
 )
 
 const (
@@ -59,7 +59,7 @@ func (s signIn) sent(ctx *fasthttp.RequestCtx) bool {
 func (c *Console) openSignIn(ctx *fasthttp.RequestCtx, now time.Time) (signIn, error) {
 	var s signIn
 	if err := c.openCookie(ctx, signInCookie, &s); err != nil {
-		if errors.Is(err, server.ErrNoKeys) {
+		if errors.Is(err, pages.ErrNoKeys) {
 			return signIn{}, err
 		}
 		return signIn{}, errSignedOut
@@ -81,7 +81,7 @@ func (c *Console) openCookie(ctx *fasthttp.RequestCtx, name string, into any) er
 	if given > 1 {
 		return errSignedOut
 	}
-	content, err := c.server.OpenCookie(name, c.cookie(ctx, name))
+	content, err := c.host.OpenCookie(name, c.cookie(ctx, name))
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *Console) openCookie(ctx *fasthttp.RequestCtx, name string, into any) er
 
 // cookieName returns a cookie's name as the browser has it.
 func (c *Console) cookieName(ctx *fasthttp.RequestCtx, name string) string {
-	if c.server.IsHTTPS(ctx) {
+	if c.host.IsHTTPS(ctx) {
 		return hostPrefix + name
 	}
 	return name
@@ -107,7 +107,7 @@ func (c *Console) setCookie(ctx *fasthttp.RequestCtx, name string, content any, 
 	if err != nil {
 		return err
 	}
-	sealed, err := c.server.SealCookie(name, text)
+	sealed, err := c.host.SealCookie(name, text)
 	if err != nil {
 		return err
 	}
@@ -135,11 +135,11 @@ func (c *Console) writeCookie(ctx *fasthttp.RequestCtx, name, value string, maxA
 	cookie.SetKey(c.cookieName(ctx, name))
 	cookie.SetValue(value)
 	cookie.SetPath(Prefix)
-	if c.server.IsHTTPS(ctx) {
+	if c.host.IsHTTPS(ctx) {
 		cookie.SetPath("/") // as the prefix wants; nothing but these pages reads it
 	}
 	cookie.SetHTTPOnly(true)
-	cookie.SetSecure(c.server.IsHTTPS(ctx))
+	cookie.SetSecure(c.host.IsHTTPS(ctx))
 	cookie.SetSameSite(fasthttp.CookieSameSiteStrictMode)
 	if maxAge < 0 {
 		cookie.SetExpire(fasthttp.CookieExpireDelete)

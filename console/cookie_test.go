@@ -13,13 +13,13 @@ func TestACopyOfAMessageShowsNothingLater(t *testing.T) {
 	w := newWorld(t, settings{})
 	b := w.as(t, viewer)
 	var signed signIn
-	text := must(w.console.server.OpenCookie(signInCookie, b.cookies[signInCookie].Value))(t)
+	text := must(w.console.host.OpenCookie(signInCookie, b.cookies[signInCookie].Value))(t)
 	if err := json.Unmarshal(text, &signed); err != nil {
 		t.Fatal(err)
 	}
 	for age, shown := range map[time.Duration]bool{0: true, 2 * flashTime: false} {
 		message := flash{Text: "It is done.", Owner: signed.ID, Made: time.Now().Add(-age).Unix(), Place: agents}
-		sealed := must(w.console.server.SealCookie(flashCookie, must(cookieText(message))(t)))(t)
+		sealed := must(w.console.host.SealCookie(flashCookie, must(cookieText(message))(t)))(t)
 		b.cookies[flashCookie] = &http.Cookie{Name: flashCookie, Value: sealed}
 		if got := strings.Contains(b.get(agents).words(), "It is done."); got != shown {
 			t.Errorf("after %s: shown %t", age, got)

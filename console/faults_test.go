@@ -58,7 +58,7 @@ func TestSpendingThatCannotBeReadSaysSo(t *testing.T) {
 	w := newWorld(t, settings{})
 	s := w.console.fleets.spendingsOf(uuid.New(), time.Now())
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		last, failed := s.latest(api{server: w.console.server, key: "rmk_x"}, time.Now())
+		last, failed := s.latest(api{host: w.console.host, key: "rmk_x"}, time.Now())
 		if failed != "" && last == nil {
 			return
 		}
@@ -156,7 +156,7 @@ func TestAServerThatStopsIsNotAskedForEventsAgainAndAgain(t *testing.T) {
 	before := strings.Count(log.String(), "route=/v1/events ")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := w.console.server.Shutdown(ctx); err != nil {
+	if err := w.server.Shutdown(ctx); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond) // in which it would go on

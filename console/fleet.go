@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // fleets keeps for a moment what pages about all agents of an organization need: the API lists agents page by page, and people
 // search and sort them. What it keeps is only shown to who has just proven to be a viewer of that organization. Its memory is
 // reserved, so it is at most mostCached, and it is dropped a minute after its last use.
 type fleets struct {
-	pool *server.CachePool
+	pool *pages.CachePool
 
 	mu      sync.Mutex
 	known   map[uuid.UUID]*fleetCache

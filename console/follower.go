@@ -9,7 +9,7 @@ import (
 
 	"github.com/goccy/go-json"
 	"github.com/google/uuid"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // followers follow the events of organizations whose pages somebody looks at: one reader for all viewers of an organization.
@@ -32,7 +32,7 @@ const (
 
 // follower reads the events of one organization, tells viewers of those that concern what they look at, and counts.
 type follower struct {
-	server *server.Server
+	host   *pages.Host
 	retire func(always bool) bool // says whether it may end, and then forgets it
 	guard  func(what string)
 
@@ -57,7 +57,7 @@ var errManyFollowed = &problem{Status: 503, Code: "unavailable", Detail: "too ma
 func (c *Console) follow(v *visit) (*follower, error) {
 	var from netip.Addr
 	if v.ctx != nil {
-		from = c.server.ClientAddress(v.ctx)
+		from = c.host.ClientAddress(v.ctx)
 	}
 	c.followers.mu.Lock()
 	defer c.followers.mu.Unlock()
@@ -69,11 +69,11 @@ func (c *Console) follow(v *visit) (*follower, error) {
 		if c.followers.known == nil {
 			c.followers.known = map[uuid.UUID]*follower{}
 		}
-		f = &follower{server: c.server, viewers: map[*viewing]struct{}{}, stats: newStats(), from: from}
+		f = &follower{host: c.host, viewers: map[*viewing]struct{}{}, stats: newStats(), from: from}
 		f.retire = func(always bool) bool { return c.retire(v.who.Organization, f, always) }
 		c.followers.known[v.who.Organization] = f
 		f.use(v)
-		f.guard = c.server.Recover
+		f.guard = c.host.Recover
 		go f.run()
 	}
 	f.use(v)
@@ -242,7 +242,7 @@ func (f *follower) noteOldest() error {
 func (f *follower) api() api {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return api{server: f.server, key: f.key}
+	return api{host: f.host, key: f.key}
 }
 
 // useAnother takes the API key of another viewer, when that of the last one has ended.
@@ -278,7 +278,7 @@ func (f *follower) dismiss() {
 
 func (f *follower) pause(pause time.Duration) bool {
 	select {
-	case <-f.server.Stopping():
+	case <-f.host.Stopping():
 		return false
 	case <-time.After(pause):
 		return true
@@ -305,7 +305,7 @@ var errCheckpoint = errors.New("the checkpoint cannot be read")
 // checkpoint reads the signed checkpoint. The server made it a moment ago, so nobody needs to verify its signature here.
 func (a api) checkpoint() (checkpoint, error) {
 	var c checkpoint
-	err := a.call(server.Call{Method: get, Path: "/v1/events/checkpoint"}, nil, func(r server.Reply) { c.Text = string(r.Body) })
+	err := a.call(pages.Call{Method: get, Path: "/v1/events/checkpoint"}, nil, func(r pages.Reply) { c.Text = string(r.Body) })
 	if err != nil {
 		return c, err
 	}

@@ -24,7 +24,7 @@ func WriteHeaders(h *fasthttp.ResponseHeader) {
 
 // checkRequest refuses a request that others on the network could read, and a change that another site's page asks for.
 func (c *Console) checkRequest(ctx *fasthttp.RequestCtx) error {
-	if !c.server.IsPrivate(ctx) {
+	if !c.host.IsPrivate(ctx) {
 		return errNotPrivate
 	}
 	if !ctx.IsPost() {
@@ -62,7 +62,7 @@ func (c *Console) isOwnOrigin(ctx *fasthttp.RequestCtx) bool {
 		}
 	}
 	scheme := "http://"
-	if c.server.IsHTTPS(ctx) {
+	if c.host.IsHTTPS(ctx) {
 		scheme = "https://"
 	}
 	return origin == "" || origin == scheme+string(ctx.Host())

@@ -75,7 +75,7 @@ func TestTheOldestPendingTransactionsAreFoundAmongMany(t *testing.T) {
 			time.Sleep(5 * time.Millisecond) // the others are younger
 		}
 	}
-	v := &visit{console: w.console, api: api{server: w.console.server, key: w.keys[viewer]}, now: at.Add(2*time.Minute + 2*time.Millisecond)}
+	v := &visit{console: w.console, api: api{host: w.console.host, key: w.keys[viewer]}, now: at.Add(2*time.Minute + 2*time.Millisecond)}
 	page := overviewPage{Pending: 202}
 	if err := page.readHeld(v, 1); err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func streamUpdates(v *visit) error {
 		return errManyViewers
 	}
 	v.api = v.api.alone()
-	refused := v.console.server.Stream(v.ctx, v.who.Organization, func(ctx context.Context, send func([]byte) error) {
+	refused := v.console.host.Stream(v.ctx, v.who.Organization, func(ctx context.Context, send func([]byte) error) {
 		defer f.leave(w)
 		w.run(ctx, f, send)
 	})

@@ -164,7 +164,7 @@ func TestViewersShareALookUntilAnEventIsAboutIt(t *testing.T) {
 	w := newWorld(t, settings{})
 	id := w.sample()["session"]
 	f := &follower{viewers: map[*viewing]struct{}{}, stats: newStats()}
-	a, now := api{server: w.console.server, key: w.keys[viewer]}, time.Now()
+	a, now := api{host: w.console.host, key: w.keys[viewer]}, time.Now()
 	read := func(at time.Time) int64 { return must(f.look(a, id, at))(t).ActionCount }
 	first := read(now)
 	w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{})

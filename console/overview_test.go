@@ -141,7 +141,7 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	w := newWorld(t, settings{})
 	w.sample()
 	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org), time.Now())
-	a, now := api{server: w.console.server, key: w.keys[viewer]}, time.Now()
+	a, now := api{host: w.console.host, key: w.keys[viewer]}, time.Now()
 	var first *spent
 	for first == nil {
 		first, _ = s.latest(a, now)

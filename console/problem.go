@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"remit/server"
+	"remit/server/pages"
 )
 
 // problem is why something was not done: an error response of the API, or one of a page's own.
@@ -94,7 +94,7 @@ func problemOf(err error) *problem {
 		return p
 	case errors.As(err, &methods):
 		return &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: methods.Error()}
-	case errors.Is(err, server.ErrNoKeys):
+	case errors.Is(err, pages.ErrNoKeys):
 		return &problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "the service has just started, or cannot reach its Redis"}
 	}
 	return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the page could not be made"}

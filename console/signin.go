@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // signInPage is what the form needs.
@@ -61,8 +61,8 @@ func (c *Console) showSignIn(ctx *fasthttp.RequestCtx, status int, form signInPa
 func (c *Console) beginSignIn(ctx *fasthttp.RequestCtx) error {
 	form := signInPage{To: ownPath(string(ctx.PostArgs().Peek("to")))}
 	apiKey := strings.TrimSpace(string(ctx.PostArgs().Peek("api_key")))
-	var who server.KeyIdentity
-	err := c.server.SignIn(ctx, apiKey, func(r server.Reply) error { return decodeReply(r, &who) })
+	var who pages.KeyIdentity
+	err := c.host.SignIn(ctx, apiKey, func(r pages.Reply) error { return decodeReply(r, &who) })
 	switch {
 	case isUnauthorized(err):
 		form.Problem = "You are not signed in: this is not a live API key."

@@ -180,11 +180,11 @@ func TestAChangedCookieIsNoSignIn(t *testing.T) {
 		if changed[i] ^= 1; string(changed) == genuine {
 			continue
 		}
-		if _, err := w.console.server.OpenCookie(signInCookie, string(changed)); err == nil {
+		if _, err := w.console.host.OpenCookie(signInCookie, string(changed)); err == nil {
 			t.Fatalf("byte %d may be changed", i)
 		}
 	}
-	if _, err := w.console.server.OpenCookie(flashCookie, genuine); err == nil {
+	if _, err := w.console.host.OpenCookie(flashCookie, genuine); err == nil {
 		t.Error("one cookie opens as another")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
@@ -16,7 +16,7 @@ type spendings struct {
 	turns  chan struct{} // shared with other organizations
 	guard  func(what string)
 	report func(a api, now time.Time) (*spent, error)
-	pool   *server.CachePool
+	pool   *pages.CachePool
 	of     spentOf
 	pause  time.Duration // the least between two readings
 	used   time.Time     // guarded by the mu of fleets

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/chart"
 	"remit/money"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // spent is one reading of what an organization, or one of its agents, spent in the last 30 days, in little memory. Viewers share it.
@@ -24,7 +24,7 @@ type spent struct {
 	agents []agentSpending // by id
 	types  typeSpending
 
-	memory    *server.CacheMemory // for both of them
+	memory    *pages.CacheMemory // for both of them
 	displaced atomic.Bool
 }
 

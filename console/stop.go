@@ -157,7 +157,7 @@ func resumeAll(v *visit) error {
 func (v *visit) stopOrResume(resume bool, path string, body map[string]any) error {
 	calls := v.api.alone()
 	job, err := v.console.stops.begin(v.who.Organization, resume, v.now, func() (agents int64, err error) {
-		defer v.console.server.Recover("stop")
+		defer v.console.host.Recover("stop")
 		defer func() { v.console.fleets.forget(v.who.Organization) }()
 		err = errPanicked // unless it returns
 		var n struct{ Suspended, Resumed int64 }

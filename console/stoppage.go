@@ -1,8 +1,6 @@
 package console
 
-import (
-	"github.com/goccy/go-json"
-)
+import "github.com/goccy/go-json"
 
 // stopPage is the switch.
 type stopPage struct {

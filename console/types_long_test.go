@@ -32,7 +32,7 @@ func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
 		}
 	}
 	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org), time.Now())
-	got := must(s.reports(api{server: w.console.server, key: w.keys[viewer]}, time.Now()))(t)
+	got := must(s.reports(api{host: w.console.host, key: w.keys[viewer]}, time.Now()))(t)
 	if got.Problem != tooManyTypes || got.Total != (spending{102_400_000, 102_400_000}) {
 		t.Errorf("%+v, %q", got.Total, got.Problem)
 	}

@@ -98,7 +98,7 @@ func TestEventsThatCannotBeReadAreReadLater(t *testing.T) {
 	w.sample()
 	b := w.as(t, viewer)
 	w.overviewSays(b, "more is needed") // the feed has the event
-	f := &follower{server: w.console.server, guard: w.console.server.Recover, key: w.keys[viewer], used: time.Now(), stats: newStats()}
+	f := &follower{host: w.console.host, guard: w.console.host.Recover, key: w.keys[viewer], used: time.Now(), stats: newStats()}
 	head := must(f.head())(t)
 	w.mini.SetError("LOADING Redis is loading the dataset in memory")
 	done := make(chan struct{})
@@ -124,7 +124,7 @@ func TestOlderEventsThanAreKeptAreNotPromised(t *testing.T) {
 		w.asAdmin("POST", "/v1/agents/"+agent+"/suspend", map[string]any{})
 		w.asAdmin("POST", "/v1/agents/"+agent+"/resume", map[string]any{})
 	}
-	a := api{server: w.console.server, key: w.keys[viewer]}
+	a := api{host: w.console.host, key: w.keys[viewer]}
 	head := func() int64 { return must(a.checkpoint())(t).Sequence }
 	for deadline := time.Now().Add(10 * time.Second); head() <= 2*eventsShown; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {

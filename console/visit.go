@@ -9,7 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/server"
+	"remit/server/pages"
 )
 
 // visit is one request of a signed-in viewer.
@@ -20,7 +20,7 @@ type visit struct {
 	params  map[string]string
 	api     api
 	signIn  signIn
-	who     server.KeyIdentity
+	who     pages.KeyIdentity
 	now     time.Time
 	live    string // address of the live updates of the page that it shows; "" for none
 }
@@ -36,8 +36,8 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{server: c.server, ctx: ctx, key: signed.APIKey}}
-	err = c.server.Identify(ctx, signed.APIKey, func(r server.Reply) error { return decodeReply(r, &v.who) })
+	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{host: c.host, ctx: ctx, key: signed.APIKey}}
+	err = c.host.Identify(ctx, signed.APIKey, func(r pages.Reply) error { return decodeReply(r, &v.who) })
 	if isUnauthorized(err) || p.stream && isOver(err) || err == nil && v.who.Replaced && !p.replays {
 		return nil, c.leadToSignIn(ctx, p)
 	}
@@ -176,8 +176,8 @@ func (c *keyCheck) of(v *visit, f *follower, now time.Time) error {
 	if seen == c.seen && now.Sub(c.at) < tick {
 		return c.err
 	}
-	var who server.KeyIdentity
-	err := v.console.server.Identify(nil, v.signIn.APIKey, func(r server.Reply) error { return decodeReply(r, &who) })
+	var who pages.KeyIdentity
+	err := v.console.host.Identify(nil, v.signIn.APIKey, func(r pages.Reply) error { return decodeReply(r, &who) })
 	if err == nil && who.Replaced {
 		err = errSignedOut
 	}

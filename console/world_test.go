@@ -17,11 +17,13 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
+	"remit/server/pages"
 )
 
 // world is a service with a console, and an organization with a key of each role.
 type world struct {
 	t       *testing.T
+	server  *server.Server
 	console *Console
 	store   *redisstore.Store
 	mini    *miniredis.Miniredis
@@ -54,10 +56,10 @@ func newWorld(t *testing.T, with settings) *world {
 	log := slog.New(slog.NewTextHandler(with.log, nil))
 	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + with.redis.Addr(), EventsKept: with.events, KeepsFeeds: true, UsageEvery: time.Hour}))(t)
 	s := server.New(server.Config{Store: store, Log: log, TrustedProxies: with.proxies, Limits: with.limits, AccessLog: server.AccessLog{Log: log, Every: 1}})
-	c := New(s, log)
-	s.SetPages(server.Pages{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders, Apart: with.apart})
+	c := New(s.Pages(), log)
+	s.Pages().Set(pages.Site{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders, Apart: with.apart})
 	s.SetKeyring(with.keyring)
-	w := &world{t: t, console: c, store: store, mini: with.redis, url: "http://" + serve(t, s, store), keys: map[redisstore.Role]string{}}
+	w := &world{t: t, server: s, console: c, store: store, mini: with.redis, url: "http://" + serve(t, s, store), keys: map[redisstore.Role]string{}}
 	w.makeKeys()
 	return w
 }

@@ -49,16 +49,6 @@ func (s *Store) UseProof(ctx context.Context, t AccessToken, p Proof) error {
 	return err
 }
 
-// VerifyProof is VerifyToken for a token that is bound to a key, with a proof of that key, which it uses up. Errors:
-// ErrInvalidToken, *AgentSuspendedError, ErrProofUsed, ErrManyProofs.
-func (s *Store) VerifyProof(ctx context.Context, t AccessToken, p Proof) (ScopesLeft, error) {
-	r, err := s.proveToken(ctx, verifyProof, t, p)
-	if err != nil {
-		return ScopesLeft{}, err
-	}
-	return scopesLeftAt(r, 0), r.Err
-}
-
 func (s *Store) proveToken(ctx context.Context, sc *script, t AccessToken, p Proof) (*reply, error) {
 	act := t.actor()
 	r, err := s.runProven(ctx, act.flow, sc, act.agent, p, []string{s.agentKey(act)}, t.Organization, act.family)

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-
 	"remit/client"
 	"remit/internal/token"
 	"remit/redisstore"

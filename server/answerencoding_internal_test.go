@@ -15,6 +15,8 @@ import (
 	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/budgets"
+	"remit/server/identity"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
@@ -47,14 +49,14 @@ func answersOfEveryType() []namedAnswer {
 	}
 	ofQuota := web.NewProblem(403, "quota_exceeded", "d")
 	ofQuota.QuotaUsage = &web.QuotaUsage{Quota: "agents", Used: 1 << 53, Max: 0}
-	session := sessionAnswer{
-		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
-		at, hostile, observes, &count, &most, []int{1, 100},
-		other, &count, &most,
+	session := budgets.SessionAnswer{
+		ID: id, Agent: other, Status: redisstore.Active, MaxActions: 1e9, ActionCount: 7, MaxValue: money.Max, ValueUsed: 12_300_000, ValueHeld: 100_001, Overage: 5, Committed: 1, MaxCommitted: &most, MaxLease: 3600, Scopes: scopes, Metadata: object, Expires: at, Created: at, Ended: at,
+		Suspended: at, SuspensionReason: hostile, Enforcement: budgets.Observes, Observed: &count, MaxPerAction: &most, Thresholds: []int{1, 100},
+		Parent: other, DelegatedActions: &count, DelegatedValue: &most,
 	}
-	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, at, hostile, "rms_secret",
-		&redisstore.AgentLimits{ValuePerDay: &most, OpenSessions: &count}, &agentUsage{&none, &at, nil},
-		agentCredentials{&scopes, jsontext.Value(`{"keys":[]}`), "https://a.example/" + hostile, true, new(false)}}
+	agent := identity.AgentAnswer{ID: id, Organization: other, Name: hostile, Scopes: scopes, Status: redisstore.Revoked, Description: hostile, Metadata: object, Created: at, Revoked: at, Suspended: at, SuspensionReason: hostile, Secret: "rms_secret",
+		Limits: &redisstore.AgentLimits{ValuePerDay: &most, OpenSessions: &count}, Usage: &identity.AgentUsage{ValueToday: &none, ResetsAt: &at, OpenSessions: nil},
+		AgentCredentials: identity.AgentCredentials{Audiences: &scopes, JWKS: jsontext.Value(`{"keys":[]}`), JWKSURI: "https://a.example/" + hostile, DPoPRequired: true, HasSecret: new(false)}}
 	told := event.Event{
 		ID: "1-1", Type: "session.created", Time: at, Agent: id, Actor: event.Actor{Type: event.ByKey, ID: other}, Request: hostile, Session: id,
 		Transaction: other, Family: id, Lease: other, Asked: id, Child: other, Issuer: id,
@@ -62,20 +64,20 @@ func answersOfEveryType() []namedAnswer {
 			Limit: "max_actions", MaxActions: &count, AddActions: &count, MaxLease: &count, Actions: &count, OverageActions: &count,
 			MaxValue: &most, AddValue: &most, MaxCommitted: &none, Held: &most, Leased: &most, Delegated: &most, Released: &most,
 			Charged: &none, Overage: &most, Late: true, Expires: at, PreviousExpires: at, Spent: at, Reason: hostile, Changed: scopes,
-			Enforcement: observes, MaxPerAction: &most, Limits: &event.AgentLimits{ActionsPerMinute: &count}, PreState: object,
+			Enforcement: budgets.Observes, MaxPerAction: &most, Limits: &event.AgentLimits{ActionsPerMinute: &count}, PreState: object,
 			Budget: "session", Threshold: 80, Thresholds: []int{1, 100},
 		},
 	}
-	transaction := transactionAnswer{
-		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,
-		at, true, at, "max_value_usd",
+	transaction := budgets.TransactionAnswer{
+		ID: id, Agent: other, Session: id, Sequence: 7, Status: redisstore.Committed, ActionType: hostile, Value: money.Max, ValueHeld: 1, Overage: 100_001, Reversible: true, Reason: hostile, PreState: object, PostState: object, Metadata: object, Expires: at, Created: at,
+		Committed: at, Late: true, RolledBack: at, WouldRefuse: "max_value_usd",
 	}
-	used := leaseUsage{7, 12_300_000, money.Max, 1e9, true, at}
-	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil, "max_actions"}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used, ""}
-	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile, &web.Needed{Actions: 7, Value: 12_300_000}}}
-	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
-	resource := resources{&count, nil, &count, nil, &count, nil}
-	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
+	used := budgets.LeaseUsage{ActionCount: 7, ValueUsed: 12_300_000, Overage: money.Max, OverageActions: 1e9, Late: true, Settled: at}
+	lease, settled := budgets.LeaseAnswer{ID: id, Session: other, Status: redisstore.LeaseOpen, MaxActions: 1e9, MaxValue: money.Max, Created: at, Expires: at, LeaseUsage: nil, WouldRefuse: "max_actions"}, budgets.LeaseAnswer{ID: id, Session: other, Status: redisstore.LeaseSettled, MaxActions: 7, MaxValue: 1, Created: at, Expires: at, LeaseUsage: &used, WouldRefuse: ""}
+	settlement := budgets.SettlementAnswer{ID: id, Session: other, Status: redisstore.LeaseSettled, LeaseUsage: used, Renewed: &lease, Refusal: &budgets.RefusedRenewal{Code: "session_limit_reached", Limit: "max_actions", Detail: hostile, Needed: &web.Needed{Actions: 7, Value: 12_300_000}}}
+	asked := budgets.SessionRequestAnswer{ID: id, Session: other, Agent: id, Status: redisstore.Approved, AddActions: 1e9, AddValue: money.Max, Reason: hostile, Granted: &budgets.Granted{Actions: 7, Value: 12_300_000}, Comment: hostile, Created: at, Decided: at}
+	resource := identity.Resources{Agents: &count, OpenSessions: nil, PendingTransactions: &count, RefreshFamilies: nil, IdempotencyKeys: &count, Bytes: nil}
+	organization := identity.OrganizationAnswer{ID: id, Name: hostile, APIKey: "rmk_key", Metadata: object, Created: at, Quotas: &resource, Usage: &identity.Resources{}}
 	introspected := access.Introspection{Active: true, Scope: "a b", ClientID: id, TokenType: "Bearer", Expires: 1 << 40, Issued: 1, Subject: other, Issuer: "https://i.example/\u2028", Agent: id, Organization: other, Audience: token.Audience{hostile}, Session: id, Actor: &access.DescribedActor{Subject: id, Actor: nil}, Confirmation: access.Confirmation{Thumbprint: "jkt"}}
 	forTwo := access.Introspection{Audience: token.Audience{hostile, "urn:a"}}
 	metadata := access.ServerMetadata{
@@ -84,30 +86,30 @@ func answersOfEveryType() []namedAnswer {
 	}
 	return []namedAnswer{
 		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", web.NewProblem(404, "not_found", "")},
-		{"session", session}, {"least session", sessionOf(redisstore.Session{})},
-		{"summaries", []sessionSummary{{id, other, redisstore.Active, 7, 1e9, 12_300_000, money.Max, at}, {}}},
-		{"no summaries", []sessionSummary{}}, {"nil summaries", []sessionSummary(nil)},
-		{"ended", endedAnswer{id, redisstore.Completed, at}}, {"least ended", endedAnswer{}},
-		{"agent", agent}, {"least agent", agentOf(redisstore.Agent{})}, {"agents", []agentAnswer{agent, agentOf(redisstore.Agent{})}},
-		{"revoked agent", revokedAgentAnswer{id, redisstore.Revoked, at}}, {"rotated secret", rotatedSecretAnswer{id, "s", at}},
+		{"session", session}, {"least session", budgets.SessionOf(redisstore.Session{})},
+		{"summaries", []budgets.SessionSummary{{ID: id, Agent: other, Status: redisstore.Active, ActionCount: 7, MaxActions: 1e9, ValueUsed: 12_300_000, MaxValue: money.Max, Expires: at}, {}}},
+		{"no summaries", []budgets.SessionSummary{}}, {"nil summaries", []budgets.SessionSummary(nil)},
+		{"ended", budgets.EndedAnswer{ID: id, Status: redisstore.Completed, Ended: at}}, {"least ended", budgets.EndedAnswer{}},
+		{"agent", agent}, {"least agent", identity.AgentOf(redisstore.Agent{})}, {"agents", []identity.AgentAnswer{agent, identity.AgentOf(redisstore.Agent{})}},
+		{"revoked agent", identity.RevokedAgentAnswer{ID: id, Status: redisstore.Revoked, Revoked: at}}, {"rotated secret", identity.RotatedSecretAnswer{ID: id, Secret: "s", PreviousExpires: at}},
 		{"event", told}, {"least event", event.Event{}}, {"events", []event.Event{told, {}, told}},
-		{"transaction", transaction}, {"least transaction", transactionAnswer{}},
-		{"transactions", []transactionAnswer{transaction, {}}},
-		{"dry transaction", dryTransaction{transactionAnswer: transaction, DryRun: true}},
-		{"lease", lease}, {"settled lease", settled}, {"least lease", leaseAnswer{}},
-		{"settlement", settlement}, {"least settlement", settlementAnswer{}},
-		{"settlement without a renewal", settlementAnswer{Refusal: &refusedRenewal{Code: "unavailable"}}},
-		{"request for more", asked}, {"least request for more", sessionRequestAnswer{}},
-		{"organization", organization}, {"least organization", organizationOf(redisstore.Organization{})},
-		{"rotated key", rotatedKeyAnswer{"k", at}}, {"families", []familyAnswer{{id, at, at, at}, {}}},
+		{"transaction", transaction}, {"least transaction", budgets.TransactionAnswer{}},
+		{"transactions", []budgets.TransactionAnswer{transaction, {}}},
+		{"dry transaction", budgets.DryTransaction{TransactionAnswer: transaction, DryRun: true}},
+		{"lease", lease}, {"settled lease", settled}, {"least lease", budgets.LeaseAnswer{}},
+		{"settlement", settlement}, {"least settlement", budgets.SettlementAnswer{}},
+		{"settlement without a renewal", budgets.SettlementAnswer{Refusal: &budgets.RefusedRenewal{Code: "unavailable"}}},
+		{"request for more", asked}, {"least request for more", budgets.SessionRequestAnswer{}},
+		{"organization", organization}, {"least organization", identity.OrganizationOf(redisstore.Organization{})},
+		{"rotated key", identity.RotatedKeyAnswer{APIKey: "k", PreviousExpires: at}}, {"families", []identity.FamilyAnswer{{ID: id, Created: at, LastUsed: at, Expires: at}, {}}},
 		{"introspection", introspected}, {"least introspection", access.Introspection{}}, {"introspection for two", forTwo}, {"tokens", access.TokenPair{AccessToken: "a", RefreshToken: "r", TokenType: "bearer", ExpiresIn: 3600}},
 		{"revoked token", access.RevokedTokenAnswer{Revoked: true}}, {"oauth grant", access.OAuthGrant{AccessToken: "a", TokenType: "Bearer", ExpiresIn: 3600, RefreshToken: "r", Scope: "a b"}},
 		{"oauth error", access.OAuthErrorAnswer{Error: "invalid_request", Description: hostile, OAuthCause: access.OAuthCause{}}}, {"server metadata", metadata},
 		{"oauth error with its cause", access.OAuthErrorAnswer{Error: "x", Description: "d", OAuthCause: access.OAuthCause{Code: "c", RequiredScope: "a", SessionStatus: redisstore.Expired, Suspended: at, QuotaUsage: &web.QuotaUsage{Quota: "agents", Used: 1 << 53, Max: 0}}}},
 		{"resource metadata", access.ResourceMetadata{Resource: hostile, AuthorizationServers: []string{hostile}, JWKS: "j", BearerMethods: []string{"header"}, ProofAlgorithms: []string{"ES256"}, Documentation: "d"}},
 		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
-		{"charge", chargeAnswer{id, usage, ""}}, {"observed charge", chargeAnswer{id, usage, "max_actions"}}, {"least charge", chargeAnswer{}},
-		{"batch", []batchResult{{200, chargeAnswer{id, usage, ""}}, {400, problem}, {403, ofQuota}, {0, nil}}},
+		{"charge", budgets.ChargeAnswer{Session: id, LimitUsage: usage, WouldRefuse: ""}}, {"observed charge", budgets.ChargeAnswer{Session: id, LimitUsage: usage, WouldRefuse: "max_actions"}}, {"least charge", budgets.ChargeAnswer{}},
+		{"batch", []budgets.BatchResult{{Status: 200, Body: budgets.ChargeAnswer{Session: id, LimitUsage: usage, WouldRefuse: ""}}, {Status: 400, Body: problem}, {Status: 403, Body: ofQuota}, {Status: 0, Body: nil}}},
 	}
 }
 
@@ -167,20 +169,20 @@ func firstUses() (values []any) {
 		case web.Problem:
 			type once web.Problem
 			values = append(values, struct{ Own once }{once(v)})
-		case sessionAnswer:
-			type once sessionAnswer
+		case budgets.SessionAnswer:
+			type once budgets.SessionAnswer
 			values = append(values, []once{once(v), once(v)})
-		case agentAnswer:
-			type once agentAnswer
+		case identity.AgentAnswer:
+			type once identity.AgentAnswer
 			values = append(values, map[string]*once{"x": (*once)(&v)})
 		case event.Event:
 			type once event.Event
 			values = append(values, [2]once{once(v), once(v)})
-		case transactionAnswer:
-			type once transactionAnswer
+		case budgets.TransactionAnswer:
+			type once budgets.TransactionAnswer
 			values = append(values, &[]once{once(v)})
-		case organizationAnswer:
-			type once organizationAnswer
+		case identity.OrganizationAnswer:
+			type once identity.OrganizationAnswer
 			values = append(values, []any{once(v), 1, nil})
 		}
 	}
@@ -192,12 +194,12 @@ func TestAnAnswerThatIsNoJSONIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]any{
 		"invalid UTF-8":             access.OAuthErrorAnswer{Description: "a\xffb"},
-		"half a character":          []agentAnswer{{Name: "\xe2\x80"}},
+		"half a character":          []identity.AgentAnswer{{Name: "\xe2\x80"}},
 		"a surrogate":               web.Problem{Detail: "\xed\xa0\x80"},
-		"invalid UTF-8 in metadata": organizationAnswer{Metadata: jsontext.Value("{\"a\":\"\xff\"}")},
-		"half an object":            organizationAnswer{Metadata: jsontext.Value(`{"a":`)},
-		"two objects":               organizationAnswer{Metadata: jsontext.Value(`{}{}`)},
-		"a name given twice":        organizationAnswer{Metadata: jsontext.Value(`{"a":1,"a":2}`)},
+		"invalid UTF-8 in metadata": identity.OrganizationAnswer{Metadata: jsontext.Value("{\"a\":\"\xff\"}")},
+		"half an object":            identity.OrganizationAnswer{Metadata: jsontext.Value(`{"a":`)},
+		"two objects":               identity.OrganizationAnswer{Metadata: jsontext.Value(`{}{}`)},
+		"a name given twice":        identity.OrganizationAnswer{Metadata: jsontext.Value(`{"a":1,"a":2}`)},
 	} {
 		if _, err := strict.Marshal(value); err == nil {
 			t.Errorf("%s: the first encoder writes it", name)
@@ -214,9 +216,9 @@ func FuzzAnswersKeepTheirBytes(f *testing.F) {
 	f.Add("", []byte(`{"a":1,"\u0061":2}`))
 	f.Fuzz(func(t *testing.T, text string, object []byte) {
 		for _, value := range []any{
-			agentAnswer{Name: text, Scopes: []string{text, text}, Metadata: object},
-			[]batchResult{{400, web.Problem{Detail: text, Errors: []web.FieldError{{Field: text, Message: text}}}}},
-			transactionAnswer{ActionType: text, PreState: object, PostState: object},
+			identity.AgentAnswer{Name: text, Scopes: []string{text, text}, Metadata: object},
+			[]budgets.BatchResult{{Status: 400, Body: web.Problem{Detail: text, Errors: []web.FieldError{{Field: text, Message: text}}}}},
+			budgets.TransactionAnswer{ActionType: text, PreState: object, PostState: object},
 		} {
 			want, refused := strict.Marshal(value)
 			got, err := web.Encode(value)

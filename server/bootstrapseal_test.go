@@ -5,7 +5,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"remit/internal/token"
-	"remit/server"
+	"remit/server/identity"
 )
 
 // A service that makes its bootstrap token knows only the hash. An answer is sealed with the token all the same: a later
@@ -14,7 +14,7 @@ func TestABootstrapTokenOpensNoAnswerToTheOneBefore(t *testing.T) {
 	t.Parallel()
 	mini := miniredis.RunT(t)
 	api := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini,
-		organizations: server.Organizations{Creation: server.OrganizationsToken}})
+		organizations: identity.Organizations{Creation: identity.OrganizationsToken}})
 	create := func(bootstrap string) *response {
 		return api.post("/v1/organizations", fields{"name": "n"}, both(asAgent(bootstrap), keyed("setup-1")))
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"remit/internal/jwksfetch"
-	"remit/internal/token"
-	"remit/money"
 	"remit/redisstore"
+	"remit/server/budgets"
 	"remit/server/conn"
+	"remit/server/identity"
 	"remit/server/internal/access"
+	"remit/server/webhooks"
 )
 
 // Config configures a server. Only Store and Log are required.
@@ -23,7 +24,7 @@ type Config struct {
 	// Version is the version of the service, which the metrics report. "" reports "unknown".
 	Version string
 	// Defaults are the limits of a session whose request names none.
-	Defaults SessionDefaults
+	Defaults budgets.SessionDefaults
 	// Limits bound what one client address may do without a valid credential.
 	Limits Limits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For is believed. Without any, the peer is the client.
@@ -31,7 +32,7 @@ type Config struct {
 	// ProofHosts are the hosts that DPoP proofs may be made for, with that of a configured issuer. Nil allows the host of every request.
 	ProofHosts ProofHosts
 	// Organizations says who may create organizations. The zero value allows everyone.
-	Organizations Organizations
+	Organizations identity.Organizations
 	// MetricsApart leaves /metrics to ServeMetrics.
 	MetricsApart bool
 	// Connections is how many connections may be open at once, at most 32768. 0 means 32768.
@@ -48,7 +49,7 @@ type Config struct {
 	// Collectors have metrics that are served with those of the server.
 	Collectors []prometheus.Collector
 	// Webhooks says what webhooks may be.
-	Webhooks Webhooks
+	Webhooks webhooks.Options
 	// KeySets reads the keys that agents and trusted issuers publish. Nil reads none. The caller closes it.
 	KeySets *jwksfetch.Fetcher
 	// TLS makes the server speak TLS only; see TLSFiles. Nil means plain HTTP.
@@ -69,14 +70,6 @@ type TLSFiles = conn.TLSFiles
 // ProofHosts are the hosts that the htu of a DPoP proof may name, beside those of the issuer and of loopback names. Without them a
 // server that a client called with a proof for itself could pass token and proof on to this service, under its own name.
 type ProofHosts = access.ProofHosts
-
-// Webhooks configures an organization's webhooks. The deliveries are package webhook's.
-type Webhooks struct {
-	// Encryption is the key that their secrets are sealed with. Nil means that they are stored as they are.
-	Encryption *token.KeyEncryptionKey
-	// AllowPrivate allows plain http.
-	AllowPrivate bool
-}
 
 // connections returns how many connections may be open at once.
 func (c Config) connections() int {
@@ -100,35 +93,3 @@ func (c Config) connectionLimits() conn.Config {
 // waiterLimit returns how many requests may wait for events: at most half of the connections, so that the others stay
 // available.
 func (c Config) waiterLimit() int { return min(conn.MaxWaiters, max(c.connections()/2, 1)) }
-
-// SessionDefaults are the limits of a session whose request names none. The zero value means 1000 actions, 100 USD and 1
-// hour; in any other value every field counts, also a MaxValue of 0.
-type SessionDefaults struct {
-	MaxActions int64
-	MaxValue   money.MicroUSD
-	Lifetime   time.Duration
-}
-
-func (d SessionDefaults) filled() SessionDefaults {
-	if d == (SessionDefaults{}) {
-		return SessionDefaults{MaxActions: 1000, MaxValue: 100 * money.USD, Lifetime: time.Hour}
-	}
-	return d
-}
-
-// Organizations says who may create organizations. The zero value is OrganizationsOpen.
-type Organizations struct {
-	Creation OrganizationCreation
-	// BootstrapToken is the token that OrganizationsToken requires. "" means the one of SetBootstrapHash.
-	BootstrapToken string
-}
-
-// OrganizationCreation says who may create organizations.
-type OrganizationCreation string
-
-// Everyone may create organizations, only callers with the bootstrap token, or no one.
-const (
-	OrganizationsOpen   OrganizationCreation = "open"
-	OrganizationsToken  OrganizationCreation = "token"
-	OrganizationsClosed OrganizationCreation = "closed"
-)

@@ -14,6 +14,7 @@ import (
 	"remit/internal/token"
 	"remit/openapi"
 	"remit/redisstore"
+	"remit/server/budgets"
 	"remit/server/conn"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
@@ -177,7 +178,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	agentSuspended, sessionSuspended := &redisstore.AgentSuspendedError{}, &redisstore.SessionSuspendedError{}
 	agentLimit := &redisstore.AgentLimitError{Limit: redisstore.LimitValuePerDay}
 	tooFast := &redisstore.AgentLimitError{Limit: redisstore.LimitActionsPerMinute, RetryAfter: time.Second}
-	proxy := func(cause error) error { return &subrequestError{cause: cause} }
+	proxy := (&access.Guard{Front: web.NewFront(web.Config{Hooks: web.Hooks{ProblemOf: problemOf}})}).AtSubrequest
 	proofs := func(status int) []error {
 		use := token.ProofUse{Method: "GET", Now: time.Unix(0, 0)}
 		key := prover.New("EdDSA")
@@ -219,15 +220,15 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"AgentRefused":     {quota, suspended, agentSuspended},
 		"RefreshRefused":   {suspended, agentSuspended},
 		"TooMuchCreated":   {&redisstore.RateError{}},
-		"ScopeMissing":     {role, &web.ScopeError{Scope: scopeRollback}, suspended, agentSuspended, sessionSuspended},
+		"ScopeMissing":     {role, &web.ScopeError{Scope: budgets.ScopeRollback}, suspended, agentSuspended, sessionSuspended},
 		"VerifyRefused":    {suspended, agentSuspended, sessionSuspended, proxy(scope), proxy(web.Invalid("scope", "must be one scope")), proxy(redisstore.ErrManyProofs)},
 		"AuthorizeRefused": {suspended, proxy(agentLimit), proxy(tooFast), proxy(agentSuspended), proxy(sessionSuspended), proxy(limit), proxy(notActive(redisstore.Completed)), proxy(scope),
 			proxy(redisstore.ErrUnknownSession), proxy(web.Invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":         {redisstore.ErrUnknownSession},
 		"RequestTimeout":   {web.ErrSlowRequest},
 		"AgentRevoked":     {redisstore.ErrAgentRevoked},
-		"SessionNotActive": {asConflict(notActive(redisstore.Expired))}, // completed is no refusal: it is ended again
-		"LimitsRefused":    {&redisstore.BelowUsageError{Limit: "max_value_usd"}, asConflict(notActive(redisstore.Completed))},
+		"SessionNotActive": {budgets.AsConflict(notActive(redisstore.Expired))}, // completed is no refusal: it is ended again
+		"LimitsRefused":    {&redisstore.BelowUsageError{Limit: "max_value_usd"}, budgets.AsConflict(notActive(redisstore.Completed))},
 		"NotPending":       {notPending},
 		"NotReversible":    {notPending, redisstore.ErrNotReversible},
 		"BodyTooLarge":     {web.ErrBodyTooLarge},
@@ -240,7 +241,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"TooManyProofs":     {redisstore.ErrManyProofs},
 		"TooManyWaiting":    {conn.ErrOwnWaiting, conn.ErrAddressWaiting},
 		"LeaseSettled":      {redisstore.ErrLeaseSettled},
-		"DecisionRefused":   {redisstore.ErrRequestDecided, &conflict{&redisstore.NotActiveError{Status: redisstore.Completed}}},
+		"DecisionRefused":   {redisstore.ErrRequestDecided, budgets.AsConflict(&redisstore.NotActiveError{Status: redisstore.Completed})},
 		"HeadersTooLarge":   {web.ErrHeadersTooLarge},
 		"InternalError":     {web.ErrPanic},
 		"Unavailable":       {redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown},

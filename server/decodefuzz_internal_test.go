@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/money"
+	"remit/server/budgets"
 	"remit/server/internal/web"
 )
 
@@ -74,8 +75,8 @@ func nested(deep int) string {
 }
 
 // readBegin reads the body as that of the request that has fields of every kind.
-func readBegin(body []byte) (beginRequest, error) {
-	var request beginRequest
+func readBegin(body []byte) (budgets.BeginRequest, error) {
+	var request budgets.BeginRequest
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.SetContentType("application/json")
 	ctx.Request.SetBody(body)
@@ -109,7 +110,7 @@ func strictly(body []byte) (map[string]any, error) {
 	return fields, nil
 }
 
-// valueOf reads the value of one field of beginRequest.
+// valueOf reads the value of one field of BeginRequest.
 func valueOf(name string, raw json.RawMessage) (any, error) {
 	if string(raw) == "null" {
 		return nil, errors.New("null")
@@ -217,7 +218,7 @@ func loneSurrogate(body []byte) bool {
 }
 
 // requireSame compares a request with the fields that encoding/json has read.
-func requireSame(t *testing.T, body []byte, got beginRequest, want map[string]any) {
+func requireSame(t *testing.T, body []byte, got budgets.BeginRequest, want map[string]any) {
 	t.Helper()
 	fields := map[string]any{}
 	add := func(name string, given bool, value any) {

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/budgets"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
@@ -23,12 +24,12 @@ func TestAChargesAnswerIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		{MaxActions: 1e9, ActionCount: 7, MaxValue: money.Max, ValueUsed: 12_300_000, ValueHeld: 100_001,
 			Expires: time.Date(2026, 2, 28, 23, 59, 59, 999e6, time.FixedZone("", 3600))},
 	} {
-		answer := chargeAnswer{uuid.New(), web.UsageOf(usage), usage.WouldRefuse}
+		answer := budgets.ChargeAnswer{Session: uuid.New(), LimitUsage: web.UsageOf(usage), WouldRefuse: usage.WouldRefuse}
 		want, err := json.Marshal(answer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := answer.append(nil); string(got) != string(want) {
+		if got := answer.Append(nil); string(got) != string(want) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -48,12 +49,12 @@ func TestASessionIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		"with metadata":   {Metadata: "{ \"a\" : [ 1, 2.50, \"<\\u00e9\u00e9\u2028>\" ] ,\"\":null}"},
 		"with much of it": {Metadata: `{"a":"` + strings.Repeat("x", 2*web.AnswerSize) + `"}`},
 	} {
-		answer := sessionOf(session)
+		answer := budgets.SessionOf(session)
 		want, err := json.Marshal(answer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := answer.append(nil); string(got) != string(want) || err != nil {
+		if got, err := answer.Append(nil); string(got) != string(want) || err != nil {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
 		}
 	}
@@ -87,19 +88,19 @@ func TestAListIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		}, {Status: redisstore.Pending, ActionType: "edit", Hold: 5, Created: at, Expires: at},
 	}
 	for n := range len(sessions) + 1 {
-		written := []sessionSummary{}
+		written := []budgets.SessionSummary{}
 		for _, v := range sessions[:n] {
-			written = append(written, summaryOfSession(v))
+			written = append(written, budgets.SummaryOfSession(v))
 		}
 		wantList(t, written, sessions[:n], func(o web.Object, v redisstore.SessionSummary) (web.Object, error) {
-			return summaryOfSession(v).append(o), nil
+			return budgets.SummaryOfSession(v).Append(o), nil
 		})
-		begun := []transactionAnswer{}
+		begun := []budgets.TransactionAnswer{}
 		for _, one := range transactions[:n] {
-			begun = append(begun, summaryOf(one))
+			begun = append(begun, budgets.SummaryOf(one))
 		}
 		wantList(t, begun, transactions[:n], func(o web.Object, one redisstore.Transaction) (web.Object, error) {
-			return summaryOf(one).appendSummary(o)
+			return budgets.SummaryOf(one).AppendSummary(o)
 		})
 	}
 }
@@ -122,7 +123,7 @@ func TestAListThatIsNoJSONHasNoBody(t *testing.T) {
 	for _, broken := range []redisstore.Transaction{{ActionType: "\xff"}, {Reason: "\xff"}} {
 		var ctx fasthttp.RequestCtx
 		err := web.AnswerList(&ctx, []redisstore.Transaction{{}, broken, {}}, func(o web.Object, one redisstore.Transaction) (web.Object, error) {
-			return summaryOf(one).appendSummary(o)
+			return budgets.SummaryOf(one).AppendSummary(o)
 		})
 		if err == nil || len(ctx.Response.Body()) > 0 {
 			t.Errorf("%v, %s", err, ctx.Response.Body())

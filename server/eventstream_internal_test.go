@@ -108,7 +108,7 @@ func servingGoroutines() int {
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	count := 0
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		for _, frame := range []string{"server.(*stream)", "fasthttp.NewStreamReader", "fasthttp.(*Server).serveConn(", "redisstore.(*Store)"} {
+		for _, frame := range []string{"records.(*stream)", "web.(*Stream)", "fasthttp.NewStreamReader", "fasthttp.(*Server).serveConn(", "redisstore.(*Store)"} {
 			if strings.Contains(stack, frame) {
 				count++
 				break

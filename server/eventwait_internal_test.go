@@ -127,14 +127,14 @@ func (w *waiter) wait(conn net.Conn) <-chan string {
 // waits returns when so many are counted as waiting.
 func (w *waiter) waits(count int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiters.Len() == count })
+	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.front.Waiters.Len() == count })
 }
 
 func (w *waiter) eventually(what string, condition func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiters.Len())
+			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.front.Waiters.Len())
 		}
 	}
 }
@@ -202,8 +202,8 @@ func TestADisplacedStreamEndsAndADisplacedWaitIsAnswered(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	large, small := r.newWaiter(t), r.newWaiter(t)
-	r.waiters.SetMost(8)
-	holdSlots(t, r.waiters, 4)
+	r.front.Waiters.SetMost(8)
+	holdSlots(t, r.front.Waiters, 4)
 	var streams []*http.Response
 	for range 3 {
 		streams = append(streams, large.ask(large.dial(large.address), large.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.1"))
@@ -230,9 +230,9 @@ func TestAnOrganizationThatHasManyWaitingIsRefusedAndAnotherWaits(t *testing.T) 
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	w, other := r.newWaiter(t), r.newWaiter(t)
-	w.waiters.SetMost(8)
+	w.front.Waiters.SetMost(8)
 	for i := range 3 {
-		must(w.waiters.Acquire(uuid.MustParse(w.organization), farAddress(i)))(t)
+		must(w.front.Waiters.Acquire(uuid.MustParse(w.organization), farAddress(i)))(t)
 	}
 	if last := w.ask(w.dial(w.address), w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -291,8 +291,8 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	const most = 8
-	w.waiters.SetMost(most)
-	holdSlots(t, w.waiters, most-1)
+	w.front.Waiters.SetMost(most)
+	holdSlots(t, w.front.Waiters, most-1)
 	conn := w.dial(w.address)
 	if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -311,7 +311,7 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 			t.Errorf("%s: %d", name, answer.StatusCode)
 		}
 	}
-	if got := w.waiters.Len(); got != most {
+	if got := w.front.Waiters.Len(); got != most {
 		t.Errorf("%d wait, want %d: those refused are counted", got, most)
 	}
 	_ = conn.Close()

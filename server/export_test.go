@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"remit/server/budgets"
 )
 
 // SetTimeouts shortens what a test would wait for. It must be called before Serve; 0 leaves what was.
@@ -19,7 +21,7 @@ func (s *Server) SetTimeouts(read, write, idle time.Duration) {
 }
 
 // SetPulse sets how often a stream without events shows that it lives. It must be called before Serve.
-func (s *Server) SetPulse(every time.Duration) { s.pulse = every }
+func (s *Server) SetPulse(every time.Duration) { s.records.Pulse = every }
 
 // OpenConnections returns how many connections there are.
 func (s *Server) OpenConnections() int { return int(s.front.HTTP.GetOpenConnectionsCount()) }
@@ -38,7 +40,7 @@ func (s *Server) Routes() (all []string) {
 
 // SessionFields returns the members of the requests that create a session, change its limits and take a lease of it.
 func SessionFields() (created, changed, leased []string) {
-	return membersOf(createSessionRequest{}), membersOf(changeLimitsRequest{}), membersOf(leaseRequest{})
+	return membersOf(budgets.CreateSessionRequest{}), membersOf(budgets.ChangeLimitsRequest{}), membersOf(budgets.LeaseRequest{})
 }
 
 func membersOf(request any) (names []string) {

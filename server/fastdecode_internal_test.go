@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+	"remit/server/budgets"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
@@ -80,7 +81,7 @@ var chargeBodies = map[string]bool{
 func TestChargesInTheCommonFormTakeTheFastPath(t *testing.T) {
 	t.Parallel()
 	for body, want := range chargeBodies {
-		if got := decodeFast([]byte(body), &chargeRequest{}); got != want {
+		if got := budgets.DecodeFast([]byte(body), &budgets.ChargeRequest{}); got != want {
 			t.Errorf("%q: %t", body, got)
 		}
 		wantReadAlike(t, []byte(body))
@@ -90,8 +91,8 @@ func TestChargesInTheCommonFormTakeTheFastPath(t *testing.T) {
 // wantReadAlike checks that the fast path reads the same as decode.
 func wantReadAlike(t *testing.T, body []byte) {
 	t.Helper()
-	var fast, slow chargeRequest
-	if !decodeFast(body, &fast) {
+	var fast, slow budgets.ChargeRequest
+	if !budgets.DecodeFast(body, &fast) {
 		return
 	}
 	var ctx fasthttp.RequestCtx

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"remit/server/budgets"
 	"remit/server/internal/web"
 )
 
@@ -25,7 +26,7 @@ func TestAnAnswerNamesAFewOfManyFaults(t *testing.T) {
 
 func TestADefaultOfNoValueIsKept(t *testing.T) {
 	t.Parallel()
-	if d := (SessionDefaults{MaxActions: 5, Lifetime: 1}).filled(); d.MaxValue != 0 || d.MaxActions != 5 {
+	if d := (budgets.SessionDefaults{MaxActions: 5, Lifetime: 1}).Filled(); d.MaxValue != 0 || d.MaxActions != 5 {
 		t.Errorf("%+v", d)
 	}
 }

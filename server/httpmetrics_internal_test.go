@@ -13,8 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
-	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -109,14 +107,12 @@ func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
 // A request is counted without an allocation, on the hot paths too.
 func TestCountingAllocatesNothing(t *testing.T) {
 	s := New(Config{})
-	route := s.metrics.http.At("/v1/sessions/{id}/actions")
+	route := s.front.Metrics.At("/v1/sessions/{id}/actions")
 	ctx, a := ended("POST", 200, web.RequestInfo{Metrics: route})
 	refused, refusal := ended("POST", 403, web.RequestInfo{Metrics: route, Code: "session_limit_reached"})
-	charge := redisstore.Charge{Count: 3, Value: 1_000_000}
 	for what, count := range map[string]func(){
-		"a request": func() { s.metrics.http.Request(ctx, a) },
-		"a refusal": func() { s.metrics.http.Request(refused, refusal) },
-		"a charge":  func() { s.metrics.charged(charge, nil) },
+		"a request": func() { s.front.Metrics.Request(ctx, a) },
+		"a refusal": func() { s.front.Metrics.Request(refused, refusal) },
 	} {
 		count() // the first finds the series
 		if made := testing.AllocsPerRun(100, count); made != 0 {
@@ -127,48 +123,12 @@ func TestCountingAllocatesNothing(t *testing.T) {
 
 func BenchmarkCounting(b *testing.B) {
 	s := New(Config{})
-	ctx, a := ended("POST", 200, web.RequestInfo{Metrics: s.metrics.http.At("/v1/sessions/{id}/actions")})
-	charge := redisstore.Charge{Count: 3, Value: 1_000_000}
+	ctx, a := ended("POST", 200, web.RequestInfo{Metrics: s.front.Metrics.At("/v1/sessions/{id}/actions")})
 	b.ReportAllocs()
 	for b.Loop() {
-		s.metrics.http.InFlight.Inc()
-		s.metrics.charged(charge, nil)
+		s.front.Metrics.InFlight.Inc()
 		s.guard.Metrics.TokenHits.Add(1)
-		s.metrics.http.Request(ctx, a)
-	}
-}
-
-// What is charged is counted to the micro-dollar, and what is repeated once.
-func TestChargesAreCountedByOutcome(t *testing.T) {
-	t.Parallel()
-	s := New(Config{})
-	c := s.metrics
-	replayed := &redisstore.Idempotency{Replayed: true}
-	c.charged(redisstore.Charge{Count: 2, Value: 1}, nil)
-	c.charged(redisstore.Charge{Count: 1, Value: 1<<52 + 1}, nil)
-	c.charged(redisstore.Charge{Count: 1, Value: 5, Idempotency: replayed}, nil)
-	for _, err := range []error{
-		&redisstore.LimitError{Limit: "max_actions"}, &redisstore.LimitError{Limit: "max_value_usd"},
-		&subrequestError{&redisstore.NotActiveError{}}, &redisstore.ScopeError{}, &web.ScopeError{}, redisstore.ErrUnknownSession,
-	} {
-		c.charged(redisstore.Charge{Count: 1, Value: 7}, err)
-	}
-	c.batch([]error{nil, &web.ScopeError{}, access.ErrUnknownOrg}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, nil)
-	c.batch([]error{nil}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, replayed)
-	for name, want := range map[string]map[string]float64{
-		"remit_charges_total": {
-			"outcome=allowed": 3, "outcome=max_actions": 1, "outcome=max_value_usd": 1, "outcome=not_active": 1, "outcome=scope": 3,
-		},
-		"remit_actions_charged_total":   {"": 7},
-		"remit_charged_micro_usd_total": {"by=charge": 1<<52 + 2, "by=transaction": 0},
-		"remit_batch_items_total":       {"": 3},
-	} {
-		told := toldBy(t, c.registry, name)
-		for series, value := range want {
-			if told[series] != value {
-				t.Errorf("%s %s: %v, want %v", name, series, told[series], value)
-			}
-		}
+		s.front.Metrics.Request(ctx, a)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"remit/money"
 	"remit/server"
+	"remit/server/budgets"
 )
 
 func keyed(key string) option { return header("Idempotency-Key", key) }
@@ -527,10 +528,10 @@ func TestABatchOnTheNilUUIDIsReplayed(t *testing.T) {
 // A replay shows the session's own fields, not another instance's defaults.
 func TestASessionIsReplayedUnderOtherDefaults(t *testing.T) {
 	t.Parallel()
-	given := server.SessionDefaults{MaxActions: 7, MaxValue: 8 * money.USD, Lifetime: time.Hour}
+	given := budgets.SessionDefaults{MaxActions: 7, MaxValue: 8 * money.USD, Lifetime: time.Hour}
 	onEachRedisWith(t, setup{defaults: given}, func(t *testing.T, api *client) {
 		d, changed := api.newDoer(), api.on.setup
-		changed.defaults = server.SessionDefaults{MaxActions: 70, MaxValue: 80 * money.USD, Lifetime: 2 * time.Hour}
+		changed.defaults = budgets.SessionDefaults{MaxActions: 70, MaxValue: 80 * money.USD, Lifetime: 2 * time.Hour}
 		there := d.through(run(t, &instance{setup: changed, keyring: api.on.keyring}))
 		first := d.post("/sessions", fields{"agent_id": d.agent.id}, both(d.byKey, keyed("k"))).is(201).fresh()
 		if s := first.object(); s["max_actions"] != num(7) || s["max_value_usd"] != num(8) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
-	"remit/server"
+	"remit/server/identity"
 )
 
 // givesCredential is a request whose answer holds one, in a field of that name.
@@ -168,7 +168,7 @@ func TestTheBootstrapTokenAuthenticatesARepeatedCreation(t *testing.T) {
 	mini := miniredis.RunT(t)
 	withToken := func(token string) *client {
 		return start(t, setup{redis: "redis://" + mini.Addr(), mini: mini, prefix: "shared:",
-			organizations: server.Organizations{Creation: server.OrganizationsToken, BootstrapToken: token}})
+			organizations: identity.Organizations{Creation: identity.OrganizationsToken, BootstrapToken: token}})
 	}
 	api, as := withToken("bootstrap"), asAgent("bootstrap")
 	first := api.post("/v1/organizations", fields{"name": "n"}, both(as, keyed("k"))).is(201).fresh()

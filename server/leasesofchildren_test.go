@@ -1,8 +1,6 @@
 package server_test
 
-import (
-	"testing"
-)
+import "testing"
 
 // With sessions:delegate alone an agent may not give itself leases, which outlive a revocation and bypass
 // max_value_usd_per_action.

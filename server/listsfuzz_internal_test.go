@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/internal/web"
+	"remit/server/records"
 )
 
 // FuzzID checks that an id has one spelling apart from its case, and that any other is refused.
@@ -96,11 +98,11 @@ func FuzzListQuery(f *testing.F) {
 			}
 			requireNext(t, ctx, got)
 		}
-		if got, err := readEventQuery(ctx); err == nil {
+		if got, err := records.ReadEventQuery(ctx); err == nil {
 			said := requireOnce(t, query, "limit", "after", "wait")
-			if got.limit < 1 || got.limit > web.MaxPage || got.wait < 0 || got.wait.Seconds() > maxWait || got.after != said.Get("after") ||
-				said.Has("after") && !redisstore.ValidEventID(got.after) ||
-				said.Has("wait") && strconv.Itoa(int(got.wait.Seconds())) != strings.TrimLeft(said.Get("wait"), "0")+zeroFor(said.Get("wait")) {
+			if got.Limit < 1 || got.Limit > web.MaxPage || got.Wait < 0 || got.Wait.Seconds() > records.MaxWait || got.After != said.Get("after") ||
+				said.Has("after") && !redisstore.ValidEventID(got.After) ||
+				said.Has("wait") && strconv.Itoa(int(got.Wait.Seconds())) != strings.TrimLeft(said.Get("wait"), "0")+zeroFor(said.Get("wait")) {
 				t.Errorf("%q is read as %+v", query, got)
 			}
 		}
@@ -211,7 +213,7 @@ func newTenant(f *testing.F, s *Server) tenant {
 	made.agent = must(s.store.CreateAgent(ctx, key, redisstore.Agent{Name: "agent", Scopes: []string{"read"}}, token.Hash("secret"), nil))(f).ID
 	for range 3 {
 		session := must(s.store.CreateSession(ctx, key, redisstore.NewSession{
-			Agent: made.agent, MaxActions: 1, MaxValue: 1, Lifetime: s.defaults.Lifetime,
+			Agent: made.agent, MaxActions: 1, MaxValue: 1, Lifetime: time.Hour,
 		}))(f)
 		made.sessions = append([]uuid.UUID{session.ID}, made.sessions...)
 	}

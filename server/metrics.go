@@ -5,187 +5,31 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"remit/internal/metrics"
 	"remit/redisstore"
-	"remit/server/internal/web"
 )
 
-// serviceMetrics are the metrics of this server; docs/metrics.md defines each. No label has a value that a client chose.
-type serviceMetrics struct {
-	registry *prometheus.Registry
-	http     *web.Metrics
-
-	organizationsCreated, agentsCreated, agentsRevoked prometheus.Counter
-
-	sessionsCreated, sessionsEnded prometheus.Counter
-	begun, committed, rolledBack   prometheus.Counter
-	charges                        chargeMetrics
-	leases                         leaseMetrics
-	holds                          holdMetrics
-	requests                       requestMetrics
-	batchItems                     prometheus.Counter
-	limitedOrganizations           prometheus.Counter
-}
-
-// leaseMetrics count leases. What expires unsettled is counted by the store.
-type leaseMetrics struct{ granted, settled, overage prometheus.Counter }
-
-// holdMetrics count the holds of transactions. What expires unsettled is counted by the store.
-type holdMetrics struct {
-	opened, committed, rolledBack, late prometheus.Counter
-	duration                            prometheus.Histogram
-}
-
-// holdDurations are the bounds in seconds of how long a hold is open. A hold lasts 5 minutes unless its agent asks for another
-// time, and 30 days at most.
-var holdDurations = []float64{0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 21600, 86400}
-
-// requestMetrics count requests for more than the limits of sessions, and what became of them.
-type requestMetrics struct{ made, approved, denied prometheus.Counter }
-
-func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
-	c := &serviceMetrics{registry: prometheus.NewRegistry()}
-	c.http = web.NewMetrics(c.registry)
-	c.registerIdentity()
-	c.registerSessions()
-	c.registerGauges(version, connections, waiters)
-	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+// newRegistry returns a registry with the metrics of the process and the store; the parts of the server add theirs. docs/metrics.md
+// defines each. No label has a value that a client chose.
+func newRegistry(store *redisstore.Store) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if store != nil {
-		c.registry.MustRegister(store)
+		registry.MustRegister(store)
 	}
-	return c
-}
-
-func (c *serviceMetrics) counter(name, help string, labels prometheus.Labels) prometheus.Counter {
-	return metrics.Counter(c.registry, name, help, labels)
-}
-
-func (c *serviceMetrics) counters(name, help, label string, byValue map[string]*prometheus.Counter) {
-	metrics.Counters(c.registry, name, help, label, byValue)
-}
-
-// byLimit registers one counter for each of these limits, as values of a label.
-func (c *serviceMetrics) byLimit(name, help, label string, limits ...string) limitCounters {
-	counters := make(limitCounters, len(limits))
-	for _, limit := range limits {
-		counters[limit] = c.counter(name, help, prometheus.Labels{label: limit})
-	}
-	return counters
-}
-
-func (c *serviceMetrics) registerIdentity() {
-	c.organizationsCreated = c.counter("remit_organizations_created_total", "Organizations created.", nil)
-	c.limitedOrganizations = c.counter("remit_rate_limited_total", "Requests refused by a rate limit, by limit.", prometheus.Labels{"limit": "organizations"})
-	c.agentsCreated = c.counter("remit_agents_created_total", "Agents created.", nil)
-	c.agentsRevoked = c.counter("remit_agents_revoked_total", "Requests that revoked an agent, repeated ones included.", nil)
-}
-
-func (c *serviceMetrics) registerSessions() {
-	c.sessionsCreated = c.counter("remit_sessions_created_total", "Sessions created.", nil)
-	c.sessionsEnded = c.counter("remit_sessions_ended_total", "Requests that ended a session, repeated ones included. Expired sessions are not counted.", nil)
-	c.counters("remit_transactions_total", "Transactions begun, committed and rolled back.", "event", map[string]*prometheus.Counter{
-		"begun": &c.begun, "committed": &c.committed, "rolled_back": &c.rolledBack,
-	})
-	all := &c.charges
-	const outcomes = "Charges, by outcome: allowed, or the limit that refused them."
-	c.counters("remit_charges_total", outcomes, "outcome", map[string]*prometheus.Counter{
-		"allowed": &all.allowed, "not_active": &all.notActive, "suspended": &all.suspended, "scope": &all.scope,
-	})
-	all.byLimit = c.byLimit("remit_charges_total", outcomes, "outcome", limitsOfAmount...)
-	all.actions = c.counter("remit_actions_charged_total", "Actions charged: by charges, by transactions begun in sessions and by settled leases.", nil)
-	c.counters("remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
-		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions, "lease": &all.byLeases})
-	c.counters("remit_reserved_micro_usd_total", "Value reserved by begins in sessions and by leases, in millionths of a US dollar.", "by",
-		map[string]*prometheus.Counter{"transaction": &all.inHolds, "lease": &all.inLeases})
-	all.observed = c.byLimit("remit_observed_refusals_total",
-		"Charges, begins, changes of holds and grants of leases that a limit would have refused, in sessions that observe.", "limit", limitsOfAmount...)
-	all.byAgent = c.byLimit("remit_agent_limit_refusals_total",
-		"Charges, begins, changes of holds, leases, renewals and sessions that a limit of the agent refused.", "limit",
-		redisstore.LimitValuePerDay, redisstore.LimitActionsPerMinute, redisstore.LimitOpenSessions)
-	c.leases.granted = c.counter("remit_leases_granted_total", "Leases granted, renewals included.", nil)
-	c.leases.settled = c.counter("remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
-	c.leases.overage = c.counter("remit_lease_overage_micro_usd_total",
-		"Value that settlements reported beyond what their sessions allowed, in millionths of a US dollar.", nil)
-	c.counters("remit_holds_total", "Holds of transactions in sessions, by what became of them.", "event", map[string]*prometheus.Counter{
-		"opened": &c.holds.opened, "committed": &c.holds.committed, "rolled_back": &c.holds.rolledBack, "committed_late": &c.holds.late,
-	})
-	c.holds.duration = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "remit_hold_duration_seconds", Help: "How long holds were open when they were committed in time or rolled back.", Buckets: holdDurations,
-	})
-	c.registry.MustRegister(c.holds.duration)
-	c.counters("remit_session_requests_total", "Requests for more than the limits of sessions, by what happened: made, approved, denied.", "event",
-		map[string]*prometheus.Counter{"made": &c.requests.made, "approved": &c.requests.approved, "denied": &c.requests.denied})
-	c.batchItems = c.counter("remit_batch_items_total", "Charges received in batches, malformed ones included.", nil)
+	return registry
 }
 
 // registerGauges registers the values that are read at each scrape.
-func (c *serviceMetrics) registerGauges(version string, connections, waiters func() int) {
+func registerGauges(registry prometheus.Registerer, version string, connections, waiters func() int) {
 	now := func(name, help string, value func() int) {
-		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 	}
 	now("remit_http_connections_open", "Open connections, excluding those of a separate metrics listener.", connections)
 	now("remit_event_waiters", "Requests waiting for events or for the decision of a request for more, streams included.", waiters)
-	c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "remit_build_info", Help: "Always 1; the labels name the version and the Go version.",
 		ConstLabels: prometheus.Labels{"version": cmp.Or(version, "unknown"), "goversion": strings.Fields(runtime.Version())[0]},
 	}, func() float64 { return 1 }))
-}
-
-// settled counts the settlement of a lease, unless it was settled before.
-func (c *serviceMetrics) settled(v redisstore.Settlement) {
-	if v.Repeated {
-		return
-	}
-	c.leases.settled.Inc()
-	c.leases.overage.Add(float64(v.Overage))
-	c.charges.actions.Add(float64(v.ActionCount - v.OverageActions))
-	c.charges.byLeases.Add(float64(v.ValueUsed - v.Overage + v.ChargedOverage))
-	if v.Renewed != nil {
-		c.leases.granted.Inc()
-		c.charges.inLeases.Add(float64(v.Renewed.MaxValue))
-	}
-	c.charges.byAgent.count(v.Limit)
-}
-
-// transaction counts a transaction on the counter of its new status, unless its outcome is replayed.
-func (c *serviceMetrics) transaction(reached prometheus.Counter, t redisstore.Transaction, idempotency *redisstore.Idempotency) {
-	if isReplay(idempotency) {
-		return
-	}
-	reached.Inc()
-	if t.Session == uuid.Nil {
-		return
-	}
-	switch t.Status {
-	case redisstore.Pending:
-		c.charges.actions.Inc()
-		c.charges.inHolds.Add(float64(t.Held))
-	case redisstore.Committed:
-		c.charges.byTransactions.Add(float64(t.Value))
-	}
-	c.holds.count(t)
-}
-
-// count counts what became of a transaction's hold. A late commit and the rollback of a commit find none.
-func (h *holdMetrics) count(t redisstore.Transaction) {
-	switch {
-	case t.Status == redisstore.Pending:
-		h.opened.Inc()
-	case t.Late && t.Status == redisstore.Committed:
-		h.late.Inc()
-	case t.Status == redisstore.Committed:
-		h.committed.Inc()
-		h.duration.Observe(t.Committed.Sub(t.Created).Seconds())
-	case t.Committed.IsZero():
-		h.rolledBack.Inc()
-		h.duration.Observe(t.RolledBack.Sub(t.Created).Seconds())
-	}
-}
-
-// isReplay reports whether the outcome is that of an earlier request with the same idempotency key.
-func isReplay(idempotency *redisstore.Idempotency) bool {
-	return idempotency != nil && idempotency.Replayed
 }

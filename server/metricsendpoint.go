@@ -18,7 +18,7 @@ func (s *Server) metricsRoutes(r *web.Routes) {
 // getMetrics returns all metrics in the text format of Prometheus.
 func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	packed := ctx.Request.Header.HasAcceptEncoding("gzip")
-	text, err := s.scrapes.Text(time.Now(), s.metrics.registry, packed)
+	text, err := s.scrapes.Text(time.Now(), s.registry, packed)
 	if err != nil {
 		return err
 	}

@@ -1,21 +1,25 @@
 package server
 
-import "testing"
+import (
+	"testing"
+
+	"remit/server/identity"
+)
 
 const bootstrapToken = "a-bootstrap-token-of-some-length"
 
 func TestWhoMayCreateOrganizations(t *testing.T) {
 	t.Parallel()
-	guarded := Organizations{Creation: OrganizationsToken, BootstrapToken: bootstrapToken}
+	guarded := identity.Organizations{Creation: identity.OrganizationsToken, BootstrapToken: bootstrapToken}
 	for name, test := range map[string]struct {
-		organizations Organizations
+		organizations identity.Organizations
 		authorization string
 		status        int
 		code          string
 		challenge     string
 	}{
-		"everybody, if nothing is said": {Organizations{}, "", 201, "", ""},
-		"everybody":                     {Organizations{Creation: OrganizationsOpen}, "", 201, "", ""},
+		"everybody, if nothing is said": {identity.Organizations{}, "", 201, "", ""},
+		"everybody":                     {identity.Organizations{Creation: identity.OrganizationsOpen}, "", 201, "", ""},
 		"the holder of the token":       {guarded, "Bearer " + bootstrapToken, 201, "", ""},
 		"in any case of the scheme":     {guarded, "bearer " + bootstrapToken, 201, "", ""},
 		"nobody without the token":      {guarded, "", 401, "missing_credentials", `Bearer realm="remit"`},
@@ -25,11 +29,11 @@ func TestWhoMayCreateOrganizations(t *testing.T) {
 			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
 		"nobody with a part of the token": {guarded, "Bearer " + bootstrapToken[:16], 401, "invalid_token",
 			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
-		"nobody with no token, when none is set": {Organizations{Creation: OrganizationsToken}, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
-		"nobody with a token, when none is set":  {Organizations{Creation: OrganizationsToken}, "Bearer " + bootstrapToken, 503, "unavailable", ""},
-		"nobody at all":                          {Organizations{Creation: OrganizationsClosed}, "", 403, "organizations_closed", ""},
-		"nobody at all, with a token":            {Organizations{OrganizationsClosed, bootstrapToken}, "Bearer " + bootstrapToken, 403, "organizations_closed", ""},
-		"nobody, if it is misspelt":              {Organizations{Creation: "opne"}, "", 403, "organizations_closed", ""},
+		"nobody with no token, when none is set": {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
+		"nobody with a token, when none is set":  {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer " + bootstrapToken, 503, "unavailable", ""},
+		"nobody at all":                          {identity.Organizations{Creation: identity.OrganizationsClosed}, "", 403, "organizations_closed", ""},
+		"nobody at all, with a token":            {identity.Organizations{Creation: identity.OrganizationsClosed, BootstrapToken: bootstrapToken}, "Bearer " + bootstrapToken, 403, "organizations_closed", ""},
+		"nobody, if it is misspelt":              {identity.Organizations{Creation: "opne"}, "", 403, "organizations_closed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +54,7 @@ func TestGuessingTheBootstrapTokenIsLimitedLikeGuessingSecrets(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{
 		Limits:        Limits{FailedAuthPerMinute: 2},
-		Organizations: Organizations{Creation: OrganizationsToken, BootstrapToken: bootstrapToken},
+		Organizations: identity.Organizations{Creation: identity.OrganizationsToken, BootstrapToken: bootstrapToken},
 	})
 	client := from(t, "")
 	create := func(headers ...string) reply {

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server"
+	"remit/server/pages"
 )
 
 // pagesServer is a server with pages, which openapi.json does not describe.
@@ -31,7 +32,7 @@ func servePages(t *testing.T, apart bool, answer func(*pagesServer, *fasthttp.Re
 	p := &pagesServer{t: t, log: &syncBuffer{}}
 	p.store = must(redisstore.Open(redisstore.Config{URL: "redis://" + miniredis.RunT(t).Addr(), UsageEvery: time.Hour}))(t)
 	p.Server = server.New(server.Config{Store: p.store, Log: newLog(p.log), AccessLog: server.AccessLog{Log: newLog(p.log), Every: 1}})
-	p.SetPages(server.Pages{Prefix: "/pages", Apart: apart, Answer: func(ctx *fasthttp.RequestCtx) { answer(p, ctx) }})
+	p.Pages().Set(pages.Site{Prefix: "/pages", Apart: apart, Answer: func(ctx *fasthttp.RequestCtx) { answer(p, ctx) }})
 	served := make(chan error, 2)
 	serve := func(on func(net.Listener) error) string {
 		listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -97,8 +98,8 @@ func TestPagesApartAreOnTheirListenerOnlyAndNothingElseIs(t *testing.T) {
 func TestAPageCallsTheAPIAsItsViewer(t *testing.T) {
 	t.Parallel()
 	p := servePages(t, false, func(p *pagesServer, ctx *fasthttp.RequestCtx) {
-		c := server.Call{APIKey: string(ctx.QueryArgs().Peek("key")), Method: "GET", Path: "/v1/api-keys"}
-		_ = p.Call(ctx, c, func(r server.Reply) error {
+		c := pages.Call{APIKey: string(ctx.QueryArgs().Peek("key")), Method: "GET", Path: "/v1/api-keys"}
+		_ = p.Pages().Call(ctx, c, func(r pages.Reply) error {
 			ctx.SetStatusCode(r.Status)
 			ctx.SetBody(r.Body)
 			return nil

@@ -187,7 +187,7 @@ func TestAPanicOutsideAHandlerIsCountedAsWhatItIsAnswered(t *testing.T) {
 	if status := s.front.RefuseExpectation(&fasthttp.RequestCtx{}, panicking{}); status != 500 {
 		t.Errorf("an expectation: %d", status)
 	}
-	told := toldBy(t, s.metrics.registry, "remit_http_requests_total")
+	told := toldBy(t, s.registry, "remit_http_requests_total")
 	for _, series := range []string{"method=other route=none status=500", "method=GET route=none status=500"} {
 		if told[series] != 1 {
 			t.Errorf("%s is not counted once: %v", series, told)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/budgets"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
@@ -33,7 +34,7 @@ var errorsWithMembers = []error{
 	web.Invalid("name", "is wrong"),
 	&redisstore.LimitError{Limit: "max_actions"},
 	&redisstore.NotActiveError{Status: redisstore.Expired},
-	&conflict{&redisstore.NotActiveError{Status: redisstore.Expired}},
+	budgets.AsConflict(&redisstore.NotActiveError{Status: redisstore.Expired}),
 	&redisstore.BelowUsageError{Limit: "max_actions"},
 	&redisstore.BudgetError{}, &redisstore.BudgetBelowUsageError{},
 	&redisstore.ParentError{LimitError: &redisstore.LimitError{Limit: "max_actions"}},

@@ -43,8 +43,8 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
 	r.Server = New(config)
-	r.limits = newLimits(config.Limits, r.clock.now)
-	r.guard.FailedAuth = r.limits.failedAuth
+	limits := newLimits(config.Limits, r.clock.now)
+	r.guard.FailedAuth, r.identity.Creations = limits.failedAuth, limits.organizations
 	r.SetKeyring(someKeyring(t))
 	HoldToDescription(t, r.Server)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

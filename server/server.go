@@ -12,50 +12,86 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/budgets"
 	"remit/server/conn"
+	"remit/server/identity"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
+	"remit/server/pages"
+	"remit/server/records"
+	"remit/server/webhooks"
 )
+
+// Server answers HTTP. It answers 503 to whatever needs a key until SetKeyring.
+type Server struct {
+	guard    *access.Guard
+	front    *web.Front
+	store    *redisstore.Store
+	tls      *tls.Config
+	open     *conn.Set
+	ready    readiness
+	identity *identity.Handlers
+	budgets  *budgets.Handlers
+	records  *records.Handlers
+	webhooks *webhooks.Handlers
+	pages    *pages.Host
+
+	registry     *prometheus.Registry
+	metricsApart bool
+	scrapes      web.Scrapes
+	metricsHTTP  *fasthttp.Server // serves ServeMetrics
+}
 
 // New returns a server that is ready to Serve. It has no keys until SetKeyring.
 func New(cfg Config) *Server {
-	s := &Server{
-		store: cfg.Store, defaults: cfg.Defaults.filled(),
-		limits: newLimits(cfg.Limits, time.Now), organizations: cfg.Organizations,
-		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), pulse: streamPulse, waiters: conn.NewWaiterLimit(cfg.waiterLimit()),
-		metricsApart: cfg.MetricsApart, webhooks: cfg.Webhooks, clock: cfg.Clock,
+	clock := cfg.Clock
+	if clock == nil {
+		clock = time.Now
 	}
-	if s.clock == nil {
-		s.clock = time.Now
-	}
-	if cfg.Organizations.BootstrapToken != "" {
-		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
-	}
-	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.Len)
-	s.metrics.registry.MustRegister(cfg.Collectors...)
+	limits := newLimits(cfg.Limits, time.Now)
+	s := &Server{store: cfg.Store, tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), registry: newRegistry(cfg.Store), metricsApart: cfg.MetricsApart}
 	s.guard = &access.Guard{Config: access.Config{
-		Store: s.store, Clock: s.clock, FailedAuth: s.limits.failedAuth, ProofHosts: cfg.ProofHosts, KeySets: cfg.KeySets, OverTLS: cfg.TLS != nil,
-		Metrics: access.NewMetrics(s.metrics.registry),
+		Store: cfg.Store, Clock: clock, FailedAuth: limits.failedAuth, ProofHosts: cfg.ProofHosts, KeySets: cfg.KeySets, OverTLS: cfg.TLS != nil,
+		Metrics: access.NewMetrics(s.registry),
 	}}
+	waiters := conn.NewWaiterLimit(cfg.waiterLimit())
 	s.front = web.NewFront(web.Config{
 		Log: cfg.Log, Tracer: cfg.Tracer, Restarts: cfg.RestartTraces, AccessLog: web.NewAccessLog(cfg.AccessLog.Log, cfg.AccessLog.Every),
-		Proxies: cfg.TrustedProxies, Metrics: s.metrics.http,
+		Proxies: cfg.TrustedProxies, Metrics: web.NewMetrics(s.registry), Waiters: waiters,
 		Hooks: web.Hooks{
 			ProblemOf: problemOf, Refusal: s.guard.KeyFirst, Challenge: s.guard.Challenge, OfferNonce: s.guard.OfferNonce,
-			Verified: s.guard.VerifiedOrganization, HasVerified: s.guard.HasVerified, Decorate: s.decoratePage, IsLogged: access.IsOfTenantsHost,
+			Verified: s.guard.VerifiedOrganization, HasVerified: s.guard.HasVerified, Decorate: func(ctx *fasthttp.RequestCtx) { s.pages.Decorate(ctx) }, IsLogged: access.IsOfTenantsHost,
 		},
 	})
 	s.guard.Front = s.front
-	s.identify = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.keyIdentity))
-	s.signIn = s.front.Around(s.front.AtRole(pageCallRoute, redisstore.Viewer, s.limitedIdentity))
+	s.identity = identity.New(identity.Config{
+		Store: cfg.Store, Front: s.front, Guard: s.guard, Registry: s.registry,
+		Organizations: cfg.Organizations, Creations: limits.organizations, AllowPrivate: cfg.Webhooks.AllowPrivate,
+	})
+	s.budgets = budgets.New(budgets.Config{Store: cfg.Store, Front: s.front, Guard: s.guard, Registry: s.registry, Defaults: cfg.Defaults})
+	s.records = records.New(records.Config{Store: cfg.Store, Front: s.front, Guard: s.guard, Clock: clock})
+	s.webhooks = webhooks.New(cfg.Store, s.front, cfg.Webhooks)
+	s.pages = pages.New(cfg.Store, s.front, s.guard)
+	registerGauges(s.registry, cfg.Version, s.open.Len, waiters.Len)
+	s.registry.MustRegister(cfg.Collectors...)
 	s.front.HTTP, s.metricsHTTP = s.front.NewHTTP(s.Handler()), s.front.NewHTTP(s.metricsHandler())
 	s.front.HTTP.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
 	s.metricsHTTP.Concurrency = web.MaxScrapers
 	return s
 }
+
+// SetBootstrapHash sets the SHA-256 of the bootstrap token, or of a new one. Without it OrganizationsToken allows no caller.
+func (s *Server) SetBootstrapHash(hash [32]byte) { s.identity.SetBootstrapHash(hash) }
+
+// Pages returns what web pages may ask of the server.
+func (s *Server) Pages() *pages.Host { return s.pages }
+
+// ServePages serves only the pages, on a separate listener until Shutdown. It takes the listener over. Set Pages.Apart with it.
+func (s *Server) ServePages(accepting net.Listener) error { return s.serve(accepting, true) }
 
 // SetKeyring sets the keys. Equal keys keep the token cache.
 func (s *Server) SetKeyring(k *token.Keyring) { s.guard.SetKeyring(k) }
@@ -81,25 +117,13 @@ func (s *Server) serve(accepting net.Listener, forPages bool) error {
 
 // Handler returns the handler of every request.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes, authorize := s.routes().Router.Handler, s.front.At(web.AuthorizePath, s.authorize)
-	nowhere := s.front.At("", func(*fasthttp.RequestCtx) error { return web.ErrNoRoute })
-	api := func(ctx *fasthttp.RequestCtx) {
+	routes, authorize := s.routes().Router.Handler, s.front.At(web.AuthorizePath, s.budgets.Authorize)
+	return s.pages.Handler(func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.URI().PathOriginal()) == web.AuthorizePath { // for every method, which the router cannot express
 			authorize(ctx)
 			return
 		}
 		routes(ctx)
-	}
-	s.api = s.front.Around(api)
-	return s.front.Around(func(ctx *fasthttp.RequestCtx) {
-		switch {
-		case s.pages.have(ctx):
-			s.pages.answer(ctx)
-		case isForPages(ctx):
-			nowhere(ctx)
-		default:
-			api(ctx)
-		}
 	})
 }
 
@@ -111,28 +135,15 @@ func (s *Server) routes() *web.Routes {
 		s.metricsRoutes(r)
 	}
 	s.documentRoutes(r)
-	s.organizationRoutes(r)
-	s.apiKeyRoutes(r)
-	s.agentRoutes(r)
-	s.suspensionRoutes(r)
-	s.familyRoutes(r)
-	s.eventRoutes(r)
-	s.organizationEventRoutes(r)
 	s.guard.TokenRoutes(r)
 	s.guard.IntrospectionRoutes(r)
-	s.subrequestRoutes(r)
+	s.guard.VerificationRoutes(r)
 	s.guard.OAuthRoutes(r)
 	s.guard.MetadataRoutes(r)
 	s.guard.ResourceMetadataRoutes(r)
-	s.actionRoutes(r)
-	s.batchRoutes(r)
-	s.transactionRoutes(r)
-	s.leaseRoutes(r)
-	s.budgetRoutes(r)
-	s.webhookRoutes(r)
-	s.trustedIssuerRoutes(r)
-	s.usageRoutes(r)
-	s.sessionRoutes(r)
-	s.sessionRequestRoutes(r)
+	s.identity.Register(r)
+	s.budgets.Register(r)
+	s.records.Register(r)
+	s.webhooks.WebhookRoutes(r)
 	return r
 }

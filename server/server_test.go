@@ -27,7 +27,10 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
+	"remit/server/budgets"
+	"remit/server/identity"
 	"remit/server/internal/access"
+	"remit/server/webhooks"
 	"remit/test/suite"
 )
 
@@ -101,7 +104,7 @@ type setup struct {
 	mini     *miniredis.Miniredis // that is at redis; nil for a real one
 	prefix   string               // of every key: no test may see another's, and none may wipe a Redis
 	store    redisstore.Config
-	defaults server.SessionDefaults
+	defaults budgets.SessionDefaults
 	log      io.Writer // nil discards
 	access   server.AccessLog
 	proxies  []netip.Prefix
@@ -111,7 +114,7 @@ type setup struct {
 	tls      *tls.Config
 	prepare  func(*server.Server) // before it serves
 
-	organizations server.Organizations
+	organizations identity.Organizations
 	keySets       jwksfetch.Config
 }
 
@@ -211,7 +214,7 @@ func run(t *testing.T, on *instance) *client {
 	on.kept = store
 	keySets := jwksfetch.New(on.keySets)
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
-		KeySets: keySets, Webhooks: server.Webhooks{AllowPrivate: on.keySets.AllowPrivate},
+		KeySets: keySets, Webhooks: webhooks.Options{AllowPrivate: on.keySets.AllowPrivate},
 		Limits: server.Limits{Off: true}, TLS: on.tls, Organizations: on.organizations,
 		AccessLog: on.access, TrustedProxies: on.proxies, ProofHosts: on.hosts})
 	if on.prepare != nil {

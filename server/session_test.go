@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
-	"remit/server"
+	"remit/server/budgets"
 )
 
 // withAndWithoutV1 are the two prefixes under which the session paths answer.
@@ -83,7 +83,7 @@ func wantLifetime(t *testing.T, session fields, lifetime time.Duration) {
 
 func TestCreateSessionTakesItsDefaultsFromTheConfiguration(t *testing.T) {
 	t.Parallel()
-	with := setup{defaults: server.SessionDefaults{MaxActions: 7, MaxValue: money.MicroUSD(2_500_000), Lifetime: time.Minute}}
+	with := setup{defaults: budgets.SessionDefaults{MaxActions: 7, MaxValue: money.MicroUSD(2_500_000), Lifetime: time.Minute}}
 	onEachRedisWith(t, with, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).is(201).exactly(newSessionFields(w).with(

@@ -25,9 +25,9 @@ func TestWaitingForADecisionSharesThePlacesOfWaiters(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	url := w.newRequest()
-	w.waiters.SetMost(8)
+	w.front.Waiters.SetMost(8)
 	for i := range 4 {
-		must(w.waiters.Acquire(uuid.MustParse(w.organization), farAddress(i)))(t)
+		must(w.front.Waiters.Acquire(uuid.MustParse(w.organization), farAddress(i)))(t)
 	}
 	refused := w.ask(w.dial(w.address), url)
 	body, err := io.ReadAll(refused.Body)

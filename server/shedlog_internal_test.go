@@ -33,7 +33,7 @@ func TestThePreparedOverloadResponseMatchesTheProblemTable(t *testing.T) {
 	want.RequestID = "asked-1"
 	for name, err := range map[string]error{
 		"plain": redisstore.ErrOverloaded, "with its cause": fmt.Errorf("%w: why", redisstore.ErrOverloaded),
-		"to a proxy": &subrequestError{redisstore.ErrOverloaded},
+		"to a proxy": s.guard.AtSubrequest(redisstore.ErrOverloaded),
 	} {
 		ctx := shedCall(s, err)
 		var got web.Problem

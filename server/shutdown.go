@@ -9,7 +9,7 @@ import (
 // connection is closed. When ctx ends first it returns an error that says how many connections are left.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.front.Drain.Begin()
-	s.waiters.Stop()
+	s.front.Waiters.Stop()
 	s.front.Drain.AwaitQuiet(ctx, s.open)
 	s.open.StopAccepting()
 	s.front.Drain.CloseIdle(ctx, s.open)

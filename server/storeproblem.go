@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remit/redisstore"
+	"remit/server/identity"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
@@ -45,7 +46,7 @@ func storeProblem(err error) (_ web.Problem, known bool) {
 	case errors.As(err, &limit):
 		return limitReached(limit), true
 	case errors.As(err, &agentLimit):
-		return agentLimitReached(agentLimit), true
+		return identity.AgentLimitReached(agentLimit), true
 	case errors.As(err, &quota):
 		return quotaExceeded(quota), true
 	case errors.As(err, &rate):

@@ -11,19 +11,20 @@ import (
 
 	"remit/redisstore"
 	"remit/server"
+	"remit/server/identity"
 )
 
 // accessFlags say who may create organizations, how much each may create, and which proxies are trusted.
 type accessFlags struct {
-	RateLimits          string                      `enum:"on,off" default:"on" help:"Rate limits per client address, organization and agent: on or off."`
-	OrganizationRate    int                         `default:"10000" help:"Objects per second that an organization may create on each instance (1 to 1000000)."`
-	AgentRate           int                         `default:"5000" help:"Objects per second that an agent may create on each instance (1 to 1000000)."`
-	Quotas              quotas                      `help:"Quotas of each organization, as name=value,…: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes. 0 means unlimited; the others keep their defaults."`
-	WebhookAllowPrivate bool                        `help:"Let webhooks and key sets (jwks_uri) use private addresses and plain http."`
-	TrustedProxies      []netip.Prefix              `help:"Networks (CIDR, comma-separated) of the proxies whose X-Forwarded-For header is trusted."`
-	ProofHosts          server.ProofHosts           `help:"Hosts (comma-separated, with :port or without) that DPoP proofs may name beside the issuer's: where clients reach the service or a proxy. Needs --issuer."`
-	Organizations       server.OrganizationCreation `enum:",open,token,closed" default:"" help:"Who may create organizations: everyone (open), holders of the bootstrap token (token) or no one (closed). Defaults to open on a loopback address without --bootstrap-token, and to token otherwise."`
-	BootstrapToken      string                      `help:"File with the token for --organizations=token. Without it the service generates one and prints it once." type:"existingfile"`
+	RateLimits          string                        `enum:"on,off" default:"on" help:"Rate limits per client address, organization and agent: on or off."`
+	OrganizationRate    int                           `default:"10000" help:"Objects per second that an organization may create on each instance (1 to 1000000)."`
+	AgentRate           int                           `default:"5000" help:"Objects per second that an agent may create on each instance (1 to 1000000)."`
+	Quotas              quotas                        `help:"Quotas of each organization, as name=value,…: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes. 0 means unlimited; the others keep their defaults."`
+	WebhookAllowPrivate bool                          `help:"Let webhooks and key sets (jwks_uri) use private addresses and plain http."`
+	TrustedProxies      []netip.Prefix                `help:"Networks (CIDR, comma-separated) of the proxies whose X-Forwarded-For header is trusted."`
+	ProofHosts          server.ProofHosts             `help:"Hosts (comma-separated, with :port or without) that DPoP proofs may name beside the issuer's: where clients reach the service or a proxy. Needs --issuer."`
+	Organizations       identity.OrganizationCreation `enum:",open,token,closed" default:"" help:"Who may create organizations: everyone (open), holders of the bootstrap token (token) or no one (closed). Defaults to open on a loopback address without --bootstrap-token, and to token otherwise."`
+	BootstrapToken      string                        `help:"File with the token for --organizations=token. Without it the service generates one and prints it once." type:"existingfile"`
 }
 
 func (f accessFlags) check() error {
@@ -32,7 +33,7 @@ func (f accessFlags) check() error {
 		return errors.New("--organization-rate must be from 1 to 1000000")
 	case f.AgentRate < 1 || f.AgentRate > maxRate:
 		return errors.New("--agent-rate must be from 1 to 1000000")
-	case f.Organizations != "" && f.Organizations != server.OrganizationsToken && f.BootstrapToken != "":
+	case f.Organizations != "" && f.Organizations != identity.OrganizationsToken && f.BootstrapToken != "":
 		return errors.New("--bootstrap-token needs --organizations=token: in any other mode the token has no effect")
 	case slices.ContainsFunc(f.TrustedProxies, func(network netip.Prefix) bool { return network.Addr().Is4In6() }):
 		return errors.New("--trusted-proxies: write IPv4 networks as IPv4")
@@ -66,12 +67,12 @@ func (q *quotas) UnmarshalText(text []byte) error {
 const minBootstrapToken = 16 // characters
 
 // organizations returns who may create organizations on a service that listens at this address.
-func (f accessFlags) organizations(listens net.Addr) (server.Organizations, error) {
-	organizations := server.Organizations{Creation: f.Organizations}
+func (f accessFlags) organizations(listens net.Addr) (identity.Organizations, error) {
+	organizations := identity.Organizations{Creation: f.Organizations}
 	if f.Organizations == "" {
-		organizations.Creation = server.OrganizationsToken
+		organizations.Creation = identity.OrganizationsToken
 		if f.BootstrapToken == "" && isLoopback(listens) {
-			organizations.Creation = server.OrganizationsOpen
+			organizations.Creation = identity.OrganizationsOpen
 		}
 	}
 	if f.BootstrapToken == "" {
@@ -79,11 +80,11 @@ func (f accessFlags) organizations(listens net.Addr) (server.Organizations, erro
 	}
 	text, err := os.ReadFile(f.BootstrapToken)
 	if err != nil {
-		return server.Organizations{}, fmt.Errorf("cannot read the bootstrap token: %w", err)
+		return identity.Organizations{}, fmt.Errorf("cannot read the bootstrap token: %w", err)
 	}
 	organizations.BootstrapToken = strings.TrimSpace(string(text))
 	if len(organizations.BootstrapToken) < minBootstrapToken {
-		return server.Organizations{}, fmt.Errorf("%s: a bootstrap token needs at least %d characters", f.BootstrapToken, minBootstrapToken)
+		return identity.Organizations{}, fmt.Errorf("%s: a bootstrap token needs at least %d characters", f.BootstrapToken, minBootstrapToken)
 	}
 	return organizations, nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"remit/redisstore"
-	"remit/server"
+	"remit/server/identity"
 )
 
 // quickstart is three lines to paste into a shell: they create an organization, an agent and a session.
@@ -22,7 +22,7 @@ curl -s URL/v1/sessions -H "X-API-Key: $KEY" -H 'Content-Type: application/json'
 
 // announce logs that the service is ready, its URL, and dangerous settings of its Redis. It prints the quickstart only when
 // everyone may create organizations, and never with JSON logs, because container runtimes mix them with standard output.
-func announce(ctx context.Context, output output, store *redisstore.Store, url, console string, organizations server.OrganizationCreation) {
+func announce(ctx context.Context, output output, store *redisstore.Store, url, console string, organizations identity.OrganizationCreation) {
 	log := output.log
 	warnings, err := store.Ready(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func announce(ctx context.Context, output output, store *redisstore.Store, url, 
 	if console != "" {
 		log.Info("console", "url", console)
 	}
-	if organizations == server.OrganizationsOpen && !output.json {
+	if organizations == identity.OrganizationsOpen && !output.json {
 		fmt.Fprint(output.out, strings.ReplaceAll(quickstart, "URL", url))
 	}
 }

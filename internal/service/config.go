@@ -8,6 +8,8 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
+	"remit/server/budgets"
+	"remit/server/webhooks"
 )
 
 // serverConfig returns the configuration of a server with so many connections, without its store, traces and access log.
@@ -26,9 +28,9 @@ func (c *serve) serverConfig(log *slog.Logger, listens net.Addr, connections int
 	}
 	return server.Config{
 		Version: release(), Log: log, TLS: tls, Limits: c.limits(), TrustedProxies: c.TrustedProxies, ProofHosts: proofHosts, Organizations: organizations,
-		Webhooks:     server.Webhooks{AllowPrivate: c.WebhookAllowPrivate},
+		Webhooks:     webhooks.Options{AllowPrivate: c.WebhookAllowPrivate},
 		MetricsApart: c.MetricsListen != "", Connections: connections,
-		Defaults: server.SessionDefaults{
+		Defaults: budgets.SessionDefaults{
 			MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,
 		},
 	}, nil

@@ -8,6 +8,7 @@ import (
 
 	"remit/console"
 	"remit/server"
+	"remit/server/pages"
 )
 
 // consoleFlags say whether and where the web pages are served.
@@ -45,9 +46,9 @@ func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr)
 	if !f.isOn(listens) {
 		return nil
 	}
-	pages := console.New(to, log)
-	to.SetPages(server.Pages{Prefix: console.Prefix, Answer: pages.Answer, Headers: console.WriteHeaders, Apart: f.ConsoleListen != ""})
-	return pages
+	shown := console.New(to.Pages(), log)
+	to.Pages().Set(pages.Site{Prefix: console.Prefix, Answer: shown.Answer, Headers: console.WriteHeaders, Apart: f.ConsoleListen != ""})
+	return shown
 }
 
 // serveConsole serves the console on its own listener in the background until the service stops. A nil listener does nothing.

@@ -17,6 +17,7 @@ import (
 	"remit/internal/webhook"
 	"remit/redisstore"
 	"remit/server"
+	"remit/server/identity"
 )
 
 const (
@@ -44,7 +45,7 @@ type service struct {
 	webhooks *webhook.Deliverer
 	keys     *keys.Source
 	settings *operatorSettings
-	creation server.OrganizationCreation
+	creation identity.OrganizationCreation
 	closers  []func() // in the order of opening
 }
 
@@ -104,7 +105,7 @@ func (s *service) open(ctx context.Context) error {
 	s.pages = s.flags.consoleFlags.add(s.server, s.log, s.listener.Addr())
 	s.creation = config.Organizations.Creation
 	s.settings = &operatorSettings{store: s.store, server: s.server, output: s.output,
-		bootstrap: config.Organizations.Creation == server.OrganizationsToken && config.Organizations.BootstrapToken == ""}
+		bootstrap: config.Organizations.Creation == identity.OrganizationsToken && config.Organizations.BootstrapToken == ""}
 	return nil
 }
 

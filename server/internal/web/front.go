@@ -31,6 +31,7 @@ type Config struct {
 	AccessLog *AccessLog   // nil for none
 	Proxies   conn.Proxies
 	Metrics   *Metrics
+	Waiters   *conn.WaiterLimit // requests that wait for something to happen
 	Hooks     Hooks
 }
 

@@ -1,0 +1,334 @@
+package budgets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+	"remit/server/internal/access"
+	"remit/server/internal/web"
+)
+
+func (h *Handlers) sessionRequestRoutes(r *web.Routes) {
+	for _, prefix := range []string{"", "/v1"} {
+		r.Post(prefix+"/sessions/{id}/requests", web.NoKey, h.requestMore)
+		r.Get(prefix+"/sessions/{id}/requests", redisstore.Viewer, h.listRequests)
+		r.Get(prefix+"/sessions/{id}/requests/{request_id}", redisstore.Viewer, h.getRequest)
+		r.Post(prefix+"/sessions/{id}/requests/{request_id}/approve", redisstore.Operator, h.approveRequest)
+		r.Post(prefix+"/sessions/{id}/requests/{request_id}/deny", redisstore.Operator, h.denyRequest)
+	}
+}
+
+const (
+	maxRequestText = 500 // characters, of a reason and of a comment
+	// mostRequestBytes is about how much the list of a session's requests may have: 40 with a reason and a comment.
+	mostRequestBytes = 40 * 4500
+)
+
+type moreRequest struct {
+	AddActions web.Optional[int64]          `json:"add_actions"`
+	AddValue   web.Optional[money.MicroUSD] `json:"add_value_usd"`
+	Reason     web.Optional[string]         `json:"reason"`
+}
+
+func (r *moreRequest) request() (redisstore.NewSessionRequest, error) {
+	var v web.Validation
+	if r.AddActions.Given {
+		v.Within("add_actions", r.AddActions.Value, 1, maxActionsLimit)
+	}
+	v.Require(!r.AddValue.Given || r.AddValue.Value > 0, "add_value_usd", "must be more than 0")
+	v.Require(r.AddActions.Given || r.AddValue.Given || !r.Reason.Given, "", "name at least one of add_actions and add_value_usd")
+	v.Require(r.Reason.Given, "reason", "is required")
+	checkRequestText(&v, "reason", r.Reason)
+	return redisstore.NewSessionRequest{AddActions: r.AddActions.Value, AddValue: r.AddValue.Value, Reason: r.Reason.Value}, v.Err()
+}
+
+func checkRequestText(v *web.Validation, field string, given web.Optional[string]) {
+	length := utf8.RuneCountInString(given.Value)
+	v.Require(!given.Given || length >= 1 && length <= maxRequestText, field, "must have 1 to 500 characters")
+}
+
+type approveRequest struct {
+	AddActions web.Optional[int64]          `json:"add_actions"` // granted
+	AddValue   web.Optional[money.MicroUSD] `json:"add_value_usd"`
+	Comment    web.Optional[string]         `json:"comment"`
+}
+
+func (r *approveRequest) approval() (redisstore.Approval, error) {
+	var v web.Validation
+	a := redisstore.Approval{Comment: r.Comment.Value}
+	if r.AddActions.Given {
+		v.Within("add_actions", r.AddActions.Value, 0, maxActionsLimit)
+		a.AddActions = &r.AddActions.Value
+	}
+	if r.AddValue.Given {
+		a.AddValue = &r.AddValue.Value
+	}
+	checkRequestText(&v, "comment", r.Comment)
+	return a, v.Err()
+}
+
+type denyRequest struct {
+	Comment web.Optional[string] `json:"comment"`
+}
+
+// SessionRequestAnswer is a request for more than a session's limits.
+type SessionRequestAnswer struct {
+	ID         uuid.UUID         `json:"id"`
+	Session    uuid.UUID         `json:"session_id"`
+	Agent      uuid.UUID         `json:"agent_id"`
+	Status     redisstore.Status `json:"status"`
+	AddActions int64             `json:"add_actions"`
+	AddValue   money.MicroUSD    `json:"add_value_usd"`
+	Reason     string            `json:"reason"`
+	*Granted
+	Comment string        `json:"comment,omitzero"`
+	Created web.Timestamp `json:"created_at"`
+	Decided web.Timestamp `json:"decided_at,omitzero"`
+}
+
+// Granted is what was granted of an approved request.
+type Granted struct {
+	Actions int64          `json:"granted_actions"`
+	Value   money.MicroUSD `json:"granted_value_usd"`
+}
+
+func sessionRequestOf(v redisstore.SessionRequest) SessionRequestAnswer {
+	a := SessionRequestAnswer{
+		ID: v.ID, Session: v.Session, Agent: v.Agent, Status: v.Status, AddActions: v.AddActions, AddValue: v.AddValue,
+		Reason: v.Reason, Comment: v.Comment, Created: web.Timestamp(v.Created), Decided: web.Timestamp(v.Decided),
+	}
+	if v.Status == redisstore.Approved {
+		a.Granted = &Granted{v.GrantedActions, v.GrantedValue}
+	}
+	return a
+}
+
+// requestMore asks for more than the session's limits allow.
+func (h *Handlers) requestMore(ctx *fasthttp.RequestCtx) error {
+	agent, id, err := h.Guard.AgentAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request moreRequest
+	if err := web.Decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.request()
+	if err != nil {
+		return err
+	}
+	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "request more", id); err != nil {
+		return err
+	}
+	asked, err := h.Store.RequestMore(web.RequestContext(ctx), agent, id, wanted)
+	h.Front.ReportReplay(ctx, wanted.Idempotency)
+	if err != nil {
+		return redisstore.Needing(err, wanted.AddActions, wanted.AddValue)
+	}
+	if !web.IsReplay(wanted.Idempotency) {
+		h.counted.requests.made.Inc()
+	}
+	return web.AnswerCreated(ctx, "/v1/sessions/"+id.String()+"/requests/"+asked.ID.String(), sessionRequestOf(asked))
+}
+
+// listRequests lists all requests that are kept of a session.
+func (h *Handlers) listRequests(ctx *fasthttp.RequestCtx) error {
+	caller, id, err := h.Guard.CallerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	query, err := readRequestQuery(ctx, "status")
+	if err != nil {
+		return err
+	}
+	if err := h.Front.ReserveAnswer(ctx, mostRequestBytes); err != nil {
+		return err
+	}
+	all, err := h.Store.SessionRequests(web.RequestContext(ctx), caller.Caller, id)
+	if err != nil {
+		return err
+	}
+	answers := []SessionRequestAnswer{}
+	for _, one := range all {
+		if one.Status == cmp.Or(query.status, one.Status) {
+			answers = append(answers, sessionRequestOf(one))
+		}
+	}
+	return web.Answer(ctx, answers)
+}
+
+// getRequest returns a request. With wait it answers when the request is no longer pending, or the time is over.
+func (h *Handlers) getRequest(ctx *fasthttp.RequestCtx) error {
+	caller, session, err := h.Guard.CallerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := web.PathIDNamed(ctx, "request_id")
+	if err != nil {
+		return err
+	}
+	query, err := readRequestQuery(ctx, "wait")
+	if err != nil {
+		return err
+	}
+	found, err := h.Store.SessionRequest(web.RequestContext(ctx), caller.Caller, session, id)
+	if err == nil && found.Status == redisstore.Pending && query.wait > 0 && !ctx.IsHead() {
+		found, err = h.awaitDecision(ctx, caller, found, query.wait)
+	}
+	if err != nil {
+		return err
+	}
+	return web.Answer(ctx, sessionRequestOf(found))
+}
+
+func (h *Handlers) approveRequest(ctx *fasthttp.RequestCtx) error {
+	key, session, id, err := keyAndRequest(ctx)
+	if err != nil {
+		return err
+	}
+	var request approveRequest
+	if err := web.Decode(ctx, &request); err != nil {
+		return err
+	}
+	approval, err := request.approval()
+	if err != nil {
+		return err
+	}
+	approved, err := h.Store.ApproveRequest(web.RequestContext(ctx), key, session, id, approval)
+	if err != nil {
+		return approvalRefused(err)
+	}
+	if !approved.Repeated {
+		h.counted.requests.approved.Inc()
+	}
+	return web.Answer(ctx, sessionRequestOf(approved))
+}
+
+func (h *Handlers) denyRequest(ctx *fasthttp.RequestCtx) error {
+	key, session, id, err := keyAndRequest(ctx)
+	if err != nil {
+		return err
+	}
+	var request denyRequest
+	if err := web.Decode(ctx, &request); err != nil {
+		return err
+	}
+	var v web.Validation
+	checkRequestText(&v, "comment", request.Comment)
+	if err := v.Err(); err != nil {
+		return err
+	}
+	denied, err := h.Store.DenyRequest(web.RequestContext(ctx), key, session, id, request.Comment.Value)
+	if err != nil {
+		return AsConflict(err)
+	}
+	if !denied.Repeated {
+		h.counted.requests.denied.Inc()
+	}
+	return web.Answer(ctx, sessionRequestOf(denied))
+}
+
+// keyAndRequest returns the API key, and the session and the request in the path.
+func keyAndRequest(ctx *fasthttp.RequestCtx) (key redisstore.APIKey, session, id uuid.UUID, err error) {
+	if key, session, err = access.KeyAndID(ctx); err == nil {
+		id, err = web.PathIDNamed(ctx, "request_id")
+	}
+	return key, session, id, err
+}
+
+// approvalRefused names the field that refuses an approval.
+func approvalRefused(err error) error {
+	var beyond *redisstore.AboveAskedError
+	var above *redisstore.AboveBoundsError
+	switch {
+	case errors.As(err, &beyond) && beyond.Limit == "max_actions":
+		return web.Invalid("add_actions", "must not be more than was asked for")
+	case errors.As(err, &beyond):
+		return web.Invalid("add_value_usd", "must not be more than was asked for")
+	case errors.Is(err, redisstore.ErrGrantsNothing):
+		return web.Invalid("", "grant some of what was asked for, or deny the request")
+	case errors.As(err, &above):
+		return aboveBounds(above.Limit)
+	}
+	return AsConflict(err)
+}
+
+const (
+	maxDecisionWait = 60 // seconds
+	// rereadPause is the shortest time between two reads of a request that an expiry may have ended.
+	rereadPause = 100 * time.Millisecond
+)
+
+// requestQuery selects requests for more.
+type requestQuery struct {
+	status redisstore.Status // "" for all
+	wait   time.Duration     // how long to wait for the decision
+}
+
+// readRequestQuery reads the one parameter that the endpoint has.
+func readRequestQuery(ctx *fasthttp.RequestCtx, parameter string) (requestQuery, error) {
+	var v web.Validation
+	var q requestQuery
+	seen := map[string]bool{}
+	for name, value := range ctx.QueryArgs().All() {
+		field, text := string(name), string(value)
+		v.Require(!seen[field], web.Shown(field), "is given twice")
+		seen[field] = true
+		switch {
+		case field != parameter:
+			v.Add(web.Shown(field), "is not a parameter of this request")
+		case field == "status":
+			q.status = v.Status(text, []redisstore.Status{redisstore.Pending, redisstore.Approved, redisstore.Denied, redisstore.Lapsed})
+		default:
+			seconds, err := strconv.ParseUint(text, 10, 8)
+			v.Require(err == nil && seconds <= maxDecisionWait, field, "must be from 0 to "+strconv.Itoa(maxDecisionWait))
+			q.wait = time.Duration(seconds) * time.Second
+		}
+	}
+	return q, v.Err()
+}
+
+// awaitDecision waits until a pending request is decided or its session ends; or until the time is over, the slot is displaced
+// or the server stops: then it returns the request pending.
+func (h *Handlers) awaitDecision(ctx *fasthttp.RequestCtx, caller access.Caller, asked redisstore.SessionRequest, wait time.Duration) (redisstore.SessionRequest, error) {
+	slot, err := h.Front.Waiters.Acquire(caller.OrganizationID(), h.Front.WaiterAddress(ctx))
+	if err != nil {
+		return asked, err
+	}
+	defer slot.Release()
+	bounded, cancel := context.WithTimeout(slot.Context(), caller.Patience(wait))
+	defer cancel()
+	for asked.Status == redisstore.Pending && bounded.Err() == nil {
+		if err := h.awaitChange(bounded, asked); err != nil {
+			return asked, err
+		}
+		if caller.HasExpired() {
+			return asked, access.ErrInvalidToken
+		}
+		if caller.Delegated != nil {
+			if _, err := h.Guard.CheckDelegated(web.ReadContext(ctx), caller); err != nil {
+				return asked, err
+			}
+		}
+		if asked, err = h.Store.SessionRequest(web.RequestContext(ctx), caller.Caller, asked.Session, asked.ID); err != nil {
+			return asked, err
+		}
+	}
+	return asked, nil
+}
+
+// awaitChange waits until anything happened to the request's agent, its session expires, or ctx ends. A decision, an end and a
+// revocation are events of the agent; an expiry is not.
+func (h *Handlers) awaitChange(ctx context.Context, asked redisstore.SessionRequest) error {
+	return web.Await(ctx, max(asked.Remaining, rereadPause), func(ctx context.Context) error {
+		return h.Store.AwaitEvent(ctx, asked.Agent, asked.NewestEvent)
+	})
+}

@@ -1,0 +1,63 @@
+package identity
+
+import (
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/server/internal/access"
+	"remit/server/internal/web"
+)
+
+func (h *Handlers) familyRoutes(r *web.Routes) {
+	r.Get("/v1/agents/{id}/families", redisstore.Viewer, h.listFamilies)
+	r.Delete("/v1/agents/{id}/families/{family_id}", redisstore.Operator, h.endFamily)
+}
+
+type FamilyAnswer struct {
+	ID       uuid.UUID     `json:"family_id"`
+	Created  web.Timestamp `json:"created_at"`
+	LastUsed web.Timestamp `json:"last_used_at"`
+	Expires  web.Timestamp `json:"expires_at"`
+}
+
+// listFamilies returns a page of an agent's refresh token families.
+func (h *Handlers) listFamilies(ctx *fasthttp.RequestCtx) error {
+	key, agent, err := access.KeyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	query, err := web.ReadQuery(ctx, nil)
+	if err != nil {
+		return err
+	}
+	page, err := h.Store.Families(web.RequestContext(ctx), key, agent, query)
+	if err != nil {
+		return err
+	}
+	families := make([]FamilyAnswer, len(page.Items))
+	for i, f := range page.Items {
+		families[i] = FamilyAnswer{f.ID, web.Timestamp(f.Created), web.Timestamp(f.LastUsed), web.Timestamp(f.Expires)}
+	}
+	web.AnnounceNext(ctx, page.Next)
+	return web.Answer(ctx, families)
+}
+
+// endFamily revokes a refresh token family of an agent, with its access tokens.
+func (h *Handlers) endFamily(ctx *fasthttp.RequestCtx) error {
+	key, agent, err := access.KeyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	family, err := web.PathIDNamed(ctx, "family_id")
+	if err != nil {
+		return err
+	}
+	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
+		return err
+	}
+	if err := h.Store.EndFamily(web.RequestContext(ctx), key, agent, family); err != nil {
+		return err
+	}
+	h.Guard.Metrics.FamiliesRevoked.Inc()
+	return web.Answer(ctx, access.RevokedTokenAnswer{Revoked: true})
+}

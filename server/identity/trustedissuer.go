@@ -1,0 +1,165 @@
+package identity
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/server/internal/access"
+	"remit/server/internal/web"
+)
+
+func (h *Handlers) trustedIssuerRoutes(r *web.Routes) {
+	r.Post("/v1/trusted-issuers", redisstore.Admin, h.createTrustedIssuer)
+	r.Get("/v1/trusted-issuers", redisstore.Viewer, h.listTrustedIssuers)
+	r.Get("/v1/trusted-issuers/{id}", redisstore.Viewer, h.getTrustedIssuer)
+	r.Patch("/v1/trusted-issuers/{id}", redisstore.Admin, h.changeTrustedIssuer)
+	r.Delete("/v1/trusted-issuers/{id}", redisstore.Admin, h.deleteTrustedIssuer)
+}
+
+// createTrustedIssuer makes the organization trust an issuer.
+func (h *Handlers) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
+	key, err := access.OrganizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	var request trustedIssuerRequest
+	if err := web.Decode(ctx, &request); err != nil {
+		return err
+	}
+	settings, err := request.read(h.AllowPrivate)
+	if err != nil {
+		return err
+	}
+	idempotency, err := web.IdempotencyOf(ctx, "create trusted issuer", key.Organization)
+	if err != nil {
+		return err
+	}
+	created, err := h.Store.CreateTrustedIssuer(web.RequestContext(ctx), key, settings, idempotency)
+	h.Front.ReportReplay(ctx, idempotency)
+	if err != nil {
+		return ruleError(err, settings.Rules)
+	}
+	return web.AnswerCreated(ctx, "/v1/trusted-issuers/"+created.ID.String(), trustedIssuerOf(created))
+}
+
+// listTrustedIssuers lists all trusted issuers of the organization.
+func (h *Handlers) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
+	key, err := access.OrganizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.Front.ReserveAnswer(ctx, redisstore.MostTrustedIssuers*mostIssuerBytes); err != nil {
+		return err
+	}
+	all, err := h.Store.TrustedIssuers(web.RequestContext(ctx), key)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(all) // newest first
+	answers, urls := make([]trustedIssuerAnswer, len(all)), make([]*string, len(all))
+	for i, issuer := range all {
+		answers[i] = trustedIssuerOf(issuer)
+		urls[i] = &answers[i].JWKSURI
+	}
+	h.hideQueries(ctx, key, urls...)
+	return web.Answer(ctx, answers)
+}
+
+func (h *Handlers) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
+	key, id, err := access.KeyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := h.Store.TrustedIssuer(web.RequestContext(ctx), key, id)
+	if err != nil {
+		return err
+	}
+	h.hideQueries(ctx, key, &found.Settings.JWKSURI)
+	return web.Answer(ctx, trustedIssuerOf(found))
+}
+
+// changeTrustedIssuer changes an issuer's keys, rules or description. From its response on, no token is exchanged by what they were.
+func (h *Handlers) changeTrustedIssuer(ctx *fasthttp.RequestCtx) error {
+	key, id, err := access.KeyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request changeTrustedIssuerRequest
+	if err := web.Decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.read(h.AllowPrivate)
+	if err != nil {
+		return err
+	}
+	changed, err := h.Store.ChangeTrustedIssuer(web.RequestContext(ctx), key, id, func(settings *redisstore.TrustedIssuerSettings) error {
+		request.apply(settings, wanted)
+		return nil
+	})
+	if err != nil {
+		return ruleError(err, wanted.Rules)
+	}
+	return web.Answer(ctx, trustedIssuerOf(changed))
+}
+
+func (h *Handlers) deleteTrustedIssuer(ctx *fasthttp.RequestCtx) error {
+	key, id, err := access.KeyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.Store.DeleteTrustedIssuer(web.RequestContext(ctx), key, id); err != nil {
+		return err
+	}
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
+
+// ruleError names the rules whose agents the organization does not have.
+func ruleError(err error, rules []redisstore.IssuerRule) error {
+	var unknown *redisstore.UnknownAgentsError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var v web.Validation
+	for i, rule := range rules {
+		v.Require(!slices.Contains(unknown.Agents, rule.Agent), ruleField(i, "agent_id"), "is not an agent of the organization")
+	}
+	return v.Err()
+}
+
+type trustedIssuerAnswer struct {
+	ID          uuid.UUID          `json:"id"`
+	Issuer      string             `json:"issuer"`
+	JWKSURI     string             `json:"jwks_uri,omitzero"`
+	JWKS        jsontext.Value     `json:"jwks,omitzero"`
+	Rules       []issuerRuleAnswer `json:"rules"`
+	Description string             `json:"description"`
+	Created     web.Timestamp      `json:"created_at"`
+}
+
+type issuerRuleAnswer struct {
+	Agent  uuid.UUID         `json:"agent_id"`
+	Claims map[string]string `json:"claims"`
+}
+
+// mostIssuerBytes is about how much a trusted issuer has in a response.
+const mostIssuerBytes = 52 << 10
+
+func trustedIssuerOf(i redisstore.TrustedIssuer) trustedIssuerAnswer {
+	rules := make([]issuerRuleAnswer, len(i.Settings.Rules))
+	for at, rule := range i.Settings.Rules {
+		rules[at] = issuerRuleAnswer(rule)
+	}
+	shown := trustedIssuerAnswer{
+		ID: i.ID, Issuer: i.Settings.Issuer, JWKSURI: i.Settings.JWKSURI, Rules: rules,
+		Description: i.Settings.Description, Created: web.Timestamp(i.Created()),
+	}
+	if i.Settings.JWKS != "" {
+		shown.JWKS = jsontext.Value(i.Settings.JWKS)
+	}
+	return shown
+}

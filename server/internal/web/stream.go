@@ -1,0 +1,57 @@
+package web
+
+import (
+	"net"
+	"runtime/debug"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/server/conn"
+)
+
+// EventStream is the media type of a stream of events (WHATWG HTML §9.2).
+const EventStream = "text/event-stream"
+
+// Stream is a response that lasts until its client leaves or its slot ends. Its goroutines run outside any handler.
+type Stream struct {
+	Slot *conn.Slot
+	Conn net.Conn
+
+	front *Front
+	id    string // of the request
+}
+
+// NewStream returns the stream of a request that holds a slot, and sets the headers of its response.
+func (f *Front) NewStream(ctx *fasthttp.RequestCtx, slot *conn.Slot) Stream {
+	ctx.Response.Header.SetContentType(EventStream)
+	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	ctx.SetConnectionClose()
+	ctx.Request.ResetBody() // fasthttp would keep it as long as the stream
+	return Stream{Slot: slot, Conn: ctx.Conn(), front: f, id: RequestID(ctx)}
+}
+
+// AwaitDisconnect calls left when the client disconnects; writing would notice that only two pulses later. Nothing else reads from
+// the connection, which ends with the stream, and with it the goroutine that calls this. A client that sends more data is not
+// waiting for events, so that ends the stream too.
+func (s *Stream) AwaitDisconnect(left func()) {
+	defer left()
+	defer s.Recover()
+	if s.Conn.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	var unread [1]byte
+	_, _ = s.Conn.Read(unread[:])
+}
+
+// ExtendDeadline gives the next write a deadline of its own: fasthttp has set one for the whole response.
+func (s *Stream) ExtendDeadline() error {
+	return s.Conn.SetWriteDeadline(time.Now().Add(conn.WriteTimeout))
+}
+
+// Recover keeps a panic from ending the process. Defer it.
+func (s *Stream) Recover() {
+	if cause := recover(); cause != nil {
+		s.front.Metrics.Panics.Inc()
+		s.front.Log.Error("event stream panicked", "request_id", s.id, "cause", cause, "stack", string(debug.Stack()))
+	}
+}

@@ -1,0 +1,92 @@
+// Package pages lets web pages for people stand beside the API and call it inside the process, as a client would.
+package pages
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/server/conn"
+	"remit/server/internal/access"
+	"remit/server/internal/web"
+)
+
+// Site is web pages for people, beside the API: package console has them. They call the API through Call, so whatever holds
+// for a client of the API holds for who looks at a page.
+type Site struct {
+	Prefix string // of their paths, without a slash at the end
+	Answer func(*fasthttp.RequestCtx)
+	// Headers sets what every response has, also one that the server gives instead of the page's. Nil sets nothing.
+	Headers func(*fasthttp.ResponseHeader)
+	// Apart leaves them to ServePages.
+	Apart bool
+}
+
+// Host is the server as the pages see it.
+type Host struct {
+	store *redisstore.Store
+	front *web.Front
+	guard *access.Guard
+
+	api              fasthttp.RequestHandler // every request of the API
+	served           *Site                   // nil for none
+	answer           fasthttp.RequestHandler // adapted, of the pages
+	identify, signIn fasthttp.RequestHandler // inside the process only
+}
+
+// New returns a host without pages.
+func New(store *redisstore.Store, front *web.Front, guard *access.Guard) *Host {
+	h := &Host{store: store, front: front, guard: guard}
+	h.identify = front.Around(front.AtRole(pageCallRoute, redisstore.Viewer, h.keyIdentity))
+	h.signIn = front.Around(front.AtRole(pageCallRoute, redisstore.Viewer, h.limitedIdentity))
+	return h
+}
+
+// Set adds the pages. Call it before the server serves.
+func (h *Host) Set(site Site) {
+	h.served, h.answer = &site, h.front.At(site.Prefix, func(ctx *fasthttp.RequestCtx) error {
+		site.Answer(ctx)
+		return nil
+	})
+}
+
+// Handler returns the handler of every request: of the pages, and of the API.
+func (h *Host) Handler(api fasthttp.RequestHandler) fasthttp.RequestHandler {
+	h.api = h.front.Around(api)
+	nowhere := h.front.At("", func(*fasthttp.RequestCtx) error { return web.ErrNoRoute })
+	return h.front.Around(func(ctx *fasthttp.RequestCtx) {
+		switch {
+		case h.has(ctx):
+			h.answer(ctx)
+		case isForPages(ctx):
+			nowhere(ctx)
+		default:
+			api(ctx)
+		}
+	})
+}
+
+// has reports whether a request is for a page.
+func (h *Host) has(ctx *fasthttp.RequestCtx) bool {
+	if h.served == nil || h.served.Apart != isForPages(ctx) {
+		return false
+	}
+	path := string(ctx.URI().PathOriginal())
+	return path == h.served.Prefix || strings.HasPrefix(path, h.served.Prefix+"/")
+}
+
+// Decorate sets the headers that every response of a page has, also one that the server gives instead of the page's.
+func (h *Host) Decorate(ctx *fasthttp.RequestCtx) {
+	if h.has(ctx) && h.served.Headers != nil {
+		h.served.Headers(&ctx.Response.Header)
+	}
+}
+
+// pageCallRoute is the route of what only pages can call, in metrics and logs.
+const pageCallRoute = "page"
+
+// isForPages reports whether a request came to the listener of ServePages.
+func isForPages(ctx *fasthttp.RequestCtx) bool {
+	c := conn.Of(ctx.Conn())
+	return c != nil && c.ForPages
+}

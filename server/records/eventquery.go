@@ -1,0 +1,61 @@
+package records
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/server/internal/web"
+)
+
+const headerLastEventID = "Last-Event-ID"
+
+const MaxWait = 30 // seconds
+
+// eventQuery selects a page of events, oldest first.
+type eventQuery struct {
+	After string // id of the event before the page; "" begins at the oldest event
+	Limit int
+	Wait  time.Duration // how long to wait for the first event
+}
+
+func ReadEventQuery(ctx *fasthttp.RequestCtx) (eventQuery, error) {
+	var v web.Validation
+	q := eventQuery{Limit: web.DefaultPage}
+	seen := map[string]bool{}
+	for name, value := range ctx.QueryArgs().All() {
+		field, text := string(name), string(value)
+		v.Require(!seen[field], web.Shown(field), "is given twice")
+		seen[field] = true
+		switch field {
+		case "limit":
+			q.Limit = v.PageSize(text)
+		case "after":
+			v.Require(redisstore.ValidEventID(text), field, "is not the id of an event")
+			q.After = text
+		case "wait":
+			seconds, err := strconv.ParseUint(text, 10, 8)
+			v.Require(err == nil && seconds <= MaxWait, field, "must be from 0 to "+strconv.Itoa(MaxWait))
+			q.Wait = time.Duration(seconds) * time.Second
+		default:
+			v.Add(web.Shown(field), "is not a parameter of this list")
+		}
+	}
+	if last := ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 && wantsStream(ctx) {
+		v.Require(redisstore.ValidEventID(string(last)), headerLastEventID, "is not the id of an event")
+		q.After = string(last)
+	}
+	return q, v.Err()
+}
+
+func wantsStream(ctx *fasthttp.RequestCtx) bool {
+	for accepted := range strings.SplitSeq(string(ctx.Request.Header.Peek(fasthttp.HeaderAccept)), ",") {
+		mediaType, _, _ := strings.Cut(accepted, ";")
+		if strings.EqualFold(strings.TrimSpace(mediaType), web.EventStream) {
+			return true
+		}
+	}
+	return false
+}
