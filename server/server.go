@@ -144,6 +144,6 @@ func (s *Server) routes() *web.Routes {
 	s.identity.Register(r)
 	s.budgets.Register(r)
 	s.records.Register(r)
-	s.webhooks.WebhookRoutes(r)
+	s.webhooks.Register(r)
 	return r
 }

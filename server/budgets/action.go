@@ -4,15 +4,17 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
 func (h *Handlers) actionRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.Post(prefix+"/sessions/{id}/actions", redisstore.Operator, h.charge)
+		r.Post(prefix+"/sessions/{id}/actions", redisstore.Operator, h.Guard.ByEitherAt(h.charge))
 	}
 }
 
+// ChargeAnswer is the response to a charge.
 type ChargeAnswer struct {
 	Session uuid.UUID `json:"session_id"`
 	web.LimitUsage
@@ -39,11 +41,7 @@ func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
 var errEmptyCharge = web.Invalid("", "the body is empty: send {} to charge one action without value")
 
 // charge counts actions and value against a session, all or nothing.
-func (h *Handlers) charge(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) charge(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	wanted, err := decodeCharge(ctx)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 )
 
 func (h *Handlers) batchRoutes(r *web.Routes) {
-	r.Post("/v1/actions", redisstore.Operator, h.chargeBatch)
+	r.Post("/v1/actions", redisstore.Operator, h.Guard.ByEither(h.chargeBatch))
 }
 
 const maxBatch = 500
@@ -34,11 +34,7 @@ type BatchResult struct {
 }
 
 // chargeBatch makes many charges in one call. A refused charge does not affect the others.
-func (h *Handlers) chargeBatch(ctx *fasthttp.RequestCtx) error {
-	caller, err := h.Guard.EitherCaller(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) chargeBatch(ctx *fasthttp.RequestCtx, caller access.Caller) error {
 	var request batchRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err

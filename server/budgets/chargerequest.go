@@ -15,6 +15,7 @@ const (
 	notAnActionType = "must have 1 to 200 characters"
 )
 
+// ChargeRequest is the body of a charge, and of an item of a batch.
 type ChargeRequest struct {
 	ActionType web.Optional[string]         `json:"action_type"` // for reports of usage; no rule depends on it
 	Value      web.Optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together

@@ -54,6 +54,7 @@ type SessionDefaults struct {
 	Lifetime   time.Duration
 }
 
+// Filled returns the defaults that the zero value stands for, and any other as it is.
 func (d SessionDefaults) Filled() SessionDefaults {
 	if d == (SessionDefaults{}) {
 		return SessionDefaults{MaxActions: 1000, MaxValue: 100 * money.USD, Lifetime: time.Hour}

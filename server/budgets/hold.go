@@ -3,6 +3,7 @@ package budgets
 import (
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
@@ -30,11 +31,7 @@ func (r *changeHoldRequest) hold() (redisstore.NewHold, error) {
 }
 
 // changeHold changes the held value or the expiry of a pending transaction.
-func (h *Handlers) changeHold(ctx *fasthttp.RequestCtx) error {
-	agent, id, err := h.Guard.AgentAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) changeHold(ctx *fasthttp.RequestCtx, agent redisstore.AccessToken, id uuid.UUID) error {
 	var request changeHoldRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err

@@ -9,15 +9,16 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
 func (h *Handlers) leaseRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.Post(prefix+"/sessions/{id}/leases", redisstore.Operator, h.grantLease)
+		r.Post(prefix+"/sessions/{id}/leases", redisstore.Operator, h.Guard.ByEitherAt(h.grantLease))
 	}
-	r.Get("/v1/leases/{id}", redisstore.Viewer, h.getLease)
-	r.Post("/v1/leases/{id}/settle", redisstore.Operator, h.settleLease)
+	r.Get("/v1/leases/{id}", redisstore.Viewer, h.Guard.ByEitherAt(h.getLease))
+	r.Post("/v1/leases/{id}/settle", redisstore.Operator, h.Guard.ByEitherAt(h.settleLease))
 }
 
 const (
@@ -28,6 +29,7 @@ const (
 	tooManyActionTypes = "must have at most 64 action types"
 )
 
+// LeaseRequest is the body of a request for a lease.
 type LeaseRequest struct {
 	MaxActions web.Optional[int64]          `json:"max_actions"`
 	MaxValue   web.Optional[money.MicroUSD] `json:"max_value_usd"`
@@ -194,11 +196,7 @@ func settlementOf(l redisstore.Lease) SettlementAnswer {
 }
 
 // grantLease grants a part of a session's limits that its holder spends without asking.
-func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	var request LeaseRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -225,11 +223,7 @@ func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx) error {
 }
 
 // settleLease books what was spent of a lease, and may grant its renewal in the same step.
-func (h *Handlers) settleLease(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) settleLease(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	var request settleRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -250,11 +244,7 @@ func (h *Handlers) settleLease(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, settlementOf(settled))
 }
 
-func (h *Handlers) getLease(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getLease(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	l, err := h.Store.Lease(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 )
 
 func (h *Handlers) budgetRoutes(r *web.Routes) {
-	r.Put("/v1/budget", redisstore.Admin, h.setBudget)
-	r.Get("/v1/budget", redisstore.Viewer, h.getBudget)
-	r.Delete("/v1/budget", redisstore.Admin, h.deleteBudget)
+	r.Put("/v1/budget", redisstore.Admin, access.ByKey(h.setBudget))
+	r.Get("/v1/budget", redisstore.Viewer, access.ByKey(h.getBudget))
+	r.Delete("/v1/budget", redisstore.Admin, access.ByKey(h.deleteBudget))
 }
 
 type budgetRequest struct {
@@ -53,11 +53,7 @@ func budgetOf(b redisstore.OrganizationBudget) budgetAnswer {
 }
 
 // setBudget sets what all sessions of the organization may spend in a period.
-func (h *Handlers) setBudget(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) setBudget(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	var request budgetRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -72,11 +68,7 @@ func (h *Handlers) setBudget(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, budgetOf(set))
 }
 
-func (h *Handlers) getBudget(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getBudget(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	b, err := h.Store.Budget(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
@@ -84,11 +76,7 @@ func (h *Handlers) getBudget(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, budgetOf(b))
 }
 
-func (h *Handlers) deleteBudget(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) deleteBudget(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	if err := h.Store.DeleteBudget(web.RequestContext(ctx), key); err != nil {
 		return err
 	}

@@ -10,18 +10,19 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
 func (h *Handlers) sessionRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.Post(prefix+"/sessions", redisstore.Operator, h.createSession)
-		r.Get(prefix+"/sessions", redisstore.Viewer, h.listSessions)
-		r.Get(prefix+"/sessions/{id}", redisstore.Viewer, h.getSession)
-		r.Patch(prefix+"/sessions/{id}", redisstore.Operator, h.changeLimits)
-		r.Post(prefix+"/sessions/{id}/end", redisstore.Operator, h.endSession)
-		r.Get(prefix+"/sessions/{id}/tree", redisstore.Viewer, h.getSessionTree)
-		r.Get(prefix+"/sessions/{id}/usage", redisstore.Viewer, h.getSessionUsage)
+		r.Post(prefix+"/sessions", redisstore.Operator, h.byCreator(h.createSession))
+		r.Get(prefix+"/sessions", redisstore.Viewer, h.Guard.ByEither(h.listSessions))
+		r.Get(prefix+"/sessions/{id}", redisstore.Viewer, h.Guard.ByEitherAt(h.getSession))
+		r.Patch(prefix+"/sessions/{id}", redisstore.Operator, access.ByKey(h.changeLimits))
+		r.Post(prefix+"/sessions/{id}/end", redisstore.Operator, h.Guard.ByEitherAt(h.endSession))
+		r.Get(prefix+"/sessions/{id}/tree", redisstore.Viewer, h.Guard.ByEitherAt(h.getSessionTree))
+		r.Get(prefix+"/sessions/{id}/usage", redisstore.Viewer, h.Guard.ByEitherAt(h.getSessionUsage))
 	}
 }
 
@@ -29,6 +30,7 @@ const (
 	maxActionsLimit = redisstore.MostActions
 )
 
+// CreateSessionRequest is the body of a request that creates a session.
 type CreateSessionRequest struct {
 	Agent        web.Optional[string]         `json:"agent_id"`
 	Parent       web.Optional[string]         `json:"parent_session_id"`
@@ -115,6 +117,7 @@ func (a SessionSummary) Append(o web.Object) web.Object {
 	return append(o, '}')
 }
 
+// SessionAnswer is a session in a response about it alone.
 type SessionAnswer struct {
 	ID               uuid.UUID         `json:"id"`
 	Agent            uuid.UUID         `json:"agent_id"`
@@ -145,6 +148,7 @@ type SessionAnswer struct {
 	DelegatedValue   *money.MicroUSD `json:"value_delegated_usd,omitzero"`
 }
 
+// SessionOf returns a session as responses show it.
 func SessionOf(v redisstore.Session) SessionAnswer {
 	enforcement := enforces
 	if v.Observes {
@@ -168,11 +172,7 @@ func SessionOf(v redisstore.Session) SessionAnswer {
 	return a
 }
 
-func (h *Handlers) createSession(ctx *fasthttp.RequestCtx) error {
-	caller, err := h.sessionCreator(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) createSession(ctx *fasthttp.RequestCtx, caller access.Caller) error {
 	var request CreateSessionRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -211,11 +211,7 @@ func (h *Handlers) createSession(ctx *fasthttp.RequestCtx) error {
 	return web.AnswerCreated(ctx, "/v1/sessions/"+session.ID.String(), SessionOf(session))
 }
 
-func (h *Handlers) getSession(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getSession(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	session, err := h.Store.Session(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
@@ -228,17 +224,14 @@ func (h *Handlers) getSession(ctx *fasthttp.RequestCtx) error {
 	return web.AnswerWritten(ctx, written)
 }
 
+// EndedAnswer is the response to the end of a session.
 type EndedAnswer struct {
 	ID     uuid.UUID         `json:"id"`
 	Status redisstore.Status `json:"status"`
 	Ended  web.Timestamp     `json:"ended_at"`
 }
 
-func (h *Handlers) endSession(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) endSession(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
-	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
+// ChangeLimitsRequest is the body of a request that changes a session's limits.
 type ChangeLimitsRequest struct {
 	MaxActions web.Optional[int64]          `json:"max_actions"`
 	MaxValue   web.Optional[money.MicroUSD] `json:"max_value_usd"`
@@ -66,11 +66,7 @@ func (r *ChangeLimitsRequest) limits() (redisstore.NewLimits, error) {
 }
 
 // changeLimits raises or lowers the limits of an active session.
-func (h *Handlers) changeLimits(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) changeLimits(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	id, err := web.PathID(ctx)
 	if err != nil {
 		return err

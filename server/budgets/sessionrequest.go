@@ -18,11 +18,11 @@ import (
 
 func (h *Handlers) sessionRequestRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.Post(prefix+"/sessions/{id}/requests", web.NoKey, h.requestMore)
-		r.Get(prefix+"/sessions/{id}/requests", redisstore.Viewer, h.listRequests)
-		r.Get(prefix+"/sessions/{id}/requests/{request_id}", redisstore.Viewer, h.getRequest)
-		r.Post(prefix+"/sessions/{id}/requests/{request_id}/approve", redisstore.Operator, h.approveRequest)
-		r.Post(prefix+"/sessions/{id}/requests/{request_id}/deny", redisstore.Operator, h.denyRequest)
+		r.Post(prefix+"/sessions/{id}/requests", web.NoKey, h.Guard.ByAgentAt(h.requestMore))
+		r.Get(prefix+"/sessions/{id}/requests", redisstore.Viewer, h.Guard.ByEitherAt(h.listRequests))
+		r.Get(prefix+"/sessions/{id}/requests/{request_id}", redisstore.Viewer, h.Guard.ByEitherAt(h.getRequest))
+		r.Post(prefix+"/sessions/{id}/requests/{request_id}/approve", redisstore.Operator, access.ByKeyAt(h.approveRequest))
+		r.Post(prefix+"/sessions/{id}/requests/{request_id}/deny", redisstore.Operator, access.ByKeyAt(h.denyRequest))
 	}
 }
 
@@ -112,11 +112,7 @@ func sessionRequestOf(v redisstore.SessionRequest) SessionRequestAnswer {
 }
 
 // requestMore asks for more than the session's limits allow.
-func (h *Handlers) requestMore(ctx *fasthttp.RequestCtx) error {
-	agent, id, err := h.Guard.AgentAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) requestMore(ctx *fasthttp.RequestCtx, agent redisstore.AccessToken, id uuid.UUID) error {
 	var request moreRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -140,11 +136,7 @@ func (h *Handlers) requestMore(ctx *fasthttp.RequestCtx) error {
 }
 
 // listRequests lists all requests that are kept of a session.
-func (h *Handlers) listRequests(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listRequests(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	query, err := readRequestQuery(ctx, "status")
 	if err != nil {
 		return err
@@ -166,11 +158,7 @@ func (h *Handlers) listRequests(ctx *fasthttp.RequestCtx) error {
 }
 
 // getRequest returns a request. With wait it answers when the request is no longer pending, or the time is over.
-func (h *Handlers) getRequest(ctx *fasthttp.RequestCtx) error {
-	caller, session, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getRequest(ctx *fasthttp.RequestCtx, caller access.Caller, session uuid.UUID) error {
 	id, err := web.PathIDNamed(ctx, "request_id")
 	if err != nil {
 		return err
@@ -189,8 +177,8 @@ func (h *Handlers) getRequest(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, sessionRequestOf(found))
 }
 
-func (h *Handlers) approveRequest(ctx *fasthttp.RequestCtx) error {
-	key, session, id, err := keyAndRequest(ctx)
+func (h *Handlers) approveRequest(ctx *fasthttp.RequestCtx, key redisstore.APIKey, session uuid.UUID) error {
+	id, err := web.PathIDNamed(ctx, "request_id")
 	if err != nil {
 		return err
 	}
@@ -212,8 +200,8 @@ func (h *Handlers) approveRequest(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, sessionRequestOf(approved))
 }
 
-func (h *Handlers) denyRequest(ctx *fasthttp.RequestCtx) error {
-	key, session, id, err := keyAndRequest(ctx)
+func (h *Handlers) denyRequest(ctx *fasthttp.RequestCtx, key redisstore.APIKey, session uuid.UUID) error {
+	id, err := web.PathIDNamed(ctx, "request_id")
 	if err != nil {
 		return err
 	}
@@ -234,14 +222,6 @@ func (h *Handlers) denyRequest(ctx *fasthttp.RequestCtx) error {
 		h.counted.requests.denied.Inc()
 	}
 	return web.Answer(ctx, sessionRequestOf(denied))
-}
-
-// keyAndRequest returns the API key, and the session and the request in the path.
-func keyAndRequest(ctx *fasthttp.RequestCtx) (key redisstore.APIKey, session, id uuid.UUID, err error) {
-	if key, session, err = access.KeyAndID(ctx); err == nil {
-		id, err = web.PathIDNamed(ctx, "request_id")
-	}
-	return key, session, id, err
 }
 
 // approvalRefused names the field that refuses an approval.

@@ -12,26 +12,22 @@ import (
 
 func (h *Handlers) suspensionRoutes(r *web.Routes) {
 	for _, prefix := range []string{"", "/v1"} {
-		r.Post(prefix+"/sessions/{id}/suspend", redisstore.Operator, h.suspendSession)
-		r.Post(prefix+"/sessions/{id}/resume", redisstore.Operator, h.resumeSession)
+		r.Post(prefix+"/sessions/{id}/suspend", redisstore.Operator, access.ByKeyAt(h.suspendSession))
+		r.Post(prefix+"/sessions/{id}/resume", redisstore.Operator, access.ByKeyAt(h.resumeSession))
 	}
 }
 
-func (h *Handlers) suspendSession(ctx *fasthttp.RequestCtx) error {
-	return h.switchSession(ctx, h.Store.SuspendSession)
+func (h *Handlers) suspendSession(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
+	return h.switchSession(ctx, key, id, h.Store.SuspendSession)
 }
 
-func (h *Handlers) resumeSession(ctx *fasthttp.RequestCtx) error {
-	return h.switchSession(ctx, h.Store.ResumeSession)
+func (h *Handlers) resumeSession(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
+	return h.switchSession(ctx, key, id, h.Store.ResumeSession)
 }
 
 // switchSession suspends or resumes a session.
-func (h *Handlers) switchSession(ctx *fasthttp.RequestCtx,
+func (h *Handlers) switchSession(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID,
 	change func(context.Context, redisstore.APIKey, uuid.UUID, string) (redisstore.Session, error)) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
 	reason, err := web.DecodeReason(ctx)
 	if err != nil {
 		return err

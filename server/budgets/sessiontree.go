@@ -8,13 +8,20 @@ import (
 	"remit/server/internal/web"
 )
 
-// sessionCreator returns who creates a session: an organization, or an agent that creates a child of its own.
-func (h *Handlers) sessionCreator(ctx *fasthttp.RequestCtx) (access.Caller, error) {
-	_, hasToken := access.AccessToken(ctx)
-	if !hasToken || len(ctx.Request.Header.PeekCanonical(web.CanonicalAPIKey)) > 0 {
-		return access.KeyCaller(ctx)
+// byCreator adapts a handler to the creation of sessions: an organization calls it, or an agent that creates a child of its own.
+func (h *Handlers) byCreator(create func(*fasthttp.RequestCtx, access.Caller) error) web.Handler {
+	either := h.Guard.ByEither(create)
+	return func(ctx *fasthttp.RequestCtx) error {
+		_, hasToken := access.AccessToken(ctx)
+		if hasToken && len(ctx.Request.Header.PeekCanonical(web.CanonicalAPIKey)) == 0 {
+			return either(ctx)
+		}
+		caller, err := access.KeyCaller(ctx)
+		if err != nil {
+			return err
+		}
+		return create(ctx, caller)
 	}
-	return h.Guard.EitherCaller(ctx)
 }
 
 // checkCreator refuses an agent that wants a root session, or one that observes, or below a session that its token does not reach, or
@@ -59,11 +66,7 @@ func sessionTreeOf(v *redisstore.SessionTree) sessionTreeAnswer {
 const mostTreeBytes = redisstore.MostInTree*800 + redisstore.MostTreeText
 
 // getSessionTree returns a session with its descendants, of whatever agents.
-func (h *Handlers) getSessionTree(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getSessionTree(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	if err := h.Front.ReserveAnswer(ctx, mostTreeBytes); err != nil {
 		return err
 	}

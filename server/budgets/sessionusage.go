@@ -1,8 +1,10 @@
 package budgets
 
 import (
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -10,11 +12,7 @@ import (
 const mostTypeLine = 6*maxActionTypeLength + 128
 
 // getSessionUsage returns what a session has used, by action type.
-func (h *Handlers) getSessionUsage(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getSessionUsage(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	if err := h.Front.ReserveAnswer(ctx, (maxTypesOfActions+2)*mostTypeLine); err != nil {
 		return err
 	}

@@ -13,16 +13,17 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
 func (h *Handlers) transactionRoutes(r *web.Routes) {
-	r.Post("/v1/transactions", web.NoKey, h.beginTransaction)
-	r.Get("/v1/transactions", redisstore.Viewer, h.listTransactions)
-	r.Get("/v1/transactions/{id}", redisstore.Viewer, h.getTransaction)
-	r.Patch("/v1/transactions/{id}", web.NoKey, h.changeHold)
-	r.Post("/v1/transactions/{id}/commit", web.NoKey, h.commitTransaction)
-	r.Post("/v1/transactions/{id}/rollback", redisstore.Operator, h.rollbackTransaction)
+	r.Post("/v1/transactions", web.NoKey, h.Guard.ByAgent(h.beginTransaction))
+	r.Get("/v1/transactions", redisstore.Viewer, h.Guard.ByEither(h.listTransactions))
+	r.Get("/v1/transactions/{id}", redisstore.Viewer, h.Guard.ByEitherAt(h.getTransaction))
+	r.Patch("/v1/transactions/{id}", web.NoKey, h.Guard.ByAgentAt(h.changeHold))
+	r.Post("/v1/transactions/{id}/commit", web.NoKey, h.Guard.ByAgentAt(h.commitTransaction))
+	r.Post("/v1/transactions/{id}/rollback", redisstore.Operator, h.Guard.ByEitherAt(h.rollbackTransaction))
 }
 
 const (
@@ -34,6 +35,7 @@ const (
 	scopeAdmin    = "admin"
 )
 
+// BeginRequest is the body of a request that begins a transaction.
 type BeginRequest struct {
 	ActionType web.Optional[string]         `json:"action_type"`
 	PreState   web.Optional[jsontext.Value] `json:"pre_state"`
@@ -126,6 +128,7 @@ type DryTransaction struct {
 	DryRun bool `json:"dry_run"`
 }
 
+// SummaryOf returns a transaction as lists show it, without its states and metadata.
 func SummaryOf(t redisstore.Transaction) TransactionAnswer {
 	a := TransactionAnswer{
 		ID: t.ID, Agent: t.Agent, Session: t.Session, Sequence: t.Sequence, Status: t.Status, ActionType: t.ActionType,
@@ -149,11 +152,7 @@ func transactionOf(t redisstore.Transaction) TransactionAnswer {
 	return a
 }
 
-func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx) error {
-	access, err := h.Guard.AgentToken(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.CachedToken) error {
 	var request BeginRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -184,11 +183,7 @@ func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	return web.AnswerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
-func (h *Handlers) commitTransaction(ctx *fasthttp.RequestCtx) error {
-	agent, id, err := h.Guard.AgentAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) commitTransaction(ctx *fasthttp.RequestCtx, agent redisstore.AccessToken, id uuid.UUID) error {
 	var request commitRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -211,11 +206,7 @@ func (h *Handlers) commitTransaction(ctx *fasthttp.RequestCtx) error {
 
 // rollbackTransaction releases a hold or reverses a commit. An agent may always release its own hold, but needs a scope to
 // reverse a commit, which another part of it may have made.
-func (h *Handlers) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) rollbackTransaction(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	var request rollbackRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -253,11 +244,7 @@ func undoRefused(err error) error {
 	return err
 }
 
-func (h *Handlers) getTransaction(ctx *fasthttp.RequestCtx) error {
-	caller, id, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getTransaction(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	t, err := h.Store.Transaction(web.RequestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err

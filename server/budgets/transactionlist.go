@@ -3,14 +3,11 @@ package budgets
 import (
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
-func (h *Handlers) listTransactions(ctx *fasthttp.RequestCtx) error {
-	caller, err := h.Guard.EitherCaller(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listTransactions(ctx *fasthttp.RequestCtx, caller access.Caller) error {
 	query, err := web.ReadQuery(ctx, []redisstore.Status{
 		redisstore.Pending, redisstore.Committed, redisstore.RolledBack, redisstore.Expired,
 	}, "agent_id", "session_id")

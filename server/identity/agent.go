@@ -14,13 +14,13 @@ import (
 )
 
 func (h *Handlers) agentRoutes(r *web.Routes) {
-	r.Post("/v1/agents", redisstore.Admin, h.createAgent)
-	r.Get("/v1/agents", redisstore.Viewer, h.listAgents)
-	r.Get("/v1/agents/{id}", redisstore.Viewer, h.getAgent)
-	r.Patch("/v1/agents/{id}", redisstore.Admin, h.changeAgent)
-	r.Post("/v1/agents/{id}/revoke", redisstore.Operator, h.revokeAgent)
-	r.Delete("/v1/agents/{id}", redisstore.Admin, h.deleteAgent)
-	r.Post("/v1/agents/{id}/secret/rotate", redisstore.Admin, h.rotateAgentSecret)
+	r.Post("/v1/agents", redisstore.Admin, access.ByKey(h.createAgent))
+	r.Get("/v1/agents", redisstore.Viewer, access.ByKey(h.listAgents))
+	r.Get("/v1/agents/{id}", redisstore.Viewer, access.ByKeyAt(h.getAgent))
+	r.Patch("/v1/agents/{id}", redisstore.Admin, access.ByKeyAt(h.changeAgent))
+	r.Post("/v1/agents/{id}/revoke", redisstore.Operator, access.ByKeyAt(h.revokeAgent))
+	r.Delete("/v1/agents/{id}", redisstore.Admin, access.ByKeyAt(h.deleteAgent))
+	r.Post("/v1/agents/{id}/secret/rotate", redisstore.Admin, access.ByKeyAt(h.rotateAgentSecret))
 }
 
 type createAgentRequest struct {
@@ -33,6 +33,7 @@ type createAgentRequest struct {
 	agentCredentialsRequest
 }
 
+// AgentAnswer is an agent in a response.
 type AgentAnswer struct {
 	ID               uuid.UUID               `json:"id"`
 	Organization     uuid.UUID               `json:"org_id"`
@@ -51,6 +52,7 @@ type AgentAnswer struct {
 	AgentCredentials
 }
 
+// AgentOf returns an agent as lists show it, without limits and usage.
 func AgentOf(a redisstore.Agent) AgentAnswer {
 	return AgentAnswer{
 		ID: a.ID, Organization: a.Organization, Name: a.Name, Scopes: a.Scopes, Status: a.Status(),
@@ -61,11 +63,7 @@ func AgentOf(a redisstore.Agent) AgentAnswer {
 	}
 }
 
-func (h *Handlers) createAgent(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) createAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	var request createAgentRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -110,11 +108,7 @@ func (r *createAgentRequest) newAgent(allowPrivate bool) (redisstore.Agent, erro
 	return agent, v.Err()
 }
 
-func (h *Handlers) getAgent(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	agent, err := h.Store.Agent(web.RequestContext(ctx), key, id)
 	if err != nil {
 		return err
@@ -123,11 +117,7 @@ func (h *Handlers) getAgent(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, agentWithLimits(agent))
 }
 
-func (h *Handlers) listAgents(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listAgents(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	query, err := web.ReadQuery(ctx, []redisstore.Status{redisstore.Active, redisstore.Revoked})
 	if err != nil {
 		return err
@@ -147,27 +137,24 @@ func (h *Handlers) listAgents(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, agents)
 }
 
+// RevokedAgentAnswer is the response to a revocation or deletion.
 type RevokedAgentAnswer struct {
 	ID      uuid.UUID         `json:"id"`
 	Status  redisstore.Status `json:"status"`
 	Revoked web.Timestamp     `json:"revoked_at"`
 }
 
-func (h *Handlers) revokeAgent(ctx *fasthttp.RequestCtx) error {
-	return h.revokeBy(ctx, h.Store.RevokeAgent)
+func (h *Handlers) revokeAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
+	return h.revokeBy(ctx, key, id, h.Store.RevokeAgent)
 }
 
 // deleteAgent revokes the agent and deletes its record after the retention time.
-func (h *Handlers) deleteAgent(ctx *fasthttp.RequestCtx) error {
-	return h.revokeBy(ctx, h.Store.DeleteAgent)
+func (h *Handlers) deleteAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
+	return h.revokeBy(ctx, key, id, h.Store.DeleteAgent)
 }
 
-func (h *Handlers) revokeBy(ctx *fasthttp.RequestCtx,
+func (h *Handlers) revokeBy(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID,
 	revoke func(context.Context, redisstore.APIKey, uuid.UUID) (time.Time, error)) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
 	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
@@ -184,17 +171,14 @@ type secretRotation struct {
 	RevokeFamilies web.Optional[bool] `json:"revoke_families"`
 }
 
+// RotatedSecretAnswer is the response to a rotation of an agent's secret.
 type RotatedSecretAnswer struct {
 	ID              uuid.UUID     `json:"id"`
 	Secret          string        `json:"secret"`
 	PreviousExpires web.Timestamp `json:"previous_expires_at"`
 }
 
-func (h *Handlers) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) rotateAgentSecret(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	var request secretRotation
 	if err := web.Decode(ctx, &request); err != nil {
 		return err

@@ -4,9 +4,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -48,11 +48,7 @@ func checkDescription(v *web.Validation, description string) {
 }
 
 // changeAgent changes an agent. Scopes that it no longer has are refused at once.
-func (h *Handlers) changeAgent(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) changeAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	var request changeAgentRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err

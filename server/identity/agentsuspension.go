@@ -13,27 +13,23 @@ import (
 )
 
 func (h *Handlers) suspensionRoutes(r *web.Routes) {
-	r.Post("/v1/agents/suspend", redisstore.Operator, h.suspendAgents)
-	r.Post("/v1/agents/resume", redisstore.Operator, h.resumeAgents)
-	r.Post("/v1/agents/{id}/suspend", redisstore.Operator, h.suspendAgent)
-	r.Post("/v1/agents/{id}/resume", redisstore.Operator, h.resumeAgent)
+	r.Post("/v1/agents/suspend", redisstore.Operator, access.ByKey(h.suspendAgents))
+	r.Post("/v1/agents/resume", redisstore.Operator, access.ByKey(h.resumeAgents))
+	r.Post("/v1/agents/{id}/suspend", redisstore.Operator, access.ByKeyAt(h.suspendAgent))
+	r.Post("/v1/agents/{id}/resume", redisstore.Operator, access.ByKeyAt(h.resumeAgent))
 }
 
-func (h *Handlers) suspendAgent(ctx *fasthttp.RequestCtx) error {
-	return h.switchAgent(ctx, h.Store.SuspendAgent)
+func (h *Handlers) suspendAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
+	return h.switchAgent(ctx, key, id, h.Store.SuspendAgent)
 }
 
-func (h *Handlers) resumeAgent(ctx *fasthttp.RequestCtx) error {
-	return h.switchAgent(ctx, h.Store.ResumeAgent)
+func (h *Handlers) resumeAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
+	return h.switchAgent(ctx, key, id, h.Store.ResumeAgent)
 }
 
 // switchAgent suspends or resumes one agent.
-func (h *Handlers) switchAgent(ctx *fasthttp.RequestCtx,
+func (h *Handlers) switchAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID,
 	change func(context.Context, redisstore.APIKey, uuid.UUID, string) (redisstore.Agent, error)) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
 	reason, err := web.DecodeReason(ctx)
 	if err != nil {
 		return err
@@ -59,16 +55,16 @@ type resumedAgentsAnswer struct {
 	Resumed int64 `json:"resumed"`
 }
 
-func (h *Handlers) suspendAgents(ctx *fasthttp.RequestCtx) error {
-	suspended, err := h.switchAgents(ctx, h.Store.SuspendAgents)
+func (h *Handlers) suspendAgents(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
+	suspended, err := h.switchAgents(ctx, key, h.Store.SuspendAgents)
 	if err != nil {
 		return err
 	}
 	return web.Answer(ctx, suspendedAgentsAnswer{suspended})
 }
 
-func (h *Handlers) resumeAgents(ctx *fasthttp.RequestCtx) error {
-	resumed, err := h.switchAgents(ctx, h.Store.ResumeAgents)
+func (h *Handlers) resumeAgents(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
+	resumed, err := h.switchAgents(ctx, key, h.Store.ResumeAgents)
 	if err != nil {
 		return err
 	}
@@ -76,12 +72,8 @@ func (h *Handlers) resumeAgents(ctx *fasthttp.RequestCtx) error {
 }
 
 // switchAgents suspends or resumes all agents of the organization, and returns how many.
-func (h *Handlers) switchAgents(ctx *fasthttp.RequestCtx,
+func (h *Handlers) switchAgents(ctx *fasthttp.RequestCtx, key redisstore.APIKey,
 	change func(context.Context, redisstore.APIKey, string) (int64, error)) (int64, error) {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return 0, err
-	}
 	var request allAgentsRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return 0, err

@@ -12,10 +12,10 @@ import (
 )
 
 func (h *Handlers) apiKeyRoutes(r *web.Routes) {
-	r.Post("/v1/api-keys", redisstore.Admin, h.createAPIKey)
-	r.Get("/v1/api-keys", redisstore.Viewer, h.listAPIKeys)
-	r.Post("/v1/api-keys/{id}/rotate", redisstore.Admin, h.rotateAPIKeyOf)
-	r.Delete("/v1/api-keys/{id}", redisstore.Admin, h.deleteAPIKey)
+	r.Post("/v1/api-keys", redisstore.Admin, access.ByKey(h.createAPIKey))
+	r.Get("/v1/api-keys", redisstore.Viewer, access.ByKey(h.listAPIKeys))
+	r.Post("/v1/api-keys/{id}/rotate", redisstore.Admin, access.ByKeyAt(h.rotateAPIKeyOf))
+	r.Delete("/v1/api-keys/{id}", redisstore.Admin, access.ByKeyAt(h.deleteAPIKey))
 }
 
 const (
@@ -80,11 +80,7 @@ func timeShown(t time.Time) *web.Timestamp {
 }
 
 // createAPIKey creates another API key of the organization.
-func (h *Handlers) createAPIKey(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) createAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	var request createAPIKeyRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -111,11 +107,7 @@ func (h *Handlers) createAPIKey(ctx *fasthttp.RequestCtx) error {
 }
 
 // listAPIKeys lists all API keys of the organization.
-func (h *Handlers) listAPIKeys(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listAPIKeys(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	if err := h.Front.ReserveAnswer(ctx, mostKeyBytes); err != nil {
 		return err
 	}
@@ -136,11 +128,7 @@ type rotatedKeyOfAnswer struct {
 }
 
 // rotateAPIKeyOf replaces one of the organization's API keys.
-func (h *Handlers) rotateAPIKeyOf(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) rotateAPIKeyOf(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	grace, err := web.DecodeGrace(ctx, web.DefaultKeyGrace)
 	if err != nil {
 		return err
@@ -160,11 +148,7 @@ func (h *Handlers) rotateAPIKeyOf(ctx *fasthttp.RequestCtx) error {
 }
 
 // deleteAPIKey ends one of the organization's API keys at once.
-func (h *Handlers) deleteAPIKey(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) deleteAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
@@ -175,16 +159,13 @@ func (h *Handlers) deleteAPIKey(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+// RotatedKeyAnswer is the response to a rotation of an API key.
 type RotatedKeyAnswer struct {
 	APIKey          string        `json:"api_key"`
 	PreviousExpires web.Timestamp `json:"previous_expires_at"`
 }
 
-func (h *Handlers) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
-	key, err := ownOrganization(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) rotateAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	grace, err := web.DecodeGrace(ctx, web.DefaultKeyGrace)
 	if err != nil {
 		return err

@@ -9,10 +9,11 @@ import (
 )
 
 func (h *Handlers) familyRoutes(r *web.Routes) {
-	r.Get("/v1/agents/{id}/families", redisstore.Viewer, h.listFamilies)
-	r.Delete("/v1/agents/{id}/families/{family_id}", redisstore.Operator, h.endFamily)
+	r.Get("/v1/agents/{id}/families", redisstore.Viewer, access.ByKeyAt(h.listFamilies))
+	r.Delete("/v1/agents/{id}/families/{family_id}", redisstore.Operator, access.ByKeyAt(h.endFamily))
 }
 
+// FamilyAnswer is a refresh family in a response.
 type FamilyAnswer struct {
 	ID       uuid.UUID     `json:"family_id"`
 	Created  web.Timestamp `json:"created_at"`
@@ -21,11 +22,7 @@ type FamilyAnswer struct {
 }
 
 // listFamilies returns a page of an agent's refresh token families.
-func (h *Handlers) listFamilies(ctx *fasthttp.RequestCtx) error {
-	key, agent, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listFamilies(ctx *fasthttp.RequestCtx, key redisstore.APIKey, agent uuid.UUID) error {
 	query, err := web.ReadQuery(ctx, nil)
 	if err != nil {
 		return err
@@ -43,11 +40,7 @@ func (h *Handlers) listFamilies(ctx *fasthttp.RequestCtx) error {
 }
 
 // endFamily revokes a refresh token family of an agent, with its access tokens.
-func (h *Handlers) endFamily(ctx *fasthttp.RequestCtx) error {
-	key, agent, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) endFamily(ctx *fasthttp.RequestCtx, key redisstore.APIKey, agent uuid.UUID) error {
 	family, err := web.PathIDNamed(ctx, "family_id")
 	if err != nil {
 		return err

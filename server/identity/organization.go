@@ -31,8 +31,8 @@ const (
 
 func (h *Handlers) organizationRoutes(r *web.Routes) {
 	r.Post("/v1/organizations", web.NoKey, h.createOrganization)
-	r.Get("/v1/organizations/{id}", redisstore.Viewer, h.getOrganization)
-	r.Post("/v1/organizations/{id}/api-key/rotate", redisstore.Admin, h.rotateAPIKey)
+	r.Get("/v1/organizations/{id}", redisstore.Viewer, ofOwn(h.getOrganization))
+	r.Post("/v1/organizations/{id}/api-key/rotate", redisstore.Admin, ofOwn(h.rotateAPIKey))
 }
 
 // authorizeCreator refuses callers that may not create organizations. A wrong bootstrap token counts as a failed
@@ -72,6 +72,7 @@ type createOrganizationRequest struct {
 	Metadata web.Optional[jsontext.Value] `json:"metadata"`
 }
 
+// OrganizationAnswer is an organization in a response.
 type OrganizationAnswer struct {
 	ID       uuid.UUID      `json:"id"`
 	Name     string         `json:"name"`
@@ -109,6 +110,7 @@ func quotaShown(quota int64) *int64 {
 
 func usageShown(used int64) *int64 { return &used }
 
+// OrganizationOf returns an organization without its key, quotas and usage.
 func OrganizationOf(o redisstore.Organization) OrganizationAnswer {
 	return OrganizationAnswer{ID: o.ID, Name: o.Name, Metadata: web.MetadataOf(o.Metadata), Created: web.Timestamp(o.Created)}
 }
@@ -178,11 +180,7 @@ func (h *Handlers) makeOrganizationIdempotent(ctx *fasthttp.RequestCtx, name, me
 	return created, err
 }
 
-func (h *Handlers) getOrganization(ctx *fasthttp.RequestCtx) error {
-	key, err := ownOrganization(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getOrganization(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	organization, err := h.Store.Organization(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
@@ -196,21 +194,14 @@ func (h *Handlers) getOrganization(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, read)
 }
 
-// ownOrganization returns the API key of a request whose path names the key's own organization. Any other organization is
-// answered as unknown.
-func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return redisstore.APIKey{}, err
-	}
-	id, err := web.PathID(ctx)
-	if err != nil {
-		return redisstore.APIKey{}, err
-	}
-	if id != key.Organization {
-		return redisstore.APIKey{}, access.ErrUnknownOrg
-	}
-	return key, nil
+// ofOwn adapts a handler to a path with the id of an organization. It answers any but the API key's own as unknown.
+func ofOwn(h func(*fasthttp.RequestCtx, redisstore.APIKey) error) web.Handler {
+	return access.ByKeyAt(func(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
+		if id != key.Organization {
+			return access.ErrUnknownOrg
+		}
+		return h(ctx, key)
+	})
 }
 
 // authorizeCreation refuses callers that may not create organizations, and addresses that have created too many.

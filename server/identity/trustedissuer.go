@@ -13,19 +13,15 @@ import (
 )
 
 func (h *Handlers) trustedIssuerRoutes(r *web.Routes) {
-	r.Post("/v1/trusted-issuers", redisstore.Admin, h.createTrustedIssuer)
-	r.Get("/v1/trusted-issuers", redisstore.Viewer, h.listTrustedIssuers)
-	r.Get("/v1/trusted-issuers/{id}", redisstore.Viewer, h.getTrustedIssuer)
-	r.Patch("/v1/trusted-issuers/{id}", redisstore.Admin, h.changeTrustedIssuer)
-	r.Delete("/v1/trusted-issuers/{id}", redisstore.Admin, h.deleteTrustedIssuer)
+	r.Post("/v1/trusted-issuers", redisstore.Admin, access.ByKey(h.createTrustedIssuer))
+	r.Get("/v1/trusted-issuers", redisstore.Viewer, access.ByKey(h.listTrustedIssuers))
+	r.Get("/v1/trusted-issuers/{id}", redisstore.Viewer, access.ByKeyAt(h.getTrustedIssuer))
+	r.Patch("/v1/trusted-issuers/{id}", redisstore.Admin, access.ByKeyAt(h.changeTrustedIssuer))
+	r.Delete("/v1/trusted-issuers/{id}", redisstore.Admin, access.ByKeyAt(h.deleteTrustedIssuer))
 }
 
 // createTrustedIssuer makes the organization trust an issuer.
-func (h *Handlers) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) createTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	var request trustedIssuerRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -47,11 +43,7 @@ func (h *Handlers) createTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 }
 
 // listTrustedIssuers lists all trusted issuers of the organization.
-func (h *Handlers) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listTrustedIssuers(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	if err := h.Front.ReserveAnswer(ctx, redisstore.MostTrustedIssuers*mostIssuerBytes); err != nil {
 		return err
 	}
@@ -69,11 +61,7 @@ func (h *Handlers) listTrustedIssuers(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, answers)
 }
 
-func (h *Handlers) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	found, err := h.Store.TrustedIssuer(web.RequestContext(ctx), key, id)
 	if err != nil {
 		return err
@@ -83,11 +71,7 @@ func (h *Handlers) getTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 }
 
 // changeTrustedIssuer changes an issuer's keys, rules or description. From its response on, no token is exchanged by what they were.
-func (h *Handlers) changeTrustedIssuer(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) changeTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	var request changeTrustedIssuerRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -106,11 +90,7 @@ func (h *Handlers) changeTrustedIssuer(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, trustedIssuerOf(changed))
 }
 
-func (h *Handlers) deleteTrustedIssuer(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) deleteTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	if err := h.Store.DeleteTrustedIssuer(web.RequestContext(ctx), key, id); err != nil {
 		return err
 	}

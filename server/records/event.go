@@ -10,15 +10,11 @@ import (
 )
 
 func (h *Handlers) eventRoutes(r *web.Routes) {
-	r.Get("/v1/agents/{id}/events", redisstore.Viewer, h.listEvents)
+	r.Get("/v1/agents/{id}/events", redisstore.Viewer, h.Guard.ByEitherAt(h.listEvents))
 }
 
 // listEvents returns a page of an agent's audit trail, or a stream of it to a client that accepts one.
-func (h *Handlers) listEvents(ctx *fasthttp.RequestCtx) error {
-	caller, agent, err := h.Guard.CallerAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listEvents(ctx *fasthttp.RequestCtx, caller access.Caller, agent uuid.UUID) error {
 	query, err := ReadEventQuery(ctx)
 	if err != nil {
 		return err
@@ -44,7 +40,7 @@ func (h *Handlers) listEvents(ctx *fasthttp.RequestCtx) error {
 }
 
 // readEvents returns a page of events, for which it reserves memory first.
-func (h *Handlers) readEvents(ctx *fasthttp.RequestCtx, caller access.Caller, agent uuid.UUID, q eventQuery) (events []redisstore.Event, more bool, err error) {
+func (h *Handlers) readEvents(ctx *fasthttp.RequestCtx, caller access.Caller, agent uuid.UUID, q EventQuery) (events []redisstore.Event, more bool, err error) {
 	if err := h.Front.ReserveAnswer(ctx, q.Limit*conn.EventBytes); err != nil {
 		return nil, false, err
 	}

@@ -12,18 +12,20 @@ import (
 
 const headerLastEventID = "Last-Event-ID"
 
+// MaxWait is how many seconds a request may wait for an event.
 const MaxWait = 30 // seconds
 
-// eventQuery selects a page of events, oldest first.
-type eventQuery struct {
+// EventQuery selects a page of events, oldest first.
+type EventQuery struct {
 	After string // id of the event before the page; "" begins at the oldest event
 	Limit int
 	Wait  time.Duration // how long to wait for the first event
 }
 
-func ReadEventQuery(ctx *fasthttp.RequestCtx) (eventQuery, error) {
+// ReadEventQuery reads which events a request selects.
+func ReadEventQuery(ctx *fasthttp.RequestCtx) (EventQuery, error) {
 	var v web.Validation
-	q := eventQuery{Limit: web.DefaultPage}
+	q := EventQuery{Limit: web.DefaultPage}
 	seen := map[string]bool{}
 	for name, value := range ctx.QueryArgs().All() {
 		field, text := string(name), string(value)

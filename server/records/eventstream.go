@@ -19,7 +19,7 @@ const streamPulse = 15 * time.Second
 
 // streamEvents streams the agent's audit trail as it grows (WHATWG HTML §9.2), until the client disconnects, the credential
 // ends, the slot is displaced or the server stops.
-func (h *Handlers) streamEvents(ctx *fasthttp.RequestCtx, caller access.Caller, agent uuid.UUID, q eventQuery) error {
+func (h *Handlers) streamEvents(ctx *fasthttp.RequestCtx, caller access.Caller, agent uuid.UUID, q EventQuery) error {
 	request, memory := web.RequestContext(ctx), h.Front.NewPageMemory(ctx)
 	if err := memory.Reserve(); err != nil {
 		return err

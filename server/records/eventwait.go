@@ -12,7 +12,7 @@ import (
 
 // awaitEvent waits for an event until the time is over, the slot is displaced or the server stops. It may return without an
 // event.
-func (h *Handlers) awaitEvent(caller access.Caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
+func (h *Handlers) awaitEvent(caller access.Caller, from netip.Addr, agent uuid.UUID, q EventQuery) error {
 	slot, err := h.Front.Waiters.Acquire(caller.OrganizationID(), from)
 	if err != nil {
 		return err

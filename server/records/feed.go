@@ -15,8 +15,8 @@ import (
 )
 
 func (h *Handlers) organizationEventRoutes(r *web.Routes) {
-	r.Get("/v1/events", redisstore.Viewer, h.listOrganizationEvents)
-	r.Get("/v1/events/checkpoint", redisstore.Viewer, h.getCheckpoint)
+	r.Get("/v1/events", redisstore.Viewer, access.ByKey(h.listOrganizationEvents))
+	r.Get("/v1/events/checkpoint", redisstore.Viewer, access.ByKey(h.getCheckpoint))
 }
 
 // scannedEvents is how many events one page of a list with types looks at. If few of them match, the page is short or even
@@ -24,11 +24,7 @@ func (h *Handlers) organizationEventRoutes(r *web.Routes) {
 const scannedEvents = 1000
 
 // listOrganizationEvents returns a page of the organization's events, or a stream of them to a client that accepts one.
-func (h *Handlers) listOrganizationEvents(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listOrganizationEvents(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	query, err := readFeedQuery(ctx)
 	if err != nil {
 		return err
@@ -127,11 +123,7 @@ func (h *Handlers) awaitFeedFor(ctx context.Context, key redisstore.APIKey, afte
 }
 
 // getCheckpoint returns a signed statement of where the organization's events end.
-func (h *Handlers) getCheckpoint(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getCheckpoint(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	keys, err := h.Guard.Keys()
 	if err != nil {
 		return err

@@ -16,18 +16,14 @@ import (
 )
 
 func (h *Handlers) usageRoutes(r *web.Routes) {
-	r.Get("/v1/usage", redisstore.Viewer, h.getUsage)
+	r.Get("/v1/usage", redisstore.Viewer, access.ByKey(h.getUsage))
 }
 
 // mostUsageBytes is about how large a report may be: 256 bytes a line, and as much for the action types of most.
 const mostUsageBytes = redisstore.MaxUsageLines * 512
 
 // getUsage returns what the organization used in some days, by one or two groups.
-func (h *Handlers) getUsage(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getUsage(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	q, err := readUsageQuery(ctx, h.Clock())
 	if err != nil {
 		return err

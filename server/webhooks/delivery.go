@@ -6,7 +6,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -43,11 +42,7 @@ func deliveryOf(webhook uuid.UUID, d redisstore.Delivery) deliveryAnswer {
 }
 
 // listDeliveries lists the deliveries that are kept of a webhook.
-func (h *Handlers) listDeliveries(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listDeliveries(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	query, err := web.ReadQuery(ctx, deliveryStatuses)
 	if err != nil {
 		return err
@@ -90,11 +85,7 @@ func pageOfDeliveries(all []redisstore.Delivery, q redisstore.Query) (page []red
 }
 
 // retryDelivery sends a delivery again, at once.
-func (h *Handlers) retryDelivery(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) retryDelivery(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	delivery, err := web.PathIDNamed(ctx, "delivery_id")
 	if err != nil {
 		return err
@@ -110,11 +101,7 @@ func (h *Handlers) retryDelivery(ctx *fasthttp.RequestCtx) error {
 }
 
 // testWebhook sends a test event to a webhook. The response shows the delivery before its first attempt.
-func (h *Handlers) testWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) testWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}

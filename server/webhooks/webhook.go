@@ -15,16 +15,17 @@ import (
 	"remit/server/records"
 )
 
-func (h *Handlers) WebhookRoutes(r *web.Routes) {
-	r.Post("/v1/webhooks", redisstore.Admin, h.createWebhook)
-	r.Get("/v1/webhooks", redisstore.Viewer, h.listWebhooks)
-	r.Get("/v1/webhooks/{id}", redisstore.Viewer, h.getWebhook)
-	r.Patch("/v1/webhooks/{id}", redisstore.Admin, h.changeWebhook)
-	r.Delete("/v1/webhooks/{id}", redisstore.Admin, h.deleteWebhook)
-	r.Post("/v1/webhooks/{id}/rotate", redisstore.Admin, h.rotateWebhook)
-	r.Post("/v1/webhooks/{id}/test", redisstore.Admin, h.testWebhook)
-	r.Get("/v1/webhooks/{id}/deliveries", redisstore.Viewer, h.listDeliveries)
-	r.Post("/v1/webhooks/{id}/deliveries/{delivery_id}/retry", redisstore.Admin, h.retryDelivery)
+// Register registers the routes of all operations.
+func (h *Handlers) Register(r *web.Routes) {
+	r.Post("/v1/webhooks", redisstore.Admin, access.ByKey(h.createWebhook))
+	r.Get("/v1/webhooks", redisstore.Viewer, access.ByKey(h.listWebhooks))
+	r.Get("/v1/webhooks/{id}", redisstore.Viewer, access.ByKeyAt(h.getWebhook))
+	r.Patch("/v1/webhooks/{id}", redisstore.Admin, access.ByKeyAt(h.changeWebhook))
+	r.Delete("/v1/webhooks/{id}", redisstore.Admin, access.ByKeyAt(h.deleteWebhook))
+	r.Post("/v1/webhooks/{id}/rotate", redisstore.Admin, access.ByKeyAt(h.rotateWebhook))
+	r.Post("/v1/webhooks/{id}/test", redisstore.Admin, access.ByKeyAt(h.testWebhook))
+	r.Get("/v1/webhooks/{id}/deliveries", redisstore.Viewer, access.ByKeyAt(h.listDeliveries))
+	r.Post("/v1/webhooks/{id}/deliveries/{delivery_id}/retry", redisstore.Admin, access.ByKeyAt(h.retryDelivery))
 }
 
 const (
@@ -85,11 +86,7 @@ func webhookOf(w redisstore.Webhook) webhookAnswer {
 }
 
 // createWebhook creates a webhook. It gets a test at once, and the events from now on when it is confirmed.
-func (h *Handlers) createWebhook(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) createWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	var request webhookRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -124,11 +121,7 @@ func (h *Handlers) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, 
 	return created, web.CredentialOf(webhook.FormatSecret(secret), idempotency), err
 }
 
-func (h *Handlers) listWebhooks(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) listWebhooks(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	all, err := h.store.Webhooks(web.RequestContext(ctx), key)
 	if err != nil {
 		return err
@@ -141,11 +134,7 @@ func (h *Handlers) listWebhooks(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, answers)
 }
 
-func (h *Handlers) getWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) getWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	found, err := h.store.Webhook(web.RequestContext(ctx), key, id)
 	if err != nil {
 		return err
@@ -153,11 +142,7 @@ func (h *Handlers) getWebhook(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, webhookOf(found))
 }
 
-func (h *Handlers) changeWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) changeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	var request webhookRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
@@ -178,11 +163,7 @@ func (h *Handlers) changeWebhook(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, webhookOf(changed))
 }
 
-func (h *Handlers) deleteWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) deleteWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	if err := h.store.DeleteWebhook(web.RequestContext(ctx), key, id); err != nil {
 		return err
 	}
@@ -196,11 +177,7 @@ type rotatedWebhookAnswer struct {
 }
 
 // rotateWebhook gives a webhook a new secret. Until the grace time ends, requests carry signatures by those before it too.
-func (h *Handlers) rotateWebhook(ctx *fasthttp.RequestCtx) error {
-	key, id, err := access.KeyAndID(ctx)
-	if err != nil {
-		return err
-	}
+func (h *Handlers) rotateWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	grace, err := web.DecodeGrace(ctx, defaultWebhookGrace)
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"remit/redisstore"
 )
 
-// handler answers a request, or returns the error to answer.
-type handler func(ctx *fasthttp.RequestCtx) error
+// Handler answers a request, or returns the error to answer.
+type Handler func(ctx *fasthttp.RequestCtx) error
 
 // NoKey stands at an operation that no API key opens. If such an operation came to take a key, only an admin's would open it.
 const NoKey redisstore.Role = ""
@@ -53,37 +53,37 @@ func noRoute(r *router.Router, ctx *fasthttp.RequestCtx) error {
 	return ErrNoRoute
 }
 
-func (r *Routes) Get(path string, role redisstore.Role, h handler) {
+func (r *Routes) Get(path string, role redisstore.Role, h Handler) {
 	answer := r.at("GET", path, role, h)
 	r.Router.GET(path, answer)
 	r.Router.HEAD(path, answer)
 }
 
-func (r *Routes) Post(path string, role redisstore.Role, h handler) {
+func (r *Routes) Post(path string, role redisstore.Role, h Handler) {
 	r.Router.POST(path, r.at("POST", path, role, h))
 }
 
-func (r *Routes) Patch(path string, role redisstore.Role, h handler) {
+func (r *Routes) Patch(path string, role redisstore.Role, h Handler) {
 	r.Router.PATCH(path, r.at("PATCH", path, role, h))
 }
 
-func (r *Routes) Put(path string, role redisstore.Role, h handler) {
+func (r *Routes) Put(path string, role redisstore.Role, h Handler) {
 	r.Router.PUT(path, r.at("PUT", path, role, h))
 }
 
-func (r *Routes) Delete(path string, role redisstore.Role, h handler) {
+func (r *Routes) Delete(path string, role redisstore.Role, h Handler) {
 	r.Router.DELETE(path, r.at("DELETE", path, role, h))
 }
 
 // AnyBelow registers a handler for every method at every path below this one, under its route.
-func (r *Routes) AnyBelow(path string, role redisstore.Role, h handler) {
+func (r *Routes) AnyBelow(path string, role redisstore.Role, h Handler) {
 	below := path + "/{path:*}"
 	r.Operations = append(r.Operations, Operation{"*", below, role})
 	r.Router.ANY(below, r.front.AtRole(path, role, h))
 }
 
 // at notes the operation and returns its handler.
-func (r *Routes) at(method, path string, role redisstore.Role, h handler) fasthttp.RequestHandler {
+func (r *Routes) at(method, path string, role redisstore.Role, h Handler) fasthttp.RequestHandler {
 	r.Operations = append(r.Operations, Operation{method, path, role})
 	return r.front.AtRole(routeOf(path), role, h)
 }
@@ -109,12 +109,12 @@ func refuseMethod(ctx *fasthttp.RequestCtx) error {
 }
 
 // At is AtRole for what no API key opens.
-func (f *Front) At(route string, h handler) fasthttp.RequestHandler {
+func (f *Front) At(route string, h Handler) fasthttp.RequestHandler {
 	return f.AtRole(route, NoKey, h)
 }
 
 // AtRole adapts a handler to fasthttp: it records the route and the role that it needs, and answers the handler's error.
-func (f *Front) AtRole(route string, role redisstore.Role, h handler) fasthttp.RequestHandler {
+func (f *Front) AtRole(route string, role redisstore.Role, h Handler) fasthttp.RequestHandler {
 	metrics := f.Metrics.At(route)
 	return func(ctx *fasthttp.RequestCtx) {
 		info := InfoOf(ctx)
