@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"remit/server/budgets"
 	"remit/server/internal/web"
 )
 
@@ -21,12 +20,5 @@ func TestAnAnswerNamesAFewOfManyFaults(t *testing.T) {
 	scopes.Scopes(strings.Split(strings.Repeat("\x00,", 100_000), ","))
 	if len(scopes.Fields) != 1 {
 		t.Errorf("%d faults of too many scopes are named", len(scopes.Fields))
-	}
-}
-
-func TestADefaultOfNoValueIsKept(t *testing.T) {
-	t.Parallel()
-	if d := (budgets.SessionDefaults{MaxActions: 5, Lifetime: 1}).Filled(); d.MaxValue != 0 || d.MaxActions != 5 {
-		t.Errorf("%+v", d)
 	}
 }

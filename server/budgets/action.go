@@ -24,14 +24,14 @@ type ChargeAnswer struct {
 // decodeCharge is decode for a charge. The two ways to read it use separate variables, because decode makes its variable
 // escape to the heap.
 func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
-	var fast ChargeRequest
-	if web.IsJSON(&ctx.Request.Header) && DecodeFast(ctx.Request.Body(), &fast) {
+	var fast chargeRequest
+	if web.IsJSON(&ctx.Request.Header) && decodeFast(ctx.Request.Body(), &fast) {
 		return fast.charge()
 	}
 	if len(ctx.Request.Body()) == 0 { // a body that was lost on the way must not count as a free action
 		return redisstore.Charge{}, errEmptyCharge
 	}
-	var request ChargeRequest
+	var request chargeRequest
 	if err := web.Decode(ctx, &request); err != nil {
 		return redisstore.Charge{}, err
 	}
@@ -61,11 +61,11 @@ func (h *Handlers) charge(ctx *fasthttp.RequestCtx, caller access.Caller, id uui
 	}
 	h.counted.observed(usage.WouldRefuse, wanted.DryRun, wanted.Idempotency)
 	var written [web.AnswerSize]byte
-	return web.AnswerWritten(ctx, ChargeAnswer{id, web.UsageOf(usage), usage.WouldRefuse}.Append(written[:0]))
+	return web.AnswerWritten(ctx, ChargeAnswer{id, web.UsageOf(usage), usage.WouldRefuse}.append(written[:0]))
 }
 
-// Append writes the response as the encoder would.
-func (a ChargeAnswer) Append(o web.Object) web.Object {
+// append writes the response as the encoder would.
+func (a ChargeAnswer) append(o web.Object) web.Object {
 	o = o.ID(`{"session_id":`, a.Session)
 	o = o.Number(`,"action_count":`, a.ActionCount)
 	o = o.Number(`,"max_actions":`, a.MaxActions)

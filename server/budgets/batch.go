@@ -24,7 +24,7 @@ type batchRequest struct {
 
 type batchItem struct {
 	Session web.Optional[string] `json:"session_id"`
-	ChargeRequest
+	chargeRequest
 }
 
 // BatchResult is the status and body that an item would have had on its own.

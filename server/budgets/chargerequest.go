@@ -15,8 +15,8 @@ const (
 	notAnActionType = "must have 1 to 200 characters"
 )
 
-// ChargeRequest is the body of a charge, and of an item of a batch.
-type ChargeRequest struct {
+// chargeRequest is the body of a charge, and of an item of a batch.
+type chargeRequest struct {
 	ActionType web.Optional[string]         `json:"action_type"` // for reports of usage; no rule depends on it
 	Value      web.Optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
 	Count      web.Optional[int64]          `json:"count"`
@@ -24,13 +24,13 @@ type ChargeRequest struct {
 	DryRun     web.Optional[bool]           `json:"dry_run"`
 }
 
-func (r *ChargeRequest) charge() (redisstore.Charge, error) {
+func (r *chargeRequest) charge() (redisstore.Charge, error) {
 	var v web.Validation
 	c := r.check(&v)
 	return c, v.Err()
 }
 
-func (r *ChargeRequest) check(v *web.Validation) redisstore.Charge {
+func (r *chargeRequest) check(v *web.Validation) redisstore.Charge {
 	c := redisstore.Charge{Count: r.Count.Or(1), Value: r.Value.Value, Scope: r.Scope.Value, ActionType: r.ActionType.Value, DryRun: r.DryRun.Value}
 	v.Within("count", c.Count, 1, maxCount)
 	checkActionType(v, r.ActionType)
@@ -49,14 +49,14 @@ func isActionType(name string) bool {
 	return length >= 1 && length <= maxActionTypeLength
 }
 
-// DecodeFast reads the body of a charge in its usual form. It returns false for any other body; see FastReader.
-func DecodeFast(body []byte, request *ChargeRequest) bool {
+// decodeFast reads the body of a charge in its usual form. It returns false for any other body; see FastReader.
+func decodeFast(body []byte, request *chargeRequest) bool {
 	rest := web.FastReader(body)
 	return rest.Object(func(name []byte) bool { return request.fastField(string(name), &rest) })
 }
 
 // fastField reads one field. It returns false when the field was given before.
-func (r *ChargeRequest) fastField(name string, rest *web.FastReader) bool {
+func (r *chargeRequest) fastField(name string, rest *web.FastReader) bool {
 	switch name {
 	case "action_type":
 		return rest.TextField(&r.ActionType)

@@ -29,7 +29,7 @@ type Config struct {
 
 // New returns handlers, and registers what they count.
 func New(cfg Config) *Handlers {
-	cfg.Defaults = cfg.Defaults.Filled()
+	cfg.Defaults = cfg.Defaults.filled()
 	return &Handlers{Config: cfg, counted: newCounters(cfg.Registry)}
 }
 
@@ -54,8 +54,8 @@ type SessionDefaults struct {
 	Lifetime   time.Duration
 }
 
-// Filled returns the defaults that the zero value stands for, and any other as it is.
-func (d SessionDefaults) Filled() SessionDefaults {
+// filled returns the defaults that the zero value stands for, and any other as it is.
+func (d SessionDefaults) filled() SessionDefaults {
 	if d == (SessionDefaults{}) {
 		return SessionDefaults{MaxActions: 1000, MaxValue: 100 * money.USD, Lifetime: time.Hour}
 	}

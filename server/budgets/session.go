@@ -104,8 +104,8 @@ func validEnforcement(v *web.Validation, given web.Optional[string]) bool {
 	return given.Value == Observes
 }
 
-// Append writes the summary as the encoder would.
-func (a SessionSummary) Append(o web.Object) web.Object {
+// append writes the summary as the encoder would.
+func (a SessionSummary) append(o web.Object) web.Object {
 	o = o.ID(`{"id":`, a.ID)
 	o = o.ID(`,"agent_id":`, a.Agent)
 	o = o.Plain(`,"status":`, string(a.Status))
@@ -217,7 +217,7 @@ func (h *Handlers) getSession(ctx *fasthttp.RequestCtx, caller access.Caller, id
 		return err
 	}
 	var room [web.AnswerSize]byte
-	written, err := SessionOf(session).Append(room[:0])
+	written, err := SessionOf(session).append(room[:0])
 	if err != nil {
 		return err
 	}
@@ -243,8 +243,8 @@ func (h *Handlers) endSession(ctx *fasthttp.RequestCtx, caller access.Caller, id
 	return web.Answer(ctx, EndedAnswer{id, redisstore.Completed, web.Timestamp(ended)})
 }
 
-// Append writes the session as the encoder would. The decoder has validated its metadata, which may contain white space.
-func (a SessionAnswer) Append(o web.Object) (web.Object, error) {
+// append writes the session as the encoder would. The decoder has validated its metadata, which may contain white space.
+func (a SessionAnswer) append(o web.Object) (web.Object, error) {
 	o = o.ID(`{"id":`, a.ID)
 	o = o.ID(`,"agent_id":`, a.Agent)
 	o = o.Plain(`,"status":`, string(a.Status))

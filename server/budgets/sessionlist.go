@@ -24,8 +24,8 @@ type SessionSummary struct {
 	Expires     web.Timestamp     `json:"expires_at"`
 }
 
-// SummaryOfSession returns a session as lists show it.
-func SummaryOfSession(v redisstore.SessionSummary) SessionSummary {
+// summaryOfSession returns a session as lists show it.
+func summaryOfSession(v redisstore.SessionSummary) SessionSummary {
 	return SessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, web.Timestamp(v.Expires)}
 }
 
@@ -45,7 +45,7 @@ func (h *Handlers) listSessions(ctx *fasthttp.RequestCtx, caller access.Caller) 
 	}
 	web.AnnounceNext(ctx, page.Next)
 	return web.AnswerList(ctx, page.Items, func(o web.Object, v redisstore.SessionSummary) (web.Object, error) {
-		return SummaryOfSession(v).Append(o), nil
+		return summaryOfSession(v).append(o), nil
 	})
 }
 

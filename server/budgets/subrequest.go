@@ -60,7 +60,7 @@ func (h *Handlers) Authorize(ctx *fasthttp.RequestCtx) error {
 // subrequestCharge reads a charge from the query, which the proxy's configuration writes, or else from headers.
 func subrequestCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v web.Validation
-	var request ChargeRequest
+	var request chargeRequest
 	access.CheckParameters(&v, ctx, "session_id", "value_usd", "count", "action_type", "scope", "audience", subrequestDryRun, subrequestKey)
 	session := v.ID("session_id", optionalText(access.ParameterOf(&v, ctx, "session_id", "X-Session-Id")))
 	request.ActionType = optionalText(access.ParameterOf(&v, ctx, "action_type", "X-Action-Type"))
@@ -110,7 +110,7 @@ var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-U
 // idempotencyParameter returns the idempotency of a charge if the proxy sets a key, else nil. It ignores a key that the
 // proxy only passes on: that one is the client's, made for the backend, and a client that used one key for all its
 // requests would pay once.
-func idempotencyParameter(v *web.Validation, ctx *fasthttp.RequestCtx, session uuid.UUID, r *ChargeRequest) *redisstore.Idempotency {
+func idempotencyParameter(v *web.Validation, ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
 	inQuery := ctx.QueryArgs().Has(subrequestKey)
 	if !inQuery && len(ctx.Request.Header.PeekCanonical(web.CanonicalIdempotencyKey)) == 0 {
 		return nil

@@ -128,8 +128,8 @@ type DryTransaction struct {
 	DryRun bool `json:"dry_run"`
 }
 
-// SummaryOf returns a transaction as lists show it, without its states and metadata.
-func SummaryOf(t redisstore.Transaction) TransactionAnswer {
+// summaryOf returns a transaction as lists show it, without its states and metadata.
+func summaryOf(t redisstore.Transaction) TransactionAnswer {
 	a := TransactionAnswer{
 		ID: t.ID, Agent: t.Agent, Session: t.Session, Sequence: t.Sequence, Status: t.Status, ActionType: t.ActionType,
 		Value: t.Hold, ValueHeld: t.Held, Overage: t.Overage, Reversible: t.Reversible, Reason: t.Reason,
@@ -144,7 +144,7 @@ func SummaryOf(t redisstore.Transaction) TransactionAnswer {
 }
 
 func transactionOf(t redisstore.Transaction) TransactionAnswer {
-	a := SummaryOf(t)
+	a := summaryOf(t)
 	a.PreState, a.Metadata = jsontext.Value(t.PreState), web.MetadataOf(t.Metadata)
 	if t.PostState != "" {
 		a.PostState = jsontext.Value(t.PostState)
@@ -252,8 +252,8 @@ func (h *Handlers) getTransaction(ctx *fasthttp.RequestCtx, caller access.Caller
 	return web.Answer(ctx, transactionOf(t))
 }
 
-// AppendSummary writes the transaction without its states and metadata, as the encoder would.
-func (a TransactionAnswer) AppendSummary(o web.Object) (web.Object, error) {
+// appendSummary writes the transaction without its states and metadata, as the encoder would.
+func (a TransactionAnswer) appendSummary(o web.Object) (web.Object, error) {
 	o = o.ID(`{"id":`, a.ID)
 	o = o.ID(`,"agent_id":`, a.Agent)
 	if a.Session != uuid.Nil {

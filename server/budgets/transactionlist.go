@@ -26,6 +26,6 @@ func (h *Handlers) listTransactions(ctx *fasthttp.RequestCtx, caller access.Call
 	}
 	web.AnnounceNext(ctx, page.Next)
 	return web.AnswerList(ctx, page.Items, func(o web.Object, t redisstore.Transaction) (web.Object, error) {
-		return SummaryOf(t).AppendSummary(o)
+		return summaryOf(t).appendSummary(o)
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"remit/server/internal/web"
 )
 
-// EventTypes are the types of events, in the order of the API's description.
-var EventTypes = []string{
+// eventTypes are the types of events, in the order of the API's description.
+var eventTypes = []string{
 	"agent.created", "agent.changed", "agent.suspended", "agent.resumed", "agent.revoked", "agent.secret_rotated",
 	"agent.families_revoked", "agent.limit_reached", "token.issued", "token.refreshed", "token.revoked", "token.replayed",
 	"token.reuse_detected", "session.created", "session.limits_changed", "session.limit_warning", "session.limit_reached",
@@ -24,7 +24,7 @@ func CheckEventTypes(v *web.Validation, field string, types []string) {
 	v.Require(len(types) <= maxEventTypes, field, "must have at most 64 types")
 	seen := map[string]bool{}
 	for _, t := range types {
-		v.Require(slices.Contains(EventTypes, t), field, "has a type that does not exist: "+web.Shown(t))
+		v.Require(slices.Contains(eventTypes, t), field, "has a type that does not exist: "+web.Shown(t))
 		v.Require(!seen[t], field, "has a type twice: "+web.Shown(t))
 		seen[t] = true
 	}

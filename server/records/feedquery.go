@@ -58,7 +58,7 @@ func readSequence(v *web.Validation, field, text string) int64 {
 func readTypesFilter(v *web.Validation, text string) []string {
 	var types []string
 	for name := range strings.SplitSeq(text, ",") {
-		if !slices.Contains(EventTypes, name) {
+		if !slices.Contains(eventTypes, name) {
 			v.Add("types", "has a type that does not exist: "+web.Shown(name))
 			return nil
 		}

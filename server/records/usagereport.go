@@ -104,7 +104,7 @@ func (q usageQuery) cells(cells []string, line redisstore.UsageLine) []string {
 		case redisstore.BySession:
 			cells = append(cells, idOrEmpty(line.Session))
 		case redisstore.ByActionType:
-			cells = append(cells, Harmless(line.ActionType))
+			cells = append(cells, harmless(line.ActionType))
 		}
 	}
 	return append(cells, strconv.FormatInt(line.ActionCount, 10), line.Value.String())
@@ -117,9 +117,9 @@ func idOrEmpty(id uuid.UUID) string {
 	return id.String()
 }
 
-// Harmless returns a text that no spreadsheet takes for a formula: agents choose their action types. Where a list has semicolons,
+// harmless returns a text that no spreadsheet takes for a formula: agents choose their action types. Where a list has semicolons,
 // a spreadsheet begins a cell after each of them, quoted or not; others begin one after a tab or a line break.
-func Harmless(text string) string {
+func harmless(text string) string {
 	var safe strings.Builder
 	begins := true
 	for _, r := range text {

@@ -77,15 +77,15 @@ func refreshFor(keys *token.Keyring, grant redisstore.Grant) string {
 	return keys.FormatRefresh(token.RefreshToken{Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation})
 }
 
-// ExchangeRequest is the body of POST /v1/auth/token.
-type ExchangeRequest struct {
+// exchangeRequest is the body of POST /v1/auth/token.
+type exchangeRequest struct {
 	Agent  web.Optional[string] `json:"agent_id"`
 	Secret web.Optional[string] `json:"secret"`
 	resourceField
 }
 
-// DecodeFast reads the body of a token exchange in its usual form. It returns false for any other body; see web.FastReader.
-func (r *ExchangeRequest) DecodeFast(body []byte) bool {
+// decodeFast reads the body of a token exchange in its usual form. It returns false for any other body; see web.FastReader.
+func (r *exchangeRequest) decodeFast(body []byte) bool {
 	rest := web.FastReader(body)
 	return rest.Object(func(name []byte) bool {
 		switch string(name) {
@@ -98,8 +98,8 @@ func (r *ExchangeRequest) DecodeFast(body []byte) bool {
 	})
 }
 
-// DecodeFast reads the body of a refresh so.
-func (r *RefreshRequest) DecodeFast(body []byte) bool {
+// decodeFast reads the body of a refresh so.
+func (r *refreshRequest) decodeFast(body []byte) bool {
 	rest := web.FastReader(body)
 	return rest.Object(func(name []byte) bool { return string(name) == "refresh_token" && rest.TextField(&r.RefreshToken) })
 }
@@ -117,19 +117,19 @@ func (r resourceField) asked(issuer string) (redisstore.GrantRequest, error) {
 }
 
 // decodeExchange is decode for an exchange; see decodeCharge.
-func decodeExchange(ctx *fasthttp.RequestCtx) (ExchangeRequest, error) {
-	var fast ExchangeRequest
-	if web.IsJSON(&ctx.Request.Header) && fast.DecodeFast(ctx.Request.Body()) {
+func decodeExchange(ctx *fasthttp.RequestCtx) (exchangeRequest, error) {
+	var fast exchangeRequest
+	if web.IsJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
 		return fast, nil
 	}
-	var request ExchangeRequest
+	var request exchangeRequest
 	err := web.Decode(ctx, &request)
 	return request, err
 }
 
 // presentedSecret returns the agent id and the hash of the secret. It refuses a malformed secret without asking the store; the
 // error then comes with the agent.
-func (request ExchangeRequest) presentedSecret() (Credential, error) {
+func (request exchangeRequest) presentedSecret() (Credential, error) {
 	var v web.Validation
 	agent := v.ID("agent_id", request.Agent)
 	v.Require(request.Secret.Given, "secret", "is required")
@@ -180,19 +180,19 @@ func (g *Guard) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	return g.answerPair(ctx, keys, grant)
 }
 
-// RefreshRequest is the body of POST /v1/auth/refresh.
-type RefreshRequest struct {
+// refreshRequest is the body of POST /v1/auth/refresh.
+type refreshRequest struct {
 	RefreshToken web.Optional[string] `json:"refresh_token"`
 	resourceField
 }
 
 // decodeRefresh is decode for a refresh; see decodeCharge.
-func decodeRefresh(ctx *fasthttp.RequestCtx) (RefreshRequest, error) {
-	var fast RefreshRequest
-	if web.IsJSON(&ctx.Request.Header) && fast.DecodeFast(ctx.Request.Body()) {
+func decodeRefresh(ctx *fasthttp.RequestCtx) (refreshRequest, error) {
+	var fast refreshRequest
+	if web.IsJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
 		return fast, nil
 	}
-	var request RefreshRequest
+	var request refreshRequest
 	err := web.Decode(ctx, &request)
 	return request, err
 }

@@ -1,10 +1,6 @@
-package server
+package records
 
-import (
-	"testing"
-
-	"remit/server/records"
-)
+import "testing"
 
 // Agents choose their action types, and whoever pays opens the table. Where lists have semicolons, a spreadsheet begins a cell at each.
 func TestNoSpreadsheetTakesAnActionTypeForAFormula(t *testing.T) {
@@ -14,7 +10,7 @@ func TestNoSpreadsheetTakesAnActionTypeForAFormula(t *testing.T) {
 		"\tx": "'\tx", "\r=x": "'\r'=x", "x;=cmd|' /C calc'!A0;": "x;'=cmd|' /C calc'!A0;", "x; =1": "x; '=1", "x;\"=1": "x;\"'=1",
 		"x\t@y": "x\t'@y", "x\n-1": "x\n'-1", ";;=1": ";;'=1", "\u00a0=1": "\u00a0'=1", "＝1": "'＝1", " =1": " '=1",
 	} {
-		if got := records.Harmless(given); got != want {
+		if got := harmless(given); got != want {
 			t.Errorf("%q is %q, want %q", given, got, want)
 		}
 	}

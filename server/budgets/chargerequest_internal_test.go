@@ -1,12 +1,9 @@
-package server
+package budgets
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/valyala/fasthttp"
-	"remit/server/budgets"
-	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
 
@@ -81,7 +78,7 @@ var chargeBodies = map[string]bool{
 func TestChargesInTheCommonFormTakeTheFastPath(t *testing.T) {
 	t.Parallel()
 	for body, want := range chargeBodies {
-		if got := budgets.DecodeFast([]byte(body), &budgets.ChargeRequest{}); got != want {
+		if got := decodeFast([]byte(body), &chargeRequest{}); got != want {
 			t.Errorf("%q: %t", body, got)
 		}
 		wantReadAlike(t, []byte(body))
@@ -91,8 +88,8 @@ func TestChargesInTheCommonFormTakeTheFastPath(t *testing.T) {
 // wantReadAlike checks that the fast path reads the same as decode.
 func wantReadAlike(t *testing.T, body []byte) {
 	t.Helper()
-	var fast, slow budgets.ChargeRequest
-	if !budgets.DecodeFast(body, &fast) {
+	var fast, slow chargeRequest
+	if !decodeFast(body, &fast) {
 		return
 	}
 	var ctx fasthttp.RequestCtx
@@ -108,70 +105,4 @@ func FuzzFastCharge(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(wantReadAlike)
-}
-
-// credentialBodies are bodies of exchanges and refreshes, and whether they are written as nearly all are.
-var credentialBodies = map[string]bool{
-	`{}`:                                     true,
-	`{"agent_id":"0198","secret":"rms_x"}`:   true,
-	` { "secret" : "" , "agent_id" : "~" } `: true,
-	`{"refresh_token":"rmr_x"}`:              true,
-	"\r\n{\t\"refresh_token\":\"a/b+c=\"}\n": true,
-
-	``:                         false,
-	`null`:                     false,
-	`["rmr_x"]`:                false,
-	`{"refresh_token":"a"} {}`: false,
-	`{"refresh_token":"a",}`:   false,
-	`{"refresh_token":"a","refresh_token":"a"}`: false,
-	`{"secret":"a","secret":"a"}`:               false,
-	`{"agent_id":"a","agent_id":""}`:            false,
-	`{"agent_id":"a","refresh_token":"b"}`:      false,
-	`{"refresh_token":null}`:                    false,
-	`{"refresh_token":7}`:                       false,
-	`{"refresh_token":"\u0061"}`:                false,
-	`{"refresh_token":"é"}`:                     false,
-	`{"Refresh_token":"a"}`:                     false,
-	`{"refresh_token":"a","scope":"b"}`:         false,
-	"\xef\xbb\xbf{\"refresh_token\":\"a\"}":     false,
-	"{\"secret\":\"\xff\"}":                     false,
-}
-
-func TestCredentialsInTheCommonFormTakeTheFastPath(t *testing.T) {
-	t.Parallel()
-	for body, want := range credentialBodies {
-		var exchange access.ExchangeRequest
-		var refresh access.RefreshRequest
-		if got := exchange.DecodeFast([]byte(body)) || refresh.DecodeFast([]byte(body)); got != want {
-			t.Errorf("%q: %t", body, got)
-		}
-		wantCredentialsReadAlike(t, []byte(body))
-	}
-}
-
-// wantCredentialsReadAlike checks that the fast path reads the same as decode.
-func wantCredentialsReadAlike(t *testing.T, body []byte) {
-	t.Helper()
-	var ctx fasthttp.RequestCtx
-	ctx.Request.Header.SetContentType("application/json")
-	ctx.Request.SetBody(body)
-	var exchange, slowExchange access.ExchangeRequest
-	if exchange.DecodeFast(body) {
-		if err := web.Decode(&ctx, &slowExchange); err != nil || !reflect.DeepEqual(slowExchange, exchange) {
-			t.Errorf("%q is %+v, and by decode %+v, %v", body, exchange, slowExchange, err)
-		}
-	}
-	var refresh, slowRefresh access.RefreshRequest
-	if refresh.DecodeFast(body) {
-		if err := web.Decode(&ctx, &slowRefresh); err != nil || !reflect.DeepEqual(slowRefresh, refresh) {
-			t.Errorf("%q is %+v, and by decode %+v, %v", body, refresh, slowRefresh, err)
-		}
-	}
-}
-
-func FuzzFastCredentials(f *testing.F) {
-	for body := range credentialBodies {
-		f.Add([]byte(body))
-	}
-	f.Fuzz(wantCredentialsReadAlike)
 }

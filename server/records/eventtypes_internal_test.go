@@ -1,4 +1,4 @@
-package server
+package records
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"remit/openapi"
-	"remit/server/records"
 )
 
 func TestWebhooksKnowTheTypesOfTheDescription(t *testing.T) {
@@ -23,7 +22,7 @@ func TestWebhooksKnowTheTypesOfTheDescription(t *testing.T) {
 	if err := json.Unmarshal(openapi.JSON().Body, &description); err != nil {
 		t.Fatal(err)
 	}
-	if described := description.Components.Schemas.EventType.Enum; !slices.Equal(described, records.EventTypes) {
-		t.Errorf("described are %q, known are %q", described, records.EventTypes)
+	if described := description.Components.Schemas.EventType.Enum; !slices.Equal(described, eventTypes) {
+		t.Errorf("described are %q, known are %q", described, eventTypes)
 	}
 }
