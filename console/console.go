@@ -23,10 +23,10 @@ type Console struct {
 	stops     stops
 }
 
-// New returns the pages of this server, for server.SetPages.
-func New(s *pages.Host, log *slog.Logger) *Console {
-	c := &Console{host: s, log: log, assets: loadAssets()}
-	c.fleets.guard, c.fleets.pool = s.Recover, pages.NewCachePool(mostCached)
+// New returns the console of this host, for the Answer of a pages.Site.
+func New(host *pages.Host, log *slog.Logger) *Console {
+	c := &Console{host: host, log: log, assets: loadAssets()}
+	c.fleets.guard, c.fleets.pool = host.Recover, pages.NewCachePool(mostCached)
 	c.templates = parseTemplates(c.assets)
 	c.router = newRouter(c.pages())
 	return c

@@ -55,7 +55,7 @@ func (s signIn) sent(ctx *fasthttp.RequestCtx) bool {
 	return hmac.Equal(ctx.PostArgs().Peek("csrf"), []byte(s.csrf()))
 }
 
-// openSignIn returns the sign-in of a request. Errors: errSignedOut, server.ErrNoKeys.
+// openSignIn returns the sign-in of a request. Errors: errSignedOut, pages.ErrNoKeys.
 func (c *Console) openSignIn(ctx *fasthttp.RequestCtx, now time.Time) (signIn, error) {
 	var s signIn
 	if err := c.openCookie(ctx, signInCookie, &s); err != nil {

@@ -1,7 +1,7 @@
 // Package console is the web pages at /console: what runs, what it spends, and the switch to stop it.
 //
 // It is a client of the API inside the process. Every page signs its viewer's requests with the API key from a sealed cookie and
-// sends them through server.Call, so roles, quotas, queues and rate limits hold as for any client, and nothing here reads the
+// sends them through pages.Host.Call, so roles, quotas, queues and rate limits hold as for any client, and nothing here reads the
 // store.
 //
 //	pages.go     the only table of pages: method, path, role, handler

@@ -90,7 +90,7 @@ func (s *Server) SetBootstrapHash(hash [32]byte) { s.identity.SetBootstrapHash(h
 // Pages returns what web pages may ask of the server.
 func (s *Server) Pages() *pages.Host { return s.pages }
 
-// ServePages serves only the pages, on a separate listener until Shutdown. It takes the listener over. Set Pages.Apart with it.
+// ServePages serves only the pages, on a separate listener until Shutdown. It takes the listener over. Set Apart of the pages.Site with it.
 func (s *Server) ServePages(accepting net.Listener) error { return s.serve(accepting, true) }
 
 // SetKeyring sets the keys. Equal keys keep the token cache.

@@ -15,8 +15,7 @@ import (
 const lockPatience = 3 * time.Second
 
 // lockDir creates dir if missing and takes the lock that two servers never
-// share. The error wraps ErrDirInUse when it stays taken for lockPatience, or
-// until the context ends.
+// share. The error wraps ErrDirInUse when it stays taken for lockPatience.
 //
 // The lock belongs to the open file, not to the process: it lasts until every
 // process that inherited the file has ended or closed it. A server that lives
@@ -44,10 +43,9 @@ func lockDir(ctx context.Context, dir string) (*os.File, error) {
 	return nil, fmt.Errorf("redisproc: lock on %s: %w", file.Name(), err)
 }
 
-// awaitLock returns what the last attempt to take the lock did.
+// awaitLock takes the lock as soon as it is free. Errors: EWOULDBLOCK when it stays taken, and why the context ended.
 func awaitLock(ctx context.Context, fd int) error {
-	ctx, cancel := context.WithTimeout(ctx, lockPatience)
-	defer cancel()
+	over := time.After(lockPatience)
 	for {
 		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
@@ -55,6 +53,8 @@ func awaitLock(ctx context.Context, fd int) error {
 		}
 		select {
 		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-over:
 			return err
 		case <-time.After(pollPause):
 		}

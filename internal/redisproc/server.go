@@ -66,7 +66,7 @@ type Server struct {
 // its data: commands then fail with LOADING.
 //
 // The context bounds Start alone, not the life of the server; Start gives up
-// after 10 s in any case. It returns ErrNotInstalled without a redis-server on
+// after 3 s for the data directory and 10 s for the reply in any case. It returns ErrNotInstalled without a redis-server on
 // the PATH, and an error that wraps ErrDirInUse when another server uses
 // cfg.Dir. If the process ends before it replies, the error holds the last
 // lines it printed. On an error, nothing is left running.

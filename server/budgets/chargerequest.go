@@ -49,7 +49,7 @@ func isActionType(name string) bool {
 	return length >= 1 && length <= maxActionTypeLength
 }
 
-// decodeFast reads the body of a charge in its usual form. It returns false for any other body; see FastReader.
+// decodeFast reads the body of a charge in its usual form. It returns false for any other body; see web.FastReader.
 func decodeFast(body []byte, request *chargeRequest) bool {
 	rest := web.FastReader(body)
 	return rest.Object(func(name []byte) bool { return request.fastField(string(name), &rest) })

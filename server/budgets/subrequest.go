@@ -13,7 +13,7 @@ import (
 	"remit/server/internal/web"
 )
 
-// subrequestRoutes omits AuthorizePath itself, which answers every method: see Handler.
+// subrequestRoutes omits AuthorizePath itself, which answers every method: package server routes every method of it to Authorize.
 func (h *Handlers) subrequestRoutes(r *web.Routes) {
 	r.AnyBelow(web.AuthorizePath, web.NoKey, h.Authorize)
 }

@@ -30,11 +30,15 @@ func goroutinesIn(dump string) []string {
 
 // background names what an instance does beside its requests: it writes the usage of organizations to Redis, serves a feed as long
 // as there is something to append to it, and reads keys.
+// A feed that is never done would lack events, which the fleet checks.
 const background = `remit/redisstore\.\(\*Store\)\.keepUsage|remit/redisstore\.\(\*feeds\)\.serve|remit/server/internal/access\.\(\*keyReads\)\.run`
+
+// polling names what polls keys and settings.
+const polling = `remit/internal/service\.poll`
 
 var (
 	shortLived  = regexp.MustCompile(`\n(?:` + background + `|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
-	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:` + background + `|remit/[\w/]+\.\(\*\w+\)\.[Ff]ollow)\(`)
+	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:` + background + `|` + polling + `)\(`)
 	partOfAPoll = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
 )
 
