@@ -29,11 +29,11 @@ func TestWhoMayCreateOrganizations(t *testing.T) {
 			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
 		"nobody with a part of the token": {guarded, "Bearer " + bootstrapToken[:16], 401, "invalid_token",
 			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
-		"nobody with no token, when none is set": {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
-		"nobody with a token, when none is set":  {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer " + bootstrapToken, 503, "unavailable", ""},
-		"nobody at all":                          {identity.Organizations{Creation: identity.OrganizationsClosed}, "", 403, "organizations_closed", ""},
-		"nobody at all, with a token":            {identity.Organizations{Creation: identity.OrganizationsClosed, BootstrapToken: bootstrapToken}, "Bearer " + bootstrapToken, 403, "organizations_closed", ""},
-		"nobody, if it is misspelt":              {identity.Organizations{Creation: "opne"}, "", 403, "organizations_closed", ""},
+		"no token, when none is set": {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
+		"a token, when none is set":  {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer " + bootstrapToken, 503, "unavailable", ""},
+		"closed":                     {identity.Organizations{Creation: identity.OrganizationsClosed}, "", 403, "organizations_closed", ""},
+		"closed, with a token":       {identity.Organizations{Creation: identity.OrganizationsClosed, BootstrapToken: bootstrapToken}, "Bearer " + bootstrapToken, 403, "organizations_closed", ""},
+		"a misspelt setting":         {identity.Organizations{Creation: "opne"}, "", 403, "organizations_closed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,7 @@ const (
 	maxJWKSURI   = 512 // bytes
 )
 
-// agentCredentialsRequest says what an agent authenticates with and whom its tokens are for. Null is none, and of audiences
+// agentCredentialsRequest says what an agent authenticates with and which audiences its tokens are for. Null is none, and of audiences
 // any.
 type agentCredentialsRequest struct {
 	Audiences    web.Nullable[[]string]       `json:"audiences"`
@@ -123,7 +123,7 @@ func (h *Handlers) hideQueries(ctx *fasthttp.RequestCtx, key redisstore.APIKey, 
 	}
 }
 
-// AgentCredentials is what an agent authenticates with and whom its tokens are for, as far as it is set.
+// AgentCredentials is what an agent authenticates with and which audiences its tokens are for, as far as it is set.
 type AgentCredentials struct {
 	Audiences    *[]string      `json:"audiences,omitzero"` // absent for any; like the next two not in lists
 	JWKS         jsontext.Value `json:"jwks,omitzero"`

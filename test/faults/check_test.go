@@ -308,6 +308,10 @@ func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	if want := []string{"1", "4", "73", "660"}; !slices.Equal(got, want) {
 		t.Errorf("goroutines %v, want %v", got, want)
 	}
+	serving := "goroutine 9 gp=0xc01 m=nil [select]:\nremit/redisstore.(*feeds).serve(0x1)\n\t/src/feedleader.go:14 +0x1\n\n"
+	if left := goroutinesIn(strings.Repeat(serving, mostServed+2)); len(left) != 2 {
+		t.Errorf("%d of %d servers of feeds are left, want 2", len(left), mostServed+2)
+	}
 }
 
 // A goroutine whose function has moved would count as leaked, and only in long runs.

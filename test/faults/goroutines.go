@@ -30,8 +30,13 @@ func goroutinesIn(dump string) []string {
 
 // background names what an instance does beside its requests: it writes the usage of organizations to Redis, serves a feed as long
 // as there is something to append to it, and reads keys.
-// A feed that is never done would lack events, which the fleet checks.
 const background = `remit/redisstore\.\(\*Store\)\.keepUsage|remit/redisstore\.\(\*feeds\)\.serve|remit/server/internal/access\.\(\*keyReads\)\.run`
+
+// mostServed is how many feeds may be served at once: one for each organization of a fleet and its trees, and some to spare. More
+// goroutines that serve feeds are leaked.
+const mostServed = 8
+
+var serving = regexp.MustCompile(`\nremit/redisstore\.\(\*feeds\)\.serve\(`)
 
 // polling names what polls keys and settings.
 const polling = `remit/internal/service\.poll`
@@ -52,7 +57,12 @@ func withoutBackground(stacks []string) []string {
 			pollers[found[1]] = true
 		}
 	}
+	served := 0
 	return slices.DeleteFunc(stacks, func(stack string) bool {
+		if serving.MatchString(stack) {
+			served++
+			return served <= mostServed
+		}
 		found := partOfAPoll.FindStringSubmatch(stack)
 		return found != nil && pollers[found[1]] || shortLived.MatchString(stack)
 	})
