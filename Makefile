@@ -1,4 +1,4 @@
-.PHONY: help run test test-all lint release faults fuzz fmt bench bench-record report loadtest pgo
+.PHONY: help run test test-all lint release faults fuzz fmt bench bench-record report loadtest pgo show
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,3 +41,6 @@ loadtest: ## Run a fleet of agents against the service and reconcile its totals;
 
 pgo: ## Record the CPU profile by which go build optimises the service: renews default.pgo (about 2 minutes)
 	./scripts/pgo.sh
+
+show: ## Print a Lua script as Redis gets it; SCRIPT=charge_session
+	@go run ./scripts/show "$(SCRIPT)"

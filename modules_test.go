@@ -14,13 +14,13 @@ import (
 // of the service.
 func TestUsersOfTheGoSDKInheritOneDependency(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/go-sdk.md")
+	page, err := os.ReadFile("client/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	install := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(page)
 	if install == nil {
-		t.Fatal("docs/go-sdk.md does not say how the SDK is imported")
+		t.Fatal("client/README.md does not say how the SDK is imported")
 	}
 	here, err := filepath.Abs(".")
 	if err != nil {

@@ -143,7 +143,7 @@ func reportFloor(b *testing.B, own round, floor contender, its round) {
 // reportUsage reports the processor time per operation of each process that the contender names.
 func reportUsage(b *testing.B, of contender, used usage, prefix string) {
 	b.Helper()
-	if used.client == 0 { // nobody may read the clocks of other processes
+	if used.client == 0 { // the clocks of other processes cannot be read
 		return
 	}
 	if of.server != 0 {

@@ -119,7 +119,7 @@ func (h *hooks) receive(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// round makes changes for the span, and returns the latencies in ms when every healthy receiver has been told of all.
+// round makes changes for the span, and returns the latencies in ms when every healthy receiver has got all.
 func (h *hooks) round(tb testing.TB, dead bool) []float64 {
 	tb.Helper()
 	path := "/alive"

@@ -102,7 +102,7 @@
 // BenchmarkDeadReceivers has a hundred receivers of webhooks in its own process, of five organizations, and makes twenty changes a
 // second. In every second round, ten receivers take connections and never answer:
 //
-//	p99-x-none-dead         p99 of the time from a change until each of the other 90 is told / the same while none is dead, over
+//	p99-x-none-dead         p99 of the time from a change until each of the other 90 learns it / the same while none is dead, over
 //	                        all rounds
 //	median-p99-x-none-dead  the median of that ratio of two neighbouring rounds
 //	p50-x-none-dead         the ratio of the medians

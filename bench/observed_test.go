@@ -23,7 +23,7 @@ func BenchmarkWatched(b *testing.B) {
 		name    string
 		observe func(*testing.B) observers
 	}{
-		{"nobody", func(*testing.B) observers { return observers{} }},
+		{"no observer", func(*testing.B) observers { return observers{} }},
 		{"log=every-100th", func(*testing.B) observers { return observers{log: server.AccessLog{Log: discarding, Every: 100}} }},
 		{"log=all", func(*testing.B) observers { return observers{log: server.AccessLog{Log: discarding, Every: 1}} }},
 		{"traces=1%", func(b *testing.B) observers { return traces(b, sdktrace.TraceIDRatioBased(0.01)) }},

@@ -153,9 +153,7 @@ func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInf
 
 // GetAgent reads an agent.
 func (o *Organization) GetAgent(ctx context.Context, id string) (AgentInfo, error) {
-	var info AgentInfo
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: agentPath(id)}, &info)
-	return info, err
+	return decoded[AgentInfo](ctx, o.caller, call{method: http.MethodGet, path: agentPath(id)})
 }
 
 // Agents yields the organization's agents, newest first.
@@ -180,11 +178,9 @@ type RotateSecretParams struct {
 
 // RotateAgentSecret replaces an agent's secret.
 func (o *Organization) RotateAgentSecret(ctx context.Context, id string, p RotateSecretParams) (RotatedSecret, error) {
-	var rotated RotatedSecret
 	body := struct {
 		Grace          int64 `json:"grace_seconds,omitzero"`
 		RevokeFamilies bool  `json:"revoke_families,omitzero"`
 	}{seconds(p.Grace), p.RevokeFamilies}
-	err := o.caller.do(ctx, o.caller.client.keyed(agentPath(id)+"/secret/rotate", p.IdempotencyKey, body), &rotated)
-	return rotated, err
+	return decoded[RotatedSecret](ctx, o.caller, o.caller.client.keyed(agentPath(id)+"/secret/rotate", p.IdempotencyKey, body))
 }

@@ -44,9 +44,7 @@ func (o *Organization) CreateAPIKey(ctx context.Context, p APIKeyParams) (APIKey
 
 // APIKeys lists the organization's API keys, newest first, without their texts.
 func (o *Organization) APIKeys(ctx context.Context) ([]APIKeyInfo, error) {
-	var all []APIKeyInfo
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: apiKeysPath}, &all)
-	return all, err
+	return decoded[[]APIKeyInfo](ctx, o.caller, call{method: http.MethodGet, path: apiKeysPath})
 }
 
 // RotateAPIKey replaces one of the organization's API keys. Its id, name, role and expiry stay. An Organization that uses this key
@@ -61,9 +59,7 @@ func (o *Organization) DeleteAPIKey(ctx context.Context, id string) error {
 }
 
 func (c *caller) rotateKey(ctx context.Context, path string, p RotateKeyParams) (RotatedKey, error) {
-	var rotated RotatedKey
-	err := c.do(ctx, c.client.keyed(path, p.IdempotencyKey, graceBody{secondsOrNil(p.Grace)}), &rotated)
-	return rotated, err
+	return decoded[RotatedKey](ctx, c, c.client.keyed(path, p.IdempotencyKey, graceBody{secondsOrNil(p.Grace)}))
 }
 
 // graceBody is the body of a rotation.

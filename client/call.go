@@ -89,6 +89,12 @@ func (c *caller) do(ctx context.Context, q call, into any) error {
 	return err
 }
 
+// decoded is do, and returns the response as a value of a type.
+func decoded[T any](ctx context.Context, c *caller, q call) (response T, err error) {
+	err = c.do(ctx, q, &response)
+	return response, err
+}
+
 // doWithHeader is do and also returns the response's header, nil if there is none. Pass a nil into for a response without a body.
 func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Header, error) {
 	body, err := encode(q.body)

@@ -100,9 +100,7 @@ func (c *Client) Agent(id, secret string) *Agent {
 
 // CreateOrganization creates an organization. Only this response holds its API key.
 func (c *Client) CreateOrganization(ctx context.Context, p OrganizationParams) (OrganizationInfo, error) {
-	var made OrganizationInfo
 	p.Metadata = asGiven(p.Metadata)
 	creator := &caller{client: c, bearer: hide(string(p.BootstrapToken))}
-	err := creator.do(ctx, c.keyed("/v1/organizations", p.IdempotencyKey, p), &made)
-	return made, err
+	return decoded[OrganizationInfo](ctx, creator, c.keyed("/v1/organizations", p.IdempotencyKey, p))
 }

@@ -12,10 +12,10 @@ import (
 	"remit/money"
 )
 
-// The first lines of docs/go-sdk.md are a program without its imports.
+// The first lines of README.md are a program without its imports.
 func TestTheFirstLinesOfTheDocumentationWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/go-sdk.md")
+	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

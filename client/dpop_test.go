@@ -352,7 +352,7 @@ func TestARequestToAnotherServerIsProved(t *testing.T) {
 	}
 }
 
-// jwtWith is an access token with these claims, signed by nobody.
+// jwtWith is an access token with these claims, without a signature.
 func jwtWith(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 }

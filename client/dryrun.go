@@ -12,9 +12,7 @@ func (s *Session) DryRunCharge(ctx context.Context, c Charge) (Usage, error) {
 		chargeBody
 		DryRun bool `json:"dry_run"`
 	}{c.body(), true}
-	var u Usage
-	err := s.caller.do(ctx, call{method: http.MethodPost, path: sessionPath(s.id) + "/actions", body: body}, &u)
-	return u, err
+	return decoded[Usage](ctx, s.caller, call{method: http.MethodPost, path: sessionPath(s.id) + "/actions", body: body})
 }
 
 // DryRun is what a transaction that was only tried would have met.
@@ -30,7 +28,5 @@ func (s *Session) DryRunBegin(ctx context.Context, p TransactionParams) (DryRun,
 		transactionBody
 		DryRun bool `json:"dry_run"`
 	}{p.body(s.id), true}
-	var tried DryRun
-	err := s.caller.do(ctx, call{method: http.MethodPost, path: "/v1/transactions", body: body}, &tried)
-	return tried, err
+	return decoded[DryRun](ctx, s.caller, call{method: http.MethodPost, path: "/v1/transactions", body: body})
 }

@@ -321,7 +321,7 @@ func ExampleClient_AgentWith() {
 	// Output: true <nil>
 }
 
-// A token that is bound to a key is useless to whoever has the token alone.
+// A token that is bound to a key is useless without its key.
 func ExampleAgentOptions_dPoP() {
 	o := organization()
 	made, _ := o.CreateAgent(ctx, client.AgentParams{Name: "scout", DPoPRequired: true})

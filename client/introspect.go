@@ -59,7 +59,7 @@ func (o *Organization) Introspect(ctx context.Context, token string) (Introspect
 	return info, err
 }
 
-// actor is who acts for the subject of a token, and for whom it acts in turn (RFC 8693 §4.1).
+// actor acts for the subject of a token, and names the actor that it acts for in turn (RFC 8693 §4.1).
 type actor struct {
 	Subject string `json:"sub"`
 	Actor   *actor `json:"act"`

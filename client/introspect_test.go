@@ -7,7 +7,7 @@ import (
 	"remit/client"
 )
 
-func TestWhoActsForWhomIsRead(t *testing.T) {
+func TestTheChainOfActorsIsRead(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(
 		ok(`{"active":true,"sub":"a3","aud":["https://i","urn:b"],"cnf":{"jkt":"k"},"session_id":"s","act":{"sub":"a2","act":{"sub":"a1"}}}`),

@@ -92,7 +92,7 @@ func (l *Lease) next(now time.Duration) *operation {
 	return l.pending
 }
 
-// perform sends an operation, and books its outcome.
+// perform sends an operation, and records its outcome.
 func (l *Lease) perform(ctx context.Context, op *operation) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseCallLimit)
 	defer cancel()
@@ -126,7 +126,7 @@ func (l *Lease) fail() {
 	l.due, l.demand = false, amount{}
 }
 
-// finish books the outcome of an operation that was answered. Called with mu held.
+// finish records the outcome of an operation that was answered. Called with mu held.
 func (l *Lease) finish(op *operation, answer *operationAnswer, err error) {
 	l.pending, l.failures = nil, 0
 	l.epoch++

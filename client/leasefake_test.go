@@ -15,13 +15,13 @@ import (
 	"remit/money"
 )
 
-// ledger is a service with one session. It keeps exact books of charges and leases, as the API describes them. Its transport
+// ledger is a service with one session. It keeps exact totals of charges and leases, as the API describes them. Its transport
 // needs no network, so tests run in a synctest bubble.
 type ledger struct {
 	maxActions int64
 	maxValue   money.MicroUSD
 	maxLease   int64                               // seconds
-	decide     func(b *ledger, actions int64)      // on a request for more; nil: nobody decides
+	decide     func(b *ledger, actions int64)      // on a request for more; nil: it stays undecided
 	fault      func(n int, place string) (f fault) // of the nth request of a kind, from 1; nil: none
 
 	mu       sync.Mutex

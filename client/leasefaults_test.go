@@ -260,7 +260,7 @@ func (r *trial) charges(t *testing.T, lease *client.Lease) {
 	}
 }
 
-// Whatever is lost, late or killed, no more is granted than is booked, and no more is booked than the limit. When nobody was
+// Whatever is lost, late or killed, no more is granted than is booked, and no more is booked than the limit. When no caller was
 // killed, exactly what was granted is booked.
 func TestLeasesNeverGrantMoreThanIsBooked(t *testing.T) {
 	t.Parallel()

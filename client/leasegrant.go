@@ -82,7 +82,7 @@ func (g *grant) take(need packed) (packed, bool) {
 	}
 }
 
-// charge takes need and books it under the slot, unless the grant has expired. It reads the clock after it took: then the
+// charge takes need and counts it under the slot, unless the grant has expired. It reads the clock after it took: then the
 // process cannot have been stopped between the two until after the expiry.
 func (g *grant) charge(base time.Time, need packed, slot int) (left packed, ok bool) {
 	left, ok = g.take(need)

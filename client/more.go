@@ -52,9 +52,7 @@ func requestPath(session, id string) string { return requestsPath(session) + "/"
 // RequestMore asks for more than the session's limits allow. AwaitRequest waits for the decision. A session has at most 8 pending
 // requests; beyond that the error is *LimitReached with the limit max_pending_requests.
 func (s *Session) RequestMore(ctx context.Context, p MoreParams) (MoreRequest, error) {
-	var r MoreRequest
-	err := s.caller.do(ctx, s.caller.client.keyed(requestsPath(s.id), p.IdempotencyKey, p), &r)
-	return r, err
+	return decoded[MoreRequest](ctx, s.caller, s.caller.client.keyed(requestsPath(s.id), p.IdempotencyKey, p))
 }
 
 // Requests lists the session's requests for more, newest first: the pending ones and those decided last.
@@ -96,20 +94,14 @@ func (o *Organization) DenyRequest(ctx context.Context, session, id, comment str
 }
 
 func (o *Organization) decide(ctx context.Context, path string, p ApprovalParams) (MoreRequest, error) {
-	var r MoreRequest
-	err := o.caller.do(ctx, call{method: http.MethodPost, path: path, body: p, semantics: idempotent}, &r)
-	return r, err
+	return decoded[MoreRequest](ctx, o.caller, call{method: http.MethodPost, path: path, body: p, semantics: idempotent})
 }
 
 func (c *caller) requests(ctx context.Context, session string, f MoreFilter) ([]MoreRequest, error) {
-	var all []MoreRequest
 	path := withQuery(requestsPath(session), "status", f.Status)
-	err := c.do(ctx, call{method: http.MethodGet, path: path}, &all)
-	return all, err
+	return decoded[[]MoreRequest](ctx, c, call{method: http.MethodGet, path: path})
 }
 
 func (c *caller) readRequest(ctx context.Context, session, id string) (MoreRequest, error) {
-	var r MoreRequest
-	err := c.do(ctx, call{method: http.MethodGet, path: requestPath(session, id)}, &r)
-	return r, err
+	return decoded[MoreRequest](ctx, c, call{method: http.MethodGet, path: requestPath(session, id)})
 }

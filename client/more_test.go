@@ -36,7 +36,7 @@ const (
 var full = refusal(403, "session_limit_reached", `"limit":"max_value_usd","action_count":3,"max_actions":10,"value_used_usd":7.75,`+
 	`"max_value_usd":8,"value_held_usd":0,"remaining_actions":7,"remaining_value_usd":0.25,"expires_at":"2026-11-21T09:19:32.859Z"`)
 
-// organizer is a service whose session has too little left for the first charges, and where somebody decides.
+// organizer is a service whose session has too little left for the first charges, and where a person decides.
 type organizer struct {
 	*fake
 	charges   []reaction // in turn; the last one for all further

@@ -75,9 +75,7 @@ type RotatedKey struct {
 
 // Info reads the organization. The id must be that of the API key's organization.
 func (o *Organization) Info(ctx context.Context, id string) (OrganizationInfo, error) {
-	var info OrganizationInfo
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: organizationPath(id)}, &info)
-	return info, err
+	return decoded[OrganizationInfo](ctx, o.caller, call{method: http.MethodGet, path: organizationPath(id)})
 }
 
 // RotateKey replaces the API key of the organization with this id. This Organization continues to use its current key, which

@@ -30,16 +30,12 @@ const budgetPath = "/v1/budget"
 
 // SetBudget sets the organization's budget or changes it. A value below what is reserved and used is a *LimitBelowUsage.
 func (o *Organization) SetBudget(ctx context.Context, p BudgetParams) (Budget, error) {
-	var b Budget
-	err := o.caller.do(ctx, call{method: http.MethodPut, path: budgetPath, body: p, semantics: idempotent}, &b)
-	return b, err
+	return decoded[Budget](ctx, o.caller, call{method: http.MethodPut, path: budgetPath, body: p, semantics: idempotent})
 }
 
 // GetBudget reads the organization's budget. Without one the error is [ErrNotFound].
 func (o *Organization) GetBudget(ctx context.Context) (Budget, error) {
-	var b Budget
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: budgetPath}, &b)
-	return b, err
+	return decoded[Budget](ctx, o.caller, call{method: http.MethodGet, path: budgetPath})
 }
 
 // DeleteBudget removes the organization's budget: nothing bounds its root sessions together any more. Sessions keep their limits.

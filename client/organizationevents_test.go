@@ -44,7 +44,7 @@ func TestAllEventsGoOnAfterABreak(t *testing.T) {
 			switch {
 			case n == 1:
 				return ok("[" + feedEvent(41) + "," + feedEvent(42) + "]")
-			case time.Since(began) < time.Hour: // 20 minutes each: nobody there, connections that break, no Redis
+			case time.Since(began) < time.Hour: // 20 minutes each: no service, connections that break, no Redis
 				return []reaction{fails(errRefused), fails(errReset), refusal(503, "unavailable")}[time.Since(began)/(20*time.Minute)]
 			case asked[len(asked)-2] != "43  30": // nothing for as long as the service waits
 				quiet := ok("[]")

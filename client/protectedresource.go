@@ -17,9 +17,9 @@ type ProtectedResource struct {
 	// tokens name it exactly as it is here.
 	Resource             string
 	AuthorizationServers []string // issuers of tokens for it: that of the service
-	Scopes               []string // which it uses; empty: not told
-	Name                 string   // for people; empty: not told
-	Documentation        string   // a URL; empty: not told
+	Scopes               []string // which it uses; empty: not said
+	Name                 string   // for people; empty: not said
+	Documentation        string   // a URL; empty: not said
 }
 
 // Metadata returns the document that MetadataURL serves.

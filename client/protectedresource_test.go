@@ -34,7 +34,7 @@ func TestAResourceIsDescribed(t *testing.T) {
 	}
 }
 
-func TestAResourceLetsInWhomTheServiceConfirms(t *testing.T) {
+func TestAResourceAdmitsTokensThatTheServiceConfirms(t *testing.T) {
 	t.Parallel()
 	const page = `, resource_metadata="https://tools.test/.well-known/oauth-protected-resource/mcp"`
 	confirmed := reaction{status: 200, header: http.Header{"X-Agent-Id": {"a1"}, "X-Org-Id": {"o1"}, "X-Scopes": {"read pay"}, "X-Actor-Id": {"a0"}}}

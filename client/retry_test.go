@@ -206,14 +206,14 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		sent        int
 		least, most time.Duration
 	}{
-		"seconds":                   {"7", time.Hour, 2, 7 * time.Second, 7100 * time.Millisecond},
-		"a date":                    {"Sat, 01 Jan 2000 00:00:09 GMT", time.Hour, 2, 9 * time.Second, 9100 * time.Millisecond},
-		"none":                      {"", time.Hour, 2, 0, 100 * time.Millisecond},
-		"nonsense":                  {"soon", time.Hour, 2, 0, 100 * time.Millisecond},
-		"in the past":               {"-5", time.Hour, 2, 0, 100 * time.Millisecond},
-		"longer than anybody waits": {"31", time.Hour, 1, 0, 0},
-		"longer than any number":    {strings.Repeat("9", 30), time.Hour, 1, 0, 0},
-		"longer than the caller":    {"7", 5 * time.Second, 1, 0, 0},
+		"seconds":                    {"7", time.Hour, 2, 7 * time.Second, 7100 * time.Millisecond},
+		"a date":                     {"Sat, 01 Jan 2000 00:00:09 GMT", time.Hour, 2, 9 * time.Second, 9100 * time.Millisecond},
+		"none":                       {"", time.Hour, 2, 0, 100 * time.Millisecond},
+		"nonsense":                   {"soon", time.Hour, 2, 0, 100 * time.Millisecond},
+		"in the past":                {"-5", time.Hour, 2, 0, 100 * time.Millisecond},
+		"longer than a caller waits": {"31", time.Hour, 1, 0, 0},
+		"longer than any number":     {strings.Repeat("9", 30), time.Hour, 1, 0, 0},
+		"longer than the caller":     {"7", 5 * time.Second, 1, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

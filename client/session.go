@@ -75,9 +75,7 @@ func (s *Session) Charge(ctx context.Context, c Charge) (Usage, error) {
 }
 
 func (s *Session) charge(ctx context.Context, c Charge, key string) (Usage, error) {
-	var u Usage
-	err := s.caller.do(ctx, s.caller.client.keyed(sessionPath(s.id)+"/actions", key, c.body()), &u)
-	return u, err
+	return decoded[Usage](ctx, s.caller, s.caller.client.keyed(sessionPath(s.id)+"/actions", key, c.body()))
 }
 
 func (c Charge) asking(s *Session, again func(key string) error) *asking {
@@ -245,9 +243,7 @@ func (c *caller) createSession(ctx context.Context, p SessionParams) (SessionInf
 		p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted,
 		seconds(p.MaxLease), p.MaxValuePerAction, p.Enforcement, p.Thresholds, p.ParentSessionID,
 	}
-	var made SessionInfo
-	err := c.do(ctx, c.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
-	return made, err
+	return decoded[SessionInfo](ctx, c, c.client.keyed("/v1/sessions", p.IdempotencyKey, body))
 }
 
 // UpdateSession raises or lowers the limits of an active session. A limit below what is used and held is a *LimitBelowUsage.
@@ -272,9 +268,7 @@ func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLi
 	if l.AddActions != 0 || l.AddValue != 0 { // repeated without a key, they would count twice
 		q = o.caller.client.withKey(q, l.IdempotencyKey)
 	}
-	var changed SessionInfo
-	err := o.caller.do(ctx, q, &changed)
-	return changed, err
+	return decoded[SessionInfo](ctx, o.caller, q)
 }
 
 // GetSession reads a session.
@@ -293,9 +287,7 @@ func (o *Organization) EndSession(ctx context.Context, id string) error {
 }
 
 func (c *caller) session(ctx context.Context, id string) (SessionInfo, error) {
-	var info SessionInfo
-	err := c.do(ctx, call{method: http.MethodGet, path: sessionPath(id)}, &info)
-	return info, err
+	return decoded[SessionInfo](ctx, c, call{method: http.MethodGet, path: sessionPath(id)})
 }
 
 func (c *caller) sessions(ctx context.Context, f SessionFilter) iter.Seq2[SessionSummary, error] {

@@ -9,16 +9,12 @@ import (
 // nothing. What it has begun and leased may still be settled, and its sessions' time runs on. The reason, of at most 500
 // characters, is for people; empty: none. Suspending it again keeps the first time and reason.
 func (o *Organization) SuspendAgent(ctx context.Context, id, reason string) (AgentInfo, error) {
-	var info AgentInfo
-	err := o.caller.do(ctx, withReason(agentPath(id)+"/suspend", reason), &info)
-	return info, err
+	return decoded[AgentInfo](ctx, o.caller, withReason(agentPath(id)+"/suspend", reason))
 }
 
 // ResumeAgent lets a suspended agent go on. An agent that is not suspended stays as it is.
 func (o *Organization) ResumeAgent(ctx context.Context, id, reason string) (AgentInfo, error) {
-	var info AgentInfo
-	err := o.caller.do(ctx, withReason(agentPath(id)+"/resume", reason), &info)
-	return info, err
+	return decoded[AgentInfo](ctx, o.caller, withReason(agentPath(id)+"/resume", reason))
 }
 
 // SuspendAllAgents suspends every agent of the organization, as SuspendAgent does, and returns how many live agents are suspended
@@ -31,7 +27,7 @@ func (o *Organization) SuspendAllAgents(ctx context.Context, reason string) (int
 	return answer.Suspended, err
 }
 
-// ResumeAllAgents resumes every agent of the organization, whoever suspended it, and returns how many live agents are not suspended
+// ResumeAllAgents resumes every agent of the organization, by whichever key it was suspended, and returns how many live agents are not suspended
 // then. After an error it may be repeated.
 func (o *Organization) ResumeAllAgents(ctx context.Context) (int64, error) {
 	var answer struct {
@@ -43,16 +39,12 @@ func (o *Organization) ResumeAllAgents(ctx context.Context) (int64, error) {
 
 // SuspendSession suspends a session and its descendants at once, as SuspendAgent does an agent. The session must be active.
 func (o *Organization) SuspendSession(ctx context.Context, id, reason string) (SessionInfo, error) {
-	var info SessionInfo
-	err := o.caller.do(ctx, withReason(sessionPath(id)+"/suspend", reason), &info)
-	return info, err
+	return decoded[SessionInfo](ctx, o.caller, withReason(sessionPath(id)+"/suspend", reason))
 }
 
 // ResumeSession lets a suspended session go on. A session that is not suspended stays as it is.
 func (o *Organization) ResumeSession(ctx context.Context, id, reason string) (SessionInfo, error) {
-	var info SessionInfo
-	err := o.caller.do(ctx, withReason(sessionPath(id)+"/resume", reason), &info)
-	return info, err
+	return decoded[SessionInfo](ctx, o.caller, withReason(sessionPath(id)+"/resume", reason))
 }
 
 // withReason returns a POST that is idempotent by its nature, with a reason for people; empty: none.

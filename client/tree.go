@@ -40,7 +40,5 @@ func (o *Organization) SessionTree(ctx context.Context, id string) (SessionTree,
 const maxTree = 16 << 20
 
 func (c *caller) tree(ctx context.Context, id string) (SessionTree, error) {
-	var tree SessionTree
-	err := c.do(ctx, call{method: http.MethodGet, path: sessionPath(id) + "/tree", most: maxTree}, &tree)
-	return tree, err
+	return decoded[SessionTree](ctx, c, call{method: http.MethodGet, path: sessionPath(id) + "/tree", most: maxTree})
 }

@@ -48,31 +48,23 @@ type TrustedIssuerInfo struct {
 // CreateTrustedIssuer trusts the issuer for what the rules say. An organization has at most 32; beyond that the error is
 // *QuotaExceeded.
 func (o *Organization) CreateTrustedIssuer(ctx context.Context, p TrustedIssuerParams) (TrustedIssuerInfo, error) {
-	var made TrustedIssuerInfo
-	err := o.caller.do(ctx, o.caller.client.keyed(trustedIssuersPath, p.IdempotencyKey, p), &made)
-	return made, err
+	return decoded[TrustedIssuerInfo](ctx, o.caller, o.caller.client.keyed(trustedIssuersPath, p.IdempotencyKey, p))
 }
 
 // TrustedIssuers lists the organization's trusted issuers, newest first.
 func (o *Organization) TrustedIssuers(ctx context.Context) ([]TrustedIssuerInfo, error) {
-	var all []TrustedIssuerInfo
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: trustedIssuersPath}, &all)
-	return all, err
+	return decoded[[]TrustedIssuerInfo](ctx, o.caller, call{method: http.MethodGet, path: trustedIssuersPath})
 }
 
 // GetTrustedIssuer reads a trusted issuer.
 func (o *Organization) GetTrustedIssuer(ctx context.Context, id string) (TrustedIssuerInfo, error) {
-	var info TrustedIssuerInfo
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: trustedIssuerPath(id)}, &info)
-	return info, err
+	return decoded[TrustedIssuerInfo](ctx, o.caller, call{method: http.MethodGet, path: trustedIssuerPath(id)})
 }
 
 // UpdateTrustedIssuer changes a trusted issuer. Tokens that were issued before live on until they expire, up to an hour.
 func (o *Organization) UpdateTrustedIssuer(ctx context.Context, id string, changes TrustedIssuerChanges) (TrustedIssuerInfo, error) {
-	var info TrustedIssuerInfo
 	q := call{method: http.MethodPatch, path: trustedIssuerPath(id), body: changes, semantics: idempotent}
-	err := o.caller.do(ctx, q, &info)
-	return info, err
+	return decoded[TrustedIssuerInfo](ctx, o.caller, q)
 }
 
 // DeleteTrustedIssuer trusts the issuer no more. Tokens that were issued before live on until they expire, up to an hour.

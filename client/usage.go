@@ -49,7 +49,7 @@ func (o *Organization) SessionUsage(ctx context.Context, id string) ([]UsageLine
 	return o.caller.usage(ctx, sessionPath(id)+"/usage")
 }
 
-// Usage reports what the session was used for, by action type, without what its children used. The first 64 types are told apart;
+// Usage reports what the session was used for, by action type, without what its children used. The first 64 types are separate;
 // the others are together in other. The lines add up to what the session shows.
 func (s *Session) Usage(ctx context.Context) ([]UsageLine, error) {
 	return s.caller.usage(ctx, sessionPath(s.id)+"/usage")

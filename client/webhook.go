@@ -69,33 +69,25 @@ type DeliveryFilter struct {
 // secret, with which a library of Standard Webhooks verifies what arrives.
 // An organization has at most 32; beyond that the error is *QuotaExceeded.
 func (o *Organization) CreateWebhook(ctx context.Context, p WebhookParams) (WebhookInfo, error) {
-	var made WebhookInfo
-	err := o.caller.do(ctx, o.caller.client.keyed(webhooksPath, p.IdempotencyKey, p), &made)
-	return made, err
+	return decoded[WebhookInfo](ctx, o.caller, o.caller.client.keyed(webhooksPath, p.IdempotencyKey, p))
 }
 
 // Webhooks lists the organization's webhooks, newest first.
 func (o *Organization) Webhooks(ctx context.Context) ([]WebhookInfo, error) {
-	var all []WebhookInfo
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: webhooksPath}, &all)
-	return all, err
+	return decoded[[]WebhookInfo](ctx, o.caller, call{method: http.MethodGet, path: webhooksPath})
 }
 
 // GetWebhook reads a webhook.
 func (o *Organization) GetWebhook(ctx context.Context, id string) (WebhookInfo, error) {
-	var info WebhookInfo
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: webhookPath(id)}, &info)
-	return info, err
+	return decoded[WebhookInfo](ctx, o.caller, call{method: http.MethodGet, path: webhookPath(id)})
 }
 
 // UpdateWebhook changes a webhook.
 func (o *Organization) UpdateWebhook(ctx context.Context, id string, changes WebhookChanges) (WebhookInfo, error) {
-	var info WebhookInfo
 	if changes.Types != nil {
 		changes.Types = new(append([]EventType{}, *changes.Types...)) // null would be refused
 	}
-	err := o.caller.do(ctx, call{method: http.MethodPatch, path: webhookPath(id), body: changes, semantics: idempotent}, &info)
-	return info, err
+	return decoded[WebhookInfo](ctx, o.caller, call{method: http.MethodPatch, path: webhookPath(id), body: changes, semantics: idempotent})
 }
 
 // DeleteWebhook deletes a webhook with its deliveries. A request that is under way may still arrive.
@@ -105,17 +97,13 @@ func (o *Organization) DeleteWebhook(ctx context.Context, id string) error {
 
 // RotateWebhookSecret replaces a webhook's secret. Until PreviousExpiresAt requests carry signatures by both.
 func (o *Organization) RotateWebhookSecret(ctx context.Context, id string, p RotateWebhookParams) (RotatedSecret, error) {
-	var rotated RotatedSecret
 	body := graceBody{secondsOrNil(p.Grace)}
-	err := o.caller.do(ctx, o.caller.client.keyed(webhookPath(id)+"/rotate", p.IdempotencyKey, body), &rotated)
-	return rotated, err
+	return decoded[RotatedSecret](ctx, o.caller, o.caller.client.keyed(webhookPath(id)+"/rotate", p.IdempotencyKey, body))
 }
 
 // TestWebhook sends an event of the type webhook.test to the webhook. The delivery is returned before its first attempt.
 func (o *Organization) TestWebhook(ctx context.Context, id string) (Delivery, error) {
-	var sent Delivery
-	err := o.caller.do(ctx, o.caller.client.keyed(webhookPath(id)+"/test", "", struct{}{}), &sent)
-	return sent, err
+	return decoded[Delivery](ctx, o.caller, o.caller.client.keyed(webhookPath(id)+"/test", "", struct{}{}))
 }
 
 // Deliveries yields a webhook's deliveries, newest first: those that wait, and those last delivered and last given up.
@@ -125,8 +113,6 @@ func (o *Organization) Deliveries(ctx context.Context, webhook string, f Deliver
 
 // RetryDelivery sends a delivery again at once, under the same id, and with the service's retries before it.
 func (o *Organization) RetryDelivery(ctx context.Context, webhook, id string) (Delivery, error) {
-	var sent Delivery
 	path := deliveriesPath(webhook) + "/" + url.PathEscape(id) + "/retry"
-	err := o.caller.do(ctx, call{method: http.MethodPost, path: path, semantics: idempotent}, &sent)
-	return sent, err
+	return decoded[Delivery](ctx, o.caller, call{method: http.MethodPost, path: path, semantics: idempotent})
 }

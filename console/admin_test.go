@@ -125,7 +125,7 @@ func TestAnAPIKeyIsCreatedRotatedAndDeleted(t *testing.T) {
 	b.send(b.get(apiKeys), apiKeys, "name", "x", "role", "viewer", "days", "0").says("No API key was created", "1 to 3650 days")
 }
 
-func TestWhoRotatesTheOwnKeyGoesOnWithItsSuccessorAndNobodyElse(t *testing.T) {
+func TestOnlyTheSignInThatRotatesItsKeyGoesOnWithTheSuccessor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	b, other := w.as(t, admin), w.as(t, admin)

@@ -81,5 +81,5 @@ func deleteAPIKey(v *visit) error {
 	if err := v.api.change(fasthttp.MethodDelete, "/v1/api-keys/"+v.param("key"), "", nil, nil); err != nil && !isNotFound(err) { // it is gone
 		return err
 	}
-	return v.done(apiKeys, "The API key is deleted. Whoever was signed in with it is signed out.")
+	return v.done(apiKeys, "The API key is deleted. Sign-ins with it have ended.")
 }

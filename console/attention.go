@@ -43,7 +43,7 @@ func (a attention) None() bool {
 	return len(a.Requests)+len(a.Near)+len(a.Suspended)+len(a.Failing)+len(a.Expiring)+len(a.Notes)+len(a.Stuck) == 0 && !a.Budget
 }
 
-// parts are what is read for it. Without a follower nobody knows which requests and sessions to look at.
+// parts are what is read for it. Without a follower the page does not know which requests and sessions to look at.
 func (a *attention) parts(v *visit, f *follower) []part {
 	parts := []part{
 		{"Webhooks that fail", func() error { return a.readWebhooks(v) }},
@@ -56,7 +56,7 @@ func (a *attention) parts(v *visit, f *follower) []part {
 	return parts
 }
 
-// fill adds what pages have read already: the agents, what events told in the last day, and the budget.
+// fill adds what pages have read already: the agents, what events said in the last day, and the budget.
 func (a *attention) fill(all fleet, last map[string]int64, set *client.Budget) {
 	for one, name := range all.Agents.all() {
 		if one.state() != statusSuspended {

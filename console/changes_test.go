@@ -94,9 +94,9 @@ func (b *browser) change(c change, csrf string) *answer {
 	return b.ask(http.MethodPost, c.path, c.form)
 }
 
-// TestWhatAnAdminCanChangeNobodyBelowCan sends every change of the table by the cookies of roles that it is not for, in a form
+// TestOnlyAdminsMakeAdminsChanges sends every change of the table by the cookies of roles that it is not for, in a form
 // that is complete, and then the same forms as an admin, who changes something by each.
-func TestWhatAnAdminCanChangeNobodyBelowCan(t *testing.T) {
+func TestOnlyAdminsMakeAdminsChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	changes := w.changes()

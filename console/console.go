@@ -44,7 +44,7 @@ func (c *Console) Answer(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// explain returns the problem of an error, and logs one that nobody expects.
+// explain returns the problem of an error, and logs an unexpected one.
 func (c *Console) explain(err error) *problem {
 	p := problemOf(err)
 	if p.Code == codeInternal {

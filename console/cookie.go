@@ -17,7 +17,7 @@ import (
 const (
 	signInCookie = "remit_console"
 	flashCookie  = "remit_flash"
-	// hostPrefix begins a cookie's name over HTTPS: browsers let nobody but this host set it (RFC 6265bis §4.1.3.2).
+	// hostPrefix begins a cookie's name over HTTPS: browsers let only this host set it (RFC 6265bis §4.1.3.2).
 	hostPrefix = "__Host-"
 
 	signInTime = 8 * time.Hour

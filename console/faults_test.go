@@ -132,7 +132,7 @@ func TestTheFollowerThatWasUsedLongestAgoMakesRoom(t *testing.T) {
 		id := uuid.New()
 		f.known[id] = &follower{used: time.Unix(int64(100+i), 0)}
 		switch i {
-		case 0: // somebody looks
+		case 0: // a viewer looks
 			f.known[id].viewers = map[*viewing]struct{}{{}: {}}
 		case 1:
 			oldest = id
@@ -220,7 +220,7 @@ func TestAShutdownWaitsForAStop(t *testing.T) {
 	<-waited
 }
 
-func TestARequestOfHTTP10IsNobodyAtThisMachine(t *testing.T) {
+func TestARequestOfHTTP10IsNotFromThisMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	host := strings.TrimPrefix(w.url, "http://")

@@ -95,7 +95,7 @@ func (f *fleets) forget(organization uuid.UUID) {
 	}
 }
 
-// fleet is the agents of an organization, newest first. Viewers share them: nobody changes them.
+// fleet is the agents of an organization, newest first. Viewers share them, so they are immutable.
 type fleet struct {
 	Agents  *agentTable // nil when they cannot be read
 	Spent   *spent      // nil while it is added up for the first time

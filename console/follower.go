@@ -12,7 +12,7 @@ import (
 	"remit/server/pages"
 )
 
-// followers follow the events of organizations whose pages somebody looks at: one reader for all viewers of an organization.
+// followers follow the events of organizations whose pages are open: one reader for all viewers of an organization.
 type followers struct {
 	mu    sync.Mutex
 	known map[uuid.UUID]*follower
@@ -44,11 +44,11 @@ type follower struct {
 	stats   stats
 	caught  bool // all events that are kept have been read
 	begun   bool
-	seen    int64 // number of the last event that viewers were told of, once it has begun
+	seen    int64 // number of the last event that viewers were sent, once it has begun
 	dropped bool  // another organization has its place
-	ended   bool  // it tells nobody of anything any more
+	ended   bool  // it notifies viewers no more
 
-	from netip.Addr // of who began it; invalid for nobody knows
+	from netip.Addr // of the viewer that began it; invalid when unknown
 }
 
 var errManyFollowed = &problem{Status: 503, Code: "unavailable", Detail: "too many organizations are looked at now. Reload the page later"}
@@ -136,7 +136,7 @@ func (f *follower) use(v *visit) {
 	f.key, f.used = v.signIn.APIKey, v.now
 }
 
-// retire forgets a follower, unless it is wanted: nobody finds one that is about to end.
+// retire forgets a follower, unless it is wanted: no viewer finds one that is about to end.
 func (c *Console) retire(organization uuid.UUID, f *follower, always bool) bool {
 	c.followers.mu.Lock()
 	defer c.followers.mu.Unlock()
@@ -149,7 +149,7 @@ func (c *Console) retire(organization uuid.UUID, f *follower, always bool) bool 
 	return true
 }
 
-// run reads events until nobody has looked for a while, the key ends, or the server stops.
+// run reads events until no viewer has looked for a while, the key ends, or the server stops.
 func (f *follower) run() {
 	defer f.guard("follower")
 	defer f.retire(true)
@@ -258,7 +258,7 @@ func (f *follower) useAnother() bool {
 	return false
 }
 
-// isWanted reports whether somebody looks, or has just looked.
+// isWanted reports whether a viewer looks, or has just looked.
 func (f *follower) isWanted() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -302,7 +302,7 @@ type checkpoint struct {
 
 var errCheckpoint = errors.New("the checkpoint cannot be read")
 
-// checkpoint reads the signed checkpoint. The server made it a moment ago, so nobody needs to verify its signature here.
+// checkpoint reads the signed checkpoint. The server made it a moment ago, so its signature needs no check here.
 func (a api) checkpoint() (checkpoint, error) {
 	var c checkpoint
 	err := a.call(pages.Call{Method: get, Path: "/v1/events/checkpoint"}, nil, func(r pages.Reply) { c.Text = string(r.Body) })

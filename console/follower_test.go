@@ -33,7 +33,7 @@ func TestOneFollowerServesAllViewersOfAnOrganizationAndEndsWithoutThem(t *testin
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("a follower that nobody wants goes on")
+			t.Fatal("a follower without viewers goes on")
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestALeaseIsHeldUntilItIsSettled(t *testing.T) {
 	lease(0.5)
 	w.asAdmin("POST", "/v1/leases/"+settled+"/settle", map[string]any{"action_count": 0, "value_used_usd": 0.25})
 	b := w.as(t, viewer)
-	w.overviewSays(b, "Held $2.50 1 pending transaction, $0.50 leased") // granted and settled before somebody looked
+	w.overviewSays(b, "Held $2.50 1 pending transaction, $0.50 leased") // granted and settled before a viewer looked
 	settled = lease(3)
 	w.overviewSays(b, "Held $5.50 1 pending transaction, $3.50 leased")
 	w.asAdmin("POST", "/v1/leases/"+settled+"/settle", map[string]any{"action_count": 0, "value_used_usd": 3})

@@ -15,8 +15,8 @@ const (
 	livePath = Prefix + "/events/live"
 	// mostWatched is how many objects a page may watch.
 	mostWatched = 64
-	// recheckTime is the longest time between two checks that the sign-in lives. Before an event is told it is checked anyway. While a
-	// check fails nothing is told, and it is tried again.
+	// recheckTime is the longest time between two checks that the sign-in lives. An event is sent only after a check. While a
+	// check fails no event is sent, and it is tried again.
 	recheckTime = 5 * time.Second
 	mostNews    = 20 // events that one update carries
 )
@@ -37,11 +37,11 @@ type viewing struct {
 	checked   time.Time // when the sign-in was last known to live
 	checkedAt int64     // number of the last event before that
 
-	page   int64 // number of the last event that the page has, -1 when nobody knows
+	page   int64 // number of the last event that the page has, -1 when unknown
 	since  int64 // number of the last event before those that its follower tells it of, guarded by the follower's mu
 	whole  bool  // what happened between the two is made good
-	missed bool  // not all of it: the page is told once
-	told   int64 // number of the last event that the page was told of
+	missed bool  // not all of it: the page learns it once
+	sent   int64 // number of the last event that the page was sent
 
 	wake  chan struct{}
 	fresh int        // sessions that were created since, guarded by the follower's mu
@@ -242,7 +242,7 @@ func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error)
 	}
 }
 
-// recheck checks the sign-in when an event was told since the last check, the follower has ended, or the check is old. Errors: those of
+// recheck checks the sign-in when an event was sent since the last check, the follower has ended, or the check is old. Errors: those of
 // keyCheck.of.
 func (w *viewing) recheck(f *follower, now time.Time) error {
 	seen := f.lastSeen()

@@ -316,7 +316,7 @@ func TestAStreamWithoutASignInSaysThatItIsOver(t *testing.T) {
 	w.keys[viewer] = made["api_key"].(string)
 	b := w.as(t, viewer)
 	w.asAdmin("DELETE", "/v1/api-keys/"+made["id"].(string), map[string]any{})
-	for what, b := range map[string]*browser{"nobody": w.browser(t), "who had a key": b} {
+	for what, b := range map[string]*browser{"a stranger": w.browser(t), "who had a key": b} {
 		got := b.get(liveAt(nil)).want(http.StatusOK) // a browser gives up after any other answer
 		if kind := got.header.Get("Content-Type"); kind != "text/event-stream" || got.text != streamOver {
 			t.Errorf("%s gets %s %q", what, kind, got.text)

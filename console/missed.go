@@ -26,7 +26,7 @@ func (v *visit) seen() string {
 	return strconv.FormatInt(head.Sequence, 10)
 }
 
-// lastSeen returns the number of the last event that viewers were told of, -1 after the follower's end: that of its key may be why.
+// lastSeen returns the number of the last event that viewers were sent, -1 after the follower's end: that of its key may be why.
 func (f *follower) lastSeen() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,7 +47,7 @@ func (f *follower) begin(head int64) {
 	}
 }
 
-// makeGood notes what happened after the page was made, or was live for the last time, and before its follower told it of events.
+// makeGood notes what happened after the page was made, or was live for the last time, and before its follower sent it events.
 func (w *viewing) makeGood(f *follower) error {
 	f.mu.Lock()
 	begun, since := f.begun, w.since
@@ -74,7 +74,7 @@ func (w *viewing) makeGood(f *follower) error {
 	return nil
 }
 
-// noteMissed notes those events that the follower has not told the viewer of.
+// noteMissed notes those events that the follower has not sent the viewer.
 func (f *follower) noteMissed(w *viewing, events []eventRow, since int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// awaitSeen waits until the follower of the organization has told viewers of so many events.
+// awaitSeen waits until the follower of the organization has sent viewers so many events.
 func (w *world) awaitSeen(events int64) *follower {
 	w.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -118,7 +118,7 @@ func TestNewsThatWereMissedComeBeforeLaterOnes(t *testing.T) {
 	}
 	f.stats = newStats()
 	f.tell([]eventRow{event(1), event(5), event(6)})                   // 1 is on the page
-	f.noteMissed(w, []eventRow{event(3), event(4), event(5)}, w.since) // 5 was told
+	f.noteMissed(w, []eventRow{event(3), event(4), event(5)}, w.since) // 5 was sent
 	m, _, err := w.take(f)
 	var order []string
 	for _, n := range m.News {

@@ -17,7 +17,7 @@ type message struct {
 	News    []item  `json:"news,omitempty"`
 	Fresh   int     `json:"fresh,omitempty"`  // sessions that were created
 	Missed  bool    `json:"missed,omitempty"` // there was more news than is kept
-	Seen    int64   `json:"seen,omitempty"`   // number of the last event that the page was told of
+	Seen    int64   `json:"seen,omitempty"`   // number of the last event that the page was sent
 }
 
 // item is an event as the script adds it to a page.
@@ -109,10 +109,10 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 			message.Patches = append(message.Patches, patchOf(row))
 		}
 	}
-	if message.Seen == w.told && len(message.Patches)+len(message.News)+message.Fresh == 0 && !message.Missed {
+	if message.Seen == w.sent && len(message.Patches)+len(message.News)+message.Fresh == 0 && !message.Missed {
 		return []byte(streamIdle), nil
 	}
-	w.told = message.Seen
+	w.sent = message.Seen
 	text, err := json.Marshal(message)
 	return bytes.Join([][]byte{[]byte("data: "), text, []byte("\n\n")}, nil), err
 }

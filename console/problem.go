@@ -54,7 +54,7 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// invalid is the problem of what somebody typed.
+// invalid is the problem of typed input.
 func invalid(detail string) *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Detail: detail}
 }
@@ -70,7 +70,7 @@ func (m otherMethods) text() string {
 }
 
 var (
-	errSignedOut  = errors.New("nobody is signed in, or the sign-in has ended")
+	errSignedOut  = errors.New("no one is signed in, or the sign-in has ended")
 	errNoPage     = &problem{Status: http.StatusNotFound, Code: "not_found", Detail: "there is no such page"}
 	errNotPrivate = &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "the console works over HTTPS, or on this machine at 127.0.0.1 " +
 		"or localhost. Behind a proxy the service must trust it (--trusted-proxies), and the proxy must send X-Forwarded-Proto"}
@@ -82,7 +82,7 @@ var (
 		Detail: "the form belongs to another sign-in. Go back, reload the page and try again"}
 )
 
-// codeInternal is the code of what nobody expects.
+// codeInternal is the code of an unexpected error.
 const codeInternal = "internal"
 
 // problemOf returns the problem of any error.

@@ -91,7 +91,7 @@ func (v *visit) show(name, title string, data any) error {
 	return v.console.render(v.ctx, v, fasthttp.StatusOK, name, title, data)
 }
 
-// render writes a page; v is nil when nobody is signed in.
+// render writes a page; v is nil without a sign-in.
 func (c *Console) render(ctx *fasthttp.RequestCtx, v *visit, status int, name, title string, data any) error {
 	shown := view{Title: title, Data: data}
 	if v != nil {

@@ -19,7 +19,7 @@ type page struct {
 	undone  string          // of a change: what to say when it fails, such as "The agent was not suspended."
 
 	handle func(*visit) error
-	open   func(*fasthttp.RequestCtx) error // instead, for whoever is not signed in
+	open   func(*fasthttp.RequestCtx) error // instead, for a visitor who is not signed in
 }
 
 // router finds pages by method and path.

@@ -122,7 +122,7 @@ const sessionsPerPage = "25"
 type sessionRow struct {
 	client.SessionInfo
 
-	AgentName string // "" where nobody needs it
+	AgentName string // "" where it is not needed
 	Now       time.Time
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestOneClientKeepsNobodyElseFromLiveUpdates(t *testing.T) {
+func TestOneClientKeepsNoOtherFromLiveUpdates(t *testing.T) {
 	t.Parallel()
 	stranger, other, newcomer := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("203.0.113.3")
 	var f followers

@@ -11,7 +11,7 @@ import (
 )
 
 // spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
-// show the last reading with its time. There is one reading at a time, and only while somebody looks.
+// show the last reading with its time. There is one reading at a time, and only while a page is open.
 type spendings struct {
 	turns  chan struct{} // shared with other organizations
 	guard  func(what string)

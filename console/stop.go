@@ -28,13 +28,13 @@ type stopJob struct {
 	agents int64     // suspended or resumed
 	err    error
 
-	told bool // who began it was told of its end; guarded by the mu of stops
+	reported bool // its end, to who began it; guarded by the mu of stops
 }
 
 const (
 	// stopWait is how long a viewer waits for the end. Then the page shows progress.
 	stopWait = 2 * time.Second
-	// stopShown is how long the end of a job that nobody waited for is shown.
+	// stopShown is how long the end of a job without a waiting viewer is shown.
 	stopShown = time.Minute
 )
 
@@ -107,12 +107,12 @@ func (j *stopJob) run(before *stopJob, do func() (int64, error)) {
 	j.agents, j.err = do()
 }
 
-// shown returns the job of an organization that runs, or has ended without somebody being told; nil for none.
+// shown returns the job of an organization that runs, or has ended unseen; nil for none.
 func (s *stops) shown(organization uuid.UUID, now time.Time) *stopJob {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.known[organization]
-	if j == nil || !j.Running() && (j.told || now.Sub(j.ended) > stopShown) {
+	if j == nil || !j.Running() && (j.reported || now.Sub(j.ended) > stopShown) {
 		return nil
 	}
 	return j
@@ -121,7 +121,7 @@ func (s *stops) shown(organization uuid.UUID, now time.Time) *stopJob {
 func (s *stops) tell(j *stopJob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j.told = true
+	j.reported = true
 }
 
 // result says how a job ended.

@@ -9,7 +9,7 @@ type stopPage struct {
 	Truncated bool
 	Unknown   bool     // how many agents are suspended cannot be read now
 	Job       *stopJob // that runs; nil for none
-	Ended     *flash   // the result of one that has ended without somebody being told
+	Ended     *flash   // the result of one that has ended unseen
 }
 
 // progress is how far a stop is, as the script of the pages asks for it.
@@ -17,7 +17,7 @@ type progress struct {
 	Running   bool   `json:"running"`
 	Live      int64  `json:"live"`
 	Suspended int64  `json:"suspended"`
-	Result    string `json:"result,omitempty"` // how it ended; "" when somebody was told
+	Result    string `json:"result,omitempty"` // how it ended; "" when that was seen
 	Failed    bool   `json:"failed,omitempty"`
 }
 

@@ -25,7 +25,7 @@ type visit struct {
 	live    string // address of the live updates of the page that it shows; "" for none
 }
 
-// enter returns the visit of whoever is signed in. It is nil when nobody is: then it leads to the sign-in, or returns an error.
+// enter returns the visit of the signed-in viewer. It is nil without a sign-in: then it leads to the sign-in, or returns an error.
 // The store says each time whether the API key lives, and its role.
 func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 	now := time.Now()

@@ -31,7 +31,7 @@ type watched struct {
 	read  time.Time           // the last look
 	next  time.Time           // the next one
 	pause time.Duration
-	told  bool // an event was about it since
+	stale bool // an event was about it since
 	gone  bool
 }
 
@@ -126,7 +126,7 @@ func (w *viewing) readSpan(now time.Time) error {
 		if shown == nil || shown.info == nil {
 			continue
 		}
-		shown.told = shown.told || shown.info.Status != s.Status // when it ended is in the session itself
+		shown.stale = shown.stale || shown.info.Status != s.Status // when it ended is in the session itself
 		shown.info.Status, shown.info.ExpiresAt = s.Status, s.ExpiresAt
 		shown.info.ActionCount, shown.info.MaxActions = s.ActionCount, s.MaxActions
 		shown.info.ValueUsed, shown.info.MaxValue = s.ValueUsed, s.MaxValue
@@ -153,16 +153,16 @@ func (w *viewing) readWatched(f *follower, id string, s *watched, now time.Time)
 	if len(w.watched) == 1 {
 		s.pause = pollSoon
 	}
-	s.info, s.read, s.next, s.told = &info, now, now.Add(s.pause), false
+	s.info, s.read, s.next, s.stale = &info, now, now.Add(s.pause), false
 	return nil
 }
 
-// readDue reads what is to be read now: the list, sessions of which events told, and those that are polled one by one. One that
+// readDue reads what is to be read now: the list, sessions that events were about, and those that are polled one by one. One that
 // events tell of all the time is read once a second.
 func (w *viewing) readDue(f *follower, due []string, now time.Time) error {
 	for _, id := range due {
 		if s := w.watched[id]; s != nil {
-			s.told = true
+			s.stale = true
 		}
 	}
 	if w.span != nil && !now.Before(w.span.next) {
@@ -171,7 +171,7 @@ func (w *viewing) readDue(f *follower, due []string, now time.Time) error {
 		}
 	}
 	for id, s := range w.watched {
-		if s.told { // the list says nothing of that
+		if s.stale { // the list says nothing of that
 			s.next = s.read.Add(pollSoon)
 		}
 		if s.gone || s.next.After(now) {

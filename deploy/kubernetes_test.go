@@ -177,7 +177,7 @@ func TestOnlyPrometheusReachesTheMetrics(t *testing.T) {
 	for _, rule := range all["NetworkPolicy"].Spec.Ingress {
 		for _, port := range rule.Ports {
 			if allowed[port.Port] = true; port.Port == "metrics" && len(rule.From) == 0 {
-				t.Error("the policy allows everybody to read the metrics")
+				t.Error("the policy allows every client to read the metrics")
 			}
 		}
 	}

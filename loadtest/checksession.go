@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Reconciliation compares what callers were told with what the service stores. All checks are functions of recorded facts.
+// Reconciliation compares what callers got with what the service stores. All checks are functions of recorded facts.
 //
 // They detect a service that loses a charge, charges twice, exceeds a limit, refuses a request within its limits, or answers
 // from stale or invented state, because each answer is bounded from both sides: it must include everything acknowledged

@@ -17,7 +17,7 @@ type nodeFact struct {
 	barring   // by the suspensions of it and of those above
 }
 
-// checkNodeAction checks the answer to an action on a session of a tree. Its usage includes that of children whose books have closed,
+// checkNodeAction checks the answer to an action on a session of a tree. Its usage includes that of children that have closed,
 // and what it has delegated to the others does not remain.
 func checkNodeAction(f nodeFact) []violation {
 	switch f.reply.outcome() {
@@ -186,7 +186,7 @@ func checkTreeRead(root string, r reply) []violation {
 	return s.check()
 }
 
-// checkTreeAtRest checks a tree that nobody changes: also that what sessions have delegated covers the limits of their children.
+// checkTreeAtRest checks a tree without changes under way: also that what sessions have delegated covers the limits of their children.
 func checkTreeAtRest(root string, r reply) []violation {
 	out := checkTreeRead(root, r)
 	if s, err := readTree(r); err == nil && r.outcome() == acknowledged {

@@ -8,7 +8,7 @@ import (
 	"remit/client"
 )
 
-// Usage is what sessions show, told apart: its lines must add up to that exactly, whatever was lost on the way.
+// Usage is what sessions show, line by line: its lines must add up to that exactly, whatever was lost on the way.
 
 // shown adds up what sessions show after their end. It is safe for concurrent use.
 type shown struct {

@@ -30,7 +30,7 @@ func agentOf(r *http.Request) string {
 func (s *fakeService) verify(w http.ResponseWriter, r *http.Request) {
 	named := agentOf(r)
 	if s.fault == verifiesOthers {
-		named = "somebody"
+		named = "another"
 	}
 	w.Header().Set("X-Agent-Id", named)
 	w.WriteHeader(http.StatusOK)
@@ -39,7 +39,7 @@ func (s *fakeService) verify(w http.ResponseWriter, r *http.Request) {
 func (s *fakeService) listSessions(w http.ResponseWriter, r *http.Request) {
 	named := agentOf(r)
 	if s.fault == listsOthers {
-		named = "somebody"
+		named = "another"
 	}
 	answer(w, http.StatusOK, `[{"id":"some","agent_id":%q,"status":"active"}]`, named)
 }

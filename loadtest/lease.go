@@ -22,7 +22,7 @@ func (f *fleet) openLease(ctx context.Context, s *session) error {
 	return t.err
 }
 
-// chargeLease charges the session's lease for an action. The service sees few of these charges. Whether all are in its books
+// chargeLease charges the session's lease for an action. The service sees few of these charges. Whether all are in its usage
 // is checked at the end of the session.
 func (f *fleet) chargeLease(ctx context.Context, s *session, a action, due time.Time) *recorder {
 	fact := actionFact{session: s.sdk.ID(), limits: s.limits, requested: a.requested}

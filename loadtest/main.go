@@ -2,35 +2,13 @@
 //
 //	go run ./loadtest -agents 100 -sessions 2 -rate 5000 -duration 10s -addr http://127.0.0.1:8080
 //
-// Each run creates a new fleet: one organization, its agents, their tokens and sessions. Every agent acts on its sessions,
-// refreshes its tokens from time to time, and ends its sessions. Some sessions are too small for the demand, so that both
-// limits refuse some actions. A share of the actions (-transactions) are transactions: begun with a hold, and then committed,
-// rolled back, undone after the commit, or left pending until the session's end.
+// README.md says what arrives in each -scenario, what is measured, and what must reconcile. Agents act through the Go SDK (package
+// client). By default it sends each request once and without an idempotency key. That is the cheapest request, and if its answer is
+// lost, the outcome stays unknown. With -keys writes carry keys, and the SDK repeats them when their answer is lost, as it does for
+// its users. The service must execute them once.
 //
-// The -scenario (scenario.go, mix.go) says what arrives and when:
-//
-//	steady  actions, evenly (the default)
-//	burst   actions at 5/9 of the -rate, and at 25/9 of it in each fifth of twenty slots
-//	storm   as steady, but the access tokens of all agents expire at once half-way through, and all agents call at once
-//	mixed   evenly: charges, reads, verification by a proxy, transactions, batches, refreshes, exchanges, sessions
-//	        created and ended, lists
-//	leased  charges, evenly, each to the lease of its session
-//	tree    evenly: charges, transactions, children created, top-ups, ends and reads of trees of up to four levels, whose
-//	        sessions belong to many agents, under the organization's budget
-//
-// Agents act through the Go SDK (package client). By default it sends each request once and without an idempotency key. That
-// is the cheapest request, and if its answer is lost, the outcome stays unknown. With -keys writes carry keys, and the SDK
-// repeats them when their answer is lost, as it does for its users. The service must execute them once.
-//
-// The measurement is open loop (unless -rate is 0): a latency counts from the time the action was due, not from when a worker
-// was free to send it. That of a commit or rollback counts from the answer before it. The checks use the requests and answers
-// on the wire (recorder.go), so they also see what the SDK repeats or replaces. Load goes to this machine only.
-//
-// -session ID charges one session that exists instead, of the agent in $REMIT_AGENT and $REMIT_SECRET (given.go).
-//
-// -report FILE.html writes a self-contained page with charts. -compare also measures the service's charge and its floors in
-// the same run (compare.go, floors.go); only the ratios can be compared with other machines. The flags -agents, -sessions,
-// -rate, -duration, -keys and -addr set the size of a run and its target. docs/loadtest.md explains more.
+// The checks use the requests and answers on the wire (recorder.go), so they also see what the SDK repeats or replaces. Load goes to
+// this machine only.
 //
 // The checks are in the check*.go files. The exit code is 0 when the totals reconcile, 1 when they do not or could not be
 // checked, and 2 when a flag is invalid.

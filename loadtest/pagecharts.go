@@ -9,7 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"remit/internal/plot"
+	"remit/internal/chart"
 )
 
 const (
@@ -26,31 +26,31 @@ func drawCharts(r result) ([]template.HTML, error) {
 		return err
 	}
 	if throughput := stats.throughput(); len(throughput) > 0 {
-		l := plot.Labels{Title: "Throughput over time: arrivals and answers", X: "seconds", Y: "per second"}
-		if err := add(plot.Lines(l, append(throughput, stats.stormLine(0, throughput)...)...)); err != nil {
+		l := chart.Labels{Title: "Throughput over time: arrivals and answers", X: "seconds", Y: "per second"}
+		if err := add(chart.Lines(l, append(throughput, stats.stormLine(0, throughput)...)...)); err != nil {
 			return nil, err
 		}
-		l = plot.Labels{Title: "Latency over time, since the action was due", X: "seconds", Y: "milliseconds", LogY: true}
+		l = chart.Labels{Title: "Latency over time, since the action was due", X: "seconds", Y: "milliseconds", LogY: true}
 		latencies := stats.latenciesOverTime()
-		if err := add(plot.Lines(l, append(latencies, stats.stormLine(math.Inf(1), latencies)...)...)); err != nil {
+		if err := add(chart.Lines(l, append(latencies, stats.stormLine(math.Inf(1), latencies)...)...)); err != nil {
 			return nil, err
 		}
 	}
 	if distribution := stats.distribution(); len(distribution) > 0 {
-		l := plot.Labels{
+		l := chart.Labels{
 			Title: "Latency by percentile", X: "1 / (1 - p): 10 is p90, 100 is p99, 1k is p99.9", Y: "milliseconds",
 			LogX: true, LogY: true,
 		}
-		if err := add(plot.Lines(l, distribution...)); err != nil {
+		if err := add(chart.Lines(l, distribution...)); err != nil {
 			return nil, err
 		}
 	}
 	if r.floors != nil && len(r.floors.ratios) > 0 {
-		bars := make([]plot.Bar, len(r.floors.ratios))
+		bars := make([]chart.Bar, len(r.floors.ratios))
 		for i, one := range r.floors.ratios {
-			bars[i] = plot.Bar{Name: one.name, Value: one.value}
+			bars[i] = chart.Bar{Name: one.name, Value: one.value}
 		}
-		if err := add(plot.Bars(plot.Labels{Title: "Ratios to the floors in this run", X: "times"}, bars...)); err != nil {
+		if err := add(chart.Bars(chart.Labels{Title: "Ratios to the floors in this run", X: "times"}, bars...)); err != nil {
 			return nil, err
 		}
 	}
@@ -58,12 +58,12 @@ func drawCharts(r result) ([]template.HTML, error) {
 }
 
 // throughput returns arrivals, answers, refusals and errors over time; nothing before a run.
-func (s *stats) throughput() []plot.Series {
+func (s *stats) throughput() []chart.Series {
 	l := &s.timeline
-	offered, answered := plot.Series{Name: "offered"}, plot.Series{Name: "answered"}
-	refusals, errors := plot.Series{Name: "refused"}, plot.Series{Name: "errors"}
+	offered, answered := chart.Series{Name: "offered"}, chart.Series{Name: "answered"}
+	refusals, errors := chart.Series{Name: "refused"}, chart.Series{Name: "errors"}
 	each := l.width.Seconds()
-	add := func(to *plot.Series, i int, n int64) {
+	add := func(to *chart.Series, i int, n int64) {
 		to.X = append(to.X, float64(i)*each)
 		to.Y = append(to.Y, float64(n)/each)
 	}
@@ -82,18 +82,18 @@ func (s *stats) throughput() []plot.Series {
 	if len(l.slices) == 0 {
 		return nil
 	}
-	all := []plot.Series{answered, refusals, errors}
+	all := []chart.Series{answered, refusals, errors}
 	if l.schedule.span > 0 { // in closed loop no action has a set time
 		all = slices.Insert(all, 0, offered)
 	}
 	return all
 }
 
-func (s *stats) latenciesOverTime() []plot.Series {
-	p50, p99, most := plot.Series{Name: "p50"}, plot.Series{Name: "p99"}, plot.Series{Name: "max"}
+func (s *stats) latenciesOverTime() []chart.Series {
+	p50, p99, most := chart.Series{Name: "p50"}, chart.Series{Name: "p99"}, chart.Series{Name: "max"}
 	for i, at := range s.timeline.slices {
 		for _, one := range []struct {
-			to      *plot.Series
+			to      *chart.Series
 			percent float64
 		}{{&p50, 50}, {&p99, 99}, {&most, 100}} {
 			one.to.X = append(one.to.X, float64(i)*s.timeline.width.Seconds())
@@ -104,12 +104,12 @@ func (s *stats) latenciesOverTime() []plot.Series {
 			one.to.Y = append(one.to.Y, latency)
 		}
 	}
-	return []plot.Series{p50, p99, most}
+	return []chart.Series{p50, p99, most}
 }
 
 // stormLine returns a vertical line at the time when all tokens expired, if they did: from the given height, or the minimum
 // of the series if that is lower, to their maximum.
-func (s *stats) stormLine(from float64, series []plot.Series) []plot.Series {
+func (s *stats) stormLine(from float64, series []chart.Series) []chart.Series {
 	if s.stormAt.IsZero() {
 		return nil
 	}
@@ -122,11 +122,11 @@ func (s *stats) stormLine(from float64, series []plot.Series) []plot.Series {
 		}
 	}
 	at := s.stormAt.Sub(s.timeline.start).Seconds()
-	return []plot.Series{{Name: "all tokens expire", X: []float64{at, at}, Y: []float64{from, to}}}
+	return []chart.Series{{Name: "all tokens expire", X: []float64{at, at}, Y: []float64{from, to}}}
 }
 
 // distribution returns the latency by percentile of the most frequent operations.
-func (s *stats) distribution() []plot.Series {
+func (s *stats) distribution() []chart.Series {
 	var shown []operation
 	for op := range operations {
 		if s.during[op].TotalCount() >= fewAnswers {
@@ -136,7 +136,7 @@ func (s *stats) distribution() []plot.Series {
 	slices.SortStableFunc(shown, func(a, b operation) int {
 		return cmp.Compare(s.during[b].TotalCount(), s.during[a].TotalCount())
 	})
-	var list []plot.Series
+	var list []chart.Series
 	for _, op := range shown[:min(len(shown), shownOperations)] {
 		list = append(list, percentilesOf(op.String(), s.during[op]))
 	}
@@ -144,9 +144,9 @@ func (s *stats) distribution() []plot.Series {
 }
 
 // percentilesOf returns the latency that one answer in N exceeds, for N up to the number of answers.
-func percentilesOf(name string, h *hdrhistogram.Histogram) plot.Series {
+func percentilesOf(name string, h *hdrhistogram.Histogram) chart.Series {
 	const perDecade = 16
-	s := plot.Series{Name: name}
+	s := chart.Series{Name: name}
 	for i := 0; ; i++ {
 		parts := math.Pow(10, float64(i)/perDecade)
 		if parts > float64(h.TotalCount()) {

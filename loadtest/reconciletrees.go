@@ -11,7 +11,7 @@ import (
 // closePatience is how long after the end of all trees everything that was set aside may take to come back.
 const closePatience = time.Minute
 
-// reconcileTrees ends every tree, waits until the books of all sessions are closed, and compares them with their ledgers.
+// reconcileTrees ends every tree, waits until all sessions are closed, and compares them with their ledgers.
 func (f *fleet) reconcileTrees(ctx context.Context) error {
 	roots := f.grove.all
 	err := each(ctx, len(roots), func(ctx context.Context, i int) error {

@@ -90,7 +90,7 @@ func (n *node) mayHave() limits {
 }
 
 // judged completes a fact with what is known when its answer has arrived. The session's usage may include that of descendants,
-// whose books may have closed. before is what was known when the request was sent.
+// that may have closed. before is what was known when the request was sent.
 func (n *node) judged(f nodeFact, before knownAtSend) nodeFact {
 	n.tree.mu.Lock()
 	defer n.tree.mu.Unlock()

@@ -103,7 +103,7 @@ func of(t *testing.T, kinds ...string) []string {
 		if kind != "block" && kind != "include" {
 			kind = "script"
 		}
-		if !entry.IsDir() && slices.Contains(kinds, kind) {
+		if path.Ext(file) == ".lua" && slices.Contains(kinds, kind) {
 			names = append(names, strings.TrimSuffix(file, ".lua"))
 		}
 		return err

@@ -27,12 +27,12 @@ var forbidden = regexp.MustCompile(
 var (
 	sentences   = regexp.MustCompile(`^-- [A-Z][a-z]+ .*(\n-- .+)*\.$`)
 	headerName  = regexp.MustCompile(`(?m)^-- (KEYS|ARGV)\[(\d+)\] = (\w+)`)
-	headerReply = regexp.MustCompile(`(?m)^-- (?:Reply:|      )  (\{'\w+'.*?\})`)
+	headerReply = regexp.MustCompile(`(?m)^-- (?:Reply:|      )  (\{'\w+'[^}]*\})`)
 	headerWrite = regexp.MustCompile(`\b[A-Z]{3,}\b`)
 	localNames  = regexp.MustCompile(`(?m)^local ([\w, ]+) = (.*)$`)
 	indexed     = regexp.MustCompile(`\b(KEYS|ARGV)\[(\d+)\]`)
 	unpacked    = regexp.MustCompile(`\bunpack\((KEYS|ARGV)\)`)
-	returned    = regexp.MustCompile(`\breturn\b *(\{'\w+'.*\})?`)
+	returned    = regexp.MustCompile(`\breturn\b *(\{'\w+'[^}]*(?:\}|$))?`)
 	opening     = regexp.MustCompile(`\b(then|do|function)\b`)
 	called      = regexp.MustCompile(`redis\.call\(([^,)]*)(?:, ([^,)]*))?`)
 	emptyWrite  = regexp.MustCompile(`redis\.call\('HDEL', \w+, ''\)`) // changes nothing; see lua.go
@@ -163,8 +163,8 @@ func (s script) taken(table string) map[int]string {
 func (s script) replies() []string {
 	var found []string
 	listed, given := map[string]bool{}, map[string]bool{}
-	for _, match := range headerReply.FindAllStringSubmatch(s.header, -1) {
-		listed[shape(match[1])] = true
+	for _, reply := range s.listed() {
+		listed[shape(reply)] = true
 	}
 	for _, match := range returned.FindAllStringSubmatch(s.body, -1) {
 		if match[1] == "" {
@@ -179,6 +179,15 @@ func (s script) replies() []string {
 			slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(given))))
 	}
 	return found
+}
+
+// listed returns the replies of the header, each on one line.
+func (s script) listed() []string {
+	var replies []string
+	for _, match := range headerReply.FindAllStringSubmatch(s.header, -1) {
+		replies = append(replies, strings.Join(strings.Fields(strings.ReplaceAll(match[1], "\n--", " ")), " "))
+	}
+	return replies
 }
 
 // shape returns the code of a reply and how many values it has: limit/7.

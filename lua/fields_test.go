@@ -13,7 +13,7 @@ var usageReplies = set("limit", "below_usage")
 
 var (
 	locals       = regexp.MustCompile(`(?m)^ *local ([\w, ]+) = (.*)$`)
-	unpackedHash = regexp.MustCompile(`local ([\w, ]+) =\s+unpack\(redis\.call\(\s*'HMGET', \w+,([^)]*)\)\)`)
+	unpackedHash = regexp.MustCompile(`local ([\w, ]+) =\s+unpack\(redis\.call\(\s*'HMGET', (\w+),([^)]*)\)\)`)
 	keptHash     = regexp.MustCompile(`(?m)^ *(?:local )?(\w+) = redis\.call\('HMGET', (\w+),([^)]*)\)`)
 )
 
@@ -22,13 +22,13 @@ var (
 func (s script) fields() []string {
 	var found []string
 	for _, match := range unpackedHash.FindAllStringSubmatch(s.body, -1) {
-		names, fields := split(match[1]), split(match[2])
+		names, hash, fields := split(match[1]), match[2], split(match[3])
 		if len(names) != len(fields) {
 			found = append(found, fmt.Sprintf("fields: %d locals take %d fields", len(names), len(fields)))
 			continue
 		}
 		for i, name := range names {
-			found = append(found, misnamed(name, fields[i])...)
+			found = append(found, misnamed(hash, name, fields[i])...)
 		}
 	}
 	arrays := keptHash.FindAllStringSubmatch(s.body, -1)
@@ -44,7 +44,7 @@ func (s script) fields() []string {
 		}
 	}
 	for name, fields := range longest {
-		found = append(found, s.positions(name, fields)...)
+		found = append(found, s.positions(hashes[name], name, fields)...)
 	}
 	if read := len(unpackedHash.FindAllString(s.body, -1)) + len(arrays); read != strings.Count(s.body, "'HMGET'") {
 		found = append(found, "fields: an HMGET is taken neither into locals nor into one array")
@@ -63,7 +63,7 @@ func sameFields(a, b []string) bool {
 
 // positions holds the locals that take values of an array of fields by their positions against the fields' names. Nothing
 // else knows a position.
-func (s script) positions(array string, fields []string) []string {
+func (s script) positions(hash, array string, fields []string) []string {
 	var found []string
 	at := regexp.MustCompile(`\b` + array + `\[(\d+)\]`)
 	taken := 0
@@ -72,7 +72,7 @@ func (s script) positions(array string, fields []string) []string {
 		for i := range min(len(names), len(values)) {
 			if position := at.FindStringSubmatch(values[i]); position != nil && values[i] == position[0] {
 				taken++
-				found = append(found, misnamed(names[i], fields[number(position[1])-1])...)
+				found = append(found, misnamed(hash, names[i], fields[number(position[1])-1])...)
 			}
 		}
 	}
@@ -82,25 +82,32 @@ func (s script) positions(array string, fields []string) []string {
 	return found
 }
 
-func misnamed(local, field string) []string {
+// misnamed holds a local against the name that scripts have for the field: that of fields.txt, or its own.
+func misnamed(hash, local, field string) []string {
 	name := strings.Trim(field, "'")
-	if field == name || local == name || strings.HasSuffix(local, "_"+name) {
+	literal := field != name
+	for long, short := range storedNames()[hash] {
+		if short == name {
+			name = long
+		}
+	}
+	if !literal || local == name || strings.HasSuffix(local, "_"+name) {
 		return nil
 	}
 	return []string{fmt.Sprintf("fields: %s stands for the field %s", local, name)}
 }
 
-// usage holds the locals of a reply that tells how far a session is used against the names in the header: Go reads them all by
+// usage holds the locals of a reply with a session's usage against the names in the header: Go reads them all by
 // one list.
 func (s script) usage(reply string) []string {
 	var found []string
-	for _, match := range headerReply.FindAllStringSubmatch(s.header, -1) {
-		if !usageReplies[code(reply)] || shape(match[1]) != shape(reply) {
+	for _, known := range s.listed() {
+		if !usageReplies[code(reply)] || shape(known) != shape(reply) {
 			continue
 		}
-		listed, given := split(match[1][1:len(match[1])-1]), split(reply[1:len(reply)-1])
+		listed, given := split(known[1:len(known)-1]), split(reply[1:len(reply)-1])
 		for i := 2; i < len(listed); i++ { // after the code and the limit
-			found = append(found, misnamed(given[i], "'"+listed[i]+"'")...)
+			found = append(found, misnamed("", given[i], "'"+listed[i]+"'")...)
 		}
 	}
 	return found

@@ -8,7 +8,7 @@ import (
 // joins is the line of a script whose replies are joined. It stands after the header.
 const joins = "--@joined\n"
 
-var arrayReply = regexp.MustCompile(`^return \{(.*)\}(?m:$)`)
+var arrayReply = regexp.MustCompile(`^return \{([^}]*)\}(?m:$)`)
 
 // joined makes one text of every array that a script returns, if it says so: its values with line breaks between. What a
 // value is that may be nil is an empty line then. An array costs Redis and its client one string for each value, and Redis a

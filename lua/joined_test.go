@@ -58,7 +58,7 @@ func TestAnOperationOfAnotherScriptReturnsArrays(t *testing.T) {
 	t.Parallel()
 	merged, _, _ := MergedIdempotentSource("budgets/charge_session")
 	for _, source := range []string{IdempotentSource("budgets/charge_session"), SealedIdempotentSource("budgets/charge_session"), merged} {
-		if strings.Contains(source, `'ok\n'`) || !strings.Contains(source, "return {'ok', used_n,") || strings.Contains(source, joins) {
+		if strings.Contains(source, `'ok\n'`) || !strings.Contains(source, "return {'ok', new_used_actions,") || strings.Contains(source, joins) {
 			t.Error("its replies are joined")
 		}
 	}
@@ -67,7 +67,7 @@ func TestAnOperationOfAnotherScriptReturnsArrays(t *testing.T) {
 func TestAMergedScriptRepliesAsItDoesAlone(t *testing.T) {
 	t.Parallel()
 	source, _, _ := MergedSource("budgets/charge_session")
-	if !strings.Contains(source, `return 'ok\n' .. (used_n or '')`) || strings.Contains(source, "return {'ok'") {
+	if !strings.Contains(source, `return 'ok\n' .. (new_used_actions or '')`) || strings.Contains(source, "return {'ok'") {
 		t.Error("its replies are not joined")
 	}
 }

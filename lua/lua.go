@@ -25,6 +25,11 @@
 //     release of a hold. A line --@include NAME puts it at the head of the script, which calls it; or, in a script that calls
 //     it seldom, where few calls pass: every call that passes makes the function anew.
 //
+// A line --@read HASH NAME… reads fields of a hash into locals of these names. fields.txt has what Redis calls them, for hashes
+// whose fields are short there; NAME may have HASH_ before it, and NAME=LOCAL reads the field whose name that local holds.
+//
+// What follows a directive may go on in lines that begin with --@ and two spaces.
+//
 // A line --@joined after the header makes of every reply one text of lines: {'ok', n, x} becomes 'ok', n and x with a line
 // break between, and nil an empty line. That costs less, on both sides. All values are texts then, and one that may contain
 // a line break stands last. Inside another script the operation still returns arrays: what is stored for an idempotency
@@ -45,13 +50,14 @@ import (
 	"sync"
 )
 
-//go:embed */*.lua */block/*.lua */include/*.lua
+//go:embed fields.txt */*.lua */block/*.lua */include/*.lua
 var files embed.FS
 
 var (
 	includes = regexp.MustCompile(`(?m)^ *--@include (\w+)\n`)
 	blocks   = regexp.MustCompile(`(?m)^( *)--@block (\w+)((?: \w+=\S+)*)\n`)
 	holes    = regexp.MustCompile(`\$[a-z]+`)
+	reads    = regexp.MustCompile(`^( *)--@read (\w+) (.*)\n`)
 	purpose  = regexp.MustCompile(`^(--[^@].*\n)*`)
 	within   = regexp.MustCompile(`(?m)^--@operation KEYS\[(\d+)\] ARGV\[(\d+)\]\n`)
 	indexes  = regexp.MustCompile(`^(KEYS|ARGV)\[(\d+)\]`)
@@ -81,6 +87,8 @@ var functions sync.Map // of texts, by name
 
 // expand puts the blocks that a text names in their places, indented as the lines that name them.
 func expand(text string) string {
+	text = strings.ReplaceAll(text, "\n--@  ", " ")
+	text = eachLine(text, "--@read ", reads, func(match []string) string { return match[1] + reading(match[2], strings.Fields(match[3])) + "\n" })
 	return eachLine(text, "--@block ", blocks, func(match []string) string {
 		indent, name, words := match[1], match[2], match[3]
 		text := read(shared("block", name))
@@ -91,6 +99,52 @@ func expand(text string) string {
 		return indent + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n"+indent) + "\n"
 	})
 }
+
+// reading returns the statement that reads fields of a hash into locals. It panics when fields.txt lists the hash, and not a name.
+func reading(hash string, names []string) string {
+	locals, fields := make([]string, len(names)), make([]string, len(names))
+	for i, name := range names {
+		local, holder, held := strings.Cut(name, "=")
+		locals[i], fields[i] = local, holder
+		if !held {
+			fields[i] = "'" + storedName(hash, local) + "'"
+		}
+	}
+	return fmt.Sprintf("local %s = unpack(redis.call('HMGET', %s, %s))", strings.Join(locals, ", "), hash, strings.Join(fields, ", "))
+}
+
+// storedName returns what Redis calls the field of a hash that scripts read into this local.
+func storedName(hash, local string) string {
+	name := strings.TrimPrefix(local, hash+"_")
+	names, short := storedNames()[hash]
+	if !short {
+		return name
+	}
+	if names[local] != "" { // it begins with the hash's name itself
+		name = local
+	}
+	if names[name] == "" {
+		panic(fmt.Sprintf("lua: fields.txt has no %s %s", hash, name))
+	}
+	return names[name]
+}
+
+// storedNames holds, by hash and by name in scripts, the names of fields in Redis.
+var storedNames = sync.OnceValue(func() map[string]map[string]string {
+	text, _ := files.ReadFile("fields.txt")
+	byHash := map[string]map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) != 3 || words[0] == "#" {
+			continue
+		}
+		if byHash[words[0]] == nil {
+			byHash[words[0]] = map[string]string{}
+		}
+		byHash[words[0]][words[2]] = words[1]
+	}
+	return byHash
+})
 
 // fill replaces each $key of a block by the value that " key=value" gives it. It panics when that gives none.
 func fill(block, words string) string {

@@ -159,7 +159,7 @@ func TestEachFaultOfAScriptIsFound(t *testing.T) {
 		{"key that is a literal", "'HGET', purse,", "'HGET', 'p:1',", "HGET on what is no key"},
 		{"key taken past its name", "'HGET', purse,", "'HGET', KEYS[1],", "HGET on what is no key"},
 		{"command that is computed", "redis.call('HGET', ", "redis.call(note, ", "a command that is no literal"},
-		{"command that nobody knows", "'HGET'", "'GETDEL'", "GETDEL"},
+		{"unknown command", "'HGET'", "'GETDEL'", "GETDEL"},
 		{"write not announced", "HSET purse, then ZADD log", "HSET purse", "writes"},
 		{"write announced, not done", "HSET purse, then ZADD log", "HSET purse, then ZADD log, then DEL log", "writes"},
 		{"writes: nothing, and yet", "HSET purse, then ZADD log", "nothing", "writes"},

@@ -94,8 +94,8 @@ func TestAMergedScriptKnowsHowManyKeysAndArgumentsACallHas(t *testing.T) {
 		{"kernel/check_token", MergedProvenSource, 3, 3},
 	} {
 		text, keys, arguments := test.merged(test.name)
-		told := fmt.Sprintf("\nend\nreturn run_each(one_call, %d, %d)\n", test.keys, test.arguments)
-		if keys != test.keys || arguments != test.arguments || !strings.HasSuffix(text, told) {
+		end := fmt.Sprintf("\nend\nreturn run_each(one_call, %d, %d)\n", test.keys, test.arguments)
+		if keys != test.keys || arguments != test.arguments || !strings.HasSuffix(text, end) {
 			t.Errorf("%s: %d keys and %d arguments, want %d and %d", test.name, keys, arguments, test.keys, test.arguments)
 		}
 	}

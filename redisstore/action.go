@@ -2,10 +2,12 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // Charge is one use of a session.
@@ -19,8 +21,8 @@ type Charge struct {
 }
 
 var (
-	chargeSession = newMergedKeyedScript("budgets/charge_session").recordingIf(chargeMayRecord)
-	dryCharge     = newDryScript("budgets/charge_session")
+	chargeSession = kernel.NewMergedKeyedScript("budgets/charge_session").RecordingIf(chargeMayRecord)
+	dryCharge     = kernel.NewDryScript("budgets/charge_session")
 )
 
 // Charge charges the session with the actions and their value if all of it fits, and returns the usage after it. Errors:
@@ -37,36 +39,37 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	return usage, r.Err
 }
 
-func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (*reply, error) {
+func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (_ *reply, err error) {
+	defer func() { s.core.FreeClaim(ctx, c, charge.Idempotency, err) }()
 	if charge.Idempotency != nil {
-		charge.Idempotency.bounded = true
+		charge.Idempotency.Bounded = true
 	}
-	act, err := s.actOnSession(ctx, c, session, charge.Idempotency)
+	act, err := s.core.ActOnSession(ctx, c, session, charge.Idempotency)
 	if err != nil {
-		return nil, s.released(ctx, c, charge.Idempotency, err)
+		return nil, err
 	}
 	keys := s.sessionKeys(act, session)
-	r, err := s.givingBack(ctx, act, session, charge.Idempotency, func() (*reply, error) {
+	r, err := s.repeatForRoom(ctx, act, session, charge.Idempotency, func() (*reply, error) {
 		if charge.DryRun {
-			return s.dryRun(ctx, dryCharge, act, keys[:], act.organization, act.agent, act.family,
-				charge.Count, int64(charge.Value), charge.kind(), s.audit(ctx, act))
+			return s.dryRun(ctx, dryCharge, act, keys[:], act.Organization, act.Agent, act.Family,
+				charge.Count, int64(charge.Value), charge.kind(), s.core.Audit(ctx, act))
 		}
-		return s.perform(ctx, chargeSession, act, charge.Idempotency, keys[:], act.organization, act.agent, act.family,
-			charge.Count, int64(charge.Value), charge.kind(), s.audit(ctx, act))
+		return s.core.Perform(ctx, chargeSession, act, charge.Idempotency, keys[:], act.Organization, act.Agent, act.Family,
+			charge.Count, int64(charge.Value), charge.kind(), s.core.Audit(ctx, act))
 	})
 	if err != nil {
-		return nil, s.released(ctx, c, charge.Idempotency, act.errorFor(err))
+		return nil, act.ErrorFor(err)
 	}
 	s.noteChargedType(act, charge, r)
 	return r, nil
 }
 
 // noteChargedType counts the memory of an action type that is new in the session.
-func (s *Store) noteChargedType(act actor, charge Charge, r *reply) {
-	if charge.ActionType == "" || charge.DryRun || charge.Idempotency != nil && charge.Idempotency.Replayed || !r.Has(usageTypeGrown) {
+func (s *Store) noteChargedType(act kernel.Actor, charge Charge, r *reply) {
+	if charge.ActionType == "" || charge.DryRun || charge.Idempotency.IsReplay() || !r.Has(usageTypeGrown) {
 		return
 	}
-	s.noteTypes(act.organization, r.Number(usageTypeGrown), time.Until(r.Time(usageExpires)))
+	s.noteTypes(act.Organization, r.Number(usageTypeGrown), time.Until(r.Time(usageExpires)))
 }
 
 // noteTypes counts the memory of action types in a session that is over after this time.
@@ -75,8 +78,25 @@ func (s *Store) noteTypes(organization uuid.UUID, bytes int64, remaining time.Du
 		return
 	}
 	retained := s.config.Retention + max(remaining, 0)
-	s.usage.note(organization, func(c *changes, unsent *quantities) {
-		c.expire(expiryOf('b', retained, retained), bytes)
-		unsent[bytesHeld] += bytes
+	s.core.Usage.Note(organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
+		c.Expire(kernel.ExpiryOf('b', retained, retained), bytes)
+		unsent[kernel.BytesHeld] += bytes
 	})
+}
+
+// errDryRun finishes what a dry run has reserved: it creates nothing.
+var errDryRun = errors.New("a dry run creates nothing")
+
+// dryRun runs a script of NewDryScript, and returns the reply or the refusal that the operation would have given. Nothing is
+// written; but like a read it may release holds whose time is up first, see repeatWhileDue.
+func (s *Store) dryRun(ctx context.Context, dry *script, act kernel.Actor, keys []string, args ...any) (*reply, error) {
+	r, err := s.client.Run(ctx, act.Flow, dry, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	would := r.List(0)
+	if would.Err != nil {
+		return nil, would.Err
+	}
+	return would.Whole()
 }

@@ -99,7 +99,7 @@ func TestValueHeldCountsAgainstTheLimit(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10 * money.USD})
 		held := int64(4 * money.USD)
-		if err := peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", held).Err(); err != nil {
+		if err := peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "h", held).Err(); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 6*money.USD + 1})
@@ -171,7 +171,7 @@ func TestChargeNeedsTheScopeItNames(t *testing.T) {
 					before := w.contents(t, s)
 					for _, scope := range test.not {
 						_, err := s.Charge(t.Context(), caller, w.session.ID, Charge{Count: 1, Scope: scope})
-						wantError(t, "Charge", err, &ScopeError{scope})
+						wantError(t, "Charge", err, &ScopeError{Scope: scope})
 					}
 					if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
 						t.Errorf("%q became %q", before, after)
@@ -204,7 +204,7 @@ func TestARefusedChargeChangesNothing(t *testing.T) {
 			{"too much value", token, w.session.ID, Charge{Count: 1, Value: 600_001}, &LimitError{"max_value_usd", usage}},
 			{"too many and too much", token, w.session.ID, Charge{Count: 3, Value: money.USD}, &LimitError{"max_actions", usage}},
 			{"far too much", token, w.session.ID, Charge{Count: 1, Value: money.Max}, &LimitError{"max_value_usd", usage}},
-			{"a scope that is not held", token, w.session.ID, Charge{Count: 1, Scope: "admin"}, &ScopeError{"admin"}},
+			{"a scope that is not held", token, w.session.ID, Charge{Count: 1, Scope: "admin"}, &ScopeError{Scope: "admin"}},
 			{"a revoked token", byToken(revoked), w.session.ID, Charge{Count: 1}, ErrInvalidToken},
 			{"another organization's session", w.byKey(), foreign.session.ID, Charge{Count: 1}, ErrUnknownSession},
 			{"another agent's session", token, foreign.session.ID, Charge{Count: 1}, ErrUnknownSession},
@@ -219,7 +219,7 @@ func TestARefusedChargeChangesNothing(t *testing.T) {
 			}
 		}
 		after := w.contents(t, s)
-		session := after[s.keys.session(w.agent.ID, w.session.ID)].(map[string]string)
+		session := after[s.keys.Session(w.agent.ID, w.session.ID)].(map[string]string)
 		if session["w"] != "NV" {
 			t.Errorf("the marks are %q: each limit refused something for the first time", session["w"])
 		}

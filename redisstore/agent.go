@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // Agent is a machine identity of one organization.
@@ -43,13 +44,13 @@ func (a *Agent) Status() Status {
 }
 
 var (
-	indexAgent        = newScript("identity/index_agent", writes)
-	claimAgent        = newScript("identity/claim_and_index_agent", writes)
-	createAgent       = newSealedScript("identity/create_agent")
-	replayAgent       = newSealedScript("kernel/replay")
-	revokeAgent       = newScript("identity/revoke_agent", writes)
-	deleteAgent       = newScript("identity/delete_agent", writes)
-	rotateAgentSecret = newSealedScript("identity/rotate_agent_secret")
+	indexAgent        = kernel.NewScript("identity/index_agent", writes)
+	claimAgent        = kernel.NewScript("identity/claim_and_index_agent", writes)
+	createAgent       = kernel.NewSealedScript("identity/create_agent")
+	replayAgent       = kernel.NewSealedScript("kernel/replay")
+	revokeAgent       = kernel.NewScript("identity/revoke_agent", writes)
+	deleteAgent       = kernel.NewScript("identity/delete_agent", writes)
+	rotateAgentSecret = kernel.NewSealedScript("identity/rotate_agent_secret")
 )
 
 // CreateAgent creates an agent of the key's organization and returns it with its id and creation time. Of a it reads name,
@@ -58,36 +59,37 @@ var (
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, idem *Idempotency) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
 	if idem != nil {
-		a.ID = newID(idem.cell(string(key.Organization[:]))) // the same cell each time: the first agent's cell has the outcome
-		idem.at, idem.bounded = a.ID, true
+		a.ID = kernel.IDIn(idem.Cell(string(key.Organization[:]))) // the same cell each time: the first agent's cell has the outcome
+		idem.At, idem.Bounded = a.ID, true
 	}
-	act := actor{organization: key.Organization, agent: a.ID, flow: s.proven.flow(key)}
+	act := kernel.Actor{Organization: key.Organization, Agent: a.ID, Flow: s.core.Proven.Flow(key)}
 	c := &creation{
-		key: key, id: a.ID, index: s.keys.organizationAgents(key.Organization), enter: indexAgent, claim: claimAgent,
-		counted: agentsHeld, idempotency: idem, outcome: s.keys.outcome(a.ID, act.keyDigest(idem, "")),
+		key: key, id: a.ID, index: s.keys.OrganizationAgents(key.Organization), enter: indexAgent, claim: claimAgent,
+		counted: kernel.AgentsHeld, idempotency: idem, outcome: s.keys.Outcome(a.ID, act.KeyDigest(idem, "")),
 	}
 	held, err := s.reserveCreation(ctx, c, agentDemand(key.Organization, a, strings.Join(a.Scopes, " ")))
 	if err != nil {
-		return Agent{}, s.released(ctx, Caller{Key: &key}, idem, err)
+		s.core.FreeClaim(ctx, Caller{Key: &key}, idem, err)
+		return Agent{}, err
 	}
 	created, err := s.writeAgent(ctx, act, a, secretHash, c)
-	replayed := idem != nil && idem.Replayed
-	held.finish(err, replayed)
+	replayed := idem.IsReplay()
+	held.Finish(err, replayed)
 	switch {
 	case c.entered && (creationResult{err, replayed}).createdNothing():
-		s.drop(ctx, c.index, members{}, a.ID)
+		s.core.Drop(ctx, c.index, kernel.Members{}, a.ID)
 	case err == nil && !replayed:
 		s.pruneAfterAgent(ctx, key.Organization)
 	}
 	return created, err
 }
 
-func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, c *creation) (Agent, error) {
+func (s *Store) writeAgent(ctx context.Context, act kernel.Actor, a Agent, secretHash [32]byte, c *creation) (Agent, error) {
 	idem := c.idempotency
-	r, err := s.create(ctx, c, createAgent, replayAgent, func(sc keyedScript) (*reply, error) {
-		return s.performSealed(ctx, sc, act.flow, idem, c.outcome, act.organization,
-			[]string{s.keys.agent(a.ID), s.keys.events(a.ID), s.keys.agentOpen(a.ID)},
-			act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, a.secretField(secretHash), s.auditAs(ctx, actorKey),
+	r, err := s.create(ctx, c, createAgent, replayAgent, func(sc kernel.KeyedScript) (*reply, error) {
+		return s.core.PerformSealed(ctx, sc, act.Flow, idem, c.outcome, act.Organization,
+			[]string{s.keys.Agent(a.ID), s.keys.Events(a.ID), s.keys.AgentOpen(a.ID)},
+			act.Organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, a.secretField(secretHash), s.core.AuditAs(ctx, kernel.ActorKey),
 			givenLimits(a.Limits).text(), audiencesText(a.Audiences), a.JWKS, a.JWKSURI, a.restrictedField())
 	})
 	if err != nil {
@@ -100,8 +102,8 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 	if a.ID, err = uuid.Parse(r.Text(1)); err != nil {
 		return Agent{}, errReply
 	}
-	if idem.Replayed {
-		a.Metadata, err = s.firstMetadata(ctx, act.flow, s.keys.agent(a.ID), "metadata", a.Metadata)
+	if idem.IsReplay() {
+		a.Metadata, err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Agent(a.ID), "metadata", a.Metadata)
 	}
 	return a, err
 }
@@ -140,11 +142,11 @@ func (s *Store) Agent(ctx context.Context, key APIKey, id uuid.UUID) (Agent, err
 // RevokeAgent revokes an agent and returns since when it is revoked. After this returns, no credential of it is accepted.
 // Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time.Time, error) {
-	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
+	if _, err := s.core.Authenticate(ctx, s.core.Proven.Urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.client.Run(ctx, s.proven.urgent(key), revokeAgent, []string{s.keys.agent(id), s.keys.events(id)},
-		key.Organization, s.auditAs(ctx, actorKey))
+	r, err := s.client.Run(ctx, s.core.Proven.Urgent(key), revokeAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
+		key.Organization, s.core.AuditAs(ctx, kernel.ActorKey))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -154,18 +156,18 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 // DeleteAgent revokes an agent as RevokeAgent does. Its record reads as revoked for Config.Retention and then expires.
 // Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time.Time, error) {
-	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
+	if _, err := s.core.Authenticate(ctx, s.core.Proven.Urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
 	agents, err := s.loadAgents(ctx, key.Organization, []uuid.UUID{id}, listedAgentFields)
 	if err == nil && agents[0] != nil {
-		err = s.rememberDeleted(ctx, s.proven.urgent(key), key.Organization, id, mostDeletedAgents)
+		err = s.rememberDeleted(ctx, s.core.Proven.Urgent(key), key.Organization, id, mostDeletedAgents)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.client.Run(ctx, s.proven.urgent(key), deleteAgent, []string{s.keys.agent(id), s.keys.events(id)},
-		key.Organization, s.deletedLifetime(), s.auditAs(ctx, actorKey))
+	r, err := s.client.Run(ctx, s.core.Proven.Urgent(key), deleteAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
+		key.Organization, s.deletedLifetime(), s.core.AuditAs(ctx, kernel.ActorKey))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -198,27 +200,28 @@ func (r SecretRotation) revokes() string {
 // ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrIdempotencyKeyReused and ErrSealed; after
 // ErrOutcomeUnknown the secret may be replaced, and some of the tokens be revoked.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, to SecretRotation, idem *Idempotency) (time.Time, error) {
-	c := Caller{Key: &key}.urgently()
+	c := Caller{Key: &key}.Urgently()
 	if idem != nil {
-		idem.at, idem.bounded = id, true
+		idem.At, idem.Bounded = id, true
 	}
-	err := s.authorize(ctx, c, idem)
-	if isRefusedCreation(err) {
+	err := s.core.Authorize(ctx, c, idem)
+	if kernel.IsRefusedCreation(err) {
 		idem = nil // an organization over its quota may still rotate; its idempotency key is not stored
-		err = s.authorize(ctx, c, nil)
+		err = s.core.Authorize(ctx, c, nil)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	act := actor{organization: key.Organization, agent: id, flow: s.proven.urgent(key)}
-	r, err := s.performSealed(ctx, rotateAgentSecret, act.flow, idem, s.keys.outcome(id, act.keyDigest(idem, "")), key.Organization,
-		[]string{s.keys.agent(id), s.keys.events(id)}, key.Organization, to.Hash, to.Grace.Milliseconds(), s.auditAs(ctx, actorKey), to.revokes())
+	act := kernel.Actor{Organization: key.Organization, Agent: id, Flow: s.core.Proven.Urgent(key)}
+	r, err := s.core.PerformSealed(ctx, rotateAgentSecret, act.Flow, idem, s.keys.Outcome(id, act.KeyDigest(idem, "")), key.Organization,
+		[]string{s.keys.Agent(id), s.keys.Events(id)}, key.Organization, to.Hash, to.Grace.Milliseconds(), s.core.AuditAs(ctx, kernel.ActorKey), to.revokes())
 	if err != nil {
-		return time.Time{}, s.released(ctx, c, idem, err)
+		s.core.FreeClaim(ctx, c, idem, err)
+		return time.Time{}, err
 	}
 	if to.RevokeFamilies {
-		if err := s.endRevokedFamilies(ctx, act.flow, id); err != nil {
-			return time.Time{}, halfDone(err)
+		if err := s.endRevokedFamilies(ctx, act.Flow, id); err != nil {
+			return time.Time{}, kernel.HalfDone(err)
 		}
 	}
 	return r.Time(0), r.Err
@@ -226,23 +229,23 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 
 // Agents returns a page of the organization's agents, newest first. Errors: ErrInvalidAPIKey.
 func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], error) {
-	ix := index[Agent]{
-		key:  s.keys.organizationAgents(key.Organization),
-		late: s.lateIndex(key.Organization, s.keys.organizationAgents, s.keys.suspectAgents),
-		read: s.readOrganizationIndex(key, s.keys.organizationAgents(key.Organization)),
-		load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
+	ix := kernel.Index[Agent]{
+		Key:  s.keys.OrganizationAgents(key.Organization),
+		Late: s.core.LateIndex(key.Organization, s.keys.OrganizationAgents, s.keys.SuspectAgents),
+		Read: s.core.ReadOrganizationIndex(key, s.keys.OrganizationAgents(key.Organization)),
+		Load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
 			return s.loadAgents(ctx, key.Organization, ids, listedAgentFields)
 		},
-		id:      func(a *Agent) uuid.UUID { return a.ID },
-		matches: func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status },
+		ID:      func(a *Agent) uuid.UUID { return a.ID },
+		Matches: func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status },
 	}
-	return page(ctx, s, ix, q)
+	return kernel.ReadPage(ctx, s.core, ix, q)
 }
 
 // loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or belongs to another
 // organization. fields are agentFields or listedAgentFields.
 func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, fields []string) ([]*Agent, error) {
-	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, s.keys.agent), fields...)
+	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(ids, s.keys.Agent), fields...)
 	if err != nil {
 		return nil, err
 	}
@@ -258,4 +261,77 @@ func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uu
 		agents[i] = &agent
 	}
 	return agents, nil
+}
+
+// The fields of an agent by their index in the replies of identity/block/agent_state.lua.
+const (
+	agentOrganization = iota
+	agentName
+	agentScopes
+	agentDescription
+	agentMetadata
+	agentCreated
+	agentRevoked
+	agentSuspended
+	agentSuspensionReason
+	agentRestricted
+	agentMaxOpenSessions
+	agentNoSecret
+	agentAudiences // this one and those behind it are not read for lists, because they may be long
+	agentJWKS
+	agentJWKSURI
+)
+
+// agentFields are the fields of an agent's hash in this order.
+var agentFields = []string{
+	agentOrganization: "organization", agentName: "name", agentScopes: "scopes", agentDescription: "description",
+	agentMetadata: "metadata", agentCreated: "created", agentRevoked: "revoked", agentSuspended: "suspended",
+	agentSuspensionReason: "suspension_reason", agentRestricted: "restricted", agentMaxOpenSessions: "max_open_sessions",
+	agentNoSecret: "no_secret", agentAudiences: "audiences", agentJWKS: "jwks", agentJWKSURI: "jwks_uri",
+}
+
+// listedAgentFields are those of an agent in a list.
+var listedAgentFields = agentFields[:agentAudiences]
+
+// readAgent reads an agent of the organization from its agentFields or listedAgentFields.
+func readAgent(organization, id uuid.UUID, r *reply) (Agent, error) {
+	a := Agent{
+		ID: id, Organization: organization, Name: r.Text(agentName), Scopes: strings.Fields(r.Text(agentScopes)),
+		Description: r.Optional(agentDescription), Metadata: r.Optional(agentMetadata),
+		Created: r.Time(agentCreated), Revoked: r.TimeOrZero(agentRevoked),
+		Suspended: r.TimeOrZero(agentSuspended), SuspensionReason: r.Optional(agentSuspensionReason),
+		DPoPRequired: hasFlag(r.Optional(agentRestricted), 'p'), NoSecret: r.Optional(agentNoSecret) != "",
+	}
+	if len(r.Values) > len(listedAgentFields) {
+		a.Audiences, a.JWKS, a.JWKSURI = audiencesFrom(r.Optional(agentAudiences)), r.Optional(agentJWKS), r.Optional(agentJWKSURI)
+	}
+	a.Limits, a.counted = readAgentLimits(r, r.Optional(agentRestricted), r.Optional(agentMaxOpenSessions))
+	return a, r.Err
+}
+
+// hasFlag says whether an agent's field restricted has a flag; see identity/include/restrict_agent.lua.
+func hasFlag(restricted string, flag byte) bool {
+	flags, _, _ := strings.Cut(restricted, " ")
+	return strings.IndexByte(flags, flag) >= 0
+}
+
+// noAudiences is the field audiences of an agent whose tokens are for the issuer only. It is no URI.
+const noAudiences = "-"
+
+// audiencesText returns the field audiences, "" for any.
+func audiencesText(audiences []string) string {
+	if audiences != nil && len(audiences) == 0 {
+		return noAudiences
+	}
+	return strings.Join(audiences, " ")
+}
+
+func audiencesFrom(text string) []string {
+	switch text {
+	case "":
+		return nil
+	case noAudiences:
+		return []string{}
+	}
+	return strings.Fields(text)
 }

@@ -337,7 +337,7 @@ func TestFlagsOfAnAgentKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{})
-		flags := func() string { return peek(t, s).HGet(t.Context(), s.keys.agent(w.agent.ID), "restricted").Val() }
+		flags := func() string { return peek(t, s).HGet(t.Context(), s.keys.Agent(w.agent.ID), "restricted").Val() }
 		change := func(c AgentChanges) Agent { return must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, c))(t) }
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
 		change(AgentChanges{DPoPRequired: new(true), Scopes: &[]string{"read"}})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // AgentChanges changes an agent. A nil field leaves it unchanged.
@@ -21,28 +22,28 @@ type AgentChanges struct {
 	Limits       NewAgentLimits
 }
 
-var changeAgent = newScript("identity/change_agent", writes)
+var changeAgent = kernel.NewScript("identity/change_agent", writes)
 
 // ChangeAgent changes an agent of the key's organization, and returns it. Scopes that it no longer has are refused from then
 // on, whatever its tokens and sessions hold. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked, *QuotaError.
 func (s *Store) ChangeAgent(ctx context.Context, key APIKey, id uuid.UUID, c AgentChanges) (Agent, error) {
 	c = c.withOneSourceOfKeys()
-	f := s.proven.urgent(key) // it may take scopes away
-	if _, err := s.authenticate(ctx, f, key); err != nil {
+	f := s.core.Proven.Urgent(key) // it may take scopes away
+	if _, err := s.core.Authenticate(ctx, f, key); err != nil {
 		return Agent{}, err
 	}
-	held, err := s.reserveIn(f, c.demand(key.Organization))
+	held, err := s.core.ReserveIn(f, c.demand(key.Organization))
 	if err != nil {
-		return Agent{}, s.refusals.count(err)
+		return Agent{}, s.core.Refusals.Count(err)
 	}
-	r, err := s.client.Run(ctx, f, changeAgent, []string{s.keys.agent(id), s.keys.events(id), s.keys.agentOpen(id)}, key.Organization,
-		settingOf(c.Name), settingOf(c.scopes()), settingOf(c.Description), settingOf(c.Metadata), s.auditAs(ctx, actorKey), c.Limits.text(),
+	r, err := s.client.Run(ctx, f, changeAgent, []string{s.keys.Agent(id), s.keys.Events(id), s.keys.AgentOpen(id)}, key.Organization,
+		settingOf(c.Name), settingOf(c.scopes()), settingOf(c.Description), settingOf(c.Metadata), s.core.AuditAs(ctx, kernel.ActorKey), c.Limits.text(),
 		settingOf(c.audiences()), settingOf(c.JWKS), settingOf(c.JWKSURI), settingOf(c.dpopRequired()))
 	if err != nil {
-		held.finish(err, false)
+		held.Finish(err, false)
 		return Agent{}, err
 	}
-	held.finish(nil, true) // what it holds now is known exactly
+	held.Finish(nil, true) // what it holds now is known exactly
 	changed, err := readAgent(key.Organization, id, r.List(1))
 	if err != nil {
 		return Agent{}, err
@@ -64,17 +65,17 @@ func (c AgentChanges) withOneSourceOfKeys() AgentChanges {
 
 // demand is the most that the changes may add. Changes that may take authority away are never refused: those of scopes,
 // audiences, keys and dpop_required alone.
-func (c AgentChanges) demand(organization uuid.UUID) demand {
+func (c AgentChanges) demand(organization uuid.UUID) kernel.Demand {
 	var given []string
 	for _, text := range []*string{c.Name, c.Description, c.Metadata, c.scopes(), c.audiences(), c.JWKS, c.JWKSURI} {
 		if text != nil {
 			given = append(given, *text)
 		}
 	}
-	bytes := texts(tableSize, given...)
-	return demand{
-		organization: organization, resource: noResource, bytes: bytes, text: bytes, events: eventSize, unpaced: true,
-		always: c.Name == nil && c.Description == nil && c.Metadata == nil,
+	bytes := kernel.Texts(kernel.TableSize, given...)
+	return kernel.Demand{
+		Organization: organization, Resource: kernel.NoResource, Bytes: bytes, Text: bytes, Events: kernel.EventSize, Unpaced: true,
+		Always: c.Name == nil && c.Description == nil && c.Metadata == nil,
 	}
 }
 
@@ -106,14 +107,14 @@ func (c AgentChanges) dpopRequired() *string {
 
 // noteGrowth counts by how much an agent's texts have grown. before has them as they were.
 func (s *Store) noteGrowth(a Agent, before *reply) {
-	was := texts(tableSize, before.Optional(0), before.Optional(1), before.Optional(2), before.Optional(3),
+	was := kernel.Texts(kernel.TableSize, before.Optional(0), before.Optional(1), before.Optional(2), before.Optional(3),
 		before.Optional(4), before.Optional(5), before.Optional(6))
-	grown := texts(tableSize, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata,
+	grown := kernel.Texts(kernel.TableSize, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata,
 		audiencesText(a.Audiences), a.JWKS, a.JWKSURI) - was
-	s.usage.note(a.Organization, func(c *changes, unsent *quantities) {
-		c.agentBytes += grown
-		c.eventBytes += eventSize
-		unsent[bytesHeld] += grown
+	s.core.Usage.Note(a.Organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
+		c.AgentBytes += grown
+		c.EventBytes += kernel.EventSize
+		unsent[kernel.BytesHeld] += grown
 	})
 }
 

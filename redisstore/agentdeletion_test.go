@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // endRecord brings the end of a deleted agent's record about at once.
 func (w tenant) endRecord(t *testing.T, s *Store) {
 	t.Helper()
-	for _, key := range []string{s.keys.agent(w.agent.ID), s.keys.events(w.agent.ID)} {
+	for _, key := range []string{s.keys.Agent(w.agent.ID), s.keys.Events(w.agent.ID)} {
 		if err := peek(t, s).Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +36,8 @@ func TestADeletedAgentIsRevokedAndEndsWhenItsRetentionIsOver(t *testing.T) {
 			if agent := must(s.Agent(t.Context(), w.key, w.agent.ID))(t); !agent.Revoked.Equal(first) {
 				t.Errorf("%s: it reads as revoked at %s, not %s", name, agent.Revoked, first)
 			}
-			trail := must(peek(t, s).PTTL(t.Context(), s.keys.events(w.agent.ID)).Result())(t)
-			record := must(peek(t, s).PTTL(t.Context(), s.keys.agent(w.agent.ID)).Result())(t)
+			trail := must(peek(t, s).PTTL(t.Context(), s.keys.Events(w.agent.ID)).Result())(t)
+			record := must(peek(t, s).PTTL(t.Context(), s.keys.Agent(w.agent.ID)).Result())(t)
 			if record <= 47*time.Hour || record > 48*time.Hour || trail < record {
 				t.Errorf("%s: the record ends in %s, the audit trail in %s", name, record, trail)
 			}
@@ -57,7 +58,7 @@ func TestADeletedAgentsRecordOutlivesItsAccessTokens(t *testing.T) {
 	onEachRedis(t, Config{Retention: time.Second}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 9})
 		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
-		if left := must(peek(t, s).PTTL(t.Context(), s.keys.agent(w.agent.ID)).Result())(t); left < s.config.AccessLifetime+clockLeeway-time.Minute {
+		if left := must(peek(t, s).PTTL(t.Context(), s.keys.Agent(w.agent.ID)).Result())(t); left < s.config.AccessLifetime+clockLeeway-time.Minute {
 			t.Errorf("its record ends in %s", left)
 		}
 	})
@@ -82,10 +83,10 @@ func TestEverythingOfADeletedAgentEnds(t *testing.T) {
 		}
 		agent, session, keys := w.agent.ID, w.session.ID, s.keys
 		for _, key := range []string{
-			keys.agent(agent), keys.events(agent), keys.agentFamilies(agent), keys.agentSessions(agent), keys.agentTransactions(agent),
-			keys.session(agent, session), keys.holds(agent, session), keys.leases(agent, session), keys.sessionTransactions(agent, session),
-			keys.transaction(agent, pending.ID), keys.lease(agent, open.ID), keys.lease(agent, renewing.ID), keys.lease(agent, settled.ID),
-			keys.sessionRequests(agent, session),
+			keys.Agent(agent), keys.Events(agent), keys.AgentFamilies(agent), keys.AgentSessions(agent), keys.AgentTransactions(agent),
+			keys.Session(agent, session), keys.Holds(agent, session), keys.Leases(agent, session), keys.SessionTransactions(agent, session),
+			keys.Transaction(agent, pending.ID), keys.Lease(agent, open.ID), keys.Lease(agent, renewing.ID), keys.Lease(agent, settled.ID),
+			keys.SessionRequests(agent, session),
 		} {
 			if left := must(peek(t, s).PTTL(t.Context(), key).Result())(t); left <= 0 {
 				t.Errorf("%q ends in %s", key, left)
@@ -100,7 +101,7 @@ func TestARevokedAgentStays(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 9})
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-		if left := must(peek(t, s).PTTL(t.Context(), s.keys.agent(w.agent.ID)).Result())(t); left != -1 {
+		if left := must(peek(t, s).PTTL(t.Context(), s.keys.Agent(w.agent.ID)).Result())(t); left != -1 {
 			t.Errorf("it ends in %s", left)
 		}
 	})
@@ -119,7 +120,7 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 		must(s.RotateRefresh(t.Context(), w.agent.ID, used.Family, 1, GrantRequest{}))(t)
 		eventually(t, "a hold is due", func() bool {
 			now := must(peek(t, s).Time(t.Context()).Result())(t).UnixMilli()
-			return must(peek(t, s).ZCount(t.Context(), s.keys.holds(w.agent.ID, w.session.ID), "-inf", strconv.FormatInt(now, 10)).Result())(t) == 1
+			return must(peek(t, s).ZCount(t.Context(), s.keys.Holds(w.agent.ID, w.session.ID), "-inf", strconv.FormatInt(now, 10)).Result())(t) == 1
 		})
 		w.letLeasePass(t, s, expired)
 		w.endRecord(t, s)
@@ -195,9 +196,9 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 			}, ErrUnknownLease},
 			"read lease": {func(ctx context.Context) error { _, err := s.Lease(ctx, w.byKey(), open.ID); return err }, ErrUnknownLease},
 			"holds and leases that are due": {func(ctx context.Context) error {
-				keys := []string{s.keys.session(w.agent.ID, w.session.ID), s.keys.holds(w.agent.ID, w.session.ID), s.keys.events(w.agent.ID),
-					s.keys.agent(w.agent.ID), s.keys.leases(w.agent.ID, w.session.ID), s.keys.agentHolds(w.agent.ID)}
-				_, err := s.client.Run(ctx, ownFlow, releaseHolds, keys, s.auditAs(ctx, actorKey))
+				keys := []string{s.keys.Session(w.agent.ID, w.session.ID), s.keys.Holds(w.agent.ID, w.session.ID), s.keys.Events(w.agent.ID),
+					s.keys.Agent(w.agent.ID), s.keys.Leases(w.agent.ID, w.session.ID), s.keys.AgentHolds(w.agent.ID)}
+				_, err := s.client.Run(ctx, kernel.OwnFlow, releaseHolds, keys, s.core.AuditAs(ctx, kernel.ActorKey))
 				return err
 			}, nil},
 		} {

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"remit/internal/event"
 	"remit/internal/redisclient"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // The limits of an agent, by their names in refusals and events.
@@ -84,15 +84,6 @@ func (n NewAgentLimits) text() string {
 	return n.ValuePerDay.text() + " " + n.ActionsPerMinute.text() + " " + n.OpenSessions.text()
 }
 
-// AgentLimitError refuses what exceeds a limit of the agent. Nothing was changed.
-type AgentLimitError struct {
-	Limit      string
-	ResetsAt   time.Time     // of LimitValuePerDay: when its day ends
-	RetryAfter time.Duration // of LimitActionsPerMinute: when it fits; 0 if it never does
-}
-
-func (e *AgentLimitError) Error() string { return "the agent's " + e.Limit + " is reached" }
-
 // refuseAgentLimit reads a refusal by a limit of the agent.
 func refuseAgentLimit(r *reply) error {
 	e := &AgentLimitError{Limit: r.Text(0)}
@@ -103,33 +94,30 @@ func refuseAgentLimit(r *reply) error {
 	default:
 		e.RetryAfter = time.Duration(r.Parse(at)) * time.Millisecond
 	}
-	return orBroken(r, e)
+	return kernel.OrBroken(r, e)
 }
 
-// errAgentHoldsDue asks for releaseAgentHolds, as errHoldsDue asks for release_holds.lua.
-var errAgentHoldsDue = errors.New("holds that count in the agent's day are due and must be released first; nothing was done")
-
 var (
-	findDueSessions = newScript("budgets/find_due_sessions", bestEffort)
-	getAgentUsage   = newScript("records/get_agent_usage", reads)
+	findDueSessions = kernel.NewScript("budgets/find_due_sessions", bestEffort)
+	getAgentUsage   = kernel.NewScript("records/get_agent_usage", reads)
 )
 
 // releaseAgentHolds releases the holds that are due and count in the agent's day, of all its sessions.
-func (s *Store) releaseAgentHolds(ctx context.Context, act actor, _ uuid.UUID) error {
+func (s *Store) releaseAgentHolds(ctx context.Context, act kernel.Actor, _ uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	keys := []string{s.agentKey(act), s.keys.agentHolds(act.agent)}
+	keys := []string{s.core.AgentKey(act), s.keys.AgentHolds(act.Agent)}
 	for {
-		r, err := s.client.Run(ctx, act.flow, findDueSessions, keys)
+		r, err := s.client.Run(ctx, act.Flow, findDueSessions, keys)
 		if err != nil {
-			return nothingVisible(err)
+			return kernel.NothingVisible(err)
 		}
 		due := r.List(0)
 		if r.Err != nil || len(due.Values) == 0 {
 			return r.Err
 		}
 		for i := range due.Values {
-			session := idOrNilAt(due, i)
+			session := kernel.IDOrNilAt(due, i)
 			if due.Err != nil {
 				return due.Err
 			}
@@ -152,10 +140,10 @@ func (s *Store) withUsage(ctx context.Context, a Agent) (Agent, error) {
 
 // agentUsage reads the limits of an agent, and what is used of them.
 func (s *Store) agentUsage(ctx context.Context, f flow, organization, agent uuid.UUID) (AgentLimits, AgentUsage, error) {
-	act := actor{organization: organization, agent: agent, flow: f}
-	keys := []string{s.keys.agent(agent), s.keys.agentOpen(agent)}
+	act := kernel.Actor{Organization: organization, Agent: agent, Flow: f}
+	keys := []string{s.keys.Agent(agent), s.keys.AgentOpen(agent)}
 	r, err := s.client.Run(ctx, f, getAgentUsage, keys, organization, "")
-	if err == errAgentHoldsDue {
+	if err == kernel.ErrAgentHoldsDue {
 		if err = s.releaseAgentHolds(ctx, act, uuid.Nil); err != nil && !redisclient.RefusedWrite(err) {
 			return AgentLimits{}, AgentUsage{}, err
 		}

@@ -295,7 +295,7 @@ func TestAnEndedSessionWhoseHoldsWereDueStopsNoOther(t *testing.T) {
 				}
 				wantAgentLimit(t, "a charge in another session", other.chargeValue(t, s, 40), "")
 				w.wantToday(t, s, "only that hold and that charge count", 100)
-				due := must(peek(t, s).ZRange(t.Context(), s.keys.agentHolds(w.agent.ID), 0, -1).Result())(t)
+				due := must(peek(t, s).ZRange(t.Context(), s.keys.AgentHolds(w.agent.ID), 0, -1).Result())(t)
 				if len(due) != 1 || due[0] != other.session.ID.String() {
 					t.Errorf("sessions with holds are %v, want %s", due, other.session.ID)
 				}
@@ -560,13 +560,14 @@ func TestCallsThatShareACommandAreJudgedOneByOne(t *testing.T) {
 	onEachSingle(t, func(t *testing.T, s *Store) {
 		w := limitedTenant(t, s, perDay(50), NewSession{MaxValue: 1000})
 		other := w.another(t, s, NewSession{MaxValue: 1000})
+		token := byToken(w.exchange(t, s)) // it calls nothing before the charge
 		g := newGate(t, s)
 		var charged atomic.Int64
 		var calls []func()
 		for i := range 24 {
 			id := []uuid.UUID{w.session.ID, other.session.ID}[i%2]
 			calls = append(calls, func() {
-				_, err := s.Charge(context.Background(), w.byKey(), id, Charge{Count: 1, Value: 7})
+				_, err := s.Charge(context.Background(), token, id, Charge{Count: 1, Value: 7})
 				if err == nil {
 					charged.Add(1)
 				} else {
@@ -575,7 +576,7 @@ func TestCallsThatShareACommandAreJudgedOneByOne(t *testing.T) {
 			})
 		}
 		g.pass(t, s, calls...)
-		if _, sent := g.sent.Load(chargeSession.script.MergedSHA()); !sent || charged.Load() != 7 {
+		if _, sent := g.sent.Load(chargeSession.Script.MergedSHA()); !sent || charged.Load() != 7 {
 			t.Errorf("%d charges of 7 fit into 50; merged: %v", charged.Load(), sent)
 		}
 	})
@@ -698,7 +699,7 @@ func TestLimitsChangeOneByOne(t *testing.T) {
 				t.Errorf("after change %d there are %d events", i, len(events))
 			}
 		}
-		if fields := must(peek(t, s).HMGet(t.Context(), s.keys.agent(w.agent.ID), "restricted", "max_open_sessions").Result())(t); fields[0] != nil || fields[1] != nil {
+		if fields := must(peek(t, s).HMGet(t.Context(), s.keys.Agent(w.agent.ID), "restricted", "max_open_sessions").Result())(t); fields[0] != nil || fields[1] != nil {
 			t.Errorf("an agent without limits has %q", fields)
 		}
 	})

@@ -7,42 +7,43 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	suspendAgent = newScript("identity/suspend_agent", writes)
-	resumeAgent  = newScript("identity/resume_agent", writes)
+	suspendAgent = kernel.NewScript("identity/suspend_agent", writes)
+	resumeAgent  = kernel.NewScript("identity/resume_agent", writes)
 )
 
 // SuspendAgent suspends an agent of the key's organization, and returns it. Until ResumeAgent its secret and tokens are
 // refused, and nothing new may be done in its sessions; what has begun may settle. One that is suspended keeps its first time
 // and reason ("" for none). Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked.
 func (s *Store) SuspendAgent(ctx context.Context, key APIKey, id uuid.UUID, reason string) (Agent, error) {
-	return s.restrictAgent(ctx, suspendAgent, s.proven.urgent, key, id, reason)
+	return s.changeSuspension(ctx, suspendAgent, s.core.Proven.Urgent, key, id, reason)
 }
 
 // ResumeAgent ends an agent's suspension, and returns the agent. The reason is for the audit trail. Errors:
 // ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked.
 func (s *Store) ResumeAgent(ctx context.Context, key APIKey, id uuid.UUID, reason string) (Agent, error) {
-	return s.restrictAgent(ctx, resumeAgent, s.proven.flow, key, id, reason)
+	return s.changeSuspension(ctx, resumeAgent, s.core.Proven.Flow, key, id, reason)
 }
 
-func (s *Store) restrictAgent(ctx context.Context, sc *script, flowOf func(APIKey) flow, key APIKey, id uuid.UUID, reason string) (Agent, error) {
-	if _, err := s.authenticate(ctx, flowOf(key), key); err != nil {
+func (s *Store) changeSuspension(ctx context.Context, sc *script, flowOf func(APIKey) flow, key APIKey, id uuid.UUID, reason string) (Agent, error) {
+	if _, err := s.core.Authenticate(ctx, flowOf(key), key); err != nil {
 		return Agent{}, err
 	}
-	r, err := s.client.Run(ctx, flowOf(key), sc, []string{s.keys.agent(id), s.keys.events(id)},
-		key.Organization, reason, s.auditAs(ctx, actorKey), "1")
+	r, err := s.client.Run(ctx, flowOf(key), sc, []string{s.keys.Agent(id), s.keys.Events(id)},
+		key.Organization, reason, s.core.AuditAs(ctx, kernel.ActorKey), "1")
 	if err != nil {
 		return Agent{}, err
 	}
-	s.usage.noteEvent(key.Organization)
+	s.core.Usage.NoteEvent(key.Organization)
 	restricted, err := readAgent(key.Organization, id, r.List(0))
 	if err != nil {
 		return Agent{}, err
 	}
 	restricted, err = s.withUsage(ctx, restricted)
-	return restricted, halfDone(err)
+	return restricted, kernel.HalfDone(err)
 }
 
 // agentsAtOnce is how many agents one pipeline suspends or resumes.
@@ -52,29 +53,29 @@ const agentsAtOnce = 500
 // many live agents are suspended now. It may be repeated. Errors: ErrInvalidAPIKey; after ErrUnavailable and ErrOutcomeUnknown
 // some may be suspended.
 func (s *Store) SuspendAgents(ctx context.Context, key APIKey, reason string) (int64, error) {
-	return s.restrictAgents(ctx, suspendAgent, s.proven.urgent, key, reason)
+	return s.changeSuspensions(ctx, suspendAgent, s.core.Proven.Urgent, key, reason)
 }
 
 // ResumeAgents resumes all agents that the key's organization has when it is called, as ResumeAgent does, and returns how
 // many live agents are not suspended now. Errors: as SuspendAgents.
 func (s *Store) ResumeAgents(ctx context.Context, key APIKey, reason string) (int64, error) {
-	return s.restrictAgents(ctx, resumeAgent, s.proven.flow, key, reason)
+	return s.changeSuspensions(ctx, resumeAgent, s.core.Proven.Flow, key, reason)
 }
 
-// restrictAgents suspends or resumes the agents page by page of their index. An agent that is created meanwhile is newer than
+// changeSuspensions suspends or resumes the agents page by page of their index. An agent that is created meanwhile is newer than
 // every page.
-func (s *Store) restrictAgents(ctx context.Context, sc *script, flowOf func(APIKey) flow, key APIKey, reason string) (int64, error) {
-	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
+func (s *Store) changeSuspensions(ctx context.Context, sc *script, flowOf func(APIKey) flow, key APIKey, reason string) (int64, error) {
+	index := []string{s.keys.Organization(key.Organization), s.keys.OrganizationAgents(key.Organization)}
 	command := func(id uuid.UUID) *redisclient.BatchCall {
 		c := redisclient.NewCommand(flowOf(key), 2)
-		c.Keys(s.keys.agent(id), s.keys.events(id))
-		c.Arguments(key.Organization, reason, s.auditAs(ctx, actorKey), "")
+		c.Keys(s.keys.Agent(id), s.keys.Events(id))
+		c.Arguments(key.Organization, reason, s.core.AuditAs(ctx, kernel.ActorKey), "")
 		return &redisclient.BatchCall{Script: sc, Command: c}
 	}
 	var done int64
 	for before := uuid.Nil; ; {
-		r, err := s.runByKey(ctx, key, flowOf(key), listOrganization, index, key.credential(), members{}.below(before), agentsAtOnce)
-		ids, _, err := members{}.page(r, err)
+		r, err := s.core.RunByKey(ctx, key, flowOf(key), kernel.ListOrganization, index, key.Credential(), kernel.Members{}.Below(before), agentsAtOnce)
+		ids, _, err := kernel.Members{}.Page(r, err)
 		if err != nil {
 			return done, err
 		}
@@ -89,7 +90,7 @@ func (s *Store) restrictAgents(ctx context.Context, sc *script, flowOf func(APIK
 
 // noteEvents counts an event of each of so many agents.
 func (s *Store) noteEvents(organization uuid.UUID, count int64) {
-	s.usage.note(organization, func(c *changes, _ *quantities) { c.eventBytes += count * eventSize })
+	s.core.Usage.Note(organization, func(c *kernel.Changes, _ *kernel.Quantities) { c.EventBytes += count * kernel.EventSize })
 }
 
 // restrictSome runs the script for each agent, those of one server in one pipeline. Those that did not run follow in another

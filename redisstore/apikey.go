@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	createAPIKey = newSealedScript("identity/create_api_key")
-	listAPIKeys  = newScript("identity/list_api_keys", reads)
-	rotateAPIKey = newSealedScript("identity/rotate_api_key")
-	deleteAPIKey = newScript("identity/delete_api_key", writes)
+	createAPIKey = kernel.NewSealedScript("identity/create_api_key")
+	listAPIKeys  = kernel.NewScript("identity/list_api_keys", reads)
+	rotateAPIKey = kernel.NewSealedScript("identity/rotate_api_key")
+	deleteAPIKey = kernel.NewScript("identity/delete_api_key", writes)
 )
 
 // APIKeyRecord is what an organization can see of one of its API keys.
@@ -42,11 +43,11 @@ type NewAPIKey struct {
 // *RoleError, ErrOrganizationSuspended, ErrSuccessorUsed, *QuotaError, *RateError; with an idempotency key
 // ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateAPIKey(ctx context.Context, key, fresh APIKey, n NewAPIKey) (APIKeyRecord, error) {
-	f := s.proven.urgent(key)
-	if _, err := s.authenticate(ctx, f, key); err != nil {
+	f := s.core.Proven.Urgent(key)
+	if _, err := s.core.Authenticate(ctx, f, key); err != nil {
 		return APIKeyRecord{}, err
 	}
-	place, held, err := s.reserveSealed(ctx, key, f, n.Idempotency, apiKeySize+int64(len(n.Name)))
+	place, held, err := s.core.ReserveSealed(ctx, key, f, n.Idempotency, kernel.APIKeySize+int64(len(n.Name)))
 	if err != nil {
 		return APIKeyRecord{}, err
 	}
@@ -54,9 +55,9 @@ func (s *Store) CreateAPIKey(ctx context.Context, key, fresh APIKey, n NewAPIKey
 	if n.Lifetime > 0 {
 		lifetime = strconv.FormatInt(n.Lifetime.Milliseconds(), 10)
 	}
-	r, err := s.performSealed(ctx, createAPIKey, f, n.Idempotency, place, key.Organization,
-		[]string{s.keys.organization(key.Organization)}, key.credential(), NewID(key.Organization), fresh.stored(), n.Role.rank(), lifetime, n.Name)
-	held.finish(err, isReplayed(n.Idempotency))
+	r, err := s.core.PerformSealed(ctx, createAPIKey, f, n.Idempotency, place, key.Organization,
+		[]string{s.keys.Organization(key.Organization)}, key.Credential(), NewID(key.Organization), fresh.Stored(), n.Role.Rank(), lifetime, n.Name)
+	held.Finish(err, n.Idempotency.IsReplay())
 	if err != nil {
 		return APIKeyRecord{}, err
 	}
@@ -66,7 +67,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, key, fresh APIKey, n NewAPIKey
 // APIKeys returns the API keys of the caller's organization, newest first. Errors: ErrInvalidAPIKey, *RoleError,
 // ErrOrganizationSuspended.
 func (s *Store) APIKeys(ctx context.Context, key APIKey) ([]APIKeyRecord, error) {
-	r, err := s.runByKey(ctx, key, s.proven.flow(key), listAPIKeys, []string{s.keys.organization(key.Organization)}, key.credential())
+	r, err := s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), listAPIKeys, []string{s.keys.Organization(key.Organization)}, key.Credential())
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func newestAPIKeyFirst(a, b APIKeyRecord) int {
 
 func readAPIKeyRecord(organization uuid.UUID, r *reply) (APIKeyRecord, error) {
 	k := APIKeyRecord{
-		ID: organization, Role: roleAt(r, 1), Created: r.Time(2), Expires: r.TimeOrZero(3), Hint: r.Text(4),
+		ID: organization, Role: kernel.RoleAt(r, 1), Created: r.Time(2), Expires: r.TimeOrZero(3), Hint: r.Text(4),
 		LastUsed: r.TimeOrZero(5), Name: r.Text(6),
 	}
 	if r.Text(0) != "" {
@@ -105,14 +106,14 @@ func readAPIKeyRecord(organization uuid.UUID, r *reply) (APIKeyRecord, error) {
 // response would lock the organization out. The seal proves that the caller has the credential that made the first request.
 func (s *Store) RotateAPIKey(ctx context.Context, key, fresh APIKey, grace time.Duration, idem *Idempotency) (time.Time, error) {
 	previousUntil, err := s.rotateAPIKey(ctx, key, fresh, ownKey, grace, idem)
-	if err == nil && !isReplayed(idem) {
-		s.proven.rotated(key, fresh.Hash, grace == 0)
+	if err == nil && !idem.IsReplay() {
+		s.core.Proven.Rotated(key, fresh.Hash, grace == 0)
 	}
 	return previousUntil, err
 }
 
 // RotateAPIKeyOf is RotateAPIKey for a key of the caller's organization with this id. The credential in use stays valid for
-// grace: the current one, or the one before if nobody has used the current one yet. Errors: also ErrUnknownAPIKey.
+// grace: the current one, or the one before if the current one is still unused. Errors: also ErrUnknownAPIKey.
 func (s *Store) RotateAPIKeyOf(ctx context.Context, key APIKey, id uuid.UUID, fresh APIKey, grace time.Duration, idem *Idempotency) (time.Time, error) {
 	return s.rotateAPIKey(ctx, key, fresh, keyID(key.Organization, id), grace, idem)
 }
@@ -129,31 +130,31 @@ func keyID(organization, id uuid.UUID) string {
 }
 
 func (s *Store) rotateAPIKey(ctx context.Context, key, fresh APIKey, id string, grace time.Duration, idem *Idempotency) (time.Time, error) {
-	f := s.proven.urgent(key)
-	if err := s.refuseSuspended(ctx, key, f); err != nil {
+	f := s.core.Proven.Urgent(key)
+	if err := s.core.RefuseSuspended(ctx, key, f); err != nil {
 		return time.Time{}, err
 	}
-	place, held, err := s.reserveSealed(ctx, key, f, idem, 0)
-	if isRefusedCreation(err) {
+	place, held, err := s.core.ReserveSealed(ctx, key, f, idem, 0)
+	if kernel.IsRefusedCreation(err) {
 		idem = nil // an organization over its quota may still rotate; its idempotency key is not stored
 	}
-	r, err := s.performSealed(ctx, rotateAPIKey, f, idem, place, key.Organization,
-		[]string{s.keys.organization(key.Organization)}, key.credential(), fresh.stored(), grace.Milliseconds(), id)
-	held.finish(err, isReplayed(idem))
+	r, err := s.core.PerformSealed(ctx, rotateAPIKey, f, idem, place, key.Organization,
+		[]string{s.keys.Organization(key.Organization)}, key.Credential(), fresh.Stored(), grace.Milliseconds(), id)
+	held.Finish(err, idem.IsReplay())
 	switch {
-	case err == ErrIdempotencyKeyReused, err == ErrSealed, err == nil && isReplayed(idem) && !(idem.Unguessable() && isOwn(r, id)):
-		if _, invalid := s.authenticate(ctx, f, key); invalid != nil {
-			idem.Replayed, idem.FirstRequest = false, ""
+	case err == ErrIdempotencyKeyReused, err == ErrSealed, err == nil && idem.IsReplay() && !(idem.Unguessable() && isOwn(r, id)):
+		if _, invalid := s.core.Authenticate(ctx, f, key); invalid != nil {
+			idem.Outcome.Replayed, idem.Outcome.FirstRequest = false, ""
 			return time.Time{}, invalid
 		}
 	default:
-		s.proven.note(key, err)
+		s.core.Proven.Note(key, err)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	if !isReplayed(idem) {
-		s.usedNow(ctx, key)
+	if !idem.IsReplay() {
+		s.core.UsedNow(ctx, key)
 	}
 	return r.Time(0), r.Err
 }
@@ -164,8 +165,8 @@ func isOwn(r *reply, id string) bool { return id == ownKey || r.Text(1) != "" }
 // DeleteAPIKey ends an API key of the caller's organization at once. Errors: ErrInvalidAPIKey, *RoleError,
 // ErrOrganizationSuspended, ErrSuccessorUsed, ErrUnknownAPIKey, ErrLastAdminKey.
 func (s *Store) DeleteAPIKey(ctx context.Context, key APIKey, id uuid.UUID) error {
-	_, err := s.runByKey(ctx, key, s.proven.urgent(key), deleteAPIKey, []string{s.keys.organization(key.Organization)},
-		key.credential(), keyID(key.Organization, id))
-	s.noteFreed(key.Organization, err)
+	_, err := s.core.RunByKey(ctx, key, s.core.Proven.Urgent(key), deleteAPIKey, []string{s.keys.Organization(key.Organization)},
+		key.Credential(), keyID(key.Organization, id))
+	s.core.NoteFreed(key.Organization, err)
 	return err
 }

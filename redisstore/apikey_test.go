@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // otherKey is an API key beside an organization's first one.
@@ -41,7 +42,7 @@ func TestAKeyDoesWhatItsRoleAllows(t *testing.T) {
 					want = &RoleError{}
 				}
 				_, err := s.Organization(t.Context(), key.needing(need))
-				if (want == nil) != (err == nil) || want != nil && !isRoleError(err) {
+				if (want == nil) != (err == nil) || want != nil && !kernel.IsRoleError(err) {
 					t.Errorf("a key of %s where %s is needed: %v", role, need, err)
 				}
 			}
@@ -57,7 +58,7 @@ func TestAKeyWithoutTheRoleChangesNothing(t *testing.T) {
 		must(s.Organization(t.Context(), viewer.needing(Viewer)))(t)
 		before := w.contentsOf(t, s, of)
 		for _, operation := range askedByKey(viewer.needing(Operator)) {
-			if err := operation.ask(s, t, of); !isRoleError(err) {
+			if err := operation.ask(s, t, of); !kernel.IsRoleError(err) {
 				t.Errorf("%s: %v", operation.name, err)
 			}
 		}
@@ -116,38 +117,38 @@ func TestAnOrganizationThatIsBeingDeletedHasNoKeys(t *testing.T) {
 // 64 keys of an organization at work on one instance have its share of Redis, not that of forged keys.
 func TestEveryKeyOfAnOrganizationHasItsFlow(t *testing.T) {
 	t.Parallel()
-	p, organization := newProvenKeys(), uuid.New()
+	p, organization := kernel.NewProvenKeys(), uuid.New()
 	key := func(i int) APIKey { return APIKey{Organization: organization, Hash: [32]byte{byte(i), 1}} }
-	for i := range maxProvenOf {
-		p.note(key(i), nil)
+	for i := range kernel.MaxProvenOf {
+		p.Note(key(i), nil)
 	}
-	for i := range maxProvenOf {
-		if got := p.flow(key(i)); got != (flow{Owner: organization}) {
+	for i := range kernel.MaxProvenOf {
+		if got := p.Flow(key(i)); got != (flow{Owner: organization}) {
 			t.Errorf("key %d has the flow %v", i, got)
 		}
 	}
-	p.note(key(3), ErrInvalidAPIKey)
-	if p.flow(key(3)) != unprovenFlow || p.flow(key(4)) == unprovenFlow {
+	p.Note(key(3), ErrInvalidAPIKey)
+	if p.Flow(key(3)) != kernel.UnprovenFlow || p.Flow(key(4)) == kernel.UnprovenFlow {
 		t.Error("a refusal of one key is not taken for that key alone")
 	}
-	p.note(key(200), &RoleError{Viewer})
-	if p.flow(key(200)) == unprovenFlow {
+	p.Note(key(200), &RoleError{Required: Viewer})
+	if p.Flow(key(200)) == kernel.UnprovenFlow {
 		t.Error("a key that may not do something counts as forged")
 	}
 }
 
 func TestTheUseOfAKeyIsNotedAtFirstAndThenOnceAMinute(t *testing.T) {
 	t.Parallel()
-	p, key, start := newProvenKeys(), APIKey{Organization: uuid.New(), Hash: [32]byte{1}}, time.Unix(1_800_000_000, 0)
+	p, key, start := kernel.NewProvenKeys(), APIKey{Organization: uuid.New(), Hash: [32]byte{1}}, time.Unix(1_800_000_000, 0)
 	for range 2 {
-		if !p.mayNoteUse(key, start) {
+		if !p.MayNoteUse(key, start) {
 			t.Error("the first use is not noted until it was")
 		}
 	}
-	p.noted(key, start)
+	p.Noted(key, start)
 	var noted []bool
 	for _, later := range []time.Duration{0, 59 * time.Second, time.Minute, 61 * time.Second, 3 * time.Minute} {
-		noted = append(noted, p.mayNoteUse(key, start.Add(later)))
+		noted = append(noted, p.MayNoteUse(key, start.Add(later)))
 	}
 	if want := []bool{false, false, true, false, true}; !slices.Equal(noted, want) {
 		t.Errorf("noted %v, want %v", noted, want)

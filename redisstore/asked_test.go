@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/records"
+	"remit/redisstore/webhooks"
 )
 
 // asked is every operation that a caller is checked for.
@@ -45,14 +47,14 @@ func (w tenant) furnished(t *testing.T, s *Store) target {
 func (w tenant) contentsOf(t *testing.T, s *Store, of target) map[string]any {
 	t.Helper()
 	held := w.contents(t, s)
-	maps.Copy(held, contents(t, s, append(s.deliveryKeys(w.key.Organization, of.webhook), s.keys.family(of.agent, of.family),
-		s.keys.transaction(of.agent, of.transaction), s.keys.lease(of.agent, of.lease), s.keys.holds(of.agent, of.session))...))
+	maps.Copy(held, contents(t, s, append(s.DeliveryKeys(w.key.Organization, of.webhook), s.keys.Family(of.agent, of.family),
+		s.keys.Transaction(of.agent, of.transaction), s.keys.Lease(of.agent, of.lease), s.keys.Holds(of.agent, of.session))...))
 	return held
 }
 
 // newSecret replaces a webhook's secret.
-func newSecret(settings *WebhookSettings) error {
-	settings.Secrets = []WebhookSecret{{Sealed: "plain:AQ=="}}
+func newSecret(settings *webhooks.Settings) error {
+	settings.Secrets = []webhooks.Secret{{Sealed: "plain:AQ=="}}
 	return nil
 }
 
@@ -142,7 +144,7 @@ func askedByKey(key APIKey) []asked {
 		}},
 		{"DeleteAPIKey", func(s *Store, t *testing.T, of target) error { return s.DeleteAPIKey(t.Context(), key, of.key) }},
 		{"CreateWebhook", func(s *Store, t *testing.T, of target) error {
-			return errOf(s.CreateWebhook(t.Context(), key, NewID(key.Organization), WebhookSettings{URL: "https://example.com/"}, nil))
+			return errOf(s.CreateWebhook(t.Context(), key, NewID(key.Organization), webhooks.Settings{URL: "https://example.com/"}, nil))
 		}},
 		{"Webhooks", func(s *Store, t *testing.T, of target) error { return errOf(s.Webhooks(t.Context(), key)) }},
 		{"Webhook", func(s *Store, t *testing.T, of target) error { return errOf(s.Webhook(t.Context(), key, of.webhook)) }},
@@ -185,7 +187,7 @@ func askedByKey(key APIKey) []asked {
 			return errOf(s.UsageReport(t.Context(), key, everyDay()))
 		}},
 		{"UsageReport of one agent", func(s *Store, t *testing.T, of target) error {
-			return errOf(s.UsageReport(t.Context(), key, UsageQuery{To: 1, Agent: of.agent}))
+			return errOf(s.UsageReport(t.Context(), key, records.UsageQuery{To: 1, Agent: of.agent}))
 		}},
 	}, askedByEither(Caller{Key: &key})...)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // ClientKeys is what an agent's assertions are to be verified with: a set of keys, or where it is published.
@@ -24,14 +25,14 @@ type ClientAssertion struct {
 }
 
 var (
-	exchangeAssertion = newGrantScript("identity/exchange_assertion")
-	checkAssertion    = newScript("identity/check_assertion", writes)
+	exchangeAssertion = kernel.NewGrantScript("identity/exchange_assertion")
+	checkAssertion    = kernel.NewScript("identity/check_assertion", writes)
 )
 
-// ClientKeys returns the keys of an agent. It authenticates nobody. Errors: ErrInvalidCredentials for an agent that is not live
+// ClientKeys returns the keys of an agent. It authenticates no caller. Errors: ErrInvalidCredentials for an agent that is not live
 // or has no keys.
 func (s *Store) ClientKeys(ctx context.Context, agent uuid.UUID) (ClientKeys, error) {
-	replies, err := s.client.ReadAll(ctx, flow{}, []string{s.keys.agent(agent)}, "organization", "revoked", "jwks", "jwks_uri", "keys_version")
+	replies, err := s.client.ReadAll(ctx, flow{}, []string{s.keys.Agent(agent)}, "organization", "revoked", "jwks", "jwks_uri", "keys_version")
 	if err != nil {
 		return ClientKeys{}, err
 	}
@@ -53,19 +54,19 @@ func (a ClientAssertion) arguments() []any {
 // assertion is refused, also after a reply that was lost. Errors: those of ExchangeSecret; ErrChangedMeanwhile when the agent
 // has other keys by now, ErrManyAssertions.
 func (s *Store) ExchangeAssertion(ctx context.Context, a ClientAssertion, asked GrantRequest) (Grant, error) {
-	if s.Suspended(a.Keys.Organization) {
+	if s.core.Suspended(a.Keys.Organization) {
 		return Grant{}, ErrOrganizationSuspended
 	}
 	d := s.familyDemand(a.Keys.Organization, a.Agent, asked)
-	d.bytes += assertionSize
-	held, err := s.usage.reserve(d)
+	d.Bytes += kernel.AssertionSize
+	held, err := s.core.Usage.Reserve(d)
 	if err != nil {
-		return Grant{}, s.refusals.count(err)
+		return Grant{}, s.core.Refusals.Count(err)
 	}
 	family := NewID(a.Agent)
 	args := append(a.arguments(), s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
-		asked.scopes(), s.auditAs(ctx, actorAgent), asked.familyAudience(), asked.Proof.key())
-	keys := append(s.familyKeys(a.Agent, family), s.keys.assertions(a.Agent))
+		asked.scopes(), s.core.AuditAs(ctx, kernel.ActorAgent), asked.familyAudience(), asked.Proof.key())
+	keys := append(s.familyKeys(a.Agent, family), s.keys.Assertions(a.Agent))
 	return s.openFamily(ctx, exchangeAssertion, AccessToken{Agent: a.Agent, Family: family}, asked, held, keys, args...)
 }
 
@@ -73,18 +74,18 @@ func (s *Store) ExchangeAssertion(ctx context.Context, a ClientAssertion, asked 
 // or an assertion that was used; ErrChangedMeanwhile, ErrManyAssertions, ErrOrganizationSuspended.
 func (s *Store) CheckAssertion(ctx context.Context, a ClientAssertion) error {
 	organization := a.Keys.Organization
-	held, err := s.usage.reserve(demand{
-		organization: organization, agent: a.Agent, resource: noResource, bytes: assertionSize, retained: a.Left, always: true, unpaced: true,
+	held, err := s.core.Usage.Reserve(kernel.Demand{
+		Organization: organization, Agent: a.Agent, Resource: kernel.NoResource, Bytes: kernel.AssertionSize, Retained: a.Left, Always: true, Unpaced: true,
 	})
 	if err != nil {
 		return err
 	}
-	r, err := s.client.Run(ctx, flow{}, checkAssertion, []string{s.keys.agent(a.Agent), s.keys.assertions(a.Agent)}, a.arguments()...)
+	r, err := s.client.Run(ctx, flow{}, checkAssertion, []string{s.keys.Agent(a.Agent), s.keys.Assertions(a.Agent)}, a.arguments()...)
 	if err == nil {
 		err = r.Err
 	}
-	held.finish(err, false)
-	if err == nil && s.Suspended(organization) {
+	held.Finish(err, false)
+	if err == nil && s.core.Suspended(organization) {
 		return ErrOrganizationSuspended
 	}
 	return err

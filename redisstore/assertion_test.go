@@ -171,7 +171,7 @@ func TestAnAgentHasABoundNumberOfAssertions(t *testing.T) {
 				for i := range members {
 					members[i] = redis.Z{Score: float64(until.UnixMilli()), Member: "used " + string(rune(at+i))}
 				}
-				must(peek(t, s).ZAdd(t.Context(), s.keys.assertions(w.agent.ID), members...).Result())(t)
+				must(peek(t, s).ZAdd(t.Context(), s.keys.Assertions(w.agent.ID), members...).Result())(t)
 			}
 		}
 		fill(20_000, 20_000+most, now.Add(time.Hour))
@@ -182,11 +182,11 @@ func TestAnAgentHasABoundNumberOfAssertions(t *testing.T) {
 		must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{}))(t)
 		fill(20_000, 20_000+most, now.Add(-time.Minute)) // all of them have expired
 		wantError(t, "after they expired", s.CheckAssertion(t.Context(), w.assertion(1)), nil)
-		left := must(peek(t, s).ZCard(t.Context(), s.keys.assertions(w.agent.ID)).Result())(t)
+		left := must(peek(t, s).ZCard(t.Context(), s.keys.Assertions(w.agent.ID)).Result())(t)
 		for i := range 20 {
 			wantError(t, "another", s.CheckAssertion(t.Context(), w.assertion(byte(100+i))), nil)
 		}
-		if now := must(peek(t, s).ZCard(t.Context(), s.keys.assertions(w.agent.ID)).Result())(t); now > left-20*15 {
+		if now := must(peek(t, s).ZCard(t.Context(), s.keys.Assertions(w.agent.ID)).Result())(t); now > left-20*15 {
 			t.Errorf("%d are kept, %d were", now, left)
 		}
 	})
@@ -201,7 +201,7 @@ func TestUsedAssertionsEndWithTheirLongestLife(t *testing.T) {
 			a.Left = left
 			wantError(t, "an assertion", s.CheckAssertion(t.Context(), a), nil)
 		}
-		ttl := must(peek(t, s).PTTL(t.Context(), s.keys.assertions(w.agent.ID)).Result())(t)
+		ttl := must(peek(t, s).PTTL(t.Context(), s.keys.Assertions(w.agent.ID)).Result())(t)
 		if ttl > 10*time.Minute || ttl < 9*time.Minute {
 			t.Errorf("they are kept for %s", ttl)
 		}

@@ -17,7 +17,7 @@ const (
 
 func audiences(of ...string) GrantRequest { return GrantRequest{Audience: of} }
 
-// allow sets whom the tokens of the tenant's agent may be for; nil is any.
+// allow sets the audiences that tokens of the tenant's agent may have; nil is any.
 func (w tenant) allow(t *testing.T, s *Store, audiences []string) {
 	t.Helper()
 	must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Audiences: &audiences}))(t)
@@ -55,7 +55,7 @@ func TestATokenMayBeForTheAudiencesOfItsAgent(t *testing.T) {
 			w.allow(t, s, test.allowed)
 			grant, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(test.asked...))
 			if test.refused != "" {
-				wantError(t, test.name, err, &AudienceError{test.refused})
+				wantError(t, test.name, err, &AudienceError{Audience: test.refused})
 				continue
 			}
 			wantError(t, test.name, err, nil)
@@ -95,7 +95,7 @@ func TestARefreshIsForThoseOfTheGrantAndSpendsNothingForOthers(t *testing.T) {
 			{"the end of one", []string{"https://a.example/urn:x"}, []string{"urn:x"}, "urn:x"},
 		} {
 			first := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(test.granted...)))(t)
-			key := s.keys.family(w.agent.ID, first.Family)
+			key := s.keys.Family(w.agent.ID, first.Family)
 			must(s.RotateRefresh(t.Context(), w.agent.ID, first.Family, 1, GrantRequest{}))(t)
 			before := contents(t, s, key)
 			for generation := uint32(3); generation >= 1; generation-- { // ahead, current, spent within the grace
@@ -113,7 +113,7 @@ func TestARefreshIsForThoseOfTheGrantAndSpendsNothingForOthers(t *testing.T) {
 					}
 					continue
 				}
-				wantError(t, test.name, err, &AudienceError{test.refused})
+				wantError(t, test.name, err, &AudienceError{Audience: test.refused})
 				if !reflect.DeepEqual(grant, Grant{}) {
 					t.Errorf("%s: %+v", test.name, grant)
 				}
@@ -152,7 +152,7 @@ func TestNarrowedAudiencesOfAnAgentCountAtTheNextRefresh(t *testing.T) {
 			return got.Audience, err
 		}
 		_, err := refresh(both, 1, mail)
-		wantError(t, "one that it lost", err, &AudienceError{mail})
+		wantError(t, "one that it lost", err, &AudienceError{Audience: mail})
 		if got := must(refresh(both, 1))(t); !slices.Equal(got, []string{wiki}) {
 			t.Errorf("of two it lost one: for %q", got)
 		}
@@ -160,9 +160,9 @@ func TestNarrowedAudiencesOfAnAgentCountAtTheNextRefresh(t *testing.T) {
 			t.Errorf("the issuer is left: for %q", got)
 		}
 		_, err = refresh(alone, 1)
-		wantError(t, "nothing is left", err, &AudienceError{mail})
+		wantError(t, "nothing is left", err, &AudienceError{Audience: mail})
 		_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, alone.Family, 1)
-		wantError(t, "nothing is left, checked", err, &AudienceError{mail})
+		wantError(t, "nothing is left, checked", err, &AudienceError{Audience: mail})
 		w.allow(t, s, nil)
 		if got := must(refresh(alone, 1))(t); !slices.Equal(got, []string{mail}) {
 			t.Errorf("it is back: for %q", got)
@@ -199,7 +199,7 @@ func TestAFamilyForTheIssuerStoresNoAudience(t *testing.T) {
 			{[]string{Self, mail}, []string{"au", "c", "g", "r"}},
 		} {
 			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(test.asked...)))(t)
-			kept := must(peek(t, s).HGetAll(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t)
+			kept := must(peek(t, s).HGetAll(t.Context(), s.keys.Family(w.agent.ID, grant.Family)).Result())(t)
 			if fields := slices.Sorted(maps.Keys(kept)); !slices.Equal(fields, test.want) {
 				t.Errorf("for %q: %q", test.asked, kept)
 			}

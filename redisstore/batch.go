@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/kernel"
 )
 
 // BatchCharge is one charge of a batch. Its Idempotency is ignored: the batch has one idempotency key for all.
@@ -22,14 +23,14 @@ type ChargeOutcome struct {
 	Err   error
 }
 
-var chargeBatch = newKeyedScript("budgets/charge_batch").recordingIf(batchMayRecord)
+var chargeBatch = kernel.NewKeyedScript("budgets/charge_batch").RecordingIf(batchMayRecord)
 
 // ChargeBatch makes each charge as Charge would, those of one session in the order given. A refused charge does not stop
 // the others. It runs one script per session, in one pipeline per server. Errors of the whole batch, with nothing charged:
 // ErrInvalidAPIKey, ErrInvalidToken, *AgentSuspendedError, ErrIdempotencyKeyReused.
 func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]ChargeOutcome, error) {
 	if idem != nil {
-		idem.bounded = true
+		idem.Bounded = true
 	}
 	parts, err := s.partsOf(ctx, c, charges, idem)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	s.notePartTypes(parts)
 	if idem != nil {
 		// Equal batches that run at once may each do a part, so all name the request that claimed the key first.
-		idem.FirstRequest, idem.Replayed = idem.claim.request, allReplayed(parts, idem.claim.before)
+		idem.Outcome.FirstRequest, idem.Outcome.Replayed = idem.Outcome.Claim.Request, allReplayed(parts, idem.Outcome.Claim.Before)
 		s.noteParts(parts)
 	}
 	return outcomes, nil
@@ -60,7 +61,7 @@ func (s *Store) settleRefused(ctx context.Context, parts []*batchPart, outcomes 
 	defer cancel()
 	for _, p := range parts {
 		if slices.ContainsFunc(p.places, func(i int) bool { return mayGiveBack(outcomes[i].Err) }) {
-			s.settleBelow(ctx, p.act.organization, place{p.session, p.act.agent})
+			s.settleBelow(ctx, p.act.Organization, place{p.session, p.act.Agent})
 		}
 	}
 }
@@ -86,7 +87,7 @@ func allReplayed(parts []*batchPart, claimedBefore bool) bool {
 		if p.Err == ErrUnknownSession {
 			continue
 		}
-		if !p.idem.Replayed {
+		if !p.idem.IsReplay() {
 			return false
 		}
 		claimedBefore = true
@@ -98,7 +99,7 @@ func allReplayed(parts []*batchPart, claimedBefore bool) bool {
 type batchPart struct {
 	redisclient.BatchCall
 	session uuid.UUID
-	act     actor
+	act     kernel.Actor
 	places  []int // of its charges, in the batch
 	charges []byte
 	idem    *Idempotency // a copy, which says whether this part was replayed; nil for none
@@ -132,26 +133,26 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, id
 	return parts, nil
 }
 
-// authorizeBatch is actOnAgent for a batch. It ties the idempotency key to the whole batch before the split.
-func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem *Idempotency) (actor, error) {
+// authorizeBatch is ActOnAgent for a batch. It ties the idempotency key to the whole batch before the split.
+func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem *Idempotency) (kernel.Actor, error) {
 	if c.Key != nil {
-		return s.actOnAgent(ctx, c, uuid.Nil, idem)
+		return s.core.ActOnAgent(ctx, c, uuid.Nil, idem)
 	}
-	act, err := s.actOnAgent(ctx, c, c.Token.Agent, idem)
+	act, err := s.core.ActOnAgent(ctx, c, c.Token.Agent, idem)
 	if err != nil || idem == nil && charges > 0 {
 		return act, err
 	}
 	if idem == nil { // no script will check the token
 		return act, s.CheckToken(ctx, *c.Token)
 	}
-	place := s.keys.outcome(act.agent, act.keyDigest(idem, ""))
-	held, err := s.reserveClaim(ctx, act, idem, place)
+	place := s.keys.Outcome(act.Agent, act.KeyDigest(idem, ""))
+	held, err := s.core.ReserveClaim(ctx, act, idem, place)
 	if err != nil {
 		return act, err
 	}
-	err = idem.claimed(s.client.Run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
-		act.organization, act.family, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx)))
-	held.finish(err, idem.claim.before)
+	err = idem.Claimed(s.client.Run(ctx, act.Flow, kernel.ClaimAgentKey, []string{s.keys.Agent(act.Agent), place},
+		act.Organization, act.Family, idem.Fingerprint, kernel.OutcomeLifetime.Milliseconds(), kernel.RequestID(ctx)))
+	held.Finish(err, idem.Outcome.Claim.Before)
 	return act, err
 }
 
@@ -162,9 +163,9 @@ func (s *Store) findAgents(ctx context.Context, parts []*batchPart) error {
 	}
 	sessions := make([]string, len(parts))
 	for i, p := range parts {
-		sessions[i] = s.keys.session(p.session, p.session)
+		sessions[i] = s.keys.Session(p.session, p.session)
 	}
-	owners, err := s.client.ReadAll(ctx, parts[0].act.flow, sessions, "a")
+	owners, err := s.client.ReadAll(ctx, parts[0].act.Flow, sessions, "a")
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (s *Store) findAgents(ctx context.Context, parts []*batchPart) error {
 			p.Err = ErrUnknownSession
 			continue
 		}
-		p.act.agent = owners[i].ID(0)
+		p.act.Agent = owners[i].ID(0)
 		if owners[i].Err != nil {
 			return owners[i].Err
 		}
@@ -203,16 +204,16 @@ func (p *batchPart) read() {
 	}
 	unconfirmed := p.Err
 	if p.Reply == nil {
-		p.Err = p.act.errorFor(p.Err)
-	} else if p.take(p.Reply, nil); unconfirmed != nil && !isDue(p.Err) && (p.Err == nil || p.idem != nil) {
+		p.Err = p.act.ErrorFor(p.Err)
+	} else if p.take(p.Reply, nil); unconfirmed != nil && !kernel.IsDue(p.Err) && (p.Err == nil || p.idem != nil) {
 		p.Err = unconfirmed // a refusal acknowledges nothing, unless it is stored for an idempotency key
 	}
-	p.Again = isDue(p.Err)
+	p.Again = kernel.IsDue(p.Err)
 }
 
 // runPart runs a part by itself.
 func (s *Store) runPart(ctx context.Context, p *batchPart) {
-	p.Reply, p.Err = s.releasingDueHolds(ctx, p.act, p.session, func() (*reply, error) {
+	p.Reply, p.Err = s.repeatWhileDue(ctx, p.act, p.session, func() (*reply, error) {
 		s.chargePart(ctx, p)
 		p.take(s.client.RunCommand(ctx, p.Script, p.Command))
 		return p.Reply, p.Err
@@ -222,32 +223,32 @@ func (s *Store) runPart(ctx context.Context, p *batchPart) {
 // chargePart makes the call of a part.
 func (s *Store) chargePart(ctx context.Context, p *batchPart) {
 	keys := s.sessionKeys(p.act, p.session)
-	c := redisclient.NewCommand(p.act.flow, 1+len(keys))
-	if p.Script = chargeBatch.script; p.idem == nil {
-		c = redisclient.NewCommand(p.act.flow, len(keys))
+	c := redisclient.NewCommand(p.act.Flow, 1+len(keys))
+	if p.Script = chargeBatch.Script; p.idem == nil {
+		c = redisclient.NewCommand(p.act.Flow, len(keys))
 	} else {
-		p.Script = chargeBatch.keyed
-		c.Keys(s.keys.outcome(p.act.agent, p.act.keyDigest(p.idem, string(p.session[:]))))
+		p.Script = chargeBatch.Keyed
+		c.Keys(s.keys.Outcome(p.act.Agent, p.act.KeyDigest(p.idem, string(p.session[:]))))
 	}
 	c.Keys(keys[:]...)
 	if p.idem != nil {
-		c.Arguments(keyedArguments(ctx, p.act, p.idem)...)
+		c.Arguments(kernel.KeyedArguments(ctx, p.act, p.idem)...)
 	}
-	c.Arguments(p.act.organization, p.act.agent, p.act.family, p.charges, s.audit(ctx, p.act))
+	c.Arguments(p.act.Organization, p.act.Agent, p.act.Family, p.charges, s.core.Audit(ctx, p.act))
 	p.Command = c
 }
 
 // take sets the part's result from the reply of its script.
 func (p *batchPart) take(r *reply, err error) {
 	if err == nil && p.idem != nil {
-		r, err = p.idem.read(r)
+		r, err = p.idem.Read(r)
 	}
 	if err == nil && len(r.List(0).Values) != len(p.places) {
 		err = errReply
 	}
 	p.Reply, p.Err = r, err
 	if err != nil {
-		p.Err = p.act.errorFor(err)
+		p.Err = p.act.ErrorFor(err)
 	}
 }
 
@@ -271,7 +272,7 @@ func (p *batchPart) outcome(each *reply, i int) ChargeOutcome {
 	if own.Err != nil {
 		return ChargeOutcome{Err: own.Err}
 	}
-	r, err := readReply(own.Values)
+	r, err := own.Whole()
 	if err != nil {
 		return ChargeOutcome{Err: err}
 	}
@@ -283,20 +284,20 @@ func (p *batchPart) outcome(each *reply, i int) ChargeOutcome {
 func (s *Store) noteParts(parts []*batchPart) {
 	var kept int64
 	for _, p := range parts {
-		if p.Err == nil && !p.idem.Replayed {
+		if p.Err == nil && !p.idem.IsReplay() {
 			kept++
 		}
 	}
 	if kept > 0 {
-		s.noteOutcomes(parts[0].act.organization, kept)
+		s.core.NoteOutcomes(parts[0].act.Organization, kept)
 	}
 }
 
 // notePartTypes counts the memory of action types that are new in the sessions of a batch.
 func (s *Store) notePartTypes(parts []*batchPart) {
 	for _, p := range parts {
-		if p.Err == nil && p.Reply.Has(1) && (p.idem == nil || !p.idem.Replayed) {
-			s.noteTypes(p.act.organization, p.Reply.Number(1), 0)
+		if p.Err == nil && p.Reply.Has(1) && !p.idem.IsReplay() {
+			s.noteTypes(p.act.Organization, p.Reply.Number(1), 0)
 		}
 	}
 }

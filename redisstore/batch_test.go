@@ -81,7 +81,7 @@ func TestABatchHasTheOutcomesOfItsSingleCharges(t *testing.T) {
 				t.Errorf("%s: %d outcomes of %d charges", name, len(got), len(want))
 			}
 			fields := func(w tenant, session uuid.UUID) map[string]string {
-				stored := must(peek(t, s).HGetAll(t.Context(), s.keys.session(w.agent.ID, session)).Result())(t)
+				stored := must(peek(t, s).HGetAll(t.Context(), s.keys.Session(w.agent.ID, session)).Result())(t)
 				stored["day ends"] = stored[string(w.agent.ID[:])]
 				for _, field := range []string{"a", "c", "x", "e", "hx", string(w.agent.ID[:])} { // whose, and times
 					delete(stored, field)
@@ -120,7 +120,7 @@ func TestABatchThatIsRefusedAsAWholeChangesNothing(t *testing.T) {
 		charge := BatchCharge{w.session.ID, Charge{Count: 1}}
 		used := Idempotency{Key: "used", Fingerprint: [32]byte{1}}
 		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{charge}, &used))(t)
-		must(s.ChargeBatch(t.Context(), byToken(live), []BatchCharge{charge}, used.again()))(t)
+		must(s.ChargeBatch(t.Context(), byToken(live), []BatchCharge{charge}, repeatOf(&used)))(t)
 		batch := []BatchCharge{charge, {NewID(w.agent.ID), Charge{Count: 1}}, charge}
 		for name, test := range map[string]struct {
 			caller Caller
@@ -246,7 +246,7 @@ func (h batchHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 
 func isBatch(command redis.Cmder) bool {
 	word, named := command.Args()[min(1, len(command.Args())-1)].(fmt.Stringer)
-	return named && (word.String() == chargeBatch.SHA() || word.String() == chargeBatch.keyed.SHA())
+	return named && (word.String() == chargeBatch.SHA() || word.String() == chargeBatch.Keyed.SHA())
 }
 
 func TestABatchIsOnePipelineForEachServer(t *testing.T) {
@@ -278,7 +278,7 @@ func TestABatchIsOnePipelineForEachServer(t *testing.T) {
 		})
 		servers := map[string]bool{}
 		for _, charge := range sessions {
-			server := serverOf(t, store, s.keys.session(charge.Session, charge.Session))
+			server := serverOf(t, store, s.keys.Session(charge.Session, charge.Session))
 			servers[server.Options().Addr] = true
 		}
 		outcomes := must(store.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t)
@@ -303,7 +303,7 @@ func loadOnEach(t *testing.T, s *Store) {
 	t.Helper()
 	load := func(ctx context.Context, server *redis.Client) error {
 		return errors.Join(server.ScriptLoad(ctx, chargeBatch.Source()).Err(),
-			server.ScriptLoad(ctx, chargeBatch.keyed.Source()).Err())
+			server.ScriptLoad(ctx, chargeBatch.Keyed.Source()).Err())
 	}
 	var err error
 	switch client := peek(t, s).(type) {
@@ -331,8 +331,8 @@ func TestABatchRunsThoughSomeServersForgotItsScript(t *testing.T) {
 	must(redistest.PlainClient(t, "redis://"+addresses[0]).ScriptFlush(t.Context()).Result())(t)
 	wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, onEach))(t), 4)
 	forgetScripts(t, s)
-	again := onEach.again()
-	if wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, again))(t), 4); !again.Replayed {
+	again := repeatOf(onEach)
+	if wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, again))(t), 4); !again.Outcome.Replayed {
 		t.Error("it is not replayed")
 	}
 }
@@ -353,7 +353,7 @@ func TestABatchFollowsASlotThatMoves(t *testing.T) {
 	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
 	w, batch := newSpread(t, s, 6, 2)
 	moving := batch[0].Session
-	slot := redistest.SlotsOf(t, redistest.PlainClient(t, "redis://"+addresses[0]), []string{s.keys.session(moving, moving)})[0]
+	slot := redistest.SlotsOf(t, redistest.PlainClient(t, "redis://"+addresses[0]), []string{s.keys.Session(moving, moving)})[0]
 	from, to := addresses[0], addresses[1] // each has one half of the slots
 	if slot >= 16384/2 {
 		from, to = to, from
@@ -367,7 +367,7 @@ func TestABatchFollowsASlotThatMoves(t *testing.T) {
 	must(target.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID).Result())(t)
 	must(source.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID).Result())(t)
 	wantAllCharged(t, run(), 2)
-	redistest.MoveKey(t, source, to, s.keys.session(moving, moving))
+	redistest.MoveKey(t, source, to, s.keys.Session(moving, moving))
 	outcomes := run()
 	wantError(t, "with one of its keys moved", outcomes[0].Err, ErrUnavailable)
 	if errors.Is(outcomes[0].Err, ErrOutcomeUnknown) {
@@ -435,7 +435,7 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 					w, batch := newSpread(t, s, 12, 2)
 					loadOnEach(t, s)
 					addressOf := func(c BatchCharge) string {
-						return serverOf(t, s, s.keys.session(c.Session, c.Session)).Options().Addr
+						return serverOf(t, s, s.keys.Session(c.Session, c.Session)).Options().Addr
 					}
 					troubled := addressOf(batch[0])
 					var troubles atomic.Int64
@@ -470,9 +470,9 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 					if !keyed {
 						return
 					}
-					again := idem.again()
+					again := repeatOf(idem)
 					wantAllCharged(t, must(store.ChargeBatch(t.Context(), w.byKey(), batch, again))(t), 1)
-					if again.Replayed != test.replayed || test.replayed && again.FirstRequest != "first" {
+					if again.Outcome.Replayed != test.replayed || test.replayed && again.Outcome.FirstRequest != "first" {
 						t.Errorf("%+v, want replayed %t", again, test.replayed)
 					}
 				})
@@ -493,13 +493,13 @@ func TestABatchIsReplayedCompletelyWhenSomeSessionsAreUnknown(t *testing.T) {
 			for name, caller := range map[string]Caller{"key": w.byKey(), "token": byToken(w.exchange(t, s))} {
 				idem := &Idempotency{Key: string(rune('a' + i)), Fingerprint: [32]byte{1}}
 				first := must(s.ChargeBatch(WithRequestID(t.Context(), "first"), caller, batch, idem))(t)
-				if idem.Replayed {
+				if idem.Outcome.Replayed {
 					t.Errorf("by %s: replayed at first", name)
 				}
 				wantUnchanged(t, s, name, func() {
-					again := idem.again()
+					again := repeatOf(idem)
 					outcomes := must(s.ChargeBatch(t.Context(), caller, batch, again))(t)
-					if !reflect.DeepEqual(outcomes, first) || !again.Replayed || again.FirstRequest != "first" {
+					if !reflect.DeepEqual(outcomes, first) || !again.Outcome.Replayed || again.Outcome.FirstRequest != "first" {
 						t.Errorf("by %s: %+v (%+v), first %+v", name, outcomes, again, first)
 					}
 				})

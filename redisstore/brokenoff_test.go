@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -38,7 +39,7 @@ func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
 			t.Fatalf("the repetition has %+v, the first %+v", again, first)
 		}
 		must(s.SuspendAgent(t.Context(), w.key, n.Agent, ""))(t)
-		if _, err := create(first); !isSuspended(err) {
+		if _, err := create(first); !kernel.IsSuspended(err) {
 			t.Errorf("for a suspended agent: %v", err)
 		}
 		must(s.ResumeAgent(t.Context(), w.key, n.Agent, ""))(t)
@@ -46,11 +47,11 @@ func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
 		if made, err := create(again); !errors.As(err, &inactive) {
 			t.Errorf("the repetition made %+v, %v", made, err)
 		}
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{})
 		_, err := s.Session(t.Context(), w.byKey(), first.child)
 		wantError(t, "the session", err, ErrUnknownSession)
 		must(create(w.asideByKey(t, s, n)))(t) // the corrected request may use the key
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{10, 60})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{10, 60})
 	})
 }
 
@@ -65,17 +66,17 @@ func TestARefusedCreationLeavesWhatARepetitionCreated(t *testing.T) {
 		refusal := error(&AgentSuspendedError{})
 		made := must(s.createOfPart(t.Context(), act, again.n, again.setAside))(t)
 		wantError(t, "the first", s.withoutChild(t.Context(), act, first.n, first.setAside, refusal), refusal)
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{10, 60})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{10, 60})
 		must(s.Charge(t.Context(), w.byKey(), made.ID, Charge{Count: 1, Value: 60}))(t)
 		if third := w.asideByKey(t, s, n); third.child != made.ID {
 			t.Errorf("the key has another child, %s", third.child)
 		}
 		w.end(t, s, made.ID)
-		w.wantBooks(t, s, w.session.ID, 1, 60, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 1, 60, Delegated{})
 	})
 }
 
-// The end of a branch, or its shorter lifetime, reached only the first of its sessions. Nobody repeats the request: who needs the parts
+// The end of a branch, or its shorter lifetime, reached only the first of its sessions. No caller repeats the request: who needs the parts
 // goes on with it.
 func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
 	t.Parallel()
@@ -85,7 +86,7 @@ func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
 		},
 		"shorter lifetime": func(ctx context.Context, s *Store, w tenant, top Session) error {
 			act, n := ownActor(w.key.Organization, top.Agent), NewLimits{Lifetime: new(time.Second)}
-			at, err := s.readLimits(ctx, act.flow, top.ID)
+			at, err := s.readLimits(ctx, act.Flow, top.ID)
 			if err == nil {
 				_, err = s.changeLimits(ctx, act, at, n)
 			}
@@ -116,7 +117,7 @@ func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
 	}
 }
 
-// Nobody needs the parts either: a list or a pruning goes on with the end.
+// No request needs the parts either: a list or a pruning goes on with the end.
 func TestAListGoesOnWithAnEndThatWasBrokenOff(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -131,11 +132,11 @@ func TestAListGoesOnWithAnEndThatWasBrokenOff(t *testing.T) {
 			must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: Active}))(t)
 			return must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).delegated() == Delegated{}
 		})
-		w.wantBooks(t, s, w.session.ID, 1, 4, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 1, 4, Delegated{})
 		if is := must(s.Session(t.Context(), w.byKey(), grandchild.ID))(t); is.Status != Completed {
 			t.Errorf("the grandchild is %s", is.Status)
 		}
-		wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID)
+		wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID)
 	})
 }
 
@@ -165,24 +166,24 @@ func TestASettlementWaitsForTheReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(s.closeBooks(t.Context(), w.key.Organization, place{closed.ID, closed.Agent}))(t)
+	must(s.closeUsage(t.Context(), w.key.Organization, place{closed.ID, closed.Agent}))(t)
 	loadScripts(t, s) // or each would wait twice
 	settle := func(child Session) error {
 		_, err := s.settleOver(t.Context(), w.key.Organization, place{child.ID, child.Agent})
 		return err
 	}
 	resume := p.SuspendReplica(t)
-	wantError(t, "closing the books", settle(open), ErrOutcomeUnknown)
-	w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{20, 80})
-	books := closedBooks{actions: 1, value: 5}
+	wantError(t, "closing the usage", settle(open), ErrOutcomeUnknown)
+	w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{20, 80})
+	final := finalUsage{actions: 1, value: 5}
 	above, child := place{w.session.ID, w.agent.ID}, place{closed.ID, closed.Agent}
-	wantError(t, "taking the part", s.takeBack(t.Context(), w.key.Organization, above, child, &books), ErrOutcomeUnknown)
-	if kept := peek(t, s).PTTL(t.Context(), s.keys.session(closed.Agent, closed.ID)).Val(); kept < 365*24*time.Hour {
+	wantError(t, "taking the part", s.takeBack(t.Context(), w.key.Organization, above, child, &final), ErrOutcomeUnknown)
+	if kept := peek(t, s).PTTL(t.Context(), s.keys.Session(closed.Agent, closed.ID)).Val(); kept < 365*24*time.Hour {
 		t.Errorf("the record is released, for %v", kept)
 	}
 	resume()
 	for _, child := range []Session{closed, open} {
 		eventually(t, "it is settled", func() bool { return settle(child) == nil })
 	}
-	w.wantBooks(t, s, w.session.ID, 2, 10, Delegated{})
+	w.wantUsed(t, s, w.session.ID, 2, 10, Delegated{})
 }

@@ -164,7 +164,7 @@ func TestRefundsStopWhereTheirSumWouldBecomeInexact(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.Max})
 		token := w.exchange(t, s).AccessToken
 		one := w.commit(t, s, token, money.Max)
-		must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "gb", int64(mostCounted-5)).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "gb", int64(mostCounted-5)).Result())(t)
 		w.wantCommitted(t, s, money.Max, mostCounted, 0)
 		must(s.Rollback(t.Context(), w.byKey(), one.ID, Rollback{}))(t)
 		w.wantCommitted(t, s, 0, mostCounted, money.Max)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // roomy is a session that has room for everything.
@@ -64,7 +65,7 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 		}
 		for _, operation := range slices.DeleteFunc(askedByKey(foreign), asked.endsItsKey) {
 			if _, known := want[operation.name]; !known {
-				t.Errorf("nobody says what %s is to answer", operation.name)
+				t.Errorf("no row says what %s is to answer", operation.name)
 			}
 			foreignErr := operation.ask(s, t, of)
 			wantError(t, operation.name, foreignErr, want[operation.name])
@@ -134,10 +135,10 @@ func TestATokenOfNoAgentIsNotLive(t *testing.T) {
 func putAgent(t *testing.T, s *Store, key APIKey, id uuid.UUID) Grant {
 	t.Helper()
 	secret := [32]byte{5}
-	must(s.client.Run(t.Context(), flow{}, createAgent.script, []string{s.keys.agent(id), s.keys.events(id), s.keys.agentOpen(id)},
-		key.Organization[:], "neighbour", "read", "", "", secret[:], s.auditAs(t.Context(), actorKey), ""))(t)
+	must(s.client.Run(t.Context(), flow{}, createAgent.Script, []string{s.keys.Agent(id), s.keys.Events(id), s.keys.AgentOpen(id)},
+		key.Organization[:], "neighbour", "read", "", "", secret[:], s.core.AuditAs(t.Context(), kernel.ActorKey), ""))(t)
 	return must(s.ExchangeSecret(t.Context(), id, secret, GrantRequest{}))(t)
 }
 
 // otherCell returns a fresh id that is in another cell than this one.
-func otherCell(id uuid.UUID) uuid.UUID { return newID(cellOf(id) + 1) }
+func otherCell(id uuid.UUID) uuid.UUID { return kernel.IDIn(kernel.CellOf(id) + 1) }

@@ -249,25 +249,17 @@ func checkCascades(w cascadeWorld, processes []cascadeProcess) error {
 func exploreCascades(processes []cascadeProcess) (int, error) {
 	w := cascadeWorld{}
 	w.nodes[0] = cascadeNode{record: recordLive, expires: 3, observes: true}
-	seen, next := map[cascadeWorld]struct{}{w: {}}, []cascadeWorld{w}
-	for len(next) > 0 {
-		w, next = next[len(next)-1], next[:len(next)-1]
-		if err := checkCascades(w, processes); err != nil {
-			return len(seen), err
-		}
+	e := newExplorer(w)
+	err := e.run(func(w cascadeWorld) error { return checkCascades(w, processes) }, func(w cascadeWorld) {
 		for i, p := range processes {
-			if w.at[i] == stop {
-				continue
-			}
-			after := w
-			after.at[i] = p.steps[w.at[i]](&after, &after.local[i])
-			if _, known := seen[after]; !known {
-				seen[after] = struct{}{}
-				next = append(next, after)
+			if w.at[i] != stop {
+				after := w
+				after.at[i] = p.steps[w.at[i]](&after, &after.local[i])
+				e.visit(after)
 			}
 		}
-	}
-	return len(seen), nil
+	})
+	return len(e.seen), err
 }
 
 func cascades(wrong int) map[string][]cascadeProcess {

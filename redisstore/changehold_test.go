@@ -125,8 +125,8 @@ func TestMoreTimeKeepsWhatIsReadWithTheTransaction(t *testing.T) {
 		agent, session := w.agent.ID, w.session.ID
 		must(s.ChangeHold(t.Context(), token, begun.ID, NewHold{Lifetime: new(20 * 24 * time.Hour)}))(t)
 		must(s.ChangeHold(t.Context(), token, begun.ID, NewHold{Lifetime: new(time.Hour)}))(t) // which shortens nothing
-		for _, key := range []string{s.keys.transaction(agent, begun.ID), s.keys.session(agent, session), s.keys.holds(agent, session),
-			s.keys.sessionTransactions(agent, session), s.keys.agentTransactions(agent), s.keys.agentSessions(agent)} {
+		for _, key := range []string{s.keys.Transaction(agent, begun.ID), s.keys.Session(agent, session), s.keys.Holds(agent, session),
+			s.keys.SessionTransactions(agent, session), s.keys.AgentTransactions(agent), s.keys.AgentSessions(agent)} {
 			left := must(peek(t, s).PTTL(t.Context(), key).Result())(t)
 			if want := 20*24*time.Hour + s.config.Retention; left < want-time.Minute || left > want {
 				t.Errorf("%s is kept for %s, want %s", key, left, want)
@@ -146,7 +146,7 @@ func TestAHoldIsReleasedAtItsLastExpiry(t *testing.T) {
 		for range 2 { // a repetition moves nothing again
 			must(s.ChangeHold(t.Context(), token, extended.ID, NewHold{Lifetime: new(24 * time.Hour), Idempotency: key}))(t)
 		}
-		if !key.Replayed {
+		if !key.Outcome.Replayed {
 			t.Error("the repetition was no replay")
 		}
 		must(s.ChangeHold(t.Context(), token, shortened.ID, NewHold{Lifetime: new(50 * time.Millisecond)}))(t)
@@ -156,7 +156,7 @@ func TestAHoldIsReleasedAtItsLastExpiry(t *testing.T) {
 		})
 		w.letPass(t, s, other) // as if the first expiry of the extended one had passed too
 		w.wantUsage(t, s, Usage{MaxActions: 10, ActionCount: 3, MaxValue: 100, ValueHeld: 30, Expires: w.session.Expires})
-		due := must(peek(t, s).HGet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "hx").Int64())(t)
+		due := must(peek(t, s).HGet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "hx").Int64())(t)
 		read := must(s.Transaction(t.Context(), Caller{Token: &token}, extended.ID))(t)
 		if read.Status != Pending || due != read.Expires.UnixMilli() {
 			t.Errorf("%s until %s, the next hold is due at %s", read.Status, read.Expires, time.UnixMilli(due))
@@ -186,7 +186,7 @@ func TestManyRaisesAtOnceStayWithinTheLimit(t *testing.T) {
 		}
 		group.Wait()
 		session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-		if session.ValueHeld > 100 || session.ValueHeld < 90 { // nobody who holds 10 leaves room for another step
+		if session.ValueHeld > 100 || session.ValueHeld < 90 { // holds of 10 leave no room for another step
 			t.Errorf("%s is held of 100", session.ValueHeld)
 		}
 		w.wantHoldsAsStored(t, s)
@@ -218,8 +218,8 @@ func TestATopUpIsCountedOnceForItsIdempotencyKey(t *testing.T) {
 		for i := range 3 {
 			idem := &Idempotency{Key: "k"}
 			topped := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(3)), Idempotency: idem}))(t)
-			if topped.MaxValue != 103 || topped.Metadata != `{"a":1}` || idem.Replayed != (i > 0) {
-				t.Errorf("%+v, replayed: %t", topped, idem.Replayed)
+			if topped.MaxValue != 103 || topped.Metadata != `{"a":1}` || idem.Outcome.Replayed != (i > 0) {
+				t.Errorf("%+v, replayed: %t", topped, idem.Outcome.Replayed)
 			}
 		}
 	})
@@ -233,8 +233,8 @@ func TestARepeatedChangeOfLimitsDoesNotReopenASession(t *testing.T) {
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, change))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, change))(t)
-		if open := must(peek(t, s).ZCard(t.Context(), s.keys.organizationOpen(w.key.Organization)).Result())(t); open != 0 || !change.Idempotency.Replayed {
-			t.Errorf("%d sessions are open after the end, want 0; replayed %t", open, change.Idempotency.Replayed)
+		if open := must(peek(t, s).ZCard(t.Context(), s.keys.OrganizationOpen(w.key.Organization)).Result())(t); open != 0 || !change.Idempotency.Outcome.Replayed {
+			t.Errorf("%d sessions are open after the end, want 0; replayed %t", open, change.Idempotency.Outcome.Replayed)
 		}
 	})
 }
@@ -249,7 +249,7 @@ func TestATopUpBeyondTheGreatestLimitChangesNothing(t *testing.T) {
 		} {
 			wantUnchanged(t, s, limit, func() {
 				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, n)
-				wantError(t, limit, err, &AboveBoundsError{limit})
+				wantError(t, limit, err, &AboveBoundsError{Limit: limit})
 			})
 		}
 		topped := must(s.ChangeLimits(t.Context(), w.key, w.session.ID,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 func TestCheckTokenAcceptsATokenUntilItsAgentOrFamilyIsRevoked(t *testing.T) {
@@ -51,7 +52,7 @@ func TestCheckSecretReturnsTheAgentsOrganization(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, revoked := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
 		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
-		w.exchange(t, s) // for a secret that nobody has used is replaced, not kept
+		w.exchange(t, s) // for an unused secret is replaced, not kept
 		previous := w.secret
 		w.rotateSecret(t, s, time.Hour)
 		for name, test := range map[string]struct {
@@ -167,7 +168,7 @@ func TestCheckRefreshRefusesAMarkedFamilyThoughItsGenerationIsKept(t *testing.T)
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		family := w.exchange(t, s).Family
-		must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), familyField(family), 1).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Agent(w.agent.ID), kernel.FamilyField(family), 1).Result())(t)
 		_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, family, 1)
 		wantError(t, "check", err, ErrInvalidRefreshToken)
 	})
@@ -235,7 +236,7 @@ func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: []string{"read"}}))(t)
 		w.refresh(t, s, grant.Family, 1, 2)
-		keys := []string{s.keys.agent(w.agent.ID), s.keys.family(w.agent.ID, grant.Family)}
+		keys := []string{s.keys.Agent(w.agent.ID), s.keys.Family(w.agent.ID, grant.Family)}
 		before := contents(t, s, keys...)
 		for name, test := range map[string]struct {
 			ask               []string
@@ -253,14 +254,14 @@ func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
 		} {
 			for generation := uint32(1); generation <= 3; generation++ { // spent within the grace, current, ahead
 				got, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{Scopes: test.ask})
-				wantError(t, name, err, &ScopeError{test.refused})
+				wantError(t, name, err, &ScopeError{Scope: test.refused})
 				if !reflect.DeepEqual(got, Grant{}) {
 					t.Errorf("%s: %+v", name, got)
 				}
 			}
 			if test.exchange != "" {
 				_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: test.ask})
-				wantError(t, name+", exchange", err, &ScopeError{test.exchange})
+				wantError(t, name+", exchange", err, &ScopeError{Scope: test.exchange})
 			}
 		}
 		if after := contents(t, s, keys...); !reflect.DeepEqual(after, before) {
@@ -294,11 +295,11 @@ func TestScopesOfAnAgentThatHasNoneCannotBeNarrowed(t *testing.T) {
 		key, secret := newOrganization(t, s), [32]byte{2}
 		w := tenant{key: key, secret: secret, agent: must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, secret, nil))(t)}
 		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, secret, GrantRequest{Scopes: []string{"read"}})
-		wantError(t, "exchange", err, &ScopeError{"read"})
+		wantError(t, "exchange", err, &ScopeError{Scope: "read"})
 		grant := w.exchange(t, s)
 		w.wantScopes(t, grant, 1, []string{})
 		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{Scopes: []string{"read"}})
-		wantError(t, "refresh", err, &ScopeError{"read"})
+		wantError(t, "refresh", err, &ScopeError{Scope: "read"})
 		got, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1)
 		wantError(t, "check", err, nil)
 		w.wantScopes(t, got, 1, []string{})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // child creates a child of a session for a new agent, by API key.
@@ -35,8 +36,8 @@ func (w tenant) end(t *testing.T, s *Store, id uuid.UUID) {
 	}
 }
 
-// wantBooks checks a session's own usage and what it has delegated.
-func (w tenant) wantBooks(t *testing.T, s *Store, session uuid.UUID, actions int64, used money.MicroUSD, delegated Delegated) {
+// wantUsed checks a session's own usage and what it has delegated.
+func (w tenant) wantUsed(t *testing.T, s *Store, session uuid.UUID, actions int64, used money.MicroUSD, delegated Delegated) {
 	t.Helper()
 	is := must(s.Session(t.Context(), w.byKey(), session))(t)
 	if is.ActionCount != actions || is.ValueUsed != used || is.delegated() != delegated {
@@ -54,7 +55,7 @@ func TestAChildTakesAPartOfItsParentAndGivesTheRestBack(t *testing.T) {
 		if child.Parent != w.session.ID || child.MaxActions != 4 || child.MaxValue != 50 || !child.Expires.Before(w.session.Expires) {
 			t.Errorf("the child is %+v", child)
 		}
-		w.wantBooks(t, s, w.session.ID, 1, 10, Delegated{4, 50})
+		w.wantUsed(t, s, w.session.ID, 1, 10, Delegated{4, 50})
 		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 41})
 		var limit *LimitError
 		if !errors.As(err, &limit) || limit.Limit != "max_value_usd" || limit.Usage.RemainingValue() != 40 || limit.Usage.RemainingActions() != 5 {
@@ -67,11 +68,11 @@ func TestAChildTakesAPartOfItsParentAndGivesTheRestBack(t *testing.T) {
 		grandchild := w.child(t, s, child.ID, 2, 20)
 		must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 7}))(t)
 		must(s.Charge(t.Context(), w.byKey(), grandchild.ID, Charge{Count: 1, Value: 5}))(t)
-		w.wantBooks(t, s, child.ID, 1, 7, Delegated{2, 20})
+		w.wantUsed(t, s, child.ID, 1, 7, Delegated{2, 20})
 		w.end(t, s, grandchild.ID)
-		w.wantBooks(t, s, child.ID, 2, 12, Delegated{})
+		w.wantUsed(t, s, child.ID, 2, 12, Delegated{})
 		w.end(t, s, child.ID)
-		w.wantBooks(t, s, w.session.ID, 4, 62, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 4, 62, Delegated{})
 	})
 }
 
@@ -92,7 +93,7 @@ func TestTheEndOfASessionEndsItsDescendants(t *testing.T) {
 				t.Errorf("a descendant is %s", is.Status)
 			}
 		}
-		w.wantBooks(t, s, w.session.ID, 3, 9, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 3, 9, Delegated{})
 	})
 }
 
@@ -137,7 +138,7 @@ func TestATopUpOfAChildTakesFromItsParent(t *testing.T) {
 		if changed.MaxValue != 30 || changed.MaxActions != 50 {
 			t.Errorf("changed to %+v", changed)
 		}
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{50, 30})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{50, 30})
 		_, err := s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{AddValue: new(money.MicroUSD(71))})
 		var refused *ParentError
 		if !errors.As(err, &refused) || refused.Parent != w.session.ID || refused.Limit != "max_value_usd" {
@@ -148,7 +149,7 @@ func TestATopUpOfAChildTakesFromItsParent(t *testing.T) {
 			t.Errorf("a lifetime beyond the parent: %v", err)
 		}
 		must(s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{Lifetime: new(2 * time.Minute), MaxValue: new(money.MicroUSD(5))}))(t)
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{50, 30})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{50, 30})
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{Lifetime: new(time.Minute)}))(t)
 		parent, is := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t), must(s.Session(t.Context(), w.byKey(), child.ID))(t)
 		if is.Expires.After(parent.Expires) {
@@ -166,7 +167,7 @@ func TestDescendantsFollowTheSuspensionOfASession(t *testing.T) {
 		wantCharged := func(what string, session uuid.UUID, want bool) {
 			t.Helper()
 			_, err := s.Charge(t.Context(), w.byKey(), session, Charge{Count: 1})
-			if (err == nil) != want || err != nil && !isSuspended(err) {
+			if (err == nil) != want || err != nil && !kernel.IsSuspended(err) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -179,7 +180,7 @@ func TestDescendantsFollowTheSuspensionOfASession(t *testing.T) {
 		must(s.ResumeSession(t.Context(), w.key, grandchild.ID, ""))(t)
 		wantCharged("a resumed session below a suspended one", grandchild.ID, false)
 		_, err := s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: child.ID, MaxActions: 1, Lifetime: time.Second})
-		if !isSuspended(err) {
+		if !kernel.IsSuspended(err) {
 			t.Errorf("a child of a suspended session: %v", err)
 		}
 		must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
@@ -221,7 +222,7 @@ func TestATreeIsBounded(t *testing.T) {
 			id := NewRootID()
 			looks[i] = redis.Z{Score: 9e15, Member: string(id[:])}
 		}
-		if err := s.client.Redis().ZAdd(t.Context(), s.keys.looks(w.session.ID, w.session.ID), looks...).Err(); err != nil {
+		if err := s.client.Redis().ZAdd(t.Context(), s.keys.Looks(w.session.ID, w.session.ID), looks...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if limit := refusal(w.session.ID); limit != "" {
@@ -246,7 +247,7 @@ func TestWhatACrashSetAsideComesBackToTheRequestThatNeedsIt(t *testing.T) {
 		if err := s.endOne(t.Context(), w.key.Organization, place{spent.ID, spent.Agent}); err != nil { // and it is not settled
 			t.Fatal(err)
 		}
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{20, 100})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{20, 100})
 		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 76})
 		var limit *LimitError
 		if !errors.As(err, &limit) {
@@ -254,12 +255,12 @@ func TestWhatACrashSetAsideComesBackToTheRequestThatNeedsIt(t *testing.T) {
 		}
 		step(40 * 24 * time.Hour)
 		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 75}))(t)
-		w.wantBooks(t, s, w.session.ID, 2, 100, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 2, 100, Delegated{})
 		part := must(readSetAside(r, nil))(t)
 		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a creation whose part was given back: %v", err)
 		}
-		w.wantBooks(t, s, w.session.ID, 2, 100, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 2, 100, Delegated{})
 	})
 }
 
@@ -276,10 +277,10 @@ func TestARepeatedCreationOfAChildReturnsTheFirst(t *testing.T) {
 		if again.ID != first.ID || !again.Expires.Equal(first.Expires) || !again.Created.Equal(first.Created) {
 			t.Errorf("first %+v, again %+v", first, again)
 		}
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{1, 40})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{1, 40})
 		_, err := create(41)
 		wantError(t, "another request with the key", err, ErrIdempotencyKeyReused)
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{1, 40})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{1, 40})
 	})
 }
 
@@ -292,12 +293,12 @@ func TestARefusedCreationIsNotRepeatedWithoutItsPart(t *testing.T) {
 		n := NewSession{Agent: agent, Parent: w.session.ID, MaxActions: 10, MaxValue: 40, Lifetime: time.Minute}
 		part := must(readSetAside(must(s.setAside(t.Context(), setAsidePart, act, NewID(agent), n))(t), nil))(t)
 		must(s.SuspendAgent(t.Context(), w.key, agent, ""))(t)
-		if _, err := s.createOfPart(t.Context(), act, n, part); !isSuspended(err) {
+		if _, err := s.createOfPart(t.Context(), act, n, part); !kernel.IsSuspended(err) {
 			t.Errorf("for a suspended agent: %v", err)
 		}
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{})
 		must(s.ResumeAgent(t.Context(), w.key, agent, ""))(t)
-		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, errGivenUp) {
+		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, kernel.ErrGivenUp) {
 			t.Errorf("repeated: %v", err)
 		}
 	})
@@ -333,7 +334,7 @@ func TestATreeIsReadNearestFirst(t *testing.T) {
 			id := NewRootID()
 			looks[i] = redis.Z{Score: 9e15, Member: string(id[:])}
 		}
-		if err := s.client.Redis().ZAdd(t.Context(), s.keys.looks(w.session.ID, w.session.ID), looks...).Err(); err != nil {
+		if err := s.client.Redis().ZAdd(t.Context(), s.keys.Looks(w.session.ID, w.session.ID), looks...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if tree := must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t); !tree.Truncated {

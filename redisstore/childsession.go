@@ -8,52 +8,54 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	setAsidePart = newKeyedScript("budgets/set_aside_part")
-	createChild  = newScript("budgets/create_child", writes)
-	indexChild   = newScript("budgets/index_child", writes)
+	setAsidePart = kernel.NewKeyedScript("budgets/set_aside_part")
+	createChild  = kernel.NewScript("budgets/create_child", writes)
+	indexChild   = kernel.NewScript("budgets/index_child", writes)
 )
 
 // CreateChildSession creates a session whose limits are a part of those of n.Parent, which is the calling agent's or any of
 // the organization's. It has at most the parent's MaxPerAction. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession (the parent), ErrUnknownAgent,
 // ErrAgentRevoked, *NotActiveError, *ScopeError, *ParentError, *LimitError, ErrParentEnforces, ErrIdempotencyKeyReused, *QuotaError,
 // *RateError.
-func (s *Store) CreateChildSession(ctx context.Context, c Caller, n NewSession) (Session, error) {
+func (s *Store) CreateChildSession(ctx context.Context, c Caller, n NewSession) (_ Session, err error) {
 	if c.Token != nil {
 		return s.createChildByAgent(ctx, *c.Token, n)
 	}
+	defer func() { s.core.FreeClaim(ctx, c, n.Idempotency, err) }()
 	key := *c.Key
 	if n.Idempotency != nil {
-		n.Idempotency.at, n.Idempotency.bounded = n.Parent, true
+		n.Idempotency.At, n.Idempotency.Bounded = n.Parent, true
 	}
 	cr := s.sessionCreation(ctx, key, n)
 	held, err := s.reserveCreation(ctx, cr, s.sessionDemand(n, key.Organization))
 	if err != nil {
-		return Session{}, s.released(ctx, c, n.Idempotency, err)
+		return Session{}, err
 	}
-	act := actor{organization: key.Organization, flow: flow{Owner: key.Organization}}
-	if act.agent, err = s.agentOf(ctx, act.flow, n.Parent); err == nil {
+	act := kernel.Actor{Organization: key.Organization, Flow: flow{Owner: key.Organization}}
+	if act.Agent, err = s.core.AgentOf(ctx, act.Flow, n.Parent); err == nil {
 		var part setAside
 		part, err = s.createPart(ctx, cr, act, n)
 		if err == nil {
 			cr.id = part.child
 			session, failed := s.createOfPart(ctx, act, n, part)
-			held.finish(failed, part.again)
-			return session, s.released(ctx, c, n.Idempotency, failed)
+			held.Finish(failed, part.again)
+			return session, failed
 		}
 	}
-	held.finish(err, false)
+	held.Finish(err, false)
 	if (creationResult{err: err}).createdNothing() && cr.entered {
-		s.drop(ctx, cr.index, members{}, cr.id)
+		s.core.Drop(ctx, cr.index, kernel.Members{}, cr.id)
 	}
-	return Session{}, s.released(ctx, c, n.Idempotency, err)
+	return Session{}, err
 }
 
 // createPart sets the part aside for a creation by API key, or returns what an earlier request with the key set aside.
-func (s *Store) createPart(ctx context.Context, cr *creation, act actor, n NewSession) (setAside, error) {
-	r, err := s.create(ctx, cr, setAsidePart, replaySession, func(sc keyedScript) (*reply, error) {
+func (s *Store) createPart(ctx context.Context, cr *creation, act kernel.Actor, n NewSession) (setAside, error) {
+	r, err := s.create(ctx, cr, setAsidePart, replaySession, func(sc kernel.KeyedScript) (*reply, error) {
 		return s.setAside(ctx, sc, act, cr.id, n)
 	})
 	if err != nil {
@@ -64,76 +66,76 @@ func (s *Store) createPart(ctx context.Context, cr *creation, act actor, n NewSe
 
 // createChildByAgent is CreateChildSession for the agent of the parent.
 func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSession) (Session, error) {
-	d, act := s.sessionDemand(n, t.Organization), t.actor()
-	d.agent = t.Agent
+	d, act := s.sessionDemand(n, t.Organization), t.Actor()
+	d.Agent = t.Agent
 	held, err := s.reserveChild(ctx, act, d, n.Idempotency)
 	if err != nil {
 		return Session{}, err
 	}
 	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
 	if err = s.CheckToken(ctx, t); err != nil {
-		held.finish(err, false)
+		held.Finish(err, false)
 		return Session{}, err
 	}
-	id, index := NewID(n.Agent), s.keys.organizationOpen(t.Organization)
+	id, index := NewID(n.Agent), s.keys.OrganizationOpen(t.Organization)
 	if err = s.enterChild(ctx, t, id, index); err != nil {
-		held.finish(err, false)
+		held.Finish(err, false)
 		return Session{}, err
 	}
 	r, err := s.setAside(ctx, setAsidePart, act, id, n)
 	if err != nil {
-		held.finish(err, false)
+		held.Finish(err, false)
 		if (creationResult{err: err}).createdNothing() {
-			s.drop(ctx, index, members{}, id)
+			s.core.Drop(ctx, index, kernel.Members{}, id)
 		}
 		return Session{}, asOfParent(act, n.Parent, err)
 	}
 	part, err := readSetAside(r, n.Idempotency)
 	if err != nil {
-		held.finish(err, false)
+		held.Finish(err, false)
 		return Session{}, err
 	}
 	if part.child != id {
-		s.drop(ctx, index, members{}, id)
+		s.core.Drop(ctx, index, kernel.Members{}, id)
 	}
 	session, err := s.createOfPart(ctx, act, n, part)
-	held.finish(err, part.again)
+	held.Finish(err, part.again)
 	return session, err
 }
 
-func (s *Store) reserveChild(ctx context.Context, act actor, d demand, idem *Idempotency) (reservation, error) {
+func (s *Store) reserveChild(ctx context.Context, act kernel.Actor, d kernel.Demand, idem *Idempotency) (kernel.Reservation, error) {
 	if idem == nil {
-		held, err := s.reserveIn(act.flow, d)
-		return held, s.refusals.count(err)
+		held, err := s.core.ReserveIn(act.Flow, d)
+		return held, s.core.Refusals.Count(err)
 	}
-	idem.bounded = true
-	return s.reserveUnlessStored(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(idem, "")))
+	idem.Bounded = true
+	return s.core.ReserveUnlessStored(ctx, act.Flow, d, s.keys.Outcome(act.Agent, act.KeyDigest(idem, "")))
 }
 
 // enterChild enters a coming child in its organization's index, as creation.enter does for an API key.
 func (s *Store) enterChild(ctx context.Context, t AccessToken, id uuid.UUID, index string) error {
 	enter := func() error {
-		_, err := s.client.Run(ctx, t.flow(), indexChild, []string{index}, id, s.usage.quota(t.Organization, openSessionsHeld))
-		return nothingVisible(err)
+		_, err := s.client.Run(ctx, t.Flow(), indexChild, []string{index}, id, s.core.Usage.Quota(t.Organization, kernel.OpenSessionsHeld))
+		return kernel.NothingVisible(err)
 	}
 	err := enter()
-	if isRefusedCreation(err) && s.closeSome(ctx, t.Organization) {
+	if kernel.IsRefusedCreation(err) && s.closeSome(ctx, t.Organization) {
 		err = enter()
 	}
-	return s.refusals.count(err)
+	return s.core.Refusals.Count(err)
 }
 
 // setAside runs set_aside_part.lua, or the replay of its outcome. act is on the parent's agent.
-func (s *Store) setAside(ctx context.Context, sc keyedScript, act actor, child uuid.UUID, n NewSession) (*reply, error) {
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, n.Parent), s.keys.parts(act.agent, n.Parent), s.keys.looks(act.agent, n.Parent),
-		s.keys.closedChildren(act.agent, n.Parent), s.keys.events(act.agent)}
+func (s *Store) setAside(ctx context.Context, sc kernel.KeyedScript, act kernel.Actor, child uuid.UUID, n NewSession) (*reply, error) {
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, n.Parent), s.keys.Parts(act.Agent, n.Parent), s.keys.Looks(act.Agent, n.Parent),
+		s.keys.ClosedChildren(act.Agent, n.Parent), s.keys.Events(act.Agent)}
 	lifetime := orEmpty(milliseconds(&n.Lifetime))
 	if n.WithinParent {
 		lifetime = "~" + lifetime
 	}
-	return s.givingBack(ctx, act, n.Parent, n.Idempotency, func() (*reply, error) {
-		return s.perform(ctx, sc, act, n.Idempotency, keys, act.organization, act.agent, act.family, child, n.Agent,
-			n.MaxActions, int64(n.MaxValue), lifetime, strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.audit(ctx, act),
+	return s.repeatForRoom(ctx, act, n.Parent, n.Idempotency, func() (*reply, error) {
+		return s.core.Perform(ctx, sc, act, n.Idempotency, keys, act.Organization, act.Agent, act.Family, child, n.Agent,
+			n.MaxActions, int64(n.MaxValue), lifetime, strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.core.Audit(ctx, act),
 			n.enforcementText(), n.maxLeaseText())
 	})
 }
@@ -154,13 +156,13 @@ type setAside struct {
 
 func readSetAside(r *reply, idem *Idempotency) (setAside, error) {
 	p := setAside{child: r.ID(0), expires: r.Time(1), depth: r.Number(2), scopes: r.Text(3), at: r.Time(4), bounded: r.Text(5) != "", version: r.Number(7)}
-	p.again, p.perAction = idem != nil && idem.Replayed, perActionAt(r, 6)
+	p.again, p.perAction = idem.IsReplay(), perActionAt(r, 6)
 	return p, r.Err
 }
 
 // createOfPart creates the session of a part; act is on the parent's agent. If it certainly created nothing, it gives the part
 // back.
-func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part setAside) (Session, error) {
+func (s *Store) createOfPart(ctx context.Context, act kernel.Actor, n NewSession, part setAside) (Session, error) {
 	follows := ""
 	if part.bounded { // what it commits, and rolls back, counts in the parent's value_committed_usd
 		if n.MaxCommitted == nil {
@@ -172,21 +174,21 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 		n.MaxPerAction = lowest(n.MaxPerAction, *part.perAction)
 	}
 	if part.again { // the entry may have been dropped since
-		s.reopenSession(ctx, act.organization, part.child)
+		s.reopenSession(ctx, act.Organization, part.child)
 	}
-	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, part.child), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent),
-		s.keys.agentOpen(n.Agent)}
-	parent := n.Parent.String() + string(act.agent[:])
-	r, err := s.client.Run(ctx, act.flow, createChild, keys, act.organization, n.Agent, part.child, n.MaxActions, int64(n.MaxValue),
+	keys := []string{s.keys.Agent(n.Agent), s.keys.Session(n.Agent, part.child), s.keys.AgentSessions(n.Agent), s.keys.Events(n.Agent),
+		s.keys.AgentOpen(n.Agent)}
+	parent := n.Parent.String() + string(act.Agent[:])
+	r, err := s.client.Run(ctx, act.Flow, createChild, keys, act.Organization, n.Agent, part.child, n.MaxActions, int64(n.MaxValue),
 		part.expires.UnixMilli(), n.scopesText(), n.Metadata, follows+orEmpty((*int64)(n.MaxCommitted)), n.maxLeaseText(), parent,
-		part.depth, n.heldOf(part.scopes), part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)),
+		part.depth, n.heldOf(part.scopes), part.at.Add(createdWithin).UnixMilli(), s.core.Audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)),
 		n.enforcementText(), part.version, n.Thresholds.text())
 	if err != nil {
 		return Session{}, s.withoutChild(ctx, act, n, part, err)
 	}
 	session := Session{
 		ID: r.ID(0), Agent: n.Agent, Parent: n.Parent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
-		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
+		Usage:  Usage{MaxActions: r.Number(4), MaxValue: kernel.MoneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
 		MaxPerAction: n.MaxPerAction, Thresholds: n.Thresholds,
 	}
@@ -197,22 +199,22 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
 	}
 	if r.Err == nil && part.again {
-		session.Metadata, r.Err = s.firstMetadata(ctx, act.flow, s.keys.session(n.Agent, session.ID), "md", session.Metadata)
+		session.Metadata, r.Err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
 	}
 	if !part.again {
-		s.pruneAfterSession(ctx, act.organization, n.Agent, part.child, creationResult{})
+		s.pruneAfterSession(ctx, act.Organization, n.Agent, part.child, creationResult{})
 	}
 	return session, r.Err
 }
 
 // withoutChild gives back the part of a session that was not created, and returns the refusal. A repetition of the request leaves that
 // to the first, or to the next request that needs the part: the first may still create the session.
-func (s *Store) withoutChild(ctx context.Context, act actor, n NewSession, part setAside, refusal error) error {
+func (s *Store) withoutChild(ctx context.Context, act kernel.Actor, n NewSession, part setAside, refusal error) error {
 	if !(creationResult{err: refusal}).createdNothing() {
 		return refusal
 	}
 	if part.again {
-		if refusal == errGivenUp { // the first request was broken off, and its part has come back since
+		if refusal == kernel.ErrGivenUp { // the first request was broken off, and its part has come back since
 			return &NotActiveError{Expired}
 		}
 		return refusal
@@ -220,9 +222,9 @@ func (s *Store) withoutChild(ctx context.Context, act actor, n NewSession, part 
 	settleContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	if s.giveUpChild(settleContext, act, n, place{part.child, n.Agent}) {
-		s.drop(settleContext, s.keys.organizationOpen(act.organization), members{}, part.child)
+		s.core.Drop(settleContext, s.keys.OrganizationOpen(act.Organization), kernel.Members{}, part.child)
 		if n.Idempotency != nil { // so that the corrected request may use the key
-			_ = s.client.Redis().Unlink(settleContext, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, ""))).Err()
+			_ = s.client.Redis().Unlink(settleContext, s.keys.Outcome(act.Agent, act.KeyDigest(n.Idempotency, ""))).Err()
 		}
 	}
 	return asUnavailable(refusal)
@@ -230,14 +232,14 @@ func (s *Store) withoutChild(ctx context.Context, act actor, n NewSession, part 
 
 // giveUpChild gives back the part of a session whose creation was refused, and says whether the session will never exist: a repetition
 // may have created the session since, which keeps its part; or it comes later, and must find the id refused.
-func (s *Store) giveUpChild(ctx context.Context, act actor, n NewSession, p place) bool {
-	state, _ := s.settlePart(ctx, act.organization, place{n.Parent, act.agent}, p, false) // its part comes back later if this fails
-	return state == booksRefused
+func (s *Store) giveUpChild(ctx context.Context, act kernel.Actor, n NewSession, p place) bool {
+	state, _ := s.settlePart(ctx, act.Organization, place{n.Parent, act.Agent}, p, false) // its part comes back later if this fails
+	return state == usageRefused
 }
 
 // asUnavailable turns the refusal of a creation whose part has been given back into ErrUnavailable: nothing was created.
 func asUnavailable(err error) error {
-	if err == errGivenUp {
+	if err == kernel.ErrGivenUp {
 		return errors.Join(ErrUnavailable, err)
 	}
 	return err
@@ -251,8 +253,8 @@ func lowest(limit *money.MicroUSD, most money.MicroUSD) *money.MicroUSD {
 }
 
 // asOfParent says which session refuses.
-func asOfParent(act actor, parent uuid.UUID, err error) error {
-	err = act.errorFor(err)
+func asOfParent(act kernel.Actor, parent uuid.UUID, err error) error {
+	err = act.ErrorFor(err)
 	var limit *LimitError
 	if errors.As(err, &limit) {
 		return &ParentError{Parent: parent, LimitError: limit}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // withClock runs the test on a Redis whose clock it sets.
@@ -34,14 +35,14 @@ func TestNothingVanishesFromListsThoughRedissClockIsAhead(t *testing.T) {
 				s.pruneIndexes(t.Context(), w.key.Organization, w.agent.ID)
 			}
 			o, session, agent, transaction := w.key.Organization, NewID(w.agent.ID), NewRootID(), NewID(w.agent.ID)
-			addEntries(t, s, s.keys.organizationOpen(o), session)
-			addEntries(t, s, s.keys.organizationAgents(o), agent)
-			addEntries(t, s, s.keys.organizationTransactions(o), transaction)
+			addEntries(t, s, s.keys.OrganizationOpen(o), session)
+			addEntries(t, s, s.keys.OrganizationAgents(o), agent)
+			addEntries(t, s, s.keys.OrganizationTransactions(o), transaction)
 			for range 3 {
 				read()
 			}
 			must(s.writeSession(t.Context(), &creation{key: w.key, id: session, entered: true}, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
-			must(s.writeAgent(t.Context(), actor{organization: o, agent: agent}, Agent{ID: agent, Name: "late"}, [32]byte{1}, &creation{entered: true}))(t)
+			must(s.writeAgent(t.Context(), kernel.Actor{Organization: o, Agent: agent}, Agent{ID: agent, Name: "late"}, [32]byte{1}, &creation{entered: true}))(t)
 			must(s.begin(t.Context(), grant.AccessToken, transaction, w.alone(0)))(t)
 			for range 3 {
 				read()
@@ -78,7 +79,7 @@ func TestASessionThatIsActiveAgainWhenTheClockGoesBackIsListedAsActive(t *testin
 			}
 			step(2 * time.Hour)
 			close(t, s, w)
-			wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization))
+			wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization))
 			active()
 			step(0)
 			active(long.ID, w.session.ID)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/webhooks"
 	"remit/test/suite"
 )
 
@@ -44,8 +46,8 @@ func issuersWith(t *testing.T, change func(*testing.T, *TrustedIssuerSettings)) 
 	}}
 }
 
-func webhooksWith(settings WebhookSettings) countedKind {
-	return countedKind{MostWebhooks - 2, func(ctx context.Context, s *Store, w tenant, _ int, idem *Idempotency) (uuid.UUID, error) {
+func webhooksWith(settings webhooks.Settings) countedKind {
+	return countedKind{webhooks.MostWebhooks - 2, func(ctx context.Context, s *Store, w tenant, _ int, idem *Idempotency) (uuid.UUID, error) {
 		created, err := s.CreateWebhook(ctx, w.key, NewID(w.key.Organization), settings, idem)
 		return created.ID, err
 	}, func(ctx context.Context, s *Store, w tenant, id uuid.UUID) error {
@@ -53,7 +55,7 @@ func webhooksWith(settings WebhookSettings) countedKind {
 	}}
 }
 
-func withDeliveries(each int, like func(Webhook, int64, Status) Delivery) countedKind {
+func withDeliveries(each int, like func(webhooks.Webhook, int64, Status) webhooks.Delivery) countedKind {
 	kind := webhooksWith(shortSettings())
 	create := kind.create
 	kind.count = 3
@@ -66,11 +68,11 @@ func withDeliveries(each int, like func(Webhook, int64, Status) Delivery) counte
 		if err != nil {
 			return id, err
 		}
-		at := slices.IndexFunc(claim.Webhooks, func(hook Webhook) bool { return hook.ID == id })
+		at := slices.IndexFunc(claim.Webhooks, func(hook webhooks.Webhook) bool { return hook.ID == id })
 		hook := claim.Webhooks[at]
-		report := DeliveryReport{Webhook: id, Found: hook.Progress, Reached: hook.Progress}
+		report := webhooks.DeliveryReport{Webhook: id, Found: hook.Progress, Reached: hook.Progress}
 		for n := range each {
-			status := []Status{DeliveryPending, DeliveryDelivered, DeliveryDead}[n%3]
+			status := []Status{webhooks.DeliveryPending, webhooks.DeliveryDelivered, webhooks.DeliveryDead}[n%3]
 			report.Outcomes = append(report.Outcomes, like(hook, int64(n+1), status))
 		}
 		for range 2 { // the second report replaces the records, and says that all have succeeded or were given up
@@ -78,8 +80,8 @@ func withDeliveries(each int, like func(Webhook, int64, Status) Delivery) counte
 				return id, err
 			}
 			for n := range report.Outcomes {
-				if report.Outcomes[n].Status == DeliveryPending && n%2 == 0 {
-					report.Outcomes[n].Status = DeliveryDead
+				if report.Outcomes[n].Status == webhooks.DeliveryPending && n%2 == 0 {
+					report.Outcomes[n].Status = webhooks.DeliveryDead
 				}
 			}
 		}
@@ -88,16 +90,16 @@ func withDeliveries(each int, like func(Webhook, int64, Status) Delivery) counte
 	return kind
 }
 
-func shortSettings() WebhookSettings {
-	secret := WebhookSecret{Sealed: "plain:" + strings.Repeat("A", 44)}
-	return WebhookSettings{URL: "https://example.com/hook", Types: []string{"session.ended"}, Secrets: []WebhookSecret{secret}}
+func shortSettings() webhooks.Settings {
+	secret := webhooks.Secret{Sealed: "plain:" + strings.Repeat("A", 44)}
+	return webhooks.Settings{URL: "https://example.com/hook", Types: []string{"session.ended"}, Secrets: []webhooks.Secret{secret}}
 }
 
 // shortDelivery is a delivery as most are.
-func shortDelivery(hook Webhook, number int64, status Status) Delivery {
+func shortDelivery(hook webhooks.Webhook, number int64, status Status) webhooks.Delivery {
 	at := time.Now()
-	return Delivery{
-		ID: DeliveryID(hook.ID, number), Event: number, Type: "session.ended", Status: status, Attempts: 1, Created: at, First: at,
+	return webhooks.Delivery{
+		ID: webhooks.DeliveryID(hook.ID, number), Event: number, Type: "session.ended", Status: status, Attempts: 1, Created: at, First: at,
 		Last: at, Took: 15 * time.Millisecond, Answer: 200,
 	}
 }
@@ -127,9 +129,9 @@ func makeLongest(t *testing.T, settings *TrustedIssuerSettings) {
 // taken returns what Redis needs for what an organization has set up.
 func (w tenant) taken(t *testing.T, s *Store) (bytes int64) {
 	t.Helper()
-	keys := slices.Concat(s.issuerKeys(w.key.Organization), s.webhookKeys(w.key.Organization)[1:])
+	keys := slices.Concat(s.issuerKeys(w.key.Organization), s.WebhookKeys(w.key.Organization)[1:])
 	for _, hook := range must(s.Webhooks(t.Context(), w.key))(t) {
-		keys = append(keys, s.deliveryKeys(w.key.Organization, hook.ID)...)
+		keys = append(keys, s.DeliveryKeys(w.key.Organization, hook.ID)...)
 	}
 	for _, key := range keys {
 		if must(peek(t, s).Exists(t.Context(), key).Result())(t) == 1 {
@@ -203,8 +205,8 @@ func TestAnOrganizationAtItsQuotaOfBytesSetsUpNoMore(t *testing.T) {
 					}
 				}
 				repeated := keyed()
-				if id, err := kind.create(t.Context(), s, w, 2, repeated); err != nil || !repeated.Replayed || id != second {
-					t.Errorf("repeated: %v %v, replayed %t", id, err, repeated.Replayed)
+				if id, err := kind.create(t.Context(), s, w, 2, repeated); err != nil || !repeated.Outcome.Replayed || id != second {
+					t.Errorf("repeated: %v %v, replayed %t", id, err, repeated.Outcome.Replayed)
 				}
 				if now := bytes(); now != held+one {
 					t.Errorf("%d bytes are counted, want %d", now, held+one)
@@ -232,7 +234,7 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 				return err
 			},
 			"a webhook": func(text string) error {
-				_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(set *WebhookSettings) error { set.Description = text; return nil })
+				_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(set *webhooks.Settings) error { set.Description = text; return nil })
 				return err
 			},
 		}
@@ -257,8 +259,8 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": 1}))(t)
 			bytes()
 			if name == "a webhook" {
-				_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(set *WebhookSettings) error {
-					set.Secrets = append(set.Secrets, WebhookSecret{Sealed: "plain:BB=="})
+				_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(set *webhooks.Settings) error {
+					set.Secrets = append(set.Secrets, webhooks.Secret{Sealed: "plain:BB=="})
 					return nil
 				})
 				wantError(t, "a rotation", err, nil)
@@ -267,7 +269,7 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 					t.Errorf("a test event beyond the quota: %v", err)
 				}
 			}
-			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": DefaultQuota}))(t)
+			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": kernel.DefaultQuota}))(t)
 			bytes()
 		}
 	})
@@ -296,7 +298,7 @@ func TestProofsCountUntilTheyAreForgotten(t *testing.T) {
 			want int64
 		}{{10*time.Minute + 90*time.Second, 2}, {14*time.Minute - 2*time.Second, 2}, {14 * time.Minute, 0}} {
 			clock(c.at)
-			if got := bytes() - none; got != c.want*proofSize {
+			if got := bytes() - none; got != c.want*kernel.ProofSize {
 				t.Errorf("%v after midnight proofs count %d bytes, want those of %d", c.at, got, c.want)
 			}
 		}

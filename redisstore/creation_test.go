@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -29,16 +30,16 @@ func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
 	}
 	return map[string]keyedCreation{
 		"an agent": {
-			kind: "agent", claim: claimAgent, creation: createAgent.keyed, replay: replayAgent.keyed,
-			index: s.keys.organizationAgents(w.key.Organization),
+			kind: "agent", claim: claimAgent, creation: createAgent.Keyed, replay: replayAgent.Keyed,
+			index: s.keys.OrganizationAgents(w.key.Organization),
 			do: func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error) {
 				a, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Metadata: `{"n":1}`}, [32]byte{3}, idem)
 				return a, a.ID, err
 			},
 			claimOnly: func(ctx context.Context, s *Store, idem *Idempotency, quota string) error {
-				idem.bounded = true
-				id := newID(idem.cell(string(w.key.Organization[:])))
-				c := &creation{key: w.key, id: id, index: s.keys.organizationAgents(w.key.Organization), claim: claimAgent, idempotency: idem}
+				idem.Bounded = true
+				id := kernel.IDIn(idem.Cell(string(w.key.Organization[:])))
+				c := &creation{key: w.key, id: id, index: s.keys.OrganizationAgents(w.key.Organization), claim: claimAgent, idempotency: idem}
 				return s.claimAndEnter(ctx, c, quota)
 			},
 			ids: func(t *testing.T, s *Store) []uuid.UUID {
@@ -50,14 +51,14 @@ func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
 			},
 		},
 		"a session": {
-			kind: "session", claim: claimSession, creation: createSession.keyed, replay: replaySession.keyed,
-			index: s.keys.organizationOpen(w.key.Organization),
+			kind: "session", claim: claimSession, creation: createSession.Keyed, replay: replaySession.Keyed,
+			index: s.keys.OrganizationOpen(w.key.Organization),
 			do: func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error) {
 				v, err := s.CreateSession(ctx, w.key, n(idem))
 				return v, v.ID, err
 			},
 			claimOnly: func(ctx context.Context, s *Store, idem *Idempotency, quota string) error {
-				idem.bounded = true
+				idem.Bounded = true
 				return s.claimAndEnter(ctx, s.sessionCreation(ctx, w.key, n(idem)), quota)
 			},
 			ids: func(t *testing.T, s *Store) []uuid.UUID {
@@ -151,8 +152,8 @@ func TestAnIdempotentCreationAndItsReplayAreTwoCallsEach(t *testing.T) {
 			wantUnchanged(t, s, "the replay", func() {
 				wantCalls(t, s, "the replay", map[string]int{"claim_and_index_" + c.kind: 1, "replay": 1}, func() {
 					replayed, _, err := c.do(t.Context(), s, again)
-					if err != nil || !again.Replayed || !reflect.DeepEqual(replayed, first) {
-						t.Errorf("again: %+v, %v, replayed %t, first %+v", replayed, err, again.Replayed, first)
+					if err != nil || !again.Outcome.Replayed || !reflect.DeepEqual(replayed, first) {
+						t.Errorf("again: %+v, %v, replayed %t, first %+v", replayed, err, again.Outcome.Replayed, first)
 					}
 				})
 			})
@@ -191,13 +192,13 @@ func TestACreationContinuesFromAClaimWithoutAnOutcome(t *testing.T) {
 				_, id, err = c.do(t.Context(), s, idem)
 				wantError(t, "the request again", err, nil)
 			})
-			if idem.Replayed {
-				t.Error("what nobody created is replayed")
+			if idem.Outcome.Replayed {
+				t.Error("what was never created is replayed")
 			}
 			c.wantListed(t, s, append(before, id)...)
 			again := sealedKey("secret", "credential")
-			if _, replayed, err := c.do(t.Context(), s, again); err != nil || replayed != id || !again.Replayed {
-				t.Errorf("and again: %v, %v, replayed %t", replayed, err, again.Replayed)
+			if _, replayed, err := c.do(t.Context(), s, again); err != nil || replayed != id || !again.Outcome.Replayed {
+				t.Errorf("and again: %v, %v, replayed %t", replayed, err, again.Outcome.Replayed)
 			}
 		})
 	})
@@ -218,8 +219,8 @@ func TestAnAbandonedClaimOnACreationIsReleasedForAnotherRequest(t *testing.T) {
 					_, _, err := c.do(t.Context(), s, other)
 					wantError(t, "while the first may still run", err, ErrIdempotencyKeyReused)
 				})
-				place := s.claimPlace(w.key.Organization, other)
-				must(peek(t, s).PExpire(t.Context(), place, outcomeLifetime-abandonedAfter-time.Second).Result())(t)
+				place := s.core.ClaimPlace(w.key.Organization, other)
+				must(peek(t, s).PExpire(t.Context(), place, kernel.OutcomeLifetime-kernel.AbandonedAfter-time.Second).Result())(t)
 				_, id, err := c.do(t.Context(), s, other)
 				wantError(t, "later", err, nil)
 				c.wantListed(t, s, append(before, id)...)
@@ -254,8 +255,8 @@ func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
 					p.LoseReplies("", 0)
 					idem := sealedKey("secret", "credential")
 					_, id, err := c.do(t.Context(), s, idem)
-					if err != nil || idem.Replayed != (step != "the claim") {
-						t.Fatalf("again: %v, replayed %t", err, idem.Replayed)
+					if err != nil || idem.Outcome.Replayed != (step != "the claim") {
+						t.Fatalf("again: %v, replayed %t", err, idem.Outcome.Replayed)
 					}
 					c.wantListed(t, s, append(before, id)...)
 					if !slices.Contains(indexed(t, s, c.index), id) {
@@ -279,12 +280,12 @@ func TestAtItsQuotaAnIndexTakesNoClaim(t *testing.T) {
 			other.Key = "another-" + longKey
 			wantUnchanged(t, s, "beyond the quota", func() {
 				err := c.claimOnly(t.Context(), s, other, "1")
-				if !isRefusedCreation(err) {
+				if !kernel.IsRefusedCreation(err) {
 					t.Errorf("beyond the quota: %v", err)
 				}
 				again := sealedKey("secret", "credential")
 				wantError(t, "the claim of the first, again", c.claimOnly(t.Context(), s, again, "1"), nil)
-				if !again.claim.before {
+				if !again.Outcome.Claim.Before {
 					t.Error("the first is not found")
 				}
 			})

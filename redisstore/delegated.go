@@ -7,11 +7,12 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	checkDelegated = newMergedScript("identity/check_delegated", reads)
-	checkBelonging = newScript("kernel/check_belonging", reads)
+	checkDelegated = kernel.NewMergedScript("identity/check_delegated", reads)
+	checkBelonging = kernel.NewScript("kernel/check_belonging", reads)
 )
 
 // CheckDelegated returns which scopes the agents of a delegated token have left, while it is live, none of them is suspended, and
@@ -39,27 +40,27 @@ func (s *Store) CheckDelegated(ctx context.Context, t *DelegatedToken) ([]Scopes
 
 // checkDelegatedIn is CheckDelegated for the session and its agent.
 func (s *Store) checkDelegatedIn(ctx context.Context, t *DelegatedToken) (ScopesLeft, error) {
-	act := t.actor()
-	r, err := s.client.Run(ctx, act.flow, checkDelegated, []string{s.agentKey(act), s.keys.session(t.Agent, t.Session)},
-		t.Organization, t.Agent, act.family)
+	act := t.Actor()
+	r, err := s.client.Run(ctx, act.Flow, checkDelegated, []string{s.core.AgentKey(act), s.keys.Session(t.Agent, t.Session)},
+		t.Organization, t.Agent, act.Family)
 	if err != nil {
-		return ScopesLeft{}, act.errorFor(err)
+		return ScopesLeft{}, act.ErrorFor(err)
 	}
 	return scopesLeftAt(r, 0), r.Err
 }
 
 // CheckTransaction returns ErrUnknownTransaction unless the transaction is of the delegated token's session.
 func (s *Store) CheckTransaction(ctx context.Context, t *DelegatedToken, id uuid.UUID) error {
-	return s.checkBelonging(ctx, t, s.keys.transaction(t.Agent, id), ErrUnknownTransaction)
+	return s.checkBelonging(ctx, t, s.keys.Transaction(t.Agent, id), ErrUnknownTransaction)
 }
 
 // CheckLease returns ErrUnknownLease unless the lease is of the delegated token's session.
 func (s *Store) CheckLease(ctx context.Context, t *DelegatedToken, id uuid.UUID) error {
-	return s.checkBelonging(ctx, t, s.keys.lease(t.Agent, id), ErrUnknownLease)
+	return s.checkBelonging(ctx, t, s.keys.Lease(t.Agent, id), ErrUnknownLease)
 }
 
 func (s *Store) checkBelonging(ctx context.Context, t *DelegatedToken, key string, unknown error) error {
-	_, err := s.client.Run(ctx, t.flow(), checkBelonging, []string{key}, t.Session)
+	_, err := s.client.Run(ctx, t.Flow(), checkBelonging, []string{key}, t.Session)
 	if err == ErrUnknownSession {
 		return unknown
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // NewDelegation is a request for a delegated token.
@@ -32,8 +33,8 @@ type Delegation struct {
 const scopeDelegate = "sessions:delegate"
 
 var (
-	checkDelegator  = newScript("identity/check_delegator", reads)
-	delegateSession = newScript("identity/delegate_session", writes)
+	checkDelegator  = kernel.NewScript("identity/check_delegator", reads)
+	delegateSession = kernel.NewScript("identity/delegate_session", writes)
 )
 
 // Delegate grants the parent's agent a token for a child session. The caller must have checked that Subject is genuine and, if
@@ -41,7 +42,7 @@ var (
 // no child of a session of Subject's, *NotActiveError, *AgentSuspendedError and *SessionSuspendedError of parent or child,
 // *ScopeError, *AudienceError, *RateError, ErrProofRequired.
 func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, error) {
-	act := n.Subject.actor()
+	act := n.Subject.Actor()
 	left, err := s.VerifyToken(ctx, n.Subject) // a revoked agent must not learn which sessions there are
 	if err != nil {
 		return Delegation{}, err
@@ -52,16 +53,16 @@ func (s *Store) Delegate(ctx context.Context, n NewDelegation) (Delegation, erro
 			return Delegation{}, &ScopeError{Scope: needed}
 		}
 	}
-	held, err := s.reserveIn(act.flow, demand{organization: act.organization, agent: act.agent, resource: noResource, events: eventSize})
+	held, err := s.core.ReserveIn(act.Flow, kernel.Demand{Organization: act.Organization, Agent: act.Agent, Resource: kernel.NoResource, Events: kernel.EventSize})
 	if err != nil {
-		return Delegation{}, s.refusals.count(err)
+		return Delegation{}, s.core.Refusals.Count(err)
 	}
 	granted, err := s.delegate(ctx, act, n)
-	held.finish(err, false)
+	held.Finish(err, false)
 	return granted, err
 }
 
-func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Delegation, error) {
+func (s *Store) delegate(ctx context.Context, act kernel.Actor, n NewDelegation) (Delegation, error) {
 	child, parent, err := s.childOf(ctx, act, n.Session)
 	if err != nil {
 		return Delegation{}, err
@@ -69,26 +70,26 @@ func (s *Store) delegate(ctx context.Context, act actor, n NewDelegation) (Deleg
 	if n.Subject.Session != uuid.Nil && parent != n.Subject.Session {
 		return Delegation{}, ErrUnknownSession
 	}
-	_, err = s.client.Run(ctx, act.flow, checkDelegator, []string{s.keys.agent(act.agent), s.keys.session(act.agent, parent)},
-		act.organization, act.agent, act.family)
+	_, err = s.client.Run(ctx, act.Flow, checkDelegator, []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, parent)},
+		act.Organization, act.Agent, act.Family)
 	if err != nil {
-		return Delegation{}, act.errorFor(err)
+		return Delegation{}, act.ErrorFor(err)
 	}
-	if err := s.checkAudience(ctx, act.flow, n.Audience, append([]uuid.UUID{child, act.agent}, n.Actors...)); err != nil {
+	if err := s.checkAudience(ctx, act.Flow, n.Audience, append([]uuid.UUID{child, act.Agent}, n.Actors...)); err != nil {
 		return Delegation{}, err
 	}
-	keys := []string{s.keys.agent(child), s.keys.session(child, n.Session), s.keys.events(child)}
-	r, err := s.client.Run(ctx, act.flow, delegateSession, keys, act.organization, child, newTokenID(child).String(),
-		strings.Join(n.Scopes, " "), strings.Join(n.Held, " "), s.auditAs(WithActor(ctx, requestID(ctx), act.agent), actorAgent), n.Proof.key())
+	keys := []string{s.keys.Agent(child), s.keys.Session(child, n.Session), s.keys.Events(child)}
+	r, err := s.client.Run(ctx, act.Flow, delegateSession, keys, act.Organization, child, kernel.NewTokenID(child).String(),
+		strings.Join(n.Scopes, " "), strings.Join(n.Held, " "), s.core.AuditAs(WithActor(ctx, kernel.RequestID(ctx), act.Agent), kernel.ActorAgent), n.Proof.key())
 	if err == ErrUnknownAgent {
 		err = ErrUnknownSession // the child's, which has been deleted since
 	}
 	if err != nil {
 		return Delegation{}, err
 	}
-	family := idOrNilAt(r, 2)
+	family := kernel.IDOrNilAt(r, 2)
 	return Delegation{
-		AccessToken: AccessToken{Organization: act.organization, Agent: child, Family: family, Session: n.Session, Bound: n.Proof != nil},
+		AccessToken: AccessToken{Organization: act.Organization, Agent: child, Family: family, Session: n.Session, Bound: n.Proof != nil},
 		Scopes:      strings.Fields(r.Text(0)),
 		Rest:        time.Duration(r.Number(1)) * time.Millisecond,
 	}, r.Err
@@ -100,7 +101,7 @@ func (s *Store) checkAudience(ctx context.Context, f flow, audience []string, ag
 	if len(audience) == 0 {
 		return nil
 	}
-	replies, err := s.client.ReadAll(ctx, f, keysOf(agents, s.keys.agent), "audiences")
+	replies, err := s.client.ReadAll(ctx, f, kernel.KeysOf(agents, s.keys.Agent), "audiences")
 	if err != nil {
 		return err
 	}
@@ -127,15 +128,15 @@ func mayBeFor(audience, allowed string) bool {
 }
 
 // childOf returns the agent and the parent of a session whose parent is the actor's. None of these ever changes.
-func (s *Store) childOf(ctx context.Context, act actor, session uuid.UUID) (agent, parent uuid.UUID, err error) {
-	replies, err := s.client.ReadAll(ctx, act.flow, []string{s.keys.session(session, session)}, "a", "pg", "pa")
+func (s *Store) childOf(ctx context.Context, act kernel.Actor, session uuid.UUID) (agent, parent uuid.UUID, err error) {
+	replies, err := s.client.ReadAll(ctx, act.Flow, []string{s.keys.Session(session, session)}, "a", "pg", "pa")
 	if err != nil {
 		return uuid.Nil, uuid.Nil, err
 	}
 	r := replies[0]
-	if r.Optional(1) != string(act.agent[:]) {
+	if r.Optional(1) != string(act.Agent[:]) {
 		return uuid.Nil, uuid.Nil, ErrUnknownSession
 	}
-	agent, parent = r.ID(0), idOrNilAt(r, 2)
+	agent, parent = r.ID(0), kernel.IDOrNilAt(r, 2)
 	return agent, parent, r.Err
 }

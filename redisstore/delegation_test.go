@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/event"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -77,7 +78,7 @@ func TestTheParentsAgentGetsATokenForAChild(t *testing.T) {
 		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay", "read")
 		first, second := must(s.Delegate(t.Context(), d.ask()))(t), must(s.Delegate(t.Context(), d.ask()))(t)
 		for _, granted := range []Delegation{first, second} {
-			if granted.Organization != d.key.Organization || granted.Agent != d.worker.ID || cellOf(granted.Family) != cellOf(d.worker.ID) {
+			if granted.Organization != d.key.Organization || granted.Agent != d.worker.ID || kernel.CellOf(granted.Family) != kernel.CellOf(d.worker.ID) {
 				t.Errorf("the token is %+v", granted.AccessToken)
 			}
 			if want := []string{"pay", "read", "sessions:delegate"}; !slices.Equal(granted.Scopes, want) {
@@ -220,7 +221,7 @@ var over = []struct {
 
 // sameKind compares errors, of a suspension only their type: the time is Redis's.
 func sameKind(err, want error) bool {
-	if isSuspended(want) || reflect.TypeOf(want) == reflect.TypeFor[*SessionSuspendedError]() {
+	if kernel.IsSuspended(want) || reflect.TypeOf(want) == reflect.TypeFor[*SessionSuspendedError]() {
 		return reflect.TypeOf(err) == reflect.TypeOf(want)
 	}
 	return reflect.DeepEqual(err, want)
@@ -376,11 +377,11 @@ func TestDelegationsAreGrantedAtTheRateOfTheirAgent(t *testing.T) {
 		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
 		var err error
 		granted := 0
-		for ; err == nil && granted < 2*burstTime; granted++ {
+		for ; err == nil && granted < 2*kernel.BurstTime; granted++ {
 			err = errOf(s.Delegate(t.Context(), d.ask()))
 		}
 		var rate *RateError
-		if !errors.As(err, &rate) || granted > burstTime+1 {
+		if !errors.As(err, &rate) || granted > kernel.BurstTime+1 {
 			t.Errorf("the %dth: %v", granted, err)
 		}
 	})
@@ -391,10 +392,10 @@ func TestDelegationsDropMarksThatHaveLapsed(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
-		key := s.keys.agent(d.worker.ID)
+		key := s.keys.Agent(d.worker.ID)
 		kept := must(peek(t, s).HLen(t.Context(), key).Result())(t)
 		for range 20 {
-			must(peek(t, s).HSet(t.Context(), key, familyField(NewID(d.worker.ID)), time.Now().Add(-time.Minute).UnixMilli()).Result())(t)
+			must(peek(t, s).HSet(t.Context(), key, kernel.FamilyField(NewID(d.worker.ID)), time.Now().Add(-time.Minute).UnixMilli()).Result())(t)
 		}
 		eventually(t, "most are gone", func() bool {
 			d.delegate(t, s)
@@ -448,8 +449,8 @@ func TestIdempotencyKeysOfDelegatedTokensAreTheSessionsOwn(t *testing.T) {
 			{"with another one for the session", &renewed.AccessToken, 2, true},
 			{"by the session's agent again", &worker.AccessToken, 1, true},
 		} {
-			if used := charge(step.token, step.value); used.Replayed != step.replayed {
-				t.Errorf("%s: replayed %t", step.name, used.Replayed)
+			if used := charge(step.token, step.value); used.Outcome.Replayed != step.replayed {
+				t.Errorf("%s: replayed %t", step.name, used.Outcome.Replayed)
 			}
 		}
 	})
@@ -462,8 +463,8 @@ func TestADelegationWhoseReplyIsLostLeavesALineInTheTrailAlone(t *testing.T) {
 		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
 		loadScripts(t, s)
 		held := func() map[string]any {
-			return contents(t, s, s.keys.agent(d.worker.ID), s.keys.session(d.worker.ID, d.child.ID), s.keys.agentFamilies(d.worker.ID),
-				s.keys.agent(d.planner.Agent), s.keys.session(d.planner.Agent, d.plan.ID), s.keys.agentFamilies(d.planner.Agent))
+			return contents(t, s, s.keys.Agent(d.worker.ID), s.keys.Session(d.worker.ID, d.child.ID), s.keys.AgentFamilies(d.worker.ID),
+				s.keys.Agent(d.planner.Agent), s.keys.Session(d.planner.Agent, d.plan.ID), s.keys.AgentFamilies(d.planner.Agent))
 		}
 		before, events := held(), len(d.eventsOf(t, s, d.worker.ID))
 		p.LoseReplies(delegateSession.SHA(), 100)
@@ -497,7 +498,7 @@ func TestADelegatedTokenWhoseCheckIsLostIsRefused(t *testing.T) {
 			do     func() error
 		}{
 			{"of the session", checkDelegated, func() error { return errOfCheck(s, t, token) }},
-			{"of who acts", checkToken, func() error { return errOfCheck(s, t, token) }},
+			{"of who acts", kernel.CheckToken, func() error { return errOfCheck(s, t, token) }},
 			{"of a transaction", checkBelonging, func() error { return s.CheckTransaction(t.Context(), token, transaction.ID) }},
 			{"of the parent", checkDelegator, func() error { return errOf(s.Delegate(t.Context(), d.ask())) }},
 		} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 )
 
 // DeletionProgress is how far a deletion is.
@@ -68,8 +69,8 @@ func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, 
 func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) error {
 	_, err := s.organizationName(ctx, organization)
 	if errors.Is(err, ErrUnknownOrganization) {
-		suspended, err := s.suspensionsNow(ctx)
-		if err != nil || !suspended.of[organization].Deleting {
+		suspended, err := s.core.SuspensionsNow(ctx)
+		if err != nil || !suspended.Of[organization].Deleting {
 			return orElse(err, ErrUnknownOrganization)
 		}
 		return nil // an earlier deletion was interrupted at its last step
@@ -87,7 +88,7 @@ func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) e
 func (s *Store) removeAPIKeys(ctx context.Context, organization uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	place := s.keys.organization(organization)
+	place := s.keys.Organization(organization)
 	fields, err := s.client.Redis().HGetAll(ctx, place).Result()
 	if err != nil {
 		return s.client.Classify(err, reads)
@@ -119,13 +120,13 @@ func (d *deletion) pass(ctx context.Context) error {
 	if err := d.removeWebhooks(ctx); err != nil {
 		return err
 	}
-	return d.walk(ctx, "*", d.sweep)
+	return d.core.Walk(ctx, "*", d.sweep)
 }
 
 // findAgents finds the organization's agents.
 func (d *deletion) findAgents(ctx context.Context) error {
-	d.cells = map[uint16]bool{cellOf(d.organization): true}
-	err := d.walk(ctx, "a", func(ctx context.Context, keys []string) error {
+	d.cells = map[uint16]bool{kernel.CellOf(d.organization): true}
+	err := d.core.Walk(ctx, "a", func(ctx context.Context, keys []string) error {
 		found, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
 			return p.HMGet(ctx, key, "organization", "revoked")
 		})
@@ -133,11 +134,11 @@ func (d *deletion) findAgents(ctx context.Context) error {
 			return err
 		}
 		for i, key := range keys {
-			name, _ := d.keys.parse(key)
+			name, _ := d.keys.Parse(key)
 			r := reply{Values: found[i].Val()}
 			if r.Optional(0) == string(d.organization[:]) {
-				d.agents[name.id] = d.agents[name.id] || r.Optional(1) != ""
-				d.cells[name.cell] = true
+				d.agents[name.ID] = d.agents[name.ID] || r.Optional(1) != ""
+				d.cells[name.Cell] = true
 			}
 		}
 		return nil
@@ -150,10 +151,10 @@ func (d *deletion) findAgents(ctx context.Context) error {
 
 // findDeletedAgents finds the agents whose records have ended, and whose usage is kept.
 func (d *deletion) findDeletedAgents(ctx context.Context) error {
-	ids, err := d.membersOf(ctx, ownFlow, d.keys.deletedAgents(d.organization), members{})
+	ids, err := d.core.MembersOf(ctx, kernel.OwnFlow, d.keys.DeletedAgents(d.organization), kernel.Members{})
 	for _, id := range ids {
 		if _, known := d.agents[id]; !known {
-			d.agents[id], d.cells[cellOf(id)] = true, true
+			d.agents[id], d.cells[kernel.CellOf(id)] = true, true
 		}
 	}
 	return err
@@ -165,8 +166,8 @@ func (d *deletion) revokeAgents(ctx context.Context) error {
 		if revoked {
 			continue
 		}
-		keys := []string{d.keys.agent(agent), d.keys.events(agent)}
-		_, err := d.client.Run(ctx, ownFlow, revokeAgent, keys, d.organization, d.auditAs(ctx, actorKey))
+		keys := []string{d.keys.Agent(agent), d.keys.Events(agent)}
+		_, err := d.client.Run(ctx, kernel.OwnFlow, revokeAgent, keys, d.organization, d.core.AuditAs(ctx, kernel.ActorKey))
 		if err != nil && err != ErrUnknownAgent {
 			return err
 		}
@@ -179,20 +180,37 @@ func (d *deletion) revokeAgents(ctx context.Context) error {
 func (d *deletion) finish(ctx context.Context) error {
 	var records [][]string
 	for agent := range d.agents {
-		records = append(records, []string{d.keys.agent(agent)})
+		records = append(records, []string{d.keys.Agent(agent)})
 	}
 	if err := d.unlink(ctx, records); err != nil {
 		return err
 	}
-	if err := d.unlink(ctx, [][]string{{d.keys.organization(d.organization), d.keys.deletedAgents(d.organization)}}); err != nil {
+	if err := d.unlink(ctx, [][]string{{d.keys.Organization(d.organization), d.keys.DeletedAgents(d.organization)}}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	holdings := d.keys.holdings()
+	holdings := d.keys.Holdings()
 	if err := d.client.Write(ctx, holdings, redis.NewIntCmd(ctx, "zrem", holdings, string(d.organization[:]))); err != nil {
 		return d.client.Classify(err, writes)
 	}
-	place := d.keys.suspended() // without a version it is read again
-	return d.client.Classify(d.client.Write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, string(d.organization[:]), versionField)), writes)
+	place := d.keys.Suspended() // without a version it is read again
+	return d.client.Classify(d.client.Write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, string(d.organization[:]), kernel.VersionField)), writes)
+}
+
+// removeWebhooks removes the organization's webhooks and their deliveries, all with one command: a report that comes later finds no
+// webhook, and writes nothing.
+func (d *deletion) removeWebhooks(ctx context.Context) error {
+	index := d.keys.Webhooks(d.organization)
+	stored, err := d.client.Redis().HGetAll(ctx, index).Result() // which the operator may run
+	if err != nil {
+		return d.client.Classify(err, reads)
+	}
+	doomed := []string{index}
+	for name := range stored {
+		if id, err := uuid.FromBytes([]byte(name)); err == nil {
+			doomed = append(doomed, d.DeliveryKeys(d.organization, id)...)
+		}
+	}
+	return d.unlink(ctx, [][]string{doomed})
 }

@@ -14,6 +14,7 @@ import (
 	"remit/internal/redisclient"
 	"remit/internal/redisproc"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -127,7 +128,7 @@ func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T
 		}
 		again := &Idempotency{Key: "their own"}
 		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Idempotency: again}))(t)
-		if !again.Replayed {
+		if !again.Outcome.Replayed {
 			t.Error("the outcome of the neighbour's idempotency key is gone")
 		}
 		_, err := s.RotateRefresh(t.Context(), w.agent.ID, mine.Family, 1, GrantRequest{})
@@ -141,8 +142,8 @@ func inCellOf(t *testing.T, s *Store, agent uuid.UUID) tenant {
 	ctx := t.Context()
 	w := tenant{key: newOrganization(t, s), secret: [32]byte{7}}
 	w.agent = Agent{ID: NewID(agent), Organization: w.key.Organization}
-	must(s.client.Run(ctx, ownFlow, createAgent.script, []string{s.keys.agent(w.agent.ID), s.keys.events(w.agent.ID), s.keys.agentOpen(w.agent.ID)},
-		w.key.Organization, "scout", "read", "", "", w.secret, s.auditAs(ctx, actorKey), ""))(t)
+	must(s.client.Run(ctx, kernel.OwnFlow, createAgent.Script, []string{s.keys.Agent(w.agent.ID), s.keys.Events(w.agent.ID), s.keys.AgentOpen(w.agent.ID)},
+		w.key.Organization, "scout", "read", "", "", w.secret, s.core.AuditAs(ctx, kernel.ActorKey), ""))(t)
 	w.session = w.newSession(t, s, time.Hour)
 	return w
 }
@@ -154,12 +155,12 @@ func TestDeletingAnOrganizationRemovesAllOfItsOwnInASharedCell(t *testing.T) {
 		inCellOf(t, s, w.agent.ID)
 		before := keysKept(t, s)
 		mine := w.exchange(t, s)
-		ofCell := ofCell(w.agent.ID)
-		index := s.keys.key("af:", cellOf(w.agent.ID), w.agent.ID)
-		if err := peek(t, s).ZAdd(t.Context(), index, redis.Z{Member: ofCell.of(mine.Family)}).Err(); err != nil {
+		ofCell := kernel.OfCell(w.agent.ID)
+		index := s.keys.Key("af:", kernel.CellOf(w.agent.ID), w.agent.ID)
+		if err := peek(t, s).ZAdd(t.Context(), index, redis.Z{Member: ofCell.Of(mine.Family)}).Err(); err != nil {
 			t.Fatal(err)
 		}
-		claim := s.keys.outcome(w.agent.ID, "claim-of-a-later-form")
+		claim := s.keys.Outcome(w.agent.ID, "claim-of-a-later-form")
 		if err := peek(t, s).Set(t.Context(), claim, "a claim "+w.key.Organization.String(), time.Hour).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +213,7 @@ func TestADeletionInterruptedAtItsLastStepCanBeRepeated(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 9})
 		must(s.suspendAs(t.Context(), w.key.Organization, "deleting"))(t)
-		if err := peek(t, s).Del(t.Context(), s.keys.organization(w.key.Organization)).Err(); err != nil {
+		if err := peek(t, s).Del(t.Context(), s.keys.Organization(w.key.Organization)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if err := remove(t, s, w.key.Organization); err != nil {
@@ -296,14 +297,14 @@ func TestTheOperatorGetsAnErrorForAnUnknownOrganization(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		newTenant(t, s, NewSession{MaxActions: 9})
-		operator, nobody := asOperator(t, s), NewRootID()
+		operator, unknown := asOperator(t, s), NewRootID()
 		for name, do := range map[string]func() error{
-			"show":    func() error { _, err := operator.OrganizationUse(t.Context(), nobody); return err },
-			"suspend": func() error { _, err := operator.Suspend(t.Context(), nobody); return err },
-			"resume":  func() error { return operator.Resume(t.Context(), nobody) },
-			"delete":  func() error { return remove(t, s, nobody) },
+			"show":    func() error { _, err := operator.OrganizationUse(t.Context(), unknown); return err },
+			"suspend": func() error { _, err := operator.Suspend(t.Context(), unknown); return err },
+			"resume":  func() error { return operator.Resume(t.Context(), unknown) },
+			"delete":  func() error { return remove(t, s, unknown) },
 			"new-key": func() error {
-				_, err := operator.ReplaceAPIKey(t.Context(), APIKey{Organization: nobody, Hash: [32]byte{9}}, 0)
+				_, err := operator.ReplaceAPIKey(t.Context(), APIKey{Organization: unknown, Hash: [32]byte{9}}, 0)
 				return err
 			},
 		} {

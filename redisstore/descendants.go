@@ -8,15 +8,16 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	listParts         = newScript("budgets/list_parts", reads)
-	endDescendant     = newScript("budgets/end_descendant", writes)
-	enforceDescendant = newScript("budgets/enforce_descendant", writes)
-	limitDescendant   = newScript("budgets/limit_descendant", writes)
-	shortenDescendant = newScript("budgets/shorten_descendant", writes)
-	suspendDescendant = newScript("budgets/suspend_descendant", writes)
+	listParts         = kernel.NewScript("budgets/list_parts", reads)
+	endDescendant     = kernel.NewScript("budgets/end_descendant", writes)
+	enforceDescendant = kernel.NewScript("budgets/enforce_descendant", writes)
+	limitDescendant   = kernel.NewScript("budgets/limit_descendant", writes)
+	shortenDescendant = kernel.NewScript("budgets/shorten_descendant", writes)
+	suspendDescendant = kernel.NewScript("budgets/suspend_descendant", writes)
 )
 
 // parentsAtOnce is of how many sessions a request reads the children at once. So it has the children of so many sessions in memory
@@ -78,7 +79,7 @@ type part struct {
 func partsOf[T located](ctx context.Context, s *Store, f flow, of []T) ([]part, error) {
 	read := make([][]part, len(of))
 	err := eachOf(ctx, len(of), func(ctx context.Context, i int) error {
-		r, err := s.client.Run(ctx, f, listParts, []string{s.keys.parts(of[i].at().agent, of[i].at().session)})
+		r, err := s.client.Run(ctx, f, listParts, []string{s.keys.Parts(of[i].at().agent, of[i].at().session)})
 		if err != nil {
 			return err
 		}
@@ -102,10 +103,10 @@ func readParts(r *reply, of int) ([]part, error) {
 }
 
 // endBelow ends the descendants of a session that has ended. Errors: ErrOutcomeUnknown; then some may live, and the same request goes on.
-func (s *Store) endBelow(ctx context.Context, act actor, id uuid.UUID) error {
-	err := descend(ctx, s, act.flow, []place{{id, act.agent}}, func(ctx context.Context, _, child place) (place, bool, error) {
+func (s *Store) endBelow(ctx context.Context, act kernel.Actor, id uuid.UUID) error {
+	err := descend(ctx, s, act.Flow, []place{{id, act.Agent}}, func(ctx context.Context, _, child place) (place, bool, error) {
 		own := act // who calls, for the audit trail
-		own.agent, own.written = child.agent, nil
+		own.Agent, own.Written = child.agent, nil
 		return child, true, s.endChild(ctx, own, child.session)
 	})
 	if err != nil {
@@ -115,17 +116,17 @@ func (s *Store) endBelow(ctx context.Context, act actor, id uuid.UUID) error {
 }
 
 // endChild ends a session because one above it has ended. act is on its agent.
-func (s *Store) endChild(ctx context.Context, act actor, id uuid.UUID) error {
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent),
-		s.keys.agentOpen(act.agent)}
-	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, endDescendant, keys, refusedFor.Milliseconds(), s.audit(ctx, act))
+func (s *Store) endChild(ctx context.Context, act kernel.Actor, id uuid.UUID) error {
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, id), s.keys.Holds(act.Agent, id), s.keys.Events(act.Agent),
+		s.keys.AgentOpen(act.Agent)}
+	r, err := s.repeatWhileDue(ctx, act, id, func() (*reply, error) {
+		return s.client.Run(ctx, act.Flow, endDescendant, keys, refusedFor.Milliseconds(), s.core.Audit(ctx, act))
 	})
 	if err != nil {
 		return err
 	}
 	if r.Text(0) != "" {
-		s.usage.noteEvent(act.organization)
+		s.core.Usage.NoteEvent(act.Organization)
 	}
 	return r.Err
 }
@@ -139,11 +140,11 @@ const (
 // shortenBelow makes no descendant of a session last longer than the session. Errors: ErrOutcomeUnknown; then some may last longer, and
 // the same request goes on.
 func (s *Store) shortenBelow(ctx context.Context, f flow, root place) error {
-	last, err := s.client.Call(ctx, f, reads, "hget", s.keys.session(root.agent, root.session), "x")
+	last, err := s.client.Call(ctx, f, reads, "hget", s.keys.Session(root.agent, root.session), "x")
 	expires, isText := last.(string)
 	if err == nil && isText {
 		err = descend(ctx, s, f, []place{root}, func(ctx context.Context, _, p place) (place, bool, error) {
-			keys := []string{s.keys.session(p.agent, p.session), s.keys.agentOpen(p.agent)}
+			keys := []string{s.keys.Session(p.agent, p.session), s.keys.AgentOpen(p.agent)}
 			_, err := s.client.Run(ctx, f, shortenDescendant, keys, expires, refusedFor.Milliseconds())
 			return p, true, err
 		})
@@ -156,13 +157,13 @@ func (s *Store) shortenBelow(ctx context.Context, f flow, root place) error {
 
 // enforceBelow makes every descendant of a session that enforces its limits do so too. Errors: ErrOutcomeUnknown; then some may
 // observe, and the same request goes on.
-func (s *Store) enforceBelow(ctx context.Context, act actor, id uuid.UUID) error {
-	err := descend(ctx, s, act.flow, []place{{id, act.agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
-		keys := []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}
-		own := ownActor(act.organization, p.agent)
-		r, err := s.client.Run(ctx, act.flow, enforceDescendant, keys, refusedFor.Milliseconds(), s.audit(ctx, own))
+func (s *Store) enforceBelow(ctx context.Context, act kernel.Actor, id uuid.UUID) error {
+	err := descend(ctx, s, act.Flow, []place{{id, act.Agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
+		keys := []string{s.keys.Session(p.agent, p.session), s.keys.Events(p.agent), s.keys.Agent(p.agent)}
+		own := ownActor(act.Organization, p.agent)
+		r, err := s.client.Run(ctx, act.Flow, enforceDescendant, keys, refusedFor.Milliseconds(), s.core.Audit(ctx, own))
 		if err == nil && r.Text(0) != "" {
-			s.usage.noteEvent(act.organization)
+			s.core.Usage.NoteEvent(act.Organization)
 		}
 		return p, true, err
 	})
@@ -173,9 +174,9 @@ func (s *Store) enforceBelow(ctx context.Context, act actor, id uuid.UUID) error
 }
 
 // narrowBelow makes the descendants of a session follow a change of its limits.
-func (s *Store) narrowBelow(ctx context.Context, act actor, id uuid.UUID, n NewLimits) error {
+func (s *Store) narrowBelow(ctx context.Context, act kernel.Actor, id uuid.UUID, n NewLimits) error {
 	if n.Lifetime != nil {
-		if err := s.shortenBelow(ctx, act.flow, place{id, act.agent}); err != nil {
+		if err := s.shortenBelow(ctx, act.Flow, place{id, act.Agent}); err != nil {
 			return err
 		}
 	}
@@ -192,16 +193,16 @@ func (s *Store) narrowBelow(ctx context.Context, act actor, id uuid.UUID, n NewL
 
 // limitBelow makes no descendant of a session lease for longer, or spend more at once, than the session as it is now. Errors:
 // ErrOutcomeUnknown; then some may, and the same request goes on.
-func (s *Store) limitBelow(ctx context.Context, act actor, id uuid.UUID) error {
-	limits, err := s.readLimits(ctx, act.flow, id)
+func (s *Store) limitBelow(ctx context.Context, act kernel.Actor, id uuid.UUID) error {
+	limits, err := s.readLimits(ctx, act.Flow, id)
 	if err == nil {
-		err = descend(ctx, s, act.flow, []place{{id, act.agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
-			keys := []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}
-			own := ownActor(act.organization, p.agent)
-			r, err := s.client.Run(ctx, act.flow, limitDescendant, keys, limits.maxLease, orEmpty((*int64)(limits.perAction)),
-				refusedFor.Milliseconds(), s.audit(ctx, own))
+		err = descend(ctx, s, act.Flow, []place{{id, act.Agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
+			keys := []string{s.keys.Session(p.agent, p.session), s.keys.Events(p.agent), s.keys.Agent(p.agent)}
+			own := ownActor(act.Organization, p.agent)
+			r, err := s.client.Run(ctx, act.Flow, limitDescendant, keys, limits.maxLease, orEmpty((*int64)(limits.perAction)),
+				refusedFor.Milliseconds(), s.core.Audit(ctx, own))
 			if err == nil && r.Text(0) != "" {
-				s.usage.noteEvent(act.organization)
+				s.core.Usage.NoteEvent(act.Organization)
 			}
 			return p, true, err
 		})
@@ -220,15 +221,15 @@ type suspension struct {
 
 // suspendBelow makes the descendants of a session follow its suspension, or its end. Errors: ErrOutcomeUnknown; then some may not
 // follow, and the same request goes on.
-func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reason string) error {
-	found, err := s.client.Call(ctx, act.flow, reads, "hmget", s.keys.session(act.agent, id), "r", "sv")
+func (s *Store) suspendBelow(ctx context.Context, act kernel.Actor, id uuid.UUID, reason string) error {
+	found, err := s.client.Call(ctx, act.Flow, reads, "hmget", s.keys.Session(act.Agent, id), "r", "sv")
 	values, ok := found.([]any)
 	if err == nil && (!ok || len(values) != 2) {
 		err = errReply
 	}
 	if err == nil {
 		r := &reply{Values: values}
-		is := suspension{place: place{id, act.agent}, version: cmp.Or(r.Optional(1), "0")}
+		is := suspension{place: place{id, act.Agent}, version: cmp.Or(r.Optional(1), "0")}
 		if strings.Contains(r.Optional(0), "s") {
 			is.suspended = "1"
 		}
@@ -243,16 +244,16 @@ func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reaso
 }
 
 // suspendDescendants makes the descendants of a session follow it, each the one above it.
-func (s *Store) suspendDescendants(ctx context.Context, act actor, root suspension, reason string) error {
-	return descend(ctx, s, act.flow, []suspension{root}, func(ctx context.Context, above suspension, p place) (suspension, bool, error) {
-		own := ownActor(act.organization, p.agent)
-		keys := []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}
-		r, err := s.client.Run(ctx, act.flow, suspendDescendant, keys, above.suspended, above.version, reason,
-			refusedFor.Milliseconds(), s.audit(ctx, own))
+func (s *Store) suspendDescendants(ctx context.Context, act kernel.Actor, root suspension, reason string) error {
+	return descend(ctx, s, act.Flow, []suspension{root}, func(ctx context.Context, above suspension, p place) (suspension, bool, error) {
+		own := ownActor(act.Organization, p.agent)
+		keys := []string{s.keys.Session(p.agent, p.session), s.keys.Events(p.agent), s.keys.Agent(p.agent)}
+		r, err := s.client.Run(ctx, act.Flow, suspendDescendant, keys, above.suspended, above.version, reason,
+			refusedFor.Milliseconds(), s.core.Audit(ctx, own))
 		if err != nil || r.Text(0) == "" {
 			return suspension{}, false, err
 		}
-		s.usage.noteEvent(act.organization)
+		s.core.Usage.NoteEvent(act.Organization)
 		return suspension{p, r.Text(1), r.Text(2)}, true, r.Err
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // A cascade that is overtaken by its opposite changes nothing that came later: not in a child that was on its way then, and not in
@@ -23,12 +24,12 @@ func TestADescendantFollowsTheLastSuspensionThoughAnEarlierOneComesLate(t *testi
 		onItsWay := NewID(n.Agent)
 		part := must(readSetAside(must(s.setAside(t.Context(), setAsidePart, act, onItsWay, n))(t), nil))(t)
 
-		must(s.client.Run(t.Context(), act.flow, suspendSession, []string{s.keys.agent(w.agent.ID), s.keys.session(w.agent.ID, w.session.ID),
-			s.keys.events(w.agent.ID)}, act.organization, act.agent, "", s.audit(t.Context(), act)))(t)
-		version := must(peek(t, s).HGet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "sv").Result())(t)
+		must(s.client.Run(t.Context(), act.Flow, suspendSession, []string{s.keys.Agent(w.agent.ID), s.keys.Session(w.agent.ID, w.session.ID),
+			s.keys.Events(w.agent.ID)}, act.Organization, act.Agent, "", s.core.Audit(t.Context(), act)))(t)
+		version := must(peek(t, s).HGet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "sv").Result())(t)
 		must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t) // while the suspension has not gone down yet
 
-		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, errGivenUp) {
+		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, kernel.ErrGivenUp) {
 			t.Errorf("the creation of a child that was on its way: %v", err)
 		}
 		since := w.child(t, s, w.session.ID, 10, 10)
@@ -49,7 +50,7 @@ func TestDescendantsFollowASuspensionAfterRedisHasLostOne(t *testing.T) {
 	withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
 		child := w.child(t, s, w.session.ID, 10, 10)
-		place := s.keys.session(w.agent.ID, w.session.ID)
+		place := s.keys.Session(w.agent.ID, w.session.ID)
 		for range 3 {
 			must(s.SuspendSession(t.Context(), w.key, w.session.ID, ""))(t)
 			must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
@@ -100,7 +101,7 @@ func TestASessionWhoseLastChildIsGoneStaysAsLongAsItsTransactions(t *testing.T) 
 	if committed.Value != 5 {
 		t.Errorf("committed as %+v", committed)
 	}
-	w.wantBooks(t, s, w.session.ID, 1, 5, Delegated{})
+	w.wantUsed(t, s, w.session.ID, 1, 5, Delegated{})
 }
 
 // What is noted of a session whose agent was deleted begins no audit trail: nothing would ever end it.
@@ -118,16 +119,16 @@ func TestAChildThatClosesAfterItsParentsAgentIsDeletedLeavesNoTrail(t *testing.T
 	mini.FastForward(20 * 24 * time.Hour)
 	mini.SetTime(now.Add(20 * 24 * time.Hour))
 	must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
-	place := s.keys.session(w.agent.ID, w.session.ID)
+	place := s.keys.Session(w.agent.ID, w.session.ID)
 	if used := mini.HGet(place, "v"); used != money.MicroUSD(7).String() && used != "7" {
 		t.Errorf("the parent has %q used", used)
 	}
-	if mini.Exists(s.keys.events(w.agent.ID)) {
+	if mini.Exists(s.keys.Events(w.agent.ID)) {
 		t.Error("a deleted agent has an audit trail again")
 	}
 }
 
-// A list of sessions settles what a crash has left of a tree that nobody uses again, however it is asked for.
+// A list of sessions settles what a crash has left of an abandoned tree, however it is asked for.
 func TestAListSettlesWhatACrashHasLeft(t *testing.T) {
 	t.Parallel()
 	for name, q := range map[string]Query{"all": {Limit: 10}, "active": {Limit: 10, Status: Active}} {
@@ -145,9 +146,9 @@ func TestAListSettlesWhatACrashHasLeft(t *testing.T) {
 				}
 				step(time.Hour)
 				must(s.Sessions(t.Context(), w.byKey(), q))(t)
-				w.wantBooks(t, s, w.session.ID, 1, 7, Delegated{})
+				w.wantUsed(t, s, w.session.ID, 1, 7, Delegated{})
 				for _, p := range []place{root, {child.ID, child.Agent}} {
-					if left := must(peek(t, s).PTTL(t.Context(), s.keys.session(p.agent, p.session)).Result())(t); left > refusedFor+s.config.Retention {
+					if left := must(peek(t, s).PTTL(t.Context(), s.keys.Session(p.agent, p.session)).Result())(t); left > refusedFor+s.config.Retention {
 						t.Errorf("a settled session is stored for %s", left)
 					}
 				}
@@ -160,15 +161,15 @@ func TestAListSettlesWhatACrashHasLeft(t *testing.T) {
 func (w tenant) tellSuspension(t *testing.T, s *Store, p place, suspended, version string) {
 	t.Helper()
 	must(s.client.Run(t.Context(), flow{Owner: w.key.Organization}, suspendDescendant,
-		[]string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}, suspended, version, "", refusedFor.Milliseconds(),
-		s.audit(t.Context(), ownActor(w.key.Organization, p.agent))))(t)
+		[]string{s.keys.Session(p.agent, p.session), s.keys.Events(p.agent), s.keys.Agent(p.agent)}, suspended, version, "", refusedFor.Milliseconds(),
+		s.core.Audit(t.Context(), ownActor(w.key.Organization, p.agent))))(t)
 }
 
 // wantSuspended checks whether a charge of the session is refused because it is suspended.
 func (w tenant) wantSuspended(t *testing.T, s *Store, what string, session uuid.UUID, want bool) {
 	t.Helper()
 	_, err := s.Charge(t.Context(), w.byKey(), session, Charge{Count: 1})
-	if isSuspended(err) != want || err != nil && !want {
+	if kernel.IsSuspended(err) != want || err != nil && !want {
 		t.Errorf("%s, a charge: %v", what, err)
 	}
 }

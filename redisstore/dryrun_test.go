@@ -115,7 +115,7 @@ func TestADryBeginTakesNothingFromAQuota(t *testing.T) {
 		w.begin(t, s, token, 1)
 		wantUnchanged(t, s, "at the quota", func() {
 			_, err := s.Begin(t.Context(), token, dry)
-			wantError(t, "at the quota", err, &QuotaError{"pending_transactions", 2, 2})
+			wantError(t, "at the quota", err, &QuotaError{Quota: "pending_transactions", Used: 2, Max: 2})
 		})
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"remit/internal/event"
 	"remit/internal/redisclient"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
 )
 
 func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
@@ -132,7 +134,7 @@ func (w tenant) follow(s *Store) func(*testing.T) []Event {
 		}
 		for i := range events {
 			e := &events[i]
-			if !ValidEventID(e.ID) || !isLater(e.ID, after) {
+			if !records.ValidEventID(e.ID) || !kernel.IsLater(e.ID, after) {
 				t.Errorf("%q comes after %q", e.ID, after)
 			}
 			if at := time.Time(e.Time); at.Before(since) || at.After(time.Now().Add(time.Second)) {
@@ -375,7 +377,7 @@ func TestNoEventHoldsACredential(t *testing.T) {
 		if err := s.RevokeFamily(t.Context(), w.exchange(t, s).AccessToken, grant.Family); err != nil {
 			t.Fatal(err)
 		}
-		entries := must(peek(t, s).XRange(t.Context(), s.keys.events(w.agent.ID), "-", "+").Result())(t)
+		entries := must(peek(t, s).XRange(t.Context(), s.keys.Events(w.agent.ID), "-", "+").Result())(t)
 		if len(entries) < 8 {
 			t.Errorf("%d events", len(entries))
 		}
@@ -490,7 +492,7 @@ func TestEventsAreForTheAgentAndItsOrganization(t *testing.T) {
 func TestEventsOfALaterVersionAreReadAsFarAsTheyAreKnown(t *testing.T) {
 	t.Parallel()
 	id := uuid.New()
-	e, err := readEvent(&reply{Values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
+	e, err := kernel.ReadEvent(&reply{Values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
 		"request", "r", "colour", "red", "session", id.String(), "family", "", "limit", "max_actions", "number", "7"}}})
 	want := Event{ID: "5-1", Type: "session.painted", Time: event.Timestamp(time.UnixMilli(1_700_000_000_123)),
 		Actor: event.Actor{Type: event.ByKey}, Request: "r", Session: id, Data: event.Data{Limit: "max_actions"}}
@@ -508,7 +510,7 @@ func TestEventsThatNoScriptWritesAreErrors(t *testing.T) {
 		"a session that is 5": {"5-1", []any{"session", "short"}},
 		"an amount in words":  {"5-1", []any{"held", "much"}},
 	} {
-		if e, err := readEvent(&reply{Values: entry}); !errors.Is(err, errReply) {
+		if e, err := kernel.ReadEvent(&reply{Values: entry}); !errors.Is(err, errReply) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
 	}
@@ -522,7 +524,7 @@ func TestEventIDsAreTwoNumbers(t *testing.T) {
 		"18446744073709551616-0": false, "0-18446744073709551616": false, "5 -1": false, "a-1": false, "5-*": false,
 		"(5-1": false, "5_0-1": false, "0x5-1": false, "$": false, "5-1\n": false,
 	} {
-		if got := ValidEventID(id); got != want {
+		if got := records.ValidEventID(id); got != want {
 			t.Errorf("%q: %t", id, got)
 		}
 	}
@@ -533,7 +535,7 @@ func TestLaterEventsHaveGreaterIDs(t *testing.T) {
 	ascending := []string{"", "0-1", "1-0", "1-2", "1-10", "9-99", "10-0", "1700000000123-0", "1700000000123-1", "18446744073709551615-0"}
 	for i, first := range ascending {
 		for j, second := range ascending {
-			if got := isLater(second, first); got != (j > i) {
+			if got := kernel.IsLater(second, first); got != (j > i) {
 				t.Errorf("%q after %q: %t", second, first, got)
 			}
 		}
@@ -545,28 +547,28 @@ func TestARequestIDGoesWithItsContext(t *testing.T) {
 	type other struct{}
 	parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), other{}, 7))
 	ctx := WithRequestID(parent, "r-1")
-	if requestID(ctx) != "r-1" || requestID(parent) != "" || requestID(WithRequestID(ctx, "r-2")) != "r-2" {
+	if kernel.RequestID(ctx) != "r-1" || kernel.RequestID(parent) != "" || kernel.RequestID(WithRequestID(ctx, "r-2")) != "r-2" {
 		t.Error("it is another")
 	}
 	below, stop := context.WithTimeout(ctx, time.Hour)
 	defer stop()
 	cause := errors.New("gone")
 	cancel(cause)
-	if requestID(below) != "r-1" || below.Value(other{}) != 7 || context.Cause(below) != cause {
+	if kernel.RequestID(below) != "r-1" || below.Value(other{}) != 7 || context.Cause(below) != cause {
 		t.Error("it hides what its parent has")
 	}
 }
 
 func TestTheAuditTrailNamesTheCaller(t *testing.T) {
 	t.Parallel()
-	s := &Store{eventsKept: "12"}
+	s := &kernel.Core{TrailKept: "12"}
 	ctx := WithRequestID(t.Context(), "r 1")
-	for want, act := range map[string]actor{"12 key r 1": {}, "12 agent r 1": {family: familyField(uuid.New())}} {
-		if got := strings.Join(joined(s.audit(ctx, act)), " "); got != want {
+	for want, act := range map[string]kernel.Actor{"12 key r 1": {}, "12 agent r 1": {Family: kernel.FamilyField(uuid.New())}} {
+		if got := strings.Join(joined(s.Audit(ctx, act)), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := strings.Join(joined(s.auditAs(t.Context(), actorKey)), " "); got != "12 key " {
+	if got := strings.Join(joined(s.AuditAs(t.Context(), kernel.ActorKey)), " "); got != "12 key " {
 		t.Errorf("%q", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/records"
 	"remit/test/redistest"
 )
 
@@ -44,16 +45,6 @@ func wantOutcome(t *testing.T, what string, came <-chan error, want error) {
 	}
 }
 
-// waiting returns how many wait for the agent's events.
-func waiting(s *Store, agent uuid.UUID) int {
-	s.subscriptions.mu.Lock()
-	defer s.subscriptions.mu.Unlock()
-	if trail := s.subscriptions.trails[s.keys.events(agent)]; trail != nil {
-		return trail.waiters
-	}
-	return 0
-}
-
 func TestAwaitEventReturnsForAnEventThatIsThere(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -73,7 +64,7 @@ func TestAwaitEventWakesWhenAnotherStoreWritesOne(t *testing.T) {
 		for range 2 {
 			came := await(t.Context(), s, w.agent.ID, w.newest(t, s))
 			unmoved := await(t.Context(), s, other.agent.ID, other.newest(t, s))
-			eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 1 && waiting(s, other.agent.ID) == 1 })
+			eventually(t, "they wait", func() bool { return s.Waiters(w.agent.ID) == 1 && s.Waiters(other.agent.ID) == 1 })
 			w.newSession(t, second, time.Hour)
 			wantOutcome(t, "its agent's event", came, nil)
 			if len(unmoved) != 0 {
@@ -93,11 +84,11 @@ func TestAwaitEventEndsWithItsContext(t *testing.T) {
 		left := await(ctx, s, w.agent.ID, w.newest(t, s))
 		stays := await(t.Context(), s, w.agent.ID, w.newest(t, s))
 		none := await(ctx, s, NewRootID(), "") // an agent that does not exist has no event
-		eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 2 })
+		eventually(t, "they wait", func() bool { return s.Waiters(w.agent.ID) == 2 })
 		cancel()
 		wantOutcome(t, "cancelled", left, context.Canceled)
 		wantOutcome(t, "cancelled, of no agent", none, context.Canceled)
-		timed, stop := context.WithTimeout(t.Context(), 2*pollPause)
+		timed, stop := context.WithTimeout(t.Context(), 2*records.PollPause)
 		defer stop()
 		wantOutcome(t, "at its deadline", await(timed, s, w.agent.ID, w.newest(t, s)), context.DeadlineExceeded)
 		w.newSession(t, s, time.Hour)
@@ -115,14 +106,14 @@ func TestAwaitEventEndsWhenTheStoreIsClosed(t *testing.T) {
 		for range 5 {
 			came = append(came, await(t.Context(), second, w.agent.ID, newest))
 		}
-		eventually(t, "they wait", func() bool { return waiting(second, w.agent.ID) == 5 })
+		eventually(t, "they wait", func() bool { return second.Waiters(w.agent.ID) == 5 })
 		for range 2 {
 			_ = second.Close()
 		}
 		for _, one := range append(came, await(t.Context(), second, w.agent.ID, newest)) {
 			wantOutcome(t, "closed", one, ErrUnavailable)
 		}
-		if n := waiting(second, w.agent.ID); n != 0 {
+		if n := second.Waiters(w.agent.ID); n != 0 {
 			t.Errorf("%d wait still", n)
 		}
 	})
@@ -133,7 +124,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 	url := "redis://" + miniredis.RunT(t).Addr()
 	pollers := func() int {
 		stacks := make([]byte, 1<<20)
-		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "redisstore.(*Store).pollTrails(")
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "records.(*Reader).pollTrails(")
 	}
 	for name, end := range map[string]func(*testing.T, *Store, tenant, context.CancelFunc){
 		"an event":    func(t *testing.T, s *Store, w tenant, _ context.CancelFunc) { w.newSession(t, s, time.Hour) },
@@ -149,7 +140,8 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 				came = append(came, await(ctx, s, w.agent.ID, w.newestStored(t, s, url)))
 			}
 			if name != "Close" || s.Ping(ctx) == nil {
-				eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 10 })
+				eventually(t, "they wait", func() bool { return s.Waiters(w.agent.ID) == 10 })
+				eventually(t, "one polls", func() bool { return pollers() == 1 })
 			}
 			if n := pollers(); n > 1 {
 				t.Errorf("%s: %d poll", name, n)
@@ -168,7 +160,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 func (w tenant) newestStored(t *testing.T, s *Store, url string) string {
 	t.Helper()
 	client := redistest.PlainClient(t, url)
-	return must(client.XRevRangeN(t.Context(), s.keys.events(w.agent.ID), "+", "-", 1).Result())(t)[0].ID
+	return must(client.XRevRangeN(t.Context(), s.keys.Events(w.agent.ID), "+", "-", 1).Result())(t)[0].ID
 }
 
 // pollHook counts the polls of the trails, and how many trails each reads.
@@ -218,7 +210,7 @@ func TestOnePollServesManyWaiters(t *testing.T) {
 	}
 	eventually(t, "all have been polled a few times", func() bool { n, _ := counted(); return n >= 4 })
 	n, seen := counted()
-	if most := int(time.Since(began)/pollPause) + 1; n > most || seen > agents*n {
+	if most := int(time.Since(began)/records.PollPause) + 1; n > most || seen > agents*n {
 		t.Errorf("%d looks at %d trails, want at most %d looks at %d each", n, seen, most, agents)
 	}
 	for _, w := range tenants {
@@ -236,9 +228,9 @@ func TestAwaitEventWaitsWhenTheTrailIsLost(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		stays := await(t.Context(), s, w.agent.ID, w.newest(t, s))
 		wantOutcome(t, "before", await(t.Context(), s, w.agent.ID, "0-1"), nil)
-		must(peek(t, s).Del(t.Context(), s.keys.events(w.agent.ID)).Result())(t)
+		must(peek(t, s).Del(t.Context(), s.keys.Events(w.agent.ID)).Result())(t)
 		eventually(t, "it waits again", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), pollPause/4)
+			ctx, cancel := context.WithTimeout(t.Context(), records.PollPause/4)
 			defer cancel()
 			return s.AwaitEvent(ctx, w.agent.ID, "0-1") == context.DeadlineExceeded
 		})
@@ -266,7 +258,7 @@ func TestAPanicWhilePollingIsReportedToWaitersAndPollingContinues(t *testing.T) 
 		for range 3 {
 			came = append(came, await(t.Context(), store, w.agent.ID, w.newest(t, s)))
 		}
-		eventually(t, "they wait", func() bool { return waiting(store, w.agent.ID) == 3 })
+		eventually(t, "they wait", func() bool { return store.Waiters(w.agent.ID) == 3 })
 		breaks.Store(true)
 		for _, one := range came {
 			if err := <-one; err == nil || !strings.Contains(err.Error(), "panic: a broken poll") {
@@ -285,7 +277,7 @@ func TestAwaitEventOutlastsAnOutage(t *testing.T) {
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		came := await(t.Context(), s, w.agent.ID, w.newest(t, s))
-		eventually(t, "it waits", func() bool { return waiting(s, w.agent.ID) == 1 })
+		eventually(t, "it waits", func() bool { return s.Waiters(w.agent.ID) == 1 })
 		upstream := p.Upstream()
 		p.GoDown()
 		if err := s.Ping(t.Context()); err == nil {
@@ -336,8 +328,8 @@ func TestReadingAndWaitingInTurnMissesNoEvent(t *testing.T) {
 
 func TestWithoutRedisAWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, Config{}, "redis://127.0.0.1:1", nil) // where nobody answers
-	ctx, cancel := context.WithTimeout(t.Context(), 2*pollPause)
+	s := openStore(t, Config{}, "redis://127.0.0.1:1", nil) // where no server answers
+	ctx, cancel := context.WithTimeout(t.Context(), 2*records.PollPause)
 	defer cancel()
 	if err := s.AwaitEvent(ctx, NewRootID(), ""); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // Family is a refresh-token family: all refresh tokens that descend from one exchange.
@@ -18,9 +19,9 @@ type Family struct {
 }
 
 var (
-	listFamilies = newScript("identity/list_families", reads)
-	endFamily    = newScript("identity/end_family", writes)
-	endFamilies  = newScript("identity/end_families", writes)
+	listFamilies = kernel.NewScript("identity/list_families", reads)
+	endFamily    = kernel.NewScript("identity/end_family", writes)
+	endFamilies  = kernel.NewScript("identity/end_families", writes)
 )
 
 // endFamiliesAtOnce is how many families one script ends.
@@ -29,18 +30,18 @@ const endFamiliesAtOnce = 256
 // Families returns a page of the live families of an agent of the key's organization, newest first. A family that a version
 // without this index created is listed after its next refresh. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) Families(ctx context.Context, key APIKey, agent uuid.UUID, q Query) (Page[Family], error) {
-	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil {
+	if _, err := s.core.Authenticate(ctx, s.core.Proven.Flow(key), key); err != nil {
 		return Page[Family]{}, err
 	}
-	r, err := s.client.Run(ctx, s.proven.flow(key), listFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, key.Organization)
+	r, err := s.client.Run(ctx, s.core.Proven.Flow(key), listFamilies, []string{s.keys.Agent(agent), s.keys.AgentFamilies(agent)}, key.Organization)
 	if err != nil {
 		return Page[Family]{}, err
 	}
-	now, ids := r.Time(0), ofCell(agent).ids(r, 1)
+	now, ids := r.Time(0), kernel.OfCell(agent).IDs(r, 1)
 	if r.Err != nil {
 		return Page[Family]{}, r.Err
 	}
-	return s.loadFamilies(ctx, s.proven.flow(key), agent, now, newestFirst(ids, q.Before), q.Limit)
+	return s.loadFamilies(ctx, s.core.Proven.Flow(key), agent, now, newestFirst(ids, q.Before), q.Limit)
 }
 
 // newestFirst sorts ids, newest first, and keeps only those below before, unless that is uuid.Nil.
@@ -55,8 +56,8 @@ func newestFirst(ids []uuid.UUID, before uuid.UUID) []uuid.UUID {
 // loadFamilies reads families in this order until it has one more than the limit, which means that there is a next page.
 func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now time.Time, ids []uuid.UUID, limit int) (Page[Family], error) {
 	var found []Family
-	for chunk := range slices.Chunk(ids, max(limit+1, minChunk)) {
-		replies, err := s.client.ReadAll(ctx, f, keysOf(chunk, func(id uuid.UUID) string { return s.keys.family(agent, id) }), "r", "c")
+	for chunk := range slices.Chunk(ids, max(limit+1, kernel.MinChunk)) {
+		replies, err := s.client.ReadAll(ctx, f, kernel.KeysOf(chunk, func(id uuid.UUID) string { return s.keys.Family(agent, id) }), "r", "c")
 		if err != nil {
 			return Page[Family]{}, err
 		}
@@ -81,7 +82,7 @@ func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now t
 
 // familyIn reads a family from two fields: the time of its latest generation, and its creation in ms after its id's time.
 func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
-	family := Family{ID: id, LastUsed: r.Time(0), Created: r.TimeSince(madeAt(id), 1)}
+	family := Family{ID: id, LastUsed: r.Time(0), Created: r.TimeSince(kernel.MadeAt(id), 1)}
 	family.Expires = family.LastUsed.Add(s.config.RefreshLifetime)
 	if last := family.Created.Add(s.config.FamilyLifetime); last.Before(family.Expires) {
 		family.Expires = last
@@ -94,32 +95,32 @@ func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
 // a mark. Repeating it changes nothing while an access token of the family may live; after that the family is unknown, and a token
 // without a refresh token is revoked again. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrUnknownFamily, ErrManyMarks.
 func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UUID) error {
-	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
+	if _, err := s.core.Authenticate(ctx, s.core.Proven.Urgent(key), key); err != nil {
 		return err
 	}
-	var held reservation
-	if isTokenID(family) { // no exchange has counted it
+	var held kernel.Reservation
+	if kernel.IsTokenID(family) { // no exchange has counted it
 		lifetime := time.Duration(s.revocationLifetime()) * time.Millisecond
 		var err error
-		held, err = s.usage.reserve(demand{
-			organization: key.Organization, resource: noResource, bytes: markSize, retained: lifetime, always: true, unpaced: true,
+		held, err = s.core.Usage.Reserve(kernel.Demand{
+			Organization: key.Organization, Resource: kernel.NoResource, Bytes: kernel.MarkSize, Retained: lifetime, Always: true, Unpaced: true,
 		})
 		if err != nil {
 			return err
 		}
 	}
-	marked, err := s.endFamily(ctx, s.proven.urgent(key), key.Organization, agent, family, actorKey)
-	held.finish(err, err == nil && !marked)
+	marked, err := s.endFamily(ctx, s.core.Proven.Urgent(key), key.Organization, agent, family, kernel.ActorKey)
+	held.Finish(err, err == nil && !marked)
 	return err
 }
 
 // endFamily also says whether it has marked a token without a refresh token.
 func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, family uuid.UUID, who string) (marked bool, err error) {
-	if cellOf(family) != cellOf(agent) {
+	if kernel.CellOf(family) != kernel.CellOf(agent) {
 		return false, ErrUnknownFamily
 	}
-	keys := append(s.familyKeys(agent, family), s.keys.tokenMarks(agent))
-	r, err := s.client.Run(ctx, f, endFamily, keys, organization, familyField(family), s.revocationLifetime(), s.auditAs(ctx, who))
+	keys := append(s.familyKeys(agent, family), s.keys.TokenMarks(agent))
+	r, err := s.client.Run(ctx, f, endFamily, keys, organization, kernel.FamilyField(family), s.revocationLifetime(), s.core.AuditAs(ctx, who))
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +130,7 @@ func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, fami
 // endOldest ends an agent's surplus families. If it fails, the next exchange returns them again.
 func (s *Store) endOldest(ctx context.Context, t AccessToken, oldest []uuid.UUID) {
 	for _, family := range oldest {
-		if _, err := s.endFamily(ctx, flow{}, t.Organization, t.Agent, family, actorAgent); err != nil && err != ErrUnknownFamily {
+		if _, err := s.endFamily(ctx, flow{}, t.Organization, t.Agent, family, kernel.ActorAgent); err != nil && err != ErrUnknownFamily {
 			return
 		}
 	}
@@ -151,26 +152,26 @@ func (s *Store) endRevokedFamilies(ctx context.Context, f flow, agent uuid.UUID)
 
 // revokeSomeFamilies records some families of an earlier epoch as revoked, and returns how many.
 func (s *Store) revokeSomeFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
-	cell := ofCell(agent)
-	r, err := s.client.Run(ctx, f, endFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, cell.cell,
+	cell := kernel.OfCell(agent)
+	r, err := s.client.Run(ctx, f, endFamilies, []string{s.keys.Agent(agent), s.keys.AgentFamilies(agent)}, cell.Cell,
 		s.revocationLifetime(), endFamiliesAtOnce)
 	if err != nil {
 		return 0, err
 	}
-	ids := cell.ids(r, 0)
+	ids := cell.IDs(r, 0)
 	if r.Err != nil || len(ids) == 0 {
 		return 0, r.Err
 	}
 	keys := make([]string, len(ids))
 	for i, id := range ids {
-		keys[i] = s.keys.family(agent, id)
+		keys[i] = s.keys.Family(agent, id)
 	}
 	_ = s.client.Redis().Unlink(ctx, keys...).Err() // their epoch is over: keys that remain cannot be used, and expire
 	return len(ids), nil
 }
 
 func (s *Store) familyKeys(agent, family uuid.UUID) []string {
-	return []string{s.keys.agent(agent), s.keys.family(agent, family), s.keys.events(agent), s.keys.agentFamilies(agent)}
+	return []string{s.keys.Agent(agent), s.keys.Family(agent, family), s.keys.Events(agent), s.keys.AgentFamilies(agent)}
 }
 
 // clockLeeway extends the record of a revocation so that it outlives the family's access tokens in spite of clocks that

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 func TestFamiliesAreListedNewestFirstUntilTheyEnd(t *testing.T) {
@@ -42,7 +43,7 @@ func TestFamiliesAreListedNewestFirstUntilTheyEnd(t *testing.T) {
 		if err := s.RevokeFamily(t.Context(), byAgent.AccessToken, byAgent.Family); err != nil {
 			t.Fatal(err)
 		}
-		if err := peek(t, s).Del(t.Context(), s.keys.family(w.agent.ID, want[1])).Err(); err != nil { // as Redis does in the end
+		if err := peek(t, s).Del(t.Context(), s.keys.Family(w.agent.ID, want[1])).Err(); err != nil { // as Redis does in the end
 			t.Fatal(err)
 		}
 		w.letFamilyAge(t, s, want[4], 91*24*time.Hour)
@@ -164,7 +165,7 @@ func TestRevokeFamiliesEndsARefreshTokenThatNoIndexHas(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		family := w.exchange(t, s).Family
-		if err := peek(t, s).Del(t.Context(), s.keys.agentFamilies(w.agent.ID)).Err(); err != nil {
+		if err := peek(t, s).Del(t.Context(), s.keys.AgentFamilies(w.agent.ID)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
@@ -181,7 +182,7 @@ func TestAFamilyEndsForGoodHoweverOftenItIsRefreshed(t *testing.T) {
 	onEachRedis(t, Config{FamilyLifetime: lifetime, RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		family := w.exchange(t, s).Family
-		key := s.keys.family(w.agent.ID, family)
+		key := s.keys.Family(w.agent.ID, family)
 		w.letFamilyAge(t, s, family, lifetime-time.Hour+time.Second)
 		w.refresh(t, s, family, 1, 2)
 		wantTTL(t, s, key, time.Hour)
@@ -208,7 +209,7 @@ func TestAFamilyThatIsNeverRefreshedEndsByItsLifetime(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{FamilyLifetime: time.Hour}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		wantTTL(t, s, s.keys.family(w.agent.ID, w.exchange(t, s).Family), time.Hour)
+		wantTTL(t, s, s.keys.Family(w.agent.ID, w.exchange(t, s).Family), time.Hour)
 	})
 }
 
@@ -218,7 +219,7 @@ func TestTheIndexNeverForgetsAFamilyThatLives(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		family := w.exchange(t, s).Family
-		index := s.keys.agentFamilies(w.agent.ID)
+		index := s.keys.AgentFamilies(w.agent.ID)
 		until := func() time.Time {
 			score := must(peek(t, s).ZScore(t.Context(), index, string(family[:14])).Result())(t)
 			return time.Unix(int64(score), 0)
@@ -235,7 +236,7 @@ func TestTheIndexNeverForgetsAFamilyThatLives(t *testing.T) {
 		}
 		// It was refreshed a period ago, and its entry written then.
 		ago := time.Now().Add(-21 * time.Hour).UnixMilli()
-		must(peek(t, s).HSet(t.Context(), s.keys.family(w.agent.ID, family), "r", ago).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Family(w.agent.ID, family), "r", ago).Result())(t)
 		must(peek(t, s).ZAdd(t.Context(), index, redis.Z{Score: float64(first.Add(-21 * time.Hour).Unix()), Member: string(family[:14])}).Result())(t)
 		w.refresh(t, s, family, 4, 5)
 		if got := until(); got.Before(first) {
@@ -254,7 +255,7 @@ func TestExchangesDropEntriesOfFamiliesThatHaveEnded(t *testing.T) {
 		eventually(t, "there are only entries of what lives, and new ones", func() bool {
 			w.exchange(t, s)
 			made++
-			return must(peek(t, s).ZCard(t.Context(), s.keys.agentFamilies(w.agent.ID)).Result())(t) == 20+made
+			return must(peek(t, s).ZCard(t.Context(), s.keys.AgentFamilies(w.agent.ID)).Result())(t) == 20+made
 		})
 		if made > 40*8 {
 			t.Errorf("it took %d exchanges to drop 40 entries", made)
@@ -269,7 +270,7 @@ func TestAnExchangeBeyondTenThousandFamiliesEndsThoseUnusedForLongest(t *testing
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		oldest, used := w.exchange(t, s), w.exchange(t, s)
 		w.putFamilies(t, s, most-2, time.Now().Add(30*24*time.Hour))
-		index, member := s.keys.agentFamilies(w.agent.ID), string(used.Family[:14])
+		index, member := s.keys.AgentFamilies(w.agent.ID), string(used.Family[:14])
 		must(peek(t, s).ZIncrBy(t.Context(), index, 60, member).Result())(t) // it was refreshed later than the other
 		count := func() int64 { return must(peek(t, s).ZCard(t.Context(), index).Result())(t) }
 		if n := count(); n != most {
@@ -372,21 +373,21 @@ func (w tenant) putFamilies(t *testing.T, s *Store, count int, until time.Time) 
 		id := NewID(w.agent.ID)
 		entries[i] = redis.Z{Score: float64(until.Unix()), Member: string(id[:14])}
 	}
-	must(peek(t, s).ZAdd(t.Context(), s.keys.agentFamilies(w.agent.ID), entries...).Result())(t)
+	must(peek(t, s).ZAdd(t.Context(), s.keys.AgentFamilies(w.agent.ID), entries...).Result())(t)
 }
 
 // letFamilyAge makes a family that long old.
 func (w tenant) letFamilyAge(t *testing.T, s *Store, family uuid.UUID, age time.Duration) {
 	t.Helper()
-	created := time.Now().Add(-age).Sub(madeAt(family)).Milliseconds()
-	must(peek(t, s).HSet(t.Context(), s.keys.family(w.agent.ID, family), "c", created).Result())(t)
+	created := time.Now().Add(-age).Sub(kernel.MadeAt(family)).Milliseconds()
+	must(peek(t, s).HSet(t.Context(), s.keys.Family(w.agent.ID, family), "c", created).Result())(t)
 }
 
 // letSpent makes the last spent generation of a family spent that long ago, and returns since when it is.
 func (w tenant) letSpent(t *testing.T, s *Store, family uuid.UUID, ago time.Duration) time.Time {
 	t.Helper()
 	spent := must(peek(t, s).Time(t.Context()).Result())(t).Add(-ago).Truncate(time.Millisecond)
-	must(peek(t, s).HSet(t.Context(), s.keys.family(w.agent.ID, family), "r", strconv.FormatInt(spent.UnixMilli(), 10)).Result())(t)
+	must(peek(t, s).HSet(t.Context(), s.keys.Family(w.agent.ID, family), "r", strconv.FormatInt(spent.UnixMilli(), 10)).Result())(t)
 	return spent
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/event"
+	"remit/redisstore/internal/feed"
+	"remit/redisstore/internal/kernel"
 )
 
 // fed is what the tests look at of an event in a feed.
@@ -168,11 +170,11 @@ func TestAnotherInstanceFindsTheEventsOfOneThatHasGone(t *testing.T) {
 		must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // unmarked
 		o := w.key.Organization
 		past := float64(time.Now().Add(-time.Second).UnixMilli())
-		if err := peek(t, s).ZAdd(t.Context(), s.keys.feedInstances(o), redis.Z{Score: past, Member: "gone"}).Err(); err != nil {
+		if err := peek(t, s).ZAdd(t.Context(), s.keys.FeedInstances(o), redis.Z{Score: past, Member: "gone"}).Err(); err != nil {
 			t.Fatal(err)
 		}
 		// The last look was before that instance had gone.
-		if err := peek(t, s).HSet(t.Context(), s.keys.feedHead(o), "s", time.Now().Add(-time.Minute).UnixMilli()).Err(); err != nil {
+		if err := peek(t, s).HSet(t.Context(), s.keys.FeedHead(o), "s", time.Now().Add(-time.Minute).UnixMilli()).Err(); err != nil {
 			t.Fatal(err)
 		}
 		wantFed(t, s, w.key, w.agent.ID)
@@ -191,18 +193,18 @@ func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
 		must(before.SuspendAgent(t.Context(), w.key, second, "checking"))(t)
 		// Another leader has marked both, has taken one, and ended.
 		o := w.key.Organization
-		dead := &activeFeed{organization: o}
-		d := newFeeds(s.config)
-		d.client = s.client
+		dead := &feed.ActiveFeed{Organization: o}
+		d := feed.New(s.config.feeds())
+		d.Client = s.client
 		eventually(t, "it leads, after the one that appended the first events", func() bool {
-			return d.flush(t.Context(), dead) == nil && dead.leading.token != ""
+			return d.Flush(t.Context(), dead) == nil && dead.Leading.Token != ""
 		})
-		dead.marked = map[uuid.UUID]struct{}{w.agent.ID: {}, second: {}}
-		if err := d.flush(t.Context(), dead); err != nil || dead.leading.token == "" {
-			t.Fatalf("%+v, %v", dead.leading, err)
+		dead.Marked = map[uuid.UUID]struct{}{w.agent.ID: {}, second: {}}
+		if err := d.Flush(t.Context(), dead); err != nil || dead.Leading.Token == "" {
+			t.Fatalf("%+v, %v", dead.Leading, err)
 		}
-		must(d.client.Run(t.Context(), ownFlow, takeAgents, []string{d.keys.feedHead(o), d.keys.feedMarked(o), d.keys.feedTaken(o),
-			d.keys.feedCursors(o), d.keys.feedInstances(o)}, dead.leading.token, 100, 1, arrivalTime.Milliseconds()))(t)
+		must(d.Client.Run(t.Context(), kernel.OwnFlow, feed.TakeAgents, []string{d.Keys.FeedHead(o), d.Keys.FeedMarked(o), d.Keys.FeedTaken(o),
+			d.Keys.FeedCursors(o), d.Keys.FeedInstances(o)}, dead.Leading.Token, 100, 1, feed.ArrivalTime.Milliseconds()))(t)
 		wantFed(t, s, w.key, w.agent.ID, second)
 	})
 }
@@ -213,31 +215,31 @@ func TestALeaderThatWasCutOffAppendsNothing(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 		wantFed(t, s, w.key, w.agent.ID)
 		o := w.key.Organization
-		var stale, current *activeFeed
-		d := newFeeds(s.config)
-		d.client = s.client
-		eventually(t, "nobody leads", func() bool {
-			stale = &activeFeed{organization: o}
-			return d.flush(t.Context(), stale) == nil && stale.leading.token != ""
+		var stale, current *feed.ActiveFeed
+		d := feed.New(s.config.feeds())
+		d.Client = s.client
+		eventually(t, "no instance leads", func() bool {
+			stale = &feed.ActiveFeed{Organization: o}
+			return d.Flush(t.Context(), stale) == nil && stale.Leading.Token != ""
 		})
-		if err := peek(t, s).HSet(t.Context(), s.keys.feedHead(o), "u", 0).Err(); err != nil { // its lease ends
+		if err := peek(t, s).HSet(t.Context(), s.keys.FeedHead(o), "u", 0).Err(); err != nil { // its lease ends
 			t.Fatal(err)
 		}
 		eventually(t, "another one leads", func() bool {
-			current = &activeFeed{organization: o}
-			return d.flush(t.Context(), current) == nil && current.leading.token != ""
+			current = &feed.ActiveFeed{Organization: o}
+			return d.Flush(t.Context(), current) == nil && current.Leading.Token != ""
 		})
 		suspended := Event{ID: "9999999999999-0", Type: "agent.suspended", Time: event.Timestamp(time.Now())}
 		for name, test := range map[string]struct {
-			leader *activeFeed
+			leader *feed.ActiveFeed
 			want   error
-		}{"that was cut off": {stale, errFeedLost}, "of now": {current, nil}} {
-			p := &appending{feeds: d, feed: test.leader}
-			if err := p.addEvent(w.agent.ID, suspended); err != nil {
+		}{"that was cut off": {stale, feed.ErrFeedLost}, "of now": {current, nil}} {
+			p := &feed.Appending{Feeds: d, Feed: test.leader}
+			if err := p.AddEvent(w.agent.ID, suspended); err != nil {
 				t.Fatal(err)
 			}
-			p.agents.WriteString(w.agent.ID.String() + " - 0\n")
-			if err := p.send(t.Context()); !errors.Is(err, test.want) {
+			p.Agents.WriteString(w.agent.ID.String() + " - 0\n")
+			if err := p.Send(t.Context()); !errors.Is(err, test.want) {
 				t.Errorf("the leader %s: %v", name, err)
 			}
 		}
@@ -252,14 +254,14 @@ func TestAFeedSaysWhereEventsAreLost(t *testing.T) {
 		had := len(feedOf(t, s, w.key))
 		release := holdFeed(t, s, w.key.Organization)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
-		if err := peek(t, s).XTrimMaxLen(t.Context(), s.keys.events(w.agent.ID), 1).Err(); err != nil {
+		if err := peek(t, s).XTrimMaxLen(t.Context(), s.keys.Events(w.agent.ID), 1).Err(); err != nil {
 			t.Fatal(err)
 		}
 		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
 		release()
 		eventually(t, "the last event comes", func() bool { return len(feedOf(t, s, w.key)) == had+3 })
-		if got := feedOf(t, s, w.key)[had].Type; got != EventsLost {
-			t.Errorf("%s, want %s", got, EventsLost)
+		if got := feedOf(t, s, w.key)[had].Type; got != kernel.EventsLost {
+			t.Errorf("%s, want %s", got, kernel.EventsLost)
 		}
 	})
 }
@@ -278,23 +280,23 @@ func TestAFeedHasNoEventsOfAnotherOrganizationsAgent(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		s.feeds.mark(w.key.Organization, foreign.agent.ID)
+		s.feeds.Mark(w.key.Organization, foreign.agent.ID)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 		wantFed(t, s, w.key, w.agent.ID)
 		wantFed(t, s, foreign.key, foreign.agent.ID)
 	})
 }
 
-// An organization that nobody changes costs nothing: no instance has its feed in mind.
+// An organization without changes costs nothing: no instance has its feed in mind.
 func TestAFeedThatRestsIsForgotten(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		wantFed(t, s, w.key, w.agent.ID)
-		a := s.feeds.of(w.key.Organization)
-		a.used.Store(time.Now().Add(-idleFor).UnixNano())
+		a := s.feeds.Of(w.key.Organization)
+		a.Used.Store(time.Now().Add(-feed.IdleFor).UnixNano())
 		eventually(t, "the feed is forgotten", func() bool {
-			return len(s.feeds.all()) == 0 && peek(t, s).ZCard(t.Context(), s.keys.feeds()).Val() == 0
+			return len(s.feeds.All()) == 0 && peek(t, s).ZCard(t.Context(), s.keys.Feeds()).Val() == 0
 		})
 	})
 }

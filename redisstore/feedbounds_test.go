@@ -11,18 +11,21 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/event"
+	"remit/redisstore/internal/feed"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
 )
 
 // holdFeed makes another instance, which does nothing, the leader of a feed until the function that it returns is called.
 func holdFeed(t *testing.T, s *Store, organization uuid.UUID) (release func()) {
 	t.Helper()
-	client, key := peek(t, s), s.keys.feedHead(organization)
+	client, key := peek(t, s), s.keys.FeedHead(organization)
 	set := func(after time.Duration) {
 		if err := client.HSet(context.Background(), key, "t", 1_000_000, "u", time.Now().Add(after).UnixMilli()).Err(); err != nil {
 			t.Error(err)
 		}
 	}
-	set(leaseTime / 2)
+	set(feed.LeaseTime / 2)
 	ended := make(chan struct{})
 	var holding sync.WaitGroup
 	holding.Go(func() {
@@ -31,8 +34,8 @@ func holdFeed(t *testing.T, s *Store, organization uuid.UUID) (release func()) {
 			case <-ended:
 				set(-time.Second)
 				return
-			case <-time.After(leaseTime / 20):
-				set(leaseTime / 2)
+			case <-time.After(feed.LeaseTime / 20):
+				set(feed.LeaseTime / 2)
 			}
 		}
 	})
@@ -52,8 +55,8 @@ func TestATrailIsTrimmedOnlyOfWhatItsFeedHas(t *testing.T) {
 		changes int
 		lost    bool
 	}{
-		"up to ten times as many": {unfedFactor*kept - 10, false},
-		"more than that":          {unfedFactor*kept + spareEvents + 20, true},
+		"up to ten times as many": {feed.UnfedFactor*kept - 10, false},
+		"more than that":          {feed.UnfedFactor*kept + feed.SpareEvents + 20, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,13 +66,13 @@ func TestATrailIsTrimmedOnlyOfWhatItsFeedHas(t *testing.T) {
 				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 				wantFed(t, s, w.key, w.agent.ID)
 				had := len(feedOf(t, s, w.key))
-				length := func() int { return int(peek(t, s).XLen(t.Context(), s.keys.events(w.agent.ID)).Val()) }
+				length := func() int { return int(peek(t, s).XLen(t.Context(), s.keys.Events(w.agent.ID)).Val()) }
 				release := holdFeed(t, s, w.key.Organization)
 				for range test.changes / 2 {
 					must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 					must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
 				}
-				if n := length(); !test.lost && n < test.changes || n > unfedFactor*kept+spareEvents {
+				if n := length(); !test.lost && n < test.changes || n > feed.UnfedFactor*kept+feed.SpareEvents {
 					t.Errorf("after %d changes that are in no feed the trail has %d events", test.changes, n)
 				}
 				release()
@@ -79,10 +82,10 @@ func TestATrailIsTrimmedOnlyOfWhatItsFeedHas(t *testing.T) {
 					fed = feedOf(t, s, w.key)[had:]
 					return len(fed) > 0 && fed[len(fed)-1].ID == newest
 				})
-				if lost := fed[0].Type == EventsLost; lost != test.lost || !lost && len(fed) != test.changes {
+				if lost := fed[0].Type == kernel.EventsLost; lost != test.lost || !lost && len(fed) != test.changes {
 					t.Errorf("of %d changes the feed has %d, lost %t", test.changes, len(fed), lost)
 				}
-				eventually(t, "the trail is trimmed", func() bool { return length() <= kept+spareEvents })
+				eventually(t, "the trail is trimmed", func() bool { return length() <= kept+feed.SpareEvents })
 				if n := length(); n < kept {
 					t.Errorf("the trail has %d events", n)
 				}
@@ -93,7 +96,7 @@ func TestATrailIsTrimmedOnlyOfWhatItsFeedHas(t *testing.T) {
 
 func newestEvent(t *testing.T, s *Store, agent uuid.UUID) string {
 	t.Helper()
-	newest := must(peek(t, s).XRevRangeN(t.Context(), s.keys.events(agent), "+", "-", 1).Result())(t)
+	newest := must(peek(t, s).XRevRangeN(t.Context(), s.keys.Events(agent), "+", "-", 1).Result())(t)
 	if len(newest) == 0 {
 		t.Fatal("the trail is empty")
 	}
@@ -101,17 +104,17 @@ func newestEvent(t *testing.T, s *Store, agent uuid.UUID) string {
 }
 
 // leaderOf returns a leader of the feed that appends what the test wants.
-func leaderOf(t *testing.T, s *Store, cfg Config, organization uuid.UUID) (*feeds, *activeFeed) {
+func leaderOf(t *testing.T, s *Store, cfg Config, organization uuid.UUID) (*feed.Feeds, *feed.ActiveFeed) {
 	t.Helper()
-	d := newFeeds(cfg)
-	d.client = s.client
-	if err := peek(t, s).HSet(t.Context(), s.keys.feedHead(organization), "u", 0).Err(); err != nil {
+	d := feed.New(cfg.feeds())
+	d.Client = s.client
+	if err := peek(t, s).HSet(t.Context(), s.keys.FeedHead(organization), "u", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	var leader *activeFeed
+	var leader *feed.ActiveFeed
 	eventually(t, "it leads", func() bool {
-		leader = &activeFeed{organization: organization}
-		return d.flush(t.Context(), leader) == nil && leader.leading.token != ""
+		leader = &feed.ActiveFeed{Organization: organization}
+		return d.Flush(t.Context(), leader) == nil && leader.Leading.Token != ""
 	})
 	return d, leader
 }
@@ -119,7 +122,7 @@ func leaderOf(t *testing.T, s *Store, cfg Config, organization uuid.UUID) (*feed
 // A feed keeps no more events, and no more bytes of them, than it may, but always the last.
 func TestAFeedKeepsItsBounds(t *testing.T) {
 	t.Parallel()
-	const most, room = feedFactor, feedFactor * eventRoom // with EventsKept of 1
+	const most, room = feed.FeedFactor, feed.FeedFactor * feed.EventRoom // with EventsKept of 1
 	for name, test := range map[string]struct{ size, events, least int }{
 		"small events":      {10, 5 * most, most - 10},
 		"large events":      {3000, 3 * most, 5},
@@ -139,16 +142,16 @@ func TestAFeedKeepsItsBounds(t *testing.T) {
 				wantFed(t, s, w.key, w.agent.ID)
 				d, leader := leaderOf(t, s, cfg, o)
 				for range test.events {
-					p := &appending{feeds: d, feed: leader}
-					if err := p.addEvent(w.agent.ID, Event{Type: "agent.changed"}); err != nil {
+					p := &feed.Appending{Feeds: d, Feed: leader}
+					if err := p.AddEvent(w.agent.ID, Event{Type: "agent.changed"}); err != nil {
 						t.Fatal(err)
 					}
-					p.agents.WriteString(w.agent.ID.String() + " - 0\n")
-					if err := p.send(t.Context()); err != nil {
+					p.Agents.WriteString(w.agent.ID.String() + " - 0\n")
+					if err := p.Send(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
-				wantBounded(t, s, o, leader.leading.last, test.least, most, room)
+				wantBounded(t, s, o, leader.Leading.Last, test.least, most, room)
 			})
 		})
 	}
@@ -157,11 +160,11 @@ func TestAFeedKeepsItsBounds(t *testing.T) {
 // wantBounded checks a feed's size against what its head says and what it may be.
 func wantBounded(t *testing.T, s *Store, organization uuid.UUID, last int64, least, most, room int) {
 	t.Helper()
-	entries := must(peek(t, s).XRange(t.Context(), s.keys.feed(organization), "-", "+").Result())(t)
-	head := must(peek(t, s).HGetAll(t.Context(), s.keys.feedHead(organization)).Result())(t)
+	entries := must(peek(t, s).XRange(t.Context(), s.keys.Feed(organization), "-", "+").Result())(t)
+	head := must(peek(t, s).HGetAll(t.Context(), s.keys.FeedHead(organization)).Result())(t)
 	bytes := 0
 	for i, entry := range entries {
-		if e := feedEntry(entry); e.Sequence != last-int64(len(entries)-1-i) {
+		if e := records.FeedEntry(entry); e.Sequence != last-int64(len(entries)-1-i) {
 			t.Fatalf("event %d at %d of %d, the last is %d", e.Sequence, i, len(entries), last)
 		} else {
 			bytes += len(e.JSON) + 64
@@ -182,15 +185,15 @@ func TestTheMemoryOfAFeedIsCounted(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		wantFed(t, s, w.key, w.agent.ID)
 		held := func() int64 {
-			a := s.usage.account(w.key.Organization)
-			if err := s.syncUsage(t.Context(), a); err != nil {
+			a := s.core.Usage.Account(w.key.Organization)
+			if err := s.core.SyncUsage(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			return a.known[bytesHeld]
+			a.Mu.Lock()
+			defer a.Mu.Unlock()
+			return a.Known[kernel.BytesHeld]
 		}
-		before, key := held(), s.keys.feedHead(w.key.Organization)
+		before, key := held(), s.keys.FeedHead(w.key.Organization)
 		if err := peek(t, s).HIncrBy(t.Context(), key, "b", 1_000_000).Err(); err != nil {
 			t.Fatal(err)
 		}

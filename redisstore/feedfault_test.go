@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/event"
+	"remit/redisstore/internal/feed"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -20,7 +22,7 @@ func (w tenant) rested(t *testing.T, s *Store) {
 	t.Helper()
 	wantFed(t, s, w.key, w.agent.ID)
 	eventually(t, "the leader rests", func() bool {
-		head := must(peek(t, s).HGetAll(t.Context(), s.keys.feedHead(w.key.Organization)).Result())(t)
+		head := must(peek(t, s).HGetAll(t.Context(), s.keys.FeedHead(w.key.Organization)).Result())(t)
 		return head["s"] != "" && head["u"] == "0"
 	})
 }
@@ -32,9 +34,9 @@ func TestAnInstanceFindsThatAFailoverLostItsMarks(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		w.rested(t, s)
 		must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // the mark is lost
-		instances := s.keys.feedInstances(w.key.Organization)
+		instances := s.keys.FeedInstances(w.key.Organization)
 		for _, entry := range must(peek(t, s).ZRangeWithScores(t.Context(), instances, 0, -1).Result())(t) {
-			entry.Score -= 1000 // and what the instance told since
+			entry.Score -= 1000 // and what the instance sent since
 			if err := peek(t, s).ZAdd(t.Context(), instances, entry).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -50,23 +52,23 @@ func TestALookDuringWhichAMarkWasLostDoesNotCount(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		w.rested(t, s)
 		defer holdFeed(t, s, w.key.Organization)()
-		ctx, o, head := t.Context(), w.key.Organization, s.keys.feedHead(w.key.Organization)
-		d := newFeeds(s.config)
-		d.client = s.client
-		a := &activeFeed{organization: o, leading: leading{token: "1000000"}}
+		ctx, o, head := t.Context(), w.key.Organization, s.keys.FeedHead(w.key.Organization)
+		d := feed.New(s.config.feeds())
+		d.Client = s.client
+		a := &feed.ActiveFeed{Organization: o, Leading: feed.Leading{Token: "1000000"}}
 		for _, lost := range []bool{false, true} {
-			d.writeEntry(ctx, a)
+			d.WriteEntry(ctx, a)
 			must(peek(t, s).HSet(ctx, head, "s", 1).Result())(t) // long ago
-			batch := must(d.take(ctx, a))(t)
+			batch := must(d.Take(ctx, a))(t)
 			if lost {
-				a.confirmed.Add(time.Hour.Milliseconds())
+				a.Confirmed.Add(time.Hour.Milliseconds())
 			}
-			a.entered.Store(0)
-			d.writeEntry(ctx, a)
-			must(s.client.Run(ctx, flow{Owner: o}, finishLook, []string{head, s.keys.feedInstances(o)},
-				a.leading.token, batch.now, arrivalTime.Milliseconds()))(t)
-			if looked := must(peek(t, s).HExists(ctx, head, "s").Result())(t); !batch.look || looked == lost {
-				t.Errorf("a mark was lost: %t; the leader was to look: %t, and has looked: %t", lost, batch.look, looked)
+			a.Entered.Store(0)
+			d.WriteEntry(ctx, a)
+			must(s.client.Run(ctx, flow{Owner: o}, feed.FinishLook, []string{head, s.keys.FeedInstances(o)},
+				a.Leading.Token, batch.Now, feed.ArrivalTime.Milliseconds()))(t)
+			if looked := must(peek(t, s).HExists(ctx, head, "s").Result())(t); !batch.Look || looked == lost {
+				t.Errorf("a mark was lost: %t; the leader was to look: %t, and has looked: %t", lost, batch.Look, looked)
 			}
 		}
 	})
@@ -76,13 +78,13 @@ func TestAFeedGoesOnThoughRedissClockWentBack(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time){
 		"a leader that is dead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
-			p.HSet(ctx, s.keys.feedHead(o), "t", 1_000_000, "u", ahead.UnixMilli(), "s", 0)
+			p.HSet(ctx, s.keys.FeedHead(o), "t", 1_000_000, "u", ahead.UnixMilli(), "s", 0)
 		},
 		"an instance that is dead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
-			p.ZAdd(ctx, s.keys.feedInstances(o), redis.Z{Score: float64(ahead.UnixMilli()), Member: "dead"})
+			p.ZAdd(ctx, s.keys.FeedInstances(o), redis.Z{Score: float64(ahead.UnixMilli()), Member: "dead"})
 		},
 		"a look": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
-			p.HSet(ctx, s.keys.feedHead(o), "s", ahead.UnixMilli())
+			p.HSet(ctx, s.keys.FeedHead(o), "s", ahead.UnixMilli())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +101,7 @@ func TestAFeedGoesOnThoughRedissClockWentBack(t *testing.T) {
 				}
 				wantFed(t, s, w.key, w.agent.ID)
 				eventually(t, "the dead instance is forgotten", func() bool {
-					return errors.Is(peek(t, s).ZScore(t.Context(), s.keys.feedInstances(w.key.Organization), "dead").Err(), redis.Nil)
+					return errors.Is(peek(t, s).ZScore(t.Context(), s.keys.FeedInstances(w.key.Organization), "dead").Err(), redis.Nil)
 				})
 			})
 		})
@@ -111,12 +113,12 @@ func TestAFeedGoesOnThoughRedissClockWentBack(t *testing.T) {
 func (w tenant) stopping(t *testing.T, s *Store, do func(second *Store)) (left bool) {
 	t.Helper()
 	second := must(Open(s.config))(t)
-	second.feeds.enter(w.key.Organization)
+	second.feeds.Enter(w.key.Organization)
 	do(second)
 	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return errors.Is(peek(t, s).ZScore(t.Context(), s.keys.feedInstances(w.key.Organization), second.feeds.instance).Err(), redis.Nil)
+	return errors.Is(peek(t, s).ZScore(t.Context(), s.keys.FeedInstances(w.key.Organization), second.feeds.Instance).Err(), redis.Nil)
 }
 
 func TestAnInstanceThatStopsMarksAllThatItHasChanged(t *testing.T) {
@@ -126,16 +128,16 @@ func TestAnInstanceThatStopsMarksAllThatItHasChanged(t *testing.T) {
 		wantFed(t, s, w.key, w.agent.ID)
 		release := holdFeed(t, s, w.key.Organization)
 		defer release()
-		const changed = maxMarks + 10
+		const changed = feed.MaxMarks + 10
 		left := w.stopping(t, s, func(second *Store) {
-			a := second.feeds.of(w.key.Organization)
-			a.mu.Lock()
-			defer a.mu.Unlock()
+			a := second.feeds.Of(w.key.Organization)
+			a.Mu.Lock()
+			defer a.Mu.Unlock()
 			for range changed {
-				a.marked[NewRootID()] = struct{}{}
+				a.Marked[NewRootID()] = struct{}{}
 			}
 		})
-		marked := must(peek(t, s).ZCard(t.Context(), s.keys.feedMarked(w.key.Organization)).Result())(t)
+		marked := must(peek(t, s).ZCard(t.Context(), s.keys.FeedMarked(w.key.Organization)).Result())(t)
 		if left && marked < changed {
 			t.Errorf("it has left, and marked %d agents of %d", marked, changed)
 		}
@@ -146,14 +148,14 @@ func TestAnInstanceThatStopsDoesNotLeaveWhereCallsMayStillRun(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		f, keys := flow{Owner: w.key.Organization}, []string{s.keys.events(w.agent.ID)}
+		f, keys := flow{Owner: w.key.Organization}, []string{s.keys.Events(w.agent.ID)}
 		for name, test := range map[string]struct {
 			do   func(second *Store)
 			left bool
 		}{
 			"none":             {func(*Store) {}, true},
-			"one that ended":   {func(second *Store) { second.feeds.after(f, keys, false) }, true},
-			"one that is lost": {func(second *Store) { second.feeds.after(f, keys, true) }, false},
+			"one that ended":   {func(second *Store) { second.feeds.After(f, keys, false) }, true},
+			"one that is lost": {func(second *Store) { second.feeds.After(f, keys, true) }, false},
 		} {
 			if test.left { // in the time that it has
 				eventually(t, name+": it leaves", func() bool { return w.stopping(t, s, test.do) })
@@ -172,16 +174,16 @@ func TestAnAgentIsMarkedWhenItsOrganizationIsKnown(t *testing.T) {
 		w.rested(t, s)
 		before := withoutFeeds(t, s)
 		must(before.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
-		s.feeds.owners.Purge()
-		record := s.keys.agent(w.agent.ID)
+		s.feeds.Owners.Purge()
+		record := s.keys.Agent(w.agent.ID)
 		if err := peek(t, s).Rename(t.Context(), record, "elsewhere").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if err := peek(t, s).Set(t.Context(), record, "no hash", 0).Err(); err != nil { // HGET fails
 			t.Fatal(err)
 		}
-		s.feeds.after(flow{}, []string{s.keys.events(w.agent.ID)}, false)
-		time.Sleep(2 * retryAfter)
+		s.feeds.After(flow{}, []string{s.keys.Events(w.agent.ID)}, false)
+		time.Sleep(2 * feed.RetryAfter)
 		if err := peek(t, s).Rename(t.Context(), "elsewhere", record).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -215,10 +217,10 @@ func TestReadingTrailsCostsNoLease(t *testing.T) {
 		t.Cleanup(func() { _ = second.Close() })
 		h := slow{make(chan time.Duration, 1)}
 		second.client.Redis().AddHook(h)
-		trail := &taken{name: w.agent.ID.String()}
-		second.feeds.readTrails(t.Context(), w.key.Organization, []*taken{trail})
-		if waited := <-h.waited; waited > leaseTime*2/3 || trail.failed == nil {
-			t.Errorf("it waited %s, and failed with %v", waited, trail.failed)
+		trail := &feed.Taken{Name: w.agent.ID.String()}
+		second.feeds.ReadTrails(t.Context(), w.key.Organization, []*feed.Taken{trail})
+		if waited := <-h.waited; waited > feed.LeaseTime*2/3 || trail.Failed == nil {
+			t.Errorf("it waited %s, and failed with %v", waited, trail.Failed)
 		}
 	})
 }
@@ -232,13 +234,13 @@ func TestADeletedOrganizationHasNoFeedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := w.key.Organization
-		a := s.feeds.of(o)
-		a.entered.Store(0)
-		s.feeds.enter(o)
-		s.feeds.mark(o, w.agent.ID)
-		a.used.Store(s.feeds.now().Add(-idleFor).UnixNano())
+		a := s.feeds.Of(o)
+		a.Entered.Store(0)
+		s.feeds.Enter(o)
+		s.feeds.Mark(o, w.agent.ID)
+		a.Used.Store(s.feeds.Now().Add(-feed.IdleFor).UnixNano())
 		eventually(t, "the instance has left", func() bool {
-			return len(s.feeds.all()) == 0 && peek(t, s).ZCard(t.Context(), s.keys.feeds()).Val() == 0
+			return len(s.feeds.All()) == 0 && peek(t, s).ZCard(t.Context(), s.keys.Feeds()).Val() == 0
 		})
 		if kept := keysKept(t, s); len(kept) != 0 {
 			t.Errorf("left are %q", kept)
@@ -254,15 +256,15 @@ func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
 		wantFed(t, s, w.key, w.agent.ID, gone[0], gone[1])
 		o, ctx := w.key.Organization, t.Context()
 		for _, agent := range gone { // its time is over
-			for _, key := range []string{s.keys.agent(agent), s.keys.events(agent)} {
+			for _, key := range []string{s.keys.Agent(agent), s.keys.Events(agent)} {
 				must(peek(t, s).Del(ctx, key).Result())(t)
 			}
-			must(peek(t, s).ZRem(ctx, s.keys.organizationAgents(o), members{}.of(agent)).Result())(t)
+			must(peek(t, s).ZRem(ctx, s.keys.OrganizationAgents(o), kernel.Members{}.Of(agent)).Result())(t)
 		}
-		must(peek(t, s).HDel(ctx, s.keys.feedHead(o), "s", "l").Result())(t) // the next leader looks at all agents, whatever look goes on
+		must(peek(t, s).HDel(ctx, s.keys.FeedHead(o), "s", "l").Result())(t) // the next leader looks at all agents, whatever look goes on
 		must(s.SuspendAgent(ctx, w.key, w.agent.ID, "checking"))(t)
 		eventually(t, "their cursors are gone", func() bool {
-			left := must(peek(t, s).HKeys(ctx, s.keys.feedCursors(o)).Result())(t)
+			left := must(peek(t, s).HKeys(ctx, s.keys.FeedCursors(o)).Result())(t)
 			return slices.Equal(left, []string{w.agent.ID.String()})
 		})
 	})
@@ -293,7 +295,7 @@ func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 		for _, e := range feedOf(t, s, w.key) {
 			types = append(types, e.Type)
 		}
-		if !slices.Contains(types, EventsLost) || slices.Contains(types, "agent.suspended") || types[len(types)-1] != "agent.resumed" {
+		if !slices.Contains(types, kernel.EventsLost) || slices.Contains(types, "agent.suspended") || types[len(types)-1] != "agent.resumed" {
 			t.Error(types)
 		}
 	})
@@ -307,7 +309,7 @@ func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
 		w.rested(t, s)
 		had := len(feedOf(t, s, w.key))
 		ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10) + "-0"
-		must(peek(t, s).HSet(t.Context(), s.keys.feedCursors(w.key.Organization), w.agent.ID.String(), ahead).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.FeedCursors(w.key.Organization), w.agent.ID.String(), ahead).Result())(t)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
 		var since []string
@@ -318,7 +320,7 @@ func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
 			}
 			return slices.Contains(since, "agent.resumed")
 		})
-		want := []string{EventsLost, "agent.created", "session.created", "agent.suspended", "agent.resumed"}
+		want := []string{kernel.EventsLost, "agent.created", "session.created", "agent.suspended", "agent.resumed"}
 		if !slices.Equal(since, want) {
 			t.Errorf("%q, want %q", since, want)
 		}
@@ -326,29 +328,29 @@ func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
 }
 
 // A feed whose server fails shows how long it has waited.
-func TestAFeedThatNobodyCanAppendToShows(t *testing.T) {
+func TestAFeedWithoutAppendsShowsInMetrics(t *testing.T) {
 	t.Parallel()
 	onMiniredis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		w.rested(t, s)
-		head := s.keys.feedHead(w.key.Organization)
+		head := s.keys.FeedHead(w.key.Organization)
 		must(peek(t, s).Rename(t.Context(), head, "elsewhere").Result())(t)
 		must(peek(t, s).Set(t.Context(), head, "no hash", 0).Result())(t)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
-		eventually(t, "it shows", func() bool { return s.feeds.longestWait() > 2*retryAfter })
+		eventually(t, "it shows", func() bool { return s.feeds.LongestWait() > 2*feed.RetryAfter })
 		must(peek(t, s).Rename(t.Context(), "elsewhere", head).Result())(t)
 		wantFed(t, s, w.key, w.agent.ID)
-		eventually(t, "it is over", func() bool { return s.feeds.longestWait() == 0 })
+		eventually(t, "it is over", func() bool { return s.feeds.LongestWait() == 0 })
 	})
 }
 
 func TestEventsAreLostOnlyBetweenTheCursorAndTheRest(t *testing.T) {
 	t.Parallel()
 	for next, lost := range map[string]bool{"5-2": false, "5-3": false, "5-4": true, "6-0": true} {
-		trail := &taken{cursor: "5-2"}
-		trail.take([]redis.XMessage{{ID: next}, {ID: "7-0"}})
-		if trail.lost != lost {
-			t.Error(fmt.Sprint("when the trail begins at ", next, ": lost ", trail.lost))
+		trail := &feed.Taken{Cursor: "5-2"}
+		trail.Take([]redis.XMessage{{ID: next}, {ID: "7-0"}})
+		if trail.Lost != lost {
+			t.Error(fmt.Sprint("when the trail begins at ", next, ": lost ", trail.Lost))
 		}
 	}
 }
@@ -358,14 +360,14 @@ func TestALeaderWakesWebhooksSoThatNoFailoverLosesIt(t *testing.T) {
 	t.Parallel()
 	onEachPair(t, func(t *testing.T, p *redistest.Pair, _ func(*testing.T, *Store)) {
 		s := pairStore(t, p, Replicated)
-		d := newFeeds(s.config)
-		d.client = s.client
-		a := &activeFeed{organization: NewRootID(), leading: leading{wake: "5"}}
+		d := feed.New(s.config.feeds())
+		d.Client = s.client
+		a := &feed.ActiveFeed{Organization: NewRootID(), Leading: feed.Leading{Wake: "5"}}
 		resume := p.SuspendReplica(t)
-		if err := d.wakeWebhooks(t.Context(), a); err == nil || a.leading.wake != "5" {
+		if err := d.WakeWebhooks(t.Context(), a); err == nil || a.Leading.Wake != "5" {
 			t.Errorf("without a replica it has woken them: %v", err)
 		}
 		resume()
-		eventually(t, "it has woken them", func() bool { return d.wakeWebhooks(t.Context(), a) == nil && a.leading.woken == "5" })
+		eventually(t, "it has woken them", func() bool { return d.WakeWebhooks(t.Context(), a) == nil && a.Leading.Woken == "5" })
 	})
 }

@@ -12,24 +12,24 @@ import (
 
 // kill ends an instance as a crash does: nothing that it has yet to tell Redis gets there.
 func kill(s *Store) {
-	s.feeds.work.Lock()
-	s.feeds.stop()
-	s.feeds.work.Unlock()
+	s.feeds.Work.Lock()
+	s.feeds.Stop()
+	s.feeds.Work.Unlock()
 	_ = s.client.Close()
-	s.feeds.ended.Wait()
+	s.feeds.Ended.Wait()
 }
 
 // letEntriesPass ends the entries of all instances, as 10 s do, and has the last look at all agents been before.
 func letEntriesPass(t *testing.T, s *Store, organization uuid.UUID) {
 	t.Helper()
-	ctx, key := t.Context(), s.keys.feedInstances(organization)
+	ctx, key := t.Context(), s.keys.FeedInstances(organization)
 	past := float64(time.Now().Add(-time.Second).UnixMilli())
 	for _, instance := range must(peek(t, s).ZRange(ctx, key, 0, -1).Result())(t) {
 		if err := peek(t, s).ZAdd(ctx, key, redis.Z{Score: past, Member: instance}).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := peek(t, s).HSet(ctx, s.keys.feedHead(organization), "s", time.Now().Add(-time.Minute).UnixMilli()).Err(); err != nil {
+	if err := peek(t, s).HSet(ctx, s.keys.FeedHead(organization), "s", time.Now().Add(-time.Minute).UnixMilli()).Err(); err != nil {
 		t.Fatal(err)
 	}
 }

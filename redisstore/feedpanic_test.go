@@ -37,7 +37,7 @@ func (p panicking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// A panic costs no feed its turn or its leader, and is told once.
+// A panic costs no feed its turn or its leader, and is reported once.
 func TestAPanicStopsNoFeed(t *testing.T) {
 	t.Parallel()
 	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
@@ -49,17 +49,17 @@ func TestAPanicStopsNoFeed(t *testing.T) {
 		other := newTenant(t, second, NewSession{MaxActions: 1})
 		wantFed(t, second, w.key, w.agent.ID)
 		wantFed(t, second, other.key, other.agent.ID)
-		panics := counted(t, second.feeds.metrics.panics)
+		panics := counted(t, second.feeds.Metrics.Panics)
 		if err := second.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if said := strings.Count(log.String(), "stack="); panics != 1 || said != 1 || len(second.feeds.turns) != 0 {
-			t.Errorf("%g panics, logged %d times, %d turns are gone", panics, said, len(second.feeds.turns))
+		if said := strings.Count(log.String(), "stack="); panics != 1 || said != 1 || len(second.feeds.Turns) != 0 {
+			t.Errorf("%g panics, logged %d times, %d turns are gone", panics, said, len(second.feeds.Turns))
 		}
 	})
 }
 
-// An event whose rendering panics is told as lost, as one that cannot be written.
+// An event whose rendering panics is reported lost, as one that cannot be written.
 func TestAnEventThatPanicsKeepsBackNoOther(t *testing.T) {
 	t.Parallel()
 	failing := failingToRender("agent.suspended", func() ([]byte, error) { panic("a fault of the program") })
@@ -68,7 +68,7 @@ func TestAnEventThatPanicsKeepsBackNoOther(t *testing.T) {
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
 		wantFed(t, s, w.key, w.agent.ID)
-		if panics := counted(t, s.feeds.metrics.panics); panics != 1 {
+		if panics := counted(t, s.feeds.Metrics.Panics); panics != 1 {
 			t.Errorf("%g panics", panics)
 		}
 	})

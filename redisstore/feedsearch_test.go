@@ -45,13 +45,12 @@ const (
 
 const mostChanges, mostDeaths, mostTokens = 2, 2, 4
 
-// feedSteps returns the states that follow from w.
-func feedSteps(w feedWorld, wrong int) []feedWorld {
-	var next []feedWorld
+// feedSteps visits the states that follow from w.
+func feedSteps(w feedWorld, wrong int, visit func(feedWorld)) {
 	do := func(change func(*feedWorld)) {
 		after := w
 		change(&after)
-		next = append(next, after)
+		visit(after)
 	}
 	if w.lease {
 		do(func(w *feedWorld) { w.lease = false }) // time passes
@@ -86,10 +85,9 @@ func feedSteps(w feedWorld, wrong int) []feedWorld {
 			on(func(w *feedWorld, n *feedInstance) { w.lead(n, wrong) }) // the patrol
 		}
 		if n.token != 0 {
-			next = append(next, leaderSteps(w, i, wrong)...)
+			leaderSteps(w, i, wrong, visit)
 		}
 	}
-	return next
 }
 
 // hasGone says whether an instance has ended without leaving.
@@ -107,13 +105,12 @@ func (w *feedWorld) lead(n *feedInstance, wrong int) {
 }
 
 // leaderSteps are those of an instance that leads, or has yet to learn that it does not.
-func leaderSteps(w feedWorld, i, wrong int) []feedWorld {
-	var next []feedWorld
+func leaderSteps(w feedWorld, i, wrong int, visit func(feedWorld)) {
 	n := w.instances[i]
 	on := func(change func(w *feedWorld, n *feedInstance)) {
 		after := w
 		change(&after, &after.instances[i])
-		next = append(next, after)
+		visit(after)
 	}
 	lost := func(_ *feedWorld, n *feedInstance) { n.token, n.reading = 0, false }
 	cutOff := n.token != w.token
@@ -138,7 +135,7 @@ func leaderSteps(w feedWorld, i, wrong int) []feedWorld {
 		on(func(w *feedWorld, n *feedInstance) { n.read, n.reading = -2, true })
 	case !n.reading:
 		on(func(w *feedWorld, n *feedInstance) { w.lease, n.token = false, 0 })
-	case n.read == -2: // it rests although there may be a mark by now, and nobody can lead
+	case n.read == -2: // it rests although there may be a mark by now, and no instance can lead
 		on(func(w *feedWorld, n *feedInstance) { w.marked, w.lease, n.token, n.reading = false, false, 0, false })
 	case n.read == -1:
 		on(func(w *feedWorld, n *feedInstance) { n.read = w.trail })
@@ -153,42 +150,28 @@ func leaderSteps(w feedWorld, i, wrong int) []feedWorld {
 			}
 		})
 	}
-	return next
 }
 
-// feedFault says what is wrong with a state, "" for nothing.
-func feedFault(w feedWorld) string {
+// feedFault returns what is wrong with a state.
+func feedFault(w feedWorld) error {
 	if w.feed != w.cursor {
-		return "the feed has an event twice"
+		return fmt.Errorf("the feed has an event twice: %+v", w)
 	}
 	found := w.marked || w.taken
 	for _, n := range w.instances {
 		found = found || n.toMark || n.gone
 	}
 	if w.cursor < w.trail && !found {
-		return "nobody will find an event"
+		return fmt.Errorf("no instance will find an event: %+v", w)
 	}
-	return ""
+	return nil
 }
 
 // searchFeed visits every state, and returns how many there are and the first fault.
 func searchFeed(wrong int) (states int, fault error) {
-	seen := map[feedWorld]struct{}{{}: {}}
-	open := []feedWorld{{}}
-	for len(open) > 0 {
-		w := open[len(open)-1]
-		open = open[:len(open)-1]
-		if fault := feedFault(w); fault != "" {
-			return len(seen), fmt.Errorf("%s: %+v", fault, w)
-		}
-		for _, after := range feedSteps(w, wrong) {
-			if _, known := seen[after]; !known {
-				seen[after] = struct{}{}
-				open = append(open, after)
-			}
-		}
-	}
-	return len(seen), nil
+	e := newExplorer(feedWorld{})
+	fault = e.run(feedFault, func(w feedWorld) { feedSteps(w, wrong, e.visit) })
+	return len(e.seen), fault
 }
 
 func TestNoOrderOfStepsLosesOrDoublesAnEvent(t *testing.T) {

@@ -66,7 +66,7 @@ func TestAnApprovalTakesFromTheParent(t *testing.T) {
 				t.Errorf("it is %+v", got)
 			}
 			w.wantLimits(t, s, 6, 90)
-			w.wantBooks(t, s, parent.ID, 0, 0, Delegated{6, 90})
+			w.wantUsed(t, s, parent.ID, 0, 0, Delegated{6, 90})
 		}
 		beyond := w.ask(t, s, token, 0, 11)
 		_, err := s.ApproveRequest(t.Context(), w.key, w.session.ID, beyond.ID, Approval{})
@@ -79,7 +79,7 @@ func TestAnApprovalTakesFromTheParent(t *testing.T) {
 		}
 		w.approve(t, s, beyond.ID, Approval{AddValue: new(money.MicroUSD(10))})
 		w.wantLimits(t, s, 6, 100)
-		w.wantBooks(t, s, parent.ID, 0, 0, Delegated{6, 100})
+		w.wantUsed(t, s, parent.ID, 0, 0, Delegated{6, 100})
 	})
 }
 
@@ -117,7 +117,7 @@ func TestAChildIsBoundByTheLimitsOfItsAgent(t *testing.T) {
 		}
 		_, err := s.CreateChildSession(t.Context(), w.byKey(), n)
 		wantAgentLimit(t, "a second open session", err, LimitOpenSessions)
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{10, 50})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{10, 50})
 		must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 15}))(t)
 		own := tenant{key: w.key, agent: limited, session: child, secret: [32]byte{3}}
 		own.begin(t, s, own.exchange(t, s).AccessToken, 25)
@@ -125,7 +125,7 @@ func TestAChildIsBoundByTheLimitsOfItsAgent(t *testing.T) {
 		wantAgentLimit(t, "the day is used", err, LimitValuePerDay)
 		w.end(t, s, w.session.ID)
 		own.wantToday(t, s, "its parent has ended", 15)
-		w.wantBooks(t, s, w.session.ID, 2, 15, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 2, 15, Delegated{})
 		root := NewSession{Agent: limited.ID, MaxActions: 1, MaxValue: 1, Lifetime: time.Minute}
 		must(s.CreateSession(t.Context(), w.key, root))(t)
 	})

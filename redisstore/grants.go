@@ -9,11 +9,12 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	raisePart        = newScript("budgets/raise_part", writes)
-	raiseReservation = newScript("budgets/raise_reservation", writes).Watched(wroteThreshold(1))
+	raisePart        = kernel.NewScript("budgets/raise_part", writes)
+	raiseReservation = kernel.NewScript("budgets/raise_reservation", writes).Watched(wroteThreshold(1))
 )
 
 // maxGrants is how often a top-up asks for its grant again, because others changed the same limits meanwhile.
@@ -41,24 +42,24 @@ func (l limitsNow) usage() Usage {
 
 // sessionToChange authorizes the caller, and reads the session; when its value is to change, in the same round trip also whether
 // the organization has a budget.
-func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n NewLimits) (actor, limitsNow, error) {
+func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n NewLimits) (kernel.Actor, limitsNow, error) {
 	if n.Idempotency != nil {
-		n.Idempotency.at = id
+		n.Idempotency.At = id
 	}
-	act, err := s.actOnAgent(ctx, c, uuid.Nil, n.Idempotency)
+	act, err := s.core.ActOnAgent(ctx, c, uuid.Nil, n.Idempotency)
 	if err != nil {
-		return actor{}, limitsNow{}, err
+		return kernel.Actor{}, limitsNow{}, err
 	}
 	if n.MaxValue == nil && n.AddValue == nil {
-		at, err := s.readLimits(ctx, act.flow, id)
-		act.agent = at.agent
+		at, err := s.readLimits(ctx, act.Flow, id)
+		act.Agent = at.agent
 		return act, at, err
 	}
-	budget := redisclient.Hashes{Keys: []string{s.keys.organizationBudget(act.organization)}, Fields: []string{"max"}}
-	texts, budgets, err := s.client.ReadTexts(ctx, act.flow,
-		redisclient.Hashes{Keys: []string{s.keys.session(id, id)}, Fields: limitsFields}, budget)
+	budget := redisclient.Hashes{Keys: []string{s.keys.OrganizationBudget(act.Organization)}, Fields: []string{"max"}}
+	texts, budgets, err := s.client.ReadTexts(ctx, act.Flow,
+		redisclient.Hashes{Keys: []string{s.keys.Session(id, id)}, Fields: limitsFields}, budget)
 	if err != nil {
-		return actor{}, limitsNow{}, err
+		return kernel.Actor{}, limitsNow{}, err
 	}
 	values := make([]any, len(texts[0]))
 	for i, text := range texts[0] {
@@ -68,12 +69,12 @@ func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n N
 	}
 	at, err := readLimitsNow(id, values)
 	at.budgeted = budgets[0].Optional(0) != ""
-	act.agent = at.agent
+	act.Agent = at.agent
 	return act, at, err
 }
 
 func (s *Store) readLimits(ctx context.Context, f flow, id uuid.UUID) (limitsNow, error) {
-	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.session(id, id), limitsFields...)
+	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.Session(id, id), limitsFields...)
 	if err != nil {
 		return limitsNow{}, err
 	}
@@ -93,15 +94,15 @@ func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	}
 	r := &reply{Values: values}
 	l := limitsNow{
-		id: id, agent: r.ID(0), flags: r.Optional(1), maxActions: r.Number(4), maxValue: moneyAt(r, 5), expires: r.Time(7),
-		narrowed: r.Optional(8), used: moneyAt(r, 9) + money.MicroUSD(r.NumberOr0(10)),
+		id: id, agent: r.ID(0), flags: r.Optional(1), maxActions: r.Number(4), maxValue: kernel.MoneyAt(r, 5), expires: r.Time(7),
+		narrowed: r.Optional(8), used: kernel.MoneyAt(r, 9) + money.MicroUSD(r.NumberOr0(10)),
 		maxLease: r.NumberOr0(11), perAction: perActionAt(r, 12),
 	}
 	if b := budgetAt(r, 6); b.maxValue > 0 {
 		l.maxValue = b.maxValue
 	}
 	if r.Optional(2) != "" {
-		l.above = place{idOrNilAt(r, 2), r.ID(3)}
+		l.above = place{kernel.IDOrNilAt(r, 2), r.ID(3)}
 	}
 	if l.narrowed == "" {
 		l.narrowed = "0"
@@ -147,7 +148,7 @@ const onlyAsks = "-"
 
 // asksFirst says whether a change that raises a limit may be refused for something else: by the budget's organization, which
 // the session may not belong to, or by another limit that it lowers. Then nothing is to be set aside for it, because that comes back only
-// when the books close.
+// when the session closes.
 func (l limitsNow) asksFirst(n NewLimits) bool {
 	actions, value := l.goal(n)
 	if l.above == (place{}) {
@@ -158,7 +159,7 @@ func (l limitsNow) asksFirst(n NewLimits) bool {
 
 // grantAbove raises the part of a session to what its limits are to become, and returns the grant as change_limits.lua takes it, ""
 // for a change that needs none.
-func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLimits) (string, error) {
+func (s *Store) grantAbove(ctx context.Context, act kernel.Actor, at limitsNow, n NewLimits) (string, error) {
 	actions, value := at.goal(n)
 	switch {
 	case actions > MostActions || value > MostValue: // the script says so
@@ -191,40 +192,40 @@ const parentObserves = "o"
 // maxTime is after every expiry, in ms since 1970.
 const maxTime = 1 << 52
 
-func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, actions int64, value money.MicroUSD, n NewLimits) (string, error) {
-	above := ownActor(act.organization, at.above.agent)
-	above.flow = act.flow
-	keys := []string{s.keys.agent(above.agent), s.keys.session(above.agent, at.above.session), s.keys.parts(above.agent, at.above.session),
-		s.keys.events(above.agent)}
-	r, err := s.givingBack(ctx, above, at.above.session, nil, func() (*reply, error) {
-		return s.client.Run(ctx, above.flow, raisePart, keys, act.organization, above.agent, at.id,
-			max(actions, at.maxActions), int64(max(value, at.maxValue)), s.audit(ctx, act), orEmpty(milliseconds(n.Lifetime)),
+func (s *Store) grantByParent(ctx context.Context, act kernel.Actor, at limitsNow, actions int64, value money.MicroUSD, n NewLimits) (string, error) {
+	above := ownActor(act.Organization, at.above.agent)
+	above.Flow = act.Flow
+	keys := []string{s.keys.Agent(above.Agent), s.keys.Session(above.Agent, at.above.session), s.keys.Parts(above.Agent, at.above.session),
+		s.keys.Events(above.Agent)}
+	r, err := s.repeatForRoom(ctx, above, at.above.session, nil, func() (*reply, error) {
+		return s.client.Run(ctx, above.Flow, raisePart, keys, act.Organization, above.Agent, at.id,
+			max(actions, at.maxActions), int64(max(value, at.maxValue)), s.core.Audit(ctx, act), orEmpty(milliseconds(n.Lifetime)),
 			orEmpty(seconds(n.MaxLease)), n.PerAction.sessionText())
 	})
-	if err == errGivenUp { // its books are closed, so it is not active
+	if err == kernel.ErrGivenUp { // it is closed, so it is not active
 		return "", nil
 	}
 	if err != nil {
-		return "", asOfParent(above, at.above.session, nothingVisible(err))
+		return "", asOfParent(above, at.above.session, kernel.NothingVisible(err))
 	}
 	expires := r.Number(0)
 	return fmt.Sprintf("%d %d %d %s%s", max(actions, at.maxActions), int64(max(value, at.maxValue)), expires, at.narrowed, r.Text(1)), r.Err
 }
 
 // grantByBudget reserves what a root session's value is to become, and what it has used beyond that if it has observed.
-func (s *Store) grantByBudget(ctx context.Context, act actor, at limitsNow, value money.MicroUSD) (string, error) {
-	o := act.organization
+func (s *Store) grantByBudget(ctx context.Context, act kernel.Actor, at limitsNow, value money.MicroUSD) (string, error) {
+	o := act.Organization
 	value = max(value, at.used)
-	keys := []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o), s.keys.organizationClosed(o), s.keys.events(o)}
+	keys := []string{s.keys.OrganizationBudget(o), s.keys.Reservations(o), s.keys.ReservationLooks(o), s.keys.OrganizationClosed(o), s.keys.Events(o)}
 	raise := func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, raiseReservation, keys, at.id, at.agent, int64(value), firstLook.Milliseconds(), s.audit(ctx, act))
+		return s.client.Run(ctx, act.Flow, raiseReservation, keys, at.id, at.agent, int64(value), firstLook.Milliseconds(), s.core.Audit(ctx, act))
 	}
 	r, err := raise()
-	if isBudgetExhausted(err) && s.settleBelow(ctx, o, place{}) {
+	if kernel.IsBudgetExhausted(err) && s.settleBelow(ctx, o, place{}) {
 		r, err = raise()
 	}
 	if err != nil {
-		return "", nothingVisible(err)
+		return "", kernel.NothingVisible(err)
 	}
 	if r.Text(0) == "" { // there is no budget, and there was none
 		return "", r.Err

@@ -3,13 +3,19 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -23,9 +29,13 @@ func serverOf(t *testing.T, s *Store, key string) *redis.Client {
 }
 
 // anotherInstance returns a store on the same keys, as another instance of the service has one.
-func anotherInstance(t *testing.T, s *Store) *Store {
+func anotherInstance(t *testing.T, s *Store, durability ...Durability) *Store {
 	t.Helper()
-	second := must(Open(s.config))(t)
+	cfg := s.config
+	if len(durability) > 0 {
+		cfg.Durability = durability[0]
+	}
+	second := must(Open(cfg))(t)
 	t.Cleanup(func() { _ = second.Close() })
 	return second
 }
@@ -91,7 +101,7 @@ func crowd(t *testing.T, s *Store) {
 		ctx := context.WithValue(context.Background(), heldKey{}, &held)
 		calls.Go(func() {
 			for !held.Load() { // else it shared a pipeline itself
-				_, _ = s.client.Run(ctx, ownFlow, script, []string{key})
+				_, _ = s.client.Run(ctx, kernel.OwnFlow, script, []string{key})
 			}
 		})
 		eventually(t, "the call is held", held.Load)
@@ -100,7 +110,7 @@ func crowd(t *testing.T, s *Store) {
 		server.AddHook(hook)
 		key := ""
 		for i := 0; key == "" || serverOf(t, s, key) != server; i++ {
-			key = s.keys.prefix + "crowd:" + strconv.Itoa(i)
+			key = s.keys.Prefix + "crowd:" + strconv.Itoa(i)
 		}
 		for range crowdSize {
 			hold(key, crowdReads)
@@ -167,4 +177,28 @@ func onEachPair(t *testing.T, test func(t *testing.T, p *redistest.Pair, crowd f
 			})
 		})
 	}
+}
+
+// idOfAge returns an id in the cell that was drawn so long ago.
+func idOfAge(cell uint16, age time.Duration) uuid.UUID {
+	id := kernel.IDIn(cell)
+	ms := time.Now().Add(-age).UnixMilli()
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	return id
+}
+
+// storeFiles are the Go files of the store and its rooms that are no tests.
+func storeFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, room := range []string{"", "records", "webhooks", "internal/feed", "internal/kernel"} {
+		found := must(filepath.Glob(filepath.Join(room, "*.go")))(t)
+		if len(found) == 0 {
+			t.Fatalf("%q has no files", room)
+		}
+		files = append(files, found...)
+	}
+	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 }

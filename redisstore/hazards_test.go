@@ -24,14 +24,15 @@ func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 		"PExpire", "Do", // of a mark that means nothing; ASKING, and reads
 		"Close", "Pipelined", "Process", "Pipeline", "Exec", "Options", "Len", "PoolStats", // no commands; what is processed is run once
 	}
-	direct := regexp.MustCompile(`\b(?:[sd]\.client\.Redis\(\)|c\.redis|p|pipeline|primary|server)\.([A-Z]\w*)\(`)
+	own := []string{"AddEvent", "Send", "Of", "Flow"} // methods of our own types, whose values have such names too
+	direct := regexp.MustCompile(`\b(?:(?:\w+\.)*[cC]lient\.Redis\(\)|c\.redis|p|pipeline|primary|server)\.([A-Z]\w*)\(`)
 	found := 0
-	for _, file := range append(must(filepath.Glob("*.go"))(t), must(filepath.Glob("../internal/redisclient/*.go"))(t)...) {
+	for _, file := range append(storeFiles(t), must(filepath.Glob("../internal/redisclient/*.go"))(t)...) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		for _, call := range direct.FindAllStringSubmatch(string(must(os.ReadFile(file))(t)), -1) {
-			if found++; !slices.Contains(safe, call[1]) {
+			if found++; !slices.Contains(safe, call[1]) && !slices.Contains(own, call[1]) {
 				t.Errorf("%s: %s may happen twice on a cluster", file, call[1])
 			}
 		}

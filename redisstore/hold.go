@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // NewHold changes a pending transaction's hold. A nil field stays unchanged.
@@ -16,43 +17,66 @@ type NewHold struct {
 }
 
 var (
-	changeHold = newKeyedScript("budgets/change_hold")
+	changeHold = kernel.NewKeyedScript("budgets/change_hold")
 )
 
 // ChangeHold changes the value and the expiry of a pending transaction of the calling agent, if the session's limits allow.
 // Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError; with an idempotency key
 // ErrIdempotencyKeyReused, *QuotaError and *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
-	act := t.actor()
+	act := t.Actor()
 	if n.Idempotency != nil {
-		n.Idempotency.bounded = true
+		n.Idempotency.Bounded = true
 	}
-	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
+	facts, err := s.transactionFacts(ctx, act.Flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
-	keys := append(s.transactionKeys(act, facts), s.keys.agentSessions(act.agent), s.keys.agentHolds(act.agent))
-	r, err := s.givingBack(ctx, act, facts.Session, n.Idempotency, func() (*reply, error) {
-		return s.perform(ctx, changeHold, act, n.Idempotency, keys, t.Organization, t.Agent, act.family, id,
-			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act))
+	keys := append(s.transactionKeys(act, facts), s.keys.AgentSessions(act.Agent), s.keys.AgentHolds(act.Agent))
+	r, err := s.repeatForRoom(ctx, act, facts.Session, n.Idempotency, func() (*reply, error) {
+		return s.core.Perform(ctx, changeHold, act, n.Idempotency, keys, t.Organization, t.Agent, act.Family, id,
+			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.core.Audit(ctx, act))
 	})
 	changed, err := facts.withReply(act, r, err)
 	if err == nil && r.Has(5) {
 		changed.WouldRefuse = r.Text(5)
 	}
-	if err == nil && (n.Idempotency == nil || !n.Idempotency.Replayed) {
-		s.notePostponed(act.organization, changed, r.Time(4))
+	if err == nil && !n.Idempotency.IsReplay() {
+		s.notePostponed(act.Organization, changed, r.Time(4))
 	}
 	return changed, err
 }
 
 // notePostponed counts that a pending transaction's expiry changed.
 func (s *Store) notePostponed(organization uuid.UUID, t Transaction, before time.Time) {
-	s.usage.note(organization, func(c *changes, _ *quantities) {
-		c.eventBytes += eventSize
+	s.core.Usage.Note(organization, func(c *kernel.Changes, _ *kernel.Quantities) {
+		c.EventBytes += kernel.EventSize
 		if !t.Expires.Equal(before) {
-			c.expire(pendingUntil(before.Sub(t.Created), before), -1)
-			c.expire(pendingUntil(t.Expires.Sub(t.Created), t.Expires), 1)
+			c.Expire(kernel.PendingUntil(before.Sub(t.Created), before), -1)
+			c.Expire(kernel.PendingUntil(t.Expires.Sub(t.Created), t.Expires), 1)
 		}
 	})
+}
+
+var releaseHolds = kernel.NewScript("budgets/release_holds", bestEffort)
+
+// releaseDue releases the holds that an operation found due: those of the session, or those that count in the agent's day.
+func (s *Store) releaseDue(ctx context.Context, act kernel.Actor, session uuid.UUID, due error) error {
+	if due == kernel.ErrAgentHoldsDue {
+		return s.releaseAgentHolds(ctx, act, session)
+	}
+	return s.releaseHolds(ctx, act, session)
+}
+
+// releaseHolds releases holds of a session that are due, ends its leases, and folds the usage of a day that is over.
+func (s *Store) releaseHolds(ctx context.Context, act kernel.Actor, session uuid.UUID) error {
+	keys := []string{s.keys.Session(act.Agent, session), s.keys.Holds(act.Agent, session), s.keys.Events(act.Agent),
+		s.core.AgentKey(act), s.keys.Leases(act.Agent, session), s.keys.AgentHolds(act.Agent), s.keys.UsageDays(act.Agent)}
+	released, err := s.client.Run(ctx, act.Flow, releaseHolds, keys, s.core.Audit(ctx, act), s.daysKept(), act.Agent)
+	if err != nil {
+		return kernel.NothingVisible(err)
+	}
+	s.noteExpiredLeases(act.Organization, released.Number(0))
+	s.expiredHolds.Add(float64(released.Number(1)))
+	return nil
 }

@@ -96,8 +96,8 @@ func TestEveryOperationOnASessionReleasesDueHolds(t *testing.T) {
 // due unseen.
 func (w tenant) wantHoldsAsStored(t *testing.T, s *Store) {
 	t.Helper()
-	fields := must(peek(t, s).HGetAll(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
-	holds := must(peek(t, s).ZRangeWithScores(t.Context(), s.keys.holds(w.agent.ID, w.session.ID), 0, -1).Result())(t)
+	fields := must(peek(t, s).HGetAll(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
+	holds := must(peek(t, s).ZRangeWithScores(t.Context(), s.keys.Holds(w.agent.ID, w.session.ID), 0, -1).Result())(t)
 	sum := 0
 	for _, hold := range holds {
 		sum += must(strconv.Atoi(hold.Member.(string)[16:]))(t)
@@ -120,7 +120,7 @@ func (w tenant) wantHoldsAsStored(t *testing.T, s *Store) {
 func (w tenant) wantEvents(t *testing.T, s *Store, kind string, want int) {
 	t.Helper()
 	count := 0
-	for _, entry := range must(peek(t, s).XRange(t.Context(), s.keys.events(w.agent.ID), "-", "+").Result())(t) {
+	for _, entry := range must(peek(t, s).XRange(t.Context(), s.keys.Events(w.agent.ID), "-", "+").Result())(t) {
 		if entry.Values["type"] == kind {
 			count++
 		}
@@ -170,7 +170,7 @@ func TestManyHoldsThatAreDueAreReleasedInBoundedSteps(t *testing.T) {
 			token := byToken(w.exchange(t, s))
 			w.holdFor(t, s, due, time.Now().Add(-time.Minute))
 			w.holdFor(t, s, 3, time.Now().Add(time.Hour))
-			must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", 7*(due+3), "hx", 1).Result())(t)
+			must(peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "h", 7*(due+3), "hx", 1).Result())(t)
 			loadScripts(t, s)
 			before := redistest.CommandCounts(t, info)
 			usage := must(s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 5}))(t)
@@ -200,7 +200,7 @@ func (w tenant) holdFor(t *testing.T, s *Store, holds int, until time.Time) {
 		id := NewID(w.agent.ID)
 		members[i] = redis.Z{Score: float64(until.UnixMilli()), Member: string(id[:]) + "7"}
 	}
-	must(peek(t, s).ZAdd(t.Context(), s.keys.holds(w.agent.ID, w.session.ID), members...).Result())(t)
+	must(peek(t, s).ZAdd(t.Context(), s.keys.Holds(w.agent.ID, w.session.ID), members...).Result())(t)
 }
 
 // What expired holds an operation met stays released though it is refused then.
@@ -236,7 +236,7 @@ func TestAHoldThatIsReleasedStaysSoThoughTheClockGoesBack(t *testing.T) {
 		usage.ActionCount, usage.ValueHeld = 2, 10
 		w.wantUsage(t, s, usage) // which releases what is due
 		ahead := time.Now().Add(time.Hour).UnixMilli()
-		must(peek(t, s).HSet(t.Context(), s.keys.transaction(w.agent.ID, due.ID), "x", ahead).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Transaction(w.agent.ID, due.ID), "x", ahead).Result())(t)
 		for name, settle := range map[string]func() (Transaction, error){
 			"ChangeHold": func() (Transaction, error) {
 				return s.ChangeHold(t.Context(), grant.AccessToken, due.ID, NewHold{Value: new(money.MicroUSD(1))})

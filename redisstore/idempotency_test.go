@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
 // keyedOperation is an operation that takes an idempotency key, on a tenant of its own.
 type keyedOperation struct {
 	name    string
-	script  keyedScript
+	script  kernel.KeyedScript
 	byKey   bool // an API key asks, which claims the idempotency key in its organization's cell as well
 	claimed bool // the idempotency key is tied to the request before the operation's script, by an agent too
 	do      func(ctx context.Context, s *Store, idem *Idempotency) (any, error)
@@ -122,13 +123,13 @@ func (w keyedTenant) effects(t *testing.T, s *Store) effects {
 	usage := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Usage
 	usage.Expires = time.Time{}
 	return effects{
-		usage, len(indexed(t, s, s.keys.organizationOpen(w.key.Organization))),
-		len(indexed(t, s, s.keys.organizationTransactions(w.key.Organization))), len(w.follow(s)(t)),
+		usage, len(indexed(t, s, s.keys.OrganizationOpen(w.key.Organization))),
+		len(indexed(t, s, s.keys.OrganizationTransactions(w.key.Organization))), len(w.follow(s)(t)),
 	}
 }
 
-// again returns a fresh Idempotency for the same request: each request has its own replay fields.
-func (o *Idempotency) again() *Idempotency {
+// repeatOf returns a fresh Idempotency for the same request: each request has its own replay fields.
+func repeatOf(o *Idempotency) *Idempotency {
 	return &Idempotency{Key: o.Key, Fingerprint: o.Fingerprint}
 }
 
@@ -139,26 +140,26 @@ func TestAnIdempotencyKeyReplaysTheFirstOutcome(t *testing.T) {
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			before := w.effects(t, s)
 			first, err := operation.do(WithRequestID(t.Context(), "r-1"), s, idem)
-			if err != nil || idem.Replayed {
-				t.Fatalf("%+v, %v, replayed %t", first, err, idem.Replayed)
+			if err != nil || idem.Outcome.Replayed {
+				t.Fatalf("%+v, %v, replayed %t", first, err, idem.Outcome.Replayed)
 			}
 			if w.effects(t, s) == before {
 				t.Error("it had no effect")
 			}
 			for range 3 {
 				wantUnchanged(t, s, "again", func() {
-					again := idem.again()
+					again := repeatOf(idem)
 					outcome, err := operation.do(WithRequestID(t.Context(), "r-2"), s, again)
 					if err != nil || !reflect.DeepEqual(outcome, first) {
 						t.Errorf("again %+v, %v, first %+v", outcome, err, first)
 					}
-					if !again.Replayed || again.FirstRequest != "r-1" {
+					if !again.Outcome.Replayed || again.Outcome.FirstRequest != "r-1" {
 						t.Errorf("%+v", again)
 					}
 				})
 			}
 			other := &Idempotency{Key: "other", Fingerprint: [32]byte{1}}
-			if _, err = operation.do(t.Context(), s, other); other.Replayed {
+			if _, err = operation.do(t.Context(), s, other); other.Outcome.Replayed {
 				t.Errorf("by another key: %v", err)
 			}
 		})
@@ -218,15 +219,15 @@ func TestAnIdempotencyKeyReplaysARefusal(t *testing.T) {
 			wantError(t, test.name, test.do(&Idempotency{Key: test.name}), test.want)
 		}
 		must(s.ChangeLimits(ctx, w.key, full.session.ID, NewLimits{MaxActions: new(int64(100)), MaxValue: new(money.MicroUSD(100))}))(t)
-		must(peek(t, s).Del(ctx, s.keys.transaction(w.agent.ID, stillOpen.ID)).Result())(t) // which is not kept as long
+		must(peek(t, s).Del(ctx, s.keys.Transaction(w.agent.ID, stillOpen.ID)).Result())(t) // which is not kept as long
 		for _, test := range tests {
 			wantUnchanged(t, s, test.name, func() {
 				again := &Idempotency{Key: test.name}
-				if wantError(t, test.name, test.do(again), test.want); !again.Replayed {
+				if wantError(t, test.name, test.do(again), test.want); !again.Outcome.Replayed {
 					t.Errorf("%s: it is not replayed", test.name)
 				}
 				reused := &Idempotency{Key: test.name, Fingerprint: [32]byte{9}}
-				if wantError(t, test.name+", another request", test.do(reused), ErrIdempotencyKeyReused); reused.Replayed {
+				if wantError(t, test.name+", another request", test.do(reused), ErrIdempotencyKeyReused); reused.Outcome.Replayed {
 					t.Errorf("%s: another request is replayed", test.name)
 				}
 			})
@@ -263,7 +264,7 @@ func TestAnIdempotencyKeyIsForOneRequest(t *testing.T) {
 					}
 					reused := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
 					_, err := other.do(t.Context(), s, reused)
-					if wantError(t, other.name, err, ErrIdempotencyKeyReused); reused.Replayed {
+					if wantError(t, other.name, err, ErrIdempotencyKeyReused); reused.Outcome.Replayed {
 						t.Errorf("%s is replayed", other.name)
 					}
 				}
@@ -290,7 +291,7 @@ func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-					if idem.Replayed {
+					if idem.Outcome.Replayed {
 						replayed.Add(1)
 					}
 					outcomes[i] = outcome
@@ -345,28 +346,28 @@ func TestAnUnauthorizedCallerHasNoOutcomeAndLearnsOfNone(t *testing.T) {
 			}
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			wantUnchanged(t, s, "before", func() {
-				_, err := ask(dead, idem.again())
+				_, err := ask(dead, repeatOf(idem))
 				wantError(t, "before", err, ErrInvalidToken)
 			})
 			first, err := ask(live, idem)
-			if err != nil || idem.Replayed {
-				t.Errorf("%v, replayed %t", err, idem.Replayed)
+			if err != nil || idem.Outcome.Replayed {
+				t.Errorf("%v, replayed %t", err, idem.Outcome.Replayed)
 			}
 			wantUnchanged(t, s, "after", func() {
 				for _, fingerprint := range [][32]byte{idem.Fingerprint, {9}} {
 					refused := &Idempotency{Key: "key", Fingerprint: fingerprint}
-					if _, err := ask(dead, refused); err != ErrInvalidToken || refused.Replayed {
-						t.Errorf("after: %v, replayed %t", err, refused.Replayed)
+					if _, err := ask(dead, refused); err != ErrInvalidToken || refused.Outcome.Replayed {
+						t.Errorf("after: %v, replayed %t", err, refused.Outcome.Replayed)
 					}
 				}
 			})
 			other := w.exchange(t, s) // another token of the same agent
-			if outcome, err := ask(other, idem.again()); err != nil || !reflect.DeepEqual(outcome, first) {
+			if outcome, err := ask(other, repeatOf(idem)); err != nil || !reflect.DeepEqual(outcome, first) {
 				t.Errorf("%+v, %v, first %+v", outcome, err, first)
 			}
 			must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 			wantUnchanged(t, s, "of a revoked agent", func() {
-				_, err := ask(other, idem.again())
+				_, err := ask(other, repeatOf(idem))
 				wantError(t, "of a revoked agent", err, ErrInvalidToken)
 			})
 		})
@@ -381,7 +382,7 @@ func TestARotatedKeyLearnsOfNoOutcome(t *testing.T) {
 			first := must(operation.do(t.Context(), s, idem))(t)
 			must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{7}}, 0, nil))(t)
 			wantUnchanged(t, s, "by the old key", func() {
-				_, err := operation.do(t.Context(), s, idem.again())
+				_, err := operation.do(t.Context(), s, repeatOf(idem))
 				wantError(t, "by the old key", err, ErrInvalidAPIKey)
 			})
 			w.key.Hash = [32]byte{7}
@@ -390,9 +391,9 @@ func TestARotatedKeyLearnsOfNoOutcome(t *testing.T) {
 				if o.name != operation.name {
 					continue
 				}
-				again := idem.again()
-				if outcome, err := o.do(t.Context(), s, again); err != nil || !reflect.DeepEqual(outcome, first) || !again.Replayed {
-					t.Errorf("by the new key %+v, %v, replayed %t; first %+v", outcome, err, again.Replayed, first)
+				again := repeatOf(idem)
+				if outcome, err := o.do(t.Context(), s, again); err != nil || !reflect.DeepEqual(outcome, first) || !again.Outcome.Replayed {
+					t.Errorf("by the new key %+v, %v, replayed %t; first %+v", outcome, err, again.Outcome.Replayed, first)
 				}
 			}
 		})
@@ -425,13 +426,13 @@ func TestEveryCallerHasSeparateIdempotencyKeys(t *testing.T) {
 		} {
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{byte(i)}}
 			_, err := s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Idempotency: idem})
-			if err != nil || idem.Replayed {
-				t.Errorf("caller %d: %v, replayed %t", i, err, idem.Replayed)
+			if err != nil || idem.Outcome.Replayed {
+				t.Errorf("caller %d: %v, replayed %t", i, err, idem.Outcome.Replayed)
 			}
 			batch := &Idempotency{Key: "key of a batch", Fingerprint: [32]byte{byte(i)}}
 			outcomes := must(s.ChargeBatch(t.Context(), caller.Caller, []BatchCharge{{caller.session, Charge{Count: 1}}}, batch))(t)
-			if outcomes[0].Err != nil || batch.Replayed {
-				t.Errorf("caller %d: %v, replayed %t", i, outcomes[0].Err, batch.Replayed)
+			if outcomes[0].Err != nil || batch.Outcome.Replayed {
+				t.Errorf("caller %d: %v, replayed %t", i, outcomes[0].Err, batch.Outcome.Replayed)
 			}
 		}
 	})
@@ -482,15 +483,15 @@ func TestOutcomesAreKeptForADay(t *testing.T) {
 			for _, key := range kept {
 				must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
 			}
-			must(operation.do(t.Context(), s, idem.again()))(t)
+			must(operation.do(t.Context(), s, repeatOf(idem)))(t)
 			for _, key := range kept { // for a replay does not prolong it
 				wantTTL(t, s, key, time.Hour)
 			}
 			for _, key := range kept {
 				must(peek(t, s).Del(t.Context(), key).Result())(t)
 			}
-			fresh := idem.again()
-			if _, _ = operation.do(t.Context(), s, fresh); fresh.Replayed {
+			fresh := repeatOf(idem)
+			if _, _ = operation.do(t.Context(), s, fresh); fresh.Outcome.Replayed {
 				t.Error("an outcome that is not kept is replayed")
 			}
 		})
@@ -534,16 +535,16 @@ func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
 			want := effectsOfOne(t, s, operation.name)
-			p.LoseReplies(operation.script.keyed.SHA(), 100)
+			p.LoseReplies(operation.script.Keyed.SHA(), 100)
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			_, err := operation.do(WithRequestID(t.Context(), "lost"), s, idem.again())
+			_, err := operation.do(WithRequestID(t.Context(), "lost"), s, repeatOf(idem))
 			wantError(t, "the first time", err, ErrOutcomeUnknown)
 			if n := p.Requests(); n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
 			p.LoseReplies("", 0)
 			outcome, err := operation.do(WithRequestID(t.Context(), "again"), s, idem)
-			if err != nil || !idem.Replayed || idem.FirstRequest != "lost" {
+			if err != nil || !idem.Outcome.Replayed || idem.Outcome.FirstRequest != "lost" {
 				t.Errorf("again: %+v, %v, %+v", outcome, err, idem)
 			}
 			if got := w.effects(t, s); got != want {
@@ -560,16 +561,16 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.claimed }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
 			before := w.effects(t, s)
-			claim := claimAgentKey
+			claim := kernel.ClaimAgentKey
 			if operation.byKey {
-				claim = claimKey
+				claim = kernel.ClaimKey
 			}
 			if operation.name == "CreateSession" {
 				claim = claimSession
 			}
 			p.LoseReplies(claim.SHA(), 100)
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			_, err := operation.do(t.Context(), s, idem.again())
+			_, err := operation.do(t.Context(), s, repeatOf(idem))
 			wantError(t, "the first time", err, ErrUnavailable)
 			p.LoseReplies("", 0)
 			if claim == claimSession {
@@ -578,8 +579,8 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 			if got := w.effects(t, s); got != before {
 				t.Errorf("%+v became %+v", before, got)
 			}
-			if _, err = operation.do(t.Context(), s, idem); err != nil || idem.Replayed {
-				t.Errorf("again: %v, replayed %t", err, idem.Replayed)
+			if _, err = operation.do(t.Context(), s, idem); err != nil || idem.Outcome.Replayed {
+				t.Errorf("again: %v, replayed %t", err, idem.Outcome.Replayed)
 			}
 		})
 	})
@@ -593,8 +594,8 @@ func TestOutcomesAreReplayedAfterRedisForgotTheScripts(t *testing.T) {
 			forgetScripts(t, s)
 			first := must(operation.do(t.Context(), s, idem))(t)
 			forgetScripts(t, s)
-			again := idem.again()
-			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Replayed {
+			again := repeatOf(idem)
+			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Outcome.Replayed {
 				t.Errorf("%+v, first %+v", outcome, first)
 			}
 		})
@@ -609,8 +610,8 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 950))
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			first, err := operation.do(t.Context(), s, idem)
-			if err != nil || idem.Replayed {
-				t.Errorf("%+v, %v, replayed %t", first, err, idem.Replayed)
+			if err != nil || idem.Outcome.Replayed {
+				t.Errorf("%+v, %v, replayed %t", first, err, idem.Outcome.Replayed)
 			}
 			for key := range outcomesKept(t, s) {
 				if strings.Contains(must(peek(t, s).Get(t.Context(), key).Result())(t), "holds_due") {
@@ -618,8 +619,8 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 				}
 			}
 			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 50))
-			again := idem.again()
-			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Replayed {
+			again := repeatOf(idem)
+			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Outcome.Replayed {
 				t.Errorf("%+v, first %+v", outcome, first)
 			}
 		})
@@ -677,14 +678,14 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 	}
 	key, token := w.byKey(), byToken(w.grant)
 	return map[string]refusedByName{
-		"a session of nobody":                     {create(NewRootID(), "read"), ErrUnknownAgent},
+		"a session of no agent":                   {create(NewRootID(), "read"), ErrUnknownAgent},
 		"a session of another's agent":            {create(foreign.agent.ID, "read"), ErrUnknownAgent},
-		"a session with a scope that is not held": {create(w.agent.ID, "admin"), &ScopeError{"admin"}},
+		"a session with a scope that is not held": {create(w.agent.ID, "admin"), &ScopeError{Scope: "admin"}},
 		"a charge of nothing, by key":             {charge(key, NewID(w.agent.ID), ""), ErrUnknownSession},
 		"a charge of another's session, by key":   {charge(key, foreign.session.ID, ""), ErrUnknownSession},
 		"a charge of nothing, by token":           {charge(token, NewID(w.agent.ID), ""), ErrUnknownSession},
-		"a charge by a scope not held, by key":    {charge(key, w.session.ID, "admin"), &ScopeError{"admin"}},
-		"a charge by a scope not held, by token":  {charge(token, w.session.ID, "admin"), &ScopeError{"admin"}},
+		"a charge by a scope not held, by key":    {charge(key, w.session.ID, "admin"), &ScopeError{Scope: "admin"}},
+		"a charge by a scope not held, by token":  {charge(token, w.session.ID, "admin"), &ScopeError{Scope: "admin"}},
 		"a rollback of nothing, by key":           {rollback(key, NewID(w.agent.ID)), ErrUnknownTransaction},
 		"a rollback of another's, by key":         {rollback(key, theirs.ID), ErrUnknownTransaction},
 		"a rollback of nothing, by token":         {rollback(token, NewID(w.agent.ID)), ErrUnknownTransaction},
@@ -707,16 +708,16 @@ func TestARefusalOfAnUnknownObjectLeavesTheIdempotencyKeyUnused(t *testing.T) {
 				}
 				corrected := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
 				wantError(t, "corrected", test.do(t.Context(), s, false, corrected), nil)
-				again := corrected.again()
-				if wantError(t, "corrected, again", test.do(t.Context(), s, false, again), nil); !again.Replayed {
+				again := repeatOf(corrected)
+				if wantError(t, "corrected, again", test.do(t.Context(), s, false, again), nil); !again.Outcome.Replayed {
 					t.Error("the corrected request is not replayed")
 				}
 				err := test.do(t.Context(), s, true, &Idempotency{Key: "key", Fingerprint: [32]byte{1}})
 				if err != ErrIdempotencyKeyReused && !(strings.Contains(name, "by token") || name == "a commit of nothing") {
 					t.Errorf("mistyped again, after that: %v", err)
 				}
-				again = corrected.again()
-				if wantError(t, "corrected, at last", test.do(t.Context(), s, false, again), nil); !again.Replayed {
+				again = repeatOf(corrected)
+				if wantError(t, "corrected, at last", test.do(t.Context(), s, false, again), nil); !again.Outcome.Replayed {
 					t.Error("the outcome is gone")
 				}
 			})
@@ -733,27 +734,27 @@ func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
 			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}}})
 			return err
 		}
-		place := s.claimPlace(w.key.Organization, &Idempotency{Key: "key"})
+		place := s.core.ClaimPlace(w.key.Organization, &Idempotency{Key: "key"})
 		age := func(by time.Duration) {
-			must(peek(t, s).PExpire(t.Context(), place, outcomeLifetime-by).Result())(t)
+			must(peek(t, s).PExpire(t.Context(), place, kernel.OutcomeLifetime-by).Result())(t)
 		}
 		claim := func(fingerprint byte, at uuid.UUID) {
-			abandoned := &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}, at: at}
-			wantError(t, "the claim", s.authorize(t.Context(), w.byKey(), abandoned), nil)
+			abandoned := &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}, At: at}
+			wantError(t, "the claim", s.core.Authorize(t.Context(), w.byKey(), abandoned), nil)
 		}
 		claim(1, w.session.ID)
 		wantError(t, "while the first may still run", charge(2), ErrIdempotencyKeyReused)
-		age(abandonedAfter + time.Second)
+		age(kernel.AbandonedAfter + time.Second)
 		wantError(t, "later", charge(2), nil)
-		age(abandonedAfter + time.Second)
+		age(kernel.AbandonedAfter + time.Second)
 		wantError(t, "against an outcome", charge(3), ErrIdempotencyKeyReused)
 
-		outcome := actor{organization: w.key.Organization}.keyDigest(&Idempotency{Key: "key"}, "")
-		for _, key := range []string{place, s.keys.outcome(w.session.ID, outcome)} {
+		outcome := kernel.Actor{Organization: w.key.Organization}.KeyDigest(&Idempotency{Key: "key"}, "")
+		for _, key := range []string{place, s.keys.Outcome(w.session.ID, outcome)} {
 			must(peek(t, s).Del(t.Context(), key).Result())(t)
 		}
 		claim(4, uuid.Nil)
-		age(abandonedAfter + time.Second)
+		age(kernel.AbandonedAfter + time.Second)
 		wantError(t, "against a batch, of which a part may be done", charge(5), ErrIdempotencyKeyReused)
 	})
 }
@@ -790,25 +791,25 @@ func TestDigestsDistinguishTheirParts(t *testing.T) {
 	for _, parts := range [][]string{
 		{}, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"ab"}, {"a", "b"}, {"\x00\x01a"}, {long}, {long[:44], long[44:]}, {long + "x"},
 	} {
-		name := digest(parts...)
+		name := kernel.Digest(parts...)
 		if len(name) != 22 || seen[name] != nil {
 			t.Errorf("%q and %q are both %q", parts, seen[name], name)
 		}
 		seen[name] = append(parts, "")
 	}
 	idem := &Idempotency{Key: "key"}
-	agent := actor{organization: uuid.New(), agent: uuid.New(), family: familyField(uuid.New())}
+	agent := kernel.Actor{Organization: uuid.New(), Agent: uuid.New(), Family: kernel.FamilyField(uuid.New())}
 	organization := agent
-	organization.family = ""
+	organization.Family = ""
 	otherFamily := agent
-	otherFamily.family = familyField(uuid.New())
-	if agent.keyDigest(idem, "") != otherFamily.keyDigest(idem, "") {
+	otherFamily.Family = kernel.FamilyField(uuid.New())
+	if agent.KeyDigest(idem, "") != otherFamily.KeyDigest(idem, "") {
 		t.Error("an agent's keys are another family's no more")
 	}
 	names := map[string]bool{}
-	for _, act := range []actor{agent, organization, {organization: agent.agent, agent: agent.organization}} {
-		for _, part := range []string{"", string(uuid.Nil[:]), string(agent.agent[:])} {
-			names[act.keyDigest(idem, part)] = true
+	for _, act := range []kernel.Actor{agent, organization, {Organization: agent.Agent, Agent: agent.Organization}} {
+		for _, part := range []string{"", string(uuid.Nil[:]), string(agent.Agent[:])} {
+			names[act.KeyDigest(idem, part)] = true
 		}
 	}
 	if len(names) != 9 {
@@ -825,7 +826,7 @@ func TestAnOutcomeThatNoScriptReturnsIsAnError(t *testing.T) {
 		"an empty reply":   {"r", "", []any{}},
 		"an unknown reply": {"r", "1", []any{"nonsense"}},
 	} {
-		if r, err := new(Idempotency).read(&reply{Values: values}); err == nil {
+		if r, err := new(Idempotency).Read(&reply{Values: values}); err == nil {
 			t.Errorf("%s: %v", name, r)
 		} else if !strings.Contains(fmt.Sprint(err), errReply.Error()) {
 			t.Errorf("%s: %v", name, err)

@@ -5,17 +5,18 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	findTrustedIssuer = newScript("identity/find_trusted_issuer", reads)
-	grantByIssuer     = newGrantScript("identity/grant_by_issuer")
+	findTrustedIssuer = kernel.NewScript("identity/find_trusted_issuer", reads)
+	grantByIssuer     = kernel.NewGrantScript("identity/grant_by_issuer")
 )
 
-// IssuerFor returns the trusted issuer of this name of an agent's organization, and the organization. Nobody is authenticated by
+// IssuerFor returns the trusted issuer of this name of an agent's organization, and the organization. No caller is authenticated by
 // that. Errors: ErrUnknownIssuer, also for an unknown agent.
 func (s *Store) IssuerFor(ctx context.Context, agent uuid.UUID, name string) (TrustedIssuer, uuid.UUID, error) {
-	found, err := s.client.Call(ctx, flow{}, reads, "hget", s.keys.agent(agent), "organization")
+	found, err := s.client.Call(ctx, flow{}, reads, "hget", s.keys.Agent(agent), "organization")
 	if err != nil {
 		return TrustedIssuer{}, uuid.Nil, err
 	}
@@ -49,26 +50,26 @@ func (s *Store) issuerNamed(ctx context.Context, organization uuid.UUID, name st
 // ErrOrganizationSuspended, *AgentSuspendedError, *ScopeError, *AudienceError, *QuotaError, *RateError, ErrProofRequired,
 // ErrProofUsed, ErrManyProofs.
 func (s *Store) GrantByIssuer(ctx context.Context, organization, agent uuid.UUID, issuer TrustedIssuer, asked GrantRequest) (Grant, error) {
-	if s.Suspended(organization) {
+	if s.core.Suspended(organization) {
 		return Grant{}, ErrOrganizationSuspended
 	}
 	// Reading the issuer's keys may have taken seconds, in which the trust in it may have ended.
 	if now, err := s.issuerNamed(ctx, organization, issuer.Settings.Issuer); err != nil || now.stored != issuer.stored || now.ID != issuer.ID {
 		return Grant{}, orElse(err, ErrUnknownIssuer)
 	}
-	held, err := s.usage.reserve(demand{organization: organization, agent: agent, resource: noResource, events: eventSize})
+	held, err := s.core.Usage.Reserve(kernel.Demand{Organization: organization, Agent: agent, Resource: kernel.NoResource, Events: kernel.EventSize})
 	if err != nil {
-		return Grant{}, s.refusals.count(err)
+		return Grant{}, s.core.Refusals.Count(err)
 	}
-	r, err := s.grant(ctx, grantByIssuer, agent, asked.Proof, []string{s.keys.agent(agent), s.keys.events(agent)},
-		organization, asked.scopes(), asked.audience(), s.auditAs(ctx, actorAgent), newTokenID(agent).String(), issuer.ID.String(), asked.Proof.key())
-	held.finish(err, false)
+	r, err := s.grant(ctx, grantByIssuer, agent, asked.Proof, []string{s.keys.Agent(agent), s.keys.Events(agent)},
+		organization, asked.scopes(), asked.audience(), s.core.AuditAs(ctx, kernel.ActorAgent), kernel.NewTokenID(agent).String(), issuer.ID.String(), asked.Proof.key())
+	held.Finish(err, false)
 	if err != nil {
 		return Grant{}, err
 	}
 	s.noteProof(organization, asked.Proof)
 	return Grant{
-		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: idOrNilAt(r, 1), Bound: asked.Proof != nil},
+		AccessToken: AccessToken{Organization: organization, Agent: agent, Family: kernel.IDOrNilAt(r, 1), Bound: asked.Proof != nil},
 		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(0)),
 		Audience:    orSelf(asked.Audience),

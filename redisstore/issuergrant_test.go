@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/event"
+	"remit/redisstore/internal/kernel"
 )
 
 func TestAnIssuerIsFoundByItsNameForAnAgentOfItsOrganization(t *testing.T) {
@@ -44,14 +45,14 @@ func TestAGrantByAnIssuerIsWithinWhatItsAgentMayDo(t *testing.T) {
 		}
 		whole := must(grant(w.agent.ID, GrantRequest{}))(t)
 		want := Grant{AccessToken: whole.AccessToken, Scopes: w.agent.Scopes, Audience: []string{Self}}
-		if !reflect.DeepEqual(whole, want) || cellOf(whole.Family) != cellOf(w.agent.ID) || whole.Organization != w.key.Organization {
+		if !reflect.DeepEqual(whole, want) || kernel.CellOf(whole.Family) != kernel.CellOf(w.agent.ID) || whole.Organization != w.key.Organization {
 			t.Errorf("granted %+v, want %+v", whole, want)
 		}
 		if err := s.CheckToken(t.Context(), whole.AccessToken); err != nil {
 			t.Errorf("its access token: %v", err)
 		}
-		if must(peek(t, s).Exists(t.Context(), s.keys.family(w.agent.ID, whole.Family)).Result())(t) != 0 {
-			t.Error("a family is stored that nobody can refresh")
+		if must(peek(t, s).Exists(t.Context(), s.keys.Family(w.agent.ID, whole.Family)).Result())(t) != 0 {
+			t.Error("a family is stored that no agent can refresh")
 		}
 		events, _ := must2(s.Events(t.Context(), w.byKey(), w.agent.ID, "", 10))(t)
 		last := events[len(events)-1]
@@ -63,13 +64,13 @@ func TestAGrantByAnIssuerIsWithinWhatItsAgentMayDo(t *testing.T) {
 			t.Errorf("granted %+v", narrowed)
 		}
 		_, err := grant(w.agent.ID, GrantRequest{Scopes: []string{"admin"}})
-		wantError(t, "a scope that is not held", err, &ScopeError{"admin"})
+		wantError(t, "a scope that is not held", err, &ScopeError{Scope: "admin"})
 		_, err = grant(other.agent.ID, GrantRequest{})
 		wantError(t, "another organization's agent", err, ErrInvalidCredentials)
 		_, err = grant(NewID(w.agent.ID), GrantRequest{})
 		wantError(t, "no agent", err, ErrInvalidCredentials)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
-		if _, err := grant(w.agent.ID, GrantRequest{}); !isSuspended(err) {
+		if _, err := grant(w.agent.ID, GrantRequest{}); !kernel.IsSuspended(err) {
 			t.Errorf("while it is suspended: %v", err)
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
@@ -117,12 +118,12 @@ func TestGrantsByAnIssuerArePaced(t *testing.T) {
 	onMiniredis(t, Config{Rates: Rates{Agent: 1, Organization: 1000}}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		trusted := w.trust(t, s, "https://one.example")
-		for range burstTime {
+		for range kernel.BurstTime {
 			must(s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{}))(t)
 		}
 		eventually(t, "the rate is reached", func() bool {
 			_, err := s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{})
-			return isRefusedCreation(err)
+			return kernel.IsRefusedCreation(err)
 		})
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 )
 
 // KeyRecord is one stored key.
@@ -32,9 +33,9 @@ func (e *PendingKeyError) Error() string {
 }
 
 var (
-	keepFirstKey = newScript("kernel/keep_first_key", writes)
-	rotateKey    = newScript("identity/rotate_key", writes)
-	retireKey    = newScript("identity/retire_key", writes)
+	keepFirstKey = kernel.NewScript("kernel/keep_first_key", writes)
+	rotateKey    = kernel.NewScript("identity/rotate_key", writes)
+	retireKey    = kernel.NewScript("identity/retire_key", writes)
 )
 
 // Keys returns the keys of a kind that have not ended, newest first, and Redis's time. Errors: ErrUnavailable.
@@ -44,7 +45,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 	var fields *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
-		fields, clock = p.HGetAll(ctx, s.keys.keyRecords(kind)), p.Time(ctx)
+		fields, clock = p.HGetAll(ctx, s.keys.KeyRecords(kind)), p.Time(ctx)
 		return nil
 	})
 	if err != nil {
@@ -81,7 +82,7 @@ func lastFirst(a, b KeyRecord) int {
 // KeepFirstKey stores a key unless one of its kind is stored already. It is safe to repeat. Errors: ErrUnavailable,
 // ErrOutcomeUnknown.
 func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material string) error {
-	_, err := s.client.Run(ctx, ownFlow, keepFirstKey, []string{s.keys.keyRecords(kind)}, id, material)
+	_, err := s.client.Run(ctx, kernel.OwnFlow, keepFirstKey, []string{s.keys.KeyRecords(kind)}, id, material)
 	return err
 }
 
@@ -89,7 +90,7 @@ func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material str
 // signs. The previous keys verify for outlive after that time. Errors: *PendingKeyError.
 func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string,
 	publish, outlive time.Duration) (time.Time, error) {
-	r, err := s.client.Run(ctx, ownFlow, rotateKey, []string{s.keys.keyRecords(kind)},
+	r, err := s.client.Run(ctx, kernel.OwnFlow, rotateKey, []string{s.keys.KeyRecords(kind)},
 		id, material, publish.Milliseconds(), outlive.Milliseconds())
 	if err != nil {
 		return time.Time{}, err
@@ -99,7 +100,7 @@ func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string
 
 // RetireKey ends a previous key at once, or withdraws one that does not sign yet. Errors: ErrUnknownKey, ErrKeyInUse.
 func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
-	_, err := s.client.Run(ctx, ownFlow, retireKey, []string{s.keys.keyRecords(kind)}, id)
+	_, err := s.client.Run(ctx, kernel.OwnFlow, retireKey, []string{s.keys.KeyRecords(kind)}, id)
 	return err
 }
 
@@ -108,7 +109,7 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	place := s.keys.issuer()
+	place := s.keys.Issuer()
 	kept, err := s.storedIssuer(ctx)
 	if err != nil || kept != "" { // only the first instance writes
 		return kept, err
@@ -121,7 +122,7 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 
 // storedIssuer returns the stored issuer, "" for none.
 func (s *Store) storedIssuer(ctx context.Context) (string, error) {
-	kept, err := s.client.Redis().Get(ctx, s.keys.issuer()).Result()
+	kept, err := s.client.Redis().Get(ctx, s.keys.Issuer()).Result()
 	if err == redis.Nil {
 		return "", nil
 	}
@@ -132,7 +133,7 @@ func (s *Store) storedIssuer(ctx context.Context) (string, error) {
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	place := s.keys.issuer()
+	place := s.keys.Issuer()
 	if kept, err := s.storedIssuer(ctx); err != nil || kept == issuer {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"remit/redisstore/internal/kernel"
 )
 
 func TestOneKeyIsKeptOfAllThatAreOfferedAtOnce(t *testing.T) {
@@ -46,7 +48,7 @@ func TestAKeyIsKeptForEver(t *testing.T) {
 		if err := s.KeepFirstKey(t.Context(), SigningKeys, "a", "key"); err != nil {
 			t.Fatal(err)
 		}
-		if ttl := must(peek(t, s).TTL(t.Context(), s.keys.keyRecords(SigningKeys)).Result())(t); ttl != -1 {
+		if ttl := must(peek(t, s).TTL(t.Context(), s.keys.KeyRecords(SigningKeys)).Result())(t); ttl != -1 {
 			t.Errorf("for %s", ttl)
 		}
 	})
@@ -94,7 +96,7 @@ func TestKeysThatHaveEndedAreGone(t *testing.T) {
 			t.Errorf("%+v, %v", records, err)
 		}
 		must(s.RotateKey(ctx, TokenKeys, "c", "third", 0, time.Hour))(t)
-		if kept := must(peek(t, s).HKeys(ctx, s.keys.keyRecords(TokenKeys)).Result())(t); len(kept) != 2 {
+		if kept := must(peek(t, s).HKeys(ctx, s.keys.KeyRecords(TokenKeys)).Result())(t); len(kept) != 2 {
 			t.Errorf("after the next rotation %v are kept", kept)
 		}
 	})
@@ -113,10 +115,10 @@ func TestRetiringAKey(t *testing.T) {
 			want error
 			left int
 		}{
-			{"x", ErrUnknownKey, 2},
+			{"x", kernel.ErrUnknownKey, 2},
 			{"a", ErrKeyInUse, 2},
 			{"b", nil, 1}, // withdrawn: a has no successor any more
-			{"b", ErrUnknownKey, 1},
+			{"b", kernel.ErrUnknownKey, 1},
 		} {
 			if err := s.RetireKey(ctx, SigningKeys, step.id); !errors.Is(err, step.want) {
 				t.Errorf("retiring %s: %v, want %v", step.id, err, step.want)
@@ -145,7 +147,7 @@ func TestOfTwoKeysFromTheSameMillisecondOnTheLastOneSigns(t *testing.T) {
 		ends := time.Now().Add(time.Hour).UnixMilli()
 		for _, ids := range [][2]string{{"a", "b"}, {"d", "c"}, {"e", "f"}, {"h", "g"}} {
 			first, last := ids[0], ids[1]
-			key := s.keys.keyRecords(SigningKeys)
+			key := s.keys.KeyRecords(SigningKeys)
 			must(peek(t, s).Del(t.Context(), key).Result())(t)
 			must(peek(t, s).HSet(t.Context(), key, first, fmt.Sprintf("%d %d %d first", began, began, ends),
 				last, fmt.Sprintf("%d %d 0 last", began, began)).Result())(t)
@@ -197,7 +199,7 @@ func TestAnUnreadableKeyRecordDoesNotHideTheOthers(t *testing.T) {
 		if err := s.KeepFirstKey(ctx, SigningKeys, "a", "first"); err != nil {
 			t.Fatal(err)
 		}
-		must(peek(t, s).HSet(ctx, s.keys.keyRecords(SigningKeys), "zzz", "junk").Result())(t)
+		must(peek(t, s).HSet(ctx, s.keys.KeyRecords(SigningKeys), "zzz", "junk").Result())(t)
 		must(s.RotateKey(ctx, SigningKeys, "b", "second", 5*time.Millisecond, time.Hour))(t)
 		eventually(t, "the new key signs", func() bool {
 			records, now, err := s.Keys(ctx, SigningKeys)

@@ -98,7 +98,7 @@ func TestALateCommitIsRepeatedByItsIdempotencyKey(t *testing.T) {
 		first, again := &Idempotency{Key: "k"}, &Idempotency{Key: "k"}
 		committed := must(s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{Idempotency: first}))(t)
 		repeated := must(s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{Idempotency: again}))(t)
-		if first.Replayed || !again.Replayed || !committed.Late || !reflect.DeepEqual(committed, repeated) {
+		if first.Outcome.Replayed || !again.Outcome.Replayed || !committed.Late || !reflect.DeepEqual(committed, repeated) {
 			t.Errorf("%+v, repeated as %+v", committed, repeated)
 		}
 		usage := w.session.Usage
@@ -134,8 +134,8 @@ func TestATransactionThatItsSessionRolledBackIsNotCommittedLate(t *testing.T) {
 		begun := w.begin(t, s, grant.AccessToken, 40)
 		ended := must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		past := ended.Add(-time.Hour).UnixMilli()
-		must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "e", past-2000).Result())(t)
-		must(peek(t, s).HSet(t.Context(), s.keys.transaction(w.agent.ID, begun.ID), "x", past).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "e", past-2000).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Transaction(w.agent.ID, begun.ID), "x", past).Result())(t)
 		wantUnchanged(t, s, "a late commit", func() {
 			_, err := s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{})
 			wantError(t, "Commit", err, &NotPendingError{RolledBack})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 func (w tenant) wantBudget(t *testing.T, s *Store, reserved, used, remaining money.MicroUSD) {
@@ -54,12 +55,12 @@ func TestASessionIsTiedToTheBudgetWithAllThatItHasUsed(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10, Observes: true})
 		must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
 		act, topUp := ownActor(w.key.Organization, w.agent.ID), NewLimits{AddValue: new(money.MicroUSD(5))}
-		at := must(s.readLimits(t.Context(), act.flow, w.session.ID))(t)
+		at := must(s.readLimits(t.Context(), act.Flow, w.session.ID))(t)
 		at.budgeted = true
 		granted := must(s.grantAbove(t.Context(), act, at, topUp))(t)
 		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 40}))(t)
 		_, err := s.changeWithin(t.Context(), act, w.session.ID, topUp, granted)
-		wantError(t, "what was granted before the charge", err, errStale)
+		wantError(t, "what was granted before the charge", err, kernel.ErrStale)
 		w.wantBudget(t, s, 15, 0, 85)
 		must(s.changeLimits(t.Context(), act, at, topUp))(t) // asks for a grant again
 		w.wantBudget(t, s, 40, 0, 60)
@@ -83,7 +84,7 @@ func TestAReservationForASessionInNoBudgetComesBack(t *testing.T) {
 				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10, Lifetime: time.Minute})
 				must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
 				act := ownActor(w.key.Organization, w.agent.ID)
-				at := must(s.readLimits(t.Context(), act.flow, w.session.ID))(t)
+				at := must(s.readLimits(t.Context(), act.Flow, w.session.ID))(t)
 				at.budgeted = true
 				must(s.grantAbove(t.Context(), act, at, NewLimits{MaxValue: new(money.MicroUSD(90))}))(t) // and then the service crashes
 				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 3}))(t)

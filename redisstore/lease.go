@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // LeaseOpen and LeaseSettled are states of a lease, which may also be Expired: then all of it counts as spent, until it is settled.
@@ -79,9 +80,9 @@ type Settlement struct {
 }
 
 var (
-	grantLease  = newKeyedScript("budgets/grant_lease")
-	settleLease = newKeyedScript("budgets/settle_lease")
-	getLease    = newScript("budgets/get_lease", reads)
+	grantLease  = kernel.NewKeyedScript("budgets/grant_lease")
+	settleLease = kernel.NewKeyedScript("budgets/settle_lease")
+	getLease    = kernel.NewScript("budgets/get_lease", reads)
 )
 
 // Why a renewal is refused before the script could.
@@ -97,31 +98,32 @@ const settledLeaseKept = time.Hour
 // GrantLease grants a lease of a session: it counts the whole lease in the session at once. Errors: ErrInvalidAPIKey or
 // ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key
 // ErrIdempotencyKeyReused.
-func (s *Store) GrantLease(ctx context.Context, c Caller, session uuid.UUID, n NewLease) (Lease, error) {
+func (s *Store) GrantLease(ctx context.Context, c Caller, session uuid.UUID, n NewLease) (_ Lease, err error) {
+	defer func() { s.core.FreeClaim(ctx, c, n.Idempotency, err) }()
 	if n.Idempotency != nil {
-		n.Idempotency.bounded = true
+		n.Idempotency.Bounded = true
 	}
-	act, err := s.actOnSession(ctx, c, session, n.Idempotency)
+	act, err := s.core.ActOnSession(ctx, c, session, n.Idempotency)
 	if err != nil {
-		return Lease{}, s.released(ctx, c, n.Idempotency, err)
+		return Lease{}, err
 	}
 	held, err := s.reserveLease(ctx, act, n)
 	if err != nil {
-		return Lease{}, s.released(ctx, c, n.Idempotency, err)
+		return Lease{}, err
 	}
-	id := NewID(act.agent)
-	keys := append(s.leaseKeys(act, session, id), s.keys.events(act.agent))
-	r, err := s.givingBack(ctx, act, session, n.Idempotency, func() (*reply, error) {
-		return s.perform(ctx, grantLease, act, n.Idempotency, keys, act.organization, act.agent, act.family, session, id,
+	id := NewID(act.Agent)
+	keys := append(s.leaseKeys(act, session, id), s.keys.Events(act.Agent))
+	r, err := s.repeatForRoom(ctx, act, session, n.Idempotency, func() (*reply, error) {
+		return s.core.Perform(ctx, grantLease, act, n.Idempotency, keys, act.Organization, act.Agent, act.Family, session, id,
 			n.MaxActions, int64(n.MaxValue), n.Lifetime.Milliseconds(), oneIf(n.Partial), s.config.Retention.Milliseconds(),
-			s.audit(ctx, act))
+			s.core.Audit(ctx, act))
 	})
-	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
+	held.Finish(err, n.Idempotency.IsReplay())
 	if err != nil {
-		return Lease{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
+		return Lease{}, act.ErrorFor(err)
 	}
 	granted := Lease{
-		ID: r.ID(0), Agent: act.agent, Session: session, Status: LeaseOpen, MaxActions: r.Number(1), MaxValue: moneyAt(r, 2),
+		ID: r.ID(0), Agent: act.Agent, Session: session, Status: LeaseOpen, MaxActions: r.Number(1), MaxValue: kernel.MoneyAt(r, 2),
 		Created: r.Time(3), Expires: r.Time(4),
 	}
 	if r.Has(5) {
@@ -130,46 +132,47 @@ func (s *Store) GrantLease(ctx context.Context, c Caller, session uuid.UUID, n N
 	return granted, r.Err
 }
 
-// SettleLease books what was spent of a lease and returns the rest to its session, also after the lease has expired or its
+// SettleLease charges what was spent of a lease and returns the rest to its session, also after the lease has expired or its
 // session has ended. Then it grants the renewal, if one is wanted and possible. A lease that was settled with the same
 // numbers returns its first settlement. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownLease, ErrLeaseSettled; with
 // an idempotency key ErrIdempotencyKeyReused.
-func (s *Store) SettleLease(ctx context.Context, c Caller, id uuid.UUID, n NewSettlement) (Lease, error) {
+func (s *Store) SettleLease(ctx context.Context, c Caller, id uuid.UUID, n NewSettlement) (_ Lease, err error) {
+	defer func() { s.core.FreeClaim(ctx, c, n.Idempotency, err) }()
 	act, session, err := s.actOnLease(ctx, c, id, n.Idempotency)
 	if err != nil {
-		return Lease{}, s.released(ctx, c, n.Idempotency, err)
+		return Lease{}, err
 	}
 	renewal := s.renewal(ctx, act, n.Renew)
 	r, err := s.settle(ctx, act, session, id, n, renewal)
-	if redisclient.RefusedWrite(err) && renewal.held.u != nil { // Redis is full: a settlement alone frees memory
-		renewal.held.finish(err, false)
+	if redisclient.RefusedWrite(err) && renewal.held.Usage != nil { // Redis is full: a settlement alone frees memory
+		renewal.held.Finish(err, false)
 		renewal = wantedRenewal{text: refusedForNow}
 		r, err = s.settle(ctx, act, session, id, n, renewal)
 	}
 	if err != nil {
-		renewal.held.finish(err, false)
-		return Lease{}, s.released(ctx, c, n.Idempotency, asUnknownLease(act.errorFor(err)))
+		renewal.held.Finish(err, false)
+		return Lease{}, asUnknownLease(act.ErrorFor(err))
 	}
 	settled, err := readLease(id, r.List(1), false)
 	if r.Err != nil || err != nil || settled.Settlement == nil {
 		return Lease{}, cmp.Or(r.Err, err, errReply)
 	}
-	settled.Settlement.Repeated = r.Text(0) != "" || n.Idempotency != nil && n.Idempotency.Replayed
-	renewal.held.finish(nil, settled.Settlement.Repeated || settled.Settlement.Renewed == nil)
+	settled.Settlement.Repeated = r.Text(0) != "" || n.Idempotency.IsReplay()
+	renewal.held.Finish(nil, settled.Settlement.Repeated || settled.Settlement.Renewed == nil)
 	if !settled.Settlement.Repeated {
-		s.usage.noteEvent(act.organization)
-		s.noteTypes(act.organization, r.Number(2), 0)
+		s.core.Usage.NoteEvent(act.Organization)
+		s.noteTypes(act.Organization, r.Number(2), 0)
 	}
 	return settled, nil
 }
 
-func (s *Store) settle(ctx context.Context, act actor, session, id uuid.UUID, n NewSettlement, renewal wantedRenewal) (*reply, error) {
-	next := cmp.Or(renewal.lease, s.keys.lease(act.agent, id))
-	keys := append(s.leaseKeys(act, session, id), next, s.keys.events(act.agent))
-	return s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
-		return s.perform(ctx, settleLease, act, n.Idempotency, keys, act.organization, act.agent, act.family, id,
+func (s *Store) settle(ctx context.Context, act kernel.Actor, session, id uuid.UUID, n NewSettlement, renewal wantedRenewal) (*reply, error) {
+	next := cmp.Or(renewal.lease, s.keys.Lease(act.Agent, id))
+	keys := append(s.leaseKeys(act, session, id), next, s.keys.Events(act.Agent))
+	return s.repeatWhileDue(ctx, act, session, func() (*reply, error) {
+		return s.core.Perform(ctx, settleLease, act, n.Idempotency, keys, act.Organization, act.Agent, act.Family, id,
 			n.ActionCount, int64(n.ValueUsed), renewal.id, renewal.text, s.config.Retention.Milliseconds(),
-			min(settledLeaseKept, s.config.Retention).Milliseconds(), s.audit(ctx, act), n.typeLines())
+			min(settledLeaseKept, s.config.Retention).Milliseconds(), s.core.Audit(ctx, act), n.typeLines())
 	})
 }
 
@@ -178,23 +181,23 @@ type wantedRenewal struct {
 	id    string // its 16 bytes, "" for none
 	lease string // its key, "" for none
 	text  string // what is wanted, or why it is refused; "" for none
-	held  reservation
+	held  kernel.Reservation
 }
 
 // renewal reserves a renewal, or says in it why it is refused. Quotas and rates count it as they count a grant: each leaves
 // a lease in Redis for an hour.
-func (s *Store) renewal(ctx context.Context, act actor, wanted *NewLease) wantedRenewal {
+func (s *Store) renewal(ctx context.Context, act kernel.Actor, wanted *NewLease) wantedRenewal {
 	if wanted == nil {
 		return wantedRenewal{}
 	}
-	held, err := s.reserveIn(act.flow, s.leaseDemand(act, *wanted))
+	held, err := s.core.ReserveIn(act.Flow, s.leaseDemand(act, *wanted))
 	if err != nil {
-		return wantedRenewal{text: refusalOf(s.refusals.count(err))}
+		return wantedRenewal{text: refusalOf(s.core.Refusals.Count(err))}
 	}
-	id := NewID(act.agent)
+	id := NewID(act.Agent)
 	partial := cmp.Or(oneIf(wanted.Partial), "0")
 	return wantedRenewal{
-		id: string(id[:]), lease: s.keys.lease(act.agent, id), held: held,
+		id: string(id[:]), lease: s.keys.Lease(act.Agent, id), held: held,
 		text: fmt.Sprintf("%d %d %d %s", wanted.MaxActions, int64(wanted.MaxValue), wanted.Lifetime.Milliseconds(), partial),
 	}
 }
@@ -213,10 +216,10 @@ func (s *Store) Lease(ctx context.Context, c Caller, id uuid.UUID) (Lease, error
 	if err != nil {
 		return Lease{}, err
 	}
-	keys := []string{s.keys.agent(act.agent), s.keys.leases(act.agent, session), s.keys.lease(act.agent, id)}
-	r, err := s.client.Run(ctx, act.flow, getLease, keys, act.organization, act.agent, act.family, id)
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Leases(act.Agent, session), s.keys.Lease(act.Agent, id)}
+	r, err := s.client.Run(ctx, act.Flow, getLease, keys, act.Organization, act.Agent, act.Family, id)
 	if err != nil {
-		return Lease{}, asUnknownLease(act.errorFor(err))
+		return Lease{}, asUnknownLease(act.ErrorFor(err))
 	}
 	l, err := readLease(id, r.List(1), r.Text(0) != "")
 	return l, cmp.Or(r.Err, err)
@@ -224,34 +227,34 @@ func (s *Store) Lease(ctx context.Context, c Caller, id uuid.UUID) (Lease, error
 
 // actOnLease returns the actor for an operation on the lease, and its session. The operation's script checks that the actor
 // may see it.
-func (s *Store) actOnLease(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, uuid.UUID, error) {
+func (s *Store) actOnLease(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (kernel.Actor, uuid.UUID, error) {
 	cell := id // an API key does not name the agent; the lease's id has its cell
 	if c.Token != nil {
 		cell = c.Token.Agent
 	}
 	if idem != nil {
-		idem.at = id
+		idem.At = id
 	}
-	act, err := s.actOnAgent(ctx, c, cell, idem)
+	act, err := s.core.ActOnAgent(ctx, c, cell, idem)
 	if err != nil {
-		return actor{}, uuid.Nil, err
+		return kernel.Actor{}, uuid.Nil, err
 	}
-	found, err := s.client.Call(ctx, act.flow, reads, "hmget", s.keys.lease(cell, id), leaseFields[:leaseSession+1]...)
+	found, err := s.client.Call(ctx, act.Flow, reads, "hmget", s.keys.Lease(cell, id), leaseFields[:leaseSession+1]...)
 	if err != nil {
-		return actor{}, uuid.Nil, err
+		return kernel.Actor{}, uuid.Nil, err
 	}
 	values, ok := found.([]any)
 	switch {
 	case !ok || len(values) != leaseSession+1:
-		return actor{}, uuid.Nil, errReply
+		return kernel.Actor{}, uuid.Nil, errReply
 	case values[leaseAgent] == nil && c.Token != nil: // the script says so, after it has checked the token
 		return act, uuid.Nil, nil
 	case values[leaseAgent] == nil:
-		return actor{}, uuid.Nil, ErrUnknownLease
+		return kernel.Actor{}, uuid.Nil, ErrUnknownLease
 	}
 	r := &reply{Values: values}
 	if c.Key != nil {
-		act.agent = r.ID(leaseAgent)
+		act.Agent = r.ID(leaseAgent)
 	}
 	return act, r.ID(leaseSession), r.Err
 }
@@ -265,9 +268,9 @@ func asUnknownLease(err error) error {
 }
 
 // leaseKeys are the first keys of a script that changes a lease.
-func (s *Store) leaseKeys(act actor, session, id uuid.UUID) []string {
-	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, session), s.keys.leases(act.agent, session),
-		s.keys.lease(act.agent, id)}
+func (s *Store) leaseKeys(act kernel.Actor, session, id uuid.UUID) []string {
+	return []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, session), s.keys.Leases(act.Agent, session),
+		s.keys.Lease(act.Agent, id)}
 }
 
 func oneIf(set bool) string {

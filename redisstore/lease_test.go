@@ -35,9 +35,9 @@ func (w tenant) letLeasePass(t *testing.T, s *Store, leases ...Lease) {
 	past := time.Now().Add(-time.Second).UnixMilli()
 	client := peek(t, s)
 	for _, l := range leases {
-		must(client.HSet(t.Context(), s.keys.lease(l.Agent, l.ID), "x", past).Result())(t)
-		must(client.ZAddXX(t.Context(), s.keys.leases(l.Agent, l.Session), redis.Z{Score: float64(past), Member: openLease(l)}).Result())(t)
-		must(client.HSet(t.Context(), s.keys.session(l.Agent, l.Session), "hx", past).Result())(t)
+		must(client.HSet(t.Context(), s.keys.Lease(l.Agent, l.ID), "x", past).Result())(t)
+		must(client.ZAddXX(t.Context(), s.keys.Leases(l.Agent, l.Session), redis.Z{Score: float64(past), Member: openLease(l)}).Result())(t)
+		must(client.HSet(t.Context(), s.keys.Session(l.Agent, l.Session), "hx", past).Result())(t)
 	}
 }
 
@@ -64,8 +64,8 @@ func (w tenant) wantState(t *testing.T, s *Store, actions int64, used, held, ove
 // wantLeasesAsStored checks that what is leased is the sum of the open leases, and that none of them expires unseen.
 func (w tenant) wantLeasesAsStored(t *testing.T, s *Store) {
 	t.Helper()
-	fields := must(peek(t, s).HGetAll(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
-	open := must(peek(t, s).ZRangeWithScores(t.Context(), s.keys.leases(w.agent.ID, w.session.ID), 0, -1).Result())(t)
+	fields := must(peek(t, s).HGetAll(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
+	open := must(peek(t, s).ZRangeWithScores(t.Context(), s.keys.Leases(w.agent.ID, w.session.ID), 0, -1).Result())(t)
 	sum := 0
 	for _, lease := range open {
 		_, value, _ := splitAt(lease.Member.(string)[16:])
@@ -199,7 +199,7 @@ func TestASessionHasAtMost100OpenLeases(t *testing.T) {
 }
 
 // What was leased may be spent whatever becomes of the session; what goes beyond it only if the session has room.
-func TestASettlementBooksWhatWasSpent(t *testing.T) {
+func TestASettlementChargesWhatWasSpent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name        string

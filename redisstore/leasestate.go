@@ -1,10 +1,12 @@
 package redisstore
 
 import (
+	"context"
 	"strings"
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // The fields of a lease by their index in the replies of budgets/block/lease_state.lua.
@@ -41,7 +43,7 @@ var leaseFields = []string{
 func readLease(id uuid.UUID, r *reply, open bool) (Lease, error) {
 	l := Lease{
 		ID: id, Agent: r.ID(leaseAgent), Session: r.ID(leaseSession), MaxActions: r.Number(leaseActions),
-		MaxValue: moneyAt(r, leaseValue), Created: r.Time(leaseCreated), Expires: r.Time(leaseExpires), Status: Expired,
+		MaxValue: kernel.MoneyAt(r, leaseValue), Created: r.Time(leaseCreated), Expires: r.Time(leaseExpires), Status: Expired,
 	}
 	if open {
 		l.Status = LeaseOpen
@@ -55,7 +57,7 @@ func readLease(id uuid.UUID, r *reply, open bool) (Lease, error) {
 
 func readSettlement(l Lease, r *reply) *Settlement {
 	s := &Settlement{
-		ActionCount: r.Number(leaseUsedActions), ValueUsed: moneyAt(r, leaseUsedValue),
+		ActionCount: r.Number(leaseUsedActions), ValueUsed: kernel.MoneyAt(r, leaseUsedValue),
 		OverageActions: r.NumberOr0(leaseOverActions), Overage: money.MicroUSD(r.NumberOr0(leaseOverValue)),
 		ChargedOverage: money.MicroUSD(r.NumberOr0(leaseChargedOver)),
 		Late:           r.Optional(leaseLate) != "", Settled: r.Time(leaseSettledAt),
@@ -64,7 +66,7 @@ func readSettlement(l Lease, r *reply) *Settlement {
 	if r.Optional(renewalID) != "" {
 		s.Renewed = &Lease{
 			ID: r.ID(renewalID), Agent: l.Agent, Session: l.Session, Status: LeaseOpen, MaxActions: r.Number(renewalActions),
-			MaxValue: moneyAt(r, renewalValue), Created: s.Settled, Expires: r.Time(renewalExpires),
+			MaxValue: kernel.MoneyAt(r, renewalValue), Created: s.Settled, Expires: r.Time(renewalExpires),
 		}
 	}
 	return s
@@ -78,4 +80,40 @@ func (s *Settlement) refuse(r *reply, parts []string) {
 	if len(parts) > 3 {
 		s.Needed = &Needed{r.Parse(parts[2]), parseMoney(r, parts[3])}
 	}
+}
+
+// leaseDemand is the demand of a lease that is settled in time. One that expires unsettled is stored longer, and counted
+// again by noteExpiredLeases.
+func (s *Store) leaseDemand(act kernel.Actor, n NewLease) kernel.Demand {
+	d := kernel.Demand{
+		Organization: act.Organization, Resource: kernel.NoResource, Events: kernel.EventSize,
+		Bytes: kernel.LeaseSize, Retained: n.Lifetime + min(settledLeaseKept, s.config.Retention),
+	}
+	if act.Family != "" {
+		d.Agent = act.Agent
+	}
+	return d
+}
+
+// reserveLease reserves a lease. It does not refuse a repetition.
+func (s *Store) reserveLease(ctx context.Context, act kernel.Actor, n NewLease) (kernel.Reservation, error) {
+	d := s.leaseDemand(act, n)
+	if n.Idempotency == nil {
+		held, err := s.core.ReserveIn(act.Flow, d)
+		return held, s.core.Refusals.Count(err)
+	}
+	return s.core.ReserveUnlessStored(ctx, act.Flow, d, s.keys.Outcome(act.Agent, act.KeyDigest(n.Idempotency, "")))
+}
+
+// noteExpiredLeases counts leases that expired unsettled, and their memory.
+func (s *Store) noteExpiredLeases(organization uuid.UUID, expired int64) {
+	if expired == 0 {
+		return
+	}
+	s.expiredLeases.Add(float64(expired))
+	s.core.Usage.Note(organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
+		c.EventBytes += expired * kernel.EventSize
+		c.Expire(kernel.ExpiryOf('b', s.config.Retention, s.config.Retention), expired*kernel.LeaseSize)
+		unsent[kernel.BytesHeld] += expired * kernel.LeaseSize
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -173,9 +174,9 @@ func TestAnEntryOfAnotherOrganizationsSessionShowsNothing(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
 		o := w.key.Organization
-		addEntries(t, s, s.keys.organizationClosed(o), foreign.session.ID)
-		addEntries(t, s, s.keys.organizationOpen(o), foreign.session.ID)
-		addEntries(t, s, s.keys.organizationAgents(o), foreign.agent.ID)
+		addEntries(t, s, s.keys.OrganizationClosed(o), foreign.session.ID)
+		addEntries(t, s, s.keys.OrganizationOpen(o), foreign.session.ID)
+		addEntries(t, s, s.keys.OrganizationAgents(o), foreign.agent.ID)
 		for _, status := range []Status{"", Active} {
 			ids, _ := listed(t, s, w.byKey(), Query{Limit: 10, Status: status}, nil)
 			if !slices.Equal(ids, []uuid.UUID{w.session.ID}) {
@@ -216,7 +217,7 @@ func TestAPageReadsItsIndexOnce(t *testing.T) {
 func (w tenant) letSuspicionPass(t *testing.T, s *Store, by time.Duration) {
 	t.Helper()
 	o := w.key.Organization
-	for _, key := range []string{s.keys.suspectAgents(o), s.keys.suspectSessions(o), s.keys.suspectTransactions(o)} {
+	for _, key := range []string{s.keys.SuspectAgents(o), s.keys.SuspectSessions(o), s.keys.SuspectTransactions(o)} {
 		for _, entry := range must(peek(t, s).ZRange(t.Context(), key, 0, -1).Result())(t) {
 			must(peek(t, s).ZIncrBy(t.Context(), key, -float64(by.Milliseconds()), entry).Result())(t)
 		}
@@ -229,7 +230,7 @@ func TestReadersDropEntriesThatHaveLongBeenWithoutTheirObject(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		o, cell := w.key.Organization, cellOf(w.agent.ID)
+		o, cell := w.key.Organization, kernel.CellOf(w.agent.ID)
 		sessions := func(status Status) func() (int, error) {
 			return func() (int, error) {
 				page, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: status})
@@ -241,9 +242,9 @@ func TestReadersDropEntriesThatHaveLongBeenWithoutTheirObject(t *testing.T) {
 			real  uuid.UUID
 			read  func() (int, error)
 		}{
-			{s.keys.organizationOpen(o), w.session.ID, sessions("")},
-			{s.keys.organizationOpen(o), w.session.ID, sessions(Active)},
-			{s.keys.organizationAgents(o), w.agent.ID, func() (int, error) {
+			{s.keys.OrganizationOpen(o), w.session.ID, sessions("")},
+			{s.keys.OrganizationOpen(o), w.session.ID, sessions(Active)},
+			{s.keys.OrganizationAgents(o), w.agent.ID, func() (int, error) {
 				page, err := s.Agents(t.Context(), w.key, Query{Limit: 10})
 				return len(page.Items), err
 			}},
@@ -259,15 +260,15 @@ func TestReadersDropEntriesThatHaveLongBeenWithoutTheirObject(t *testing.T) {
 			removeEntries(t, s, list.index, indexed(t, s, list.index)...)
 			addEntries(t, s, list.index, ancient, list.real, fresh)
 			read(ancient, list.real, fresh)
-			w.letSuspicionPass(t, s, creationTime-time.Minute)
+			w.letSuspicionPass(t, s, kernel.CreationTime-time.Minute)
 			later := NewID(w.agent.ID)
 			addEntries(t, s, list.index, later)
 			read(ancient, list.real, fresh, later)
 			w.letSuspicionPass(t, s, 2*time.Minute)
 			read(list.real, later)
-			w.letSuspicionPass(t, s, -2*creationTime) // the clock went back: the time begins anew
+			w.letSuspicionPass(t, s, -2*kernel.CreationTime) // the clock went back: the time begins anew
 			read(list.real, later)
-			w.letSuspicionPass(t, s, creationTime-time.Minute)
+			w.letSuspicionPass(t, s, kernel.CreationTime-time.Minute)
 			read(list.real, later)
 			w.letSuspicionPass(t, s, 2*time.Minute)
 			read(list.real)
@@ -280,8 +281,8 @@ func TestReadersDropDeadEntriesOfAnAgentsIndexAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		index := s.keys.agentSessions(w.agent.ID)
-		addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), time.Hour), NewID(w.agent.ID))
+		index := s.keys.AgentSessions(w.agent.ID)
+		addEntries(t, s, index, idOfAge(kernel.CellOf(w.agent.ID), time.Hour), NewID(w.agent.ID))
 		listed(t, s, byToken(w.exchange(t, s)), Query{Limit: 10}, nil)
 		wantIndexed(t, s, index, w.session.ID)
 	})
@@ -299,22 +300,22 @@ func TestReadersOfActiveSessionsMoveThoseThatAreOver(t *testing.T) {
 
 		listed(t, s, w.byKey(), Query{Limit: 10}, nil)
 		listed(t, s, w.byKey(), Query{Limit: 10, Status: Completed}, nil)
-		if open := indexed(t, s, s.keys.organizationOpen(o)); !slices.Contains(open, active.ID) {
+		if open := indexed(t, s, s.keys.OrganizationOpen(o)); !slices.Contains(open, active.ID) {
 			t.Errorf("other lists took it out of the open ones: %v", open)
 		}
 		listed(t, s, w.byKey(), Query{Limit: 10, Status: Active}, nil)
-		wantIndexed(t, s, s.keys.organizationOpen(o), active.ID)
-		wantIndexed(t, s, s.keys.organizationClosed(o), w.session.ID, ended.ID)
-		wantIndexed(t, s, s.keys.agentSessions(w.agent.ID), all...)
+		wantIndexed(t, s, s.keys.OrganizationOpen(o), active.ID)
+		wantIndexed(t, s, s.keys.OrganizationClosed(o), w.session.ID, ended.ID)
+		wantIndexed(t, s, s.keys.AgentSessions(w.agent.ID), all...)
 
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		listed(t, s, w.byKey(), Query{Limit: 10, Status: Active}, nil)
-		wantIndexed(t, s, s.keys.organizationOpen(o))
-		wantIndexed(t, s, s.keys.organizationClosed(o), all...)
+		wantIndexed(t, s, s.keys.OrganizationOpen(o))
+		wantIndexed(t, s, s.keys.OrganizationClosed(o), all...)
 	})
 }
 
-// One call reads about scanLimit entries, however few match.
+// One call reads about ScanLimit entries, however few match.
 func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -327,8 +328,8 @@ func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 		}
 		o := w.key.Organization
 		add := func() { // for readers drop them
-			addEntries(t, s, s.keys.organizationClosed(o), ids...)
-			addEntries(t, s, s.keys.agentSessions(w.agent.ID), ids...)
+			addEntries(t, s, s.keys.OrganizationClosed(o), ids...)
+			addEntries(t, s, s.keys.AgentSessions(w.agent.ID), ids...)
 		}
 		for name, list := range w.lists(w.exchange(t, s)) {
 			q := Query{Limit: limit, Agent: list.agent, Status: Completed}
@@ -337,7 +338,7 @@ func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 			if len(page.Items) != 0 {
 				t.Fatalf("%s: %+v", name, page.Items)
 			}
-			if looked := entries - slices.Index(ids, page.Next); looked < scanLimit || looked > scanLimit+limit {
+			if looked := entries - slices.Index(ids, page.Next); looked < kernel.ScanLimit || looked > kernel.ScanLimit+limit {
 				t.Errorf("%s: the first page looked at %d entries", name, looked)
 			}
 			add()
@@ -354,36 +355,36 @@ func TestAListWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		old := idOfAge(cellOf(w.agent.ID), 2*creationTime)
-		addEntries(t, s, s.keys.organizationOpen(w.key.Organization), old)
-		addEntries(t, s, s.keys.organizationAgents(w.key.Organization), old)
+		old := idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime)
+		addEntries(t, s, s.keys.OrganizationOpen(w.key.Organization), old)
+		addEntries(t, s, s.keys.OrganizationAgents(w.key.Organization), old)
 		before := w.contents(t, s)
 		for _, test := range []struct {
 			name string
 			lost string // replies to requests that hold this
 			read func() error
 		}{
-			{"sessions", s.keys.session(w.session.ID, w.session.ID), func() error {
+			{"sessions", s.keys.Session(w.session.ID, w.session.ID), func() error {
 				_, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10})
 				return err
 			}},
-			{"the agents of the sessions", s.keys.agent(w.agent.ID), func() error {
+			{"the agents of the sessions", s.keys.Agent(w.agent.ID), func() error {
 				_, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10})
 				return err
 			}},
-			{"agents", s.keys.agent(w.agent.ID), func() error {
+			{"agents", s.keys.Agent(w.agent.ID), func() error {
 				_, err := s.Agents(t.Context(), w.key, Query{Limit: 10})
 				return err
 			}},
-			{"one agent", s.keys.agent(w.agent.ID), func() error {
+			{"one agent", s.keys.Agent(w.agent.ID), func() error {
 				_, err := s.Agent(t.Context(), w.key, w.agent.ID)
 				return err
 			}},
-			{"whose session it is", s.keys.session(w.session.ID, w.session.ID), func() error {
+			{"whose session it is", s.keys.Session(w.session.ID, w.session.ID), func() error {
 				_, err := s.Session(t.Context(), w.byKey(), w.session.ID)
 				return err
 			}},
-			{"indexes that are pruned", s.keys.session(w.session.ID, w.session.ID), func() error {
+			{"indexes that are pruned", s.keys.Session(w.session.ID, w.session.ID), func() error {
 				s.pruneIndexes(t.Context(), w.key.Organization, w.agent.ID)
 				return ErrUnavailable
 			}},
@@ -405,9 +406,9 @@ func TestADamagedObjectIsAnErrorAndNeverShown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for field, damage := range map[string]func(w tenant) string{
-			"x":      func(w tenant) string { return s.keys.session(w.agent.ID, w.session.ID) },
-			"mv":     func(w tenant) string { return s.keys.session(w.agent.ID, w.session.ID) },
-			"scopes": func(w tenant) string { return s.keys.agent(w.agent.ID) },
+			"x":      func(w tenant) string { return s.keys.Session(w.agent.ID, w.session.ID) },
+			"mv":     func(w tenant) string { return s.keys.Session(w.agent.ID, w.session.ID) },
+			"scopes": func(w tenant) string { return s.keys.Agent(w.agent.ID) },
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
 			if err := peek(t, s).HDel(t.Context(), damage(w), field).Err(); err != nil {
@@ -434,7 +435,7 @@ func TestADamagedSessionIsAnErrorInEveryList(t *testing.T) {
 			{"e", "x"}, {"gb", "x"}, {"gb", "1 2"}, {"lv", "x"}, {"lv", "-1"}, {"x", "253402300800000"},
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
-			key := s.keys.session(w.agent.ID, w.session.ID)
+			key := s.keys.Session(w.agent.ID, w.session.ID)
 			if err := peek(t, s).HDel(t.Context(), key, test.field).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -517,7 +518,7 @@ func addEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
 	t.Helper()
 	entries := make([]redis.Z, len(ids))
 	for i, id := range ids {
-		entries[i].Member = membersIn(s, index).of(id)
+		entries[i].Member = membersIn(s, index).Of(id)
 	}
 	if err := peek(t, s).ZAdd(context.Background(), index, entries...).Err(); err != nil {
 		t.Fatal(err)
@@ -528,7 +529,7 @@ func addEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
 func removeEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
 	t.Helper()
 	for _, id := range ids {
-		if err := peek(t, s).ZRem(context.Background(), index, membersIn(s, index).of(id)).Err(); err != nil {
+		if err := peek(t, s).ZRem(context.Background(), index, membersIn(s, index).Of(id)).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
@@ -52,7 +53,7 @@ func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
 		below := w.looseChild(t, s, since)
 		onItsWay, n := NewID(w.agent.ID), w.loose(w.session)
 		part := must(readSetAside(must(s.setAside(t.Context(), setAsidePart, act, onItsWay, n))(t), nil))(t)
-		before := must(s.readLimits(t.Context(), act.flow, narrow.ID))(t)
+		before := must(s.readLimits(t.Context(), act.Flow, narrow.ID))(t)
 		granted := must(s.grantAbove(t.Context(), act, before, raise))(t)
 
 		r := must(s.changeLimits(t.Context(), act, at, lower))(t)
@@ -60,13 +61,13 @@ func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
 
 		w.wantLowered(t, s, "a child since", since.ID)
 		w.wantLowered(t, s, "a grandchild", below.ID)
-		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, errGivenUp) {
+		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, kernel.ErrGivenUp) {
 			t.Errorf("a creation that began before: %v", err)
 		}
 		_, err = s.changeWithin(t.Context(), act, narrow.ID, raise, granted)
-		wantError(t, "what was granted before", err, errStale)
+		wantError(t, "what was granted before", err, kernel.ErrStale)
 		_, err = s.changeWithin(t.Context(), act, narrow.ID, raise, "")
-		wantError(t, "what was not granted", err, errStale)
+		wantError(t, "what was not granted", err, kernel.ErrStale)
 		var limit *LimitError
 		if _, err = s.ChangeLimits(t.Context(), w.key, narrow.ID, raise); !errors.As(err, &limit) || limit.Limit != "max_lease_seconds" {
 			t.Errorf("more than the parent has: %v", err)
@@ -81,8 +82,8 @@ func TestLowerLimitsThatBreakOffAreCompletedByARepetition(t *testing.T) {
 		w := newTenant(t, s, looseLimits)
 		child := w.looseChild(t, s, w.session)
 		below := w.looseChild(t, s, child)
-		key, redis := s.keys.session(w.agent.ID, below.ID), peek(t, s)
-		away := s.keys.session(w.agent.ID, NewID(w.agent.ID))
+		key, redis := s.keys.Session(w.agent.ID, below.ID), peek(t, s)
+		away := s.keys.Session(w.agent.ID, NewID(w.agent.ID))
 		must(redis.Rename(t.Context(), key, away).Result())(t)
 		must(redis.Set(t.Context(), key, "no hash", 0).Result())(t)
 		_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, lower)

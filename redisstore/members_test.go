@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 func TestAMemberDecodesToItsID(t *testing.T) {
@@ -14,20 +15,20 @@ func TestAMemberDecodesToItsID(t *testing.T) {
 	id := uuid.MustParse("018f3c2a-b4d5-7e07-91a2-b3c4d5e6c3f1")
 	for _, test := range []struct {
 		name    string
-		members members
+		members kernel.Members
 		want    []byte
 	}{
-		{"of an organization", members{}, id[:]},
-		{"of an agent's cell", ofCell(agent), id[:14]},
+		{"of an organization", kernel.Members{}, id[:]},
+		{"of an agent's cell", kernel.OfCell(agent), id[:14]},
 	} {
-		member := test.members.of(id)
-		if !bytes.Equal(member, test.want) || test.members.below(id) != string(test.want) {
+		member := test.members.Of(id)
+		if !bytes.Equal(member, test.want) || test.members.Below(id) != string(test.want) {
 			t.Errorf("%s: %x, want %x", test.name, member, test.want)
 		}
-		if back, err := test.members.id(string(member)); back != id || err != nil {
+		if back, err := test.members.ID(string(member)); back != id || err != nil {
 			t.Errorf("%s: %s, %v, want %s", test.name, back, err, id)
 		}
-		if below := test.members.below(uuid.Nil); below != "" {
+		if below := test.members.Below(uuid.Nil); below != "" {
 			t.Errorf("%s: the newest are below %q", test.name, below)
 		}
 	}
@@ -35,20 +36,20 @@ func TestAMemberDecodesToItsID(t *testing.T) {
 
 func TestAMemberOfAnotherLengthIsAnError(t *testing.T) {
 	t.Parallel()
-	for _, m := range []members{{}, ofCell(NewRootID())} {
+	for _, m := range []kernel.Members{{}, kernel.OfCell(NewRootID())} {
 		for n := range 20 {
-			_, err := m.id(string(make([]byte, n)))
-			if right := n+len(m.cell) == 16; errors.Is(err, errReply) == right {
-				t.Errorf("%d bytes and %d of a cell: %v", n, len(m.cell), err)
+			_, err := m.ID(string(make([]byte, n)))
+			if right := n+len(m.Cell) == 16; errors.Is(err, errReply) == right {
+				t.Errorf("%d bytes and %d of a cell: %v", n, len(m.Cell), err)
 			}
 			r := &reply{Values: []any{[]any{string(make([]byte, n))}}}
-			m.ids(r, 0)
+			m.IDs(r, 0)
 			if errors.Is(r.Err, errReply) != errors.Is(err, errReply) {
 				t.Errorf("%d bytes in a reply: %v, want %v", n, r.Err, err)
 			}
-			size := 16 - len(m.cell)
+			size := 16 - len(m.Cell)
 			packed := &reply{}
-			if ids := m.packed(packed, string(make([]byte, n))); errors.Is(packed.Err, errReply) != (n%size > 0) || packed.Err == nil && len(ids) != n/size {
+			if ids := m.Packed(packed, string(make([]byte, n))); errors.Is(packed.Err, errReply) != (n%size > 0) || packed.Err == nil && len(ids) != n/size {
 				t.Errorf("%d bytes in a text: %v, %v", n, ids, packed.Err)
 			}
 		}
@@ -62,13 +63,13 @@ func TestIndexesInAnAgentsCellLeaveTheCellOut(t *testing.T) {
 		begun := w.begin(t, s, w.exchange(t, s).AccessToken, 5)
 		o := w.key.Organization
 		for index, want := range map[string][]byte{
-			s.keys.agentSessions(w.agent.ID):                     w.session.ID[:14],
-			s.keys.agentTransactions(w.agent.ID):                 begun.ID[:14],
-			s.keys.sessionTransactions(w.agent.ID, w.session.ID): begun.ID[:14],
-			s.keys.organizationAgents(o):                         w.agent.ID[:],
-			s.keys.organizationOpen(o):                           w.session.ID[:],
-			s.keys.organizationTransactions(o):                   begun.ID[:],
-			s.keys.holds(w.agent.ID, w.session.ID):               append(begun.ID[:], '5'), // no index of ids
+			s.keys.AgentSessions(w.agent.ID):                     w.session.ID[:14],
+			s.keys.AgentTransactions(w.agent.ID):                 begun.ID[:14],
+			s.keys.SessionTransactions(w.agent.ID, w.session.ID): begun.ID[:14],
+			s.keys.OrganizationAgents(o):                         w.agent.ID[:],
+			s.keys.OrganizationOpen(o):                           w.session.ID[:],
+			s.keys.OrganizationTransactions(o):                   begun.ID[:],
+			s.keys.Holds(w.agent.ID, w.session.ID):               append(begun.ID[:], '5'), // no index of ids
 		} {
 			entries := must(peek(t, s).ZRange(t.Context(), index, 0, -1).Result())(t)
 			if len(entries) != 1 || entries[0] != string(want) {

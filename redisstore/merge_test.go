@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -59,7 +60,7 @@ func (g *gate) pass(t *testing.T, s *Store, calls ...func()) {
 	var group sync.WaitGroup
 	g.armed.Store(true)
 	group.Go(func() {
-		_, _ = s.client.Run(context.Background(), ownFlow, crowdReads, []string{s.keys.prefix + "crowd:0"})
+		_, _ = s.client.Run(context.Background(), kernel.OwnFlow, crowdReads, []string{s.keys.Prefix + "crowd:0"})
 	})
 	<-g.entered
 	defer redistest.WaitAtMost(t, 30*time.Second, &group)
@@ -110,7 +111,7 @@ func TestEachOperationWorksWhileItSharesCommands(t *testing.T) {
 		check := func() { wantError(t, "checking a token", s.CheckToken(context.Background(), *token), nil) }
 		g.pass(t, s, check, check, check)
 		for _, script := range []*script{
-			checkToken, getSession, exchangeSecret.script, exchangeSecret.proven, rotateRefresh.script, chargeSession.script, chargeSession.keyed, authenticateOrganization,
+			kernel.CheckToken, getSession, exchangeSecret.Script, exchangeSecret.Proven, rotateRefresh.Script, chargeSession.Script, chargeSession.Keyed, kernel.AuthenticateOrganization,
 		} {
 			if _, sent := g.sent.Load(script.MergedSHA()); !sent {
 				t.Errorf("no calls of %s were merged", script.Name())
@@ -129,7 +130,7 @@ func TestChargesThatShareACommandAreJudgedByThemselves(t *testing.T) {
 		must(s.Charge(t.Context(), full.caller, full.session.ID, Charge{Count: 10}))(t)
 		must(s.EndSession(t.Context(), ended.byKey(), ended.session.ID))(t)
 		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
-		broken := s.keys.session(corrupt.agent.ID, corrupt.session.ID)
+		broken := s.keys.Session(corrupt.agent.ID, corrupt.session.ID)
 		must(peek(t, s).Del(t.Context(), broken).Result())(t)
 		must(peek(t, s).Set(t.Context(), broken, "no hash", 0).Result())(t)
 		good := []spender{newSpender(t, s), newSpender(t, s), newSpender(t, s)}
@@ -163,7 +164,7 @@ func TestChargesThatShareACommandAreJudgedByThemselves(t *testing.T) {
 	})
 }
 
-// Of equal charges with one idempotency key the first in a command is made, and the others are told what it was.
+// Of equal charges with one idempotency key the first in a command is made, and the others get its outcome.
 func TestEqualChargesThatShareACommandAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	onEachSingle(t, func(t *testing.T, s *Store) {
@@ -179,7 +180,7 @@ func TestEqualChargesThatShareACommandAreMadeOnce(t *testing.T) {
 				if err != nil || usage.ActionCount != round+1 || usage.ValueUsed != money.MicroUSD(3*(round+1)) {
 					t.Errorf("%+v, %v", usage, err)
 				}
-				if !idem.Replayed {
+				if !idem.Outcome.Replayed {
 					made.Add(1)
 				}
 			}}, callers)
@@ -188,7 +189,7 @@ func TestEqualChargesThatShareACommandAreMadeOnce(t *testing.T) {
 				t.Errorf("%d were made", made.Load())
 			}
 		}
-		if _, sent := g.sent.Load(chargeSession.keyed.MergedSHA()); !sent {
+		if _, sent := g.sent.Load(chargeSession.Keyed.MergedSHA()); !sent {
 			t.Error("no calls were merged")
 		}
 	})
@@ -199,7 +200,7 @@ func TestAChargeThatFailsAfterItsFirstWriteIsInDoubtByItself(t *testing.T) {
 	t.Parallel()
 	onEachSingle(t, func(t *testing.T, s *Store) {
 		before, corrupt, behind := newSpender(t, s), newSpender(t, s), newSpender(t, s)
-		broken := s.keys.events(corrupt.agent.ID)
+		broken := s.keys.Events(corrupt.agent.ID)
 		must(peek(t, s).Del(t.Context(), broken).Result())(t)
 		must(peek(t, s).Set(t.Context(), broken, "no stream", 0).Result())(t)
 		g := newGate(t, s)
@@ -211,7 +212,7 @@ func TestAChargeThatFailsAfterItsFirstWriteIsInDoubtByItself(t *testing.T) {
 		}
 		g.pass(t, s, charge(before, 1, nil), charge(corrupt, 9, ErrOutcomeUnknown), charge(behind, 1, nil))
 		for i, by := range []spender{before, corrupt, behind} {
-			used := must(peek(t, s).HGet(t.Context(), s.keys.session(by.agent.ID, by.session.ID), "n").Int64())(t)
+			used := must(peek(t, s).HGet(t.Context(), s.keys.Session(by.agent.ID, by.session.ID), "n").Int64())(t)
 			if want := []int64{1, 9, 1}[i]; used != want {
 				t.Errorf("%d actions are used, want %d", used, want)
 			}

@@ -1,11 +1,6 @@
 package redisstore
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-)
-
-var memoryUsed = prometheus.NewDesc("remit_redis_memory_ratio",
-	"Used part of maxmemory, of the fullest primary, when something was created last; 0 without maxmemory.", nil, nil)
+import "github.com/prometheus/client_golang/prometheus"
 
 func newExpiredLeases() prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{
@@ -23,30 +18,26 @@ func newExpiredHolds() prometheus.Counter {
 
 // Describe implements prometheus.Collector.
 func (s *Store) Describe(to chan<- *prometheus.Desc) {
-	if s.client == nil { // it was not opened
+	if s.core == nil { // it was not opened
 		return
 	}
-	s.client.Describe(to)
-	s.refusals.by.Describe(to)
+	s.core.Describe(to)
 	s.expiredLeases.Describe(to)
 	s.expiredHolds.Describe(to)
 	if s.feeds != nil {
-		s.feeds.describe(to)
+		s.feeds.Describe(to)
 	}
-	to <- memoryUsed
 }
 
 // Collect implements prometheus.Collector. It sends nothing to Redis.
 func (s *Store) Collect(to chan<- prometheus.Metric) {
-	if s.client == nil {
+	if s.core == nil {
 		return
 	}
-	s.client.Collect(to)
-	s.refusals.by.Collect(to)
+	s.core.Collect(to)
 	s.expiredLeases.Collect(to)
 	s.expiredHolds.Collect(to)
 	if s.feeds != nil {
-		s.feeds.collect(to)
+		s.feeds.Collect(to)
 	}
-	to <- prometheus.MustNewConstMetric(memoryUsed, prometheus.GaugeValue, s.usage.pressure.ratio())
 }

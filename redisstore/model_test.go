@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // model is the specification of an agent's sessions, transactions and leases in the simplest form: one goroutine, no store, a clock
@@ -21,8 +22,8 @@ type model struct {
 	transactions []*Transaction // in the order of their begins
 	leases       []*Lease       // in the order of their grants
 	outcomes     map[idempotencyKey]*firstOutcome
-	typed        map[typeOf]usedAmounts
-	told         map[uuid.UUID]told
+	typed        map[typeOf]kernel.UsedAmounts
+	noted        map[uuid.UUID]noted
 }
 
 func (m *model) session(id uuid.UUID) *Session {
@@ -83,7 +84,7 @@ func (m *model) create(id uuid.UUID, n NewSession) (Session, error) {
 	}
 	for _, scope := range scopes {
 		if !slices.Contains(m.scopes, scope) {
-			return Session{}, &ScopeError{scope}
+			return Session{}, &ScopeError{Scope: scope}
 		}
 	}
 	s := Session{
@@ -120,7 +121,7 @@ func (m *model) active(id uuid.UUID) (*Session, error) {
 func (m *model) usable(id uuid.UUID) (*Session, error) {
 	s, err := m.active(id)
 	if err == nil && !s.Suspended.IsZero() {
-		return nil, &SessionSuspendedError{s.Suspended}
+		return nil, &SessionSuspendedError{Since: s.Suspended}
 	}
 	return s, err
 }
@@ -187,7 +188,7 @@ func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
 		return Usage{}, err
 	}
 	if c.Scope != "" && !slices.Contains(s.Scopes, c.Scope) {
-		return Usage{}, &ScopeError{c.Scope}
+		return Usage{}, &ScopeError{Scope: c.Scope}
 	}
 	if err := fits(s, c.Count, c.Value); err != nil {
 		return Usage{}, err
@@ -195,7 +196,7 @@ func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
 	s.ActionCount += c.Count
 	chargeValue(s, c.Value)
 	m.countType(id, c.ActionType, c.Count, c.Value)
-	m.tell(id)
+	m.note(id)
 	return s.Usage, nil
 }
 
@@ -220,10 +221,10 @@ func (m *model) changeLimits(id uuid.UUID, n NewLimits) (Session, error) {
 		n.MaxValue = new(s.MaxValue + *n.AddValue)
 	}
 	if n.MaxActions != nil && *n.MaxActions > MostActions {
-		return Session{}, &AboveBoundsError{"max_actions"}
+		return Session{}, &AboveBoundsError{Limit: "max_actions"}
 	}
 	if n.MaxValue != nil && *n.MaxValue > MostValue {
-		return Session{}, &AboveBoundsError{"max_value_usd"}
+		return Session{}, &AboveBoundsError{Limit: "max_value_usd"}
 	}
 	if n.MaxActions != nil && *n.MaxActions < s.ActionCount {
 		return Session{}, &BelowUsageError{"max_actions", s.Usage}
@@ -248,7 +249,7 @@ func (m *model) changeLimits(id uuid.UUID, n NewLimits) (Session, error) {
 	if n.Thresholds != nil {
 		s.Thresholds = *n.Thresholds
 	}
-	m.tell(id)
+	m.note(id)
 	return *s, nil
 }
 
@@ -288,7 +289,7 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 		m.countType(n.Session, n.ActionType, 1, 0)
 		s.ValueHeld += n.Value
 		t.Held, t.Sequence = n.Value, m.begun(n.Session)+1
-		m.tell(n.Session)
+		m.note(n.Session)
 	}
 	m.transactions = append(m.transactions, &t)
 	return t, nil
@@ -327,7 +328,7 @@ func (m *model) changeHold(id uuid.UUID, n NewHold) (Transaction, error) {
 			return Transaction{}, err
 		}
 		s.ValueHeld += value - t.Held
-		m.tell(t.Session)
+		m.note(t.Session)
 	}
 	t = m.change(t)
 	if t.Hold = value; t.Session != uuid.Nil {
@@ -364,7 +365,7 @@ func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 		chargeValue(s, t.Value)
 		m.countType(t.Session, t.ActionType, 0, t.Value)
 		s.ValueOverage += t.Overage
-		m.tell(t.Session)
+		m.note(t.Session)
 	}
 	return *t, nil
 }
@@ -379,7 +380,7 @@ func (m *model) rollback(id uuid.UUID, b Rollback, byAPIKey bool) (Transaction, 
 	case t.Status == Committed && !byAPIKey && len(b.Scopes) == 0:
 		return Transaction{}, ErrTokenLacksScope
 	case t.Status == Committed && !byAPIKey && !m.holdsOne(t.Session, b.Scopes):
-		return Transaction{}, &ScopeError{strings.Join(b.Scopes, " ")}
+		return Transaction{}, &ScopeError{Scope: strings.Join(b.Scopes, " ")}
 	case t.Status == Committed && !t.Reversible:
 		return Transaction{}, ErrNotReversible
 	case t.Status == Committed:

@@ -17,10 +17,10 @@ import (
 // turn, and those that close a session last.
 var stepKinds = slices.Concat(
 	slices.Repeat([]string{"charge", "begin", "commit", "charge", "rollback", "charge", "begin", "read", "charge", "commit", "batch"}, 8),
-	slices.Repeat([]string{"again", "time", "change limits", "create", "change hold", "time"}, 5),
+	slices.Repeat([]string{"again", "time", "again", "change limits", "create", "again", "change hold", "time"}, 5),
 	slices.Repeat([]string{"lease", "settle", "settle"}, 8),
 	[]string{"resume", "suspend", "charge", "resume", "suspend", "settle", "resume"},
-	[]string{"again", "again", "end", "charge"},
+	[]string{"again", "again", "end", "charge", "end"},
 )
 
 // draw draws a step of a kind.
@@ -215,7 +215,10 @@ func (p *player) again(t *rapid.T) step {
 	if len(p.keyed) == 0 {
 		return p.read(t)
 	}
-	st := pick(t, "again", p.keyed)
+	st := p.keyed[len(p.keyed)-1] // the latest often: what is rare is repeated too
+	if rapid.Bool().Draw(t, "of all") {
+		st = pick(t, "again", p.keyed)
+	}
 	if rapid.IntRange(0, 4).Draw(t, "reused") < 4 {
 		return st
 	}

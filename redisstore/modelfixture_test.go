@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // fixture is an organization with one agent in a real store. A model makes the same steps.
@@ -68,7 +69,7 @@ func (w *fixture) do(ctx context.Context, s *Store, st step) outcome {
 		idempotency = &Idempotency{Key: st.key, Fingerprint: sha256.Sum256(strconv.AppendInt(nil, int64(st.request), 10))}
 	}
 	o := w.perform(ctx, s, caller, st, idempotency)
-	o.replayed = idempotency != nil && idempotency.Replayed
+	o.replayed = idempotency.IsReplay()
 	return o
 }
 
@@ -130,17 +131,17 @@ func (w *fixture) perform(ctx context.Context, s *Store, caller Caller, st step,
 func (w *fixture) pass(ctx context.Context, d time.Duration) error {
 	agent, keys := w.token.Agent, w.store.keys
 	beginning := func(key string) string { return strings.TrimSuffix(key, agent.String()) }
-	args := []any{d.Milliseconds(), beginning(keys.session(agent, agent)), beginning(keys.holds(agent, agent)),
-		beginning(keys.transaction(agent, agent)), beginning(keys.leases(agent, agent))}
-	args = append(args, beginning(keys.lease(agent, agent)))
+	args := []any{d.Milliseconds(), beginning(keys.Session(agent, agent)), beginning(keys.Holds(agent, agent)),
+		beginning(keys.Transaction(agent, agent)), beginning(keys.Leases(agent, agent))}
+	args = append(args, beginning(keys.Lease(agent, agent)))
 	w.lock.Lock()
 	defer w.lock.Unlock() // no client settles a lease that this does not know before its times have moved
 	slices.SortFunc(w.leases, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	w.leases = slices.Compact(w.leases)
 	for _, id := range w.leases {
-		args = append(args, keys.lease(agent, id))
+		args = append(args, keys.Lease(agent, id))
 	}
-	return passTime.Run(ctx, w.peek, []string{keys.agentSessions(agent), keys.agentTransactions(agent)}, args...).Err()
+	return passTime.Run(ctx, w.peek, []string{keys.AgentSessions(agent), keys.AgentTransactions(agent)}, args...).Err()
 }
 
 // wantStored compares everything stored for the agent's sessions and transactions with the model: hashes, holds and
@@ -153,36 +154,36 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 	var sessions, transactions []*redis.MapStringStringCmd
 	var holds, leases []*redis.ZSliceCmd
 	indexes := map[string]*redis.StringSliceCmd{}
-	for _, key := range []string{keys.agentSessions(agent), keys.agentTransactions(agent),
-		keys.organizationOpen(w.key.Organization), keys.organizationClosed(w.key.Organization),
-		keys.organizationTransactions(w.key.Organization)} {
+	for _, key := range []string{keys.AgentSessions(agent), keys.AgentTransactions(agent),
+		keys.OrganizationOpen(w.key.Organization), keys.OrganizationClosed(w.key.Organization),
+		keys.OrganizationTransactions(w.key.Organization)} {
 		indexes[key] = p.ZRange(ctx, key, 0, -1)
 	}
 	for _, s := range m.sessions {
-		sessions = append(sessions, p.HGetAll(ctx, keys.session(agent, s.ID)))
-		holds = append(holds, p.ZRangeWithScores(ctx, keys.holds(agent, s.ID), 0, -1))
-		leases = append(leases, p.ZRangeWithScores(ctx, keys.leases(agent, s.ID), 0, -1))
-		indexes[keys.sessionTransactions(agent, s.ID)] = p.ZRange(ctx, keys.sessionTransactions(agent, s.ID), 0, -1)
+		sessions = append(sessions, p.HGetAll(ctx, keys.Session(agent, s.ID)))
+		holds = append(holds, p.ZRangeWithScores(ctx, keys.Holds(agent, s.ID), 0, -1))
+		leases = append(leases, p.ZRangeWithScores(ctx, keys.Leases(agent, s.ID), 0, -1))
+		indexes[keys.SessionTransactions(agent, s.ID)] = p.ZRange(ctx, keys.SessionTransactions(agent, s.ID), 0, -1)
 	}
 	for _, tx := range m.transactions {
-		transactions = append(transactions, p.HGetAll(ctx, keys.transaction(agent, tx.ID)))
+		transactions = append(transactions, p.HGetAll(ctx, keys.Transaction(agent, tx.ID)))
 	}
 	if _, err := p.Exec(ctx); err != nil {
 		t.Fatal(err)
 	}
-	var sum usedAmounts
+	var sum kernel.UsedAmounts
 	for i, s := range m.sessions {
 		wantHolds(t, m, s, holds[i].Val(), leases[i].Val(), sessions[i].Val())
 		wantLeases(t, m, s, leases[i].Val(), sessions[i].Val())
 		stored := sessions[i].Val()
 		if sinceDrawn, err := strconv.ParseInt(stored["c"], 10, 64); err == nil {
-			stored["c"] = strconv.FormatInt(madeAt(s.ID).UnixMilli()+sinceDrawn, 10)
+			stored["c"] = strconv.FormatInt(kernel.MadeAt(s.ID).UnixMilli()+sinceDrawn, 10)
 		}
 		wantUsage(t, m, s, stored)
 		wantThresholds(t, m, s, stored)
 		leased, _ := m.leased(s.ID)
 		held := mustNumbers(t, []string{orZero(stored["lv"])}, 1)[0]
-		sum = sum.plus(usedAmounts{s.ActionCount, s.ValueUsed + leased - money.MicroUSD(held)})
+		sum = sum.Plus(kernel.UsedAmounts{Actions: s.ActionCount, Value: s.ValueUsed + leased - money.MicroUSD(held)})
 		wantHash(t, m, "session", stored, m.sessionHash(s, holds[i].Val()), "x", "e", "c", "su")
 	}
 	w.wantDays(t, sum)
@@ -190,7 +191,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 		stored := transactions[i].Val()
 		wantHash(t, m, "transaction", stored, m.transactionHash(*tx, stored["st"] == string(Pending)), "x", "b", "cm", "rb")
 	}
-	wanted := m.indexes(w, indexes[keys.organizationClosed(w.key.Organization)].Val())
+	wanted := m.indexes(w, indexes[keys.OrganizationClosed(w.key.Organization)].Val())
 	for key, index := range indexes {
 		if !slices.Equal(index.Val(), wanted[key]) {
 			t.Errorf("%s holds %q, want %q", key, index.Val(), wanted[key])
@@ -337,20 +338,20 @@ func (m *model) indexes(w *fixture, closed []string) map[string][]string {
 	wanted := map[string][]string{}
 	add := func(id uuid.UUID, indexes ...string) {
 		for _, key := range indexes {
-			wanted[key] = append(wanted[key], string(membersIn(w.store, key).of(id)))
+			wanted[key] = append(wanted[key], string(membersIn(w.store, key).Of(id)))
 		}
 	}
 	for _, s := range m.sessions {
-		index := keys.organizationOpen(organization)
+		index := keys.OrganizationOpen(organization)
 		if s.Status != Active && slices.Contains(closed, string(s.ID[:])) {
-			index = keys.organizationClosed(organization)
+			index = keys.OrganizationClosed(organization)
 		}
-		add(s.ID, keys.agentSessions(agent), index)
+		add(s.ID, keys.AgentSessions(agent), index)
 	}
 	for _, t := range m.transactions {
-		add(t.ID, keys.agentTransactions(agent), keys.organizationTransactions(organization))
+		add(t.ID, keys.AgentTransactions(agent), keys.OrganizationTransactions(organization))
 		if t.Session != uuid.Nil {
-			add(t.ID, keys.sessionTransactions(agent, t.Session))
+			add(t.ID, keys.SessionTransactions(agent, t.Session))
 		}
 	}
 	return wanted

@@ -54,7 +54,7 @@ func (m *model) grant(id, session uuid.UUID, n NewLease) (Lease, error) {
 	if limit != "" {
 		return Lease{}, &LimitError{limit, s.Usage}
 	}
-	m.tell(session)
+	m.note(session)
 	return l, nil
 }
 
@@ -81,7 +81,7 @@ func (m *model) grantIn(s *Session, id uuid.UUID, n NewLease) (Lease, string) {
 	return l, ""
 }
 
-// settle books what was spent of a lease. What goes beyond it is overage unless the session is active and has room.
+// settle charges what was spent of a lease. What goes beyond it is overage unless the session is active and has room.
 func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
 	l := m.lease(id)
 	switch {
@@ -126,7 +126,7 @@ func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
 			l.Settlement.Renewed = &next
 		}
 	}
-	m.tell(l.Session)
+	m.note(l.Session)
 	return *l, nil
 }
 

@@ -3,14 +3,15 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 	"remit/test/suite"
 )
@@ -31,7 +32,7 @@ func TestStoreMatchesModel(t *testing.T) {
 	if playsATenth {
 		wanted, rounds = modelSteps/10, 1
 	}
-	t.Run("sequences", func(t *testing.T) {
+	play := func(t *testing.T) {
 		for i := range 8 {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
@@ -39,7 +40,12 @@ func TestStoreMatchesModel(t *testing.T) {
 				playSequences(t, s, rounds, counts)
 			})
 		}
-	})
+	}
+	t.Run("sequences", play)
+	// Some outcomes are rare: too rare for a tenth of the steps, and chance may leave one out of all of them.
+	for round := 0; round < 2 && !playsATenth && !t.Failed() && len(counts.missing()) > 0; round++ {
+		t.Run("more sequences", play)
+	}
 	if t.Failed() {
 		return
 	}
@@ -47,13 +53,8 @@ func TestStoreMatchesModel(t *testing.T) {
 	if counts.steps < wanted {
 		t.Errorf("%d steps, want %d: -rapid.checks and -rapid.steps must have their defaults", counts.steps, wanted)
 	}
-	if playsATenth {
-		return // some outcomes are too rare for so few steps
-	}
-	for _, what := range everyOutcome {
-		if counts.outcomes[what] == 0 {
-			t.Errorf("%q never occurred, so it was not tested", what)
-		}
+	if missing := counts.missing(); !playsATenth && len(missing) > 0 {
+		t.Errorf("%q never occurred, so they were not tested", missing)
 	}
 }
 
@@ -74,7 +75,7 @@ func playSequences(t *testing.T, s *Store, rounds int, counts *tally) {
 			t.Repeat(map[string]func(*rapid.T){"": p.check, "step": p.step})
 		}
 		p.w.wantStored(t, p.m)
-		p.w.wantToldOnce(t, p.m)
+		p.w.wantNotedOnce(t, p.m)
 	})
 }
 
@@ -131,8 +132,18 @@ type tally struct {
 	outcomes map[string]int
 }
 
+// missing returns the outcomes that must occur and have not.
+func (b *tally) missing() []string {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return slices.DeleteFunc(slices.Clone(everyOutcome), func(what string) bool { return b.outcomes[what] > 0 })
+}
+
+// stepPackage is the package in the name of a step's type.
+var stepPackage = regexp.MustCompile(`\b\w+\.`)
+
 func (b *tally) count(m *model, st step, o outcome) {
-	what := strings.TrimPrefix(strings.Replace(fmt.Sprintf("%T", st.op), "redisstore.", "", 1), "time.")
+	what := stepPackage.ReplaceAllString(fmt.Sprintf("%T", st.op), "")
 	if o.replayed {
 		what += " again"
 	}
@@ -211,7 +222,7 @@ func (p *player) follow(t *rapid.T, st step) {
 	if !got.is(want) {
 		t.Fatalf("%v:\n%v, want\n%v", st, got, want)
 	}
-	if charges, batch := want.value.([]ChargeOutcome); batch && slices.ContainsFunc(charges, func(c ChargeOutcome) bool { return isSuspended(c.Err) }) {
+	if charges, batch := want.value.([]ChargeOutcome); batch && slices.ContainsFunc(charges, func(c ChargeOutcome) bool { return kernel.IsSuspended(c.Err) }) {
 		// The part of a suspended session has no outcome: a repetition charges it once the session is resumed.
 		p.keyed = slices.DeleteFunc(p.keyed, func(k step) bool { return k.key == st.key && k.byAPIKey == st.byAPIKey })
 	}

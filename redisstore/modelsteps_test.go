@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // step is one operation on the model and the store. The type of op determines it: NewSession, Charge, []BatchCharge,
@@ -122,7 +123,7 @@ func (m *model) do(st step, id uuid.UUID) outcome {
 		return repeated
 	}
 	first = &firstOutcome{st.request, m.now, m.perform(st, id)}
-	if isNoOutcome(first.outcome.err) {
+	if kernel.IsNoOutcome(first.outcome.err) {
 		return first.outcome
 	}
 	m.outcomes = maps.Clone(m.outcomes) // copies of the model share it
@@ -256,7 +257,7 @@ func errorAt(err error, when func(time.Time) time.Time) error {
 		usage, _ := valueAt(e.Usage, when).(Usage)
 		return &LimitError{e.Limit, usage}
 	case *SessionSuspendedError:
-		return &SessionSuspendedError{when(e.Since)}
+		return &SessionSuspendedError{Since: when(e.Since)}
 	case *BelowUsageError:
 		usage, _ := valueAt(e.Usage, when).(Usage)
 		return &BelowUsageError{e.Limit, usage}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
 )
 
 // actionTypes are those of the model's steps; the first is none.
@@ -29,10 +31,10 @@ func (m *model) countType(session uuid.UUID, actionType string, actions int64, v
 	}
 	counts := maps.Clone(m.typed)
 	if counts == nil {
-		counts = map[typeOf]usedAmounts{}
+		counts = map[typeOf]kernel.UsedAmounts{}
 	}
 	of := typeOf{session, actionType}
-	counts[of] = counts[of].plus(usedAmounts{actions, value})
+	counts[of] = counts[of].Plus(kernel.UsedAmounts{Actions: actions, Value: value})
 	m.typed = counts
 }
 
@@ -56,7 +58,7 @@ func (p *player) typesOfLease(t *rapid.T) []TypeUsage {
 // wantUsage compares what a session stores by action type and by day with the model. It takes these fields out of stored.
 func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 	t.Helper()
-	found, indexes, folded := map[string]usedAmounts{}, map[string]string{}, dayUsage{byIndex: map[string]usedAmounts{}}
+	found, indexes, folded := map[string]kernel.UsedAmounts{}, map[string]string{}, kernel.DayUsage{ByIndex: map[string]kernel.UsedAmounts{}}
 	dayEnd := string(s.Agent[:])
 	for field, text := range maps.Clone(stored) {
 		kind, name, _ := strings.Cut(field, ":")
@@ -64,19 +66,19 @@ func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 		case field == dayEnd || field == "tc":
 		case kind == "t":
 			numbers := mustNumbers(t, strings.Fields(text), 3)
-			found[typeNamed(name)] = found[typeNamed(name)].plus(usedAmounts{numbers[1], money.MicroUSD(numbers[2])})
-			indexes[fmt.Sprint(numbers[0])] = typeNamed(name)
+			found[kernel.TypeNamed(name)] = found[kernel.TypeNamed(name)].Plus(kernel.UsedAmounts{Actions: numbers[1], Value: money.MicroUSD(numbers[2])})
+			indexes[fmt.Sprint(numbers[0])] = kernel.TypeNamed(name)
 		case kind == "p":
 			number := mustNumbers(t, []string{text}, 1)[0]
-			found[typeNamed(name)] = found[typeNamed(name)].plus(usedAmounts{number % 1_000_000, money.MicroUSD(number / 1_000_000)})
+			found[kernel.TypeNamed(name)] = found[kernel.TypeNamed(name)].Plus(kernel.UsedAmounts{Actions: number % 1_000_000, Value: money.MicroUSD(number / 1_000_000)})
 		case kind == "u":
-			day, err := readDay(text)
+			day, err := kernel.ReadDay(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			folded.all = folded.all.plus(day.all)
-			for index, used := range day.byIndex {
-				folded.byIndex[index] = folded.byIndex[index].plus(used)
+			folded.All = folded.All.Plus(day.All)
+			for index, used := range day.ByIndex {
+				folded.ByIndex[index] = folded.ByIndex[index].Plus(used)
 			}
 		default:
 			continue
@@ -85,7 +87,7 @@ func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 			delete(stored, field)
 		}
 	}
-	want := map[string]usedAmounts{}
+	want := map[string]kernel.UsedAmounts{}
 	for of, used := range m.typed {
 		if of.session == s.ID {
 			want[of.actionType] = used
@@ -102,21 +104,21 @@ func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 
 // wantFolded checks that the days of a session, which was folded just now, add up to what it used. Leases that have expired may still
 // be held.
-func wantFolded(t rapid.TB, m *model, s Session, held string, folded dayUsage, indexes map[string]string, want map[string]usedAmounts) {
+func wantFolded(t rapid.TB, m *model, s Session, held string, folded kernel.DayUsage, indexes map[string]string, want map[string]kernel.UsedAmounts) {
 	t.Helper()
 	leased, _ := m.leased(s.ID)
 	lv := mustNumbers(t, []string{orZero(held)}, 1)[0]
-	if all := (usedAmounts{s.ActionCount, s.ValueUsed + leased - money.MicroUSD(lv)}); folded.all != all {
-		t.Errorf("the days add up to %v, want %v", folded.all, all)
+	if all := (kernel.UsedAmounts{Actions: s.ActionCount, Value: s.ValueUsed + leased - money.MicroUSD(lv)}); folded.All != all {
+		t.Errorf("the days add up to %v, want %v", folded.All, all)
 	}
 	for index, name := range indexes {
-		if folded.byIndex[index] != want[name] {
-			t.Errorf("the days of %q add up to %v, want %v", name, folded.byIndex[index], want[name])
+		if folded.ByIndex[index] != want[name] {
+			t.Errorf("the days of %q add up to %v, want %v", name, folded.ByIndex[index], want[name])
 		}
-		delete(folded.byIndex, index)
+		delete(folded.ByIndex, index)
 	}
-	if len(folded.byIndex) > 0 {
-		t.Errorf("the days have %v of no type", folded.byIndex)
+	if len(folded.ByIndex) > 0 {
+		t.Errorf("the days have %v of no type", folded.ByIndex)
 	}
 }
 
@@ -124,23 +126,23 @@ func wantFolded(t rapid.TB, m *model, s Session, held string, folded dayUsage, i
 func wantDayEnd(t rapid.TB, m *model, stored string) {
 	t.Helper()
 	end := func(day int) string { return strconv.Itoa((day + 1) * 24 * 60 * 60) }
-	if stored < end(UsageDay(m.start)) || stored > end(UsageDay(time.Now())) {
-		t.Errorf("the day of a session ends at %q, want %s", stored, end(UsageDay(time.Now())))
+	if stored < end(records.UsageDay(m.start)) || stored > end(records.UsageDay(time.Now())) {
+		t.Errorf("the day of a session ends at %q, want %s", stored, end(records.UsageDay(time.Now())))
 	}
 }
 
 // wantDays checks that the days of the agent add up to what its sessions used.
-func (w *fixture) wantDays(t rapid.TB, sum usedAmounts) {
+func (w *fixture) wantDays(t rapid.TB, sum kernel.UsedAmounts) {
 	t.Helper()
-	fields := w.peek.HGetAll(context.Background(), w.store.keys.usageDays(w.token.Agent)).Val()
-	var found usedAmounts
+	fields := w.peek.HGetAll(context.Background(), w.store.keys.UsageDays(w.token.Agent)).Val()
+	var found kernel.UsedAmounts
 	for field, text := range fields {
 		if strings.HasPrefix(field, "d:") {
-			day, err := readDay(text)
+			day, err := kernel.ReadDay(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			found = found.plus(day.all)
+			found = found.Plus(day.All)
 		}
 	}
 	if found != sum {
@@ -162,7 +164,7 @@ func (w *fixture) foldAll(t rapid.TB, m *model) {
 
 func mustNumbers(t rapid.TB, words []string, count int) []int64 {
 	t.Helper()
-	numbers, err := numbersOf(words, count)
+	numbers, err := kernel.NumbersOf(words, count)
 	if err != nil {
 		t.Fatal(err)
 	}

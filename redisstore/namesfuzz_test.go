@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
 )
 
 var (
@@ -37,13 +40,13 @@ func FuzzEventID(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, id, after string) {
 		a, b := eventNumber(id), eventNumber(after)
-		if want := a != nil && a.Cmp(greatestEventID) < 0 && len(id) <= maxEventID; ValidEventID(id) != want {
+		if want := a != nil && a.Cmp(greatestEventID) < 0 && len(id) <= kernel.MaxEventID; records.ValidEventID(id) != want {
 			t.Errorf("%q can be the id of an event: %t, want %t", id, !want, want)
 		}
-		if ValidEventID(id) && ValidEventID(after) && isLater(id, after) != (a.Cmp(b) > 0) {
-			t.Errorf("%q is later than %q: %t", id, after, isLater(id, after))
+		if records.ValidEventID(id) && records.ValidEventID(after) && kernel.IsLater(id, after) != (a.Cmp(b) > 0) {
+			t.Errorf("%q is later than %q: %t", id, after, kernel.IsLater(id, after))
 		}
-		if ValidEventID(id) && (isLater(id, id) || isLater("", id)) {
+		if records.ValidEventID(id) && (kernel.IsLater(id, id) || kernel.IsLater("", id)) {
 			t.Errorf("%q is later than itself, or before the beginning", id)
 		}
 	})

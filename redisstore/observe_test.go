@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // observing describes a session of 3 actions and 100 micro-USD that observes.
@@ -74,11 +75,11 @@ func TestAnObservingSessionStillEnforcesWhatIsNoLimit(t *testing.T) {
 		withScope := over
 		withScope.Scope = "write"
 		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, withScope)
-		wantError(t, "a scope that is not held", err, &ScopeError{"write"})
+		wantError(t, "a scope that is not held", err, &ScopeError{Scope: "write"})
 		_, err = s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxActions: 1, Lifetime: time.Minute})
 		wantError(t, "a lease that is too long", err, &LimitError{"max_lease_seconds", w.session.Usage})
 		must(s.SuspendSession(t.Context(), w.key, w.session.ID, ""))(t)
-		if _, err = s.Charge(t.Context(), w.byKey(), w.session.ID, over); !isSuspended(err) {
+		if _, err = s.Charge(t.Context(), w.byKey(), w.session.ID, over); !kernel.IsSuspended(err) {
 			t.Errorf("a charge of a suspended session: %v", err)
 		}
 		must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
@@ -303,7 +304,7 @@ func TestAnObservingSessionCountsNoMoreThanTheHighestLimits(t *testing.T) {
 	})
 }
 
-func TestAnObservingSessionKeepsItsBooksWithMaxCommitted(t *testing.T) {
+func TestAnObservingSessionCountsItsUsageWithMaxCommitted(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, MaxCommitted: new(money.MicroUSD(20)), Observes: true})
@@ -406,7 +407,7 @@ func TestASessionThatEnforcesHasNoFieldOfObserving(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 		w.setEnforcement(t, s, false)
 		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1}))(t)
-		fields := must(peek(t, s).HGetAll(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
+		fields := must(peek(t, s).HGetAll(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
 		for _, name := range []string{"r", "oc", "h", "gb"} {
 			if value, has := fields[name]; has {
 				t.Errorf("%s is %q", name, value)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // observingChild creates a child that observes, with room for 5 actions and 50 micro-USD, and at most 10 in one action.
@@ -16,7 +17,7 @@ func (w tenant) observingChild(t *testing.T, s *Store, parent Session) (Session,
 		MaxValue: 50, MaxPerAction: new(money.MicroUSD(10)), Lifetime: time.Minute, WithinParent: true, MaxLease: parent.MaxLease, Observes: true})
 }
 
-// A child observes where its parent does. It never goes beyond what its parent has set aside for it, so that the parent's books
+// A child observes where its parent does. It never goes beyond what its parent has set aside for it, so that the parent's usage
 // stay exact.
 func TestAChildOfASessionThatObservesObservesWithinItsPart(t *testing.T) {
 	t.Parallel()
@@ -52,9 +53,9 @@ func TestAChildOfASessionThatObservesObservesWithinItsPart(t *testing.T) {
 		if _, err := s.Begin(t.Context(), token, NewTransaction{Session: below.ID, ActionType: "x", PreState: "{}", Lifetime: time.Second}); !errors.As(err, &limit) || limit.Limit != "max_actions" {
 			t.Errorf("a begin beyond its part: %v", err)
 		}
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{5, 50})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{5, 50})
 		w.end(t, s, w.session.ID)
-		w.wantBooks(t, s, w.session.ID, 5, 36, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 5, 36, Delegated{})
 	})
 }
 
@@ -72,7 +73,7 @@ func TestNoSessionObservesBelowOneThatEnforces(t *testing.T) {
 		wantError(t, "a change", err, ErrParentEnforces)
 		_, err = s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{Observes: new(true), AddActions: new(int64(5)), AddValue: new(money.MicroUSD(7))})
 		wantError(t, "a change that raises limits too", err, ErrParentEnforces)
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{20, 60})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{20, 60})
 
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, observe))(t)
 		if is := must(s.ChangeLimits(t.Context(), w.key, child.ID, observe))(t); !is.Observes {
@@ -80,7 +81,7 @@ func TestNoSessionObservesBelowOneThatEnforces(t *testing.T) {
 		}
 		below := must(w.observingChild(t, s, child))(t)
 		act := ownActor(w.key.Organization, below.Agent)
-		at := must(s.readLimits(t.Context(), act.flow, below.ID))(t)
+		at := must(s.readLimits(t.Context(), act.Flow, below.ID))(t)
 		granted := must(s.grantAbove(t.Context(), act, at, observe))(t) // a request to observe stops here
 		lost := NewID(w.agent.ID)                                       // and so does a creation
 		n := NewSession{Agent: w.agent.ID, Parent: child.ID, MaxActions: 1, Lifetime: time.Second, Observes: true}
@@ -93,8 +94,8 @@ func TestNoSessionObservesBelowOneThatEnforces(t *testing.T) {
 			}
 		}
 		_, err = s.changeWithin(t.Context(), act, below.ID, observe, granted)
-		wantError(t, "what was granted before", err, errStale)
-		if _, err = s.createOfPart(t.Context(), ownActor(w.key.Organization, child.Agent), n, part); !errors.Is(err, errGivenUp) {
+		wantError(t, "what was granted before", err, kernel.ErrStale)
+		if _, err = s.createOfPart(t.Context(), ownActor(w.key.Organization, child.Agent), n, part); !errors.Is(err, kernel.ErrGivenUp) {
 			t.Errorf("a creation that began before: %v", err)
 		}
 		if _, err = s.Session(t.Context(), w.byKey(), lost); !errors.Is(err, ErrUnknownSession) {
@@ -114,7 +115,7 @@ func TestASessionThatObservesDelegatesWhatItsLimitsWouldRefuse(t *testing.T) {
 		w.wantObserved(t, s, true, 1)
 		must(s.ChangeLimits(t.Context(), w.key, first.ID, NewLimits{AddValue: new(money.MicroUSD(4))}))(t)
 		w.wantObserved(t, s, true, 2)
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{6, 20})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{6, 20})
 		must(s.Charge(t.Context(), w.byKey(), first.ID, Charge{Count: 3, Value: 12}))(t)
 		must(s.Charge(t.Context(), w.byKey(), second.ID, Charge{Count: 1, Value: 1}))(t)
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{Observes: new(false)}))(t)
@@ -124,6 +125,6 @@ func TestASessionThatObservesDelegatesWhatItsLimitsWouldRefuse(t *testing.T) {
 			t.Errorf("a top-up of a child after the parent enforces again: %v", err)
 		}
 		w.end(t, s, w.session.ID)
-		w.wantBooks(t, s, w.session.ID, 4, 13, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 4, 13, Delegated{})
 	})
 }

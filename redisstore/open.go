@@ -2,16 +2,19 @@ package redisstore
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/feed"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
+	"remit/redisstore/webhooks"
 )
 
 // Open returns a store on the Redis at cfg.URL. It connects on first use, so an unreachable server is ErrUnavailable then.
 // Open itself returns an error if the URL or a quota is invalid. Close the store after use.
 func Open(cfg Config) (*Store, error) {
-	if err := checkQuotas(cfg.Quotas); err != nil {
+	if err := kernel.CheckQuotas(cfg.Quotas); err != nil {
 		return nil, err
 	}
 	if cfg.Prefix == "" {
@@ -25,42 +28,46 @@ func Open(cfg Config) (*Store, error) {
 	cfg.Durability = orDefault(cfg.Durability, Local)
 	cfg.UsageKept = orDefault(cfg.UsageKept, defaultUsageKept)
 	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
-	var own *feeds
-	eventsKept := cfg.EventsKept
+	trailKept := cfg.EventsKept
+	var own *feed.Feeds
 	if cfg.KeepsFeeds {
-		own = newFeeds(cfg)
-		eventsKept *= unfedFactor // the leader of the feed trims what the feed has
+		own = feed.New(cfg.feeds())
+		trailKept *= feed.UnfedFactor // the leader of the feed trims what the feed has
 	}
 	client, err := redisclient.Open(redisclient.Config{
-		URL: cfg.URL, Prefix: cfg.Prefix, Durability: cfg.Durability, MarkWrite: markWrite, Refusals: refusals, Tracer: cfg.Tracer,
-		Watch: own.watch(),
+		URL: cfg.URL, Prefix: cfg.Prefix, Durability: cfg.Durability, MarkWrite: markWrite, Refusals: allRefusals(), Tracer: cfg.Tracer,
+		Watch: own.Watch(),
 	})
 	if err != nil {
 		return nil, err
 	}
+	core := kernel.New(client, kernel.Config{
+		Prefix: cfg.Prefix, Quotas: cfg.Quotas, Rates: cfg.Rates, EventsKept: cfg.EventsKept, TrailKept: trailKept,
+		UsageEvery: cfg.UsageEvery, FollowsSuspensions: cfg.FollowsSuspensions,
+	})
 	s := &Store{
-		client: client, keys: keyspace{cfg.Prefix}, config: cfg, eventsKept: strconv.Itoa(eventsKept), proven: newProvenKeys(), owners: newOwners(),
-		usage: newUsage(cfg), reports: newReports(), refusals: newCreationRefusals(), expiredLeases: newExpiredLeases(), expiredHolds: newExpiredHolds(), closed: make(chan struct{}),
+		Registry: webhooks.New(core), core: core, client: client, keys: core.Keys, config: cfg,
+		expiredLeases: newExpiredLeases(), expiredHolds: newExpiredHolds(),
 	}
-	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)
+	s.Reader = records.NewReader(core, s.foldAgents)
 	if own != nil {
 		s.feeds = own
-		own.start(client)
+		own.Start(client)
 	}
 	return s, nil
 }
 
-var markWrite = newScript("kernel/mark_write", bestEffort)
+var markWrite = kernel.NewScript("kernel/mark_write", bestEffort)
 
-// Close wakes the callers that wait for events, sends the usage that Redis does not know yet for at most finishTime, and
+// Close wakes the callers that wait for events, sends the usage that Redis does not know yet for at most FinishTime, and
 // closes every connection.
 func (s *Store) Close() error {
 	s.close.Do(func() {
-		close(s.closed)
+		s.core.Finish()
 		if s.feeds != nil {
-			s.feeds.finish()
+			s.feeds.Finish()
 		}
-		s.usage.syncing.finish()
+		s.core.Settle()
 	})
 	return s.client.Close()
 }
@@ -74,4 +81,8 @@ func orDefault[T int | time.Duration | Durability](given, standard T) T {
 		return standard
 	}
 	return given
+}
+
+func (c Config) feeds() feed.Config {
+	return feed.Config{Prefix: c.Prefix, EventsKept: c.EventsKept, Log: c.Log, Render: c.render}
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/google/uuid"
 	"remit/lua"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
+	"remit/redisstore/webhooks"
 )
 
 // operation is one thing that the store does, and the last script it runs for it.
@@ -24,27 +27,27 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 	caller := byToken(g)
 	n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}
 	return []operation{
-		{"CreateOrganization", createOrganization.script, func(ctx context.Context, s *Store) error {
+		{"CreateOrganization", createOrganization.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateOrganization(ctx, "", APIKey{Organization: NewRootID()}, "acme", "", nil)
 			return err
 		}},
-		{"Organization", authenticateOrganization, func(ctx context.Context, s *Store) error {
+		{"Organization", kernel.AuthenticateOrganization, func(ctx context.Context, s *Store) error {
 			_, err := s.Organization(ctx, w.key)
 			return err
 		}},
-		{"RotateAPIKey", rotateAPIKey.script, func(ctx context.Context, s *Store) error {
+		{"RotateAPIKey", rotateAPIKey.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, time.Hour, nil)
 			return err
 		}},
-		{"RotateAPIKeyOf", rotateAPIKey.script, func(ctx context.Context, s *Store) error {
+		{"RotateAPIKeyOf", rotateAPIKey.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateAPIKeyOf(ctx, w.key, w.other, APIKey{Hash: [32]byte{3}}, time.Hour, nil)
 			return err
 		}},
-		{"CreateAPIKey", createAPIKey.script, func(ctx context.Context, s *Store) error {
+		{"CreateAPIKey", createAPIKey.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, NewAPIKey{Name: "n", Role: Viewer})
 			return err
 		}},
-		{"CreateAPIKey with an idempotency key", createAPIKey.keyed, func(ctx context.Context, s *Store) error {
+		{"CreateAPIKey with an idempotency key", createAPIKey.Keyed, func(ctx context.Context, s *Store) error {
 			n := NewAPIKey{Name: "n", Role: Viewer, Idempotency: sealedKey("secret", "credential")}
 			_, err := s.CreateAPIKey(ctx, w.key, APIKey{Hash: [32]byte{3}}, n)
 			return err
@@ -65,15 +68,15 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
 			return err
 		}},
-		{"CreateAgent", createAgent.script, func(ctx context.Context, s *Store) error {
+		{"CreateAgent", createAgent.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
 			return err
 		}},
-		{"Agents", listOrganization, func(ctx context.Context, s *Store) error {
+		{"Agents", kernel.ListOrganization, func(ctx context.Context, s *Store) error {
 			_, err := s.Agents(ctx, w.key, Query{Limit: 1})
 			return err
 		}},
-		{"Agent", authenticateOrganization, func(ctx context.Context, s *Store) error {
+		{"Agent", kernel.AuthenticateOrganization, func(ctx context.Context, s *Store) error {
 			_, err := s.Agent(ctx, w.key, w.agent.ID)
 			return err
 		}},
@@ -113,23 +116,23 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.ReplaceAPIKey(ctx, APIKey{Organization: w.key.Organization, Hash: [32]byte{4}}, time.Hour)
 			return err
 		}},
-		{"RotateAgentSecret", rotateAgentSecret.script, func(ctx context.Context, s *Store) error {
+		{"RotateAgentSecret", rotateAgentSecret.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, SecretRotation{Hash: [32]byte{3}, Grace: time.Hour}, nil)
 			return err
 		}},
-		{"ExchangeSecret", exchangeSecret.script, func(ctx context.Context, s *Store) error {
+		{"ExchangeSecret", exchangeSecret.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 			return err
 		}},
-		{"RotateRefresh", rotateRefresh.script, func(ctx context.Context, s *Store) error {
+		{"RotateRefresh", rotateRefresh.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateRefresh(ctx, w.agent.ID, g.Family, 1, GrantRequest{})
 			return err
 		}},
-		{"ExchangeSecret with a proof", exchangeSecret.proven, func(ctx context.Context, s *Store) error {
+		{"ExchangeSecret with a proof", exchangeSecret.Proven, func(ctx context.Context, s *Store) error {
 			_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{Proof: newProof(1)})
 			return err
 		}},
-		{"RotateRefresh with a proof", rotateRefresh.proven, func(ctx context.Context, s *Store) error {
+		{"RotateRefresh with a proof", rotateRefresh.Proven, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateRefresh(ctx, w.agent.ID, g.Family, 1, GrantRequest{Proof: newProof(1)})
 			return err
 		}},
@@ -137,19 +140,19 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, _, err := s.IssuerFor(ctx, w.agent.ID, w.trusted.Settings.Issuer)
 			return err
 		}},
-		{"GrantByIssuer", grantByIssuer.script, func(ctx context.Context, s *Store) error {
+		{"GrantByIssuer", grantByIssuer.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.GrantByIssuer(ctx, w.key.Organization, w.agent.ID, w.trusted, GrantRequest{})
 			return err
 		}},
-		{"GrantByIssuer with a proof", grantByIssuer.proven, func(ctx context.Context, s *Store) error {
+		{"GrantByIssuer with a proof", grantByIssuer.Proven, func(ctx context.Context, s *Store) error {
 			_, err := s.GrantByIssuer(ctx, w.key.Organization, w.agent.ID, w.trusted, GrantRequest{Proof: newProof(1)})
 			return err
 		}},
-		{"ExchangeAssertion", exchangeAssertion.script, func(ctx context.Context, s *Store) error {
+		{"ExchangeAssertion", exchangeAssertion.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.ExchangeAssertion(ctx, w.assertion(1), GrantRequest{})
 			return err
 		}},
-		{"ExchangeAssertion with a proof", exchangeAssertion.proven, func(ctx context.Context, s *Store) error {
+		{"ExchangeAssertion with a proof", exchangeAssertion.Proven, func(ctx context.Context, s *Store) error {
 			_, err := s.ExchangeAssertion(ctx, w.assertion(1), GrantRequest{Proof: newProof(1)})
 			return err
 		}},
@@ -181,7 +184,7 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.CreateSession(ctx, w.key, n)
 			return err
 		}},
-		{"CreateSession", createSession.script, func(ctx context.Context, s *Store) error {
+		{"CreateSession", createSession.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateSession(ctx, w.key, n)
 			return err
 		}},
@@ -189,7 +192,7 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.Session(ctx, caller, w.session.ID)
 			return err
 		}},
-		{"Sessions", listOfAgent, func(ctx context.Context, s *Store) error {
+		{"Sessions", kernel.ListOfAgent, func(ctx context.Context, s *Store) error {
 			_, err := s.Sessions(ctx, caller, Query{Limit: 1})
 			return err
 		}},
@@ -201,28 +204,28 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1, Status: Active})
 			return err
 		}},
-		{"Charge", chargeSession.script, func(ctx context.Context, s *Store) error {
+		{"Charge", chargeSession.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1})
 			return err
 		}},
-		{"Charge with an idempotency key", chargeSession.keyed, func(ctx context.Context, s *Store) error {
+		{"Charge with an idempotency key", chargeSession.Keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1, Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
-		{"Charge with an idempotency key, its claim", claimKey, func(ctx context.Context, s *Store) error {
+		{"Charge with an idempotency key, its claim", kernel.ClaimKey, func(ctx context.Context, s *Store) error {
 			_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Value: 1, Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
-		{"ChargeBatch", chargeBatch.script, func(ctx context.Context, s *Store) error {
+		{"ChargeBatch", chargeBatch.Script, func(ctx context.Context, s *Store) error {
 			return chargeTwice(ctx, s, caller, w.session.ID, nil)
 		}},
-		{"ChargeBatch with an idempotency key", chargeBatch.keyed, func(ctx context.Context, s *Store) error {
+		{"ChargeBatch with an idempotency key", chargeBatch.Keyed, func(ctx context.Context, s *Store) error {
 			return chargeTwice(ctx, s, caller, w.session.ID, &Idempotency{Key: "key"})
 		}},
-		{"ChargeBatch with an idempotency key, its claim", claimAgentKey, func(ctx context.Context, s *Store) error {
+		{"ChargeBatch with an idempotency key, its claim", kernel.ClaimAgentKey, func(ctx context.Context, s *Store) error {
 			return chargeTwice(ctx, s, caller, w.session.ID, &Idempotency{Key: "key"})
 		}},
-		{"CreateSession with an idempotency key", createSession.keyed, func(ctx context.Context, s *Store) error {
+		{"CreateSession with an idempotency key", createSession.Keyed, func(ctx context.Context, s *Store) error {
 			idem := n
 			idem.Idempotency = &Idempotency{Key: "key"}
 			_, err := s.CreateSession(ctx, w.key, idem)
@@ -238,41 +241,41 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedKey("secret", "credential"))
 			return err
 		}},
-		{"CreateAgent with an idempotency key", createAgent.keyed, func(ctx context.Context, s *Store) error {
+		{"CreateAgent with an idempotency key", createAgent.Keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedKey("secret", "credential"))
 			return err
 		}},
-		{"ChangeLimits", changeLimits.script, func(ctx context.Context, s *Store) error {
+		{"ChangeLimits", changeLimits.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.ChangeLimits(ctx, w.key, w.session.ID, NewLimits{MaxActions: new(int64(99))})
 			return err
 		}},
-		{"Begin", beginSessionTransaction.script, func(ctx context.Context, s *Store) error {
+		{"Begin", beginSessionTransaction.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.Begin(ctx, g.AccessToken, w.beginning(1))
 			return err
 		}},
-		{"Begin without a session", beginTransaction.script, func(ctx context.Context, s *Store) error {
+		{"Begin without a session", beginTransaction.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.Begin(ctx, g.AccessToken, w.alone(1))
 			return err
 		}},
-		{"Begin with an idempotency key", beginSessionTransaction.keyed, func(ctx context.Context, s *Store) error {
+		{"Begin with an idempotency key", beginSessionTransaction.Keyed, func(ctx context.Context, s *Store) error {
 			idem := w.beginning(1)
 			idem.Idempotency = &Idempotency{Key: "key"}
 			_, err := s.Begin(ctx, g.AccessToken, idem)
 			return err
 		}},
-		{"Commit", commitTransaction.script, func(ctx context.Context, s *Store) error {
+		{"Commit", commitTransaction.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{})
 			return err
 		}},
-		{"Commit with an idempotency key", commitTransaction.keyed, func(ctx context.Context, s *Store) error {
+		{"Commit with an idempotency key", commitTransaction.Keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
-		{"Rollback", rollbackTransaction.script, func(ctx context.Context, s *Store) error {
+		{"Rollback", rollbackTransaction.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{})
 			return err
 		}},
-		{"Rollback with an idempotency key", rollbackTransaction.keyed, func(ctx context.Context, s *Store) error {
+		{"Rollback with an idempotency key", rollbackTransaction.Keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
@@ -280,19 +283,19 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.Transaction(ctx, caller, pending.ID)
 			return err
 		}},
-		{"Transactions", listOfAgent, func(ctx context.Context, s *Store) error {
+		{"Transactions", kernel.ListOfAgent, func(ctx context.Context, s *Store) error {
 			_, err := s.Transactions(ctx, caller, Query{Limit: 1})
 			return err
 		}},
-		{"Transactions of a session", listOfAgent, func(ctx context.Context, s *Store) error {
+		{"Transactions of a session", kernel.ListOfAgent, func(ctx context.Context, s *Store) error {
 			_, err := s.Transactions(ctx, caller, Query{Limit: 1, Session: w.session.ID})
 			return err
 		}},
-		{"Transactions of the organization", listOrganization, func(ctx context.Context, s *Store) error {
+		{"Transactions of the organization", kernel.ListOrganization, func(ctx context.Context, s *Store) error {
 			_, err := s.Transactions(ctx, w.byKey(), Query{Limit: 1})
 			return err
 		}},
-		{"Events", listEvents, func(ctx context.Context, s *Store) error {
+		{"Events", records.ListEvents, func(ctx context.Context, s *Store) error {
 			_, _, err := s.Events(ctx, caller, w.agent.ID, "", 10)
 			return err
 		}},
@@ -309,11 +312,11 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 		{"RevokeFamilies", endFamilies, func(ctx context.Context, s *Store) error {
 			return revokeFamilies(ctx, s, w.key, w.agent.ID)
 		}},
-		{"GrantLease", grantLease.script, func(ctx context.Context, s *Store) error {
+		{"GrantLease", grantLease.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.GrantLease(ctx, caller, w.session.ID, NewLease{MaxActions: 1, MaxValue: 1, Lifetime: time.Minute})
 			return err
 		}},
-		{"GrantLease with an idempotency key", grantLease.keyed, func(ctx context.Context, s *Store) error {
+		{"GrantLease with an idempotency key", grantLease.Keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.GrantLease(ctx, caller, w.session.ID, NewLease{MaxActions: 1, Lifetime: time.Minute, Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
@@ -321,20 +324,20 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.Lease(ctx, caller, l.ID)
 			return err
 		}},
-		{"SettleLease", settleLease.script, func(ctx context.Context, s *Store) error {
+		{"SettleLease", settleLease.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.SettleLease(ctx, caller, l.ID, NewSettlement{ActionCount: 1})
 			return err
 		}},
-		{"SettleLease with an idempotency key", settleLease.keyed, func(ctx context.Context, s *Store) error {
+		{"SettleLease with an idempotency key", settleLease.Keyed, func(ctx context.Context, s *Store) error {
 			n := NewSettlement{ActionCount: 1, Renew: &NewLease{MaxActions: 1, Lifetime: time.Minute}, Idempotency: &Idempotency{Key: "key"}}
 			_, err := s.SettleLease(ctx, caller, l.ID, n)
 			return err
 		}},
-		{"RequestMore", requestMore.script, func(ctx context.Context, s *Store) error {
+		{"RequestMore", requestMore.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.RequestMore(ctx, g.AccessToken, w.session.ID, NewSessionRequest{AddActions: 1, Reason: "more"})
 			return err
 		}},
-		{"RequestMore with an idempotency key", requestMore.keyed, func(ctx context.Context, s *Store) error {
+		{"RequestMore with an idempotency key", requestMore.Keyed, func(ctx context.Context, s *Store) error {
 			n := NewSessionRequest{AddActions: 1, Reason: "more", Idempotency: &Idempotency{Key: "key"}}
 			_, err := s.RequestMore(ctx, g.AccessToken, w.session.ID, n)
 			return err
@@ -355,19 +358,19 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.DenyRequest(ctx, w.key, w.session.ID, w.asked, "no")
 			return err
 		}},
-		{"CreateWebhook", putWebhook.script, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateWebhook(ctx, w.key, NewID(w.key.Organization), WebhookSettings{URL: "https://example.com/"}, nil)
+		{"CreateWebhook", webhooks.PutWebhook.Script, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateWebhook(ctx, w.key, NewID(w.key.Organization), webhooks.Settings{URL: "https://example.com/"}, nil)
 			return err
 		}},
-		{"Webhooks", listWebhooks, func(ctx context.Context, s *Store) error {
+		{"Webhooks", webhooks.ListWebhooks, func(ctx context.Context, s *Store) error {
 			_, err := s.Webhooks(ctx, w.key)
 			return err
 		}},
-		{"CreateTrustedIssuer", putTrustedIssuer.script, func(ctx context.Context, s *Store) error {
+		{"CreateTrustedIssuer", putTrustedIssuer.Script, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateTrustedIssuer(ctx, w.key, w.trusting("https://issuer.example"), nil)
 			return err
 		}},
-		{"CreateTrustedIssuer with an idempotency key", putTrustedIssuer.keyed, func(ctx context.Context, s *Store) error {
+		{"CreateTrustedIssuer with an idempotency key", putTrustedIssuer.Keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateTrustedIssuer(ctx, w.key, w.trusting("https://issuer.example"), &Idempotency{Key: longKey})
 			return err
 		}},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 )
 
 // The operator's operations on organizations need no API key. They scan all keys, so the operator's Redis user needs more
@@ -15,7 +16,7 @@ import (
 // OrganizationUse is an organization as the operator sees it. It counts index entries, some of which may have expired.
 type OrganizationUse struct {
 	Organization
-	Suspension     *Suspension // nil while it is not suspended
+	Suspension     *kernel.Suspension // nil while it is not suspended
 	Agents         int64
 	OpenSessions   int64
 	ClosedSessions int64
@@ -25,10 +26,10 @@ type OrganizationUse struct {
 // Organizations returns all organizations, oldest first. Errors: ErrUnavailable.
 func (s *Store) Organizations(ctx context.Context) ([]OrganizationUse, error) {
 	var ids []uuid.UUID
-	err := s.walk(ctx, "o", func(_ context.Context, keys []string) error {
+	err := s.core.Walk(ctx, "o", func(_ context.Context, keys []string) error {
 		for _, key := range keys {
-			if name, valid := s.keys.parse(key); valid {
-				ids = append(ids, name.id)
+			if name, valid := s.keys.Parse(key); valid {
+				ids = append(ids, name.ID)
 			}
 		}
 		return nil
@@ -38,12 +39,12 @@ func (s *Store) Organizations(ctx context.Context) ([]OrganizationUse, error) {
 	}
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	ids = slices.Compact(ids) // a walk may return a key twice
-	suspended, err := s.suspensionsNow(ctx)
+	suspended, err := s.core.SuspensionsNow(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]OrganizationUse, 0, len(ids))
-	for chunk := range slices.Chunk(ids, walkStep) {
+	for chunk := range slices.Chunk(ids, kernel.WalkStep) {
 		found, err := s.organizationUses(ctx, chunk, suspended)
 		if err != nil {
 			return nil, err
@@ -55,7 +56,7 @@ func (s *Store) Organizations(ctx context.Context) ([]OrganizationUse, error) {
 
 // OrganizationUse returns one organization. Errors: ErrUnknownOrganization.
 func (s *Store) OrganizationUse(ctx context.Context, id uuid.UUID) (OrganizationUse, error) {
-	suspended, err := s.suspensionsNow(ctx)
+	suspended, err := s.core.SuspensionsNow(ctx)
 	if err != nil {
 		return OrganizationUse{}, err
 	}
@@ -74,16 +75,16 @@ func orElse(err, other error) error {
 }
 
 // organizationUses omits organizations that do not exist.
-func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended *suspensions) ([]OrganizationUse, error) {
+func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended *kernel.Suspensions) ([]OrganizationUse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	facts := make([]*redis.SliceCmd, len(ids))
 	counts := make([][4]*redis.IntCmd, len(ids))
 	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
-			facts[i] = p.HMGet(ctx, s.keys.organization(id), "name", "metadata", "created")
-			for j, index := range []string{s.keys.organizationAgents(id), s.keys.organizationOpen(id),
-				s.keys.organizationClosed(id), s.keys.organizationTransactions(id)} {
+			facts[i] = p.HMGet(ctx, s.keys.Organization(id), "name", "metadata", "created")
+			for j, index := range []string{s.keys.OrganizationAgents(id), s.keys.OrganizationOpen(id),
+				s.keys.OrganizationClosed(id), s.keys.OrganizationTransactions(id)} {
 				counts[i][j] = p.ZCard(ctx, index)
 			}
 		}
@@ -103,7 +104,7 @@ func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended
 			Organization: Organization{ID: id, Name: r.Text(0), Metadata: r.Optional(1), Created: r.Time(2)},
 			Agents:       n[0].Val(), OpenSessions: n[1].Val(), ClosedSessions: n[2].Val(), Transactions: n[3].Val(),
 		}
-		if suspension, yes := suspended.of[id]; yes {
+		if suspension, yes := suspended.Of[id]; yes {
 			use.Suspension = &suspension
 		}
 		if r.Err != nil {
@@ -118,19 +119,19 @@ func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended
 func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	name, err := s.client.Redis().HGet(ctx, s.keys.organization(id), "name").Result()
+	name, err := s.client.Redis().HGet(ctx, s.keys.Organization(id), "name").Result()
 	if err == redis.Nil {
 		return "", ErrUnknownOrganization
 	}
 	return name, s.client.Classify(err, reads)
 }
 
-var replaceAPIKey = newScript("identity/replace_api_key", writes)
+var replaceAPIKey = kernel.NewScript("identity/replace_api_key", writes)
 
 // ReplaceAPIKey makes fresh the first API key of the organization that it names, and returns when all other keys end: after
 // grace. Repeating it with the same key changes nothing. Errors: ErrUnknownOrganization.
 func (s *Store) ReplaceAPIKey(ctx context.Context, fresh APIKey, grace time.Duration) (time.Time, error) {
-	r, err := s.client.Run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(fresh.Organization)}, fresh.stored(), grace.Milliseconds())
+	r, err := s.client.Run(ctx, kernel.OwnFlow, replaceAPIKey, []string{s.keys.Organization(fresh.Organization)}, fresh.Stored(), grace.Milliseconds())
 	if err != nil {
 		return time.Time{}, err
 	}

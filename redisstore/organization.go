@@ -2,20 +2,16 @@ package redisstore
 
 import (
 	"context"
-	"time"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 )
 
-// Organization is a tenant.
-type Organization struct {
-	ID       uuid.UUID
-	Name     string
-	Metadata string // JSON object, "" for none
-	Created  time.Time
-}
-
-var createOrganization = newSealedScript("identity/create_organization")
+var createOrganization = kernel.NewSealedScript("identity/create_organization")
 
 // CreateOrganization creates the organization that the key names, and returns it with its creation time. idem is nil for no
 // idempotency key; with one, the organization's id must be a NewOrganizationID of the creator. Errors with one:
@@ -24,10 +20,10 @@ func (s *Store) CreateOrganization(ctx context.Context, creator string, key APIK
 	idem *Idempotency) (Organization, error) {
 	place := ""
 	if idem != nil {
-		place = s.keys.outcome(key.Organization, digest("creator", creator, idem.Key))
+		place = s.keys.Outcome(key.Organization, kernel.Digest("creator", creator, idem.Key))
 	}
-	r, err := s.performSealed(ctx, createOrganization, flow{}, idem, place, key.Organization,
-		[]string{s.keys.organization(key.Organization)}, name, metadata, key.stored())
+	r, err := s.core.PerformSealed(ctx, createOrganization, flow{}, idem, place, key.Organization,
+		[]string{s.keys.Organization(key.Organization)}, name, metadata, key.Stored())
 	if err != nil {
 		return Organization{}, err
 	}
@@ -35,29 +31,91 @@ func (s *Store) CreateOrganization(ctx context.Context, creator string, key APIK
 	if o.ID, err = uuid.Parse(r.Text(1)); err != nil || r.Err != nil {
 		return Organization{}, errReply
 	}
-	if idem != nil && idem.Replayed {
-		o.Metadata, err = s.firstMetadata(ctx, flow{}, s.keys.organization(o.ID), "metadata", metadata)
+	if idem.IsReplay() {
+		o.Metadata, err = s.core.FirstMetadata(ctx, flow{}, s.keys.Organization(o.ID), "metadata", metadata)
 	}
 	return o, err
 }
 
 // NewOrganizationID returns a fresh organization id in the cell of the creator's idempotency key. creator separates callers
 // that may choose the same key.
-func NewOrganizationID(creator string, idem *Idempotency) uuid.UUID { return newID(idem.cell(creator)) }
+func NewOrganizationID(creator string, idem *Idempotency) uuid.UUID {
+	return kernel.IDIn(idem.Cell(creator))
+}
 
 // Organization returns the key's organization. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended.
 func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, error) {
-	return s.authenticate(ctx, s.proven.flow(key), key)
+	return s.core.Authenticate(ctx, s.core.Proven.Flow(key), key)
 }
 
 // OrganizationUsage returns an organization's usage and its quotas by name. Both are counts, but bytes for "bytes"; a quota
 // of 0 is unbounded. Changes by other instances in the last second may be missing. Errors: ErrUnknownOrganization.
 func (s *Store) OrganizationUsage(ctx context.Context, organization uuid.UUID) (usage, quotas map[string]int64, err error) {
-	a := s.usage.account(organization)
-	if err := s.syncUsage(ctx, a); err != nil {
-		return nil, nil, err
+	return s.core.OrganizationUsage(ctx, organization)
+}
+
+// Quotas returns an organization's quotas by name, 0 for unbounded. Errors: ErrUnknownOrganization.
+func (s *Store) Quotas(ctx context.Context, organization uuid.UUID) (map[string]int64, error) {
+	_, quotas, err := s.OrganizationUsage(ctx, organization)
+	return quotas, err
+}
+
+var setQuotas = kernel.NewScript("kernel/set_quotas", writes)
+
+// SetQuotas sets quotas of an organization by name: 0 for unbounded, DefaultQuota for the default. Others stay unchanged.
+// Instances apply them within a second of the organization's next request. It is safe to repeat. Errors:
+// ErrUnknownOrganization.
+func (s *Store) SetQuotas(ctx context.Context, organization uuid.UUID, quotas map[string]int64) error {
+	if err := kernel.CheckQuotas(quotas); err != nil {
+		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.used().byName(), a.quotas.byName(), nil
+	var lines []byte
+	for _, name := range slices.Sorted(maps.Keys(quotas)) {
+		if quotas[name] == kernel.DefaultQuota {
+			lines = fmt.Appendf(lines, "%s -\n", name)
+		} else {
+			lines = fmt.Appendf(lines, "%s %d\n", name, quotas[name])
+		}
+	}
+	keys := []string{s.keys.Organization(organization), s.keys.OrganizationUsage(organization)}
+	_, err := s.client.Run(ctx, kernel.OwnFlow, setQuotas, keys, lines)
+	return err
+}
+
+// BootstrapHash returns the SHA-256 of the stored bootstrap token, and whether there is one. Errors: ErrUnavailable.
+func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	kept, err := s.client.Redis().Get(ctx, s.keys.Bootstrap()).Result()
+	switch {
+	case err == redis.Nil:
+		return hash, false, nil
+	case err != nil:
+		return hash, false, s.client.Classify(err, reads)
+	case len(kept) != len(hash):
+		return hash, false, fmt.Errorf("%w: a bootstrap token's hash of %d bytes", errReply, len(kept))
+	}
+	return [32]byte([]byte(kept)), true, nil
+}
+
+// KeepFirstBootstrapHash stores the hash unless one is stored already; BootstrapHash returns the stored one. It is safe to
+// repeat. Errors: ErrUnavailable.
+func (s *Store) KeepFirstBootstrapHash(ctx context.Context, hash [32]byte) error {
+	return s.setBootstrapHash(ctx, hash, "nx")
+}
+
+// SetBootstrapHash replaces the stored hash. It is safe to repeat. Errors: ErrUnavailable.
+func (s *Store) SetBootstrapHash(ctx context.Context, hash [32]byte) error {
+	return s.setBootstrapHash(ctx, hash)
+}
+
+func (s *Store) setBootstrapHash(ctx context.Context, hash [32]byte, condition ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	place := s.keys.Bootstrap()
+	command := redis.NewCmd(ctx, append([]any{"set", place, hash[:]}, condition...)...)
+	if err := s.client.Write(ctx, place, command); err != nil && err != redis.Nil {
+		return s.client.Classify(err, reads) // repeating it is harmless
+	}
+	return nil
 }

@@ -91,7 +91,7 @@ func TestARotatedKeyDiesAfterItsGrace(t *testing.T) {
 	})
 }
 
-// If the reply to a rotation is lost, the client still uses the presented key and nobody knows the new one.
+// If the reply to a rotation is lost, the client still uses the presented key and no client knows the new one.
 func TestARepeatedRotationReplacesTheLostKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -123,7 +123,7 @@ func TestADeadKeyRotatesNothing(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		dead := newOrganization(t, s)
 		rotated(t, s, dead, 2, 0)
-		key := s.keys.organization(dead.Organization)
+		key := s.keys.Organization(dead.Organization)
 		before := contents(t, s, key)
 		_, err := s.RotateAPIKey(t.Context(), dead, APIKey{Hash: [32]byte{3}}, time.Minute, nil)
 		wantError(t, "rotation by the dead key", err, ErrInvalidAPIKey)
@@ -139,7 +139,7 @@ func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
 		key := APIKey{Organization: NewRootID()}
 		_, err := s.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{3}}, time.Minute, nil)
 		wantError(t, "rotation", err, ErrInvalidAPIKey)
-		if n := must(peek(t, s).Exists(t.Context(), s.keys.organization(key.Organization)).Result())(t); n != 0 {
+		if n := must(peek(t, s).Exists(t.Context(), s.keys.Organization(key.Organization)).Result())(t); n != 0 {
 			t.Error("it exists now")
 		}
 	})
@@ -185,10 +185,10 @@ func TestAKeyInItsGraceTimeCannotRotateOnceItsSuccessorIsUsed(t *testing.T) {
 
 			elsewhere := must(Open(s.config))(t) // what one instance was asked counts for all
 			for _, at := range []*Store{s, elsewhere} {
-				before := contents(t, s, s.keys.organization(old.Organization))
+				before := contents(t, s, s.keys.Organization(old.Organization))
 				_, err := at.RotateAPIKey(t.Context(), old, APIKey{Hash: [32]byte{4}}, time.Minute, nil)
 				wantError(t, "rotation by the key in grace, after "+name, err, ErrSuccessorUsed)
-				if after := contents(t, s, s.keys.organization(old.Organization)); !reflect.DeepEqual(after, before) {
+				if after := contents(t, s, s.keys.Organization(old.Organization)); !reflect.DeepEqual(after, before) {
 					t.Errorf("%q became %q", before, after)
 				}
 			}

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	setBudget    = newScript("budgets/set_budget", writes).Watched(wroteThreshold(6))
-	getBudget    = newScript("budgets/get_budget", reads)
-	deleteBudget = newScript("budgets/delete_budget", writes)
+	setBudget    = kernel.NewScript("budgets/set_budget", writes).Watched(wroteThreshold(6))
+	getBudget    = kernel.NewScript("budgets/get_budget", reads)
+	deleteBudget = kernel.NewScript("budgets/delete_budget", writes)
 )
 
 // BudgetPeriod is how long a budget lasts before what is used restarts at 0, in UTC.
@@ -27,8 +28,8 @@ const (
 type OrganizationBudget struct {
 	MaxValue money.MicroUSD
 	Period   BudgetPeriod
-	Reserved money.MicroUSD // by root sessions whose books are open
-	Used     money.MicroUSD // in this period, by root sessions whose books are closed
+	Reserved money.MicroUSD // by root sessions that are not closed
+	Used     money.MicroUSD // in this period, by root sessions that are closed
 	Started  time.Time      // the period; zero for BudgetForever
 	Resets   time.Time      // zero for BudgetForever
 }
@@ -38,8 +39,8 @@ func (b OrganizationBudget) Remaining() money.MicroUSD { return b.MaxValue - b.R
 
 // SetBudget sets the budget of the key's organization. Errors: ErrInvalidAPIKey, *BudgetBelowUsageError.
 func (s *Store) SetBudget(ctx context.Context, key APIKey, max money.MicroUSD, period BudgetPeriod) (OrganizationBudget, error) {
-	keys := []string{s.keys.organization(key.Organization), s.keys.organizationBudget(key.Organization), s.keys.events(key.Organization)}
-	r, err := s.runByKey(ctx, key, s.proven.flow(key), setBudget, keys, key.credential(), int64(max), string(period), s.auditAs(ctx, actorKey))
+	keys := []string{s.keys.Organization(key.Organization), s.keys.OrganizationBudget(key.Organization), s.keys.Events(key.Organization)}
+	r, err := s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), setBudget, keys, key.Credential(), int64(max), string(period), s.core.AuditAs(ctx, kernel.ActorKey))
 	if err != nil {
 		return OrganizationBudget{}, err
 	}
@@ -48,7 +49,7 @@ func (s *Store) SetBudget(ctx context.Context, key APIKey, max money.MicroUSD, p
 
 // Budget returns the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.
 func (s *Store) Budget(ctx context.Context, key APIKey) (OrganizationBudget, error) {
-	r, err := s.runOnBudget(ctx, key, getBudget, key.credential())
+	r, err := s.runOnBudget(ctx, key, getBudget, key.Credential())
 	if err != nil {
 		return OrganizationBudget{}, err
 	}
@@ -57,18 +58,18 @@ func (s *Store) Budget(ctx context.Context, key APIKey) (OrganizationBudget, err
 
 // DeleteBudget removes the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.
 func (s *Store) DeleteBudget(ctx context.Context, key APIKey) error {
-	_, err := s.runOnBudget(ctx, key, deleteBudget, key.credential())
+	_, err := s.runOnBudget(ctx, key, deleteBudget, key.Credential())
 	return err
 }
 
 func (s *Store) runOnBudget(ctx context.Context, key APIKey, sc *script, args ...any) (*reply, error) {
-	keys := []string{s.keys.organization(key.Organization), s.keys.organizationBudget(key.Organization)}
-	return s.runByKey(ctx, key, s.proven.flow(key), sc, keys, args...)
+	keys := []string{s.keys.Organization(key.Organization), s.keys.OrganizationBudget(key.Organization)}
+	return s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), sc, keys, args...)
 }
 
 func readBudgetReply(r *reply) (OrganizationBudget, error) {
 	b := OrganizationBudget{
-		MaxValue: moneyAt(r, 0), Period: BudgetPeriod(r.Text(1)), Reserved: moneyAt(r, 2), Used: moneyAt(r, 3),
+		MaxValue: kernel.MoneyAt(r, 0), Period: BudgetPeriod(r.Text(1)), Reserved: kernel.MoneyAt(r, 2), Used: kernel.MoneyAt(r, 3),
 		Resets: r.TimeOrZero(5),
 	}
 	if b.Period != BudgetForever {

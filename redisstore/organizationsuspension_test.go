@@ -155,7 +155,7 @@ func TestASuspensionThatCannotBeReadSuspendsAllTheSame(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 9}), newTenant(t, s, NewSession{MaxActions: 9})
 		id := w.key.Organization
-		if err := peek(t, s).HSet(t.Context(), s.keys.suspended(), string(id[:]), "?", "version", "x").Err(); err != nil {
+		if err := peek(t, s).HSet(t.Context(), s.keys.Suspended(), string(id[:]), "?", "version", "x").Err(); err != nil {
 			t.Fatal(err)
 		}
 		other.suspend(t, s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/redisproc"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -21,16 +22,16 @@ func TestAListShowsTheRightAgentsWhateverWasRemembered(t *testing.T) {
 		for name, remembered := range map[string]uuid.UUID{
 			"nothing": uuid.Nil, "itself": w.agent.ID, "another of its cell": NewID(w.agent.ID), "another organization's": foreign.agent.ID,
 		} {
-			s.owners.met.Purge()
+			s.core.Owners.Met.Purge()
 			if remembered != uuid.Nil {
-				s.owners.met.Add(ownersCell{o, cellOf(w.agent.ID)}, remembered)
+				s.core.Owners.Met.Add(kernel.OwnersCell{Organization: o, Cell: kernel.CellOf(w.agent.ID)}, remembered)
 			}
 			for range 2 {
 				if page := must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t); !slices.Equal(page.Items, want) {
 					t.Errorf("%s: %+v, want %+v", name, page.Items, want)
 				}
 			}
-			if likely := s.owners.likely(o, []uuid.UUID{w.session.ID}); !slices.Equal(likely, []uuid.UUID{w.agent.ID}) {
+			if likely := s.core.Owners.Likely(o, []uuid.UUID{w.session.ID}); !slices.Equal(likely, []uuid.UUID{w.agent.ID}) {
 				t.Errorf("%s: then it remembers %v", name, likely)
 			}
 		}
@@ -51,7 +52,7 @@ func TestAListReadsItsAgentsOnce(t *testing.T) {
 	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	loadScripts(t, s)
-	s.owners.note(w.key.Organization, []uuid.UUID{NewID(w.agent.ID)})
+	s.core.Owners.Note(w.key.Organization, []uuid.UUID{NewID(w.agent.ID)})
 	for _, hmget := range []int{1 + 1 + 2, 1 + 1 + 1} { // of the organization, the session and agents
 		before := redistest.CommandCounts(t, info)
 		must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 1}))(t)

@@ -4,9 +4,10 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
-var identifyAPIKey = newScript("kernel/identify_api_key", reads)
+var identifyAPIKey = kernel.NewScript("kernel/identify_api_key", reads)
 
 // OwnKey is what an API key can learn of itself.
 type OwnKey struct {
@@ -18,11 +19,11 @@ type OwnKey struct {
 
 // OwnKey returns which of its organization's API keys this is. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended.
 func (s *Store) OwnKey(ctx context.Context, key APIKey) (OwnKey, error) {
-	r, err := s.runByKey(ctx, key, s.proven.flow(key), identifyAPIKey, []string{s.keys.organization(key.Organization)}, key.credential())
+	r, err := s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), identifyAPIKey, []string{s.keys.Organization(key.Organization)}, key.Credential())
 	if err != nil {
 		return OwnKey{}, err
 	}
-	own := OwnKey{Organization: r.Text(0), ID: key.Organization, Role: roleAt(r, 2), Replaced: r.Text(3) != ""}
+	own := OwnKey{Organization: r.Text(0), ID: key.Organization, Role: kernel.RoleAt(r, 2), Replaced: r.Text(3) != ""}
 	if r.Text(1) != "" {
 		own.ID = r.ID(1)
 	}

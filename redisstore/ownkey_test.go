@@ -35,7 +35,7 @@ func TestCheckingAKeyIsNoUseOfIt(t *testing.T) {
 		for _, needs := range []Role{Viewer, Operator} {
 			wantError(t, string(needs), s.CheckKey(t.Context(), k.needing(needs)), nil)
 		}
-		wantError(t, "admin", s.CheckKey(t.Context(), k.needing(Admin)), &RoleError{Admin})
+		wantError(t, "admin", s.CheckKey(t.Context(), k.needing(Admin)), &RoleError{Required: Admin})
 		unknown := APIKey{Organization: w.key.Organization, Hash: [32]byte{99}, Needs: Viewer}
 		wantError(t, "unknown", s.CheckKey(t.Context(), unknown), ErrInvalidAPIKey)
 		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {

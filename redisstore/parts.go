@@ -9,20 +9,21 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // A session sets parts of its limits aside for its children, and an organization's budget for its root sessions. Each step is
-// one script in one cell. docs/budgets.md describes the protocol and every point at which it can break.
+// one script in one cell. lua/budgets/README.md describes the protocol and every point at which it can break.
 
 // A step is done when a replica has it, if writes are to be confirmed, for the next one builds on it in another cell. A part that comes
 // back from the dead is dropped again.
 var (
-	closeBooks      = newScript("budgets/close_books", writes)
-	takePart        = newScript("budgets/take_part", writes)
-	takeReservation = newScript("budgets/take_reservation", writes).Watched(wroteThreshold(0))
-	releaseRecord   = newScript("kernel/release_record", writes)
-	dropPart        = newScript("budgets/drop_part", bestEffort)
-	dropReservation = newScript("budgets/drop_reservation", bestEffort)
+	closeUsage      = kernel.NewScript("budgets/close_usage", writes)
+	takePart        = kernel.NewScript("budgets/take_part", writes)
+	takeReservation = kernel.NewScript("budgets/take_reservation", writes).Watched(wroteThreshold(0))
+	releaseRecord   = kernel.NewScript("kernel/release_record", writes)
+	dropPart        = kernel.NewScript("budgets/drop_part", bestEffort)
+	dropReservation = kernel.NewScript("budgets/drop_reservation", bestEffort)
 )
 
 const (
@@ -39,16 +40,16 @@ const (
 	stepsAtOnce = 64
 )
 
-// place is a session and its agent. As what keeps another session's books, the zero place is the organization's budget.
+// place is a session and its agent. As what takes a session's usage, the zero place is the organization's budget.
 type place struct{ session, agent uuid.UUID }
 
 // ownActor is the service as it acts in an organization by itself.
-func ownActor(organization, agent uuid.UUID) actor {
-	return actor{organization: organization, agent: agent, flow: flow{Owner: organization}}
+func ownActor(organization, agent uuid.UUID) kernel.Actor {
+	return kernel.Actor{Organization: organization, Agent: agent, Flow: flow{Owner: organization}}
 }
 
-// closedBooks is what a session has used.
-type closedBooks struct {
+// finalUsage is what a session has used.
+type finalUsage struct {
 	state                    string // open, closed, refused or unkept, or why it is over while children are not settled
 	actions                  int64
 	value, overage, refunded money.MicroUSD
@@ -56,92 +57,92 @@ type closedBooks struct {
 }
 
 const (
-	booksOpen    = "open"
-	booksClosed  = "closed"
-	booksRefused = "refused"
-	booksUnkept  = "unkept" // over, and in no budget
+	usageOpen    = "open"
+	usageClosed  = "closed"
+	usageRefused = "refused"
+	usageUnkept  = "unkept" // over, and in no budget
 	// The session is over, with children that are not settled.
-	booksOfEnded   = "ended"
-	booksOfExpired = "expired"
-	booksOfRevoked = "revoked"
+	usageOfEnded   = "ended"
+	usageOfExpired = "expired"
+	usageOfRevoked = "revoked"
 )
 
-// isWaiting says whether a session with books in this state is over and waits for its children.
+// isWaiting says whether a session in this state is over and waits for its children.
 func isWaiting(state string) bool {
-	return state == booksOfEnded || state == booksOfExpired || state == booksOfRevoked
+	return state == usageOfEnded || state == usageOfExpired || state == usageOfRevoked
 }
 
 // mayChange says whether the usage is not final yet.
-func (b *closedBooks) mayChange() bool { return b.state == booksOpen || isWaiting(b.state) }
+func (b *finalUsage) mayChange() bool { return b.state == usageOpen || isWaiting(b.state) }
 
-func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place) (closedBooks, error) {
+func (s *Store) closeUsage(ctx context.Context, organization uuid.UUID, p place) (finalUsage, error) {
 	act := ownActor(organization, p.agent)
-	keys := []string{s.keys.agent(p.agent), s.keys.session(p.agent, p.session), s.keys.holds(p.agent, p.session),
-		s.keys.leases(p.agent, p.session), s.keys.looks(p.agent, p.session), s.keys.events(p.agent)}
-	r, err := s.releasingDueHolds(ctx, act, p.session, func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, closeBooks, keys, refusedFor.Milliseconds(), s.audit(ctx, act))
+	keys := []string{s.keys.Agent(p.agent), s.keys.Session(p.agent, p.session), s.keys.Holds(p.agent, p.session),
+		s.keys.Leases(p.agent, p.session), s.keys.Looks(p.agent, p.session), s.keys.Events(p.agent)}
+	r, err := s.repeatWhileDue(ctx, act, p.session, func() (*reply, error) {
+		return s.client.Run(ctx, act.Flow, closeUsage, keys, refusedFor.Milliseconds(), s.core.Audit(ctx, act))
 	})
 	if err != nil {
-		return closedBooks{}, err
+		return finalUsage{}, err
 	}
-	b := closedBooks{state: r.Text(0), actions: r.Number(1), value: moneyAt(r, 2), overage: moneyAt(r, 3), refunded: moneyAt(r, 4)}
-	if b.above.session = idOrNilAt(r, 5); b.above.session != uuid.Nil {
+	b := finalUsage{state: r.Text(0), actions: r.Number(1), value: kernel.MoneyAt(r, 2), overage: kernel.MoneyAt(r, 3), refunded: kernel.MoneyAt(r, 4)}
+	if b.above.session = kernel.IDOrNilAt(r, 5); b.above.session != uuid.Nil {
 		b.above.agent = r.ID(6)
 	}
 	return b, r.Err
 }
 
-// settleOver closes the books of a session and gives its part back, if it is over. It says whether it did. Any step may fail:
+// settleOver closes a session and gives its part back, if it is over. It says whether it did. Any step may fail:
 // the next settlement goes on.
 func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place) (bool, error) {
 	state, err := s.settleOwn(ctx, organization, p)
-	return state == booksClosed, err
+	return state == usageClosed, err
 }
 
-// settleOwn is settleOver, and returns the state of the books.
+// settleOwn is settleOver, and returns the state of the session.
 func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) (string, error) {
-	books, err := s.closeBooks(ctx, organization, p)
-	if err != nil || books.state != booksClosed {
-		return books.state, err
+	final, err := s.closeUsage(ctx, organization, p)
+	if err != nil || final.state != usageClosed {
+		return final.state, err
 	}
-	return books.state, s.takeBack(ctx, organization, books.above, p, &books)
+	return final.state, s.takeBack(ctx, organization, final.above, p, &final)
 }
 
 // settlePart is settleOver for a part of what is above. taken says that the usage has replaced the part already. It returns the
-// state of the books, "" for a part that was taken.
+// session's state, "" for a part that was taken.
 func (s *Store) settlePart(ctx context.Context, organization uuid.UUID, above, p place, taken bool) (string, error) {
 	if taken {
 		return "", s.takeBack(ctx, organization, above, p, nil)
 	}
-	books, err := s.closeBooks(ctx, organization, p)
-	if err != nil || books.mayChange() {
-		return books.state, err
+	final, err := s.closeUsage(ctx, organization, p)
+	if err != nil || final.mayChange() {
+		return final.state, err
 	}
-	return books.state, s.takeBack(ctx, organization, above, p, &books)
+	return final.state, s.takeBack(ctx, organization, above, p, &final)
 }
 
-// takeBack takes what the books say, unless they are nil, releases the record and drops the part. If it was the last of a
+// takeBack takes the final usage, unless that is nil, releases the record and drops the part. If it was the last of a
 // session that is over itself, that is settled too.
-func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p place, books *closedBooks) error {
-	if books != nil {
-		if err := s.takeUsage(ctx, organization, above, p, *books); err != nil {
+func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p place, final *finalUsage) error {
+	if final != nil {
+		if err := s.takeUsage(ctx, organization, above, p, *final); err != nil {
 			return err
 		}
 	}
 	act := ownActor(organization, p.agent)
-	record := []string{s.keys.session(p.agent, p.session), s.keys.sessionTransactions(p.agent, p.session), s.keys.closedChildren(p.agent, p.session)}
-	if _, err := s.client.Run(ctx, act.flow, releaseRecord, record, max(s.config.Retention, refusedFor).Milliseconds()); err != nil {
+	record := []string{s.keys.Session(p.agent, p.session), s.keys.SessionTransactions(p.agent, p.session), s.keys.ClosedChildren(p.agent, p.session)}
+	if _, err := s.client.Run(ctx, act.Flow, releaseRecord, record, max(s.config.Retention, refusedFor).Milliseconds()); err != nil {
 		return err
 	}
 	if above == (place{}) {
-		_, err := s.client.Run(ctx, act.flow, dropReservation,
-			[]string{s.keys.reservations(organization), s.keys.reservationLooks(organization), s.keys.organizationOpen(organization),
-				s.keys.organizationClosed(organization)}, p.session)
+		_, err := s.client.Run(ctx, act.Flow, dropReservation,
+			[]string{s.keys.Reservations(organization), s.keys.ReservationLooks(organization), s.keys.OrganizationOpen(organization),
+				s.keys.OrganizationClosed(organization)}, p.session)
 		return err
 	}
-	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.agent, above.session), s.keys.looks(above.agent, above.session),
-		s.keys.closedChildren(above.agent, above.session), s.keys.sessionTransactions(above.session, above.session)}
-	r, err := s.client.Run(ctx, act.flow, dropPart, keys, p.session, s.config.Retention.Milliseconds())
+	keys := []string{s.keys.Session(above.session, above.session), s.keys.Parts(above.agent, above.session), s.keys.Looks(above.agent, above.session),
+		s.keys.ClosedChildren(above.agent, above.session), s.keys.SessionTransactions(above.session, above.session)}
+	r, err := s.client.Run(ctx, act.Flow, dropPart, keys, p.session, s.config.Retention.Milliseconds())
 	if err != nil {
 		return err
 	}
@@ -151,17 +152,17 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 	return err
 }
 
-func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p place, b closedBooks) error {
+func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p place, b finalUsage) error {
 	act := ownActor(organization, above.agent)
 	if above == (place{}) {
-		keys := []string{s.keys.organizationBudget(organization), s.keys.reservations(organization), s.keys.events(organization)}
-		_, err := s.client.Run(ctx, act.flow, takeReservation, keys, p.session, int64(b.value), s.auditAs(ctx, actorKey))
+		keys := []string{s.keys.OrganizationBudget(organization), s.keys.Reservations(organization), s.keys.Events(organization)}
+		_, err := s.client.Run(ctx, act.Flow, takeReservation, keys, p.session, int64(b.value), s.core.AuditAs(ctx, kernel.ActorKey))
 		return err
 	}
-	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.agent, above.session), s.keys.events(above.agent),
-		s.keys.agent(above.agent)}
-	_, err := s.client.Run(ctx, act.flow, takePart, keys, p.session, b.actions, int64(b.value), int64(b.overage),
-		int64(b.refunded), s.audit(ctx, act))
+	keys := []string{s.keys.Session(above.session, above.session), s.keys.Parts(above.agent, above.session), s.keys.Events(above.agent),
+		s.keys.Agent(above.agent)}
+	_, err := s.client.Run(ctx, act.Flow, takePart, keys, p.session, b.actions, int64(b.value), int64(b.overage),
+		int64(b.refunded), s.core.Audit(ctx, act))
 	return err
 }
 
@@ -212,5 +213,5 @@ func (r *rootSession) deadline() string {
 func (s *Store) giveBackReservation(ctx context.Context, organization uuid.UUID, p place) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	_ = s.takeBack(ctx, organization, place{}, p, &closedBooks{}) // the creation has run, so its id needs no tombstone
+	_ = s.takeBack(ctx, organization, place{}, p, &finalUsage{}) // the creation has run, so its id needs no tombstone
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
 	"remit/internal/redisproc"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 	"remit/test/suite"
 )
@@ -27,20 +28,20 @@ func TestTheFairShareTakesFromThoseThatHoldMost(t *testing.T) {
 		full  int64
 		share int64
 	}{
-		{"there is room", []int64{30_000, 20_000}, 69_900, 70_000, unbounded},
+		{"there is room", []int64{30_000, 20_000}, 69_900, 70_000, kernel.Unbounded},
 		{"the largest gives all", []int64{50_000, 10_000, 15_000}, 75_000, 70_000, 45_000},
 		{"down to the next", []int64{40_000, 30_000, 5_000}, 75_000, 70_000, 35_000},
 		{"two give alike", []int64{30_000, 40_000, 5_000}, 90_000, 70_000, 25_000},
 		{"never below an equal part", []int64{2_000, 1_000}, 99_000, 70_000, 35_000},
-		{"nor with what nobody accounts for", []int64{10_000, 5_000, 5_000, 5_000}, 100_000, 70_000, 17_500},
-		{"alone", []int64{99_900}, 100_000, 100_000, unbounded},
-		{"nobody", nil, 100_000, 100_000, unbounded},
-		{"nearly alone, with room", []int64{88_000, 50}, 88_500, 90_000, unbounded},
+		{"nor with what no organization accounts for", []int64{10_000, 5_000, 5_000, 5_000}, 100_000, 70_000, 17_500},
+		{"alone", []int64{99_900}, 100_000, 100_000, kernel.Unbounded},
+		{"none", nil, 100_000, 100_000, kernel.Unbounded},
+		{"nearly alone, with room", []int64{88_000, 50}, 88_500, 90_000, kernel.Unbounded},
 		{"nearly alone, without room", []int64{93_000, 50}, 93_500, 90_000, 89_500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			full, share := fairShare(c.held, c.used, most)
+			full, share := kernel.FairShare(c.held, c.used, most)
 			if full != c.full || share != c.share {
 				t.Errorf("from %d on %d each, want from %d on %d", full, share, c.full, c.share)
 			}
@@ -72,7 +73,7 @@ func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "what it holds is told", func() bool {
-		score, _ := admin.ZScore(t.Context(), s.keys.holdings(), string(honest.key.Organization[:])).Result()
+		score, _ := admin.ZScore(t.Context(), s.keys.Holdings(), string(honest.key.Organization[:])).Result()
 		return score > 1<<20
 	})
 	err := fill(t.Context(), s, filler, `{"s":"`+strings.Repeat("x", 60_000)+`"}`, 2000)
@@ -80,7 +81,7 @@ func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Quota != "bytes" {
 		t.Fatalf("it is refused with %v", err)
 	}
-	used, _ := s.memoryUsed(t.Context())
+	used, _ := s.core.MemoryUsed(t.Context())
 	if part := float64(used) / most; part < 0.65 || part > 0.8 {
 		t.Errorf("Redis is %.2f full", part)
 	}
@@ -206,16 +207,16 @@ func TestOldHoldingsAreReadAgainUnderPressure(t *testing.T) {
 	admin := redistest.PlainClient(t, server.URL())
 	gone, idle := NewRootID(), newTenant(t, s, NewSession{MaxActions: 1})
 	usageOf(t, s, idle.key.Organization)
-	s.usage.accounts.Purge()
+	s.core.Usage.Accounts.Purge()
 	for _, id := range []uuid.UUID{gone, idle.key.Organization} {
-		must(admin.Do(t.Context(), "ZADD", s.keys.holdings(), 1<<30, string(id[:])).Result())(t)
+		must(admin.Do(t.Context(), "ZADD", s.keys.Holdings(), 1<<30, string(id[:])).Result())(t)
 	}
 	used := must(strconv.Atoi(redisclient.Info(t.Context(), admin, "memory")["used_memory"]))(t)
 	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used*5/4)).Result())(t)
 	eventually(t, "the holdings are right", func() bool {
-		s.pollMemory()
-		_, err := admin.ZScore(t.Context(), s.keys.holdings(), string(gone[:])).Result()
-		score, _ := admin.ZScore(t.Context(), s.keys.holdings(), string(idle.key.Organization[:])).Result()
+		s.core.PollMemory()
+		_, err := admin.ZScore(t.Context(), s.keys.Holdings(), string(gone[:])).Result()
+		score, _ := admin.ZScore(t.Context(), s.keys.Holdings(), string(idle.key.Organization[:])).Result()
 		return err != nil && score < 1<<20
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/kernel"
 )
 
 // Proof is a DPoP proof (RFC 9449) that is valid as far as its text says. Redis says whether it was used before.
@@ -37,8 +38,8 @@ func (p *Proof) Thumbprint() string {
 func thumbprintOf(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 var (
-	verifyProof = newProvenScript("kernel/check_token")
-	useProof    = newProvenScript("kernel/check_live")
+	verifyProof = kernel.NewProvenScript("kernel/check_token")
+	useProof    = kernel.NewProvenScript("kernel/check_live")
 )
 
 // UseProof is CheckLive for a token that is bound to a key, with a proof of that key, which it uses up. The operation that
@@ -50,8 +51,8 @@ func (s *Store) UseProof(ctx context.Context, t AccessToken, p Proof) error {
 }
 
 func (s *Store) proveToken(ctx context.Context, sc *script, t AccessToken, p Proof) (*reply, error) {
-	act := t.actor()
-	r, err := s.runProven(ctx, act.flow, sc, act.agent, p, []string{s.agentKey(act)}, t.Organization, act.family)
+	act := t.Actor()
+	r, err := s.runProven(ctx, act.Flow, sc, act.Agent, p, []string{s.core.AgentKey(act)}, t.Organization, act.Family)
 	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
 		s.noteProof(t.Organization, &p)
 	}
@@ -59,7 +60,7 @@ func (s *Store) proveToken(ctx context.Context, sc *script, t AccessToken, p Pro
 		return nil, fmt.Errorf("%w: %s", ErrUnavailable, err) // all that may have happened is that the proof is used
 	}
 	if err != nil {
-		return nil, act.errorFor(err)
+		return nil, act.ErrorFor(err)
 	}
 	return r, nil
 }
@@ -73,16 +74,16 @@ func (s *Store) noteProof(organization uuid.UUID, p *Proof) {
 	if p == nil {
 		return
 	}
-	s.usage.note(organization, func(c *changes, unsent *quantities) {
-		c.expire(expiry{class: 'b', width: int64(proofPeriod / time.Minute), remaining: proofPeriod}, proofSize)
-		unsent[bytesHeld] += proofSize
+	s.core.Usage.Note(organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
+		c.Expire(kernel.Expiry{Class: 'b', Width: int64(proofPeriod / time.Minute), Remaining: proofPeriod}, kernel.ProofSize)
+		unsent[kernel.BytesHeld] += kernel.ProofSize
 	})
 }
 
-// runProven runs a script of newProvenScript, in the agent's cell.
+// runProven runs a script of NewProvenScript, in the agent's cell.
 func (s *Store) runProven(ctx context.Context, f flow, sc *script, agent uuid.UUID, p Proof, keys []string, args ...any) (*reply, error) {
 	c := redisclient.NewCommand(f, 2+len(keys))
-	c.Keys(s.keys.proofs(agent, 0), s.keys.proofs(agent, 1))
+	c.Keys(s.keys.Proofs(agent, 0), s.keys.Proofs(agent, 1))
 	c.Keys(keys...)
 	c.Arguments(p.Fingerprint[:keptFingerprint])
 	c.Arguments(args...)
@@ -90,13 +91,13 @@ func (s *Store) runProven(ctx context.Context, f flow, sc *script, agent uuid.UU
 	if err != nil {
 		return nil, err
 	}
-	return readReply(r.Values)
+	return r.Whole()
 }
 
 // grant runs a script that issues tokens: with the proof that the request came with, or without one.
-func (s *Store) grant(ctx context.Context, sc grantScript, agent uuid.UUID, p *Proof, keys []string, args ...any) (*reply, error) {
+func (s *Store) grant(ctx context.Context, sc kernel.GrantScript, agent uuid.UUID, p *Proof, keys []string, args ...any) (*reply, error) {
 	if p == nil {
-		return s.client.Run(ctx, flow{}, sc.script, keys, args...)
+		return s.client.Run(ctx, flow{}, sc.Script, keys, args...)
 	}
-	return s.runProven(ctx, flow{}, sc.proven, agent, *p, keys, args...)
+	return s.runProven(ctx, flow{}, sc.Proven, agent, *p, keys, args...)
 }

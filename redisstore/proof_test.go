@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -118,7 +119,7 @@ func TestABoundFamilyIsRefreshedWithItsKeyOnly(t *testing.T) {
 	}
 }
 
-// Whoever has a spent token and not its key could end the family otherwise.
+// A thief of a spent token without its key could end the family otherwise.
 func TestReuseWithoutTheKeyEndsNoBoundFamily(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -183,12 +184,12 @@ func TestMarksOfBoundTokensAreDroppedInTime(t *testing.T) {
 		lapsed := map[string]any{}
 		for i := range 40 {
 			id := NewID(w.agent.ID)
-			lapsed[familyField(id)], lapsed[boundField(id)] = i, i
+			lapsed[kernel.FamilyField(id)], lapsed[kernel.BoundField(id)] = i, i
 		}
-		must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), lapsed).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Agent(w.agent.ID), lapsed).Result())(t)
 		for range 200 {
 			must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{}))(t)
-			if left := must(peek(t, s).HLen(t.Context(), s.keys.agent(w.agent.ID)).Result())(t); left < 20 {
+			if left := must(peek(t, s).HLen(t.Context(), s.keys.Agent(w.agent.ID)).Result())(t); left < 20 {
 				return
 			}
 		}
@@ -226,7 +227,7 @@ func (s *Store) fillProofs(t *testing.T, w tenant, period byte, count int) {
 		for ; len(fields) < 5000 && done < count; done++ {
 			fields[fmt.Sprintf("%d-%012d", period, done)] = ""
 		}
-		must(peek(t, s).HSet(t.Context(), s.keys.proofs(w.agent.ID, period), fields).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Proofs(w.agent.ID, period), fields).Result())(t)
 	}
 }
 
@@ -238,7 +239,7 @@ func TestProofsAreForgottenWithinFourMinutes(t *testing.T) {
 		wantError(t, "a proof", s.UseProof(t.Context(), bound(w.exchange(t, s)), *newProof(1)), nil)
 		kept := 0
 		for period := range byte(2) {
-			left := must(peek(t, s).PTTL(t.Context(), s.keys.proofs(w.agent.ID, period)).Result())(t)
+			left := must(peek(t, s).PTTL(t.Context(), s.keys.Proofs(w.agent.ID, period)).Result())(t)
 			if left > 0 {
 				kept++
 				if left < 119*time.Second || left > 239*time.Second {
@@ -260,7 +261,7 @@ func TestAProofOfThePeriodBeforeIsRefused(t *testing.T) {
 		token := bound(w.exchange(t, s))
 		for period := range byte(2) {
 			p := newProof(1)
-			must(peek(t, s).HSet(t.Context(), s.keys.proofs(w.agent.ID, period), string(p.Fingerprint[:keptFingerprint]), "").Result())(t)
+			must(peek(t, s).HSet(t.Context(), s.keys.Proofs(w.agent.ID, period), string(p.Fingerprint[:keptFingerprint]), "").Result())(t)
 			wantError(t, "a proof", s.UseProof(t.Context(), token, *p), ErrProofUsed)
 		}
 	})
@@ -337,7 +338,7 @@ func TestAnAgentThatNeedsProofsGetsAndUsesBoundTokensOnly(t *testing.T) {
 				w := newTenant(t, s, NewSession{MaxActions: 9, MaxValue: money.USD, MaxLease: time.Minute})
 				before := w.exchange(t, s)
 				of := w.furnished(t, s)
-				must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), "restricted", restricted).Result())(t)
+				must(peek(t, s).HSet(t.Context(), s.keys.Agent(w.agent.ID), "restricted", restricted).Result())(t)
 				wantError(t, "an exchange", errOf(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{})), ErrProofRequired)
 				wantError(t, "a refresh", errOf(s.RotateRefresh(t.Context(), w.agent.ID, before.Family, 1, GrantRequest{})), ErrProofRequired)
 				unbound, holder := before.AccessToken, bound(before)

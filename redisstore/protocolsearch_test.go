@@ -6,7 +6,7 @@ import (
 	"remit/test/suite"
 )
 
-// The search explores the protocol of docs/budgets.md for a budget, a root session, its child and its grandchild. A process is
+// The search explores the protocol of lua/budgets/README.md for a budget, a root session, its child and its grandchild. A process is
 // a sequence of steps, each one script of that page. Any process may go next, so all interleavings are met; one that never goes
 // on is a crash, or a lost message; one that goes on much later is a delayed message. A step may also leave a copy of its
 // message behind, which arrives a second time at any later moment. Meanwhile agents charge, hold, lease and give back, sessions
@@ -75,10 +75,10 @@ func TestTheSearchFindsWhatIsWrongWithOtherProtocols(t *testing.T) {
 		{"an old message sets a dropped part aside again", refusesNoCopies, "settlements", true},
 		{"the children are read before their parent ends", walksFirst, "an end", false},
 		{"a top-up sets a dropped part aside again", raisesDropped, "top-ups of what is over", false},
-		{"books close over open children", closesOverChildren, "an end", false},
-		{"books close over pending transactions", closesOverHolds, "holds and leases", false},
-		{"books close over open leases", closesOverLeases, "holds and leases", false},
-		{"closed books give back", givesBackAfterClosing, "holds and leases", false},
+		{"a session closes over open children", closesOverChildren, "an end", false},
+		{"a session closes over pending transactions", closesOverHolds, "holds and leases", false},
+		{"a session closes over open leases", closesOverLeases, "holds and leases", false},
+		{"a closed session gives back", givesBackAfterClosing, "holds and leases", false},
 		{"a reservation stays for a session that was never tied to it", keepsUntied, "a budget that comes later", false},
 		{"a session is tied to less than it has used", tiesWhatWasObserved, "a budget after a session has observed", false},
 		{"a period forgets what is reserved", turnsWhatIsReserved, "periods", false},

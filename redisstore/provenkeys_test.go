@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // A forged key may name any organization: it must not fill that organization's share.
@@ -15,21 +16,21 @@ func TestCallsWithUnprovenKeysStayOutOfOrganizationsFlows(t *testing.T) {
 		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
 		_, err := s.Organization(t.Context(), forged)
 		wantError(t, "a forged key", err, ErrInvalidAPIKey)
-		if got := s.proven.flow(forged); got != unprovenFlow {
+		if got := s.core.Proven.Flow(forged); got != kernel.UnprovenFlow {
 			t.Errorf("a forged key has the flow %v", got)
 		}
 		must(s.Organization(t.Context(), w.key))(t)
-		if got := s.proven.flow(w.key); got != own {
+		if got := s.core.Proven.Flow(w.key); got != own {
 			t.Errorf("a good key has the flow %v, want %v", got, own)
 		}
-		if got := s.proven.urgent(w.key); got != (flow{Owner: own.Owner, Kind: urgent}) {
+		if got := s.core.Proven.Urgent(w.key); got != (flow{Owner: own.Owner, Kind: kernel.Urgent}) {
 			t.Errorf("what takes authority away has the flow %v", got)
 		}
 		must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{2}}, 0, nil))(t)
-		if got := s.proven.flow(APIKey{Organization: w.key.Organization, Hash: [32]byte{2}}); got != own {
+		if got := s.core.Proven.Flow(APIKey{Organization: w.key.Organization, Hash: [32]byte{2}}); got != own {
 			t.Errorf("the key that took its place has the flow %v", got)
 		}
-		if got := s.proven.flow(w.key); got != unprovenFlow {
+		if got := s.core.Proven.Flow(w.key); got != kernel.UnprovenFlow {
 			t.Errorf("a key that was rotated has the flow %v", got)
 		}
 	})
@@ -38,34 +39,34 @@ func TestCallsWithUnprovenKeysStayOutOfOrganizationsFlows(t *testing.T) {
 // A key's calls lose the share of their organization, and their urgency, when it is forgotten.
 func TestRotatingKeysDoesNotEvictAnotherOrganizationsProvenKey(t *testing.T) {
 	t.Parallel()
-	p := newProvenKeys()
+	p := kernel.NewProvenKeys()
 	calm, busy := APIKey{Organization: uuid.New(), Hash: [32]byte{1}}, APIKey{Organization: uuid.New(), Hash: [32]byte{1}}
-	p.note(calm, nil)
-	for i := range maxProven + 1 {
-		p.note(busy, nil)
+	p.Note(calm, nil)
+	for i := range kernel.MaxProven + 1 {
+		p.Note(busy, nil)
 		next := [32]byte{byte(i), byte(i >> 8), 1}
-		p.rotated(busy, next, i%2 == 0)
+		p.Rotated(busy, next, i%2 == 0)
 		busy.Hash = next
 	}
-	if got := p.urgent(calm); got != (flow{Owner: calm.Organization, Kind: urgent}) {
+	if got := p.Urgent(calm); got != (flow{Owner: calm.Organization, Kind: kernel.Urgent}) {
 		t.Errorf("the key of another organization has the flow %v", got)
 	}
 }
 
 func TestBothKeysOfARotationWithGraceHaveTheirOrganizationsShareUntilOneIsRefused(t *testing.T) {
 	t.Parallel()
-	p := newProvenKeys()
+	p := kernel.NewProvenKeys()
 	old := APIKey{Organization: uuid.New(), Hash: [32]byte{1}}
 	next, own := APIKey{Organization: old.Organization, Hash: [32]byte{2}}, flow{Owner: old.Organization}
-	p.note(old, nil)
-	p.rotated(old, next.Hash, false)
-	p.note(APIKey{Organization: old.Organization, Hash: [32]byte{9}}, ErrInvalidAPIKey) // a forged one says nothing of them
-	if p.flow(old) != own || p.flow(next) != own {
-		t.Errorf("within the grace the keys have the flows %v and %v", p.flow(old), p.flow(next))
+	p.Note(old, nil)
+	p.Rotated(old, next.Hash, false)
+	p.Note(APIKey{Organization: old.Organization, Hash: [32]byte{9}}, ErrInvalidAPIKey) // a forged one says nothing of them
+	if p.Flow(old) != own || p.Flow(next) != own {
+		t.Errorf("within the grace the keys have the flows %v and %v", p.Flow(old), p.Flow(next))
 	}
-	p.note(old, ErrInvalidAPIKey)
-	if p.flow(old) != unprovenFlow || p.flow(next) != own {
-		t.Errorf("after it the keys have the flows %v and %v", p.flow(old), p.flow(next))
+	p.Note(old, ErrInvalidAPIKey)
+	if p.Flow(old) != kernel.UnprovenFlow || p.Flow(next) != own {
+		t.Errorf("after it the keys have the flows %v and %v", p.Flow(old), p.Flow(next))
 	}
 }
 
@@ -88,14 +89,14 @@ func TestARevokedAgentLeavesItsOrganizationsFlowOnceItsTokenWasRefused(t *testin
 		}
 		held := s.Remembered(grant.AccessToken)
 		must(s.Charge(t.Context(), Caller{Token: held}, w.session.ID, Charge{Count: 1}))(t)
-		if got := held.flow(); got != (flow{Owner: w.key.Organization}) {
+		if got := held.Flow(); got != (flow{Owner: w.key.Organization}) {
 			t.Errorf("a live token has the flow %v", got)
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		for name, call := range calls {
 			held := s.Remembered(grant.AccessToken)
 			wantError(t, name, call(Caller{Token: held}), ErrInvalidToken)
-			if got := held.flow(); got != unprovenFlow {
+			if got := held.Flow(); got != kernel.UnprovenFlow {
 				t.Errorf("%s: a token that was refused has the flow %v", name, got)
 			}
 		}
@@ -105,12 +106,12 @@ func TestARevokedAgentLeavesItsOrganizationsFlowOnceItsTokenWasRefused(t *testin
 // Forged keys cost nothing to make: as many as there may be, exchanges do not share their flow.
 func TestExchangesDoNotWaitForAFloodOfForgedKeys(t *testing.T) {
 	t.Parallel()
-	p := newProvenKeys()
-	forged := p.of(Caller{Key: &APIKey{Organization: uuid.New(), Hash: [32]byte{9}}, urgent: true})
-	if forged == (flow{}) || forged.Owner != uuid.Nil || forged.Kind == urgent {
+	p := kernel.NewProvenKeys()
+	forged := p.Of(Caller{Key: &APIKey{Organization: uuid.New(), Hash: [32]byte{9}}, Urgent: true})
+	if forged == (flow{}) || forged.Owner != uuid.Nil || forged.Kind == kernel.Urgent {
 		t.Fatalf("a forged key has the flow %v", forged)
 	}
-	if other := p.of(Caller{Key: &APIKey{Organization: uuid.New(), Hash: [32]byte{9}}}); other != forged {
+	if other := p.Of(Caller{Key: &APIKey{Organization: uuid.New(), Hash: [32]byte{9}}}); other != forged {
 		t.Errorf("another forged key has a flow of its own: %v", other)
 	}
 }

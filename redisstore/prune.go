@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 )
 
 // Sessions and transactions expire by TTL; their index entries do not. Readers drop obsolete entries that they find. For
@@ -29,7 +30,7 @@ func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, sess
 		defer cancel()
 		s.pruneIndexes(ctx, organization, agent)
 	case c.createdNothing():
-		s.drop(ctx, s.keys.organizationOpen(organization), members{}, session)
+		s.core.Drop(ctx, s.keys.OrganizationOpen(organization), kernel.Members{}, session)
 	}
 }
 
@@ -40,10 +41,10 @@ func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pruneTime)
 	defer cancel()
-	prune(ctx, s, index[Agent]{
-		key:  s.keys.organizationAgents(organization),
-		late: s.lateIndex(organization, s.keys.organizationAgents, s.keys.suspectAgents),
-		load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
+	prune(ctx, s, kernel.Index[Agent]{
+		Key:  s.keys.OrganizationAgents(organization),
+		Late: s.core.LateIndex(organization, s.keys.OrganizationAgents, s.keys.SuspectAgents),
+		Load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
 			return s.loadAgents(ctx, organization, ids, listedAgentFields)
 		},
 	}, pruneSample)
@@ -51,21 +52,21 @@ func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
 
 // pruneAfterBegin is pruneAfterSession for a transaction.
 func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creationResult) {
-	key := s.keys.organizationTransactions(t.Organization)
+	key := s.keys.OrganizationTransactions(t.Organization)
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
 		load := s.loadTransactionsOf(t.Organization)
-		late := s.lateIndex(t.Organization, s.keys.organizationTransactions, s.keys.suspectTransactions)
-		prune(ctx, s, index[Transaction]{key: key, late: late, load: load}, pruneSample)
-		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), members: ofCell(t.Agent), load: load}, pruneSample)
+		late := s.core.LateIndex(t.Organization, s.keys.OrganizationTransactions, s.keys.SuspectTransactions)
+		prune(ctx, s, kernel.Index[Transaction]{Key: key, Late: late, Load: load}, pruneSample)
+		prune(ctx, s, kernel.Index[Transaction]{Key: s.keys.AgentTransactions(t.Agent), Members: kernel.OfCell(t.Agent), Load: load}, pruneSample)
 		if session != uuid.Nil {
-			key := s.keys.sessionTransactions(t.Agent, session)
-			prune(ctx, s, index[Transaction]{key: key, members: ofCell(t.Agent), load: load}, pruneSample)
+			key := s.keys.SessionTransactions(t.Agent, session)
+			prune(ctx, s, kernel.Index[Transaction]{Key: key, Members: kernel.OfCell(t.Agent), Load: load}, pruneSample)
 		}
 	case c.createdNothing():
-		s.drop(ctx, key, members{}, id)
+		s.core.Drop(ctx, key, kernel.Members{}, id)
 	}
 }
 
@@ -83,34 +84,34 @@ func (c creationResult) createdNothing() bool {
 func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
 	prune(ctx, s, s.openSessions(organization), pruneSample)
 	prune(ctx, s, s.closedSessions(organization), pruneSample)
-	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}), pruneSample)
+	prune(ctx, s, s.sessionsOf(kernel.Actor{Organization: organization, Agent: agent}), pruneSample)
 }
 
 // prune repairs a random sample of an index. Of an index that is written before its objects it also checks the entries that
 // have been without an object for longest, which a random sample might miss for long.
-func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
+func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int) {
 	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
-		sample, clock = p.ZRandMember(ctx, ix.key, entries), p.Time(ctx)
-		if ix.late != nil {
-			suspects = p.ZRange(ctx, ix.late.suspects, 0, pruneSample-1)
+		sample, clock = p.ZRandMember(ctx, ix.Key, entries), p.Time(ctx)
+		if ix.Late != nil {
+			suspects = p.ZRange(ctx, ix.Late.Suspects, 0, pruneSample-1)
 		}
 		return nil
 	})
 	if err != nil {
 		return
 	}
-	ids := ix.members.known(sample.Val())
+	ids := ix.Members.Known(sample.Val())
 	sampled := len(ids)
 	if suspects != nil {
-		ids = append(ids, ix.members.known(suspects.Val())...)
+		ids = append(ids, ix.Members.Known(suspects.Val())...)
 	}
-	objects, err := ix.load(ctx, ids, clock.Val())
+	objects, err := ix.Load(ctx, ids, clock.Val())
 	if err != nil {
 		return
 	}
-	repair(ctx, s, ix, ids, objects)
+	kernel.Repair(ctx, s.core, ix, ids, objects)
 	var cleared []uuid.UUID
 	for i := sampled; i < len(ids); i++ {
 		if objects[i] != nil {
@@ -118,17 +119,6 @@ func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 		}
 	}
 	if len(cleared) > 0 {
-		s.drop(ctx, ix.late.suspects, ix.members, cleared...)
+		s.core.Drop(ctx, ix.Late.Suspects, ix.Members, cleared...)
 	}
-}
-
-// known returns the ids of members, without members that encode no id.
-func (m members) known(entries []string) []uuid.UUID {
-	ids := make([]uuid.UUID, 0, len(entries))
-	for _, entry := range entries {
-		if id, err := m.id(entry); err == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 )
 
 func TestPruningDropsDeadEntriesMovesEndedSessionsAndKeepsTheRest(t *testing.T) {
@@ -20,24 +21,24 @@ func TestPruningDropsDeadEntriesMovesEndedSessionsAndKeepsTheRest(t *testing.T) 
 		coming := NewID(w.agent.ID)
 		o := w.key.Organization
 		want := map[string][]uuid.UUID{
-			s.keys.agentSessions(w.agent.ID): {w.session.ID, ended.ID, active.ID},
-			s.keys.organizationOpen(o):       {active.ID},
-			s.keys.organizationClosed(o):     {w.session.ID, ended.ID},
+			s.keys.AgentSessions(w.agent.ID): {w.session.ID, ended.ID, active.ID},
+			s.keys.OrganizationOpen(o):       {active.ID},
+			s.keys.OrganizationClosed(o):     {w.session.ID, ended.ID},
 		}
 		for index := range want {
 			for range pruneSample - 4 { // so that one sample holds all
-				addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
+				addEntries(t, s, index, idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime))
 			}
 		}
 		s.pruneIndexes(t.Context(), o, w.agent.ID)
-		w.letSuspicionPass(t, s, creationTime+time.Minute)
-		addEntries(t, s, s.keys.organizationOpen(o), coming)
-		want[s.keys.organizationOpen(o)] = []uuid.UUID{active.ID, coming}
+		w.letSuspicionPass(t, s, kernel.CreationTime+time.Minute)
+		addEntries(t, s, s.keys.OrganizationOpen(o), coming)
+		want[s.keys.OrganizationOpen(o)] = []uuid.UUID{active.ID, coming}
 		s.pruneIndexes(t.Context(), o, w.agent.ID)
 		for index, want := range want {
 			wantIndexed(t, s, index, want...)
 		}
-		if suspects := must(peek(t, s).ZRange(t.Context(), s.keys.suspectSessions(o), 0, -1).Result())(t); !slices.Equal(suspects, []string{string(coming[:])}) {
+		if suspects := must(peek(t, s).ZRange(t.Context(), s.keys.SuspectSessions(o), 0, -1).Result())(t); !slices.Equal(suspects, []string{string(coming[:])}) {
 			t.Errorf("%x are suspects", suspects)
 		}
 	})
@@ -49,10 +50,10 @@ func TestPruningClearsSuspectsWhoseObjectExists(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		o := w.key.Organization
-		must(peek(t, s).ZAdd(t.Context(), s.keys.suspectSessions(o), redis.Z{Score: 1, Member: string(w.session.ID[:])}).Result())(t)
+		must(peek(t, s).ZAdd(t.Context(), s.keys.SuspectSessions(o), redis.Z{Score: 1, Member: string(w.session.ID[:])}).Result())(t)
 		s.pruneIndexes(t.Context(), o, w.agent.ID)
-		wantIndexed(t, s, s.keys.organizationOpen(o), w.session.ID)
-		wantIndexed(t, s, s.keys.suspectSessions(o))
+		wantIndexed(t, s, s.keys.OrganizationOpen(o), w.session.ID)
+		wantIndexed(t, s, s.keys.SuspectSessions(o))
 	})
 }
 
@@ -68,10 +69,10 @@ func TestCreationsBoundUnreadIndexes(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		o := w.key.Organization
-		indexes := []string{s.keys.organizationOpen(o), s.keys.organizationClosed(o), s.keys.agentSessions(w.agent.ID)}
+		indexes := []string{s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o), s.keys.AgentSessions(w.agent.ID)}
 		dead := make([]uuid.UUID, 2*pruneSample)
 		for i := range dead {
-			dead[i] = idOfAge(cellOf(w.agent.ID), 2*creationTime)
+			dead[i] = idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime)
 		}
 		for _, index := range indexes {
 			addEntries(t, s, index, dead...)
@@ -101,22 +102,22 @@ func TestBeginsBoundUnreadIndexes(t *testing.T) {
 		for _, inSession := range []bool{false, true} {
 			w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
 			token, n := w.exchange(t, s).AccessToken, w.alone(0)
-			indexes := []string{s.keys.organizationTransactions(w.key.Organization), s.keys.agentTransactions(w.agent.ID)}
+			indexes := []string{s.keys.OrganizationTransactions(w.key.Organization), s.keys.AgentTransactions(w.agent.ID)}
 			if inSession {
 				n = w.beginning(0)
-				indexes = append(indexes, s.keys.sessionTransactions(w.agent.ID, w.session.ID))
+				indexes = append(indexes, s.keys.SessionTransactions(w.agent.ID, w.session.ID))
 			}
 			live := must(s.Begin(t.Context(), token, n))(t)
 			for _, index := range indexes {
 				for range 2 * pruneSample {
-					addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
+					addEntries(t, s, index, idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime))
 				}
 			}
 			begun := int64(1)
 			prunedWhile(t, func() bool {
 				must(s.Begin(t.Context(), token, n))(t)
 				begun++
-				w.letSuspicionPass(t, s, creationTime+time.Minute)
+				w.letSuspicionPass(t, s, kernel.CreationTime+time.Minute)
 				for _, index := range indexes {
 					if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-begun > pruneSample/2 {
 						return false

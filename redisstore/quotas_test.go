@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // usageOf returns what an organization holds, as Redis has it once this store's own part is counted.
@@ -109,7 +110,7 @@ func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
 					t.Errorf("%d are held, want %d", used, most)
 				}
 
-				if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: DefaultQuota}); err != nil {
+				if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: kernel.DefaultQuota}); err != nil {
 					t.Fatal(err)
 				}
 				eventually(t, "the new quota holds", func() bool { return c.create(t.Context(), s, w, g) == nil })
@@ -125,7 +126,7 @@ func TestTheQuotaOfBytesIsExactOnOneInstance(t *testing.T) {
 		g := w.exchange(t, s)
 		held := usageOf(t, s, w.key.Organization)["bytes"]
 		begin := quotaCases[2].create
-		one := s.transactionDemand(g.AccessToken, NewTransaction{ActionType: "call", PreState: "{}"}).bytes
+		one := s.transactionDemand(g.AccessToken, NewTransaction{ActionType: "call", PreState: "{}"}).Bytes
 		most := held + 3*one
 		if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": most}); err != nil {
 			t.Fatal(err)
@@ -265,12 +266,12 @@ func TestAQuotaRefusalLeavesTheIdempotencyKeyUnused(t *testing.T) {
 		if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != 0 || len(outcomesKept(t, s)) != 0 {
 			t.Errorf("%d keys are counted, and kept %v", used, outcomesKept(t, s))
 		}
-		quota(DefaultQuota)
+		quota(kernel.DefaultQuota)
 		usageOf(t, s, w.key.Organization)
 		for name, do := range create {
 			corrected := &Idempotency{Key: name, Fingerprint: [32]byte{2}}
-			if err := do(corrected); err != nil || corrected.Replayed {
-				t.Errorf("%s: %v, replayed %t", name, err, corrected.Replayed)
+			if err := do(corrected); err != nil || corrected.Outcome.Replayed {
+				t.Errorf("%s: %v, replayed %t", name, err, corrected.Outcome.Replayed)
 			}
 		}
 	})
@@ -287,7 +288,7 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 				g := w.exchange(t, s)
 				buckets := func() map[string]string {
 					usageOf(t, s, w.key.Organization)
-					all := must(peek(t, s).HGetAll(t.Context(), s.keys.organizationUsage(w.key.Organization)).Result())(t)
+					all := must(peek(t, s).HGetAll(t.Context(), s.keys.OrganizationUsage(w.key.Organization)).Result())(t)
 					maps.DeleteFunc(all, func(field, sum string) bool { return sum == "0" || field[0] != 't' || !strings.Contains(field, ":") })
 					return all
 				}
@@ -299,8 +300,8 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 					must(s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Lifetime: &lifetime, Idempotency: idem}))(t)
 				}
 				changed := must(s.Transaction(t.Context(), byToken(g), id))(t)
-				e := pendingUntil(changed.Expires.Sub(changed.Created), changed.Expires)
-				want := map[string]string{fmt.Sprintf("t%d:%d", e.width, int64(e.remaining/time.Minute)/e.width): "1"}
+				e := kernel.PendingUntil(changed.Expires.Sub(changed.Created), changed.Expires)
+				want := map[string]string{fmt.Sprintf("t%d:%d", e.Width, int64(e.Remaining/time.Minute)/e.Width): "1"}
 				if got := buckets(); !maps.Equal(got, want) {
 					t.Errorf("pending transactions are counted as %v, want %v", got, want)
 				}
@@ -324,27 +325,27 @@ func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
 			"a charge by token": func() (bool, error) {
 				o := idem()
 				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1, Idempotency: o})
-				return o.Replayed, err
+				return o.Outcome.Replayed, err
 			},
 			"a charge by key": func() (bool, error) {
 				o := &Idempotency{Key: "another"}
 				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: o})
-				return o.Replayed, err
+				return o.Outcome.Replayed, err
 			},
 			"a session": func() (bool, error) {
 				o := &Idempotency{Key: "a third"}
 				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: o})
-				return o.Replayed, err
+				return o.Outcome.Replayed, err
 			},
 			"a transaction": func() (bool, error) {
 				o := &Idempotency{Key: "a fourth"}
 				_, err := s.Begin(t.Context(), g.AccessToken, NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Idempotency: o})
-				return o.Replayed, err
+				return o.Outcome.Replayed, err
 			},
 			"a batch": func() (bool, error) {
 				o := &Idempotency{Key: "a fifth"}
 				_, err := s.ChargeBatch(t.Context(), byToken(g), []BatchCharge{{Session: w.session.ID, Charge: Charge{Count: 1}}}, o)
-				return o.Replayed, err
+				return o.Outcome.Replayed, err
 			},
 		}
 		for what, ask := range asks {
@@ -374,7 +375,7 @@ func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Session: w.session.ID}
 		first, second := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID, must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
 		all := map[string]int64{}
-		for _, name := range resourceNames {
+		for _, name := range kernel.ResourceNames {
 			all[name] = 1
 		}
 		if err := s.SetQuotas(t.Context(), w.key.Organization, all); err != nil {
@@ -399,9 +400,9 @@ func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		a := s.usage.account(w.key.Organization)
+		a := s.core.Usage.Account(w.key.Organization)
 		usageOf(t, s, w.key.Organization)
-		client, key := peek(t, s), s.keys.organizationUsage(w.key.Organization)
+		client, key := peek(t, s), s.keys.OrganizationUsage(w.key.Organization)
 		must(client.HSet(t.Context(), key, "f1:29000000", 7, "t16:1", 3).Result())(t) // they expired in 2025 and in 1970
 		if usage := usageOf(t, s, w.key.Organization); usage["refresh_families"] != 0 || usage["pending_transactions"] != 0 {
 			t.Errorf("what has expired is counted: %v", usage)
@@ -409,9 +410,9 @@ func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
 		if left := must(client.HExists(t.Context(), key, "f1:29000000").Result())(t); left {
 			t.Error("the bucket of what has expired is kept")
 		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.reserved != (quantities{}) || a.unsent != (quantities{}) {
+		a.Mu.Lock()
+		defer a.Mu.Unlock()
+		if a.Reserved != (kernel.Quantities{}) || a.Unsent != (kernel.Quantities{}) {
 			t.Errorf("something is left over: %+v", a)
 		}
 	})
@@ -421,12 +422,12 @@ func TestABucketNeverFallsBelowZero(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		s.usage.note(w.key.Organization, func(c *changes, _ *quantities) {
-			c.expire(expiryOf('f', time.Hour, time.Hour), -5)
+		s.core.Usage.Note(w.key.Organization, func(c *kernel.Changes, _ *kernel.Quantities) {
+			c.Expire(kernel.ExpiryOf('f', time.Hour, time.Hour), -5)
 		})
 		usageOf(t, s, w.key.Organization)
-		s.usage.note(w.key.Organization, func(c *changes, _ *quantities) {
-			c.expire(expiryOf('f', time.Hour, time.Hour), 2)
+		s.core.Usage.Note(w.key.Organization, func(c *kernel.Changes, _ *kernel.Quantities) {
+			c.Expire(kernel.ExpiryOf('f', time.Hour, time.Hour), 2)
 		})
 		if used := usageOf(t, s, w.key.Organization)["refresh_families"]; used != 2 {
 			t.Errorf("%d families, want 2", used)
@@ -471,12 +472,12 @@ func TestUsageIsWrittenToRedisPeriodicallyAndOnClose(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		kept := func() int {
-			return len(must(peek(t, s).HGetAll(t.Context(), s.keys.organizationUsage(w.key.Organization)).Result())(t))
+			return len(must(peek(t, s).HGetAll(t.Context(), s.keys.OrganizationUsage(w.key.Organization)).Result())(t))
 		}
 		eventually(t, "the usage is in Redis", func() bool { return kept() > 0 })
 		eventually(t, "the holdings are told", func() bool {
-			score, err := peek(t, s).ZScore(t.Context(), s.keys.holdings(), string(w.key.Organization[:])).Result()
-			return err == nil && score > agentSize
+			score, err := peek(t, s).ZScore(t.Context(), s.keys.Holdings(), string(w.key.Organization[:])).Result()
+			return err == nil && score > kernel.AgentSize
 		})
 		other := must(Open(s.config))(t)
 		before := usageOf(t, s, w.key.Organization)["refresh_families"]
@@ -496,16 +497,16 @@ func TestQuotasOfAnUnknownOrganizationOrNameAreRefused(t *testing.T) {
 		_, err := s.Quotas(t.Context(), unknown)
 		wantError(t, "reading", err, ErrUnknownOrganization)
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		for _, bad := range []map[string]int64{{"agents": -2}, {"agents": maxQuota + 1}, {"": 1}, {"keys": 1}, {"agents": 1, "x": 1}} {
+		for _, bad := range []map[string]int64{{"agents": -2}, {"agents": kernel.MaxQuota + 1}, {"": 1}, {"keys": 1}, {"agents": 1, "x": 1}} {
 			if s.SetQuotas(t.Context(), w.key.Organization, bad) == nil {
 				t.Errorf("%v is set", bad)
 			}
 		}
 		quotas := must(s.Quotas(t.Context(), w.key.Organization))(t)
-		if want := defaultQuotas.byName(); quotas["agents"] != want["agents"] || len(quotas) != int(resources) || quotas["bytes"] != 0 {
+		if want := kernel.DefaultQuotas.ByName(); quotas["agents"] != want["agents"] || len(quotas) != int(kernel.Resources) || quotas["bytes"] != 0 {
 			t.Errorf("the quotas are %v, want %v", quotas, want)
 		}
-		if found := must(peek(t, s).Exists(t.Context(), s.keys.organizationUsage(unknown)).Result())(t); found != 0 {
+		if found := must(peek(t, s).Exists(t.Context(), s.keys.OrganizationUsage(unknown)).Result())(t); found != 0 {
 			t.Error("something is kept of an organization that is not there")
 		}
 	})
@@ -514,7 +515,7 @@ func TestQuotasOfAnUnknownOrganizationOrNameAreRefused(t *testing.T) {
 func TestParseQuotasReadsPairsAndRefusesEverythingElse(t *testing.T) {
 	t.Parallel()
 	got, err := ParseQuotas("agents=5, bytes=0,open_sessions=default")
-	if err != nil || got["agents"] != 5 || got["bytes"] != 0 || got["open_sessions"] != DefaultQuota || len(got) != 3 {
+	if err != nil || got["agents"] != 5 || got["bytes"] != 0 || got["open_sessions"] != kernel.DefaultQuota || len(got) != 3 {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, text := range []string{"", "agents", "agents=", "agents=-1", "agents=1.5", "agents=1e9", "agents=1000000000000001",
@@ -536,8 +537,8 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 		rates Rates
 		cases []quotaCase
 	}{
-		{organizationRate, Rates{Organization: perSecond}, quotaCases},
-		{agentRate, Rates{Agent: perSecond}, []quotaCase{quotaCases[2], quotaCases[3], quotaCases[4]}},
+		{kernel.OrganizationRate, Rates{Organization: perSecond}, quotaCases},
+		{kernel.AgentRate, Rates{Agent: perSecond}, []quotaCase{quotaCases[2], quotaCases[3], quotaCases[4]}},
 	} {
 		for i, one := range c.cases {
 			t.Run(fmt.Sprint(c.limit, one.quota, i), func(t *testing.T) {
@@ -551,14 +552,14 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 					defer limited.Close()
 					began := time.Now()
 					var passed atomic.Int64
-					limited.usage.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+					limited.core.Usage.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 					must(limited.Organization(t.Context(), w.key))(t)
-					for n := range perSecond * burstTime {
+					for n := range perSecond * kernel.BurstTime {
 						if err := one.create(t.Context(), limited, w, g); err != nil {
 							t.Fatalf("the %d. of a burst: %v", n+1, err)
 						}
 					}
-					wantError(t, "too much", one.create(t.Context(), limited, w, g), &RateError{c.limit, time.Second / perSecond})
+					wantError(t, "too much", one.create(t.Context(), limited, w, g), &RateError{Limit: c.limit, RetryAfter: time.Second / perSecond})
 					must(limited.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t) // it creates nothing
 					passed.Add(int64(time.Second / perSecond))
 					if err := one.create(t.Context(), limited, w, g); err != nil {
@@ -576,7 +577,7 @@ func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 	onEachRedis(t, Config{Rates: Rates{Organization: 1, Agent: 1}}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
-		for range 3 * burstTime {
+		for range 3 * kernel.BurstTime {
 			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3}, nil)
 			wantError(t, "an agent", err, ErrInvalidAPIKey)
 			_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8}, GrantRequest{})
@@ -593,13 +594,13 @@ func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 // stopSyncing ends what the store does with Redis unasked, for tests that count calls.
 func stopSyncing(t *testing.T, s *Store) {
 	t.Helper()
-	y := &s.usage.syncing
-	y.mu.Lock()
-	y.closed = true
-	y.mu.Unlock()
+	y := &s.core.Usage.Syncing
+	y.Mu.Lock()
+	y.Closed = true
+	y.Mu.Unlock()
 	eventually(t, "the syncing has ended", func() bool {
-		y.mu.Lock()
-		defer y.mu.Unlock()
-		return !y.running
+		y.Mu.Lock()
+		defer y.Mu.Unlock()
+		return !y.Running
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // A forged key costs nothing to make, and may name any organization: none is counted, remembered or asked for in Redis
@@ -13,7 +14,7 @@ func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 5})
-		before := s.usage.accounts.Len()
+		before := s.core.Usage.Accounts.Len()
 		for i := range 20 {
 			forged := APIKey{Organization: uuid.New(), Hash: [32]byte{9}}
 			if i%2 == 0 {
@@ -27,7 +28,7 @@ func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
 			_, err = s.RotateAPIKey(t.Context(), forged, APIKey{Hash: [32]byte{4}}, 0, &Idempotency{Key: uuid.NewString(), Seal: plainSeal("s")})
 			wantError(t, "a rotation", err, ErrInvalidAPIKey)
 		}
-		if got := s.usage.accounts.Len(); got != before {
+		if got := s.core.Usage.Accounts.Len(); got != before {
 			t.Errorf("%d accounts, %d before", got, before)
 		}
 		if usage := usageOf(t, s, w.key.Organization); usage["agents"] != 1 || usage["open_sessions"] != 1 || usage["idempotency_keys"] != 0 {
@@ -42,7 +43,7 @@ func TestTheFirstUseOfAKeyAtAnInstanceIsCounted(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 5})
 		before := usageOf(t, s, w.key.Organization)
-		s.proven = newProvenKeys()
+		s.core.Proven = kernel.NewProvenKeys()
 		if _, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestTheFirstUseOfAKeyAtAnInstanceIsCounted(t *testing.T) {
 		if usage["agents"] != before["agents"]+1 || usage["bytes"] <= before["bytes"] {
 			t.Errorf("%v, before %v", usage, before)
 		}
-		s.proven = newProvenKeys()
+		s.core.Proven = kernel.NewProvenKeys()
 		if _, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}}); err != nil {
 			t.Fatal(err)
 		}

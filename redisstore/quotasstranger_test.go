@@ -1,10 +1,8 @@
 package redisstore
 
-import (
-	"testing"
-)
+import "testing"
 
-// What an organization holds is nobody's business but its own: a wrong secret is told that it is wrong, also where a good one
+// What an organization holds is its own business: a wrong secret is refused as wrong, also where a good one
 // would be refused by a quota.
 func TestAWrongSecretLearnsNothingOfAQuota(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,7 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 		ending := w
 		ending.session = w.newSession(t, s, time.Hour)
 		ending.begin(t, s, token, 5)
-		must(peek(t, s).HSet(ctx, s.keys.session(w.agent.ID, ending.session.ID), "hx", 1).Result())(t) // nothing is due then
+		must(peek(t, s).HSet(ctx, s.keys.Session(w.agent.ID, ending.session.ID), "hx", 1).Result())(t) // nothing is due then
 		expired := w
 		expired.session = w.newSession(t, s, time.Hour)
 		expired.letSessionPass(t, s)
@@ -98,7 +98,7 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 		must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: idem}))(t)
 		again := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-		if must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: again}))(t); !again.Replayed {
+		if must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: again}))(t); !again.Outcome.Replayed {
 			t.Error("the keyed rollback is not replayed")
 		}
 		must(s.Commit(ctx, token, toCommit.ID, Commit{}))(t)
@@ -250,7 +250,7 @@ func TestReadsReturnTheSameWhileRedisRefusesWrites(t *testing.T) {
 		many.session = w.newSession(t, s, time.Hour)
 		many.holdFor(t, s, 2*peekHolds+1, time.Now().Add(-time.Minute))
 		many.holdFor(t, s, 1, time.Now().Add(time.Hour))
-		must(peek(t, s).HSet(ctx, s.keys.session(many.agent.ID, many.session.ID), "h", 7*(2*peekHolds+2), "hx", 1).Result())(t)
+		must(peek(t, s).HSet(ctx, s.keys.Session(many.agent.ID, many.session.ID), "h", 7*(2*peekHolds+2), "hx", 1).Result())(t)
 
 		sessions := []Session{w.session, expired.session, many.session}
 		refuse()
@@ -310,7 +310,7 @@ func TestASecretIsCheckedWhileRedisRefusesToWrite(t *testing.T) {
 	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		noted := func() bool {
-			return must(peek(t, s).HExists(t.Context(), s.keys.agent(w.agent.ID), "secret_used").Result())(t)
+			return must(peek(t, s).HExists(t.Context(), s.keys.Agent(w.agent.ID), "secret_used").Result())(t)
 		}
 		refuse()
 		must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t)

@@ -9,7 +9,7 @@ import (
 	"remit/money"
 )
 
-// What a refused change would have raised stays with the parent: it would come back only when the child's books close.
+// What a refused change would have raised stays with the parent: it would come back only when the child closes.
 func TestARefusedChangeOfAChildSetsNothingAside(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
@@ -29,10 +29,10 @@ func TestARefusedChangeOfAChildSetsNothingAside(t *testing.T) {
 			if _, err := s.ChangeLimits(t.Context(), w.key, child.ID, refused.change); !errors.As(err, refused.by) {
 				t.Errorf("%s: %v", name, err)
 			}
-			w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{10, 100})
+			w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{10, 100})
 		}
 		must(s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{MaxActions: new(int64(5)), MaxValue: new(money.MicroUSD(200))}))(t)
-		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{10, 200})
+		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{10, 200})
 	})
 }
 
@@ -83,7 +83,7 @@ func TestTheHoldsOfATreeStayAsLongAsTheLastOfThem(t *testing.T) {
 	long.Lifetime = 30 * 24 * time.Hour
 	must(s.Begin(t.Context(), token, long))(t)
 	w.begin(t, s, token, 10)
-	if left := mini.TTL(s.keys.holds(w.agent.ID, w.session.ID)); left < long.Lifetime {
+	if left := mini.TTL(s.keys.Holds(w.agent.ID, w.session.ID)); left < long.Lifetime {
 		t.Errorf("the holds are stored for %s, and one lasts %s", left, long.Lifetime)
 	}
 }
@@ -112,7 +112,7 @@ func TestAChangeThatBreaksOffInTheTreeIsInDoubt(t *testing.T) {
 			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
 			child := w.child(t, s, w.session.ID, 10, 100)
 			w.child(t, s, child.ID, 1, 1)
-			parts := s.keys.parts(child.ID, child.ID)
+			parts := s.keys.Parts(child.ID, child.ID)
 			if !mini.Exists(parts) {
 				t.Fatal("the child has no part")
 			}

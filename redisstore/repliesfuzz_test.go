@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -213,7 +214,7 @@ func fuzzedOperations() []readsReply {
 		func(ctx context.Context, s *Store) (any, error) { return s.KeepIssuer(ctx, "issuer") },
 		func(ctx context.Context, s *Store) (any, error) { return s.Ready(ctx) },
 		func(ctx context.Context, s *Store) (any, error) {
-			s.readNewest([]string{s.keys.events(fuzzedAgent)})
+			s.ReadNewest([]string{s.keys.Events(fuzzedAgent)})
 			return nil, nil
 		},
 	}
@@ -301,8 +302,8 @@ func requireSafe(t *testing.T, server *fakeRedis, store *Store, do readsReply, r
 // isKnownError says whether callers can identify the error.
 func isKnownError(err error) bool {
 	for _, one := range []error{
-		errReply, errHoldsDue, ErrUnavailable, ErrOutcomeUnknown, ErrInvalidAPIKey, ErrInvalidToken, ErrInvalidCredentials, ErrInvalidRefreshToken,
-		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrIdempotencyKeyReused, ErrAgentRevoked, ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
+		errReply, kernel.ErrHoldsDue, ErrUnavailable, ErrOutcomeUnknown, ErrInvalidAPIKey, ErrInvalidToken, ErrInvalidCredentials, ErrInvalidRefreshToken,
+		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrIdempotencyKeyReused, ErrAgentRevoked, kernel.ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
 		ErrUnknownOrganization, ErrBeingDeleted, ErrOrganizationSuspended,
 	} {
 		if errors.Is(err, one) {

@@ -113,7 +113,7 @@ func TestADemotedPrimaryAuthorizesNoCallerOnOpenConnections(t *testing.T) {
 		must(other.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		wantReplica(t, readsOf(s, w, grant))
 		eventually(t, "the revocation has reached the old primary", func() bool {
-			return d.old.HExists(t.Context(), s.keys.agent(w.agent.ID), "revoked").Val()
+			return d.old.HExists(t.Context(), s.keys.Agent(w.agent.ID), "revoked").Val()
 		})
 		must(d.old.SlaveOf(t.Context(), "NO", "ONE").Result())(t)
 		wantError(t, "CheckToken on the primary that it is again", s.CheckToken(t.Context(), grant.AccessToken), ErrInvalidToken)

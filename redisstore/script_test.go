@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -145,7 +146,7 @@ func TestChargesFollowASlotThatMoves(t *testing.T) {
 		token := byToken(w.exchange(t, s))
 		unaware := must(Open(s.config))(t)
 		defer unaware.Close()
-		move := redistest.NewMove(t, s.keys.agent(w.agent.ID), addresses)
+		move := redistest.NewMove(t, s.keys.Agent(w.agent.ID), addresses)
 		var charged int64
 		wantCharged := charging(t, move, token, w.session.ID, &charged)
 		crowd(t, s)
@@ -155,7 +156,7 @@ func TestChargesFollowASlotThatMoves(t *testing.T) {
 		wantCharged("before, by the unaware", unaware, "")
 		move.Begin(t)
 		wantCharged("with no key moved", s, "")
-		redistest.MoveKey(t, move.Source, move.To, s.keys.session(w.agent.ID, w.session.ID))
+		redistest.MoveKey(t, move.Source, move.To, s.keys.Session(w.agent.ID, w.session.ID))
 		_, err = s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})
 		if !errors.Is(err, ErrUnavailable) || !redis.HasErrorPrefix(err, "TRYAGAIN") {
 			t.Errorf("with one of two keys moved: %v, want %v by TRYAGAIN", err, ErrUnavailable)
@@ -211,7 +212,8 @@ func TestRepliesThatNoScriptReturnsAreErrors(t *testing.T) {
 		"not pending, with nil for time": {"not_pending", nil, "", "2", "pending"},
 		"below usage, without it":        {"below_usage", "max_actions"},
 	} {
-		if r, err := readReply(values); r != nil || !errors.Is(err, errReply) {
+		r := &reply{}
+		if err := allRefusals().Read(r, values); !errors.Is(err, errReply) {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}
 	}
@@ -225,12 +227,12 @@ func TestAReplyKeepsItsFirstDecodingError(t *testing.T) {
 		"optional that is missing":  func(r *reply) { r.Optional(9) },
 		"number in words":           func(r *reply) { r.Number(1) },
 		"number or 0 in words":      func(r *reply) { r.NumberOr0(1) },
-		"money beyond 64 bits":      func(r *reply) { moneyAt(r, 2) },
+		"money beyond 64 bits":      func(r *reply) { kernel.MoneyAt(r, 2) },
 		"time in words":             func(r *reply) { r.Time(1) },
 		"time or zero in words":     func(r *reply) { r.TimeOrZero(1) },
 		"id of 5 bytes":             func(r *reply) { r.ID(1) },
-		"ids that are no array":     func(r *reply) { members{}.ids(r, 1) },
-		"ids of which one is short": func(r *reply) { members{}.ids(r, 4) },
+		"ids that are no array":     func(r *reply) { kernel.Members{}.IDs(r, 1) },
+		"ids of which one is short": func(r *reply) { kernel.Members{}.IDs(r, 4) },
 	} {
 		id := uuid.New()
 		r := &reply{Values: []any{int64(1), "words", "99999999999999999999", nil, []any{string(id[:]), "short"}}}

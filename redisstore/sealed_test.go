@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -28,7 +29,7 @@ func sealedKey(secret, credential string) *Idempotency {
 
 // giving is an operation that issues a credential; it returns the parts of its response.
 type giving struct {
-	script keyedScript
+	script kernel.KeyedScript
 	do     func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error)
 }
 
@@ -73,7 +74,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
 			loadScripts(t, s)
-			p.LoseReplies(g.script.keyed.SHA(), 100)
+			p.LoseReplies(g.script.Keyed.SHA(), 100)
 			_, err := g.do(WithRequestID(t.Context(), "lost"), s, [32]byte{1}, sealedKey("mine", "first"))
 			wantError(t, "the first time", err, ErrOutcomeUnknown)
 			if n := p.Requests(); n != 1 {
@@ -84,7 +85,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 			for i := range 3 {
 				again := sealedKey("mine", "another")
 				answer, err := g.do(t.Context(), s, [32]byte{byte(2 + i)}, again)
-				if err != nil || !again.Replayed || again.Credential != "first" || again.FirstRequest != "lost" {
+				if err != nil || !again.Outcome.Replayed || again.Credential != "first" || again.Outcome.FirstRequest != "lost" {
 					t.Fatalf("%v, %+v", err, again)
 				}
 				answers = append(answers, answer)
@@ -92,7 +93,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 			if answers[0] != answers[1] || answers[1] != answers[2] {
 				t.Errorf("%+v", answers)
 			}
-			wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID)
+			wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID)
 		})
 	})
 }
@@ -118,7 +119,7 @@ func TestAReplayWithoutTheCredentialThatOpensTheSealIsRefused(t *testing.T) {
 				want = ErrIdempotencyKeyReused
 			}
 			wantError(t, "another request", err, want)
-			if other.Replayed || changed.Replayed || other.Credential != "another" {
+			if other.Outcome.Replayed || changed.Outcome.Replayed || other.Credential != "another" {
 				t.Errorf("%+v, %+v", other, changed)
 			}
 		})
@@ -150,9 +151,9 @@ func TestOneAgentIsMadeOfManyEqualRequestsAtOnce(t *testing.T) {
 				t.Errorf("%v and %v", first, other)
 			}
 		}
-		wantIndexed(t, s, s.keys.organizationAgents(w.key.Organization), w.agent.ID, first.id)
+		wantIndexed(t, s, s.keys.OrganizationAgents(w.key.Organization), w.agent.ID, first.id)
 		want := [32]byte{first.credential[0] - 'a'}
-		if got := must(peek(t, s).HGet(t.Context(), s.keys.agent(first.id), "secret").Result())(t); got != string(want[:]) {
+		if got := must(peek(t, s).HGet(t.Context(), s.keys.Agent(first.id), "secret").Result())(t); got != string(want[:]) {
 			t.Errorf("the agent has another secret: %x", got)
 		}
 	})
@@ -179,8 +180,8 @@ func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T)
 			wantUnchanged(t, s, test.key, func() {
 				again := idem()
 				_, err := s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{10}}, test.grace, again)
-				if wantError(t, test.key, err, test.want); again.Replayed != (err == nil) {
-					t.Errorf("%q: replayed %t", test.key, again.Replayed)
+				if wantError(t, test.key, err, test.want); again.Outcome.Replayed != (err == nil) {
+					t.Errorf("%q: replayed %t", test.key, again.Outcome.Replayed)
 				}
 				if test.grace == 0 {
 					stranger := idem()
@@ -206,7 +207,7 @@ func TestADeletedAPIKeyGetsNoOtherKeyAgain(t *testing.T) {
 		must(s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{12}}, 0, idem(longKey)))(t)
 		again := idem(longKey)
 		must(s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{13}}, 0, again))(t)
-		if !again.Replayed {
+		if !again.Outcome.Replayed {
 			t.Error("a key that is valid gets no replay")
 		}
 		if err := s.DeleteAPIKey(t.Context(), w.key, thief.id); err != nil {
@@ -214,14 +215,14 @@ func TestADeletedAPIKeyGetsNoOtherKeyAgain(t *testing.T) {
 		}
 		again = idem(longKey)
 		_, err := s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{13}}, 0, again)
-		if wantError(t, "by a deleted key", err, ErrInvalidAPIKey); again.Replayed {
+		if wantError(t, "by a deleted key", err, ErrInvalidAPIKey); again.Outcome.Replayed {
 			t.Error("it is a replay")
 		}
 		own := w.newKey(t, s, Admin, 14)
 		must(s.RotateAPIKeyOf(t.Context(), own.key, own.id, APIKey{Hash: [32]byte{15}}, 0, idem(longKey+"2")))(t)
 		again = idem(longKey + "2")
 		must(s.RotateAPIKeyOf(t.Context(), own.key, own.id, APIKey{Hash: [32]byte{16}}, 0, again))(t)
-		if !again.Replayed {
+		if !again.Outcome.Replayed {
 			t.Error("a key that its own rotation ended gets no replay")
 		}
 	})

@@ -14,10 +14,9 @@ type scenario struct {
 // search runs the protocol from its start through every state and returns a violation, and how many states there are.
 type search struct {
 	scenario
+	*explorer[searchWorld]
 	wrong  int
 	copies bool
-	seen   map[searchWorld]struct{}
-	next   []searchWorld
 }
 
 func newSearch(wrong int, copies bool, of scenario) *search {
@@ -26,33 +25,18 @@ func newSearch(wrong int, copies bool, of scenario) *search {
 	if of.start != nil {
 		of.start(&w)
 	}
-	s := &search{scenario: of, wrong: wrong, copies: copies, seen: map[searchWorld]struct{}{}}
-	s.visit(w)
-	return s
-}
-
-func (s *search) visit(w searchWorld) {
-	if _, known := s.seen[w]; !known {
-		s.seen[w] = struct{}{}
-		s.next = append(s.next, w)
-	}
+	return &search{scenario: of, explorer: newExplorer(w), wrong: wrong, copies: copies}
 }
 
 func (s *search) run() error {
-	for len(s.next) > 0 {
-		w := s.next[len(s.next)-1]
-		s.next = s.next[:len(s.next)-1]
-		if err := s.check(w); err != nil {
-			return err
-		}
+	return s.explorer.run(s.check, func(w searchWorld) {
 		s.processesGoOn(w)
 		s.timePasses(w)
 		s.agentsSpend(w)
 		if s.holds {
 			s.agentsHold(w)
 		}
-	}
-	return nil
+	})
 }
 
 func (s *search) processesGoOn(w searchWorld) {
@@ -109,7 +93,7 @@ func (s *search) timePasses(w searchWorld) {
 	}
 }
 
-// agentsSpend charges live sessions, and settles leases late until the books are closed.
+// agentsSpend charges live sessions, and settles leases late until the session is closed.
 func (s *search) agentsSpend(w searchWorld) {
 	for x := 1; x < searchNodes; x++ {
 		if n := w.nodes[x]; (n.record == recordLive || n.record == recordEnded) && n.v+n.held < n.limit {

@@ -59,7 +59,7 @@ func repeated(x, amount int8) searchProcess {
 	}}}
 }
 
-// settling closes a session's books and brings its part back.
+// settling closes a session and brings its part back.
 func settling(x int8, wrong int) searchProcess {
 	closing := func(w *searchWorld, local *[2]int8) int8 {
 		if w.nodes[x].part == partNone {
@@ -68,7 +68,7 @@ func settling(x int8, wrong int) searchProcess {
 		if w.nodes[x].part == partTaken && wrong != takesTwice {
 			return 2
 		}
-		used, closed := w.closeBooks(x, wrong)
+		used, closed := w.closeUsage(x, wrong)
 		if !closed {
 			return stop
 		}

@@ -6,7 +6,7 @@ const (
 	recordRefused // a tombstone: it never comes to life
 	recordLive
 	recordEnded
-	recordClosed   // its books are closed
+	recordClosed   // its usage is final
 	recordReleased // its parent has taken its usage; its TTL runs
 )
 
@@ -107,8 +107,8 @@ func (w *searchWorld) end(x int8, wrong int) {
 	}
 }
 
-// closeBooks returns what a session has used, or false while that may change.
-func (w *searchWorld) closeBooks(x int8, wrong int) (int8, bool) {
+// closeUsage returns what a session has used, or false while that may change.
+func (w *searchWorld) closeUsage(x int8, wrong int) (int8, bool) {
 	n := &w.nodes[x]
 	switch {
 	case n.record == recordNone || n.record == recordRefused:

@@ -6,11 +6,12 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	exchangeSecret = newGrantScript("identity/exchange_secret")
-	checkSecret    = newScript("identity/check_secret", bestEffort)
+	exchangeSecret = kernel.NewGrantScript("identity/exchange_secret")
+	checkSecret    = kernel.NewScript("identity/check_secret", bestEffort)
 )
 
 // ExchangeSecret opens a new refresh-token family for the agent with this secret, narrowed as it is asked for. An
@@ -19,19 +20,19 @@ var (
 // ErrInvalidCredentials, ErrOrganizationSuspended, *ScopeError, *AudienceError, *QuotaError, *RateError, ErrProofRequired,
 // ErrProofUsed, ErrManyProofs.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, asked GrantRequest) (Grant, error) {
-	if s.anySuspended() { // only the agent's cell knows its organization
+	if s.core.AnySuspended() { // only the agent's cell knows its organization
 		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
 			return Grant{}, err
 		}
 	}
 	family := NewID(agent)
-	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, asked))
+	held, err := s.core.Usage.Reserve(s.familyDemand(s.core.Usage.OrganizationOf(agent), agent, asked))
 	if err != nil {
 		return Grant{}, s.refusedExchange(ctx, agent, secretHash, err)
 	}
 	return s.openFamily(ctx, exchangeSecret, AccessToken{Agent: agent, Family: family}, asked, held, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
-		asked.scopes(), s.auditAs(ctx, actorAgent), asked.familyAudience(), asked.Proof.key())
+		asked.scopes(), s.core.AuditAs(ctx, kernel.ActorAgent), asked.familyAudience(), asked.Proof.key())
 }
 
 // refusedExchange returns the refusal. It checks the secret before a *QuotaError, because that reveals the organization's
@@ -43,13 +44,13 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 			return err
 		}
 	}
-	return s.refusals.count(refusal)
+	return s.core.Refusals.Count(refusal)
 }
 
 // CheckSecret returns the organization of the agent with this secret. It notes the first use of a new secret, unless Redis
 // refuses every write; then the next use notes it. Errors: ErrInvalidCredentials, ErrOrganizationSuspended.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
-	keys := []string{s.keys.agent(agent)}
+	keys := []string{s.keys.Agent(agent)}
 	r, err := s.client.Run(ctx, flow{}, checkSecret, keys, secretHash, "1")
 	if redisclient.RefusedWrite(err) {
 		r, err = s.client.Run(ctx, flow{}, checkSecret, keys, secretHash, "")
@@ -58,7 +59,7 @@ func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32
 		return uuid.Nil, err
 	}
 	organization := r.ID(0)
-	if r.Err == nil && s.Suspended(organization) {
+	if r.Err == nil && s.core.Suspended(organization) {
 		return uuid.Nil, ErrOrganizationSuspended
 	}
 	return organization, r.Err

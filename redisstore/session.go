@@ -9,17 +9,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
 	"remit/money"
-)
-
-// Status is the state of an agent, a session or a transaction.
-type Status string
-
-// An agent is Active or Revoked; a session can be any of these.
-const (
-	Active    Status = "active"
-	Completed Status = "completed" // ended by a caller
-	Expired   Status = "expired"   // it reached its expiry
-	Revoked   Status = "revoked"   // its agent was revoked
+	"remit/redisstore/internal/kernel"
 )
 
 // Usage is a session's limits and what is used of them. Used and held together never exceed a limit, except in a session that
@@ -95,7 +85,7 @@ type SessionSummary struct {
 	MaxValue    money.MicroUSD
 	Expires     time.Time
 
-	// See docs/budgets.md.
+	// See lua/budgets/README.md.
 	keptAbove   bool // its usage counts in a parent or a budget, which has not taken it
 	hasChildren bool // or had some
 	unsettled   bool // keptAbove, or a child has not given its part back
@@ -170,7 +160,7 @@ func (n NewSession) maxLeaseText() string {
 type lifeEvents struct{ ended, revoked, expires time.Time }
 
 // statusAt is the only rule for a session's status: its end, its agent's revocation or its expiry, whichever was first. An end
-// that is not before the expiry stands for the expiry (close_books.lua).
+// that is not before the expiry stands for the expiry (close_usage.lua).
 func statusAt(now time.Time, e lifeEvents) Status {
 	switch {
 	case !e.ended.IsZero() && e.ended.Before(e.expires):
@@ -185,35 +175,36 @@ func statusAt(now time.Time, e lifeEvents) Status {
 }
 
 var (
-	claimSession  = newScript("budgets/claim_and_index_session", writes).Watched(wroteThreshold(3))
-	createSession = newMergedKeyedScript("budgets/create_session")
-	replaySession = newKeyedScript("kernel/replay")
-	getSession    = newMergedScript("budgets/get_session", reads).Watched(readMayRecord) // a read, although it may also write an audit event
-	endSession    = newScript("budgets/end_session", writes)
+	claimSession  = kernel.NewScript("budgets/claim_and_index_session", writes).Watched(wroteThreshold(3))
+	createSession = kernel.NewMergedKeyedScript("budgets/create_session")
+	replaySession = kernel.NewKeyedScript("kernel/replay")
+	getSession    = kernel.NewMergedScript("budgets/get_session", reads).Watched(readMayRecord) // a read, although it may also write an audit event
+	endSession    = kernel.NewScript("budgets/end_session", writes)
 )
 
 // CreateSession creates a session of an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
 // ErrAgentRevoked, *ScopeError, ErrIdempotencyKeyReused, *QuotaError, *RateError, *BudgetError.
-func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
+func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (_ Session, err error) {
+	defer func() { s.core.FreeClaim(ctx, Caller{Key: &key}, n.Idempotency, err) }()
 	if n.Idempotency != nil {
-		n.Idempotency.at, n.Idempotency.bounded = n.Agent, true
+		n.Idempotency.At, n.Idempotency.Bounded = n.Agent, true
 	}
 	c := s.sessionCreation(ctx, key, n)
 	c.root.value = orEmpty((*int64)(&n.MaxValue))
 	held, err := s.reserveCreation(ctx, c, s.sessionDemand(n, key.Organization))
 	if err != nil {
-		return Session{}, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
+		return Session{}, err
 	}
 	session, err := s.writeSession(ctx, c, n)
-	replayed := n.Idempotency != nil && n.Idempotency.Replayed
-	held.finish(err, replayed)
+	replayed := n.Idempotency.IsReplay()
+	held.Finish(err, replayed)
 	if c.root.reserved != "" && (creationResult{err, replayed}).createdNothing() {
 		s.giveBackReservation(ctx, key.Organization, place{c.id, n.Agent})
 	}
 	if c.entered {
 		s.pruneAfterSession(ctx, key.Organization, n.Agent, c.id, creationResult{err, replayed})
 	}
-	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, asUnavailable(err))
+	return session, asUnavailable(err)
 }
 
 // CreateRootSession is CreateSession for a caller with an API key.
@@ -222,29 +213,29 @@ func (s *Store) CreateRootSession(ctx context.Context, c Caller, n NewSession) (
 }
 
 func (s *Store) sessionCreation(ctx context.Context, key APIKey, n NewSession) *creation {
-	act := actor{organization: key.Organization, agent: n.Agent}
+	act := kernel.Actor{Organization: key.Organization, Agent: n.Agent}
 	outcome := n.Agent
 	if n.Parent != uuid.Nil {
 		outcome = n.Parent
 	}
 	return &creation{
-		key: key, id: NewID(n.Agent), index: s.keys.organizationOpen(key.Organization), enter: indexSession, claim: claimSession,
-		counted:     openSessionsHeld,
+		key: key, id: NewID(n.Agent), index: s.keys.OrganizationOpen(key.Organization), enter: indexSession, claim: claimSession,
+		counted:     kernel.OpenSessionsHeld,
 		makeRoom:    func() bool { return s.closeSome(ctx, key.Organization) },
-		idempotency: n.Idempotency, outcome: s.keys.outcome(outcome, act.keyDigest(n.Idempotency, "")),
+		idempotency: n.Idempotency, outcome: s.keys.Outcome(outcome, act.KeyDigest(n.Idempotency, "")),
 		root: &rootSession{agent: n.Agent, outcome: outcome},
 	}
 }
 
 func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Session, error) {
 	organization, id := c.key.Organization, c.id
-	act := actor{organization: organization, agent: n.Agent, flow: flow{Owner: organization}}
-	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent),
-		s.keys.agentOpen(n.Agent)}
-	r, err := s.create(ctx, c, createSession, replaySession, func(sc keyedScript) (*reply, error) {
-		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
+	act := kernel.Actor{Organization: organization, Agent: n.Agent, Flow: flow{Owner: organization}}
+	keys := []string{s.keys.Agent(n.Agent), s.keys.Session(n.Agent, id), s.keys.AgentSessions(n.Agent), s.keys.Events(n.Agent),
+		s.keys.AgentOpen(n.Agent)}
+	r, err := s.create(ctx, c, createSession, replaySession, func(sc kernel.KeyedScript) (*reply, error) {
+		return s.core.Perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
-			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText(), n.enforcementText(),
+			orEmpty((*int64)(n.MaxCommitted)), s.core.Audit(ctx, act), n.maxLeaseText(), n.enforcementText(),
 			orEmpty((*int64)(n.MaxPerAction)), c.root.deadline(), n.Thresholds.text())
 	})
 	if err != nil {
@@ -252,7 +243,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	}
 	session := Session{
 		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
-		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
+		Usage:  Usage{MaxActions: r.Number(4), MaxValue: kernel.MoneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
 		MaxPerAction: n.MaxPerAction, Thresholds: n.Thresholds,
 	}
@@ -265,8 +256,8 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	if r.Err != nil {
 		return Session{}, r.Err
 	}
-	if n.Idempotency != nil && n.Idempotency.Replayed {
-		session.Metadata, err = s.firstMetadata(ctx, act.flow, s.keys.session(n.Agent, session.ID), "md", session.Metadata)
+	if n.Idempotency.IsReplay() {
+		session.Metadata, err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
 	}
 	return session, err
 }
@@ -274,30 +265,30 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 // Session returns a session of the caller's organization or agent. Errors: ErrInvalidAPIKey or ErrInvalidToken,
 // ErrUnknownSession.
 func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, error) {
-	act, err := s.actOnSession(ctx, c, id, nil)
+	act, err := s.core.ActOnSession(ctx, c, id, nil)
 	if err != nil {
 		return Session{}, err
 	}
 	return s.readSession(ctx, act, id)
 }
 
-func (s *Store) readSession(ctx context.Context, act actor, id uuid.UUID) (Session, error) {
+func (s *Store) readSession(ctx context.Context, act kernel.Actor, id uuid.UUID) (Session, error) {
 	keys := s.sessionKeys(act, id)
-	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, getSession, keys[:],
-			act.organization, act.agent, act.family, s.audit(ctx, act))
+	r, err := s.repeatWhileDue(ctx, act, id, func() (*reply, error) {
+		return s.client.Run(ctx, act.Flow, getSession, keys[:],
+			act.Organization, act.Agent, act.Family, s.core.Audit(ctx, act))
 	})
 	if redisclient.RefusedWrite(err) {
 		return s.peekSession(ctx, act, id)
 	}
 	if err != nil {
-		return Session{}, act.errorFor(err)
+		return Session{}, act.ErrorFor(err)
 	}
 	state, err := agentStateFrom(r)
 	if err != nil {
 		return Session{}, err
 	}
-	state.agent, state.leases, state.suspended = act.agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
+	state.agent, state.leases, state.suspended = act.Agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
 	state.observed, state.perAction, state.tree = observedStateAt(r, 7, 8), perActionAt(r, 9), treeStateAt(r, 10)
 	state.thresholds = thresholdsAt(r, 13)
 	return readSession(id, r.From(14), state)
@@ -306,20 +297,20 @@ func (s *Store) readSession(ctx context.Context, act actor, id uuid.UUID) (Sessi
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError. Its descendants end with it.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
-	act, err := s.actOnSession(ctx, c.urgently(), id, nil)
+	act, err := s.core.ActOnSession(ctx, c.Urgently(), id, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent),
-		s.keys.looks(act.agent, id), s.keys.agentOpen(act.agent)}
-	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, endSession, keys,
-			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, id), s.keys.Holds(act.Agent, id), s.keys.Events(act.Agent),
+		s.keys.Looks(act.Agent, id), s.keys.AgentOpen(act.Agent)}
+	r, err := s.repeatWhileDue(ctx, act, id, func() (*reply, error) {
+		return s.client.Run(ctx, act.Flow, endSession, keys,
+			act.Organization, act.Agent, act.Family, s.config.Retention.Milliseconds(), s.core.Audit(ctx, act))
 	})
 	if err != nil {
-		return time.Time{}, act.errorFor(err)
+		return time.Time{}, act.ErrorFor(err)
 	}
-	s.usage.noteEvent(act.organization)
+	s.core.Usage.NoteEvent(act.Organization)
 	ended, flags := r.Time(0), r.Text(1)
 	if r.Err != nil {
 		return time.Time{}, r.Err
@@ -328,9 +319,9 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 }
 
 // sessionKeys are the keys of a script that reads a session. They include the audit trail, for what the script observes.
-func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
-	if act.written != nil {
-		return [3]string{act.written.agent, s.keys.session(act.agent, id), act.written.events}
+func (s *Store) sessionKeys(act kernel.Actor, id uuid.UUID) [3]string {
+	if act.Written != nil {
+		return [3]string{act.Written.Agent, s.keys.Session(act.Agent, id), act.Written.Events}
 	}
-	return [3]string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.events(act.agent)}
+	return [3]string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, id), s.keys.Events(act.Agent)}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 func TestASessionIsReadAsItWasCreated(t *testing.T) {
@@ -26,7 +27,7 @@ func TestASessionIsReadAsItWasCreated(t *testing.T) {
 			if session.Created.Before(before) || session.Created.After(time.Now()) {
 				t.Errorf("created at %s", session.Created)
 			}
-			if cellOf(session.ID) != cellOf(w.agent.ID) {
+			if kernel.CellOf(session.ID) != kernel.CellOf(w.agent.ID) {
 				t.Errorf("session %s of agent %s", session.ID, w.agent.ID)
 			}
 			want := Session{
@@ -84,11 +85,11 @@ func TestARefusedSessionLeavesNothingBehind(t *testing.T) {
 			scopes []string
 			want   error
 		}{
-			{"a scope not held", w.agent.ID, []string{"admin"}, &ScopeError{"admin"}},
-			{"one of two scopes not held", w.agent.ID, []string{"read", "admin", "root"}, &ScopeError{"admin"}},
-			{"half of a scope", w.agent.ID, []string{"rea"}, &ScopeError{"rea"}},
-			{"more than a scope", w.agent.ID, []string{"read:all"}, &ScopeError{"read:all"}},
-			{"a scope that is a pattern", w.agent.ID, []string{"rea."}, &ScopeError{"rea."}},
+			{"a scope not held", w.agent.ID, []string{"admin"}, &ScopeError{Scope: "admin"}},
+			{"one of two scopes not held", w.agent.ID, []string{"read", "admin", "root"}, &ScopeError{Scope: "admin"}},
+			{"half of a scope", w.agent.ID, []string{"rea"}, &ScopeError{Scope: "rea"}},
+			{"more than a scope", w.agent.ID, []string{"read:all"}, &ScopeError{Scope: "read:all"}},
+			{"a scope that is a pattern", w.agent.ID, []string{"rea."}, &ScopeError{Scope: "rea."}},
 			{"an unknown agent", unknown, nil, ErrUnknownAgent},
 			{"an unknown agent in the cell of a known one", NewID(w.agent.ID), nil, ErrUnknownAgent},
 			{"another organization's agent", foreign.agent.ID, nil, ErrUnknownAgent},
@@ -109,7 +110,7 @@ func TestARefusedSessionLeavesNothingBehind(t *testing.T) {
 		if after := foreign.contents(t, s); !reflect.DeepEqual(after, foreignBefore) {
 			t.Errorf("%q became %q", foreignBefore, after)
 		}
-		if n := must(peek(t, s).Exists(t.Context(), s.keys.agentSessions(unknown)).Result())(t); n != 0 {
+		if n := must(peek(t, s).Exists(t.Context(), s.keys.AgentSessions(unknown)).Result())(t); n != 0 {
 			t.Error("the unknown agent has an index")
 		}
 	})
@@ -121,10 +122,10 @@ func TestASessionIsIndexedForItsOrganizationAndItsAgent(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		second := w.newSession(t, s, time.Hour)
 		o := w.key.Organization
-		for _, index := range []string{s.keys.organizationOpen(o), s.keys.agentSessions(w.agent.ID)} {
+		for _, index := range []string{s.keys.OrganizationOpen(o), s.keys.AgentSessions(w.agent.ID)} {
 			wantIndexed(t, s, index, w.session.ID, second.ID)
 		}
-		wantIndexed(t, s, s.keys.organizationClosed(o))
+		wantIndexed(t, s, s.keys.OrganizationClosed(o))
 	})
 }
 
@@ -132,22 +133,22 @@ func TestSessionsStayForTheirLifetimeAndTheRetention(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Retention: 2 * time.Hour}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: 3 * time.Hour})
-		index := s.keys.agentSessions(w.agent.ID)
-		wantTTL(t, s, s.keys.session(w.agent.ID, w.session.ID), 5*time.Hour)
+		index := s.keys.AgentSessions(w.agent.ID)
+		wantTTL(t, s, s.keys.Session(w.agent.ID, w.session.ID), 5*time.Hour)
 		wantTTL(t, s, index, 5*time.Hour)
 
 		short := w.newSession(t, s, time.Hour)
-		wantTTL(t, s, s.keys.session(w.agent.ID, short.ID), 3*time.Hour)
+		wantTTL(t, s, s.keys.Session(w.agent.ID, short.ID), 3*time.Hour)
 		wantTTL(t, s, index, 5*time.Hour) // of the longest-lived
 
 		long := w.newSession(t, s, 8*time.Hour)
-		wantTTL(t, s, s.keys.session(w.agent.ID, long.ID), 10*time.Hour)
+		wantTTL(t, s, s.keys.Session(w.agent.ID, long.ID), 10*time.Hour)
 		wantTTL(t, s, index, 10*time.Hour)
 
 		must(s.Charge(t.Context(), w.byKey(), long.ID, Charge{Count: 1}))(t)
-		wantTTL(t, s, s.keys.session(w.agent.ID, long.ID), 10*time.Hour)
+		wantTTL(t, s, s.keys.Session(w.agent.ID, long.ID), 10*time.Hour)
 		must(s.EndSession(t.Context(), w.byKey(), long.ID))(t)
-		wantTTL(t, s, s.keys.session(w.agent.ID, long.ID), 2*time.Hour)
+		wantTTL(t, s, s.keys.Session(w.agent.ID, long.ID), 2*time.Hour)
 		wantTTL(t, s, index, 10*time.Hour)
 	})
 }
@@ -310,7 +311,7 @@ func TestASessionsCreationTimeIsRedissNotItsIDs(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		grant := w.exchange(t, s)
 		for _, drawn := range []time.Duration{-48 * time.Hour, -time.Second, 0, time.Millisecond, 30 * 24 * time.Hour} {
-			id := idOfAge(cellOf(w.agent.ID), drawn)
+			id := idOfAge(kernel.CellOf(w.agent.ID), drawn)
 			created := must(s.writeSession(t.Context(), &creation{key: w.key, id: id, entered: true},
 				NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
 			if difference := time.Since(created.Created).Abs(); difference > time.Minute {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // NewLimits changes a session's limits. A nil field leaves a limit unchanged. Either set a limit or add to it.
@@ -30,7 +31,7 @@ const (
 	MostValue   = money.Max
 )
 
-var changeLimits = newKeyedScript("budgets/change_limits")
+var changeLimits = kernel.NewKeyedScript("budgets/change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization, and returns the session. Errors:
 // ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrParentEnforces; with an idempotency key
@@ -39,23 +40,26 @@ var changeLimits = newKeyedScript("budgets/change_limits")
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
 	c := Caller{Key: &key}
 	if n.Idempotency != nil { // without its key a repeated addition would be added again
-		n.Idempotency.bounded = n.AddActions != nil || n.AddValue != nil
+		n.Idempotency.Bounded = n.AddActions != nil || n.AddValue != nil
 	}
 	act, at, err := s.sessionToChange(ctx, c, id, n)
 	if err != nil {
-		return Session{}, s.released(ctx, c, n.Idempotency, err)
+		s.core.FreeClaim(ctx, c, n.Idempotency, err)
+		return Session{}, err
 	}
 	r, err := s.changeLimits(ctx, act, at, n)
 	if err != nil {
-		return Session{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
+		err = act.ErrorFor(err)
+		s.core.FreeClaim(ctx, c, n.Idempotency, err)
+		return Session{}, err
 	}
 	return s.afterChange(ctx, act, id, n, r)
 }
 
 // afterChange lists a session whose limits were changed as active, and makes its descendants follow.
-func (s *Store) afterChange(ctx context.Context, act actor, id uuid.UUID, n NewLimits, r *reply) (Session, error) {
-	if n.Lifetime != nil && (n.Idempotency == nil || !n.Idempotency.Replayed) { // a replay does not reopen: the session may have ended since
-		s.reopenSession(ctx, act.organization, id)
+func (s *Store) afterChange(ctx context.Context, act kernel.Actor, id uuid.UUID, n NewLimits, r *reply) (Session, error) {
+	if n.Lifetime != nil && !n.Idempotency.IsReplay() { // a replay does not reopen: the session may have ended since
+		s.reopenSession(ctx, act.Organization, id)
 	}
 	session, err := sessionFrom(r, id)
 	if err == nil && session.Delegated != nil { // as the change left it: a child may have come since the limits were read
@@ -68,10 +72,10 @@ func (s *Store) afterChange(ctx context.Context, act actor, id uuid.UUID, n NewL
 }
 
 // changeLimits changes the limits within what the session above grants.
-func (s *Store) changeLimits(ctx context.Context, act actor, at limitsNow, n NewLimits) (*reply, error) {
-	if n.Idempotency != nil && n.Idempotency.claim.before { // what was granted and added before is not added again
-		r, err := s.perform(ctx, replaySession, act, n.Idempotency, []string{s.keys.agent(act.agent)}, act.organization)
-		if err != errNoOutcome {
+func (s *Store) changeLimits(ctx context.Context, act kernel.Actor, at limitsNow, n NewLimits) (*reply, error) {
+	if n.Idempotency != nil && n.Idempotency.Outcome.Claim.Before { // what was granted and added before is not added again
+		r, err := s.core.Perform(ctx, replaySession, act, n.Idempotency, []string{s.keys.Agent(act.Agent)}, act.Organization)
+		if err != kernel.ErrNoOutcome {
 			return r, err
 		}
 	}
@@ -83,9 +87,9 @@ func (s *Store) changeLimits(ctx context.Context, act actor, at limitsNow, n New
 // topUp runs the script that changes a session's limits: a request to change them, or the approval of a request for more. Whatever
 // raises a limit passes here, and gets what the session above grants. When others change the limits at the same time, it asks
 // for the grant again.
-func (s *Store) topUp(ctx context.Context, act actor, at limitsNow, n NewLimits, raise func(granted string) (*reply, error)) (*reply, error) {
+func (s *Store) topUp(ctx context.Context, act kernel.Actor, at limitsNow, n NewLimits, raise func(granted string) (*reply, error)) (*reply, error) {
 	if at.asksFirst(n) {
-		if r, err := raise(onlyAsks); err != errStale {
+		if r, err := raise(onlyAsks); err != kernel.ErrStale {
 			return r, err
 		}
 	}
@@ -96,29 +100,29 @@ func (s *Store) topUp(ctx context.Context, act actor, at limitsNow, n NewLimits,
 			r, err = raise(granted)
 		}
 		switch {
-		case err == errBeyondParent:
+		case err == kernel.ErrBeyondParent:
 			return nil, at.needing(n, &ParentError{Parent: at.above.session, LimitError: &LimitError{Limit: "expires_at", Usage: at.usage()}})
-		case err != errStale:
+		case err != kernel.ErrStale:
 			return r, at.needing(n, err)
 		case attempt == maxGrants:
 			return nil, fmt.Errorf("%w: the limits of the session change all the time", ErrUnavailable)
 		}
 		budgeted := at.budgeted
-		if at, err = s.readLimits(ctx, act.flow, at.id); err != nil {
+		if at, err = s.readLimits(ctx, act.Flow, at.id); err != nil {
 			return nil, err
 		}
 		at.budgeted = budgeted
 	}
 }
 
-func (s *Store) changeWithin(ctx context.Context, act actor, id uuid.UUID, n NewLimits, granted string) (*reply, error) {
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
-		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent), s.keys.sessionRequests(act.agent, id),
-		s.keys.agentOpen(act.agent)}
-	return s.givingBack(ctx, act, id, n.Idempotency, func() (*reply, error) {
-		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
+func (s *Store) changeWithin(ctx context.Context, act kernel.Actor, id uuid.UUID, n NewLimits, granted string) (*reply, error) {
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, id), s.keys.AgentSessions(act.Agent),
+		s.keys.SessionTransactions(act.Agent, id), s.keys.Events(act.Agent), s.keys.SessionRequests(act.Agent, id),
+		s.keys.AgentOpen(act.Agent)}
+	return s.repeatForRoom(ctx, act, id, n.Idempotency, func() (*reply, error) {
+		return s.core.Perform(ctx, changeLimits, act, n.Idempotency, keys, act.Organization, act.Agent,
 			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
-			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
+			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.core.Audit(ctx, act),
 			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)), enforcementText(n.Observes), n.PerAction.sessionText(), granted, thresholdsText(n.Thresholds))
 	})
 }

@@ -139,9 +139,9 @@ func TestALongerLifeKeepsTheSessionForLonger(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Retention: 2 * time.Hour}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: 3 * time.Hour})
-		session, index := s.keys.session(w.agent.ID, w.session.ID), s.keys.agentSessions(w.agent.ID)
+		session, index := s.keys.Session(w.agent.ID, w.session.ID), s.keys.AgentSessions(w.agent.ID)
 		w.begin(t, s, w.exchange(t, s).AccessToken, 0)
-		transactions := s.keys.sessionTransactions(w.agent.ID, w.session.ID)
+		transactions := s.keys.SessionTransactions(w.agent.ID, w.session.ID)
 		for _, step := range []struct {
 			to         NewLimits
 			kept, list time.Duration

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // An organization's sessions are in two indexes. The open index lists a session from before its creation. The closed index
@@ -17,10 +18,10 @@ import (
 // session's status.
 
 var (
-	indexSession  = newScript("budgets/index_session", writes).Watched(wroteThreshold(1))
-	closeSessions = newScript("budgets/close_sessions", bestEffort)
-	listSessions  = newScript("budgets/list_sessions", reads)
-	listActive    = newScript("budgets/list_active_sessions", reads)
+	indexSession  = kernel.NewScript("budgets/index_session", writes).Watched(wroteThreshold(1))
+	closeSessions = kernel.NewScript("budgets/close_sessions", bestEffort)
+	listSessions  = kernel.NewScript("budgets/list_sessions", reads)
+	listActive    = kernel.NewScript("budgets/list_active_sessions", reads)
 )
 
 // closeTime bounds the move of an ended session, because the response waits for it.
@@ -42,7 +43,7 @@ func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids [
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	keys := []string{s.keys.organizationOpen(organization), s.keys.organizationClosed(organization), s.keys.latestExpiry(organization)}
+	keys := []string{s.keys.OrganizationOpen(organization), s.keys.OrganizationClosed(organization), s.keys.LatestExpiry(organization)}
 	_, _ = s.client.Run(ctx, flow{Owner: organization}, closeSessions, keys, args...)
 }
 
@@ -51,16 +52,16 @@ func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids [
 func (s *Store) reopenSession(ctx context.Context, organization, id uuid.UUID) {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	_, _ = s.client.Call(ctx, flow{Owner: organization}, bestEffort, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
+	_, _ = s.client.Call(ctx, flow{Owner: organization}, bestEffort, "zadd", s.keys.OrganizationOpen(organization), "0", string(id[:]))
 }
 
 // openSessions is the organization's index of open sessions. Its repair moves inactive ones to the closed sessions, those of a
-// tree when they are settled: nobody would look at them again.
-func (s *Store) openSessions(organization uuid.UUID) index[SessionSummary] {
+// tree when they are settled: no request may look at them again.
+func (s *Store) openSessions(organization uuid.UUID) kernel.Index[SessionSummary] {
 	ix := s.closedSessions(organization)
-	ix.key = s.keys.organizationOpen(organization)
-	ix.belongs = func(v *SessionSummary) bool { return v.Status == Active }
-	ix.move = func(ctx context.Context, over []*SessionSummary) {
+	ix.Key = s.keys.OrganizationOpen(organization)
+	ix.Belongs = func(v *SessionSummary) bool { return v.Status == Active }
+	ix.Move = func(ctx context.Context, over []*SessionSummary) {
 		var inTrees []*SessionSummary
 		over = slices.DeleteFunc(over, func(v *SessionSummary) bool {
 			if v.inTree() {
@@ -87,42 +88,42 @@ func (s *Store) closeListed(ctx context.Context, organization uuid.UUID, over []
 }
 
 // closedSessions is the organization's index of closed sessions. Its repair settles those that are not.
-func (s *Store) closedSessions(organization uuid.UUID) index[SessionSummary] {
-	return index[SessionSummary]{
-		key: s.keys.organizationClosed(organization), load: s.loadSessionsOf(organization, uuid.Nil),
-		late:    s.lateIndex(organization, s.keys.organizationOpen, s.keys.suspectSessions),
-		belongs: func(v *SessionSummary) bool { return v.Status == Active || !v.unsettled },
-		move:    func(ctx context.Context, over []*SessionSummary) { s.settleTrees(ctx, organization, over) },
+func (s *Store) closedSessions(organization uuid.UUID) kernel.Index[SessionSummary] {
+	return kernel.Index[SessionSummary]{
+		Key: s.keys.OrganizationClosed(organization), Load: s.loadSessionsOf(organization, uuid.Nil),
+		Late:    s.core.LateIndex(organization, s.keys.OrganizationOpen, s.keys.SuspectSessions),
+		Belongs: func(v *SessionSummary) bool { return v.Status == Active || !v.unsettled },
+		Move:    func(ctx context.Context, over []*SessionSummary) { s.settleTrees(ctx, organization, over) },
 	}
 }
 
 // sessionsOf is the index of the agent's sessions.
-func (s *Store) sessionsOf(act actor) index[SessionSummary] {
-	return index[SessionSummary]{
-		key: s.keys.agentSessions(act.agent), members: ofCell(act.agent), load: s.loadSessionsOf(act.organization, act.agent),
+func (s *Store) sessionsOf(act kernel.Actor) kernel.Index[SessionSummary] {
+	return kernel.Index[SessionSummary]{
+		Key: s.keys.AgentSessions(act.Agent), Members: kernel.OfCell(act.Agent), Load: s.loadSessionsOf(act.Organization, act.Agent),
 	}
 }
 
 // readAllSessions reads the open and the closed sessions of the key's organization as one index.
 func (s *Store) readAllSessions(key APIKey) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	o := key.Organization
-	return s.readSessions(key, listSessions, s.keys.organization(o), s.keys.organizationOpen(o), s.keys.organizationClosed(o))
+	return s.readSessions(key, listSessions, s.keys.Organization(o), s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o))
 }
 
 // readActiveSessions reads those that may be active as one index.
 func (s *Store) readActiveSessions(key APIKey) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	o := key.Organization
-	return s.readSessions(key, listActive, s.keys.organization(o), s.keys.organizationOpen(o), s.keys.organizationClosed(o),
-		s.keys.latestExpiry(o))
+	return s.readSessions(key, listActive, s.keys.Organization(o), s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o),
+		s.keys.LatestExpiry(o))
 }
 
 func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.runByKey(ctx, key, s.proven.flow(key), sc, keys, key.credential(), members{}.below(before), limit)
+		r, err := s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), sc, keys, key.Credential(), kernel.Members{}.Below(before), limit)
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		now, open, closed := r.Time(0), members{}.packed(r, r.Text(1)), members{}.packed(r, r.Text(2))
+		now, open, closed := r.Time(0), kernel.Members{}.Packed(r, r.Text(1)), kernel.Members{}.Packed(r, r.Text(2))
 		return newestOf(open, closed, limit), now, r.Err
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -14,7 +15,7 @@ import (
 func (w tenant) place(t *testing.T, s *Store, session uuid.UUID, open, closed bool) {
 	t.Helper()
 	for index, in := range map[string]bool{
-		s.keys.organizationOpen(w.key.Organization): open, s.keys.organizationClosed(w.key.Organization): closed,
+		s.keys.OrganizationOpen(w.key.Organization): open, s.keys.OrganizationClosed(w.key.Organization): closed,
 	} {
 		if in {
 			addEntries(t, s, index, session)
@@ -82,7 +83,7 @@ func TestAnIndexEntryWrittenBeforeItsSessionIsNotListedAndStays(t *testing.T) {
 			if slices.Contains(ids, c.id) {
 				t.Errorf("listed by status %q: %v", status, ids)
 			}
-			wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID, c.id)
+			wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID, c.id)
 		}
 	})
 }
@@ -185,8 +186,8 @@ func TestEveryListIsWholeWhileManyEndSessions(t *testing.T) {
 			listed(t, s, w.byKey(), Query{Limit: 7, Status: Active}, nil) // which moves some too
 		}
 		slices.Reverse(all)
-		wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization))
-		wantIndexed(t, s, s.keys.organizationClosed(w.key.Organization), all...)
+		wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization))
+		wantIndexed(t, s, s.keys.OrganizationClosed(w.key.Organization), all...)
 	})
 }
 
@@ -198,11 +199,11 @@ func TestEndingASessionMovesItToTheClosedOnes(t *testing.T) {
 		second := w.newSession(t, s, time.Hour)
 		o := w.key.Organization
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		wantIndexed(t, s, s.keys.organizationOpen(o), second.ID)
-		wantIndexed(t, s, s.keys.organizationClosed(o), w.session.ID)
+		wantIndexed(t, s, s.keys.OrganizationOpen(o), second.ID)
+		wantIndexed(t, s, s.keys.OrganizationClosed(o), w.session.ID)
 		must(s.EndSession(t.Context(), byToken(grant), second.ID))(t)
-		wantIndexed(t, s, s.keys.organizationOpen(o))
-		wantIndexed(t, s, s.keys.organizationClosed(o), w.session.ID, second.ID)
+		wantIndexed(t, s, s.keys.OrganizationOpen(o))
+		wantIndexed(t, s, s.keys.OrganizationClosed(o), w.session.ID, second.ID)
 	})
 }
 
@@ -217,7 +218,7 @@ func TestAFailedMoveIsRepeatedByTheNextReader(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				w := newTenant(t, s, NewSession{MaxActions: 1})
 				other := w.newSession(t, s, time.Hour)
-				open, closed := s.keys.organizationOpen(w.key.Organization), s.keys.organizationClosed(w.key.Organization)
+				open, closed := s.keys.OrganizationOpen(w.key.Organization), s.keys.OrganizationClosed(w.key.Organization)
 				must(peek(t, s).Set(t.Context(), closed, "no index", 0).Result())(t)
 				must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 				must(peek(t, s).Del(t.Context(), closed).Result())(t)
@@ -260,8 +261,8 @@ func TestALostReplyToAMoveLeavesNothingInDoubt(t *testing.T) {
 				t.Errorf("%s: it was sent %d times", name, n)
 			}
 			p.LoseReplies("", 0)
-			wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization))
-			wantIndexed(t, s, s.keys.organizationClosed(w.key.Organization), w.session.ID)
+			wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization))
+			wantIndexed(t, s, s.keys.OrganizationClosed(w.key.Organization), w.session.ID)
 		}
 	})
 }
@@ -275,10 +276,10 @@ func TestMovingSessionsAgainChangesNothing(t *testing.T) {
 			over[i] = NewID(w.agent.ID)
 		}
 		o := w.key.Organization
-		addEntries(t, s, s.keys.organizationOpen(o), over...)
+		addEntries(t, s, s.keys.OrganizationOpen(o), over...)
 		s.closeSessions(t.Context(), o, over, time.Time{})
-		wantIndexed(t, s, s.keys.organizationOpen(o), w.session.ID)
-		wantIndexed(t, s, s.keys.organizationClosed(o), over...)
+		wantIndexed(t, s, s.keys.OrganizationOpen(o), w.session.ID)
+		wantIndexed(t, s, s.keys.OrganizationClosed(o), over...)
 		wantUnchanged(t, s, "moved again", func() {
 			s.closeSessions(t.Context(), o, over, time.Time{})
 			s.closeSessions(t.Context(), o, over[17:18], time.Time{})
@@ -296,10 +297,10 @@ func TestAnEntryThatIsGoneIsDroppedFromOpenAndClosedSessions(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				w := newTenant(t, s, NewSession{MaxActions: 1})
-				w.place(t, s, idOfAge(cellOf(w.agent.ID), 2*creationTime), true, true)
+				w.place(t, s, idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime), true, true)
 				meet(w)
-				wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID)
-				wantIndexed(t, s, s.keys.organizationClosed(w.key.Organization))
+				wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID)
+				wantIndexed(t, s, s.keys.OrganizationClosed(w.key.Organization))
 			})
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // The fields of a session that lists show, by their index in summaryFields.
@@ -37,28 +38,28 @@ var summaryFields = []string{
 // Sessions returns a page of the sessions that the caller may see, newest first. Errors: ErrInvalidAPIKey or
 // ErrInvalidToken; ErrUnknownAgent when the query names an agent that the caller may not see.
 func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[SessionSummary], error) {
-	var ix index[SessionSummary]
+	var ix kernel.Index[SessionSummary]
 	switch {
 	case c.Token != nil && q.Agent == uuid.Nil:
 		q.Agent = c.Token.Agent
 		fallthrough
 	case q.Agent != uuid.Nil:
-		act, err := s.actOnAgent(ctx, c, q.Agent, nil)
+		act, err := s.core.ActOnAgent(ctx, c, q.Agent, nil)
 		if err != nil {
 			return Page[SessionSummary]{}, err
 		}
 		ix = s.sessionsOf(act)
-		ix.read = s.readAgentIndex(act, ix.key)
+		ix.Read = s.core.ReadAgentIndex(act, ix.Key)
 	case q.Status == Active:
 		ix = s.openSessions(c.Key.Organization)
-		ix.read = s.readActiveSessions(*c.Key)
+		ix.Read = s.readActiveSessions(*c.Key)
 	default:
 		ix = s.closedSessions(c.Key.Organization)
-		ix.read = s.readAllSessions(*c.Key)
+		ix.Read = s.readAllSessions(*c.Key)
 	}
-	ix.id = func(v *SessionSummary) uuid.UUID { return v.ID }
-	ix.matches = func(v *SessionSummary) bool { return q.Status == "" || v.Status == q.Status }
-	return page(ctx, s, ix, q)
+	ix.ID = func(v *SessionSummary) uuid.UUID { return v.ID }
+	ix.Matches = func(v *SessionSummary) bool { return q.Status == "" || v.Status == q.Status }
+	return kernel.ReadPage(ctx, s.core, ix, q)
 }
 
 // loadSessionsOf returns a loader that reads sessions first and their agents after, so that it observes every revocation
@@ -71,14 +72,14 @@ func (s *Store) loadSessionsOf(organization, agent uuid.UUID) func(context.Conte
 		}
 		likely := []uuid.UUID{agent}
 		if agent == uuid.Nil {
-			likely = s.owners.likely(organization, ids)
+			likely = s.core.Owners.Likely(organization, ids)
 		}
-		texts, agents, err := s.client.ReadTexts(ctx, flow{Owner: organization}, s.summariesOf(ids), s.agentsToRead(likely))
+		texts, agents, err := s.client.ReadTexts(ctx, flow{Owner: organization}, s.summariesOf(ids), s.core.AgentsToRead(likely))
 		if err != nil {
 			return nil, err
 		}
-		revoked := revocations{}
-		if err := revoked.take(organization, likely, agents); err != nil {
+		revoked := kernel.Revocations{}
+		if err := revoked.Take(organization, likely, agents); err != nil {
 			return nil, err
 		}
 		owners, err := agentsIn(texts)
@@ -93,7 +94,7 @@ func (s *Store) loadSessionsOf(organization, agent uuid.UUID) func(context.Conte
 }
 
 func (s *Store) summariesOf(ids []uuid.UUID) redisclient.Hashes {
-	return redisclient.Hashes{Keys: s.keys.sessions(ids), Fields: summaryFields}
+	return redisclient.Hashes{Keys: s.keys.Sessions(ids), Fields: summaryFields}
 }
 
 // agentsIn returns the agent of each session, uuid.Nil for one that does not exist.
@@ -109,19 +110,19 @@ func agentsIn(sessions [][]string) ([]uuid.UUID, error) {
 }
 
 // readOthers reads those of the sessions' agents that were not read yet.
-func (s *Store) readOthers(ctx context.Context, organization uuid.UUID, owners, read []uuid.UUID, revoked revocations) error {
+func (s *Store) readOthers(ctx context.Context, organization uuid.UUID, owners, read []uuid.UUID, revoked kernel.Revocations) error {
 	var others []uuid.UUID
 	for _, agent := range owners {
 		if agent != uuid.Nil && !slices.Contains(read, agent) && !slices.Contains(others, agent) {
 			others = append(others, agent)
 		}
 	}
-	s.owners.note(organization, others)
-	return s.readAgents(ctx, organization, others, revoked)
+	s.core.Owners.Note(organization, others)
+	return s.core.ReadAgents(ctx, organization, others, revoked)
 }
 
 // readSummaries reads the sessions whose agents are the organization's.
-func readSummaries(ids, owners []uuid.UUID, texts [][]string, revoked revocations, now time.Time) ([]*SessionSummary, error) {
+func readSummaries(ids, owners []uuid.UUID, texts [][]string, revoked kernel.Revocations, now time.Time) ([]*SessionSummary, error) {
 	var r reply
 	found, room := make([]*SessionSummary, len(ids)), make([]SessionSummary, len(ids))
 	for i, fields := range texts {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // States of a request for more, which may also be Pending.
@@ -73,35 +74,35 @@ func (a Approval) of(r SessionRequest) (actions int64, value money.MicroUSD, err
 }
 
 var (
-	requestMore    = newKeyedScript("budgets/request_more")
-	getRequest     = newScript("budgets/get_request", reads)
-	listRequests   = newScript("budgets/list_requests", reads)
-	approveRequest = newScript("budgets/approve_request", writes)
-	denyRequest    = newScript("budgets/deny_request", writes)
+	requestMore    = kernel.NewKeyedScript("budgets/request_more")
+	getRequest     = kernel.NewScript("budgets/get_request", reads)
+	listRequests   = kernel.NewScript("budgets/list_requests", reads)
+	approveRequest = kernel.NewScript("budgets/approve_request", writes)
+	denyRequest    = kernel.NewScript("budgets/deny_request", writes)
 )
 
 // RequestMore asks for more than the session's limits allow. A session has at most 8 pending requests. Errors: ErrInvalidToken,
 // ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key ErrIdempotencyKeyReused.
 func (s *Store) RequestMore(ctx context.Context, t AccessToken, session uuid.UUID, n NewSessionRequest) (SessionRequest, error) {
-	act := t.actor()
+	act := t.Actor()
 	if n.Idempotency != nil {
-		n.Idempotency.bounded = true
+		n.Idempotency.Bounded = true
 	}
 	held, err := s.reserveRequest(ctx, act, n)
 	if err != nil {
 		return SessionRequest{}, err
 	}
 	id, keys := NewID(t.Agent), s.requestKeys(act, session)
-	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
-		return s.perform(ctx, requestMore, act, n.Idempotency, keys, act.organization, act.agent, act.family, id,
-			n.AddActions, int64(n.AddValue), n.Reason, s.audit(ctx, act), s.config.Retention.Milliseconds())
+	r, err := s.repeatWhileDue(ctx, act, session, func() (*reply, error) {
+		return s.core.Perform(ctx, requestMore, act, n.Idempotency, keys, act.Organization, act.Agent, act.Family, id,
+			n.AddActions, int64(n.AddValue), n.Reason, s.core.Audit(ctx, act), s.config.Retention.Milliseconds())
 	})
 	if err == nil {
-		held.resize(r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
+		held.Resize(r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
 	}
-	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
+	held.Finish(err, n.Idempotency.IsReplay())
 	if err != nil {
-		return SessionRequest{}, act.errorFor(err)
+		return SessionRequest{}, act.ErrorFor(err)
 	}
 	return SessionRequest{
 		ID: r.ID(0), Session: session, Agent: t.Agent, Status: Pending, AddActions: n.AddActions, AddValue: n.AddValue,
@@ -112,19 +113,19 @@ func (s *Store) RequestMore(ctx context.Context, t AccessToken, session uuid.UUI
 // SessionRequest returns a request for more of the session. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession,
 // ErrUnknownRequest.
 func (s *Store) SessionRequest(ctx context.Context, c Caller, session, id uuid.UUID) (SessionRequest, error) {
-	act, err := s.actOnSession(ctx, c, session, nil)
+	act, err := s.core.ActOnSession(ctx, c, session, nil)
 	if err != nil {
 		return SessionRequest{}, err
 	}
 	return s.readRequest(ctx, act, session, id)
 }
 
-func (s *Store) readRequest(ctx context.Context, act actor, session, id uuid.UUID) (SessionRequest, error) {
-	r, err := s.client.Run(ctx, act.flow, getRequest, s.requestKeys(act, session), act.organization, act.agent, act.family, id)
+func (s *Store) readRequest(ctx context.Context, act kernel.Actor, session, id uuid.UUID) (SessionRequest, error) {
+	r, err := s.client.Run(ctx, act.Flow, getRequest, s.requestKeys(act, session), act.Organization, act.Agent, act.Family, id)
 	if err != nil {
-		return SessionRequest{}, act.errorFor(err)
+		return SessionRequest{}, act.ErrorFor(err)
 	}
-	of, err := requestedFrom(r, session, act.agent)
+	of, err := requestedFrom(r, session, act.Agent)
 	if err != nil {
 		return SessionRequest{}, err
 	}
@@ -139,16 +140,16 @@ func (s *Store) readRequest(ctx context.Context, act actor, session, id uuid.UUI
 // SessionRequests returns the requests for more of the session, newest first: the pending ones and the 32 decided last. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
 func (s *Store) SessionRequests(ctx context.Context, c Caller, session uuid.UUID) ([]SessionRequest, error) {
-	act, err := s.actOnSession(ctx, c, session, nil)
+	act, err := s.core.ActOnSession(ctx, c, session, nil)
 	if err != nil {
 		return nil, err
 	}
 	keys := s.requestKeys(act, session)[:3] // without the events
-	r, err := s.client.Run(ctx, act.flow, listRequests, keys, act.organization, act.agent, act.family)
+	r, err := s.client.Run(ctx, act.Flow, listRequests, keys, act.Organization, act.Agent, act.Family)
 	if err != nil {
-		return nil, act.errorFor(err)
+		return nil, act.ErrorFor(err)
 	}
-	of, err := requestedFrom(r, session, act.agent)
+	of, err := requestedFrom(r, session, act.Agent)
 	if err != nil {
 		return nil, err
 	}
@@ -173,9 +174,9 @@ func (s *Store) ApproveRequest(ctx context.Context, key APIKey, session, id uuid
 		return SessionRequest{}, err
 	}
 	approve := func(granted string) (*reply, error) {
-		return s.givingBack(ctx, act, session, nil, func() (*reply, error) {
-			return s.client.Run(ctx, act.flow, approveRequest, s.requestKeys(act, session), act.organization, act.agent, id,
-				actions, int64(value), a.Comment, s.audit(ctx, act), MostActions, int64(MostValue), granted)
+		return s.repeatForRoom(ctx, act, session, nil, func() (*reply, error) {
+			return s.client.Run(ctx, act.Flow, approveRequest, s.requestKeys(act, session), act.Organization, act.Agent, id,
+				actions, int64(value), a.Comment, s.core.Audit(ctx, act), MostActions, int64(MostValue), granted)
 		})
 	}
 	r, err := s.approveWithin(ctx, act, at, asked, NewLimits{AddActions: &actions, AddValue: &value}, approve)
@@ -184,13 +185,13 @@ func (s *Store) ApproveRequest(ctx context.Context, key APIKey, session, id uuid
 
 // approveWithin approves a request within what the session above grants. One that is decided gets no grant again: the script returns
 // the first decision, or refuses.
-func (s *Store) approveWithin(ctx context.Context, act actor, at limitsNow, asked SessionRequest, n NewLimits, approve func(granted string) (*reply, error)) (*reply, error) {
+func (s *Store) approveWithin(ctx context.Context, act kernel.Actor, at limitsNow, asked SessionRequest, n NewLimits, approve func(granted string) (*reply, error)) (*reply, error) {
 	if asked.Status != Pending {
 		return approve("")
 	}
 	r, err := s.topUp(ctx, act, at, n, approve)
 	var beyond *ParentError
-	if !errors.As(err, &beyond) && !isBudgetExhausted(err) {
+	if !errors.As(err, &beyond) && !kernel.IsBudgetExhausted(err) {
 		return r, err
 	}
 	// Another may have approved it meanwhile, and taken the room.
@@ -203,24 +204,24 @@ func (s *Store) approveWithin(ctx context.Context, act actor, at limitsNow, aske
 // DenyRequest denies a request for more. The same decision again changes nothing and returns the first. Errors:
 // ErrInvalidAPIKey, ErrUnknownSession, ErrUnknownRequest, ErrRequestDecided, *NotActiveError.
 func (s *Store) DenyRequest(ctx context.Context, key APIKey, session, id uuid.UUID, comment string) (SessionRequest, error) {
-	act, err := s.actOnSession(ctx, Caller{Key: &key}, session, nil)
+	act, err := s.core.ActOnSession(ctx, Caller{Key: &key}, session, nil)
 	if err != nil {
 		return SessionRequest{}, err
 	}
-	r, err := s.client.Run(ctx, act.flow, denyRequest, s.requestKeys(act, session), act.organization, act.agent, id, comment,
-		s.audit(ctx, act))
+	r, err := s.client.Run(ctx, act.Flow, denyRequest, s.requestKeys(act, session), act.Organization, act.Agent, id, comment,
+		s.core.Audit(ctx, act))
 	return s.decided(act, session, id, r, err)
 }
 
 // decided returns a request for more as approve_request.lua and deny_request.lua return it, and counts the memory.
-func (s *Store) decided(act actor, session, id uuid.UUID, r *reply, err error) (SessionRequest, error) {
+func (s *Store) decided(act kernel.Actor, session, id uuid.UUID, r *reply, err error) (SessionRequest, error) {
 	if err != nil {
-		return SessionRequest{}, act.errorFor(err)
+		return SessionRequest{}, act.ErrorFor(err)
 	}
 	v, err := readRecord(id, r.Text(4))
-	v.Session, v.Agent, v.Repeated = session, act.agent, r.Text(1) != ""
+	v.Session, v.Agent, v.Repeated = session, act.Agent, r.Text(1) != ""
 	if !v.Repeated {
-		s.noteDecision(act.organization, r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
+		s.noteDecision(act.Organization, r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
 	}
 	if r.Err != nil {
 		return SessionRequest{}, r.Err
@@ -229,7 +230,7 @@ func (s *Store) decided(act actor, session, id uuid.UUID, r *reply, err error) (
 }
 
 // requestKeys are the keys of a script about a session's requests for more.
-func (s *Store) requestKeys(act actor, session uuid.UUID) []string {
-	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, session), s.keys.sessionRequests(act.agent, session),
-		s.keys.events(act.agent)}
+func (s *Store) requestKeys(act kernel.Actor, session uuid.UUID) []string {
+	return []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, session), s.keys.SessionRequests(act.Agent, session),
+		s.keys.Events(act.Agent)}
 }

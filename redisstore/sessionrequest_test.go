@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // ask asks for more for the tenant's session.
@@ -185,8 +186,8 @@ func TestADecisionThatCannotBeTakenLeavesTheRequestPending(t *testing.T) {
 			return err
 		}
 		actions, value := new(int64(2)), new(money.MicroUSD(6)) // as much as the bounds leave
-		wantError(t, "too many actions", approve(Approval{AddValue: value}), &AboveBoundsError{"max_actions"})
-		wantError(t, "too much value", approve(Approval{AddActions: actions}), &AboveBoundsError{"max_value_usd"})
+		wantError(t, "too many actions", approve(Approval{AddValue: value}), &AboveBoundsError{Limit: "max_actions"})
+		wantError(t, "too much value", approve(Approval{AddActions: actions}), &AboveBoundsError{Limit: "max_value_usd"})
 		wantError(t, "actions that were not asked for", approve(Approval{AddActions: new(int64(4))}), &AboveAskedError{"max_actions"})
 		wantError(t, "value that was not asked for", approve(Approval{AddValue: new(money.MicroUSD(8))}), &AboveAskedError{"max_value_usd"})
 		wantError(t, "nothing", approve(Approval{AddActions: new(int64(0)), AddValue: new(money.MicroUSD(0))}), ErrGrantsNothing)
@@ -218,7 +219,7 @@ func TestRequestsEndWithTheirSession(t *testing.T) {
 		},
 		"expiry": func(t *testing.T, s *Store, w tenant) Status {
 			past := time.Now().Add(-time.Second).UnixMilli()
-			must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "x", past).Result())(t)
+			must(peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "x", past).Result())(t)
 			return Expired
 		},
 		"revocation": func(t *testing.T, s *Store, w tenant) Status {
@@ -296,7 +297,7 @@ func TestASessionHasAtMostEightPendingRequestsAndKeeps32DecidedOnes(t *testing.T
 		wantError(t, "the one decided first", err, ErrUnknownRequest)
 		_, err = s.RequestMore(t.Context(), by, w.session.ID, NewSessionRequest{AddActions: 1, Reason: "x"})
 		wantError(t, "one more", err, &LimitError{"max_pending_requests", full.Usage})
-		if n := must(peek(t, s).HLen(t.Context(), s.keys.sessionRequests(w.agent.ID, w.session.ID)).Result())(t); n != 40+3 {
+		if n := must(peek(t, s).HLen(t.Context(), s.keys.SessionRequests(w.agent.ID, w.session.ID)).Result())(t); n != 40+3 {
 			t.Errorf("the hash has %d fields", n)
 		}
 	})
@@ -318,7 +319,7 @@ func TestARepeatedRequestWithAnIdempotencyKeyIsOne(t *testing.T) {
 		}
 		first, _ := ask()
 		must(s.DenyRequest(t.Context(), w.key, w.session.ID, first.ID, ""))(t)
-		if again, idem := ask(); !reflect.DeepEqual(again, first) || !idem.Replayed {
+		if again, idem := ask(); !reflect.DeepEqual(again, first) || !idem.Outcome.Replayed {
 			t.Errorf("again is %+v, want %+v", again, first)
 		}
 		if kept := must(s.SessionRequests(t.Context(), w.byKey(), w.session.ID))(t); len(kept) != 1 {
@@ -334,8 +335,8 @@ func TestRequestsLiveAsLongAsTheirSession(t *testing.T) {
 		id := w.ask(t, s, w.exchange(t, s).AccessToken, 1, 0).ID
 		check := func(what string) {
 			t.Helper()
-			session := must(peek(t, s).PTTL(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
-			requests := must(peek(t, s).PTTL(t.Context(), s.keys.sessionRequests(w.agent.ID, w.session.ID)).Result())(t)
+			session := must(peek(t, s).PTTL(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
+			requests := must(peek(t, s).PTTL(t.Context(), s.keys.SessionRequests(w.agent.ID, w.session.ID)).Result())(t)
 			if requests <= 0 || session-requests > 2*time.Second {
 				t.Errorf("%s: the session stays %s, its requests %s", what, session, requests)
 			}
@@ -361,15 +362,15 @@ func TestRequestsTakeTheMemoryThatIsCountedForThem(t *testing.T) {
 				id := must(s.RequestMore(t.Context(), by, w.session.ID, long))(t).ID
 				must(s.DenyRequest(t.Context(), w.key, w.session.ID, id, strings.Repeat("n", 100)))(t)
 			}
-			a := s.usage.account(w.key.Organization)
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			used := a.used()
-			return used[bytesHeld]
+			a := s.core.Usage.Account(w.key.Organization)
+			a.Mu.Lock()
+			defer a.Mu.Unlock()
+			used := a.Used()
+			return used[kernel.BytesHeld]
 		}
 		before := round(0)
 		counted := round(40) - before
-		taken := must(peek(t, s).MemoryUsage(t.Context(), s.keys.sessionRequests(w.agent.ID, w.session.ID), 0).Result())(t)
+		taken := must(peek(t, s).MemoryUsage(t.Context(), s.keys.SessionRequests(w.agent.ID, w.session.ID), 0).Result())(t)
 		if counted < taken*3/4 || counted > taken*5/4 {
 			t.Errorf("counted are %d bytes, taken %d", counted, taken)
 		}

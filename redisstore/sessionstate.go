@@ -1,11 +1,14 @@
 package redisstore
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // The fields of a session by their index in the replies of budgets/block/session_state.lua and get_session.lua.
@@ -89,11 +92,11 @@ func agentStateFrom(r *reply) (agentState, error) {
 // readSession reads a session from its sessionFields, of which it leaves the agent to its caller.
 func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session := Session{
-		ID: id, Agent: a.agent, Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
+		ID: id, Agent: a.agent, Created: r.TimeSince(kernel.MadeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
 		ValueOverage: money.MicroUSD(r.NumberOr0(sessionOverage)),
 		Usage: Usage{
 			ActionCount: r.Number(sessionActions), MaxActions: r.Number(sessionMaxActions), Expires: r.Time(sessionExpires),
-			ValueUsed: moneyAt(r, sessionValue), MaxValue: moneyAt(r, sessionMaxValue),
+			ValueUsed: kernel.MoneyAt(r, sessionValue), MaxValue: kernel.MoneyAt(r, sessionMaxValue),
 			ValueHeld: money.MicroUSD(r.NumberOr0(sessionHeld)),
 		},
 	}
@@ -108,7 +111,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
 	if session.Status != Completed {
-		session.Ended = time.Time{} // see close_books.lua
+		session.Ended = time.Time{} // see close_usage.lua
 	}
 	if r.Has(sessionMetadata) {
 		session.Metadata = r.Rest(sessionMetadata)
@@ -140,7 +143,7 @@ type suspendedState struct {
 
 // suspendedStateAt reads a suspendedState whose two values are at these places.
 func suspendedStateAt(r *reply, since, reason int) suspendedState {
-	return suspendedState{r.TimeOrZero(since), manyLines.Replace(r.Optional(reason))}
+	return suspendedState{r.TimeOrZero(since), kernel.ManyLines.Replace(r.Optional(reason))}
 }
 
 // observedState is whether a session observes, and what its limits would have refused, nil if it never observed.
@@ -163,11 +166,8 @@ func perActionAt(r *reply, i int) *money.MicroUSD {
 	if r.Optional(i) == "" {
 		return nil
 	}
-	return new(moneyAt(r, i))
+	return new(kernel.MoneyAt(r, i))
 }
-
-// manyLines is the inverse of budgets/include/one_line.lua.
-var manyLines = strings.NewReplacer(`\\`, `\`, `\n`, "\n")
 
 // takeLeases shows leased value as held.
 func (s *Session) takeLeases(l leaseState) {
@@ -194,7 +194,7 @@ const (
 func usageAt(r *reply, i int) Usage {
 	u := Usage{
 		ActionCount: r.Number(i + usageActions), MaxActions: r.Number(i + usageMaxActions),
-		ValueUsed: moneyAt(r, i+usageValue), MaxValue: moneyAt(r, i+usageMaxValue), ValueHeld: moneyAt(r, i+usageHeld),
+		ValueUsed: kernel.MoneyAt(r, i+usageValue), MaxValue: kernel.MoneyAt(r, i+usageMaxValue), ValueHeld: kernel.MoneyAt(r, i+usageHeld),
 		Expires: r.Time(i + usageExpires),
 	}
 	if r.Has(i + usageBudget) {
@@ -222,7 +222,7 @@ func treeStateAt(r *reply, i int) treeState {
 		t.delegated = &Delegated{r.Number(i), money.MicroUSD(r.NumberOr0(i + 1))}
 	}
 	if r.Optional(i+2) != "" {
-		t.parent = idOrNilAt(r, i+2)
+		t.parent = kernel.IDOrNilAt(r, i+2)
 	}
 	return t
 }
@@ -232,4 +232,86 @@ func (s *Session) takeTree(t treeState) {
 	s.Parent, s.Delegated = t.parent, t.delegated
 	s.ActionCount -= s.delegated().Actions
 	s.ValueUsed -= s.delegated().Value
+}
+
+var peekSession = kernel.NewScript("budgets/peek_session", reads)
+
+// peekHolds is how many due holds one call counts.
+const peekHolds = 500
+
+// peekSession reads a session while Redis refuses every write. It writes no audit event. It subtracts due holds, which it
+// cannot release, from the held value, and counts expired leases as used.
+func (s *Store) peekSession(ctx context.Context, act kernel.Actor, id uuid.UUID) (Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, id), s.keys.Holds(act.Agent, id),
+		s.keys.Leases(act.Agent, id)}
+	var over money.MicroUSD
+	for skip := 0; ; skip += peekHolds {
+		r, err := s.client.Run(ctx, act.Flow, peekSession, keys, act.Organization, act.Agent, act.Family, skip, peekHolds)
+		if err != nil {
+			return Session{}, act.ErrorFor(err)
+		}
+		counted, due := r.Number(4), kernel.MoneyAt(r, 5)
+		if over += due; counted == peekHolds {
+			continue
+		}
+		session, err := sessionFrom(r, id)
+		lapsed := kernel.MoneyAt(r, 6)
+		session.ValueUsed += lapsed
+		session.ValueCommitted += lapsed
+		session.ValueHeld = max(session.ValueHeld-over-lapsed, 0) // holds may be released between two pages
+		return session, err
+	}
+}
+
+// mostCounted is the largest committed value that scripts count, because Lua numbers are exact up to it.
+const mostCounted money.MicroUSD = 1<<53 - 1
+
+// noMaxCommitted stands for no max_committed in a budget that has one; see budgets/include/restrict.lua.
+const noMaxCommitted = mostCounted
+
+// budget is a session's field gb; see budgets/include/budget.lua.
+type budget struct {
+	givenBack    money.MicroUSD  // by rollbacks of committed transactions
+	maxCommitted *money.MicroUSD // nil for none
+	maxValue     money.MicroUSD  // with maxCommitted
+	delegated    *Delegated      // only in replies that show usage (budgets/block/show_delegated.lua)
+}
+
+// budgetAt reads a field gb, which is nil for a session that has neither rollbacks of commits nor max_committed.
+func budgetAt(r *reply, i int) budget { return parseBudget(r, r.Optional(i)) }
+
+// parseBudget reads a field gb, "" for none.
+func parseBudget(r *reply, text string) budget {
+	if text == "" {
+		return budget{}
+	}
+	parts := strings.Split(text, " ")
+	b := budget{givenBack: money.MicroUSD(r.Parse(parts[0]))}
+	if len(parts) == 5 {
+		b.delegated = &Delegated{r.Parse(parts[3]), money.MicroUSD(r.Parse(parts[4]))}
+		parts = parts[:3]
+	}
+	switch len(parts) {
+	case 1:
+	case 3:
+		most := money.MicroUSD(r.Parse(parts[1]))
+		if b.maxValue = money.MicroUSD(r.Parse(parts[2])); most != noMaxCommitted {
+			b.maxCommitted = &most
+		}
+	default:
+		r.Err = fmt.Errorf("%w: %q is no budget", errReply, text)
+	}
+	return b
+}
+
+// split sets MaxValue and Withheld. Until then MaxValue is the lower of max_value and what max_committed leaves.
+func (u *Usage) split(b budget) {
+	if b.delegated != nil {
+		u.Delegated = b.delegated
+	}
+	if b.maxCommitted != nil {
+		u.MaxValue, u.Withheld = b.maxValue, b.maxValue-u.MaxValue
+	}
 }

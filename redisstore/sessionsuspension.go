@@ -4,18 +4,19 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 var (
-	suspendSession = newScript("budgets/suspend_session", writes)
-	resumeSession  = newScript("budgets/resume_session", writes)
+	suspendSession = kernel.NewScript("budgets/suspend_session", writes)
+	resumeSession  = kernel.NewScript("budgets/resume_session", writes)
 )
 
 // SuspendSession suspends an active session of the key's organization, and returns it. Until ResumeSession nothing new may
 // be done in it or in its descendants; what has begun may settle. One that is suspended keeps its first time and reason ("" for none). Errors:
 // ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError.
 func (s *Store) SuspendSession(ctx context.Context, key APIKey, id uuid.UUID, reason string) (Session, error) {
-	act, err := s.actOnSession(ctx, Caller{Key: &key}.urgently(), id, nil)
+	act, err := s.core.ActOnSession(ctx, Caller{Key: &key}.Urgently(), id, nil)
 	if err != nil {
 		return Session{}, err
 	}
@@ -25,7 +26,7 @@ func (s *Store) SuspendSession(ctx context.Context, key APIKey, id uuid.UUID, re
 // ResumeSession ends a session's suspension, and returns the session. The reason is for the audit trail. Errors:
 // ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError.
 func (s *Store) ResumeSession(ctx context.Context, key APIKey, id uuid.UUID, reason string) (Session, error) {
-	act, err := s.actOnSession(ctx, Caller{Key: &key}, id, nil)
+	act, err := s.core.ActOnSession(ctx, Caller{Key: &key}, id, nil)
 	if err != nil {
 		return Session{}, err
 	}
@@ -33,15 +34,15 @@ func (s *Store) ResumeSession(ctx context.Context, key APIKey, id uuid.UUID, rea
 }
 
 // restrictSession suspends or resumes one session.
-func (s *Store) restrictSession(ctx context.Context, sc *script, act actor, id uuid.UUID, reason string) (Session, error) {
+func (s *Store) restrictSession(ctx context.Context, sc *script, act kernel.Actor, id uuid.UUID, reason string) (Session, error) {
 	keys := s.sessionKeys(act, id)
-	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, sc, keys[:], act.organization, act.agent, reason, s.audit(ctx, act))
+	r, err := s.repeatWhileDue(ctx, act, id, func() (*reply, error) {
+		return s.client.Run(ctx, act.Flow, sc, keys[:], act.Organization, act.Agent, reason, s.core.Audit(ctx, act))
 	})
 	if err != nil {
-		return Session{}, act.errorFor(err)
+		return Session{}, act.ErrorFor(err)
 	}
-	s.usage.noteEvent(act.organization)
+	s.core.Usage.NoteEvent(act.Organization)
 	session, err := sessionFrom(r, id)
 	if err == nil && session.Delegated != nil {
 		err = s.suspendBelow(ctx, act, id, reason)

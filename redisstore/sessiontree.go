@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // SessionTree is a session with its descendants that are stored.
@@ -25,7 +26,7 @@ const (
 	readAtOnce = 32
 )
 
-var listChildren = newScript("budgets/list_children", reads)
+var listChildren = kernel.NewScript("budgets/list_children", reads)
 
 // Tree returns a session of the caller's organization or agent with its descendants, whosever agent they have. Each is read
 // after the one above it. Four trees are read at once; others wait for a second. Errors: ErrInvalidAPIKey or ErrInvalidToken,
@@ -39,25 +40,18 @@ func (s *Store) Tree(ctx context.Context, c Caller, id uuid.UUID) (*SessionTree,
 	if root.Delegated == nil {
 		return tree, nil
 	}
-	release, err := s.client.Turn(ctx, flow{Owner: c.organization()})
+	release, err := s.client.Turn(ctx, flow{Owner: c.Owner()})
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	reader := treeReader{s, c.organization(), MostInTree - 1, MostTreeText - textOf(root)}
+	reader := treeReader{s, c.Owner(), MostInTree - 1, MostTreeText - textOf(root)}
 	for level := []*SessionTree{tree}; len(level) > 0; {
 		if level, err = reader.readLevel(ctx, level); err != nil {
 			return nil, err
 		}
 	}
 	return tree, nil
-}
-
-func (c Caller) organization() uuid.UUID {
-	if c.Token != nil {
-		return c.Token.Organization
-	}
-	return c.Key.Organization
 }
 
 // treeReader reads a tree, within what room it has left.
@@ -130,7 +124,7 @@ func (r *treeReader) readChildren(ctx context.Context, listed []listedChild) (ch
 
 // readSome reads sessions, with nil for one that does not exist.
 func (r *treeReader) readSome(ctx context.Context, ids []uuid.UUID) ([]*Session, error) {
-	owners, err := r.client.ReadAll(ctx, flow{Owner: r.organization}, r.keys.sessions(ids), "a")
+	owners, err := r.client.ReadAll(ctx, flow{Owner: r.organization}, r.keys.Sessions(ids), "a")
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +151,12 @@ func (r *treeReader) listChildren(ctx context.Context, parents []*SessionTree) (
 		last = "0"
 	}
 	err := eachOf(ctx, len(parents), func(ctx context.Context, i int) error {
-		keys := []string{r.keys.looks(parents[i].ID, parents[i].ID), r.keys.closedChildren(parents[i].ID, parents[i].ID)}
+		keys := []string{r.keys.Looks(parents[i].ID, parents[i].ID), r.keys.ClosedChildren(parents[i].ID, parents[i].ID)}
 		found, err := r.client.Run(ctx, flow{Owner: r.organization}, listChildren, keys, last)
 		if err != nil {
 			return err
 		}
-		ids := append(members{}.packed(found, found.Text(0)), members{}.packed(found, found.Text(1))...)
+		ids := append(kernel.Members{}.Packed(found, found.Text(0)), kernel.Members{}.Packed(found, found.Text(1))...)
 		slices.SortFunc(ids, func(a, b uuid.UUID) int { return -slices.Compare(a[:], b[:]) })
 		for _, id := range slices.Compact(ids) {
 			listed[i] = append(listed[i], listedChild{id, parents[i]})

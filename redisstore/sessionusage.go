@@ -9,10 +9,8 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
-
-// OtherTypes is what a session spends on action types beyond the first 64, and an agent in a day on those beyond its first 256.
-const OtherTypes = "other"
 
 // TypeUsage is what was used of one action type.
 type TypeUsage struct {
@@ -21,25 +19,25 @@ type TypeUsage struct {
 	Value       money.MicroUSD
 }
 
-var getUsage = newScript("records/get_usage", reads)
+var getUsage = kernel.NewScript("records/get_usage", reads)
 
 // SessionUsage returns what a session itself has used, by action type in their order, what has no type last. It does not contain
 // what its children used. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
 func (s *Store) SessionUsage(ctx context.Context, c Caller, session uuid.UUID) ([]TypeUsage, error) {
-	act, err := s.actOnSession(ctx, c, session, nil)
+	act, err := s.core.ActOnSession(ctx, c, session, nil)
 	if err != nil {
 		return nil, err
 	}
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, session)}
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, session)}
 	read := func(anyway string) (*reply, error) {
-		return s.client.Run(ctx, act.flow, getUsage, keys, act.organization, act.agent, act.family, anyway)
+		return s.client.Run(ctx, act.Flow, getUsage, keys, act.Organization, act.Agent, act.Family, anyway)
 	}
-	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) { return read("") })
+	r, err := s.repeatWhileDue(ctx, act, session, func() (*reply, error) { return read("") })
 	if redisclient.RefusedWrite(err) {
 		r, err = read("1")
 	}
 	if err != nil {
-		return nil, act.errorFor(err)
+		return nil, act.ErrorFor(err)
 	}
 	used, err := typesOf(r)
 	return used, cmp.Or(r.Err, err)
@@ -47,7 +45,7 @@ func (s *Store) SessionUsage(ctx context.Context, c Caller, session uuid.UUID) (
 
 // typesOf reads a reply of get_usage.lua.
 func typesOf(r *reply) ([]TypeUsage, error) {
-	untyped := TypeUsage{ActionCount: r.Number(0), Value: moneyAt(r, 1)}
+	untyped := TypeUsage{ActionCount: r.Number(0), Value: kernel.MoneyAt(r, 1)}
 	types := r.List(2)
 	if types.Err != nil {
 		return nil, types.Err
@@ -79,23 +77,12 @@ func typesOf(r *reply) ([]TypeUsage, error) {
 
 // readType reads a session's field t:<name>, see budgets/include/action_types.lua.
 func readType(name, text string) (TypeUsage, error) {
-	numbers, err := numbersOf(strings.Fields(text), 3)
+	numbers, err := kernel.NumbersOf(strings.Fields(text), 3)
 	if err != nil {
 		return TypeUsage{}, err
 	}
-	return TypeUsage{typeNamed(name), numbers[1], money.MicroUSD(numbers[2])}, nil
+	return TypeUsage{kernel.TypeNamed(name), numbers[1], money.MicroUSD(numbers[2])}, nil
 }
-
-// typeNamed returns the action type that is stored by this name.
-func typeNamed(name string) string {
-	if name == "" {
-		return OtherTypes
-	}
-	return strings.ToValidUTF8(manyLines.Replace(name), "\uFFFD") // a proxy may send any bytes
-}
-
-// storedType is the inverse of typeNamed, as scripts take it.
-func storedType(actionType string) string { return inOneLine.Replace(actionType) }
 
 // inOneLine does what budgets/include/one_line.lua does.
 var inOneLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
@@ -119,3 +106,6 @@ func (c Charge) withType() string {
 	}
 	return c.Scope + " " + storedType(c.ActionType)
 }
+
+// storedType is the inverse of TypeNamed, as scripts take it.
+func storedType(actionType string) string { return inOneLine.Replace(actionType) }

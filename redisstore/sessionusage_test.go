@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
 )
 
 // typed is a charge with an action type.
@@ -139,7 +141,7 @@ func TestAChargeCountsUnderItsTypeWhateverItsNumberHolds(t *testing.T) {
 			want.ActionCount += c.Count
 			want.Value += c.Value
 			w.wantTypes(t, s, want)
-			w.wantReport(t, s, everyDay(ByActionType), UsageLine{ActionType: "a", ActionCount: want.ActionCount, Value: want.Value})
+			w.wantReport(t, s, everyDay(records.ByActionType), records.UsageLine{ActionType: "a", ActionCount: want.ActionCount, Value: want.Value})
 		}
 	})
 }
@@ -155,14 +157,14 @@ func TestASessionTells64TypesApart(t *testing.T) {
 			want = append(want, TypeUsage{name, 1, 1})
 		}
 		begun := must(s.Begin(t.Context(), w.exchange(t, s).AccessToken, w.beginning(5)))(t)
-		w.chargeTyped(t, s, typed("one too many", 1, 2), typed("type.63", 1, 1), typed(OtherTypes, 1, 3))
+		w.chargeTyped(t, s, typed("one too many", 1, 2), typed("type.63", 1, 1), typed(kernel.OtherTypes, 1, 3))
 		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, typed("yet another", 1, 4)}}, nil))(t)
 		want[63] = TypeUsage{"type.63", 2, 2}
-		w.wantTypes(t, s, append([]TypeUsage{{OtherTypes, 4, 9}}, want...)...)
+		w.wantTypes(t, s, append([]TypeUsage{{kernel.OtherTypes, 4, 9}}, want...)...)
 		must(s.Commit(t.Context(), w.exchange(t, s).AccessToken, begun.ID, Commit{}))(t)
-		w.wantTypes(t, s, append([]TypeUsage{{OtherTypes, 4, 14}}, want...)...)
+		w.wantTypes(t, s, append([]TypeUsage{{kernel.OtherTypes, 4, 14}}, want...)...)
 		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
-		w.wantTypes(t, s, append([]TypeUsage{{OtherTypes, 4, 9}}, want...)...)
+		w.wantTypes(t, s, append([]TypeUsage{{kernel.OtherTypes, 4, 9}}, want...)...)
 	})
 }
 
@@ -175,7 +177,7 @@ func TestAChildsUsageIsItsOwn(t *testing.T) {
 		must(s.Charge(t.Context(), w.byKey(), child.ID, typed("b", 2, 5)))(t)
 		w.wantTypes(t, s, TypeUsage{"a", 1, 1})
 		must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
-		w.wantBooks(t, s, w.session.ID, 3, 6, Delegated{})
+		w.wantUsed(t, s, w.session.ID, 3, 6, Delegated{})
 		own := must(s.SessionUsage(t.Context(), w.byKey(), w.session.ID))(t)
 		if want := []TypeUsage{{"a", 1, 1}}; !slices.Equal(own, want) {
 			t.Errorf("once the child is closed, its parent used %v, want %v", own, want)

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // endTree ends the descendants of a session that has ended, and settles what it can. Errors: ErrOutcomeUnknown; then some may live, and the
 // same request goes on.
-func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags string) error {
-	v := &SessionSummary{ID: id, Agent: act.agent, keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren)}
+func (s *Store) endTree(ctx context.Context, act kernel.Actor, id uuid.UUID, flags string) error {
+	v := &SessionSummary{ID: id, Agent: act.Agent, keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren)}
 	if v.hasChildren {
 		if err := s.endBelow(ctx, act, id); err != nil {
 			return err
@@ -20,14 +21,14 @@ func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags stri
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	if settled, _ := s.settleEach(ctx, act.organization, []*SessionSummary{v}); len(settled) > 0 {
-		s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
+	if settled, _ := s.settleEach(ctx, act.Organization, []*SessionSummary{v}); len(settled) > 0 {
+		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, time.Time{})
 	}
 	return nil
 }
 
 // settleTrees settles sessions that are over, each after its descendants, and returns those that have nothing left to settle.
-// The others stay among the open sessions, so that nothing of a tree that nobody uses again stays for ever. Where descendants keep a
+// The others stay among the open sessions, so that an abandoned tree does not stay for ever. Where descendants keep a
 // session from that, it goes on with what may have been broken off above them.
 func (s *Store) settleTrees(ctx context.Context, organization uuid.UUID, over []*SessionSummary) []*SessionSummary {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
@@ -43,7 +44,7 @@ func (s *Store) settleTrees(ctx context.Context, organization uuid.UUID, over []
 	return append(settled, after...)
 }
 
-// waitingTree is a session that is over and waits for its children, with the state of its books.
+// waitingTree is a session that is over and waits for its children, with its state.
 type waitingTree struct {
 	*SessionSummary
 	state string
@@ -73,7 +74,7 @@ func (s *Store) settleOvers(ctx context.Context, organization uuid.UUID, over []
 	states := make([]string, len(over))
 	_ = eachOf(ctx, len(over), func(ctx context.Context, i int) error {
 		if !over[i].inTree() {
-			states[i] = booksClosed
+			states[i] = usageClosed
 			return nil
 		}
 		if state, err := s.settleOwn(ctx, organization, place{over[i].ID, over[i].Agent}); err == nil {
@@ -85,7 +86,7 @@ func (s *Store) settleOvers(ctx context.Context, organization uuid.UUID, over []
 		switch {
 		case isWaiting(states[i]):
 			waiting = append(waiting, waitingTree{v, states[i]})
-		case states[i] == booksClosed, states[i] == booksUnkept, states[i] == booksOpen && !v.keptAbove:
+		case states[i] == usageClosed, states[i] == usageUnkept, states[i] == usageOpen && !v.keptAbove:
 			settled = append(settled, v)
 		}
 	}
@@ -119,7 +120,7 @@ func (s *Store) settleParts(ctx context.Context, organization uuid.UUID, of []pl
 	_ = eachOf(ctx, len(parts), func(ctx context.Context, i int) error {
 		state, err := s.settlePart(ctx, organization, of[parts[i].of], parts[i].place, parts[i].taken)
 		if parts[i].taken {
-			state = booksClosed
+			state = usageClosed
 		}
 		if err == nil {
 			states[i] = state
@@ -131,7 +132,7 @@ func (s *Store) settleParts(ctx context.Context, organization uuid.UUID, of []pl
 		switch {
 		case isWaiting(states[i]):
 			waiting = append(waiting, p)
-		case states[i] == booksClosed:
+		case states[i] == usageClosed:
 			settled = append(settled, p.session)
 		}
 	}

@@ -2,14 +2,18 @@ package redisstore
 
 import (
 	"log/slog"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"remit/internal/event"
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/feed"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
+	"remit/redisstore/webhooks"
 )
 
 // Config says where the store is and how long it stores data.
@@ -48,7 +52,7 @@ type Config struct {
 	FollowsSuspensions bool
 	// Tracer makes a span of each round trip to Redis in a traced request. Nil makes none.
 	Tracer trace.Tracer
-	// Log is told of panics in the loops of feeds. Nil: nobody is.
+	// Log logs panics in the loops of feeds. Nil logs none.
 	Log *slog.Logger
 	// KeepsFeeds says that the store appends the events of agents to the feeds of their organizations.
 	KeepsFeeds bool
@@ -69,21 +73,27 @@ const (
 
 // Store stores all of Remit's data in one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
 type Store struct {
-	client     *redisclient.Client
-	keys       keyspace
-	config     Config
-	eventsKept string // Config.EventsKept as scripts take it, or how many events of a trail stay unfed
-	proven     provenKeys
-	owners     owners
-	// suspended is nil until it is read.
-	suspended     atomic.Pointer[suspensions]
-	subscriptions subscriptions
-	feeds         *feeds // nil for none
-	usage         *usage
-	reports       *reports
-	refusals      *creationRefusals
+	*records.Reader
+	*webhooks.Registry
+	core   *kernel.Core
+	client *redisclient.Client
+	keys   kernel.Keys
+	config Config
+
+	feeds         *feed.Feeds // nil for none
 	expiredLeases prometheus.Counter
 	expiredHolds  prometheus.Counter
-	closed        chan struct{}
 	close         sync.Once
 }
+
+// URL is the URL of a Redis in a flag or an environment variable; see Config.URL for its forms.
+type URL string
+
+// UnmarshalText trims white space, because a secret from a file ends with a newline.
+func (u *URL) UnmarshalText(text []byte) error {
+	*u = URL(strings.TrimSpace(string(text)))
+	return nil
+}
+
+// Remembered returns a copy of the token that is cheaper to use many times: it has its keys and arguments formatted.
+func (s *Store) Remembered(t AccessToken) *AccessToken { return t.Remembered(s.keys) }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 	"remit/internal/redisproc"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 	"remit/test/suite"
 )
@@ -245,11 +246,11 @@ func (w tenant) waitUntil(t *testing.T, s *Store, status Status) {
 func (w tenant) contents(t *testing.T, s *Store) map[string]any {
 	t.Helper()
 	o := w.key.Organization
-	return contents(t, s, s.keys.organization(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o),
-		s.keys.organizationClosed(o), s.keys.agent(w.agent.ID), s.keys.agentSessions(w.agent.ID),
-		s.keys.session(w.agent.ID, w.session.ID), s.keys.organizationBudget(o), s.keys.reservations(o),
-		s.keys.parts(w.agent.ID, w.session.ID), s.keys.leases(w.agent.ID, w.session.ID), s.keys.sessionRequests(w.agent.ID, w.session.ID),
-		s.keys.webhooks(o), s.keys.webhookProgress(o), s.keys.trustedIssuers(o), s.keys.issuerNames(o), s.keys.agentTransactions(w.agent.ID), s.keys.usageDays(w.agent.ID))
+	return contents(t, s, s.keys.Organization(o), s.keys.OrganizationAgents(o), s.keys.OrganizationOpen(o),
+		s.keys.OrganizationClosed(o), s.keys.Agent(w.agent.ID), s.keys.AgentSessions(w.agent.ID),
+		s.keys.Session(w.agent.ID, w.session.ID), s.keys.OrganizationBudget(o), s.keys.Reservations(o),
+		s.keys.Parts(w.agent.ID, w.session.ID), s.keys.Leases(w.agent.ID, w.session.ID), s.keys.SessionRequests(w.agent.ID, w.session.ID),
+		s.keys.Webhooks(o), s.keys.WebhookProgress(o), s.keys.TrustedIssuers(o), s.keys.IssuerNames(o), s.keys.AgentTransactions(w.agent.ID), s.keys.UsageDays(w.agent.ID))
 }
 
 // contents returns what the keys hold.
@@ -329,19 +330,19 @@ func indexed(t *testing.T, s *Store, index string) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}
 	for _, member := range must(peek(t, s).ZRange(t.Context(), index, 0, -1).Result())(t) {
-		ids = append(ids, must(membersIn(s, index).id(member))(t))
+		ids = append(ids, must(membersIn(s, index).ID(member))(t))
 	}
 	return ids
 }
 
 // membersIn returns how the index with this key writes ids.
-func membersIn(s *Store, index string) members {
+func membersIn(s *Store, index string) kernel.Members {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(index, s.config.Prefix), ":")
 	if !slices.Contains([]string{"as", "at", "stx"}, kind) {
-		return members{}
+		return kernel.Members{}
 	}
 	cell, _ := hex.DecodeString(rest[1:5])
-	return members{string(cell)}
+	return kernel.Members{Cell: string(cell)}
 }
 
 // must is for calls that the test takes for granted: must(f())(t).

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 )
 
 // sweep removes the keys that belong to the organization, except its own record, those of its agents, and the list of those that were
@@ -15,15 +16,15 @@ func (d *deletion) sweep(ctx context.Context, keys []string) error {
 	var doomed [][]string
 	var unclear, indexes []string
 	for _, key := range keys {
-		name, valid := d.keys.parse(key)
+		name, valid := d.keys.Parse(key)
 		switch {
-		case !valid || !d.cells[name.cell] || slices.Contains([]string{"o", "a", "od"}, name.kind):
+		case !valid || !d.cells[name.Cell] || slices.Contains([]string{"o", "a", "od"}, name.Kind):
 		case d.isMine(name):
 			doomed = append(doomed, []string{key})
-			if name.kind == "af" {
+			if name.Kind == "af" {
 				indexes = append(indexes, key)
 			}
-		case slices.Contains([]string{"s", "t", "l", "i"}, name.kind):
+		case slices.Contains([]string{"s", "t", "l", "i"}, name.Kind):
 			unclear = append(unclear, key)
 		}
 	}
@@ -41,22 +42,22 @@ func (d *deletion) sweep(ctx context.Context, keys []string) error {
 // removeFamilies removes the families in indexes of agents, before the indexes themselves.
 func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
 	for _, index := range indexes {
-		name, _ := d.keys.parse(index)
-		for from := int64(0); ; from += walkStep {
-			entries, err := d.client.Redis().ZRange(ctx, index, from, from+walkStep-1).Result()
+		name, _ := d.keys.Parse(index)
+		for from := int64(0); ; from += kernel.WalkStep {
+			entries, err := d.client.Redis().ZRange(ctx, index, from, from+kernel.WalkStep-1).Result()
 			if err != nil {
 				return d.client.Classify(err, reads)
 			}
 			var doomed [][]string
 			for _, entry := range entries {
-				if family, err := ofCell(name.id).id(entry); err == nil {
-					doomed = append(doomed, []string{d.keys.family(name.id, family)})
+				if family, err := kernel.OfCell(name.ID).ID(entry); err == nil {
+					doomed = append(doomed, []string{d.keys.Family(name.ID, family)})
 				}
 			}
 			if err := d.unlink(ctx, doomed); err != nil {
 				return err
 			}
-			if len(entries) < walkStep {
+			if len(entries) < kernel.WalkStep {
 				break
 			}
 		}
@@ -65,16 +66,16 @@ func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
 }
 
 // isMine says whether the key's name alone shows that it belongs to the organization or to one of its agents.
-func (d *deletion) isMine(name keyName) bool {
-	_, ofAgent := d.agents[name.id]
-	return ofAgent || name.id == d.organization && (strings.HasPrefix(name.kind, "o") || name.kind == "ev")
+func (d *deletion) isMine(name kernel.KeyName) bool {
+	_, ofAgent := d.agents[name.ID]
+	return ofAgent || name.ID == d.organization && (strings.HasPrefix(name.Kind, "o") || name.Kind == "ev")
 }
 
 // owned returns the keys whose values name the organization or its agents, each with its dependent keys.
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
 	owners, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
-		if name, _ := d.keys.parse(key); name.kind == "i" {
-			return p.Do(ctx, "getrange", key, -storedEnd, -1)
+		if name, _ := d.keys.Parse(key); name.Kind == "i" {
+			return p.Do(ctx, "getrange", key, -kernel.StoredEnd, -1)
 		}
 		return p.Do(ctx, "hget", key, "a")
 	})
@@ -85,15 +86,15 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 	for i, key := range keys {
 		text, _ := owners[i].Text()
 		owner, _ := uuid.FromBytes([]byte(text)) // uuid.Nil for a key that has just expired
-		name, _ := d.keys.parse(key)
+		name, _ := d.keys.Parse(key)
 		_, ofAgent := d.agents[owner]
 		switch {
-		case name.kind == "i" && belongsTo(text, d.organization):
+		case name.Kind == "i" && kernel.BelongsTo(text, d.organization):
 			mine = append(mine, []string{key})
-		case ofAgent && name.kind == "s":
-			mine = append(mine, []string{key, d.keys.holds(name.id, name.id), d.keys.leases(name.id, name.id),
-				d.keys.sessionTransactions(name.id, name.id), d.keys.sessionRequests(name.id, name.id),
-				d.keys.parts(name.id, name.id), d.keys.looks(name.id, name.id), d.keys.closedChildren(name.id, name.id)})
+		case ofAgent && name.Kind == "s":
+			mine = append(mine, []string{key, d.keys.Holds(name.ID, name.ID), d.keys.Leases(name.ID, name.ID),
+				d.keys.SessionTransactions(name.ID, name.ID), d.keys.SessionRequests(name.ID, name.ID),
+				d.keys.Parts(name.ID, name.ID), d.keys.Looks(name.ID, name.ID), d.keys.ClosedChildren(name.ID, name.ID)})
 		case ofAgent:
 			mine = append(mine, []string{key})
 		}
@@ -101,9 +102,9 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 	return mine, nil
 }
 
-// unlink removes keys, walkStep groups at a time. The keys of one group are in one slot, so one command removes them.
+// unlink removes keys, WalkStep groups at a time. The keys of one group are in one slot, so one command removes them.
 func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
-	for chunk := range slices.Chunk(keys, walkStep) {
+	for chunk := range slices.Chunk(keys, kernel.WalkStep) {
 		removed, err := pipelined(ctx, d.Store, chunk, func(p redis.Pipeliner, together []string) *redis.IntCmd {
 			return p.Unlink(ctx, together...)
 		})

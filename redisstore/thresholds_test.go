@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"remit/internal/event"
 	"remit/money"
+	"remit/redisstore/internal/feed"
 )
 
 const budgetThreshold = "budget.threshold"
@@ -54,7 +55,7 @@ func TestASessionTellsOfItsOwnThresholdsOnce(t *testing.T) {
 		want := []string{"10 max_value_usd", "25 max_value_usd"}
 		told(want...)
 		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
-		w.begin(t, s, token, 150) // again over what was told
+		w.begin(t, s, token, 150) // again over what was noted
 		told(want...)
 		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1, Value: 1}}, {w.session.ID, Charge{Count: 99, Value: 300}}}, nil))(t)
 		want = append(want, "10 max_actions", "50 max_value_usd")
@@ -98,7 +99,7 @@ func TestAThresholdSaysHowMuchCounts(t *testing.T) {
 	})
 }
 
-// A new limit keeps what was told as far as it is still reached.
+// A new limit keeps what was noted as far as it is still reached.
 func TestThresholdsFollowALimitThatChanges(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -130,7 +131,7 @@ func TestThresholdsFollowALimitThatChanges(t *testing.T) {
 		if got := change(NewLimits{Thresholds: new(Thresholds)}).Thresholds; got != nil {
 			t.Errorf("thresholds are %v", got)
 		}
-		if fields := must(s.client.Redis().HGetAll(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t); fields["r"]+fields["gb"]+fields["h"] != "" {
+		if fields := must(s.client.Redis().HGetAll(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t); fields["r"]+fields["gb"]+fields["h"] != "" {
 			t.Errorf("a session with the default costs more than before: %v", fields)
 		}
 		w.charge(t, s, 1, 160)
@@ -176,7 +177,7 @@ func TestADayOfAnAgentTellsOfItsThresholdsOnce(t *testing.T) {
 	})
 }
 
-// What is reserved and used of the budget is told in the organization's own trail, once in a period, and goes into its feed.
+// What is reserved and used of the budget is noted in the organization's own trail, once in a period, and goes into its feed.
 func TestABudgetOfAnOrganizationTellsOfItsThresholdsOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
@@ -184,8 +185,8 @@ func TestABudgetOfAnOrganizationTellsOfItsThresholdsOnce(t *testing.T) {
 		told := func(want ...string) {
 			t.Helper()
 			var got []string
-			for _, entry := range must(peek(t, s).XRange(t.Context(), s.keys.events(w.key.Organization), "-", "+").Result())(t) {
-				e := trailEvent(entry)
+			for _, entry := range must(peek(t, s).XRange(t.Context(), s.keys.Events(w.key.Organization), "-", "+").Result())(t) {
+				e := feed.TrailEvent(entry)
 				got = append(got, fmt.Sprint(e.Type, " ", e.Budget, " ", e.Threshold, " ", *e.Charged, " of ", *e.MaxValue))
 			}
 			if !slices.Equal(got, want) {

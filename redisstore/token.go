@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // Self stands for the issuer itself in an audience.
@@ -15,7 +16,7 @@ const Self = "self"
 // GrantRequest is what an exchange or a refresh asks for.
 type GrantRequest struct {
 	Scopes   []string // that the grant is narrowed to; none for all
-	Audience []string // whom the access token is for, with Self for the issuer; none for Self, or at a refresh for whom the family is for
+	Audience []string // what the access token is for, with Self for the issuer; none for Self, or at a refresh for what the family is for
 	Proof    *Proof   // of the key that its tokens are bound to; nil for none
 }
 
@@ -41,16 +42,16 @@ type Grant struct {
 }
 
 var (
-	rotateRefresh = newGrantScript("identity/rotate_refresh")
-	revokeFamily  = newScript("identity/revoke_family", writes)
-	checkRefresh  = newScript("identity/check_refresh", reads)
+	rotateRefresh = kernel.NewGrantScript("identity/rotate_refresh")
+	revokeFamily  = kernel.NewScript("identity/revoke_family", writes)
+	checkRefresh  = kernel.NewScript("identity/check_refresh", reads)
 )
 
 // openFamily runs a script that opens a family, for which held is reserved, and returns what the family was granted.
-func (s *Store) openFamily(ctx context.Context, script grantScript, opened AccessToken, asked GrantRequest, held reservation, keys []string, args ...any) (Grant, error) {
+func (s *Store) openFamily(ctx context.Context, script kernel.GrantScript, opened AccessToken, asked GrantRequest, held kernel.Reservation, keys []string, args ...any) (Grant, error) {
 	r, err := s.grant(ctx, script, opened.Agent, asked.Proof, keys, args...)
 	if err != nil {
-		held.finish(err, false)
+		held.Finish(err, false)
 		return Grant{}, err
 	}
 	opened.Bound = asked.Proof != nil
@@ -61,10 +62,10 @@ func (s *Store) openFamily(ctx context.Context, script grantScript, opened Acces
 		Audience:    orSelf(asked.Audience),
 		Generation:  1,
 	}
-	organization, oldest := cutID(r, 1)
+	organization, oldest := kernel.CutID(r, 1)
 	grant.Organization = organization
-	s.endOldest(ctx, grant.AccessToken, ofCell(opened.Agent).packed(r, oldest))
-	held.finishFor(grant.Organization, r.Err)
+	s.endOldest(ctx, grant.AccessToken, kernel.OfCell(opened.Agent).Packed(r, oldest))
+	held.FinishFor(grant.Organization, r.Err)
 	if r.Err == nil {
 		s.noteProof(grant.Organization, asked.Proof)
 	}
@@ -77,14 +78,14 @@ func (s *Store) openFamily(ctx context.Context, script grantScript, opened Acces
 // same key. Errors: ErrTokenReused, after it has revoked the family; with nothing spent ErrInvalidRefreshToken,
 // ErrOrganizationSuspended, *ScopeError, *AudienceError, ErrProofRequired, ErrProofUsed, ErrManyProofs.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, asked GrantRequest) (Grant, error) {
-	if s.anySuspended() { // only the agent's cell knows its organization
-		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
+	if s.core.AnySuspended() { // only the agent's cell knows its organization
+		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.core.Suspended(g.Organization) {
 			return Grant{}, ErrOrganizationSuspended
 		}
 	}
 	r, err := s.grant(ctx, rotateRefresh, agent, asked.Proof, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), asked.scopes(), s.auditAs(ctx, actorAgent),
+		kernel.FamilyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), asked.scopes(), s.core.AuditAs(ctx, kernel.ActorAgent),
 		asked.audience(), asked.Proof.key())
 	if err != nil {
 		return Grant{}, err
@@ -94,14 +95,14 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 		Thumbprint:  asked.Proof.Thumbprint(),
 		Scopes:      strings.Fields(r.Text(2)),
 		Audience:    orSelf(strings.Fields(r.Text(3))),
-		Generation:  generationAt(r, 0),
+		Generation:  kernel.GenerationAt(r, 0),
 		Replayed:    r.Text(1) != "",
 	}
 	if r.Err == nil {
-		s.usage.noteEvent(grant.Organization)
+		s.core.Usage.NoteEvent(grant.Organization)
 		s.noteProof(grant.Organization, asked.Proof)
 	}
-	if r.Err == nil && s.Suspended(grant.Organization) { // a predecessor in its grace time, which CheckRefresh refuses as spent
+	if r.Err == nil && s.core.Suspended(grant.Organization) { // a predecessor in its grace time, which CheckRefresh refuses as spent
 		return Grant{}, ErrOrganizationSuspended
 	}
 	return grant, r.Err
@@ -110,12 +111,10 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 // RevokeFamily revokes a family of the calling agent, with its refresh token and its access tokens. The caller must have
 // verified that the family belongs to that agent. It is safe to repeat. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
-	_, err := s.client.Run(ctx, caller.flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
-		caller.family(), familyField(family), s.revocationLifetime(), s.auditAs(ctx, actorAgent))
+	_, err := s.client.Run(ctx, caller.Flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
+		caller.FamilyField(), kernel.FamilyField(family), s.revocationLifetime(), s.core.AuditAs(ctx, kernel.ActorAgent))
 	return err
 }
-
-var checkToken = newMergedScript("kernel/check_token", reads)
 
 // CheckToken returns nil while the token's agent and family are live and the agent is not suspended. Errors:
 // ErrInvalidToken, *AgentSuspendedError.
@@ -124,21 +123,11 @@ func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 	return err
 }
 
-// CheckLive is CheckToken for what a suspended agent may do.
-func (s *Store) CheckLive(ctx context.Context, t AccessToken) error {
-	err := s.CheckToken(ctx, t)
-	if isSuspended(err) {
-		return nil
-	}
-	return err
-}
-
 // VerifyToken is CheckToken, and returns which scopes the token's agent has left.
 func (s *Store) VerifyToken(ctx context.Context, t AccessToken) (ScopesLeft, error) {
-	act := t.actor()
-	r, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family)
+	r, err := s.core.CheckToken(ctx, t)
 	if err != nil {
-		return ScopesLeft{}, act.errorFor(err)
+		return ScopesLeft{}, err
 	}
 	return scopesLeftAt(r, 0), r.Err
 }
@@ -146,8 +135,8 @@ func (s *Store) VerifyToken(ctx context.Context, t AccessToken) (ScopesLeft, err
 // CheckRefresh returns the grant of a refresh token and when it expires, without spending it. Errors: ErrInvalidRefreshToken,
 // *AudienceError when none of the agent's tokens may be for what the family is for any more.
 func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, time.Time, error) {
-	r, err := s.client.Run(ctx, flow{}, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
-		generation, familyField(family), s.config.FamilyLifetime.Milliseconds())
+	r, err := s.client.Run(ctx, flow{}, checkRefresh, []string{s.keys.Agent(agent), s.keys.Family(agent, family)},
+		generation, kernel.FamilyField(family), s.config.FamilyLifetime.Milliseconds())
 	if err != nil {
 		return Grant{}, time.Time{}, err
 	}
@@ -167,3 +156,6 @@ func orSelf(audience []string) []string {
 	}
 	return audience
 }
+
+// CheckLive is CheckToken for what a suspended agent may do.
+func (s *Store) CheckLive(ctx context.Context, t AccessToken) error { return s.core.CheckLive(ctx, t) }

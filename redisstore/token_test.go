@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 func TestExchangeGrantsAFamilyAtGeneration1(t *testing.T) {
@@ -27,7 +28,7 @@ func TestExchangeGrantsAFamilyAtGeneration1(t *testing.T) {
 			if !reflect.DeepEqual(grant, want) {
 				t.Errorf("%+v, want %+v", grant, want)
 			}
-			if cellOf(grant.Family) != cellOf(w.agent.ID) {
+			if kernel.CellOf(grant.Family) != kernel.CellOf(w.agent.ID) {
 				t.Errorf("family %s of agent %s", grant.Family, w.agent.ID)
 			}
 		}
@@ -173,7 +174,7 @@ func TestRefreshOfAFamilyThatIsGoneIsRefused(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		grant := w.exchange(t, s)
 		lost := w.exchange(t, s)
-		if err := peek(t, s).Del(t.Context(), s.keys.family(w.agent.ID, lost.Family)).Err(); err != nil {
+		if err := peek(t, s).Del(t.Context(), s.keys.Family(w.agent.ID, lost.Family)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		for name, token := range map[string]struct{ agent, family uuid.UUID }{
@@ -195,7 +196,7 @@ func TestAFamilyLivesForTheRefreshLifetimeFromItsLastUse(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{RefreshLifetime: time.Hour}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		key := s.keys.family(w.agent.ID, w.exchange(t, s).Family)
+		key := s.keys.Family(w.agent.ID, w.exchange(t, s).Family)
 		wantTTL(t, s, key, time.Hour)
 		if err := peek(t, s).PExpire(t.Context(), key, time.Minute).Err(); err != nil {
 			t.Fatal(err)
@@ -212,7 +213,7 @@ func TestAnExpiredFamilyIsRefused(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		grant := w.exchange(t, s)
 		eventually(t, "the family is gone", func() bool {
-			return must(peek(t, s).Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t) == 0
+			return must(peek(t, s).Exists(t.Context(), s.keys.Family(w.agent.ID, grant.Family)).Result())(t) == 0
 		})
 		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
 		wantError(t, "refresh", err, ErrInvalidRefreshToken)
@@ -273,7 +274,7 @@ func TestAMarkedFamilyIsRevokedThoughItsGenerationIsKept(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		family := w.exchange(t, s).Family
 		mark := time.Now().Add(time.Hour).UnixMilli()
-		must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), familyField(family), mark).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Agent(w.agent.ID), kernel.FamilyField(family), mark).Result())(t)
 		for _, generation := range []uint32{0, 1, 2} {
 			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{})
 			wantError(t, "refresh", err, ErrInvalidRefreshToken)
@@ -286,21 +287,21 @@ func TestExchangesDropOnlyExpiredMarks(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		key := s.keys.agent(w.agent.ID)
+		key := s.keys.Agent(w.agent.ID)
 		before := must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
 		before["secret_used"] = "1"
 		lapsed := time.Now().Add(-time.Millisecond)
 		for range 10 {
-			kept := familyField(NewID(w.agent.ID))
+			kept := kernel.FamilyField(NewID(w.agent.ID))
 			before[kept] = "9999999999999"
-			must(peek(t, s).HSet(t.Context(), key, familyField(NewID(w.agent.ID)), lapsed.UnixMilli(), kept, before[kept]).Result())(t)
+			must(peek(t, s).HSet(t.Context(), key, kernel.FamilyField(NewID(w.agent.ID)), lapsed.UnixMilli(), kept, before[kept]).Result())(t)
 		}
 		revoked := w.exchange(t, s)
 		if err := s.RevokeFamily(t.Context(), revoked.AccessToken, revoked.Family); err != nil {
 			t.Fatal(err)
 		}
-		mark := must(peek(t, s).HGet(t.Context(), key, familyField(revoked.Family)).Result())(t)
-		before[familyField(revoked.Family)], before[boundField(revoked.Family)] = mark, mark
+		mark := must(peek(t, s).HGet(t.Context(), key, kernel.FamilyField(revoked.Family)).Result())(t)
+		before[kernel.FamilyField(revoked.Family)], before[kernel.BoundField(revoked.Family)] = mark, mark
 		until := time.UnixMilli(must(strconv.ParseInt(mark, 10, 64))(t))
 		if life := time.Until(until); life < defaultAccessLifetime+clockLeeway-time.Minute {
 			t.Errorf("a fresh mark lives for %s", life)
@@ -331,7 +332,7 @@ func (w tenant) refresh(t *testing.T, s *Store, family uuid.UUID, generation, wa
 func (w tenant) wantRevoked(t *testing.T, s *Store, grant Grant, latest uint32) {
 	t.Helper()
 	before := w.contents(t, s)
-	if n := must(peek(t, s).Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t); n != 0 {
+	if n := must(peek(t, s).Exists(t.Context(), s.keys.Family(w.agent.ID, grant.Family)).Result())(t); n != 0 {
 		t.Error("the revoked family is still kept")
 	}
 	for generation := uint32(1); generation <= latest+1; generation++ {
@@ -384,7 +385,7 @@ func TestAFamilyIsKeptInFewAndShortFields(t *testing.T) {
 		} {
 			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: test.scopes}))(t)
 			for generation := uint32(1); generation <= 2; generation++ {
-				kept := must(peek(t, s).HGetAll(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t)
+				kept := must(peek(t, s).HGetAll(t.Context(), s.keys.Family(w.agent.ID, grant.Family)).Result())(t)
 				if fields := slices.Sorted(maps.Keys(kept)); !slices.Equal(fields, test.want) ||
 					kept["g"] != strconv.Itoa(int(generation)) || kept["sc"] != strings.Join(test.scopes, " ") {
 					t.Errorf("narrowed to %q, at generation %d: %q", test.scopes, generation, kept)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 )
 
 // mostTokenMarks is the bound of lua/identity/end_family.lua.
@@ -16,7 +17,7 @@ const mostTokenMarks = 1000
 
 // tokenID returns an id as tokens of the agent without a refresh token have it in this epoch.
 func (w tenant) tokenID(epoch byte) uuid.UUID {
-	id := newTokenID(w.agent.ID)
+	id := kernel.NewTokenID(w.agent.ID)
 	id[9], id[10], id[11] = 0, 0, epoch
 	return id
 }
@@ -41,11 +42,11 @@ func (w tenant) putTokenMarks(t *testing.T, s *Store, epoch byte, count int, unt
 	var id uuid.UUID
 	for range count {
 		id = w.tokenID(epoch)
-		marks = append(marks, familyField(id), until.UnixMilli(), boundField(id), until.UnixMilli())
+		marks = append(marks, kernel.FamilyField(id), until.UnixMilli(), kernel.BoundField(id), until.UnixMilli())
 		entries = append(entries, redis.Z{Score: float64(int64(epoch)<<33 + until.Unix()), Member: string(id[:14])})
 	}
-	must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), marks...).Result())(t)
-	must(peek(t, s).ZAdd(t.Context(), s.keys.tokenMarks(w.agent.ID), entries...).Result())(t)
+	must(peek(t, s).HSet(t.Context(), s.keys.Agent(w.agent.ID), marks...).Result())(t)
+	must(peek(t, s).ZAdd(t.Context(), s.keys.TokenMarks(w.agent.ID), entries...).Result())(t)
 	return id
 }
 
@@ -85,7 +86,7 @@ func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
 			w.endToken(t, s, w.tokenID(1), nil)
 		}
 		w.endToken(t, s, first, nil)
-		if n := must(peek(t, s).ZCard(t.Context(), s.keys.tokenMarks(w.agent.ID)).Result())(t); n > mostTokenMarks {
+		if n := must(peek(t, s).ZCard(t.Context(), s.keys.TokenMarks(w.agent.ID)).Result())(t); n > mostTokenMarks {
 			t.Errorf("%d marks", n)
 		}
 		wantError(t, "of a later epoch", s.EndFamily(t.Context(), w.key, w.agent.ID, w.tokenID(2)), ErrUnknownFamily)
@@ -108,10 +109,10 @@ func TestMarksOfFamiliesLeaveRoomForThoseOfTokens(t *testing.T) {
 		var marks []any
 		for range 20_001 {
 			id := NewID(w.agent.ID)
-			marks = append(marks, familyField(id), "9999999999999", boundField(id), "9999999999999")
+			marks = append(marks, kernel.FamilyField(id), "9999999999999", kernel.BoundField(id), "9999999999999")
 		}
 		for part := range slices.Chunk(marks, 8000) {
-			must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), part...).Result())(t)
+			must(peek(t, s).HSet(t.Context(), s.keys.Agent(w.agent.ID), part...).Result())(t)
 		}
 		w.endToken(t, s, w.tokenID(0), nil)
 	})
@@ -122,14 +123,14 @@ func TestMarksOfTokensThatHaveLapsedMakeRoom(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		lapsed := w.putTokenMarks(t, s, 0, mostTokenMarks, time.Now().Add(-time.Minute))
-		index := s.keys.tokenMarks(w.agent.ID)
+		index := s.keys.TokenMarks(w.agent.ID)
 		for range 2 * mostTokenMarks / 16 {
 			w.endToken(t, s, w.tokenID(0), nil)
 		}
 		if n := must(peek(t, s).ZCard(t.Context(), index).Result())(t); n != 2*mostTokenMarks/16 {
 			t.Errorf("the index has %d, want those that live", n)
 		}
-		if fields := must(peek(t, s).HLen(t.Context(), s.keys.agent(w.agent.ID)).Result())(t); fields > 4*mostTokenMarks/16+30 {
+		if fields := must(peek(t, s).HLen(t.Context(), s.keys.Agent(w.agent.ID)).Result())(t); fields > 4*mostTokenMarks/16+30 {
 			t.Errorf("the agent has %d fields", fields)
 		}
 		w.endToken(t, s, lapsed, nil)
@@ -169,7 +170,7 @@ func TestMarksOfTokensCountUntilTheyLapse(t *testing.T) {
 			want int64
 		}{{0, 2}, {5 * time.Hour, 2}, {8 * time.Hour, 0}} {
 			clock(c.at)
-			if got := bytes() - none; got != c.want*markSize {
+			if got := bytes() - none; got != c.want*kernel.MarkSize {
 				t.Errorf("%v after midnight marks count %d bytes, want those of %d", c.at, got, c.want)
 			}
 		}

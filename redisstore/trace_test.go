@@ -176,8 +176,8 @@ func TestSpansContainNoKeysOrArguments(t *testing.T) {
 		w := newTenant(t, s, NewSession{})
 		_, _ = s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "an-idempotency-key"}})
 		_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
-		_, _ = s.client.Call(ctx, flow{}, reads, "hget", s.keys.agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
-		_, _ = s.client.Call(ctx, flow{}, reads, "llen", s.keys.agent(w.agent.ID))
+		_, _ = s.client.Call(ctx, flow{}, reads, "hget", s.keys.Agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
+		_, _ = s.client.Call(ctx, flow{}, reads, "llen", s.keys.Agent(w.agent.ID))
 	})
 	known := []string{"db.system.name", "remit.operation", "db.operation.name", "db.operation.batch.size", "db.response.status_code",
 		"error.type", "server.address", "server.port"}
@@ -187,7 +187,7 @@ func TestSpansContainNoKeysOrArguments(t *testing.T) {
 	for _, span := range r.Ended() {
 		for _, a := range span.Attributes() {
 			value := a.Value.String()
-			if !slices.Contains(known, string(a.Key)) || strings.Contains(value, s.keys.prefix) || strings.ContainsAny(value, " {}\x00") || len(value) > 40 {
+			if !slices.Contains(known, string(a.Key)) || strings.Contains(value, s.keys.Prefix) || strings.ContainsAny(value, " {}\x00") || len(value) > 40 {
 				t.Errorf("%s tells %s=%q", span.Name(), a.Key, value)
 			}
 		}
@@ -204,7 +204,7 @@ func TestUntracedRequestsHaveNoSpans(t *testing.T) {
 	newTenant(t, s, NewSession{})
 	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test")
 	ctx, span := never.Start(context.Background(), "request")
-	if _, err := s.client.Call(ctx, flow{}, reads, "get", s.keys.issuer()); err != nil {
+	if _, err := s.client.Call(ctx, flow{}, reads, "get", s.keys.Issuer()); err != nil {
 		t.Error(err)
 	}
 	span.End()

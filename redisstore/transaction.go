@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // A transaction is one of these, or Expired.
@@ -83,14 +84,14 @@ type Rollback struct {
 }
 
 var (
-	beginTransaction        = newKeyedScript("budgets/begin_transaction")
-	beginSessionTransaction = newKeyedScript("budgets/begin_session_transaction")
-	commitTransaction       = newKeyedScript("budgets/commit_transaction")
-	rollbackTransaction     = newKeyedScript("budgets/rollback_transaction")
-	getTransaction          = newScript("budgets/get_transaction", reads)
+	beginTransaction        = kernel.NewKeyedScript("budgets/begin_transaction")
+	beginSessionTransaction = kernel.NewKeyedScript("budgets/begin_session_transaction")
+	commitTransaction       = kernel.NewKeyedScript("budgets/commit_transaction")
+	rollbackTransaction     = kernel.NewKeyedScript("budgets/rollback_transaction")
+	getTransaction          = kernel.NewScript("budgets/get_transaction", reads)
 
-	dryBegin        = newDryScript("budgets/begin_transaction")
-	drySessionBegin = newDryScript("budgets/begin_session_transaction")
+	dryBegin        = kernel.NewDryScript("budgets/begin_transaction")
+	drySessionBegin = kernel.NewDryScript("budgets/begin_session_transaction")
 )
 
 // Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
@@ -107,26 +108,26 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	}
 	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
 	if err := s.CheckToken(ctx, t); err != nil {
-		held.finish(err, false)
+		held.Finish(err, false)
 		return Transaction{}, err
 	}
 	id := NewID(t.Agent)
 	if err := s.indexTransaction(ctx, t.Organization, id); err != nil {
-		held.finish(err, false)
+		held.Finish(err, false)
 		return Transaction{}, err
 	}
 	r, err := s.begin(ctx, t, id, n)
 	if err == nil {
-		held.demand.expires = r.Time(3)
+		held.Demand.Expires = r.Time(3)
 	}
-	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
-	s.pruneAfterBegin(ctx, t, n.Session, id, creationResult{err, n.Idempotency != nil && n.Idempotency.Replayed})
+	held.Finish(err, n.Idempotency.IsReplay())
+	s.pruneAfterBegin(ctx, t, n.Session, id, creationResult{err, n.Idempotency.IsReplay()})
 	if err != nil {
-		return Transaction{}, t.actor().errorFor(err)
+		return Transaction{}, t.Actor().ErrorFor(err)
 	}
 	begun, err := begunFrom(r, t, n)
-	if err == nil && n.Idempotency != nil && n.Idempotency.Replayed {
-		return s.asBegun(ctx, t.flow(), begun)
+	if err == nil && n.Idempotency.IsReplay() {
+		return s.asBegun(ctx, t.Flow(), begun)
 	}
 	return begun, err
 }
@@ -152,21 +153,21 @@ func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
 
 // dryBegin is Begin for a dry run: it neither enters an index nor counts anything.
 func (s *Store) dryBegin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
-	held, err := s.reserveIn(t.flow(), s.transactionDemand(t, n))
+	held, err := s.core.ReserveIn(t.Flow(), s.transactionDemand(t, n))
 	if err != nil {
 		return Transaction{}, err
 	}
-	defer held.finish(errDryRun, false)
+	defer held.Finish(errDryRun, false)
 	r, err := s.begin(ctx, t, NewID(t.Agent), n)
 	if err != nil {
-		return Transaction{}, t.actor().errorFor(err)
+		return Transaction{}, t.Actor().ErrorFor(err)
 	}
 	would, err := begunFrom(r, t, n)
 	would.ID = uuid.Nil
 	return would, err
 }
 
-// asBegun returns the transaction with the JSON objects of the first request, as firstMetadata does.
+// asBegun returns the transaction with the JSON objects of the first request, as FirstMetadata does.
 func (s *Store) asBegun(ctx context.Context, f flow, begun Transaction) (Transaction, error) {
 	first, err := s.transactionFacts(ctx, f, begun.Agent, begun.ID)
 	switch err {
@@ -180,53 +181,53 @@ func (s *Store) asBegun(ctx context.Context, f flow, begun Transaction) (Transac
 }
 
 func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTransaction) (*reply, error) {
-	act := t.actor()
+	act := t.Actor()
 	if n.Session == uuid.Nil {
-		keys := []string{s.keys.agent(t.Agent), s.keys.transaction(t.Agent, id),
-			s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
-		args := []any{t.Organization, t.Agent, act.family, id,
-			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act), "hv", int64(n.Value)}
+		keys := []string{s.keys.Agent(t.Agent), s.keys.Transaction(t.Agent, id),
+			s.keys.AgentTransactions(t.Agent), s.keys.Events(t.Agent)}
+		args := []any{t.Organization, t.Agent, act.Family, id,
+			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.core.Audit(ctx, act), "hv", int64(n.Value)}
 		args = append(args, n.storedFields()...)
 		if n.DryRun {
 			return s.dryRun(ctx, dryBegin, act, keys, args...)
 		}
-		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, args...)
+		return s.core.Perform(ctx, beginTransaction, act, n.Idempotency, keys, args...)
 	}
-	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
-		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
-		s.keys.agentTransactions(t.Agent), s.keys.agentSessions(t.Agent), s.keys.events(t.Agent), s.keys.agentHolds(t.Agent)}
-	args := []any{t.Organization, t.Agent, act.family, n.Session, id, int64(n.Value),
-		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
+	keys := []string{s.keys.Agent(t.Agent), s.keys.Session(t.Agent, n.Session), s.keys.Holds(t.Agent, n.Session),
+		s.keys.Transaction(t.Agent, id), s.keys.SessionTransactions(t.Agent, n.Session),
+		s.keys.AgentTransactions(t.Agent), s.keys.AgentSessions(t.Agent), s.keys.Events(t.Agent), s.keys.AgentHolds(t.Agent)}
+	args := []any{t.Organization, t.Agent, act.Family, n.Session, id, int64(n.Value),
+		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.core.Audit(ctx, act)}
 	args = append(args, n.storedFields()...)
-	return s.givingBack(ctx, act, n.Session, n.Idempotency, func() (*reply, error) {
+	return s.repeatForRoom(ctx, act, n.Session, n.Idempotency, func() (*reply, error) {
 		if n.DryRun {
 			return s.dryRun(ctx, drySessionBegin, act, keys, args...)
 		}
-		return s.perform(ctx, beginSessionTransaction, act, n.Idempotency, keys, args...)
+		return s.core.Perform(ctx, beginSessionTransaction, act, n.Idempotency, keys, args...)
 	})
 }
 
 // indexTransaction enters a transaction in its organization's index before it begins, so that every transaction is listed.
 func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
-	added, err := s.client.Call(ctx, flow{Owner: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
+	added, err := s.client.Call(ctx, flow{Owner: organization}, writes, "zadd", s.keys.OrganizationTransactions(organization), "0", string(id[:]))
 	if _, isCount := added.(int64); err == nil && !isCount {
 		return errReply
 	}
-	return nothingVisible(err)
+	return kernel.NothingVisible(err)
 }
 
 // Commit commits a pending or expired (late) transaction of the calling agent. It charges the cost up to the session's
 // limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError; with an idempotency key
 // ErrIdempotencyKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
-	act := t.actor()
-	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
+	act := t.Actor()
+	facts, err := s.transactionFacts(ctx, act.Flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
-	r, err := s.releasingDueHolds(ctx, act, facts.Session, func() (*reply, error) {
-		return s.perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
-			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.audit(ctx, act))
+	r, err := s.repeatWhileDue(ctx, act, facts.Session, func() (*reply, error) {
+		return s.core.Perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
+			act.Family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.core.Audit(ctx, act))
 	})
 	return s.countSettlement(act, c.Idempotency, c.PostState)(facts.withReply(act, r, err))
 }
@@ -234,18 +235,18 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 // Rollback rolls a transaction back: it releases the hold of a pending one, and refunds the charge of a committed one. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible; with an idempotency key
 // ErrIdempotencyKeyReused; to an agent that rolls back a commit ErrTokenLacksScope or a *ScopeError.
-func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
+func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (_ Transaction, err error) {
+	defer func() { s.core.FreeClaim(ctx, c, b.Idempotency, err) }()
 	act, facts, err := s.actOnTransaction(ctx, c, id, b.Idempotency)
 	if err != nil {
-		return Transaction{}, s.released(ctx, c, b.Idempotency, err)
+		return Transaction{}, err
 	}
-	r, err := s.releasingDueHolds(ctx, act, facts.Session, func() (*reply, error) {
-		return s.perform(ctx, rollbackTransaction, act, b.Idempotency, s.transactionKeys(act, facts), act.organization,
-			act.agent, act.family, id, b.Reason, s.settledRetention(b.Idempotency), s.audit(ctx, act),
+	r, err := s.repeatWhileDue(ctx, act, facts.Session, func() (*reply, error) {
+		return s.core.Perform(ctx, rollbackTransaction, act, b.Idempotency, s.transactionKeys(act, facts), act.Organization,
+			act.Agent, act.Family, id, b.Reason, s.settledRetention(b.Idempotency), s.core.Audit(ctx, act),
 			strings.Join(b.Scopes, " "))
 	})
-	undone, err := s.countSettlement(act, b.Idempotency, "")(facts.withReply(act, r, err))
-	return undone, s.released(ctx, c, b.Idempotency, err)
+	return s.countSettlement(act, b.Idempotency, "")(facts.withReply(act, r, err))
 }
 
 // Transaction returns a transaction that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken,
@@ -255,8 +256,8 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 	if err != nil {
 		return Transaction{}, err
 	}
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
-	r, err := s.client.Run(ctx, act.flow, getTransaction, keys, act.organization, act.agent, act.family)
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, facts.Session), s.keys.Transaction(act.Agent, id)}
+	r, err := s.client.Run(ctx, act.Flow, getTransaction, keys, act.Organization, act.Agent, act.Family)
 	return facts.withReply(act, r, err)
 }
 
@@ -264,34 +265,34 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 // idempotency key's outcome, because a replay reads the transaction.
 func (s *Store) settledRetention(idem *Idempotency) int64 {
 	if idem != nil {
-		return max(s.config.Retention, outcomeLifetime).Milliseconds()
+		return max(s.config.Retention, kernel.OutcomeLifetime).Milliseconds()
 	}
 	return s.config.Retention.Milliseconds()
 }
 
-func (s *Store) transactionKeys(act actor, t Transaction) []string {
-	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, t.Session), s.keys.holds(act.agent, t.Session),
-		s.keys.transaction(act.agent, t.ID), s.keys.sessionTransactions(act.agent, t.Session),
-		s.keys.agentTransactions(act.agent), s.keys.events(act.agent)}
+func (s *Store) transactionKeys(act kernel.Actor, t Transaction) []string {
+	return []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, t.Session), s.keys.Holds(act.Agent, t.Session),
+		s.keys.Transaction(act.Agent, t.ID), s.keys.SessionTransactions(act.Agent, t.Session),
+		s.keys.AgentTransactions(act.Agent), s.keys.Events(act.Agent)}
 }
 
 // actOnTransaction returns the actor for an operation on the transaction, and the transaction's immutable fields. The
 // operation's script checks that the actor may see it.
-func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, Transaction, error) {
+func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (kernel.Actor, Transaction, error) {
 	cell := id // an API key does not name the agent; the transaction's id has its cell
 	if c.Token != nil {
 		cell = c.Token.Agent
 	}
 	if idem != nil {
-		idem.at = id
+		idem.At = id
 	}
-	act, err := s.actOnAgent(ctx, c, cell, idem)
+	act, err := s.core.ActOnAgent(ctx, c, cell, idem)
 	if err != nil {
-		return actor{}, Transaction{}, err
+		return kernel.Actor{}, Transaction{}, err
 	}
-	facts, err := s.transactionFacts(ctx, act.flow, cell, id)
+	facts, err := s.transactionFacts(ctx, act.Flow, cell, id)
 	if c.Key != nil {
-		act.agent = facts.Agent
+		act.Agent = facts.Agent
 	} else if err == ErrUnknownTransaction { // the script says so, after it has checked the token
 		err = nil
 	}
@@ -301,7 +302,7 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, id
 // transactionFacts reads the immutable fields of a transaction. If it is unknown, it returns only its id and
 // ErrUnknownTransaction.
 func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUID) (Transaction, error) {
-	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.transaction(agent, id), transactionFacts...)
+	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.Transaction(agent, id), transactionFacts...)
 	if err != nil {
 		return Transaction{}, err
 	}
@@ -316,9 +317,9 @@ func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUI
 }
 
 // withReply returns the transaction with the state in a script's reply, or the script's refusal.
-func (t Transaction) withReply(act actor, r *reply, err error) (Transaction, error) {
+func (t Transaction) withReply(act kernel.Actor, r *reply, err error) (Transaction, error) {
 	if err != nil {
-		if err = act.errorFor(err); err == ErrUnknownSession {
+		if err = act.ErrorFor(err); err == ErrUnknownSession {
 			err = ErrUnknownTransaction
 		}
 		return Transaction{}, err

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"remit/internal/event"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 func TestATransactionIsReadAsItWasBegun(t *testing.T) {
@@ -34,7 +35,7 @@ func TestATransactionIsReadAsItWasBegun(t *testing.T) {
 			if begun.Created.Before(before) || begun.Created.After(time.Now()) {
 				t.Errorf("created at %s", begun.Created)
 			}
-			if cellOf(begun.ID) != cellOf(w.agent.ID) {
+			if kernel.CellOf(begun.ID) != kernel.CellOf(w.agent.ID) {
 				t.Errorf("transaction %s of agent %s", begun.ID, w.agent.ID)
 			}
 			want := Transaction{
@@ -284,7 +285,7 @@ func TestOverageStopsWhereItWouldBecomeInexact(t *testing.T) {
 		onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 			w := newTenant(t, s, NewSession{MaxActions: 10})
 			token := w.exchange(t, s).AccessToken
-			stored := s.keys.session(w.agent.ID, w.session.ID)
+			stored := s.keys.Session(w.agent.ID, w.session.ID)
 			must(peek(t, s).HSet(t.Context(), stored, "ov", int64(test.before)).Result())(t)
 			begun := w.begin(t, s, token, 0)
 			committed := must(s.Commit(t.Context(), token, begun.ID, Commit{Value: &test.cost}))(t)
@@ -311,7 +312,7 @@ func TestARollbackTakesNoMoreOverageThanThereIs(t *testing.T) {
 		token := w.exchange(t, s).AccessToken
 		begun := w.begin(t, s, token, 0)
 		must(s.Commit(t.Context(), token, begun.ID, Commit{Value: new(money.MicroUSD(9))}))(t)
-		must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "ov", 8).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "ov", 8).Result())(t)
 		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
 		if read := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); read.ValueOverage != 0 {
 			t.Errorf("%s is left", read.ValueOverage)
@@ -538,11 +539,11 @@ func TestEndingASessionRollsBackWhatIsPending(t *testing.T) {
 		want := map[uuid.UUID]Status{pending.ID: RolledBack, expired.ID: Expired, committed.ID: Committed}
 		w.wantStatuses(t, s, grant, want, ended)
 
-		must(peek(t, s).HSet(t.Context(), s.keys.transaction(w.agent.ID, pending.ID), "x", ended.Add(time.Millisecond).UnixMilli()).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.Transaction(w.agent.ID, pending.ID), "x", ended.Add(time.Millisecond).UnixMilli()).Result())(t)
 		w.wantStatuses(t, s, grant, want, ended) // though its own time is up as well by now
 
-		must(peek(t, s).Del(t.Context(), s.keys.session(w.agent.ID, w.session.ID),
-			s.keys.transaction(w.agent.ID, expired.ID)).Result())(t) // which are kept as long or shorter
+		must(peek(t, s).Del(t.Context(), s.keys.Session(w.agent.ID, w.session.ID),
+			s.keys.Transaction(w.agent.ID, expired.ID)).Result())(t) // which are kept as long or shorter
 		delete(want, expired.ID)
 		w.wantStatuses(t, s, grant, want, time.Time{})
 		wantUnchanged(t, s, "settling what is settled", func() {
@@ -554,7 +555,7 @@ func TestEndingASessionRollsBackWhatIsPending(t *testing.T) {
 			t.Errorf("%+v", undone)
 		}
 		for _, key := range keysKept(t, s) {
-			if key == s.keys.session(w.agent.ID, w.session.ID) {
+			if key == s.keys.Session(w.agent.ID, w.session.ID) {
 				t.Error("the session is back")
 			}
 		}
@@ -580,15 +581,15 @@ func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
 		long := begin(5) // longer than the session
 		short := begin(2)
 		ttls(map[string]time.Duration{
-			s.keys.session(agent, session): 53, s.keys.holds(agent, session): 53, s.keys.sessionTransactions(agent, session): 53,
-			s.keys.agentTransactions(agent): 53, s.keys.agentSessions(agent): 53,
-			s.keys.transaction(agent, long.ID): 53, s.keys.transaction(agent, short.ID): 50,
+			s.keys.Session(agent, session): 53, s.keys.Holds(agent, session): 53, s.keys.SessionTransactions(agent, session): 53,
+			s.keys.AgentTransactions(agent): 53, s.keys.AgentSessions(agent): 53,
+			s.keys.Transaction(agent, long.ID): 53, s.keys.Transaction(agent, short.ID): 50,
 		})
 		must(s.Commit(t.Context(), token, short.ID, Commit{}))(t)
 		must(s.Rollback(t.Context(), w.byKey(), long.ID, Rollback{}))(t)
 		ttls(map[string]time.Duration{
-			s.keys.session(agent, session): 53, s.keys.sessionTransactions(agent, session): 53, s.keys.agentTransactions(agent): 53,
-			s.keys.transaction(agent, long.ID): 48, s.keys.transaction(agent, short.ID): 48,
+			s.keys.Session(agent, session): 53, s.keys.SessionTransactions(agent, session): 53, s.keys.AgentTransactions(agent): 53,
+			s.keys.Transaction(agent, long.ID): 48, s.keys.Transaction(agent, short.ID): 48,
 		})
 
 		// Settled late, when what was kept with it has nearly run out.
@@ -597,7 +598,7 @@ func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
 			func() (Transaction, error) { return s.Commit(t.Context(), token, late.ID, Commit{}) },
 			func() (Transaction, error) { return s.Rollback(t.Context(), w.byKey(), late.ID, Rollback{}) },
 		} {
-			kept := []string{s.keys.transaction(agent, late.ID), s.keys.sessionTransactions(agent, session), s.keys.agentTransactions(agent)}
+			kept := []string{s.keys.Transaction(agent, late.ID), s.keys.SessionTransactions(agent, session), s.keys.AgentTransactions(agent)}
 			for _, key := range kept {
 				must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
 			}
@@ -610,7 +611,7 @@ func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
 		alone := w.alone(0)
 		alone.Lifetime = 30 * time.Hour
 		ttls(map[string]time.Duration{
-			s.keys.transaction(agent, must(s.Begin(t.Context(), token, alone))(t).ID): 78, s.keys.agentTransactions(agent): 78,
+			s.keys.Transaction(agent, must(s.Begin(t.Context(), token, alone))(t).ID): 78, s.keys.AgentTransactions(agent): 78,
 		})
 	})
 }
@@ -634,10 +635,10 @@ func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
 			for i, idem := range []*Idempotency{nil, {Key: name}, nil} { // the last of which does not shorten what is kept
 				begun := w.begin(t, s, token, 1)
 				wantError(t, name, settle(w, token, begun.ID, idem), nil)
-				wantTTL(t, s, s.keys.transaction(w.agent.ID, begun.ID), []time.Duration{time.Hour, outcomeLifetime, time.Hour}[i])
+				wantTTL(t, s, s.keys.Transaction(w.agent.ID, begun.ID), []time.Duration{time.Hour, kernel.OutcomeLifetime, time.Hour}[i])
 			}
-			wantTTL(t, s, s.keys.agentTransactions(w.agent.ID), outcomeLifetime)
-			wantTTL(t, s, s.keys.sessionTransactions(w.agent.ID, w.session.ID), outcomeLifetime)
+			wantTTL(t, s, s.keys.AgentTransactions(w.agent.ID), kernel.OutcomeLifetime)
+			wantTTL(t, s, s.keys.SessionTransactions(w.agent.ID, w.session.ID), kernel.OutcomeLifetime)
 		}
 	})
 }
@@ -840,13 +841,13 @@ func (w tenant) letPass(t *testing.T, s *Store, transactions ...Transaction) {
 	past := time.Now().Add(-time.Second).UnixMilli()
 	client := peek(t, s)
 	for _, one := range transactions {
-		must(client.HSet(t.Context(), s.keys.transaction(one.Agent, one.ID), "x", past).Result())(t)
+		must(client.HSet(t.Context(), s.keys.Transaction(one.Agent, one.ID), "x", past).Result())(t)
 		if one.Session == uuid.Nil {
 			continue
 		}
 		hold := redis.Z{Score: float64(past), Member: string(one.ID[:]) + strconv.FormatInt(int64(one.Hold), 10)}
-		must(client.ZAddXX(t.Context(), s.keys.holds(one.Agent, one.Session), hold).Result())(t)
-		must(client.HSet(t.Context(), s.keys.session(one.Agent, one.Session), "hx", past).Result())(t)
+		must(client.ZAddXX(t.Context(), s.keys.Holds(one.Agent, one.Session), hold).Result())(t)
+		must(client.HSet(t.Context(), s.keys.Session(one.Agent, one.Session), "hx", past).Result())(t)
 	}
 }
 
@@ -854,7 +855,7 @@ func (w tenant) letPass(t *testing.T, s *Store, transactions ...Transaction) {
 func (w tenant) letSessionPass(t *testing.T, s *Store) {
 	t.Helper()
 	past := time.Now().Add(-time.Second).UnixMilli()
-	must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "x", past).Result())(t)
+	must(peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "x", past).Result())(t)
 }
 
 // wantUsage checks how far the limits of the tenant's session are used.

@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 // Transactions returns a page of the transactions that the caller may see, newest first, without their pre-states,
 // post-states and metadata. Errors: ErrInvalidAPIKey or ErrInvalidToken; ErrUnknownAgent or ErrUnknownSession when the query
 // names one that the caller may not see.
 func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Transaction], error) {
-	ix := index[Transaction]{
-		id:      func(t *Transaction) uuid.UUID { return t.ID },
-		matches: func(t *Transaction) bool { return q.Status == "" || t.Status == q.Status },
+	ix := kernel.Index[Transaction]{
+		ID:      func(t *Transaction) uuid.UUID { return t.ID },
+		Matches: func(t *Transaction) bool { return q.Status == "" || t.Status == q.Status },
 	}
 	if c.Token != nil && q.Agent == uuid.Nil {
 		q.Agent = c.Token.Agent
@@ -24,21 +25,21 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 		if err != nil {
 			return Page[Transaction]{}, err
 		}
-		ix.key, ix.members = s.keys.sessionTransactions(act.agent, q.Session), ofCell(act.agent)
-		ix.read, ix.load = s.readAgentIndex(act, ix.key), s.loadTransactionsOf(act.organization)
+		ix.Key, ix.Members = s.keys.SessionTransactions(act.Agent, q.Session), kernel.OfCell(act.Agent)
+		ix.Read, ix.Load = s.core.ReadAgentIndex(act, ix.Key), s.loadTransactionsOf(act.Organization)
 	case q.Agent != uuid.Nil:
-		act, err := s.actOnAgent(ctx, c, q.Agent, nil)
+		act, err := s.core.ActOnAgent(ctx, c, q.Agent, nil)
 		if err != nil {
 			return Page[Transaction]{}, err
 		}
-		ix.key, ix.members = s.keys.agentTransactions(q.Agent), ofCell(q.Agent)
-		ix.read, ix.load = s.readAgentIndex(act, ix.key), s.loadTransactionsOf(act.organization)
+		ix.Key, ix.Members = s.keys.AgentTransactions(q.Agent), kernel.OfCell(q.Agent)
+		ix.Read, ix.Load = s.core.ReadAgentIndex(act, ix.Key), s.loadTransactionsOf(act.Organization)
 	default:
-		ix.key = s.keys.organizationTransactions(c.Key.Organization)
-		ix.late = s.lateIndex(c.Key.Organization, s.keys.organizationTransactions, s.keys.suspectTransactions)
-		ix.read, ix.load = s.readOrganizationIndex(*c.Key, ix.key), s.loadTransactionsOf(c.Key.Organization)
+		ix.Key = s.keys.OrganizationTransactions(c.Key.Organization)
+		ix.Late = s.core.LateIndex(c.Key.Organization, s.keys.OrganizationTransactions, s.keys.SuspectTransactions)
+		ix.Read, ix.Load = s.core.ReadOrganizationIndex(*c.Key, ix.Key), s.loadTransactionsOf(c.Key.Organization)
 	}
-	found, err := page(ctx, s, ix, q)
+	found, err := kernel.ReadPage(ctx, s.core, ix, q)
 	if q.Session != uuid.Nil && err == ErrUnknownAgent {
 		err = ErrUnknownSession // do not reveal that another organization has such a session
 	}
@@ -46,44 +47,44 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 }
 
 // actOnListedSession returns the actor for reading what belongs to the session that the query names.
-func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (actor, error) {
+func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (kernel.Actor, error) {
 	if c.Token != nil && q.Agent != c.Token.Agent {
-		return s.actOnAgent(ctx, c, q.Agent, nil) // it refuses the other agent
+		return s.core.ActOnAgent(ctx, c, q.Agent, nil) // it refuses the other agent
 	}
-	act, err := s.actOnSession(ctx, c, q.Session, nil)
+	act, err := s.core.ActOnSession(ctx, c, q.Session, nil)
 	if err != nil {
-		return actor{}, err
+		return kernel.Actor{}, err
 	}
-	owner := act.agent
+	owner := act.Agent
 	if c.Token != nil {
 		if owner, err = s.ownerAmong(ctx, act, q.Session); err != nil {
-			return actor{}, err
+			return kernel.Actor{}, err
 		}
 	}
-	if owner != act.agent || q.Agent != uuid.Nil && q.Agent != act.agent {
-		return actor{}, ErrUnknownSession
+	if owner != act.Agent || q.Agent != uuid.Nil && q.Agent != act.Agent {
+		return kernel.Actor{}, ErrUnknownSession
 	}
 	return act, nil
 }
 
 // ownerAmong returns the agent of a session in the actor's cell, after it has checked the actor's token.
-func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (uuid.UUID, error) {
-	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
+func (s *Store) ownerAmong(ctx context.Context, act kernel.Actor, session uuid.UUID) (uuid.UUID, error) {
+	if _, err := s.client.Run(ctx, act.Flow, kernel.CheckToken, []string{s.keys.Agent(act.Agent)}, act.Organization, act.Family); err != nil {
 		return uuid.Nil, err
 	}
-	return s.agentOf(ctx, act.flow, session)
+	return s.core.AgentOf(ctx, act.Flow, session)
 }
 
 // loadTransactionsOf returns a loader that reads transactions first, then their agents and sessions.
 func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Transaction, error) {
 		fields := append(append([]string{}, listedFacts...), listedState...)
-		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, func(id uuid.UUID) string { return s.keys.transaction(id, id) }), fields...)
+		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(ids, func(id uuid.UUID) string { return s.keys.Transaction(id, id) }), fields...)
 		if err != nil {
 			return nil, err
 		}
-		own := revocations{}
-		if err := s.readAgents(ctx, organization, agentsOf(replies), own); err != nil {
+		own := kernel.Revocations{}
+		if err := s.core.ReadAgents(ctx, organization, kernel.AgentsOf(replies), own); err != nil {
 			return nil, err
 		}
 		transactions := make([]*Transaction, len(ids))
@@ -113,12 +114,12 @@ func (s *Store) applySessionEnds(ctx context.Context, organization uuid.UUID, al
 	for i, place := range places {
 		sessions[i] = all[place].Session
 	}
-	ends, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(sessions, func(session uuid.UUID) string { return s.keys.session(session, session) }), "a", "e")
+	ends, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(sessions, func(session uuid.UUID) string { return s.keys.Session(session, session) }), "a", "e")
 	if err != nil {
 		return err
 	}
 	// A transaction that is still pending after this read of its session's end was pending when the session ended.
-	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(idsAt(all, places), func(id uuid.UUID) string { return s.keys.transaction(id, id) }), listedState...)
+	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(idsAt(all, places), func(id uuid.UUID) string { return s.keys.Transaction(id, id) }), listedState...)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -120,7 +121,7 @@ func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
 		committed = must(s.Commit(t.Context(), grant.AccessToken, committed.ID, Commit{Value: new(money.MicroUSD(7))}))(t)
 		undone = must(s.Rollback(t.Context(), w.byKey(), undone.ID, Rollback{Reason: "why"}))(t)
 		ended := must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		must(peek(t, s).Del(t.Context(), s.keys.transaction(w.agent.ID, gone.ID)).Result())(t)
+		must(peek(t, s).Del(t.Context(), s.keys.Transaction(w.agent.ID, gone.ID)).Result())(t)
 		if err := s.applySessionEnds(t.Context(), w.key.Organization, listed, []int{0, 2, 3, 4}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -194,8 +195,8 @@ func TestAnIndexEntryOfAnothersTransactionShowsNothing(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
 		theirs := foreign.begin(t, s, foreign.exchange(t, s).AccessToken, 0)
-		addEntries(t, s, s.keys.organizationTransactions(w.key.Organization), theirs.ID)
-		addEntries(t, s, s.keys.agentTransactions(w.agent.ID), theirs.ID)
+		addEntries(t, s, s.keys.OrganizationTransactions(w.key.Organization), theirs.ID)
+		addEntries(t, s, s.keys.AgentTransactions(w.agent.ID), theirs.ID)
 		for name, list := range w.transactionLists(w.exchange(t, s), uuid.Nil) {
 			list.q.Limit = 10
 			if all := w.listedTransactions(t, s, list.caller, list.q); len(all) != 0 {
@@ -216,7 +217,7 @@ func TestARefusedBeginLeavesNoIndexEntry(t *testing.T) {
 				t.Error("a second action is begun")
 			}
 		}
-		index := s.keys.organizationTransactions(w.key.Organization)
+		index := s.keys.OrganizationTransactions(w.key.Organization)
 		if ids := indexed(t, s, index); !slices.Equal(ids, []uuid.UUID{begun.ID}) {
 			t.Errorf("%s holds %v, want %s", index, ids, begun.ID)
 		}
@@ -229,11 +230,11 @@ func TestReadersDropEntriesOfTransactionsThatAreGone(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		grant := w.exchange(t, s)
 		begun := w.begin(t, s, grant.AccessToken, 0)
-		late := s.keys.organizationTransactions(w.key.Organization)
+		late := s.keys.OrganizationTransactions(w.key.Organization)
 		for index, q := range map[string]Query{
 			late:                                 {Limit: 10},
-			s.keys.agentTransactions(w.agent.ID): {Limit: 10, Agent: w.agent.ID},
-			s.keys.sessionTransactions(w.agent.ID, begun.Session): {Limit: 10, Session: begun.Session},
+			s.keys.AgentTransactions(w.agent.ID): {Limit: 10, Agent: w.agent.ID},
+			s.keys.SessionTransactions(w.agent.ID, begun.Session): {Limit: 10, Session: begun.Session},
 		} {
 			read := func(want ...uuid.UUID) {
 				t.Helper()
@@ -242,11 +243,11 @@ func TestReadersDropEntriesOfTransactionsThatAreGone(t *testing.T) {
 				}
 				wantIndexed(t, s, index, want...)
 			}
-			gone := idOfAge(cellOf(w.agent.ID), 2*creationTime)
+			gone := idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime)
 			addEntries(t, s, index, gone)
 			if index == late { // which is written before its objects
 				read(gone, begun.ID)
-				w.letSuspicionPass(t, s, creationTime+time.Minute)
+				w.letSuspicionPass(t, s, kernel.CreationTime+time.Minute)
 			}
 			read(begun.ID)
 		}
@@ -261,8 +262,8 @@ func TestAListOfTransactionsWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T)
 		grant := w.exchange(t, s)
 		begun := w.begin(t, s, grant.AccessToken, 0)
 		for name, key := range map[string]string{
-			"the transactions": s.keys.transaction(w.agent.ID, begun.ID), "their agents": s.keys.agent(w.agent.ID),
-			"their sessions": s.keys.session(w.agent.ID, w.session.ID),
+			"the transactions": s.keys.Transaction(w.agent.ID, begun.ID), "their agents": s.keys.Agent(w.agent.ID),
+			"their sessions": s.keys.Session(w.agent.ID, w.session.ID),
 		} {
 			wantUnchanged(t, s, name, func() {
 				p.LoseReplies(key, 100)
@@ -283,7 +284,7 @@ func TestALostIndexEntryOfATransactionLeavesNothingInDoubt(t *testing.T) {
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		grant := w.exchange(t, s)
-		p.LoseReplies(s.keys.organizationTransactions(w.key.Organization), 100)
+		p.LoseReplies(s.keys.OrganizationTransactions(w.key.Organization), 100)
 		_, err := s.Begin(t.Context(), grant.AccessToken, w.beginning(0))
 		wantError(t, "Begin", err, ErrUnavailable)
 		if p.Requests() == 0 { // more than once does no harm: the same entry is written
@@ -318,7 +319,7 @@ func TestADamagedTransactionIsAnErrorAndNeverShown(t *testing.T) {
 		for _, field := range []string{"ty", "b", "x", "st"} {
 			w := newTenant(t, s, NewSession{MaxActions: 10})
 			begun := w.begin(t, s, w.exchange(t, s).AccessToken, 0)
-			must(peek(t, s).HDel(t.Context(), s.keys.transaction(w.agent.ID, begun.ID), field).Result())(t)
+			must(peek(t, s).HDel(t.Context(), s.keys.Transaction(w.agent.ID, begun.ID), field).Result())(t)
 			_, err := s.Transaction(t.Context(), w.byKey(), begun.ID)
 			wantError(t, "Transaction without "+field, err, errReply)
 			_, err = s.Transactions(t.Context(), w.byKey(), Query{Limit: 1})

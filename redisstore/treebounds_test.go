@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -91,8 +92,8 @@ func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
 		if err := s.endOne(t.Context(), organization, over); err != nil { // its usage is taken, and then the service crashes
 			t.Fatal(err)
 		}
-		books := must(s.closeBooks(t.Context(), organization, over))(t)
-		if err := s.takeUsage(t.Context(), organization, books.above, over, books); err != nil {
+		final := must(s.closeUsage(t.Context(), organization, over))(t)
+		if err := s.takeUsage(t.Context(), organization, final.above, over, final); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "all is given back", func() bool { // one end waits at most a second for it
@@ -102,16 +103,16 @@ func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
 		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 || is.Used != 7 {
 			t.Errorf("the budget is %+v, want nothing reserved and 7 used", is)
 		}
-		wantIndexed(t, s, s.keys.organizationOpen(organization), w.session.ID)
+		wantIndexed(t, s, s.keys.OrganizationOpen(organization), w.session.ID)
 		for name, id := range map[string]uuid.UUID{"root": root.ID, "child": child.ID, "grandchild": taken.ID} {
-			if left := must(peek(t, s).PTTL(t.Context(), s.keys.session(w.agent.ID, id)).Result())(t); left > 365*24*time.Hour {
+			if left := must(peek(t, s).PTTL(t.Context(), s.keys.Session(w.agent.ID, id)).Result())(t); left > 365*24*time.Hour {
 				t.Errorf("the %s is kept for %s", name, left)
 			}
 		}
 	})
 }
 
-// A session of a tree stays among the open ones until it is settled, because nobody would look at it again.
+// A session of a tree stays among the open ones until it is settled, because no reader would look at it again.
 func TestAReaderMovesASessionOfATreeOnceItIsSettled(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
@@ -126,8 +127,8 @@ func TestAReaderMovesASessionOfATreeOnceItIsSettled(t *testing.T) {
 		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 {
 			t.Errorf("%d are reserved still", is.Reserved)
 		}
-		wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID)
-		if left := must(peek(t, s).PTTL(t.Context(), s.keys.session(w.agent.ID, root.ID)).Result())(t); left > 365*24*time.Hour {
+		wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID)
+		if left := must(peek(t, s).PTTL(t.Context(), s.keys.Session(w.agent.ID, root.ID)).Result())(t); left > 365*24*time.Hour {
 			t.Errorf("it is kept for %s", left)
 		}
 	})
@@ -138,17 +139,17 @@ func TestCreationsOfChildrenBoundUnreadIndexes(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
 		o := w.key.Organization
-		indexes := []string{s.keys.organizationOpen(o), s.keys.organizationClosed(o), s.keys.agentSessions(w.agent.ID)}
+		indexes := []string{s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o), s.keys.AgentSessions(w.agent.ID)}
 		for _, index := range indexes {
 			for range 2 * pruneSample {
-				addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
+				addEntries(t, s, index, idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime))
 			}
 		}
 		created := int64(1)
 		prunedWhile(t, func() bool {
 			w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)
 			created++
-			w.letSuspicionPass(t, s, creationTime+time.Minute)
+			w.letSuspicionPass(t, s, kernel.CreationTime+time.Minute)
 			for _, index := range indexes {
 				if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-created > pruneSample/2 {
 					return false
@@ -244,16 +245,16 @@ func TestAChildTakesTheMemoryThatIsCountedForIt(t *testing.T) {
 			return must(client.MemoryUsage(t.Context(), key, 0).Result())(t) / of
 		}
 		// MemoryUsage leaves out the entries of a record's key and of its TTL in Redis's tables, about 72 bytes.
-		record := func() int64 { return sizeOf(s.keys.session(w.agent.ID, all[0].ID), 1) + 72 }
-		ofAgent := sizeOf(s.keys.agentSessions(w.agent.ID), many+1)
-		open := record() + ofAgent + sizeOf(s.keys.organizationOpen(w.key.Organization), many+1) +
-			sizeOf(s.keys.parts(w.session.ID, w.session.ID), many) + sizeOf(s.keys.looks(w.session.ID, w.session.ID), many)
+		record := func() int64 { return sizeOf(s.keys.Session(w.agent.ID, all[0].ID), 1) + 72 }
+		ofAgent := sizeOf(s.keys.AgentSessions(w.agent.ID), many+1)
+		open := record() + ofAgent + sizeOf(s.keys.OrganizationOpen(w.key.Organization), many+1) +
+			sizeOf(s.keys.Parts(w.session.ID, w.session.ID), many) + sizeOf(s.keys.Looks(w.session.ID, w.session.ID), many)
 		for _, child := range all {
 			must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
 		}
-		closed := record() + ofAgent + sizeOf(s.keys.organizationClosed(w.key.Organization), many) + sizeOf(s.keys.closedChildren(w.session.ID, w.session.ID), many)
+		closed := record() + ofAgent + sizeOf(s.keys.OrganizationClosed(w.key.Organization), many) + sizeOf(s.keys.ClosedChildren(w.session.ID, w.session.ID), many)
 		for what, bytes := range map[string]int64{"an open child": open, "a closed child": closed} {
-			if counted := int64(sessionSize + childSize); bytes > counted*5/4 || bytes < counted*3/4 {
+			if counted := int64(kernel.SessionSize + kernel.ChildSize); bytes > counted*5/4 || bytes < counted*3/4 {
 				t.Errorf("%s takes %d bytes, counted are %d", what, bytes, counted)
 			}
 		}
@@ -265,7 +266,7 @@ func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
-		closed, child := s.keys.closedChildren(w.session.ID, w.session.ID), w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
+		closed, child := s.keys.ClosedChildren(w.session.ID, w.session.ID), w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
 		entries := make([]redis.Z, 1000)
 		for i := range entries {
 			id := NewRootID()
@@ -284,14 +285,14 @@ func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
 		must(s.setAside(t.Context(), setAsidePart, act, lost, n))(t) // and no session is created
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		for what, key := range map[string]string{
-			"a refused id": s.keys.session(w.agent.ID, lost), "the session": s.keys.session(w.agent.ID, w.session.ID), "its closed children": closed,
+			"a refused id": s.keys.Session(w.agent.ID, lost), "the session": s.keys.Session(w.agent.ID, w.session.ID), "its closed children": closed,
 		} {
 			if left := must(peek(t, s).PTTL(t.Context(), key).Result())(t); left <= 0 || left > max(refusedFor, s.config.Retention) {
 				t.Errorf("%s is kept for %s", what, left)
 			}
 		}
-		if n := must(peek(t, s).Exists(t.Context(), s.keys.parts(w.session.ID, w.session.ID)).Result())(t) +
-			must(peek(t, s).Exists(t.Context(), s.keys.looks(w.session.ID, w.session.ID)).Result())(t); n != 0 {
+		if n := must(peek(t, s).Exists(t.Context(), s.keys.Parts(w.session.ID, w.session.ID)).Result())(t) +
+			must(peek(t, s).Exists(t.Context(), s.keys.Looks(w.session.ID, w.session.ID)).Result())(t); n != 0 {
 			t.Errorf("%d keys of parts are left", n)
 		}
 	})

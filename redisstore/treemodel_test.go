@@ -221,15 +221,15 @@ func (m *modelTree) checkSettled(t *testing.T) error {
 			return fmt.Errorf("a settled session has %d and %d used, %d held and %+v delegated, and %+v was charged", is.ActionCount,
 				is.ValueUsed, is.ValueHeld, is.delegated(), total)
 		default:
-			if left := m.mini.TTL(m.s.keys.session(n.agent, n.session)); left > refusedFor+m.s.config.Retention {
+			if left := m.mini.TTL(m.s.keys.Session(n.agent, n.session)); left > refusedFor+m.s.config.Retention {
 				return fmt.Errorf("a settled session is stored for %s", left)
 			}
 		}
-		if m.mini.Exists(m.s.keys.parts(n.session, n.session)) || m.mini.Exists(m.s.keys.looks(n.session, n.session)) {
+		if m.mini.Exists(m.s.keys.Parts(n.session, n.session)) || m.mini.Exists(m.s.keys.Looks(n.session, n.session)) {
 			return errors.New("a settled session has parts")
 		}
 	}
-	if o := m.w.key.Organization; !m.counted || m.mini.Exists(m.s.keys.reservations(o)) || m.mini.Exists(m.s.keys.reservationLooks(o)) {
+	if o := m.w.key.Organization; !m.counted || m.mini.Exists(m.s.keys.Reservations(o)) || m.mini.Exists(m.s.keys.ReservationLooks(o)) {
 		return errors.New("the budget has a reservation of a session that is settled")
 	}
 	return nil

@@ -130,7 +130,7 @@ func (m *modelTree) noteEnds(t *testing.T, n *modelNode) error {
 }
 
 func (m *modelTree) closed(n *modelNode) bool {
-	return m.mini.HGet(m.s.keys.session(n.agent, n.session), "cl") != ""
+	return m.mini.HGet(m.s.keys.Session(n.agent, n.session), "cl") != ""
 }
 
 func (m *modelTree) finishHold(t *testing.T) error {

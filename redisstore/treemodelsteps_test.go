@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // expected returns nil for the refusals that the model meets at any time.
@@ -21,7 +22,7 @@ func expected(err error) error {
 			return nil
 		}
 	}
-	for _, refusal := range []error{ErrUnknownSession, errGivenUp, errStale, errBeyondParent, ErrParentEnforces, ErrAgentRevoked, ErrInvalidToken} {
+	for _, refusal := range []error{ErrUnknownSession, kernel.ErrGivenUp, kernel.ErrStale, kernel.ErrBeyondParent, ErrParentEnforces, ErrAgentRevoked, ErrInvalidToken} {
 		if errors.Is(err, refusal) {
 			return nil
 		}
@@ -37,7 +38,7 @@ func (m *modelTree) expectedIn(n *modelNode, err error) error {
 		return errors.New("a session does something after its suspension was acknowledged")
 	case err == nil && n.doomed:
 		return errors.New("a session does something after its end was acknowledged")
-	case isSuspended(err) && suspended:
+	case kernel.IsSuspended(err) && suspended:
 		return nil
 	}
 	return expected(err)
@@ -96,7 +97,7 @@ func (m *modelTree) topUp(t *testing.T, n *modelNode) error {
 		return expected(err)
 	}
 	act := ownActor(m.w.key.Organization, n.agent)
-	at, err := m.s.readLimits(t.Context(), act.flow, n.session)
+	at, err := m.s.readLimits(t.Context(), act.Flow, n.session)
 	if err != nil {
 		return expected(err)
 	}
@@ -158,12 +159,12 @@ func (m *modelTree) settleInPart(t *testing.T, n *modelNode) error {
 		m.s.settleBelow(t.Context(), o, n.place)
 		return nil
 	}
-	books, err := m.s.closeBooks(t.Context(), o, n.place)
-	if err != nil || books.mayChange() || m.random.IntN(3) == 0 {
+	final, err := m.s.closeUsage(t.Context(), o, n.place)
+	if err != nil || final.mayChange() || m.random.IntN(3) == 0 {
 		return err
 	}
-	take := func(t *testing.T) error { return m.s.takeUsage(t.Context(), o, above, n.place, books) }
-	rest := func(t *testing.T) error { return m.s.takeBack(t.Context(), o, above, n.place, &books) }
+	take := func(t *testing.T) error { return m.s.takeUsage(t.Context(), o, above, n.place, final) }
+	rest := func(t *testing.T) error { return m.s.takeBack(t.Context(), o, above, n.place, &final) }
 	switch m.random.IntN(4) {
 	case 0:
 		return take(t)
@@ -192,7 +193,7 @@ func (m *modelTree) suspend(t *testing.T, n *modelNode) error {
 // changeEnforcement lets a session observe if the one above does, or makes it and all below it enforce.
 func (m *modelTree) changeEnforcement(t *testing.T, n *modelNode) error {
 	if n.above == nil && !n.observes {
-		return nil // it would observe only actions that nobody counts here
+		return nil // it would observe only actions that the model does not count
 	}
 	observes := m.random.IntN(2) == 0
 	_, err := m.s.ChangeLimits(t.Context(), m.w.key, n.session, NewLimits{Observes: &observes})

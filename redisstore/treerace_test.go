@@ -32,7 +32,7 @@ const (
 )
 
 // At no time does what was spent and held in and below a session exceed its limits, no suspension or end that was acknowledged is
-// disregarded by the other instance, and when all books are closed every session has used what was charged to it and what its children
+// disregarded by the other instance, and when all sessions are closed every one has used what was charged to it and what its children
 // have used.
 func TestATreeIsExactWhileManyChangeItByTwoInstances(t *testing.T) {
 	t.Parallel()
@@ -141,13 +141,13 @@ func all(counts map[string]int) (sum int) {
 	return sum
 }
 
-// close ends the tree, and again until the books of all are closed: leases that nobody settles run out first, and transactions in
+// close ends the tree, and again until all are closed: unsettled leases run out first, and transactions in
 // sessions that have expired.
 func (r *racedTree) close() {
 	r.t.Helper()
 	root := r.nodes[0]
 	r.willEnd(root)
-	eventually(r.t, "all books are closed", func() bool {
+	eventually(r.t, "all sessions are closed", func() bool {
 		_, failed := r.instances[0].EndSession(r.t.Context(), Caller{Key: &r.key}, root.session)
 		is, unread := r.instances[1].Session(r.t.Context(), Caller{Key: &r.key}, root.session)
 		budget, unknown := r.instances[1].Budget(r.t.Context(), r.key)

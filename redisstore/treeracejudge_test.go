@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"errors"
+
+	"remit/redisstore/internal/kernel"
 )
 
 // attempt is an operation on a session that is about to be sent, and what stood in its way then.
@@ -47,9 +49,9 @@ func (r *racedTree) outcome(a *attempt, err error, did, didNot, mayHave func()) 
 	case err == nil && suspended:
 		r.t.Errorf("%s: done after the suspension was acknowledged", a.what)
 	case err == nil:
-	case isSuspended(err) && !free, errors.Is(err, errGivenUp) && (a.on.mayBeOver || !free):
+	case kernel.IsSuspended(err) && !free, errors.Is(err, kernel.ErrGivenUp) && (a.on.mayBeOver || !free):
 	case (errors.As(err, &inactive) || errors.As(err, &pending)) && a.on.mayBeOver:
-	case errors.Is(err, errGivenUp):
+	case errors.Is(err, kernel.ErrGivenUp):
 		r.t.Errorf("%s: given up without a reason", a.what)
 	case isForLimits(err):
 	case isUnanswered(err):

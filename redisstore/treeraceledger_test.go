@@ -57,7 +57,7 @@ type racedNode struct {
 	limits        cost // the most that it may have now
 	own           cost // that was charged to it, with leases whole until they are settled
 	overage       money.MicroUSD
-	unsure        cost // that was given back, unless its books were closed before; and what was not answered
+	unsure        cost // that was given back, unless it was closed before; and what was not answered
 	unsureOverage money.MicroUSD
 	pending       []racedHold
 	committed     []racedCommit

@@ -125,7 +125,7 @@ func (p *racer) rollback(n *racedNode) {
 	p.outcome(a, err, gone, gone, nothing)
 }
 
-// undo rolls back a commit. When the session is over its books may have closed, and then nothing is given back.
+// undo rolls back a commit. When the session is over it may have closed, and then nothing is given back.
 func (p *racer) undo(n *racedNode) {
 	p.lock.Lock()
 	did, any := take(p, &n.committed)

@@ -2,7 +2,7 @@ package redisstore
 
 import "github.com/google/uuid"
 
-// watch reads the tree by both instances in turn until it is told to stop, and checks every limit in it. It returns how often it did.
+// watch reads the tree by both instances in turn until it is stopped, and checks every limit in it. It returns how often it did.
 func (r *racedTree) watch(root uuid.UUID, stop <-chan struct{}) int {
 	last := map[uuid.UUID]*SessionTree{}
 	for reads := 0; ; reads++ {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"remit/redisstore/internal/kernel"
 )
 
 const (
@@ -27,7 +28,7 @@ type TrustedIssuer struct {
 }
 
 // Created returns when the trusted issuer was created, by the clock of the instance that did.
-func (i TrustedIssuer) Created() time.Time { return madeAt(i.ID) }
+func (i TrustedIssuer) Created() time.Time { return kernel.MadeAt(i.ID) }
 
 // TrustedIssuerSettings are what an organization decides about a trusted issuer.
 type TrustedIssuerSettings struct {
@@ -96,11 +97,11 @@ func (e *UnknownAgentsError) Error() string {
 }
 
 var (
-	putTrustedIssuer     = newSealedScript("identity/put_trusted_issuer")
-	replaceTrustedIssuer = newScript("identity/replace_trusted_issuer", writes)
-	getTrustedIssuer     = newScript("identity/get_trusted_issuer", reads)
-	listTrustedIssuers   = newScript("identity/list_trusted_issuers", reads)
-	deleteTrustedIssuer  = newScript("identity/delete_trusted_issuer", writes)
+	putTrustedIssuer     = kernel.NewSealedScript("identity/put_trusted_issuer")
+	replaceTrustedIssuer = kernel.NewScript("identity/replace_trusted_issuer", writes)
+	getTrustedIssuer     = kernel.NewScript("identity/get_trusted_issuer", reads)
+	listTrustedIssuers   = kernel.NewScript("identity/list_trusted_issuers", reads)
+	deleteTrustedIssuer  = kernel.NewScript("identity/delete_trusted_issuer", writes)
 )
 
 // CreateTrustedIssuer makes the organization trust an issuer, from now on. idem is nil for no idempotency key. Errors:
@@ -117,8 +118,8 @@ func (s *Store) CreateTrustedIssuer(ctx context.Context, key APIKey, settings Tr
 	if idem != nil {
 		idem.Seal = openSeal{} // the answer has no credential
 	}
-	r, err := s.runSealedByKey(ctx, key, putTrustedIssuer, idem, issuerSize+int64(len(settings.Issuer)+len(text)), s.issuerKeys(key.Organization),
-		key.credential(), NewID(key.Organization), settings.Issuer, text, MostTrustedIssuers)
+	r, err := s.core.RunSealedByKey(ctx, key, putTrustedIssuer, idem, kernel.IssuerSize+int64(len(settings.Issuer)+len(text)), s.issuerKeys(key.Organization),
+		key.Credential(), NewID(key.Organization), settings.Issuer, text, MostTrustedIssuers)
 	if err != nil {
 		return TrustedIssuer{}, err
 	}
@@ -137,7 +138,7 @@ func (s *Store) checkAgents(ctx context.Context, key APIKey, agents []uuid.UUID)
 	if len(agents) == 0 {
 		return nil
 	}
-	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil { // before anything is read for the caller
+	if _, err := s.core.Authenticate(ctx, s.core.Proven.Flow(key), key); err != nil { // before anything is read for the caller
 		return err
 	}
 	found, err := s.loadAgents(ctx, key.Organization, agents, listedAgentFields)
@@ -159,7 +160,7 @@ func (s *Store) checkAgents(ctx context.Context, key APIKey, agents []uuid.UUID)
 // TrustedIssuers returns all trusted issuers of the key's organization, the oldest first. Errors: ErrInvalidAPIKey,
 // ErrOrganizationSuspended.
 func (s *Store) TrustedIssuers(ctx context.Context, key APIKey) ([]TrustedIssuer, error) {
-	r, err := s.runByKey(ctx, key, s.proven.flow(key), listTrustedIssuers, s.issuerKeys(key.Organization)[:2], key.credential())
+	r, err := s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), listTrustedIssuers, s.issuerKeys(key.Organization)[:2], key.Credential())
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (s *Store) TrustedIssuers(ctx context.Context, key APIKey) ([]TrustedIssuer
 
 // TrustedIssuer returns one trusted issuer. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrUnknownIssuer.
 func (s *Store) TrustedIssuer(ctx context.Context, key APIKey, id uuid.UUID) (TrustedIssuer, error) {
-	r, err := s.runByKey(ctx, key, s.proven.flow(key), getTrustedIssuer, s.issuerKeys(key.Organization)[:2], key.credential(), id)
+	r, err := s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), getTrustedIssuer, s.issuerKeys(key.Organization)[:2], key.Credential(), id)
 	if err != nil {
 		return TrustedIssuer{}, err
 	}
@@ -189,7 +190,7 @@ func (s *Store) TrustedIssuer(ctx context.Context, key APIKey, id uuid.UUID) (Tr
 	return parseTrustedIssuer(id, text)
 }
 
-// ChangeTrustedIssuer stores what change makes of a trusted issuer's settings except its name, and runs it again when somebody
+// ChangeTrustedIssuer stores what change makes of a trusted issuer's settings except its name, and runs it again when another request
 // else has changed them meanwhile. Errors: ErrInvalidAPIKey, *RoleError, ErrOrganizationSuspended, ErrUnknownIssuer,
 // *UnknownAgentsError, *QuotaError, ErrChangedMeanwhile after a few times; and those of change.
 func (s *Store) ChangeTrustedIssuer(ctx context.Context, key APIKey, id uuid.UUID, change func(*TrustedIssuerSettings) error) (TrustedIssuer, error) {
@@ -210,9 +211,9 @@ func (s *Store) ChangeTrustedIssuer(ctx context.Context, key APIKey, id uuid.UUI
 		if err != nil {
 			return TrustedIssuer{}, err
 		}
-		_, err = s.runCounted(ctx, key, s.proven.flow(key), replaceTrustedIssuer, int64(len(text)-len(i.stored)),
-			s.issuerKeys(key.Organization)[:2], key.credential(), id, i.stored, text)
-		if err != ErrChangedMeanwhile || attempt == maxSettingsAttempts {
+		_, err = s.core.RunCounted(ctx, key, s.core.Proven.Flow(key), replaceTrustedIssuer, int64(len(text)-len(i.stored)),
+			s.issuerKeys(key.Organization)[:2], key.Credential(), id, i.stored, text)
+		if err != ErrChangedMeanwhile || attempt == kernel.MaxChangeAttempts {
 			i.stored = text
 			return i, err
 		}
@@ -226,13 +227,13 @@ func (s *Store) DeleteTrustedIssuer(ctx context.Context, key APIKey, id uuid.UUI
 	if err != nil {
 		return err
 	}
-	_, err = s.runByKey(ctx, key, s.proven.urgent(key), deleteTrustedIssuer, s.issuerKeys(key.Organization),
-		key.credential(), id, i.Settings.Issuer)
-	s.noteFreed(key.Organization, err)
+	_, err = s.core.RunByKey(ctx, key, s.core.Proven.Urgent(key), deleteTrustedIssuer, s.issuerKeys(key.Organization),
+		key.Credential(), id, i.Settings.Issuer)
+	s.core.NoteFreed(key.Organization, err)
 	return err
 }
 
 // issuerKeys are the organization, its trusted issuers and their names.
 func (s *Store) issuerKeys(organization uuid.UUID) []string {
-	return []string{s.keys.organization(organization), s.keys.trustedIssuers(organization), s.keys.issuerNames(organization)}
+	return []string{s.keys.Organization(organization), s.keys.TrustedIssuers(organization), s.keys.IssuerNames(organization)}
 }

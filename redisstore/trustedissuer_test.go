@@ -78,7 +78,7 @@ func TestAnOrganizationHas32TrustedIssuers(t *testing.T) {
 			last = w.trust(t, s, fmt.Sprintf("https://issuer.example/%d", i))
 		}
 		_, err := s.CreateTrustedIssuer(t.Context(), w.key, w.trusting("https://one.example"), nil)
-		wantError(t, "one more", err, &QuotaError{"trusted_issuers", MostTrustedIssuers, MostTrustedIssuers})
+		wantError(t, "one more", err, &QuotaError{Quota: "trusted_issuers", Used: MostTrustedIssuers, Max: MostTrustedIssuers})
 		_, err = s.CreateTrustedIssuer(t.Context(), w.key, w.trusting(last.Settings.Issuer), nil)
 		wantError(t, "one that exists", err, ErrIssuerExists)
 		if err := s.DeleteTrustedIssuer(t.Context(), w.key, last.ID); err != nil {
@@ -92,14 +92,14 @@ func TestARuleNamesAnAgentOfTheOrganization(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		nobody := NewRootID()
+		unknown := NewRootID()
 		settings := w.trusting("https://one.example")
 		claims := settings.Rules[0].Claims
-		for _, agent := range []uuid.UUID{other.agent.ID, nobody, other.agent.ID} {
+		for _, agent := range []uuid.UUID{other.agent.ID, unknown, other.agent.ID} {
 			settings.Rules = append(settings.Rules, IssuerRule{agent, claims})
 		}
 		_, err := s.CreateTrustedIssuer(t.Context(), w.key, settings, nil)
-		wantError(t, "rules of strangers", err, &UnknownAgentsError{[]uuid.UUID{other.agent.ID, nobody}})
+		wantError(t, "rules of strangers", err, &UnknownAgentsError{[]uuid.UUID{other.agent.ID, unknown}})
 		if got := must(s.TrustedIssuers(t.Context(), w.key))(t); len(got) != 0 {
 			t.Errorf("stored are %+v", got)
 		}
@@ -108,7 +108,7 @@ func TestARuleNamesAnAgentOfTheOrganization(t *testing.T) {
 			into.Rules = settings.Rules
 			return nil
 		})
-		wantError(t, "a change to rules of strangers", err, &UnknownAgentsError{[]uuid.UUID{other.agent.ID, nobody}})
+		wantError(t, "a change to rules of strangers", err, &UnknownAgentsError{[]uuid.UUID{other.agent.ID, unknown}})
 		if got := must(s.TrustedIssuer(t.Context(), w.key, trusted.ID))(t); !reflect.DeepEqual(got, trusted) {
 			t.Errorf("it became %+v", got)
 		}
@@ -120,7 +120,7 @@ func TestARuleOfAnAgentThatIsGoneHindersNoOtherChange(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		trusted := w.trust(t, s, "https://one.example")
-		must(peek(t, s).Del(t.Context(), s.keys.agent(w.agent.ID)).Result())(t)
+		must(peek(t, s).Del(t.Context(), s.keys.Agent(w.agent.ID)).Result())(t)
 		must(s.ChangeTrustedIssuer(t.Context(), w.key, trusted.ID, func(settings *TrustedIssuerSettings) error {
 			settings.Description = "without its agent"
 			return nil
@@ -159,8 +159,8 @@ func TestATrustedIssuerIsCreatedOnceForAnIdempotencyKey(t *testing.T) {
 		again, another := one, Idempotency{Key: "once", Fingerprint: [32]byte{2}}
 		first := must(s.CreateTrustedIssuer(t.Context(), w.key, w.trusting("https://one.example"), &one))(t)
 		second := must(s.CreateTrustedIssuer(t.Context(), colleague.key, w.trusting("https://one.example"), &again))(t)
-		if second.ID != first.ID || one.Replayed || !again.Replayed {
-			t.Errorf("created %s, then %s (%t)", first.ID, second.ID, again.Replayed)
+		if second.ID != first.ID || one.Outcome.Replayed || !again.Outcome.Replayed {
+			t.Errorf("created %s, then %s (%t)", first.ID, second.ID, again.Outcome.Replayed)
 		}
 		_, err := s.CreateTrustedIssuer(t.Context(), w.key, w.trusting("https://two.example"), &another)
 		wantError(t, "another request", err, ErrIdempotencyKeyReused)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -16,13 +17,13 @@ import (
 func (w tenant) manySessions(t *testing.T, s *Store, count int) {
 	t.Helper()
 	rdb := peek(t, s)
-	own := must(rdb.Dump(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
+	own := must(rdb.Dump(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
 	for range count / 1000 {
 		filling := rdb.Pipeline()
 		for range 1000 {
 			id := NewID(w.agent.ID)
-			filling.Restore(t.Context(), s.keys.session(w.agent.ID, id), time.Hour, own)
-			filling.ZAdd(t.Context(), s.keys.agentSessions(w.agent.ID), redis.Z{Member: string(ofCell(w.agent.ID).of(id))})
+			filling.Restore(t.Context(), s.keys.Session(w.agent.ID, id), time.Hour, own)
+			filling.ZAdd(t.Context(), s.keys.AgentSessions(w.agent.ID), redis.Z{Member: string(kernel.OfCell(w.agent.ID).Of(id))})
 		}
 		must(filling.Exec(t.Context()))(t)
 	}

@@ -12,13 +12,17 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
+	"remit/redisstore/records"
 )
 
 // everyDay selects all days, in these groups.
-func everyDay(groups ...UsageGroup) UsageQuery { return UsageQuery{To: 1 << 20, Groups: groups} }
+func everyDay(groups ...records.UsageGroup) records.UsageQuery {
+	return records.UsageQuery{To: 1 << 20, Groups: groups}
+}
 
 // wantReport fails unless the report has these lines.
-func (w tenant) wantReport(t *testing.T, s *Store, q UsageQuery, want ...UsageLine) {
+func (w tenant) wantReport(t *testing.T, s *Store, q records.UsageQuery, want ...records.UsageLine) {
 	t.Helper()
 	if got := must(s.UsageReport(t.Context(), w.key, q))(t); !slices.Equal(got, want) {
 		t.Errorf("by %v %+v, want %+v", q.Groups, got, want)
@@ -26,8 +30,8 @@ func (w tenant) wantReport(t *testing.T, s *Store, q UsageQuery, want ...UsageLi
 }
 
 // total is a line of a report whose groups are all the same.
-func total(actions int64, value money.MicroUSD) UsageLine {
-	return UsageLine{ActionCount: actions, Value: value}
+func total(actions int64, value money.MicroUSD) records.UsageLine {
+	return records.UsageLine{ActionCount: actions, Value: value}
 }
 
 func TestAReportTellsGroupsApart(t *testing.T) {
@@ -39,24 +43,24 @@ func TestAReportTellsGroupsApart(t *testing.T) {
 		second.chargeTyped(t, s, typed("b", 2, 4))
 		agent, first, other := w.agent.ID, w.session.ID, second.session.ID
 		for _, test := range []struct {
-			groups []UsageGroup
-			want   []UsageLine
+			groups []records.UsageGroup
+			want   []records.UsageLine
 		}{
-			{nil, []UsageLine{total(5, 10)}},
-			{[]UsageGroup{ByAgent}, []UsageLine{{Agent: agent, ActionCount: 5, Value: 10}}},
-			{[]UsageGroup{BySession}, []UsageLine{{Session: first, ActionCount: 3, Value: 6}, {Session: other, ActionCount: 2, Value: 4}}},
-			{[]UsageGroup{ByActionType}, []UsageLine{{ActionCount: 1, Value: 1}, {ActionType: "a", ActionCount: 1, Value: 2},
+			{nil, []records.UsageLine{total(5, 10)}},
+			{[]records.UsageGroup{records.ByAgent}, []records.UsageLine{{Agent: agent, ActionCount: 5, Value: 10}}},
+			{[]records.UsageGroup{records.BySession}, []records.UsageLine{{Session: first, ActionCount: 3, Value: 6}, {Session: other, ActionCount: 2, Value: 4}}},
+			{[]records.UsageGroup{records.ByActionType}, []records.UsageLine{{ActionCount: 1, Value: 1}, {ActionType: "a", ActionCount: 1, Value: 2},
 				{ActionType: "b", ActionCount: 3, Value: 7}}},
-			{[]UsageGroup{BySession, ByActionType}, []UsageLine{{Session: first, ActionCount: 1, Value: 1},
+			{[]records.UsageGroup{records.BySession, records.ByActionType}, []records.UsageLine{{Session: first, ActionCount: 1, Value: 1},
 				{Session: first, ActionType: "a", ActionCount: 1, Value: 2}, {Session: first, ActionType: "b", ActionCount: 1, Value: 3},
 				{Session: other, ActionType: "b", ActionCount: 2, Value: 4}}},
 		} {
 			w.wantReport(t, s, everyDay(test.groups...), test.want...)
 		}
-		w.wantReport(t, s, UsageQuery{From: 0, To: 1})
+		w.wantReport(t, s, records.UsageQuery{From: 0, To: 1})
 		stranger := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
 		stranger.wantReport(t, s, everyDay())
-		_, err := s.UsageReport(t.Context(), stranger.key, UsageQuery{To: 1, Agent: agent})
+		_, err := s.UsageReport(t.Context(), stranger.key, records.UsageQuery{To: 1, Agent: agent})
 		wantError(t, "a stranger's agent", err, ErrUnknownAgent)
 		_, err = s.UsageReport(t.Context(), APIKey{Organization: w.key.Organization}, everyDay())
 		wantError(t, "a wrong key", err, ErrInvalidAPIKey)
@@ -68,9 +72,9 @@ func TestADayHasWhatHappenedOnIt(t *testing.T) {
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Lifetime: 20 * day, MaxLease: time.Hour})
 		token := w.exchange(t, s).AccessToken
-		first := UsageDay(time.Now())
-		on := func(days int, actions int64, value money.MicroUSD) UsageLine {
-			return UsageLine{Day: first + days, ActionCount: actions, Value: value}
+		first := records.UsageDay(time.Now())
+		on := func(days int, actions int64, value money.MicroUSD) records.UsageLine {
+			return records.UsageLine{Day: first + days, ActionCount: actions, Value: value}
 		}
 		w.chargeTyped(t, s, typed("a", 1, 10))
 		hold := w.beginning(30)
@@ -78,31 +82,31 @@ func TestADayHasWhatHappenedOnIt(t *testing.T) {
 		begun := must(s.Begin(t.Context(), token, hold))(t)
 		clock(day - time.Millisecond)
 		w.chargeTyped(t, s, typed("", 1, 1))
-		w.wantReport(t, s, everyDay(ByDay), on(0, 3, 11))
+		w.wantReport(t, s, everyDay(records.ByDay), on(0, 3, 11))
 
 		clock(day)
 		w.chargeTyped(t, s, typed("a", 1, 100))
 		must(s.Commit(t.Context(), token, begun.ID, Commit{}))(t)
-		w.wantReport(t, s, everyDay(ByDay), on(0, 3, 11), on(1, 1, 130))
+		w.wantReport(t, s, everyDay(records.ByDay), on(0, 3, 11), on(1, 1, 130))
 		clock(4 * day)
 		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
-		w.wantReport(t, s, everyDay(ByDay), on(0, 3, 11), on(1, 1, 130), on(4, 0, -30))
+		w.wantReport(t, s, everyDay(records.ByDay), on(0, 3, 11), on(1, 1, 130), on(4, 0, -30))
 		clock(5*day - 30*time.Second)
 		l := w.lease(t, s, 5, 50)
 		clock(5 * day)
 		must(s.SettleLease(t.Context(), w.byKey(), l.ID, NewSettlement{ActionCount: 2, ValueUsed: 7}))(t)
-		w.wantReport(t, s, everyDay(ByDay), on(0, 3, 11), on(1, 1, 130), on(4, 5, -30), on(5, -3, 7))
-		w.wantReport(t, s, UsageQuery{From: first + 1, To: first + 4, Groups: []UsageGroup{ByActionType}},
-			total(5, 0), UsageLine{ActionType: "a", ActionCount: 1, Value: 100})
+		w.wantReport(t, s, everyDay(records.ByDay), on(0, 3, 11), on(1, 1, 130), on(4, 5, -30), on(5, -3, 7))
+		w.wantReport(t, s, records.UsageQuery{From: first + 1, To: first + 4, Groups: []records.UsageGroup{records.ByActionType}},
+			total(5, 0), records.UsageLine{ActionType: "a", ActionCount: 1, Value: 100})
 
 		clock(2 * day) // a clock that goes back stays on the later day
 		w.chargeTyped(t, s, typed("a", 1, 1))
-		w.wantReport(t, s, UsageQuery{From: first + 5, To: first + 5, Groups: []UsageGroup{ByDay}}, on(5, -2, 8))
+		w.wantReport(t, s, records.UsageQuery{From: first + 5, To: first + 5, Groups: []records.UsageGroup{records.ByDay}}, on(5, -2, 8))
 	})
 }
 
 // sessionsSum returns what the tenant's sessions show together.
-func sessionsSum(t *testing.T, s *Store, tenants ...tenant) (sum UsageLine) {
+func sessionsSum(t *testing.T, s *Store, tenants ...tenant) (sum records.UsageLine) {
 	t.Helper()
 	for _, w := range tenants {
 		shown := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
@@ -141,13 +145,13 @@ func TestUsageOutlastsItsSessionAndItsAgent(t *testing.T) {
 		if err := s.foldOrganization(t.Context(), w.key.Organization); err != nil {
 			t.Fatal(err)
 		}
-		must(peek(t, s).Del(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
-		w.wantReport(t, s, everyDay(BySession), UsageLine{ActionCount: 1, Value: 2},
-			UsageLine{Session: second.session.ID, ActionCount: 1, Value: 3})
+		must(peek(t, s).Del(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
+		w.wantReport(t, s, everyDay(records.BySession), records.UsageLine{ActionCount: 1, Value: 2},
+			records.UsageLine{Session: second.session.ID, ActionCount: 1, Value: 3})
 		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
-		s.drop(t.Context(), s.keys.organizationAgents(w.key.Organization), members{}, w.agent.ID)
-		w.wantReport(t, s, everyDay(ByAgent, ByActionType), UsageLine{Agent: w.agent.ID, ActionType: "a", ActionCount: 2, Value: 5})
-		w.wantReport(t, s, UsageQuery{To: 1 << 20, Agent: w.agent.ID}, total(2, 5))
+		s.core.Drop(t.Context(), s.keys.OrganizationAgents(w.key.Organization), kernel.Members{}, w.agent.ID)
+		w.wantReport(t, s, everyDay(records.ByAgent, records.ByActionType), records.UsageLine{Agent: w.agent.ID, ActionType: "a", ActionCount: 2, Value: 5})
+		w.wantReport(t, s, records.UsageQuery{To: 1 << 20, Agent: w.agent.ID}, total(2, 5))
 	})
 }
 
@@ -156,9 +160,9 @@ func TestOneInstanceAtATimeFoldsAllSessions(t *testing.T) {
 	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
 		w.chargeTyped(t, s, typed("a", 1, 2))
-		must(peek(t, s).ZAdd(t.Context(), s.keys.holdings(), redis.Z{Score: 1, Member: string(w.key.Organization[:])}).Result())(t)
-		usage := s.keys.usageDays(w.agent.ID)
-		must(peek(t, s).Set(t.Context(), s.keys.folding(), "1", time.Hour).Result())(t)
+		must(peek(t, s).ZAdd(t.Context(), s.keys.Holdings(), redis.Z{Score: 1, Member: string(w.key.Organization[:])}).Result())(t)
+		usage := s.keys.UsageDays(w.agent.ID)
+		must(peek(t, s).Set(t.Context(), s.keys.Folding(), "1", time.Hour).Result())(t)
 		for _, folds := range []bool{false, true} {
 			if err := s.FoldUsage(t.Context()); err != nil {
 				t.Fatal(err)
@@ -166,7 +170,7 @@ func TestOneInstanceAtATimeFoldsAllSessions(t *testing.T) {
 			if found := must(peek(t, s).Exists(t.Context(), usage).Result())(t) == 1; found != folds {
 				t.Errorf("usage is folded: %t, want %t", found, folds)
 			}
-			must(peek(t, s).Del(t.Context(), s.keys.folding()).Result())(t)
+			must(peek(t, s).Del(t.Context(), s.keys.Folding()).Result())(t)
 		}
 		if left := must(peek(t, s).TTL(t.Context(), usage).Result())(t); left < 400*day || left > 402*day {
 			t.Errorf("the usage of an agent is kept for %v", left)
@@ -174,7 +178,7 @@ func TestOneInstanceAtATimeFoldsAllSessions(t *testing.T) {
 	})
 }
 
-// Nobody else may ever look at the session again.
+// No reader may ever look at the session again.
 func TestALeaseWhoseTimeIsUpIsUsed(t *testing.T) {
 	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
@@ -185,7 +189,7 @@ func TestALeaseWhoseTimeIsUpIsUsed(t *testing.T) {
 				if err := s.foldOrganization(t.Context(), w.key.Organization); err != nil {
 					t.Fatal(err)
 				}
-				must(peek(t, s).Del(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
+				must(peek(t, s).Del(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
 				w.wantReport(t, s, everyDay(), total(4, 42))
 			},
 		}
@@ -219,7 +223,7 @@ func TestAReportTellsSessionsApartWhileTheyAreFolded(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			for _, line := range must(s.UsageReport(t.Context(), w.key, everyDay(BySession)))(t) {
+			for _, line := range must(s.UsageReport(t.Context(), w.key, everyDay(records.BySession)))(t) {
 				if line.Session == uuid.Nil {
 					t.Errorf("of no session %+v", line)
 				}
@@ -235,12 +239,12 @@ func TestDaysThatAreNotKeptAreInNoReport(t *testing.T) {
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		s.config.UsageKept = 3 * day
 		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Lifetime: 30 * day})
-		first := UsageDay(time.Now())
+		first := records.UsageDay(time.Now())
 		w.chargeTyped(t, s, typed("a", 1, 1))
 		clock(8 * day)
 		w.chargeTyped(t, s, typed("a", 2, 5))
 		for range 2 {
-			w.wantReport(t, s, everyDay(ByDay, BySession), UsageLine{Day: first + 8, Session: w.session.ID, ActionCount: 2, Value: 5})
+			w.wantReport(t, s, everyDay(records.ByDay, records.BySession), records.UsageLine{Day: first + 8, Session: w.session.ID, ActionCount: 2, Value: 5})
 		}
 		w.wantTypes(t, s, TypeUsage{"a", 3, 6})
 	})
@@ -252,7 +256,7 @@ func TestTheOldestOfManyDeletedAgentsAreForgotten(t *testing.T) {
 		const most = 1000
 		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
 		left := afterMoreDeleted(t, s, w, most, func() error {
-			return s.rememberDeleted(t.Context(), s.proven.urgent(w.key), w.key.Organization, w.agent.ID, most)
+			return s.rememberDeleted(t.Context(), s.core.Proven.Urgent(w.key), w.key.Organization, w.agent.ID, most)
 		})
 		if left != most {
 			t.Errorf("%d deleted agents are remembered", left)
@@ -279,7 +283,7 @@ func TestAnOrganizationRemembersSoManyDeletedAgents(t *testing.T) {
 // instead of the oldest, and returns how many are left.
 func afterMoreDeleted(t *testing.T, s *Store, w tenant, most int, remember func() error) (left int64) {
 	t.Helper()
-	index, rdb := s.keys.deletedAgents(w.key.Organization), peek(t, s)
+	index, rdb := s.keys.DeletedAgents(w.key.Organization), peek(t, s)
 	var before []redis.Z
 	for i := range most + 50 {
 		id := uuid.UUID{1}
@@ -307,7 +311,7 @@ func TestDeletedAgentsAreForgottenWithTheirUsage(t *testing.T) {
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		s.config.UsageKept = 3 * day
 		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
-		index := s.keys.deletedAgents(w.key.Organization)
+		index := s.keys.DeletedAgents(w.key.Organization)
 		agents := newAgents(t, s, w.key, 102)
 		for _, agent := range agents[:101] {
 			must(s.DeleteAgent(t.Context(), w.key, agent.ID))(t)
@@ -335,13 +339,13 @@ func TestDaysAreForgottenOnceTheyAreNotKept(t *testing.T) {
 			}
 		}
 		var days []string
-		for field := range must(peek(t, s).HGetAll(t.Context(), s.keys.usageDays(w.agent.ID)).Result())(t) {
+		for field := range must(peek(t, s).HGetAll(t.Context(), s.keys.UsageDays(w.agent.ID)).Result())(t) {
 			if strings.HasPrefix(field, "d:") {
 				days = append(days, field)
 			}
 		}
 		slices.Sort(days)
-		today := UsageDay(time.Now()) + 9
+		today := records.UsageDay(time.Now()) + 9
 		want := []string{fmt.Sprint("d:", today-3), fmt.Sprint("d:", today-2), fmt.Sprint("d:", today-1), fmt.Sprint("d:", today)}
 		if !slices.Equal(days, want) {
 			t.Errorf("kept are %v, want %v", days, want)
@@ -362,22 +366,10 @@ func TestAnAgentTells256TypesApart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		lines := must(s.UsageReport(t.Context(), w.key, everyDay(ByActionType)))(t)
-		other := slices.IndexFunc(lines, func(l UsageLine) bool { return l.ActionType == OtherTypes })
-		if len(lines) != 257 || other < 0 || lines[other] != (UsageLine{ActionType: OtherTypes, ActionCount: 44, Value: 44}) {
+		lines := must(s.UsageReport(t.Context(), w.key, everyDay(records.ByActionType)))(t)
+		other := slices.IndexFunc(lines, func(l records.UsageLine) bool { return l.ActionType == kernel.OtherTypes })
+		if len(lines) != 257 || other < 0 || lines[other] != (records.UsageLine{ActionType: kernel.OtherTypes, ActionCount: 44, Value: 44}) {
 			t.Errorf("%d lines, the others at %d of %v", len(lines), other, lines)
 		}
 	})
-}
-
-func TestAReportHasABoundedNumberOfLines(t *testing.T) {
-	t.Parallel()
-	lines := usageLines{}
-	record := usageRecord{days: map[int]dayUsage{1: {all: usedAmounts{1, 1}}}}
-	for i := range 2 * MaxUsageLines {
-		if err := lines.add(everyDay(BySession), record, uuid.Nil, uuid.New()); err != nil {
-			t.Fatalf("line %d: %v", i, err)
-		}
-	}
-	wantError(t, "one more", lines.add(everyDay(BySession), record, uuid.Nil, uuid.New()), ErrTooManyUsageLines)
 }

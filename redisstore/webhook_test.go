@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore/webhooks"
 )
 
 // hook creates a webhook when an event is the newest of the organization's feed.
-func (w tenant) hook(t *testing.T, s *Store, position int64) Webhook {
+func (w tenant) hook(t *testing.T, s *Store, position int64) webhooks.Webhook {
 	t.Helper()
-	must(peek(t, s).HSet(t.Context(), s.keys.feedHead(w.key.Organization), "n", position).Result())(t)
-	settings := WebhookSettings{URL: "https://example.com/hook", Secrets: []WebhookSecret{{Sealed: "plain:AA=="}}}
+	must(peek(t, s).HSet(t.Context(), s.keys.FeedHead(w.key.Organization), "n", position).Result())(t)
+	settings := webhooks.Settings{URL: "https://example.com/hook", Secrets: []webhooks.Secret{{Sealed: "plain:AA=="}}}
 	return must(s.CreateWebhook(t.Context(), w.key, NewID(w.key.Organization), settings, nil))(t)
 }
 
 // claimHooks claims the tenant's webhooks for a holder.
-func (w tenant) claimHooks(t *testing.T, s *Store, holder uuid.UUID) WebhookClaim {
+func (w tenant) claimHooks(t *testing.T, s *Store, holder uuid.UUID) webhooks.Claim {
 	t.Helper()
 	return must(s.ClaimWebhooks(t.Context(), w.key.Organization, holder, time.Minute))(t)
 }
@@ -30,10 +31,10 @@ func TestAWebhookIsReadAsItWasCreatedAndChanged(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		first, second := w.hook(t, s, 7), w.hook(t, s, 8)
-		if got := must(s.Webhooks(t.Context(), w.key))(t); !reflect.DeepEqual(got, []Webhook{first, second}) {
+		if got := must(s.Webhooks(t.Context(), w.key))(t); !reflect.DeepEqual(got, []webhooks.Webhook{first, second}) {
 			t.Errorf("listed %+v, want %+v and %+v", got, first, second)
 		}
-		changed := must(s.ChangeWebhook(t.Context(), w.key, first.ID, nil, func(settings *WebhookSettings) error {
+		changed := must(s.ChangeWebhook(t.Context(), w.key, first.ID, nil, func(settings *webhooks.Settings) error {
 			settings.Types, settings.Description = []string{"session.ended"}, "a \"line\"\nbreak"
 			return nil
 		}))(t)
@@ -47,7 +48,7 @@ func TestAWebhookIsReadAsItWasCreatedAndChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantError(t, "the second deletion", s.DeleteWebhook(t.Context(), w.key, first.ID), ErrUnknownWebhook)
-		if got := must(s.Webhooks(t.Context(), w.key))(t); !reflect.DeepEqual(got, []Webhook{second}) {
+		if got := must(s.Webhooks(t.Context(), w.key))(t); !reflect.DeepEqual(got, []webhooks.Webhook{second}) {
 			t.Errorf("left over are %+v", got)
 		}
 	})
@@ -57,12 +58,12 @@ func TestAnOrganizationHas32WebhooksOfItsOwn(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		var last Webhook
-		for range MostWebhooks {
+		var last webhooks.Webhook
+		for range webhooks.MostWebhooks {
 			last = w.hook(t, s, 0)
 		}
 		_, err := s.CreateWebhook(t.Context(), w.key, NewID(w.key.Organization), last.Settings, nil)
-		wantError(t, "one more", err, &QuotaError{"webhooks", MostWebhooks, MostWebhooks})
+		wantError(t, "one more", err, &QuotaError{Quota: "webhooks", Used: webhooks.MostWebhooks, Max: webhooks.MostWebhooks})
 		_, err = s.Webhook(t.Context(), other.key, last.ID)
 		wantError(t, "a stranger's read", err, ErrUnknownWebhook)
 		wantError(t, "a stranger's deletion", s.DeleteWebhook(t.Context(), other.key, last.ID), ErrUnknownWebhook)
@@ -98,7 +99,7 @@ func TestANewURLIsLookedAt(t *testing.T) {
 			if err := s.ForgetWebhooks(t.Context(), o, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
-			hook = must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *WebhookSettings) error {
+			hook = must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *webhooks.Settings) error {
 				settings.URL = row.url
 				return nil
 			}))(t)
@@ -110,8 +111,8 @@ func TestANewURLIsLookedAt(t *testing.T) {
 			t.Fatal(err)
 		}
 		dies := errors.New("dies")
-		wantError(t, "an instance that dies", s.wakeFor(t.Context(), o, func() error { return dies }), dies)
-		if at := must(peek(t, s).ZScore(t.Context(), s.keys.webhookQueue(), string(o[:])).Result())(t); at == 0 {
+		wantError(t, "an instance that dies", s.WakeFor(t.Context(), o, func() error { return dies }), dies)
+		if at := must(peek(t, s).ZScore(t.Context(), s.keys.WebhookQueue(), string(o[:])).Result())(t); at == 0 {
 			t.Error("no look is due later")
 		}
 	})
@@ -121,7 +122,7 @@ func TestAChangeThatWakesNoDelivererIsInDoubt(t *testing.T) {
 	t.Parallel()
 	s, proxy := proxied(t, false)
 	w := newTenant(t, s, NewSession{MaxActions: 1})
-	err := s.wakeFor(t.Context(), w.key.Organization, func() error {
+	err := s.WakeFor(t.Context(), w.key.Organization, func() error {
 		proxy.GoDown()
 		return nil
 	})
@@ -133,8 +134,8 @@ func TestTwoChangesAtOnceBothCount(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		hook, runs := w.hook(t, s, 0), 0
-		describe := func(settings *WebhookSettings) error { settings.Description = "inner"; return nil }
-		got := must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *WebhookSettings) error {
+		describe := func(settings *webhooks.Settings) error { settings.Description = "inner"; return nil }
+		got := must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *webhooks.Settings) error {
 			if runs++; runs == 1 {
 				must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, describe))(t)
 			}
@@ -145,7 +146,7 @@ func TestTwoChangesAtOnceBothCount(t *testing.T) {
 			t.Errorf("after %d runs %+v", runs, got.Settings)
 		}
 		own := errors.New("own")
-		_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(*WebhookSettings) error { return own })
+		_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(*webhooks.Settings) error { return own })
 		wantError(t, "a change that fails", err, own)
 	})
 }
@@ -170,7 +171,7 @@ func TestOneInstanceAtATimeDelivers(t *testing.T) {
 		if second.Term != first.Term+1 || len(second.Webhooks) != 1 {
 			t.Errorf("claimed %+v after %+v", second, first)
 		}
-		report := DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: WebhookProgress{Position: 5}}
+		report := webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: webhooks.Progress{Position: 5}}
 		_, err = s.NoteDeliveries(t.Context(), first, report)
 		wantError(t, "a report of the term before", err, ErrChangedMeanwhile)
 		if err := s.ReleaseWebhooks(t.Context(), first); err != nil {
@@ -179,7 +180,7 @@ func TestOneInstanceAtATimeDelivers(t *testing.T) {
 		_, err = s.ClaimWebhooks(t.Context(), w.key.Organization, one, time.Minute)
 		wantError(t, "a claim after a late release", err, ErrWebhooksClaimed)
 		ahead := time.Now().Add(time.Hour).UnixMilli() // before the clock of Redis went back
-		must(peek(t, s).HSet(t.Context(), s.keys.webhookProgress(w.key.Organization), "u", ahead).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.WebhookProgress(w.key.Organization), "u", ahead).Result())(t)
 		if third := w.claimHooks(t, s, one); third.Term <= second.Term {
 			t.Errorf("claimed %+v after %+v", third, second)
 		}
@@ -192,12 +193,12 @@ func TestAReportCountsOnce(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		hook, at := w.hook(t, s, 3), time.UnixMilli(1_700_000_000_000)
 		claim := w.claimHooks(t, s, NewRootID())
-		d := Delivery{ID: DeliveryID(hook.ID, 4), Event: 4, Type: "session.ended", Status: DeliveryPending, Attempts: 1, Created: at, First: at,
+		d := webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, 4), Event: 4, Type: "session.ended", Status: webhooks.DeliveryPending, Attempts: 1, Created: at, First: at,
 			Next: at.Add(time.Second), Last: at, Took: time.Millisecond, Answer: 500, Error: "a \"cause\"\n"}
-		report := DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Outcomes: []Delivery{d},
-			Reached: WebhookProgress{Position: 4, Failing: at, Missed: 2, Tested: 1, Confirmed: at}}
+		report := webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Outcomes: []webhooks.Delivery{d},
+			Reached: webhooks.Progress{Position: 4, Failing: at, Missed: 2, Tested: 1, Confirmed: at}}
 		reached := must(s.NoteDeliveries(t.Context(), claim, report))(t)
-		if want := (WebhookProgress{Position: 4, Version: 2, Failing: at, Missed: 2, Tested: 1, Confirmed: at}); reached != want {
+		if want := (webhooks.Progress{Position: 4, Version: 2, Failing: at, Missed: 2, Tested: 1, Confirmed: at}); reached != want {
 			t.Errorf("reached %+v, want %+v", reached, want)
 		}
 		_, err := s.NoteDeliveries(t.Context(), claim, report)
@@ -210,12 +211,12 @@ func TestAReportCountsOnce(t *testing.T) {
 			t.Fatalf("due are %+v", due)
 		}
 		got := due.Due[0]
-		got.stored = ""
+		got.Stored = ""
 		if !reflect.DeepEqual(got, d) {
 			t.Errorf("stored as %+v, want %+v", got, d)
 		}
-		d.Status, d.Next = DeliveryDelivered, time.Time{}
-		must(s.NoteDeliveries(t.Context(), claim, DeliveryReport{Webhook: hook.ID, Found: reached, Reached: reached, Outcomes: []Delivery{d}}))(t)
+		d.Status, d.Next = webhooks.DeliveryDelivered, time.Time{}
+		must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: reached, Reached: reached, Outcomes: []webhooks.Delivery{d}}))(t)
 		if due := must(s.DueDeliveries(t.Context(), w.key.Organization, hook.ID, 10))(t); due.Waiting != 0 {
 			t.Errorf("after it was delivered, due are %+v", due)
 		}
@@ -224,7 +225,7 @@ func TestAReportCountsOnce(t *testing.T) {
 		}
 		_, err = s.NoteDeliveries(t.Context(), claim, report)
 		wantError(t, "a report about a webhook that is deleted", err, ErrUnknownWebhook)
-		if left := must(peek(t, s).Exists(t.Context(), s.deliveryKeys(w.key.Organization, hook.ID)...).Result())(t); left != 0 {
+		if left := must(peek(t, s).Exists(t.Context(), s.DeliveryKeys(w.key.Organization, hook.ID)...).Result())(t); left != 0 {
 			t.Errorf("%d keys of the webhook are left", left)
 		}
 	})
@@ -237,19 +238,19 @@ func TestOnlyTheLastDeliveriesAreKept(t *testing.T) {
 		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
 		progress, number := hook.Progress, int64(0)
 		report := func(status Status, count int) {
-			outcomes := make([]Delivery, count)
+			outcomes := make([]webhooks.Delivery, count)
 			for i := range outcomes {
 				number++
 				at := time.UnixMilli(1_700_000_000_000 + number)
-				outcomes[i] = Delivery{ID: DeliveryID(hook.ID, number), Event: number, Type: "session.ended", Status: status, Created: at, Last: at, Next: at}
+				outcomes[i] = webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, number), Event: number, Type: "session.ended", Status: status, Created: at, Last: at, Next: at}
 			}
-			next := DeliveryReport{Webhook: hook.ID, Found: progress, Reached: progress, Outcomes: outcomes}
+			next := webhooks.DeliveryReport{Webhook: hook.ID, Found: progress, Reached: progress, Outcomes: outcomes}
 			progress = must(s.NoteDeliveries(t.Context(), claim, next))(t)
 		}
-		report(DeliveryDelivered, 90)
-		report(DeliveryDelivered, 90)
-		report(DeliveryDead, 300)
-		report(DeliveryPending, 200)
+		report(webhooks.DeliveryDelivered, 90)
+		report(webhooks.DeliveryDelivered, 90)
+		report(webhooks.DeliveryDead, 300)
+		report(webhooks.DeliveryPending, 200)
 		kept := map[Status]int{}
 		all := must(s.Deliveries(t.Context(), w.key, hook.ID))(t)
 		for i, d := range all {
@@ -258,7 +259,7 @@ func TestOnlyTheLastDeliveriesAreKept(t *testing.T) {
 				t.Fatalf("%+v is listed after %+v", d, all[i-1])
 			}
 		}
-		if want := (map[Status]int{DeliveryDelivered: 100, DeliveryDead: 256, DeliveryPending: 200}); !reflect.DeepEqual(kept, want) {
+		if want := (map[Status]int{webhooks.DeliveryDelivered: 100, webhooks.DeliveryDead: 256, webhooks.DeliveryPending: 200}); !reflect.DeepEqual(kept, want) {
 			t.Errorf("kept %v, want %v", kept, want)
 		}
 		if all[len(all)-1].Event != 81 {
@@ -272,12 +273,12 @@ func TestADeliveryIsSentAgainByHand(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
 		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
-		dead := Delivery{ID: DeliveryID(hook.ID, 1), Event: 1, Type: "session.ended", Status: DeliveryDead, Attempts: 30, Created: now, First: now, Last: now}
-		must(s.NoteDeliveries(t.Context(), claim, DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: []Delivery{dead}}))(t)
+		dead := webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, 1), Event: 1, Type: "session.ended", Status: webhooks.DeliveryDead, Attempts: 30, Created: now, First: now, Last: now}
+		must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: []webhooks.Delivery{dead}}))(t)
 		_, err := s.SendAgain(t.Context(), w.key, hook.ID, NewRootID(), now)
 		wantError(t, "one that does not exist", err, ErrUnknownDelivery)
 		again := must(s.SendAgain(t.Context(), w.key, hook.ID, dead.ID, now))(t)
-		if again.Status != DeliveryPending || again.Attempts != 0 || !again.First.IsZero() {
+		if again.Status != webhooks.DeliveryPending || again.Attempts != 0 || !again.First.IsZero() {
 			t.Errorf("sent again as %+v", again)
 		}
 		due := must(s.DueDeliveries(t.Context(), w.key.Organization, hook.ID, 10))(t)
@@ -296,12 +297,12 @@ func TestADeliveryIsDueThoughRedissClockWentBack(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
 		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
-		var outcomes []Delivery
+		var outcomes []webhooks.Delivery
 		for event, ahead := range []time.Duration{time.Hour, 3 * time.Hour, -time.Minute} {
-			outcomes = append(outcomes, Delivery{ID: DeliveryID(hook.ID, int64(event)), Event: int64(event), Type: "session.ended",
-				Status: DeliveryPending, Attempts: 1, Created: now, First: now, Last: now, Next: now.Add(ahead)})
+			outcomes = append(outcomes, webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, int64(event)), Event: int64(event), Type: "session.ended",
+				Status: webhooks.DeliveryPending, Attempts: 1, Created: now, First: now, Last: now, Next: now.Add(ahead)})
 		}
-		must(s.NoteDeliveries(t.Context(), claim, DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: outcomes}))(t)
+		must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: outcomes}))(t)
 		for _, row := range []struct {
 			limit int
 			want  []int64
@@ -331,29 +332,29 @@ func TestATestIsSentOnceForAnIdempotencyKey(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
 		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
-		once := func(request byte, at time.Time) (Delivery, bool, error) {
+		once := func(request byte, at time.Time) (webhooks.Delivery, bool, error) {
 			idem := &Idempotency{Key: "once", Fingerprint: [32]byte{request}}
 			sent, err := s.SendTest(t.Context(), w.key, hook.ID, idem, at)
-			return sent, idem.Replayed, err
+			return sent, idem.Outcome.Replayed, err
 		}
 		first, replayed, err := once(1, now)
-		if err != nil || replayed || first.Type != TestEvent {
+		if err != nil || replayed || first.Type != webhooks.TestEvent {
 			t.Fatalf("sent %+v, %t, %v", first, replayed, err)
 		}
-		delivered := []Delivery{first}
+		delivered := []webhooks.Delivery{first}
 		for event := range int64(101) { // so that the first is forgotten
-			delivered = append(delivered, Delivery{ID: DeliveryID(hook.ID, event+1), Event: event + 1, Type: "session.ended"})
+			delivered = append(delivered, webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, event+1), Event: event + 1, Type: "session.ended"})
 		}
 		for i := range delivered {
-			delivered[i].Status, delivered[i].Created, delivered[i].Last = DeliveryDelivered, now, now.Add(time.Duration(i)*time.Millisecond)
+			delivered[i].Status, delivered[i].Created, delivered[i].Last = webhooks.DeliveryDelivered, now, now.Add(time.Duration(i)*time.Millisecond)
 		}
-		must(s.NoteDeliveries(t.Context(), claim, DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: delivered}))(t)
+		must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: delivered}))(t)
 		second, replayed, err := once(1, now.Add(time.Hour))
-		if second.ID != first.ID || must(second.record())(t) != must(first.record())(t) || !replayed || err != nil {
+		if second.ID != first.ID || must(second.Record())(t) != must(first.Record())(t) || !replayed || err != nil {
 			t.Errorf("sent %+v and %+v, %t, %v", first, second, replayed, err)
 		}
 		for _, d := range must(s.Deliveries(t.Context(), w.key, hook.ID))(t) {
-			if d.ID == first.ID || d.Status == DeliveryPending {
+			if d.ID == first.ID || d.Status == webhooks.DeliveryPending {
 				t.Errorf("it is sent again: %+v", d)
 			}
 		}
@@ -365,16 +366,16 @@ func TestATestIsSentOnceForAnIdempotencyKey(t *testing.T) {
 	})
 }
 
-func TestDeliveriesThatSomebodySendsAreBounded(t *testing.T) {
+func TestDeliveriesSentByHandAreBounded(t *testing.T) {
 	t.Parallel()
 	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
 		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
 		hook := w.hook(t, s, 0)
-		for i := range mostByHand {
+		for i := range webhooks.MostByHand {
 			must(s.SendTest(t.Context(), w.key, hook.ID, &Idempotency{Key: fmt.Sprint(i)}, now))(t)
 		}
 		_, err := s.SendTest(t.Context(), w.key, hook.ID, nil, now)
-		wantError(t, "one more", err, &QuotaError{"webhook_deliveries", mostByHand, mostByHand})
+		wantError(t, "one more", err, &QuotaError{Quota: "webhook_deliveries", Used: webhooks.MostByHand, Max: webhooks.MostByHand})
 	})
 }
 
@@ -444,7 +445,7 @@ func TestADeletionRemovesWebhooks(t *testing.T) {
 		if err := asOperator(t, s).deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}); err != nil {
 			t.Fatal(err)
 		}
-		keys := append(s.webhookKeys(w.key.Organization), s.deliveryKeys(w.key.Organization, hook.ID)...)
+		keys := append(s.WebhookKeys(w.key.Organization), s.DeliveryKeys(w.key.Organization, hook.ID)...)
 		for _, key := range keys {
 			if must(peek(t, s).Exists(t.Context(), key).Result())(t) != 0 {
 				t.Errorf("%s is left", key)
@@ -478,16 +479,16 @@ func TestWebhooksAreWokenForALeaderThatDied(t *testing.T) {
 	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		o := w.key.Organization
-		must(s.CreateWebhook(t.Context(), w.key, NewID(o), WebhookSettings{URL: "https://example.com/hook"}, nil))(t)
+		must(s.CreateWebhook(t.Context(), w.key, NewID(o), webhooks.Settings{URL: "https://example.com/hook"}, nil))(t)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 		wantFed(t, s, w.key, w.agent.ID)
 		isWoken := func() bool {
-			return peek(t, s).ZScore(t.Context(), s.keys.webhookQueue(), string(o[:])).Err() == nil &&
-				!must(peek(t, s).HExists(t.Context(), s.keys.feedHead(o), "w").Result())(t)
+			return peek(t, s).ZScore(t.Context(), s.keys.WebhookQueue(), string(o[:])).Err() == nil &&
+				!must(peek(t, s).HExists(t.Context(), s.keys.FeedHead(o), "w").Result())(t)
 		}
 		eventually(t, "the leader wakes them", isWoken)
-		must(peek(t, s).ZRem(t.Context(), s.keys.webhookQueue(), string(o[:])).Result())(t)
-		must(peek(t, s).HSet(t.Context(), s.keys.feedHead(o), "w", 1).Result())(t)
+		must(peek(t, s).ZRem(t.Context(), s.keys.WebhookQueue(), string(o[:])).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.FeedHead(o), "w", 1).Result())(t)
 		eventually(t, "another one wakes them", isWoken)
 	})
 }

@@ -102,7 +102,7 @@ func TestARateRefillsWhenTheClockMoves(t *testing.T) {
 	}
 }
 
-// Tokens expire by the same clock. The agent renews its own; a token that somebody keeps is refused.
+// Tokens expire by the same clock. The agent renews its own; a kept token is refused.
 func TestTokensExpireWhenTheClockMoves(t *testing.T) {
 	t.Parallel()
 	remit := remittest.New(t)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lints the Go code with .golangci.yml and the shell scripts with shellcheck. golangci-lint is built once for its version and
-# this Go, into the cache directory of whoever runs it.
+# this Go, into the user's cache directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ./scripts/modules.sh

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # whoever sources this uses them
+# shellcheck disable=SC2034 # used by the scripts that source this
 # To be sourced from the top of the repository. The SDK's modules lie inside the service's; ./... alone leaves them out.
 #   modules    the directories of all modules: . client client/mcp money
 #   packages   patterns of the packages of all of them, for go commands that run at the top

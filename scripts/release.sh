@@ -9,7 +9,7 @@
 #                       this machine are in the binary: for the tests
 #   SOURCE_DATE_EPOCH   the time of every file; by default the commit's
 set -euo pipefail
-umask 022 # everybody may read a release, whoever builds it
+umask 022 # every user may read a release, whatever the builder's umask
 cd "$(dirname "$0")/.."
 
 # version_of_commit puts git's count and hash behind a plus, where neither Debian nor semver takes them for a pre-release.

@@ -62,7 +62,7 @@ heavy='^remit/(loadtest|internal/redisclient|redisstore|server)$'
 # waiting packages run programs and wait for them, with time limits: no linter beside them.
 waiting='^remit/(internal/service|test/(browser|docs|faults))$'
 # racing packages are about goroutines that share memory.
-racing='^remit/(client|internal/redisclient|server/.+)$'
+racing='^remit/(client|internal/redisclient|redisstore/.+|server/.+)$'
 all_packages=$(go list "${packages[@]}")
 # those prints the names that grep selects, from one name a line, on one line.
 those() { grep -E "$@" | tr '\n' ' '; }

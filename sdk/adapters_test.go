@@ -17,7 +17,7 @@ import (
 
 const adaptersDir = "adapters"
 
-// This test makes calls with the frameworks' own packages, and compares the session's books with the ledger of a provider.
+// This test makes calls with the frameworks' own packages, and compares the session's usage with the ledger of a provider.
 func TestTheAdaptersPassTheirTests(t *testing.T) {
 	t.Parallel()
 	buildAdapters(t)

@@ -101,8 +101,8 @@ func (s *toolServer) call(t *testing.T, tool string) (text string, data map[stri
 	return text, data, result.IsError
 }
 
-// books returns what the session has used and holds.
-func (s *toolServer) books(t *testing.T) (actions int64, used, held money.MicroUSD) {
+// usage returns what the session has used and holds.
+func (s *toolServer) usage(t *testing.T) (actions int64, used, held money.MicroUSD) {
 	t.Helper()
 	info, err := s.session.Get(t.Context())
 	if err != nil {
@@ -132,7 +132,7 @@ func TestTheToolsOfAnMCPServerAreCharged(t *testing.T) {
 			if isError != row.isError {
 				t.Errorf("an error: %t: %s", isError, text)
 			}
-			if actions, used, held := s.books(t); actions != row.actions || used != row.used || held != 0 {
+			if actions, used, held := s.usage(t); actions != row.actions || used != row.used || held != 0 {
 				t.Errorf("%d actions, %s used, %s held", actions, used, held)
 			}
 		})
@@ -180,7 +180,7 @@ func TestARefusedToolTellsTheModelWhatIsLeft(t *testing.T) {
 			if row.without != (data == nil) || !row.without && data["code"] != row.code {
 				t.Errorf("it has %v", data)
 			}
-			if actions, used, held := s.books(t); actions != 0 || used != 0 || held != 0 || s.runs != nil {
+			if actions, used, held := s.usage(t); actions != 0 || used != 0 || held != 0 || s.runs != nil {
 				t.Errorf("%d actions, %s used, %s held; ran %v", actions, used, held, s.runs)
 			}
 			var unpriced *remitmcp.UnpricedTool
@@ -203,16 +203,16 @@ func TestEachCallOfAnMCPServerMayHaveItsOwnSession(t *testing.T) {
 	})
 	payers = []*client.Session{s.remit.Session(t, client.SessionParams{}), s.session}
 	s.call(t, "search")
-	if actions, _, _ := s.books(t); actions != 0 {
+	if actions, _, _ := s.usage(t); actions != 0 {
 		t.Error("the first call charged the other session")
 	}
 	s.call(t, "search")
-	if actions, used, _ := s.books(t); actions != 1 || used != 10*cent {
+	if actions, used, _ := s.usage(t); actions != 1 || used != 10*cent {
 		t.Errorf("%d actions, %s used", actions, used)
 	}
 }
 
-func TestACallForWhichNobodyPaysDoesNotRun(t *testing.T) {
+func TestAnUnpaidCallDoesNotRun(t *testing.T) {
 	t.Parallel()
 	s := newToolServer(t, client.SessionParams{}, func(o *remitmcp.Options) {
 		o.Session, o.SessionOf = nil, func(context.Context, *mcp.CallToolRequest) (*client.Session, error) { return nil, nil }
@@ -227,7 +227,7 @@ func TestChargeRefusesWrongOptions(t *testing.T) {
 	t.Parallel()
 	session := new(client.Session)
 	for name, options := range map[string]remitmcp.Options{
-		"nobody pays":      {},
+		"no payer":         {},
 		"two pay":          {Session: session, SessionOf: func(context.Context, *mcp.CallToolRequest) (*client.Session, error) { return session, nil }},
 		"a negative price": {Session: session, Tools: map[string]remitmcp.Price{"search": {Value: -1}}},
 	} {

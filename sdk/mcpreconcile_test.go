@@ -189,7 +189,7 @@ func reconcileTools(t *testing.T, calls, atOnce int) {
 	}
 }
 
-// settled waits until the books are what the tools have counted, for a call that was cancelled may still run.
+// settled waits until the totals are what the tools have counted, for a call that was cancelled may still run.
 func (w *workshop) settled(t *testing.T) client.SessionInfo {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
@@ -235,7 +235,7 @@ func (w *workshop) checkTransactions(t *testing.T) {
 	}
 }
 
-// Calls of tools at once, of which some fail, panic, are cancelled or are refused, leave exact books.
+// Calls of tools at once, of which some fail, panic, are cancelled or are refused, leave exact totals.
 func TestManyCallsOfToolsReconcileWithWhatTheToolsCount(t *testing.T) {
 	t.Parallel()
 	reconcileTools(t, 300, 50)

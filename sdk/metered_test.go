@@ -47,7 +47,7 @@ type meter struct {
 	table        *prices.Table
 	http         *http.Client
 	base         *http.Transport
-	errors       chan error // what OnError was told
+	errors       chan error // what OnError got
 }
 
 // newMeter returns a meter with a session that has so much value. Change the transport before the first call.
@@ -122,8 +122,8 @@ func (m *meter) do(r *http.Request) (status int, body []byte, err error) {
 	return answer.StatusCode, body, err
 }
 
-// books waits until nothing is held, and returns what is used.
-func (m *meter) books(t *testing.T) client.SessionInfo {
+// usage waits until nothing is held, and returns what is used.
+func (m *meter) usage(t *testing.T) client.SessionInfo {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		info, err := m.session.Get(t.Context())
@@ -198,7 +198,7 @@ func TestAMeteredCallCostsWhatTheProviderCounts(t *testing.T) {
 					m := newMeter(t, service, money.USD, nil)
 					status, body, err := m.do(m.request(t.Context(), path, "seed=11,"+fake, more))
 					record, cost := m.only(t)
-					info := m.books(t)
+					info := m.usage(t)
 					if err != nil || status != 200 || len(body) == 0 || !record.Ended || cost == 0 || info.ValueUsed != cost || info.ActionCount != 1 {
 						t.Errorf("%d, %v, cost %s, %+v, %+v", status, err, cost, record, info)
 					}
@@ -236,7 +236,7 @@ func TestAMeteredCallThatIsRefusedOrNotSentCostsNothing(t *testing.T) {
 		for _, fake := range []string{"error=429", "error=500", "error=400"} {
 			m := newMeter(t, service, money.USD, nil)
 			status, _, err := m.do(m.request(t.Context(), path, fake, streamedCall))
-			if info := m.books(t); err != nil || strconv.Itoa(status) != fake[len("error="):] || info.ValueUsed != 0 || info.ActionCount != 1 {
+			if info := m.usage(t); err != nil || strconv.Itoa(status) != fake[len("error="):] || info.ValueUsed != 0 || info.ActionCount != 1 {
 				t.Errorf("%s, %s: %d, %v, %+v", path, fake, status, err, info)
 			}
 		}
@@ -245,9 +245,9 @@ func TestAMeteredCallThatIsRefusedOrNotSentCostsNothing(t *testing.T) {
 	r := m.request(t.Context(), chatPath, "", "")
 	r.URL.Host = "127.0.0.1:1"
 	if _, _, err := m.do(r); err == nil {
-		t.Error("nobody listens there")
+		t.Error("no program listens there")
 	}
-	if info := m.books(t); info.ValueUsed != 0 {
+	if info := m.usage(t); info.ValueUsed != 0 {
 		t.Errorf("not sent: %+v", info)
 	}
 }
@@ -265,7 +265,7 @@ func TestAnAnswerWithoutUsageCostsItsHoldAndIsReported(t *testing.T) {
 					_, body, err := m.do(m.request(t.Context(), path, "chunks=odd,usage="+usage, more))
 					record, cost := m.only(t)
 					var missing *metered.UsageMissing
-					tx, info := m.transaction(t), m.books(t)
+					tx, info := m.transaction(t), m.usage(t)
 					if !errors.As(err, &missing) || missing.Model != "plain" || len(body) == 0 || !record.Ended {
 						t.Errorf("%v, %d bytes, %+v", err, len(body), record)
 					}
@@ -332,7 +332,7 @@ func TestAStreamThatBreaksOffCostsTheMostThatItCanHaveCost(t *testing.T) {
 					io.ReadAll(answer.Body)
 					answer.Body.Close()
 				}
-				info := m.books(t)
+				info := m.usage(t)
 				if fake == "abandon" {
 					answer.Body.Close()
 				}
@@ -387,7 +387,7 @@ func TestACallWithoutAWholeAnswerCostsItsHold(t *testing.T) {
 				}
 				answer.Body.Close()
 			}
-			if info := m.books(t); info.ValueUsed != hold {
+			if info := m.usage(t); info.ValueUsed != hold {
 				t.Errorf("%s, %s: %s used of a hold of %s, %v", path, fake, info.ValueUsed, hold, err)
 			}
 			cancel()
@@ -402,13 +402,13 @@ func TestAMeteredCallThatDoesNotFitIsNotSent(t *testing.T) {
 		m := newMeter(t, service, 100, nil)
 		_, _, err := m.do(m.request(t.Context(), path, "", ""))
 		var limit *client.LimitReached
-		if info := m.books(t); !errors.As(err, &limit) || limit.Limit != "max_value_usd" || len(m.provider.Ledger()) != 0 || info.ValueUsed != 0 || info.ActionCount != 0 {
+		if info := m.usage(t); !errors.As(err, &limit) || limit.Limit != "max_value_usd" || len(m.provider.Ledger()) != 0 || info.ValueUsed != 0 || info.ActionCount != 0 {
 			t.Errorf("%s: %v, %+v", path, err, info)
 		}
 	}
 }
 
-// Calls at once, of which some are cancelled, break off or are refused, leave exact books: each call that ended costs what the
+// Calls at once, of which some are cancelled, break off or are refused, leave exact totals: each call that ended costs what the
 // provider counts, no hold is left, and the limit holds.
 func TestManyMeteredCallsReconcileWithTheProvider(t *testing.T) {
 	t.Parallel()
@@ -485,7 +485,7 @@ func (m *meter) random(t *testing.T, i int) (e ending) {
 	return ending{err == nil, err}
 }
 
-// reconcile compares the books of the session with the ledger of the provider and with what the callers saw.
+// reconcile compares the usage of the session with the ledger of the provider and with what the callers saw.
 func (m *meter) reconcile(t *testing.T, endings []ending) {
 	t.Helper()
 	transactions, info := atRest(t, m.session, m.agent.Transactions)

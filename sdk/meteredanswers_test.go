@@ -66,7 +66,7 @@ func (m *meter) costOf(t *testing.T, u prices.Usage) money.MicroUSD {
 	return cost
 }
 
-// A hold lasts as long as somebody waits: for an answer that has not begun, and for more of one that has.
+// A hold lasts as long as a caller waits: for an answer that has not begun, and for more of one that has.
 func TestAHoldLastsWhileTheCallerWaits(t *testing.T) {
 	t.Parallel()
 	service := serviceproc.Run(t).URL
@@ -110,7 +110,7 @@ func TestAStreamMayEndWithItsLastEvent(t *testing.T) {
 	m := answeredBy(t, serviceproc.Run(t).URL, nil, func(w http.ResponseWriter, _ *http.Request) { stream(w, firstEvent+lastEvents) })
 	_, _, err := m.do(m.request(t.Context(), chatPath, "", streamedCall))
 	want := m.costOf(t, prices.Usage{Input: 10, Output: 5})
-	if info := m.books(t); err != nil || info.ValueUsed != want {
+	if info := m.usage(t); err != nil || info.ValueUsed != want {
 		t.Errorf("%v: %s used, want %s", err, info.ValueUsed, want)
 	}
 }
@@ -152,7 +152,7 @@ func TestALongAnswerPassesAndCostsTheMost(t *testing.T) {
 			}
 			defer answer.Body.Close()
 			n, err := io.Copy(io.Discard, answer.Body)
-			if info := m.books(t); err != nil || n < size || info.ValueUsed != hold {
+			if info := m.usage(t); err != nil || n < size || info.ValueUsed != hold {
 				t.Errorf("%d bytes, %v: %s used, want %s", n, err, info.ValueUsed, hold)
 			}
 		})
@@ -189,7 +189,7 @@ func TestAMeteredCallThatTheBaseDoesNotSendCostsNothing(t *testing.T) {
 	if _, _, err := m.do(m.request(ended, chatPath, "", "")); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: %v", err)
 	}
-	if info := m.books(t); info.ActionCount != 0 {
+	if info := m.usage(t); info.ActionCount != 0 {
 		t.Errorf("cancelled before: %+v", info)
 	}
 }
@@ -226,7 +226,7 @@ func TestAUsageThatIsMissingIsReportedWithoutAReader(t *testing.T) {
 		t.Error("OnError was not told")
 	}
 	hold := m.held(t, m.request(t.Context(), chatPath, "", streamedCall))
-	if info := m.books(t); info.ValueUsed != hold {
+	if info := m.usage(t); info.ValueUsed != hold {
 		t.Errorf("%s used, want %s", info.ValueUsed, hold)
 	}
 }
@@ -244,7 +244,7 @@ func TestABadMeteredCallHoldsNothing(t *testing.T) {
 		{`{"model":"plain","max_tokens":1,"stream":true,"stream_options":{"include_usage":false}}`, func(err error) bool { return errors.As(err, new(*metered.UsageMissing)) }},
 	} {
 		_, err := m.http.Post(m.url+chatPath, "application/json", strings.NewReader(row.body))
-		if info := m.books(t); !row.is(err) || info.ActionCount != 0 || info.ValueUsed != 0 || len(m.provider.Ledger()) != 0 {
+		if info := m.usage(t); !row.is(err) || info.ActionCount != 0 || info.ValueUsed != 0 || len(m.provider.Ledger()) != 0 {
 			t.Errorf("%s: %v, %+v", row.body, err, info)
 		}
 	}
@@ -260,7 +260,7 @@ func TestAMeteredCallAsksForWhatIsMissing(t *testing.T) {
 	go func() { approved <- approveFirst(t.Context(), m.organization, m.session.ID()) }()
 	status, _, err := m.do(m.request(t.Context(), chatPath, "", ""))
 	_, cost := m.only(t)
-	if info := m.books(t); err != nil || status != http.StatusOK || info.ValueUsed != cost || info.ActionCount != 1 {
+	if info := m.usage(t); err != nil || status != http.StatusOK || info.ValueUsed != cost || info.ActionCount != 1 {
 		t.Errorf("%d, %v, cost %s: %+v", status, err, cost, info)
 	}
 	if err := <-approved; err != nil {
@@ -295,7 +295,7 @@ func TestCancelledMeteredCallsLeaveNothing(t *testing.T) {
 		<-ctx.Done()
 		cancel()
 	}
-	m.books(t)
+	m.usage(t)
 	for tx, err := range m.agent.Transactions(t.Context(), client.TransactionFilter{SessionID: m.session.ID()}) {
 		if err != nil || tx.Status == "expired" {
 			t.Errorf("%+v, %v", tx, err)

@@ -145,7 +145,7 @@ func TestAMeteredCallThatWasNotWrittenIsSent(t *testing.T) {
 			if status, _, err := m.do(m.request(t.Context(), chatPath, "", "")); err != nil || status != http.StatusOK {
 				t.Fatalf("the first call: %d, %v", status, err)
 			}
-			before := m.books(t)
+			before := m.usage(t)
 			ended.Store(true)
 			d.arrived.Store(3) // what comes is answered
 			r := m.request(t.Context(), chatPath, "", "")
@@ -153,7 +153,7 @@ func TestAMeteredCallThatWasNotWrittenIsSent(t *testing.T) {
 				r.Header.Set(row.header, "once")
 			}
 			_, _, err := m.do(r)
-			info := m.books(t)
+			info := m.usage(t)
 			if (err != nil) != row.isGone || info.ValueUsed != before.ValueUsed*money.MicroUSD(1+row.arrived) || d.arrived.Load() != 3+row.arrived {
 				t.Errorf("%v, %s used, %d have arrived", err, info.ValueUsed, d.arrived.Load()-3)
 			}
@@ -203,7 +203,7 @@ func TestAMeteredCallIsSentOnce(t *testing.T) {
 			if arrived := d.arrived.Load(); err == nil || arrived != 2 {
 				t.Errorf("%d requests have arrived after two calls: %d, %v", arrived, status, err)
 			}
-			if info := m.books(t); info.ActionCount != 2 {
+			if info := m.usage(t); info.ActionCount != 2 {
 				t.Errorf("%+v", info)
 			}
 		})

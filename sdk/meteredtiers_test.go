@@ -67,7 +67,7 @@ func TestAMeteredCallCostsTheTierThatServedIt(t *testing.T) {
 					_, _, err = m.do(r)
 					record, _ := m.only(t)
 					cost, errCost := table.CostIn("plain", row.costs, row.costs, prices.Usage(record.Usage))
-					if info := m.books(t); err != nil || errCost != nil || info.ValueUsed != cost || held != hold {
+					if info := m.usage(t); err != nil || errCost != nil || info.ValueUsed != cost || held != hold {
 						t.Errorf("%v, %v: %s of %s, want %s of %s", err, errCost, info.ValueUsed, held, cost, hold)
 					}
 				})
@@ -92,7 +92,7 @@ func TestAStreamThatCanReasonCostsItsHoldWhenItBreaksOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = m.do(r)
-		if info := m.books(t); err == nil || isHold != (info.ValueUsed == hold) || info.ValueUsed == 0 {
+		if info := m.usage(t); err == nil || isHold != (info.ValueUsed == hold) || info.ValueUsed == 0 {
 			t.Errorf("%s: %v, %s of %s used", more, err, info.ValueUsed, hold)
 		}
 	}

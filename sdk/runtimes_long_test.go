@@ -41,11 +41,11 @@ func newSmoke(t *testing.T) smoke {
 	t.Helper()
 	limit := 10 * money.USD
 	session, variables := remittest.New(t).Environment(t, client.SessionParams{MaxValue: &limit})
-	return smoke{session, append(variables, startFakeProvider(t), "NOBODY="+nobody(t))}
+	return smoke{session, append(variables, startFakeProvider(t), "CLOSED="+closedAddress(t))}
 }
 
-// nobody returns an address at which nobody listens.
-func nobody(t *testing.T) string {
+// closedAddress returns an address at which no program listens.
+func closedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,7 +55,7 @@ func nobody(t *testing.T) string {
 	return "http://" + listener.Addr().String()
 }
 
-// check compares what the program said with the books: five of its calls are counted, and the one that does not fit is not.
+// check compares what the program said with the usage: five of its calls are counted, and the one that does not fit is not.
 func (s smoke) check(t *testing.T, said, refused string) {
 	t.Helper()
 	if want := `{"actions":5,"refused":"` + refused + `"}`; strings.TrimSpace(said) != want {
@@ -147,7 +147,7 @@ func originOf(t *testing.T, project string, settings map[string]string, said cha
 	mux.Handle("/provider/", http.StripPrefix("/provider", new(fakeprovider.Provider)))
 	mux.HandleFunc("/settings", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]string{ // fails only when the page is gone, which then says nothing
-			"nobody": settings["NOBODY"], "agent": settings["REMIT_AGENT"], "secret": settings["REMIT_SECRET"], "session": settings["REMIT_SESSION"],
+			"closed": settings["CLOSED"], "agent": settings["REMIT_AGENT"], "secret": settings["REMIT_SECRET"], "session": settings["REMIT_SESSION"],
 		})
 	})
 	mux.HandleFunc("/said", func(_ http.ResponseWriter, r *http.Request) {

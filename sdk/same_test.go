@@ -23,7 +23,7 @@ import (
 	"remit/test/tool"
 )
 
-// language is an SDK, and a program that makes the calls of docs/sdks.md with it.
+// language is an SDK, and a program that makes every call with it.
 type language struct {
 	name    string // the heading of its column
 	sources []string
@@ -34,7 +34,7 @@ type language struct {
 // step is the name of a call and its outcome, as the program prints them.
 type step [2]string
 
-// The three SDKs have the calls of docs/sdks.md. Each call sends the same request and has the same outcome in all of them.
+// The three SDKs make the same calls. Each call sends the same request and has the same outcome in all of them.
 func TestTheSDKsBehaveTheSame(t *testing.T) {
 	t.Parallel()
 	languages := buildAll(t)
@@ -96,7 +96,7 @@ func buildAll(t *testing.T) []language {
 		return []string{tool.Python(t), "-B", "-W", "error", "../test/same/" + program}
 	}
 	return []language{
-		{"Go", []string{"../test/same/main.go", "../test/same/contract.go", "../test/same/fleet.go", "../test/same/follow.go", "../test/same/identity.go", "../test/same/prices.go", "../test/same/served.go", "../test/same/told.go"}, []string{binary}, nil},
+		{"Go", []string{"../test/same/main.go", "../test/same/contract.go", "../test/same/fleet.go", "../test/same/follow.go", "../test/same/identity.go", "../test/same/prices.go", "../test/same/reports.go", "../test/same/served.go"}, []string{binary}, nil},
 		{"TypeScript", []string{"typescript/test/same.ts", "typescript/test/sameidentity.ts"}, []string{tool.Path(t, "node"), "typescript/build/same.js"}, nil},
 		{"Python", []string{"../test/same/same.py", "../test/same/identity.py"}, python("same.py"), []string{"PYTHONPATH=" + packages}},
 		{"Python with asyncio", nil, python("awaited.py"), []string{"PYTHONPATH=" + packages}}, // the same program, and no column
@@ -248,7 +248,7 @@ func compare[T any](t *testing.T, what string, got, want []T) {
 	}
 }
 
-// checkTable checks docs/sdks.md against the programs: it has a row for each call, and the program of each column uses the
+// checkTable checks the table of docs/sdks.md against the programs: each row is a call, and the program of each column uses the
 // names in it.
 func checkTable(t *testing.T, languages []language, made []string) {
 	t.Helper()
@@ -256,24 +256,27 @@ func checkTable(t *testing.T, languages []language, made []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []string
+	rows := 0
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
 		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
 			continue
 		}
-		rows = append(rows, strings.TrimSpace(cells[0]))
+		call := strings.TrimSpace(cells[0])
+		if rows++; !slices.Contains(made, call) {
+			t.Errorf("docs/sdks.md has a row for %q, which no program does", call)
+		}
 		for i, l := range languages[:len(cells)-1] {
 			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[i+1], -1) {
 				if used := lastWord.FindString(name[1]); !l.uses(t, used) {
-					t.Errorf("docs/sdks.md, %s: the program in %s does not use %s", rows[len(rows)-1], l.name, name[1])
+					t.Errorf("docs/sdks.md, %s: the program in %s does not use %s", call, l.name, name[1])
 				}
 			}
 		}
 	}
-	slices.Sort(rows)
-	made = slices.Compact(slices.Sorted(slices.Values(made)))
-	compare(t, "a row of docs/sdks.md", rows, made)
+	if rows == 0 {
+		t.Error("docs/sdks.md has no table of calls")
+	}
 }
 
 // lastWord matches the method's name in Organization.CreateAgent or session.begin(params, work).

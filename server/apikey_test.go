@@ -106,8 +106,8 @@ func TestRotatingAnyAPIKeyKeepsItsIDRoleAndGrace(t *testing.T) {
 	})
 }
 
-// The key that was lost with the response is replaced: whoever uses the key goes on with the one it has.
-func TestRotatingAnAPIKeyWhoseNewTextNobodyHasUsedKeepsTheOneInUse(t *testing.T) {
+// The key that was lost with the response is replaced: its user goes on with the one it has.
+func TestRotatingAnAPIKeyWithAnUnusedSuccessorKeepsTheOneInUse(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

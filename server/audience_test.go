@@ -252,16 +252,16 @@ func TestAProxyNamesTheAudienceThatATokenMustHave(t *testing.T) {
 			header      option
 			passes      []string
 		}{
-			{"none", "", nobody, []string{"itself", "both"}},
-			{"in the query", query(mail), nobody, []string{"mail", "both"}},
+			{"none", "", anonymous, []string{"itself", "both"}},
+			{"in the query", query(mail), anonymous, []string{"mail", "both"}},
 			{"in a header", "", header("X-Audience", mail), []string{"mail", "both"}},
 			{"in both: the query counts", query(mail), header("X-Audience", itself), []string{"mail", "both"}},
-			{"the issuer", query(itself), nobody, []string{"itself", "both"}},
-			{"the issuer, as clients write it", query(itself + "/"), nobody, []string{"itself", "both"}},
-			{"another", query(wiki), nobody, nil},
-			{"a part of one", query("https://mail.example"), nobody, nil},
-			{"one in capitals", query(strings.ToUpper(mail)), nobody, nil},
-			{"one with a slash behind", query(mail + "/"), nobody, nil},
+			{"the issuer", query(itself), anonymous, []string{"itself", "both"}},
+			{"the issuer, as clients write it", query(itself + "/"), anonymous, []string{"itself", "both"}},
+			{"another", query(wiki), anonymous, nil},
+			{"a part of one", query("https://mail.example"), anonymous, nil},
+			{"one in capitals", query(strings.ToUpper(mail)), anonymous, nil},
+			{"one with a slash behind", query(mail + "/"), anonymous, nil},
 		} {
 			for name, access := range tokens {
 				for _, r := range []*response{

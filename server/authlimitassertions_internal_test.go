@@ -39,7 +39,7 @@ func (r runningServer) exchangeBy(t *testing.T, client *http.Client, assertion s
 	return response.StatusCode
 }
 
-// Wrong assertions are counted as wrong secrets are. Right ones by a key that succeeded here pass, so that nobody at the agent's
+// Wrong assertions are counted as wrong secrets are. Right ones by a key that succeeded here pass, so that no stranger at the agent's
 // address shuts it out.
 func TestWrongAssertionsAreLimitedAndKnownKeysPass(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestWrongAssertionsAreLimitedAndKnownKeysPass(t *testing.T) {
 	want("altered", strings.Replace(sign(agent, key), ".", ".AAAA", 1), 401)
 }
 
-// No limit counts such requests, and whoever knows the agent's id can send them.
+// No limit counts such requests, and any caller that knows the agent's id can send them.
 func TestAHostWithoutKeysFillsNoLog(t *testing.T) {
 	t.Parallel()
 	log := &lockedBuffer{}

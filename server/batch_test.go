@@ -282,7 +282,7 @@ func TestABatchOfAnUnauthorizedCallerIsRefusedAsAWhole(t *testing.T) {
 		w.post("/v1/auth/revoke", fields{"refresh_token": ended.refresh}, asAgent(ended.access)).is(200)
 		revoked.revoke()
 		for _, items := range [][]any{{fields{"session_id": id}}, {fields{"session_id": revokedSession}, fields{"session_id": id}}, {"x"}} {
-			for _, keyOrNot := range []option{nobody, keyed("k")} {
+			for _, keyOrNot := range []option{anonymous, keyed("k")} {
 				body := batchOf(items...)
 				for _, as := range []option{asAgent(dead.access), asAgent(ended.access)} {
 					there.post("/v1/actions", body, both(as, keyOrNot)).refused(401, "invalid_token")

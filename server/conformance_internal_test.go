@@ -22,7 +22,7 @@ import (
 	"remit/test/prover"
 )
 
-// HoldToDescription holds every answer of a server to openapi.json, whoever asks and however. It must be called before
+// HoldToDescription holds every answer of a server to openapi.json. It must be called before
 // Serve.
 func HoldToDescription(t testing.TB, s *Server) {
 	t.Helper()

@@ -115,7 +115,7 @@ func TestAnAgentActsInAChildSessionWithADelegatedToken(t *testing.T) {
 		trail := d.get("/v1/agents/"+d.worker.id+"/events", asKey(d.key)).is(200).array()
 		last := slices.IndexFunc(trail, func(e fields) bool { return e["type"] == "token.issued" && e["session_id"] == d.child })
 		if last < 0 || trail[last]["actor"].(map[string]any)["id"] != d.agent.id {
-			t.Errorf("the audit trail does not say to whom the token was given: %v", trail)
+			t.Errorf("the audit trail does not name the token's receiver: %v", trail)
 		}
 	})
 }

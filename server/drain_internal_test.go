@@ -72,7 +72,7 @@ func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
 	old, last := dial(t, r.address), dial(t, r.address)
 	for _, conn := range []dialed{old, last} {
 		if response := conn.ask(t); response.Close {
-			t.Error("a connection is closed before anybody stops")
+			t.Error("a connection is closed before the service stops")
 		}
 	}
 	stopped := stopping(t, r)

@@ -126,7 +126,7 @@ func credentialOf(o server.Operation, key, access option) option {
 	case o.ByToken:
 		return access
 	}
-	return nobody
+	return anonymous
 }
 
 // newKeyOf returns a well-formed API key that names the organization but is not its key.

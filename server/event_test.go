@@ -179,7 +179,7 @@ func TestWaitingEndsWithTheFirstEventOfAnyInstance(t *testing.T) {
 					answers <- r
 				}()
 			}
-			other := api.newTenant() // whose events wake nobody
+			other := api.newTenant() // whose events wake no waiter
 			other.change()
 			changed, at := there.change(), time.Now()
 			for range cap(answers) {

@@ -91,7 +91,7 @@ func TestAClientThatIsGoneLeavesNothingBehind(t *testing.T) {
 			_ = conn.Close()
 		}
 		w.waits(8)
-		w.change("for-whoever-waits-in-vain")
+		w.change("for-a-waiter-in-vain")
 		w.waits(0)
 	}
 	before := servingGoroutines()
@@ -108,7 +108,7 @@ func servingGoroutines() int {
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	count := 0
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		for _, frame := range []string{"records.(*stream)", "web.(*Stream)", "fasthttp.NewStreamReader", "fasthttp.(*Server).serveConn(", "redisstore.(*Store)"} {
+		for _, frame := range []string{"records.(*tail[", "web.(*Stream)", "fasthttp.NewStreamReader", "fasthttp.(*Server).serveConn(", "redisstore.(*Store)", "records.(*Reader)"} {
 			if strings.Contains(stack, frame) {
 				count++
 				break
@@ -194,7 +194,7 @@ func (c brokenConn) SetWriteDeadline(at time.Time) error {
 	callers := make([]uintptr, 32)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
 	for frame, more := frames.Next(); more; frame, more = frames.Next() {
-		if strings.HasSuffix(frame.Function, "(*stream).run") {
+		if strings.Contains(frame.Function, "records.(*tail[") {
 			panic("a broken connection")
 		}
 	}
@@ -215,7 +215,7 @@ func TestAPanicInAStreamIsLoggedAndEndsThatStreamAlone(t *testing.T) {
 		t.Errorf("the stream that panics says %q, %v", body, err)
 	}
 	w.waits(1)
-	for _, part := range []string{"event stream panicked", "request_id=the-broken-one", "a broken connection", "eventstream.go"} {
+	for _, part := range []string{"event stream panicked", "request_id=the-broken-one", "a broken connection", "tail.go"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("the log lacks %q: %s", part, log)
 		}

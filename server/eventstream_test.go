@@ -342,7 +342,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 				streams = append(streams, s)
 			}
 		}
-		streams = append(streams, there.streamOf(access)) // nobody reads this one
+		streams = append(streams, there.streamOf(access)) // its client reads nothing
 		began := time.Now()
 		shutDown(t, there.on)
 		if took := time.Since(began); took > 3*time.Second {

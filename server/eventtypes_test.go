@@ -277,7 +277,7 @@ func TestReachingALimitLeavesOneEventAcrossOperationsAndInstances(t *testing.T) 
 			t.Errorf("32 refusals by two limits leave %s", got)
 		}
 		w.post("/sessions/"+session+"/actions", fields{}, access).is(200)
-		if got := typesOf(l.unread()); got != "session.limit_warning budget.threshold budget.threshold" { // of actions, whose limit was told already
+		if got := typesOf(l.unread()); got != "session.limit_warning budget.threshold budget.threshold" { // of actions, whose limit was noted already
 			t.Errorf("the last action leaves %s", got)
 		}
 	})

@@ -33,10 +33,10 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 
 	configure(t, url, "maxmemory", "1")
 	for _, e := range []bodyEndpoint{
-		{method: "POST", path: "/v1/organizations", as: nobody, valid: fields{"name": "n"}},
+		{method: "POST", path: "/v1/organizations", as: anonymous, valid: fields{"name": "n"}},
 		{method: "POST", path: "/v1/agents", as: key, valid: fields{"name": "n", "scopes": list()}},
-		{method: "POST", path: "/v1/auth/token", as: nobody, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
-		{method: "POST", path: "/v1/auth/refresh", as: nobody, valid: fields{"refresh_token": tokens.refresh}},
+		{method: "POST", path: "/v1/auth/token", as: anonymous, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
+		{method: "POST", path: "/v1/auth/refresh", as: anonymous, valid: fields{"refresh_token": tokens.refresh}},
 		{method: "POST", path: "/sessions", as: key, valid: fields{"agent_id": w.agent.id}},
 		{method: "PATCH", path: "/sessions/" + session, as: key, valid: fields{"max_actions": 500}},
 		{method: "POST", path: "/sessions/" + session + "/actions", as: access, valid: fields{"count": 1}},

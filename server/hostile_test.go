@@ -144,7 +144,7 @@ func (on target) send(t *testing.T, request hostile.Request) {
 	wantNoVainContinue(t, request, text)
 }
 
-// wantNoVainContinue fails the test if a client was told to send a body that is refused anyway, or one that does not know
+// wantNoVainContinue fails the test if a client was asked to send a body that is refused anyway, or one that does not know
 // such an answer.
 func wantNoVainContinue(t *testing.T, request hostile.Request, text string) {
 	t.Helper()

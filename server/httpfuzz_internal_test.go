@@ -217,7 +217,7 @@ func requireBasic(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 		t.Errorf("%q is read as %+v", value, client)
 	}
 	if token.CheckAgentSecret(secret) != nil {
-		t.Errorf("%q: nobody has the secret %q", value, secret)
+		t.Errorf("%q: no agent has the secret %q", value, secret)
 	}
 }
 
@@ -276,7 +276,7 @@ func FuzzForm(f *testing.F) {
 		var other fasthttp.Args
 		other.ParseBytes(body)
 		count := 0
-		delete(form, "") // which nobody asks for
+		delete(form, "") // which no handler asks for
 		for name, value := range other.All() {
 			if len(name) == 0 {
 				continue

@@ -89,7 +89,7 @@ func knownBodyEndpoints(w tenant) []bodyEndpoint {
 	refreshToken := map[string]kind{"refresh_token": aText}
 	grace := map[string]kind{"grace_seconds": anInteger}
 	return []bodyEndpoint{
-		{"POST", "/v1/organizations", nobody, fields{"name": "n"}, []string{"name"},
+		{"POST", "/v1/organizations", anonymous, fields{"name": "n"}, []string{"name"},
 			map[string]kind{"name": aText, "metadata": anObject}},
 		{"POST", "/v1/organizations/" + w.org + "/api-key/rotate", key, fields{}, nil, grace},
 		{"POST", "/v1/api-keys", key, fields{"name": "n", "role": "viewer"}, []string{"name", "role"}, map[string]kind{
@@ -103,9 +103,9 @@ func knownBodyEndpoints(w tenant) []bodyEndpoint {
 		{"POST", "/v1/agents/" + w.agent.id + "/secret/rotate", key, fields{}, nil,
 			map[string]kind{"grace_seconds": anInteger, "revoke_families": aBoolean}},
 		{"DELETE", "/v1/agents/" + w.agent.id + "/families/" + tokens.family(), key, fields{}, nil, nothing},
-		{"POST", "/v1/auth/token", nobody, fields{"agent_id": w.agent.id, "secret": w.agent.secret},
+		{"POST", "/v1/auth/token", anonymous, fields{"agent_id": w.agent.id, "secret": w.agent.secret},
 			[]string{"agent_id", "secret"}, map[string]kind{"agent_id": aUUID, "secret": aText}},
-		{"POST", "/v1/auth/refresh", nobody, fields{"refresh_token": tokens.refresh}, []string{"refresh_token"}, refreshToken},
+		{"POST", "/v1/auth/refresh", anonymous, fields{"refresh_token": tokens.refresh}, []string{"refresh_token"}, refreshToken},
 		{"POST", "/v1/auth/revoke", asAgent(tokens.access), fields{"refresh_token": tokens.refresh},
 			[]string{"refresh_token"}, refreshToken},
 		newSession, newSession.at("/v1/sessions"),
@@ -135,7 +135,7 @@ func knownBodyEndpoints(w tenant) []bodyEndpoint {
 	}
 }
 
-func nobody(http.Header) {}
+func anonymous(http.Header) {}
 
 func (e bodyEndpoint) at(path string) bodyEndpoint {
 	e.path = path

@@ -34,10 +34,10 @@ func TestABodyOf256KiBIsAcceptedAndOneByteMoreIsNot(t *testing.T) {
 			return c.post(path, padded(body, size), as)
 		}
 		t.Run(fmt.Sprintf("chunked %t", chunked), func(t *testing.T) {
-			post("/v1/organizations", fields{"name": "full"}, maxBody, nobody).is(201)
+			post("/v1/organizations", fields{"name": "full"}, maxBody, anonymous).is(201)
 			post("/sessions/"+id+"/actions", fields{}, maxBody, asKey(w.key)).is(200)
 			wantNothingWritten(t, api, func() {
-				post("/v1/organizations", fields{"name": "over"}, maxBody+1, nobody).refused(413, "body_too_large")
+				post("/v1/organizations", fields{"name": "over"}, maxBody+1, anonymous).refused(413, "body_too_large")
 				post("/sessions/"+id+"/actions", fields{}, maxBody+1, asKey(w.key)).refused(413, "body_too_large")
 			})
 		})

@@ -202,11 +202,11 @@ func TestIntrospectionRevealsNothingWithoutAValidKey(t *testing.T) {
 			as   option
 			code string
 		}{
-			"no key":                           {nobody, "missing_credentials"},
+			"no key":                           {anonymous, "missing_credentials"},
 			"an access token":                  {asAgent(tokens.access), "missing_credentials"},
 			"a key that none can be":           {asKey("rmk_x"), "invalid_api_key"},
 			"a key that was rotated":           {asKey(w.key), "invalid_api_key"},
-			"a key of nobody":                  {asKey(newKeyOf(uuid.MustParse(w.org))), "invalid_api_key"},
+			"a key of no organization":         {asKey(newKeyOf(uuid.MustParse(w.org))), "invalid_api_key"},
 			"a key of an unknown organization": {asKey(newKeyOf(uuid.New())), "invalid_api_key"},
 		} {
 			t.Run(name, func(t *testing.T) {

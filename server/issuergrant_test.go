@@ -114,7 +114,7 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 			"an issuer in another case":       {"iss": "https://IDP.example"},
 			"an issuer by plain http":         {"iss": "http://idp.example"},
 			"an issuer with a port":           {"iss": "https://idp.example:443"},
-			"an issuer that nobody trusts":    {"iss": "https://evil.example"},
+			"an issuer without trust":         {"iss": "https://evil.example"},
 			"an issuer of another tenant":     {"iss": "https://stranger.example"},
 			"an issuer that is an array":      {"iss": []string{"https://idp.example"}},
 			"no issuer":                       {"iss": nil},
@@ -146,7 +146,7 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 			"no signature":                   parts[0] + "." + parts[1] + ".",
 			"HMAC by the public key":         byPublicKey(t, f, header, usual),
 			"an algorithm of another key":    f.key.Sign(changed(header, object{"alg": "ES256"}), usual),
-			"an algorithm nobody knows":      f.key.Sign(changed(header, object{"alg": "RS1"}), usual),
+			"an unknown algorithm":           f.key.Sign(changed(header, object{"alg": "RS1"}), usual),
 			"critical extensions":            f.key.Sign(changed(header, object{"crit": []string{"exp"}}), usual),
 			"an embedded key":                impostor.key.Sign(changed(header, object{"jwk": impostor.publicKey()}), usual),
 			"an access token's type":         f.key.Sign(changed(header, object{"typ": "at+jwt"}), usual),
@@ -344,7 +344,7 @@ func TestKeysThatCannotBeReadAreNoFaultOfTheAssertion(t *testing.T) {
 			w.post(issuersPath, fields{"issuer": f.name, "jwks_uri": broken.URL, "rules": []any{issuerRule(w.agent.id, object{"sub": "job"})}},
 				asKey(w.key)).is(201)
 			w.present(f.sign(object{"sub": "job"})).refusedOAuth(503, "temporarily_unavailable", own("unavailable"))
-			w.present(f.sign(object{"sub": "other"})).untrusted() // and nobody who has no rule learns of it
+			w.present(f.sign(object{"sub": "other"})).untrusted() // and no stranger learns of it
 		})
 	}
 	t.Run("a private address", func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	stored "remit/redisstore/records"
 	"remit/server/internal/web"
 	"remit/server/records"
 )
@@ -101,7 +102,7 @@ func FuzzListQuery(f *testing.F) {
 		if got, err := records.ReadEventQuery(ctx); err == nil {
 			said := requireOnce(t, query, "limit", "after", "wait")
 			if got.Limit < 1 || got.Limit > web.MaxPage || got.Wait < 0 || got.Wait.Seconds() > records.MaxWait || got.After != said.Get("after") ||
-				said.Has("after") && !redisstore.ValidEventID(got.After) ||
+				said.Has("after") && !stored.ValidEventID(got.After) ||
 				said.Has("wait") && strconv.Itoa(int(got.Wait.Seconds())) != strings.TrimLeft(said.Get("wait"), "0")+zeroFor(said.Get("wait")) {
 				t.Errorf("%q is read as %+v", query, got)
 			}

@@ -21,11 +21,11 @@ import (
 func everyEndpoint(w tenant, tokens pair, session, transaction, other string) []bodyEndpoint {
 	key, access := asKey(w.key), asAgent(tokens.access)
 	all := []bodyEndpoint{
-		{method: "POST", path: "/v1/organizations", as: nobody, valid: fields{"name": "n"}},
-		{method: "POST", path: "/v1/auth/token", as: nobody, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
-		{method: "POST", path: "/v1/auth/refresh", as: nobody, valid: fields{"refresh_token": tokens.refresh}},
+		{method: "POST", path: "/v1/organizations", as: anonymous, valid: fields{"name": "n"}},
+		{method: "POST", path: "/v1/auth/token", as: anonymous, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
+		{method: "POST", path: "/v1/auth/refresh", as: anonymous, valid: fields{"refresh_token": tokens.refresh}},
 		{method: "POST", path: "/v1/auth/revoke", as: asAgent(tokens.access), valid: fields{"refresh_token": tokens.refresh}},
-		{method: "GET", path: "/readyz", as: nobody},
+		{method: "GET", path: "/readyz", as: anonymous},
 	}
 	add := func(endpoints []endpoint, as option) {
 		for _, e := range endpoints {
@@ -184,10 +184,10 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 	before := w.session(session)
 	lost(mini, true)
 	for _, write := range []bodyEndpoint{
-		{method: "POST", path: "/v1/organizations", as: nobody, valid: fields{"name": "n"}},
+		{method: "POST", path: "/v1/organizations", as: anonymous, valid: fields{"name": "n"}},
 		{method: "POST", path: "/v1/organizations/" + w.org + "/api-key/rotate", as: key},
-		{method: "POST", path: "/v1/auth/token", as: nobody, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
-		{method: "POST", path: "/v1/auth/refresh", as: nobody, valid: fields{"refresh_token": tokens.refresh}},
+		{method: "POST", path: "/v1/auth/token", as: anonymous, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
+		{method: "POST", path: "/v1/auth/refresh", as: anonymous, valid: fields{"refresh_token": tokens.refresh}},
 		{method: "POST", path: "/v1/auth/revoke", as: access, valid: fields{"refresh_token": tokens.refresh}},
 		{method: "POST", path: "/sessions/" + session + "/actions", as: access, valid: fields{"count": 1}},
 		{method: "POST", path: "/sessions/" + session + "/end", as: access},
@@ -200,7 +200,7 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 		{method: "GET", path: "/v1/agents/" + w.agent.id, as: key},
 		{method: "GET", path: "/sessions", as: access},
 		{method: "GET", path: "/sessions/" + session, as: access},
-		{method: "GET", path: "/readyz", as: nobody},
+		{method: "GET", path: "/readyz", as: anonymous},
 		{method: "POST", path: "/v1/agents", as: key, valid: fields{"name": "n", "scopes": list()}},
 		{method: "POST", path: "/sessions", as: key, valid: fields{"agent_id": w.agent.id}},
 		{method: "PATCH", path: "/sessions/" + session, as: key, valid: fields{"max_actions": 5}},

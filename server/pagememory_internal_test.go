@@ -30,11 +30,21 @@ func TestEventsAreReadIntoReservedMemoryOnly(t *testing.T) {
 		w.sinceNow() // the key is known to be the organization's
 		awaitReserved(t, w.front.Unwritten, 0)
 		w.front.Unwritten.SetMost(2*test.events*conn.EventBytes - 2) // an organization may have half of it
-		asked := w.redis.CommandCount()
 		connection := w.dial(w.address)
-		refused := w.ask(connection, test.url, test.header...)
-		if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" || w.redis.CommandCount() != asked {
-			t.Errorf("%s %v: %d, Retry-After %q, after %d commands", test.url, test.header, refused.StatusCode, refused.Header.Get("Retry-After"), w.redis.CommandCount()-asked)
+		for tries := 1; ; tries++ { // Redis is asked for the organization's account once a second: this may be that second
+			asked := w.redis.CommandCount()
+			refused := w.ask(connection, test.url, test.header...)
+			if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" {
+				t.Fatalf("%s %v: %d, Retry-After %q", test.url, test.header, refused.StatusCode, refused.Header.Get("Retry-After"))
+			}
+			_, _ = io.Copy(io.Discard, refused.Body)
+			asked = w.redis.CommandCount() - asked
+			if asked == 0 {
+				break
+			}
+			if asked > 1 || tries == 10 {
+				t.Fatalf("%s %v: Redis is asked by refused request %d", test.url, test.header, tries)
+			}
 		}
 		_ = connection.Close()
 		w.front.Unwritten.SetMost(2 * test.events * conn.EventBytes)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"remit/redisstore"
+	"remit/redisstore/records"
 	"remit/server/conn"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
@@ -78,13 +79,13 @@ var rules = []rule{
 	{web.ErrRateLimited, 429, "rate_limited", ""},
 	{conn.ErrOwnWaiting, 429, "rate_limited", ""},
 	{conn.ErrAddressWaiting, 429, "rate_limited", ""},
-	{redisstore.ErrManyReports, 429, "rate_limited", ""},
+	{records.ErrManyReports, 429, "rate_limited", ""},
 	{redisstore.ErrManyAssertions, 429, "rate_limited", ""},
-	{redisstore.ErrReportTooLong, 503, "unavailable", "the report takes longer than a minute; ask again, or for one agent"},
+	{records.ErrReportTooLong, 503, "unavailable", "the report takes longer than a minute; ask again, or for one agent"},
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
 	{redisstore.ErrOverloaded, 503, "unavailable", web.OverloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
-	{redisstore.ErrChangedMeanwhile, 503, "unavailable", "somebody else changes it at the same time; nothing was changed"},
+	{redisstore.ErrChangedMeanwhile, 503, "unavailable", "another request changed it meanwhile; nothing was changed"},
 	{access.ErrNoClientKeys, 503, "unavailable", ""},
 	{access.ErrNoIssuerKeys, 503, "unavailable", ""},
 	{conn.ErrManyBodies, 503, "unavailable", ""},

@@ -597,7 +597,7 @@ func TestARefusedProofCostsRedisNothing(t *testing.T) {
 	}
 }
 
-// Whoever has a bound token alone gets none for it that is bound to another key, or to none.
+// A thief of a bound token gets none for it that is bound to another key, or to none.
 func TestABoundTokenIsExchangedWithAProofOfItsKeyOnly(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -689,7 +689,7 @@ func TestAnAgentThatRequiresProofsRevokesWithItsClientCredentials(t *testing.T) 
 	})
 }
 
-// A proof costs more than anything else in such a request, and whoever sends it may make as many as he likes.
+// A proof costs more than anything else in such a request, and a sender may make as many as he likes.
 func TestAProofIsNotVerifiedWhereNoLimitCountsFailures(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -229,7 +229,7 @@ func TestOnlyAWrongCredentialCosts(t *testing.T) {
 		got := step.ask().is(t, step.status, step.code)
 		left -= step.cost
 		want := left
-		if step.status == 400 { // nobody knows of which agent
+		if step.status == 400 { // of an unknown agent
 			want = 100
 		}
 		if remaining := got.remaining(t, "failed-auth"); remaining != want {
@@ -284,7 +284,7 @@ func TestFailuresOfOneAgentDoNotLimitOthersAtItsAddress(t *testing.T) {
 	refresh = s.refresh(t, client, refresh).is(t, 200, "").text(t, "refresh_token")
 	s.exchange(t, client, neighbour, unknown).is(t, 200, "")
 
-	for i := range 40 { // all that the address may try, on agents that nobody knows
+	for i := range 40 { // all that the address may try, on unknown agents
 		s.exchange(t, client, uuid.NewString(), token.NewAgentSecret()).
 			is(t, map[bool]int{true: 401, false: 429}[i < 36], map[bool]string{true: "invalid_credentials", false: "rate_limited"}[i < 36])
 	}

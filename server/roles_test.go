@@ -62,7 +62,7 @@ func byAnyKey(w tenant, session, transaction string) []endpoint {
 	return w.endpoints(session, transaction, func(o server.Operation) bool { return o.ByKey })
 }
 
-// A key without the role is refused before anything else is told or done. A key with just the role is let through, whatever
+// A key without the role is refused before anything else is shown or done. A key with just the role is let through, whatever
 // comes next.
 func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func (w tenant) statusOf(method, path string, options ...option) (status int, bo
 	return answer.StatusCode, string(must(io.ReadAll(answer.Body))(w.t))
 }
 
-// A foreign or unknown object is told of as little by a key without the role as by no key.
+// A foreign or unknown object shows as little by a key without the role as by no key.
 func TestAKeyWithoutTheRoleLearnsNothingOfObjects(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -67,7 +67,7 @@ func (m tests) Run() int {
 }
 
 // awaitDials waits for what go-redis leaves when a server is away: it dials once a second, and sees then that its pool is closed. That is
-// longer than goleak waits, and goleak is told of what does not end.
+// longer than goleak waits, and goleak learns what does not end.
 func awaitDials() {
 	stacks := make([]byte, 4<<20)
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {

@@ -181,7 +181,7 @@ func TestTheNinthPendingRequestIsRefused(t *testing.T) {
 	})
 }
 
-// Whoever waits, at whichever instance, gets the decision and every other end of the request.
+// Every waiter, at any instance, gets the decision and every other end of the request.
 func TestWaitingForADecisionEndsWithItOnEachInstance(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]struct {
@@ -220,7 +220,7 @@ func TestWaitingForADecisionEndsWithItOnEachInstance(t *testing.T) {
 					}()
 				}
 				eventuallyWaiting(t, w, there, cap(answers))
-				if name == "approval" { // an event of the agent that decides nothing wakes nobody for good
+				if name == "approval" { // an event of the agent that decides nothing wakes no waiter for good
 					there.change()
 				}
 				end.do(there, session, request)

@@ -79,17 +79,17 @@ func TestManyShedCallsAreOneLogLine(t *testing.T) {
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := told(t, log); got != 1001 {
-		t.Errorf("at the end it has told of %d, want 1001", got)
+	if got := shedIn(t, log); got != 1001 {
+		t.Errorf("at the end it has logged %d, want 1001", got)
 	}
 }
 
-var toldCalls = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+) cause=`)
+var shedLines = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+) cause=`)
 
-// told returns the number of calls in the log.
-func told(t *testing.T, log *lockedBuffer) (calls int) {
+// shedIn returns the number of calls in the log.
+func shedIn(t *testing.T, log *lockedBuffer) (calls int) {
 	t.Helper()
-	for _, line := range toldCalls.FindAllStringSubmatch(log.String(), -1) {
+	for _, line := range shedLines.FindAllStringSubmatch(log.String(), -1) {
 		n, err := strconv.Atoi(line[1])
 		if err != nil {
 			t.Fatal(err)
@@ -101,9 +101,9 @@ func told(t *testing.T, log *lockedBuffer) (calls int) {
 
 func wantTold(t *testing.T, log *lockedBuffer, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); told(t, log) != want; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); shedIn(t, log) != want; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it tells of %d, want %d: %s", told(t, log), want, log)
+			t.Fatalf("it logs %d, want %d: %s", shedIn(t, log), want, log)
 		}
 	}
 }

@@ -133,8 +133,8 @@ func TestVerifyNamesTheScopeThatTheTokenLacks(t *testing.T) {
 func proxyPaths(session string) map[string]option {
 	of := header("X-Session-Id", session)
 	return map[string]option{
-		verifyPath: nobody, verifyPath + "?scope=read": nobody, verifyPath + "/": nobody, verifyPath + "/a/b": nobody,
-		authorizePath: of, authorizePath + "?session_id=" + session: nobody, authorizePath + "/": of, authorizePath + "/a/b": of,
+		verifyPath: anonymous, verifyPath + "?scope=read": anonymous, verifyPath + "/": anonymous, verifyPath + "/a/b": anonymous,
+		authorizePath: of, authorizePath + "?session_id=" + session: anonymous, authorizePath + "/": of, authorizePath + "/a/b": of,
 	}
 }
 
@@ -178,7 +178,7 @@ func TestProxiesNeedALiveAccessToken(t *testing.T) {
 		w := api.newTenant()
 		session, tokens := w.newSession(nil), w.exchange()
 		for path, with := range proxyPaths(session) {
-			for _, as := range []option{nobody, asKey(w.key), asAgent(""), byBasic(w.agent), header("X-Agent-Id", w.agent.id)} {
+			for _, as := range []option{anonymous, asKey(w.key), asAgent(""), byBasic(w.agent), header("X-Agent-Id", w.agent.id)} {
 				r := w.get(path, as, with).stopped(401, "missing_credentials")
 				if got := r.header.Get("WWW-Authenticate"); got != `Bearer realm="remit"` {
 					t.Errorf("%s: WWW-Authenticate %q", r.what, got)
@@ -206,16 +206,16 @@ func TestAuthorizeChargesOnceAndReturnsWhatRemains(t *testing.T) {
 			value            any
 			left, leftOfUSD5 string
 		}{
-			"one action without value": {"session_id={id}", nobody, 1, 0, "9", "5"},
-			"all by the query": {"session_id={id}&value_usd=0.25&count=3&action_type=call&scope=read", nobody,
+			"one action without value": {"session_id={id}", anonymous, 1, 0, "9", "5"},
+			"all by the query": {"session_id={id}&value_usd=0.25&count=3&action_type=call&scope=read", anonymous,
 				3, "0.25", "7", "4.75"},
 			"all by headers": {"", allOf(header("X-Session-Id", "{id}"), header("X-Value-Usd", "0.1"), header("X-Count", "2"),
 				header("X-Action-Type", "call"), header("X-Scope", "write")), 2, "0.1", "8", "4.9"},
 			"the query before the headers": {"session_id={id}&value_usd=1.5&count=2&action_type=call&scope=read",
 				allOf(header("X-Session-Id", uuid.NewString()), header("X-Value-Usd", "0"), header("X-Count", "1"),
 					header("X-Action-Type", long(999)), header("X-Scope", "admin")), 2, "1.5", "8", "3.5"},
-			"a session in upper case": {"session_id={ID}", nobody, 1, 0, "9", "5"},
-			"the last of it":          {"session_id={id}&count=10&value_usd=5.000000", nobody, 10, 5, "0", "0"},
+			"a session in upper case": {"session_id={ID}", anonymous, 1, 0, "9", "5"},
+			"the last of it":          {"session_id={id}&count=10&value_usd=5.000000", anonymous, 10, 5, "0", "0"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				w := w.through(w.in(t))
@@ -358,11 +358,11 @@ func TestProxyPathsTakeNothingFromWhatIsAppended(t *testing.T) {
 			ask(authorizePath, asAgent(access), price).identifies(w, agentScopes...)
 			w.charged(id, 2*(i+1), num(float64(i+1)/2))
 			ask(authorizePath, asAgent(narrowed), price).stopped(403, "insufficient_scope")
-			ask(authorizePath, asAgent(access), nobody).stopped(403, "invalid_request")
-			ask(authorizePath, nobody, price).stopped(401, "missing_credentials")
-			ask(verifyPath, asAgent(access), nobody).identifies(w, agentScopes...)
+			ask(authorizePath, asAgent(access), anonymous).stopped(403, "invalid_request")
+			ask(authorizePath, anonymous, price).stopped(401, "missing_credentials")
+			ask(verifyPath, asAgent(access), anonymous).identifies(w, agentScopes...)
 			ask(verifyPath, asAgent(narrowed), header("X-Scope", "write")).stopped(403, "insufficient_scope")
-			ask(verifyPath, nobody, nobody).stopped(401, "missing_credentials")
+			ask(verifyPath, anonymous, anonymous).stopped(401, "missing_credentials")
 		}
 		w.charged(id, 2*len(appended), num(float64(len(appended))/2))
 		w.charged(other, 0, 0)

@@ -40,7 +40,7 @@ func TestEveryEndpointRefusesASuspendedOrganization(t *testing.T) {
 		both := append(endpointsOfBoth(w, session, transaction), rollbackOf(transaction))
 		for _, e := range slices.Concat(endpointsOfOrganizations(w, session), both) {
 			w.ask(e.method, e.path, e.body, asKey(w.key)).refused(403, "organization_suspended")
-			w.ask(e.method, e.path, e.body, asKey(forged)).refused(401, "invalid_api_key") // a stranger is not told
+			w.ask(e.method, e.path, e.body, asKey(forged)).refused(401, "invalid_api_key") // a stranger does not learn it
 		}
 		authorize := "/v1/auth/authorize?session_id=" + session
 		for _, e := range slices.Concat(endpointsOfAgents(w, session, transaction), both, []endpoint{

@@ -127,7 +127,7 @@ func TestPlainHTTPToATLSPortIsAnsweredAndClosed(t *testing.T) {
 }
 
 // A server that closes with the body unread resets the connection, and the reset can overtake the answer: over TLS it
-// also tells nobody that the connection ended in order.
+// also hides that the connection ended in order.
 func TestTheAnswerToABodyThatIsTooLargeIsReadableOverTLS(t *testing.T) {
 	t.Parallel()
 	own := selfSigned(t, 1)

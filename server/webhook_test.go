@@ -80,7 +80,7 @@ func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
 	})
 }
 
-// Chat services give out URLs that let anybody post who has them.
+// Chat services give out URLs that let every holder post.
 func TestOnlyAnAdminSeesTheWholeURLOfAWebhook(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"remit/internal/plot"
+	"remit/internal/chart"
 )
 
 // draw returns the plots by file name.
@@ -16,16 +16,16 @@ func draw(r *run) (map[string][]byte, error) {
 	plots := map[string][]byte{}
 	for name, drawn := range map[string]func() ([]byte, error){
 		"ratios.svg": func() ([]byte, error) {
-			return plot.Bars(plot.Labels{Title: "Speed, as a part of the floor's; the goal is at least", X: "ratio"}, ratios...)
+			return chart.Bars(chart.Labels{Title: "Speed, as a part of the floor's; the goal is at least", X: "ratio"}, ratios...)
 		},
 		"limits.svg": func() ([]byte, error) {
-			return plot.Bars(plot.Labels{Title: "What is used of each limit; the goal is at most 1", X: "measured / limit"}, limits...)
+			return chart.Bars(chart.Labels{Title: "What is used of each limit; the goal is at most 1", X: "measured / limit"}, limits...)
 		},
 		"processor.svg": func() ([]byte, error) {
-			return plot.Bars(plot.Labels{Title: "Processor time of client, service and Redis", X: "µs per request, or per charge of a batch"}, times...)
+			return chart.Bars(chart.Labels{Title: "Processor time of client, service and Redis", X: "µs per request, or per charge of a batch"}, times...)
 		},
 		"growth.svg": func() ([]byte, error) {
-			return plot.Lines(plot.Labels{Title: "Charges, by the number of live sessions", X: "live sessions", Y: "charges per second", LogX: true}, growth...)
+			return chart.Lines(chart.Labels{Title: "Charges, by the number of live sessions", X: "live sessions", Y: "charges per second", LogX: true}, growth...)
 		},
 	} {
 		svg, err := drawn()
@@ -38,35 +38,35 @@ func draw(r *run) (map[string][]byte, error) {
 }
 
 // goalBars returns the goals that are ratios, and those that are limits as a part of the limit. Others have no common scale.
-func goalBars(r *run) (ratios, limits []plot.Bar) {
+func goalBars(r *run) (ratios, limits []chart.Bar) {
 	for _, g := range goals {
 		value := g.value(r)
 		switch {
 		case g.atMost && g.bound > 0:
-			limits = append(limits, plot.Bar{Name: g.what, Value: value / g.bound, Goal: 1})
+			limits = append(limits, chart.Bar{Name: g.what, Value: value / g.bound, Goal: 1})
 		case !g.atMost && g.unit == "":
-			ratios = append(ratios, plot.Bar{Name: g.what, Value: value, Goal: g.bound})
+			ratios = append(ratios, chart.Bar{Name: g.what, Value: value, Goal: g.bound})
 		}
 	}
 	return ratios, limits
 }
 
-func processorBars(r *run) []plot.Bar {
-	bars := []plot.Bar{{Name: "bare", Value: r.bareUsage(oneCharge).all()}}
+func processorBars(r *run) []chart.Bar {
+	bars := []chart.Bar{{Name: "bare", Value: r.bareUsage(oneCharge).all()}}
 	for _, path := range r.pathsAndPeers() {
-		bars = append(bars, plot.Bar{Name: path.what, Value: r.usage(path.benchmark).all()})
+		bars = append(bars, chart.Bar{Name: path.what, Value: r.usage(path.benchmark).all()})
 	}
 	return bars
 }
 
-func growthSeries(r *run) []plot.Series {
+func growthSeries(r *run) []chart.Series {
 	var sessions, many, few []float64
 	for _, n := range growthSteps {
 		name := fmt.Sprintf("Growth/charge/sessions=%d", n)
 		rate := r.get(name, "ops/s")
 		sessions, many, few = append(sessions, float64(n)), append(many, rate), append(few, rate/r.get(name, "x-1000-sessions"))
 	}
-	return []plot.Series{
+	return []chart.Series{
 		{Name: "so many sessions", X: sessions, Y: many},
 		{Name: "1,000 sessions, in the same rounds", X: sessions, Y: few},
 	}

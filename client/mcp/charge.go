@@ -6,7 +6,7 @@
 //	})
 //
 // Each call holds its price before the tool runs, and is committed when the tool has succeeded. A call that fails is rolled back. A
-// refusal is the result of the tool, with a text that a model can act on: which limit was met, what is left, and whom to ask.
+// refusal is the result of the tool, with a text that a model can act on: which limit was met, what is left, and who can give more.
 package remitmcp
 
 import (
@@ -47,7 +47,7 @@ type Options struct {
 	// Tools has the price of each tool. A tool without one does not run.
 	Tools map[string]Price
 
-	// Log is told of settlements that failed: their result is delivered, and their hold expires. nil: slog.Default.
+	// Log gets settlements that failed: their result is delivered, and their hold expires. nil: slog.Default.
 	Log *slog.Logger
 }
 
@@ -55,11 +55,11 @@ type Options struct {
 type UnpricedTool struct{ Tool string }
 
 func (e *UnpricedTool) Error() string {
-	return fmt.Sprintf("the tool %q has no price: whoever runs this server must give it one; a price of 0 counts the call alone", e.Tool)
+	return fmt.Sprintf("the tool %q has no price: the operator of this server must set one; a price of 0 counts the call alone", e.Tool)
 }
 
 // Charge has each tool call of a server authorised and charged. Call it before the server's first session. It panics if a price is
-// negative, or if nobody pays. What it commits is final, whatever scopes the agent has: the tool has run.
+// negative, or if no session pays. What it commits is final, whatever scopes the agent has: the tool has run.
 func Charge(server *mcp.Server, o Options) {
 	if (o.Session == nil) == (o.SessionOf == nil) {
 		panic("remitmcp: set either Session or SessionOf")

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	whomToAsk = "Ask for more with request_more of remit's own MCP server, or ask whoever gave you this session."
-	notRun    = "The tool did not run, and nothing was charged."
+	askForMore = "Ask for more with request_more of remit's own MCP server, or ask the owner of this session."
+	notRun     = "The tool did not run, and nothing was charged."
 )
 
 // refusal is why a tool did not run, for a model and for a program.
@@ -54,18 +54,18 @@ func refusalOf(cause error, tool string, price Price) *refusal {
 	case errors.As(cause, &agent):
 		return agentLimitReached(agent, price)
 	case errors.As(cause, &scope):
-		why := fmt.Sprintf("it needs the scope %s, which this agent or session lacks. Do without %s, or ask whoever gave you this session.", scope.RequiredScope, tool)
+		why := fmt.Sprintf("it needs the scope %s, which this agent or session lacks. Do without %s, or ask the owner of this session.", scope.RequiredScope, tool)
 		return &refusal{why, map[string]any{"code": scope.Code, "required_scope": scope.RequiredScope}}
 	case errors.As(cause, &inactive):
 		return &refusal{fmt.Sprintf("the session is %s. Stop, and ask for a new session.", inactive.SessionStatus),
 			map[string]any{"code": inactive.Code, "session_status": inactive.SessionStatus}}
 	case errors.As(cause, new(*client.AgentSuspended)), errors.As(cause, new(*client.SessionSuspended)):
 		errors.As(cause, &problem)
-		return &refusal{"it is suspended. Stop until somebody resumes it.", map[string]any{"code": problem.Code}}
+		return &refusal{"it is suspended. Stop until it is resumed.", map[string]any{"code": problem.Code}}
 	case errors.Is(cause, client.ErrUnavailable), errors.Is(cause, client.ErrOutcomeUnknown), errors.Is(cause, client.ErrRateLimited):
 		return unavailable(cause)
 	case errors.As(cause, &problem):
-		return &refusal{"the budget cannot be used. Tell whoever runs this server.", map[string]any{"code": codeOf(problem, "refused")}}
+		return &refusal{"the budget cannot be used. Tell the operator of this server.", map[string]any{"code": codeOf(problem, "refused")}}
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func limitReached(e *client.LimitReached, tool string, price Price) *refusal {
 	until := e.ExpiresAt.UTC().Format(time.RFC3339)
 	return &refusal{
 		fmt.Sprintf("%s does not allow it: %s costs 1 action and %s USD; %d of %d actions and %s of %s USD are left until %s. %s",
-			e.Limit, tool, price.Value, e.RemainingActions, e.MaxActions, e.RemainingValue, e.MaxValue, until, whomToAsk),
+			e.Limit, tool, price.Value, e.RemainingActions, e.MaxActions, e.RemainingValue, e.MaxValue, until, askForMore),
 		map[string]any{
 			"code": e.Code, "limit": e.Limit, "remaining_actions": e.RemainingActions, "remaining_value_usd": e.RemainingValue,
 			"required_value_usd": price.Value, "session_expires_at": until,
@@ -88,7 +88,7 @@ func agentLimitReached(e *client.AgentLimitReached, price Price) *refusal {
 		at := e.ResetsAt.UTC().Format(time.RFC3339)
 		data["resets_at"], until = at, " It resets at "+at+"."
 	}
-	return &refusal{fmt.Sprintf("the agent's limit %s is reached.%s Go on then, or ask whoever runs this agent.", e.Limit, until), data}
+	return &refusal{fmt.Sprintf("the agent's limit %s is reached.%s Go on then, or ask the operator of this agent.", e.Limit, until), data}
 }
 
 func unavailable(cause error) *refusal {

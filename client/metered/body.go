@@ -28,7 +28,7 @@ type body struct {
 	timer    *time.Timer
 	settled  bool
 	missing  error // what a reader gets instead of io.EOF
-	told     bool  // of missing
+	reported bool  // of missing
 
 	filter *usageChunk // nil: all that comes passes
 	rest   []byte      // what has passed the filter and was not read yet
@@ -68,7 +68,7 @@ func (b *body) passed(p []byte) (n int, err error) {
 	n = copy(p, b.rest)
 	if b.rest = b.rest[n:]; len(b.rest) == 0 {
 		err = b.err
-		b.told = b.told || err != nil && err == b.missing
+		b.reported = b.reported || err != nil && err == b.missing
 	}
 	return n, err
 }
@@ -97,7 +97,7 @@ func (b *body) read(p []byte) (int, error) {
 		b.rest, b.err = b.filter.next(p[:n], err != nil), err
 		return n, err
 	}
-	b.told = b.told || b.missing != nil
+	b.reported = b.reported || b.missing != nil
 	return n, err
 }
 
@@ -112,8 +112,8 @@ func (b *body) Close() error {
 
 // tell reports a usage that is missing, unless the reader has seen it.
 func (b *body) tell() {
-	if b.missing != nil && !b.told {
-		b.told = true
+	if b.missing != nil && !b.reported {
+		b.reported = true
 		b.settlement.transport.report(b.missing)
 	}
 }
@@ -156,11 +156,11 @@ func (b *body) extend() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.settled {
-		b.settlement.told(err, "extend")
+		b.settlement.reported(err, "extend")
 	}
 }
 
-// interrupt settles a call whose answer nobody reads any more. An abandoned one may have run to its end.
+// interrupt settles a call whose answer is no longer read. An abandoned one may have run to its end.
 func (b *body) interrupt(abandoned bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -66,7 +66,7 @@ func isDisguised(h http.Header) bool {
 	})
 }
 
-// request returns the request to send, and whether somebody has read its body: before that, nothing can have been sent whole.
+// request returns the request to send, and whether its body has been read: before that, nothing can have been sent whole.
 //
 // It can be sent once. With a GetBody that always gives the body, http.Transport would send it again on another connection when a reused
 // one ends: over HTTP/1 if it has an Idempotency-Key, and over HTTP/2 on a GOAWAY and some resets. The provider could then be paid twice

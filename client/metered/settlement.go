@@ -22,11 +22,11 @@ type settlement struct {
 func (s *settlement) commit(value money.MicroUSD) {
 	ctx, cancel := context.WithTimeout(s.ctx, settleLimit)
 	defer cancel()
-	s.told(s.tx.Commit(ctx, client.CommitParams{Value: &value}), "commit")
+	s.reported(s.tx.Commit(ctx, client.CommitParams{Value: &value}), "commit")
 }
 
 func (s *settlement) rollBack(reason string) {
-	s.told(s.tx.Rollback(s.ctx, reason), "roll back") // which bounds its time itself
+	s.reported(s.tx.Rollback(s.ctx, reason), "roll back") // which bounds its time itself
 }
 
 // extend keeps a hold from expiring while its call goes on.
@@ -46,7 +46,7 @@ func (s *settlement) extendUntil(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if err := s.extend(ctx); ctx.Err() == nil {
-				s.told(err, "extend")
+				s.reported(err, "extend")
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func (s *settlement) untilExtension() time.Duration {
 	return period - time.Since(s.begun)%period
 }
 
-func (s *settlement) told(err error, what string) { s.transport.told(err, what, s.tx.ID()) }
+func (s *settlement) reported(err error, what string) { s.transport.reported(err, what, s.tx.ID()) }
 
 // commitUsage commits what the usage costs. A usage that has no cost is as if there was none: the hold is committed.
 func (s *settlement) commitUsage(a answered) {

@@ -11,7 +11,7 @@
 // Before a call it holds the most that the call can cost; after it, it commits what the usage in the answer says. Answers pass
 // through as they come, streamed or not. What is in doubt counts as spent:
 //
-//	what happened                                        the session's books
+//	what happened                                        the session's usage
 //	the answer or the stream ended, with usage           its cost is committed
 //	an HTTP error, or the request was not sent           rolled back
 //	the answer ended without usage                       the hold is committed; *UsageMissing
@@ -74,7 +74,7 @@ type Transport struct {
 	OnLimit client.OnLimit
 	Reason  string // for who decides; client.Ask requires it
 
-	// OnError is told of each settlement that failed, and of each answer without usage whose reader did not see *UsageMissing.
+	// OnError gets each settlement that failed, and of each answer without usage whose reader did not see *UsageMissing.
 	// The answer is delivered all the same, and a hold that is not settled expires. nil: slog.Error.
 	OnError func(error)
 }
@@ -137,7 +137,7 @@ func (t *Transport) beginAtOnce(ctx context.Context, p client.TransactionParams)
 		case result <- begun{tx, err}:
 		case <-ctx.Done():
 			if err == nil {
-				t.told(tx.Rollback(ctx, "cancelled"), "roll back", tx.ID())
+				t.reported(tx.Rollback(ctx, "cancelled"), "roll back", tx.ID())
 			}
 		}
 	}()
@@ -198,8 +198,8 @@ func (t *Transport) expiry() time.Duration { return cmp.Or(t.Expiry, defaultExpi
 // period is shorter than the hold's time, so that the hold is extended or settled before it expires.
 func (t *Transport) period() time.Duration { return t.expiry() * 3 / 4 }
 
-// told reports an error of a settlement.
-func (t *Transport) told(err error, what, transaction string) {
+// reported reports an error of a settlement.
+func (t *Transport) reported(err error, what, transaction string) {
 	if err != nil {
 		t.report(fmt.Errorf("metered: %s the hold of transaction %s: %w", what, transaction, err))
 	}

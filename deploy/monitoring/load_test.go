@@ -320,7 +320,7 @@ func (s *service) acceptsBurst() bool {
 	return !refused.Load()
 }
 
-// flood exceeds the limits per address. For some time after it, nobody can exchange a secret.
+// flood exceeds the limits per address. For some time after it, no agent can exchange a secret.
 func (s *service) flood() {
 	s.Helper()
 	wrong := fmt.Sprintf(`{"agent_id":%q,"secret":"rms_wrong"}`, s.agent.ID)

@@ -2,7 +2,6 @@ package monitoring
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -21,9 +20,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 
-// A service produces every metric except a panic. Then Prometheus must have every series that the dashboard, the alerts and
-// docs/metrics.md name.
-func TestDashboardAlertsAndPageMatchTheMetrics(t *testing.T) {
+// A service produces every metric except a panic. Then Prometheus must have every series that the dashboard, the alerts and the
+// pages name.
+func TestDashboardAlertsAndPagesMatchTheMetrics(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
 	address, err := url.Parse(s.metrics)
@@ -47,7 +46,6 @@ func TestDashboardAlertsAndPageMatchTheMetrics(t *testing.T) {
 	t.Run("annotations and variables", func(t *testing.T) { theRestOfTheDashboardIsWellFormed(t, p) })
 	t.Run("alerts", func(t *testing.T) { theAlertsAreEvaluated(t, p) })
 	t.Run("names", func(t *testing.T) { everyNameIsOfAMetric(t, scrape) })
-	t.Run("page", func(t *testing.T) { thePageHasEveryMetric(t, scrape) })
 	t.Run("promtool check metrics", func(t *testing.T) { promtool(t, scrape, "check", "metrics") })
 }
 
@@ -241,51 +239,11 @@ func families(t *testing.T, scrape string) map[string]*dto.MetricFamily {
 // everyNameIsOfAMetric also checks the queries that have not run: those of alerts that do not fire, and of variables.
 func everyNameIsOfAMetric(t *testing.T, scrape string) {
 	there := families(t, scrape)
-	for _, file := range []string{alertsFile, "../grafana/remit.json", "../prometheus/alerts_test.yml", "../../docs/operations.md"} {
+	for _, file := range []string{alertsFile, "../grafana/remit.json", "../prometheus/alerts_test.yml", "../../docs/operations.md", "../../docs/metrics.md"} {
 		for _, name := range metricName.FindAllString(read(t, file), -1) {
 			if there[name] == nil && there[ofAPart.ReplaceAllString(name, "")] == nil {
 				t.Errorf("%s: the metric %s does not exist", file, name)
 			}
 		}
 	}
-}
-
-var rowOfMetric = regexp.MustCompile("(?m)^\\| `(remit_[a-z0-9_]+)` \\| (\\w+) \\| (.*?) \\| ")
-
-// documented is a row of docs/metrics.md.
-type documented struct{ kind, labels string }
-
-func thePageHasEveryMetric(t *testing.T, scrape string) {
-	page := map[string]documented{}
-	for _, row := range rowOfMetric.FindAllStringSubmatch(read(t, "../../docs/metrics.md"), -1) {
-		page[row[1]] = documented{row[2], row[3]}
-	}
-	there := families(t, scrape)
-	for name := range page {
-		if there[name] == nil {
-			t.Errorf("docs/metrics.md has %s, which the service does not export", name)
-		}
-	}
-	for name, family := range there {
-		if !strings.HasPrefix(name, "remit_") {
-			continue
-		}
-		exported := documented{strings.ToLower(family.GetType().String()), labelsOf(family)}
-		if page[name] != exported {
-			t.Errorf("%s is %+v, docs/metrics.md has %+v", name, exported, page[name])
-		}
-	}
-}
-
-// labelsOf returns the sorted names of a family's labels in the format of the page.
-func labelsOf(family *dto.MetricFamily) string {
-	var names []string
-	for _, label := range family.GetMetric()[0].GetLabel() {
-		names = append(names, fmt.Sprintf("`%s`", label.GetName()))
-	}
-	if len(names) == 0 {
-		return "–"
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
 }

@@ -1,4 +1,5 @@
-// Package chart draws exact figures as SVG for a web page: whole micro-dollars or counts, over days of UTC.
+// Package chart draws figures as SVG. Lines and Bars draw measurements, each a file of its own; the rest draws exact figures for a
+// web page: whole micro-dollars or counts, over days of UTC.
 //
 //	chart.Days{Title: "Spent by agent", Unit: chart.MicroUSD, From: 20779, To: 20808, Entries: entries}.HTML()
 //

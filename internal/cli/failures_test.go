@@ -12,8 +12,8 @@ const (
 	exitUsage  = 80 // as kong exits
 )
 
-// nobody is the URL of a port without a listener.
-func nobody(t *testing.T) string {
+// noListener is the URL of a port without a listener.
+func closedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 	scout, _ := s.newAgent("read")
 	session := s.newSession("--max-actions", "5")
 	unknown := "01a1fd30-717a-7969-8ec8-e3757bbb6c57"
-	away := nobody(t)
+	away := closedAddress(t)
 	for name, c := range map[string]struct {
 		env  map[string]string
 		args []string

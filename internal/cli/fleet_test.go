@@ -57,7 +57,7 @@ var fleetAnswers = map[string]string{
 	"GET /v1/sessions/s9/tree": fleetSession("s9", `,"children":[`+fleetSession("s8", `,"children":[],"children_truncated":true`)+`]`),
 }
 
-// fleet is a service with fixed answers, and the terminal of somebody with its API key.
+// fleet is a service with fixed answers, and the terminal of a person with its API key.
 type fleet struct {
 	*terminal
 	mu   sync.Mutex
@@ -169,7 +169,7 @@ func TestCommandsOfAFleetPrintTheAPIsNames(t *testing.T) {
 	}
 }
 
-// People type the organization's name, so that the wrong API key stops nobody.
+// People type the organization's name, so that the wrong API key stops no fleet.
 func TestSuspendingAllAgentsIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

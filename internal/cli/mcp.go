@@ -59,7 +59,7 @@ func (c *mcpCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err = newMCPServer(agent.Session(c.Session), table).Run(ctx, &mcp.StdioTransport{})
-	if ctx.Err() != nil { // somebody has ended it
+	if ctx.Err() != nil { // it was ended
 		return nil
 	}
 	return err

@@ -101,7 +101,7 @@ func TestAModelAsksWhatIsLeftAndWhatACallCanCost(t *testing.T) {
 	}
 }
 
-// A model asks once and waits. Somebody answers at the command line or in the console, and the call that waits returns it.
+// A model asks once and waits. A person answers at the command line or in the console, and the call that waits returns it.
 func TestAModelThatWaitsForMoreIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -171,7 +171,7 @@ func pendingRequest(t *testing.T, organization *terminal, session string) string
 			return requests[0].ID
 		}
 	}
-	t.Fatal("nobody asks for more")
+	t.Fatal("no model asks for more")
 	return ""
 }
 

@@ -33,7 +33,7 @@ func newMCPServer(session *client.Session, table *prices.Table) *mcp.Server {
 	if table != nil {
 		add(server, "estimate", "The most that a call of a language model can cost, and whether it fits into what is left.", estimateArguments, p.estimate)
 	}
-	add(server, "request_more", "Asks whoever gave you the budget for more, and waits for the answer. To wait again for an earlier "+
+	add(server, "request_more", "Asks the owner of the budget for more, and waits for the answer. To wait again for an earlier "+
 		"request, give its request_id alone.", requestArguments, p.requestMore)
 	return server
 }
@@ -61,7 +61,7 @@ func add[A any](server *mcp.Server, name, description, arguments string, answer 
 		if err == nil {
 			var result any
 			if result, err = answer(ctx, given); err == nil {
-				return told(result)
+				return structured(result)
 			}
 		}
 		var refused mcp.CallToolResult
@@ -82,8 +82,8 @@ func decodeArguments(text json.RawMessage, into any) error {
 	return nil
 }
 
-// told returns a result as text for the model and as structured content.
-func told(result any) (*mcp.CallToolResult, error) {
+// structured returns a result as text for the model and as structured content.
+func structured(result any) (*mcp.CallToolResult, error) {
 	text, err := json.Marshal(result)
 	if err != nil {
 		return nil, err

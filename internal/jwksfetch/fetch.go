@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"remit/internal/outbound"
@@ -59,7 +58,7 @@ func (f *Fetcher) fetch(s Source, of *tenant) (keys token.JWKS, took time.Durati
 	if held == nil {
 		return nil, 0, errBusy
 	}
-	defer held.leave()
+	defer held.Leave()
 	ctx, cancel := context.WithTimeout(f.ctx, f.most.fetch)
 	defer cancel()
 	defer f.giveUpQuick(held, cancel).Stop()
@@ -75,68 +74,23 @@ func (f *Fetcher) fetch(s Source, of *tenant) (keys token.JWKS, took time.Durati
 	return keys, took, nil
 }
 
-// place is a place for a fetch among all, and one of its tenant's own.
-type place struct {
-	mu       sync.Mutex
-	all, own chan struct{} // all is nil once the place is left
-}
-
-func (p *place) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	<-p.all
-	<-p.own
-	p.all = nil
-}
-
-// move takes a place among others instead, if one is free or it was left.
-func (p *place) move(others chan struct{}) (moved bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all == nil || p.all == others {
-		return true
-	}
-	select {
-	case others <- struct{}{}:
-		<-p.all
-		p.all = others
-		return true
-	default:
-		return false
-	}
-}
-
 // enter takes a place for a fetch, one of its tenant's own too; nil when there is none in time. Tenants with a slow host, and those
-// that read all the time, have places of their own. Each tenant waits for at most two places of all at once, and those who wait get
-// them in turn, so a tenant with many hosts is no longer before another in the queue than one with two.
-func (f *Fetcher) enter(of *tenant) *place {
+// that read all the time, are in the slow lane. A tenant with many hosts is no longer before another in the queue than one with two.
+func (f *Fetcher) enter(of *tenant) *outbound.Place {
 	ctx, cancel := context.WithTimeout(f.ctx, f.most.wait)
 	defer cancel()
-	select {
-	case <-ctx.Done():
-		return nil
-	case of.places <- struct{}{}:
-	}
-	f.mu.Lock()
-	all := f.quick
-	if f.now().Before(of.slowUntil) {
-		all = f.slow
-	}
-	f.mu.Unlock()
-	select {
-	case <-ctx.Done():
-		<-of.places
-		return nil
-	case all <- struct{}{}:
-		return &place{all: all, own: of.places}
-	}
+	return f.lanes.Enter(ctx, of.places, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.now().Before(of.slowUntil)
+	})
 }
 
-// giveUpQuick makes a fetch that turns out to be slow go on in a place for slow ones, or end when none is free: tenants that nobody
+// giveUpQuick makes a fetch that turns out to be slow go on in a place for slow ones, or end when none is free: tenants that no one
 // knows yet must not hold the quick places. The timer is to be stopped when the fetch has ended.
-func (f *Fetcher) giveUpQuick(held *place, end context.CancelFunc) *time.Timer {
+func (f *Fetcher) giveUpQuick(held *outbound.Place, end context.CancelFunc) *time.Timer {
 	return time.AfterFunc(f.most.soon, func() {
-		if !held.move(f.slow) {
+		if !held.Slow() {
 			end()
 		}
 	})

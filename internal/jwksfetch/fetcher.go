@@ -1,5 +1,5 @@
 // Package jwksfetch reads the key sets that agents and trusted issuers publish (RFC 7517). It fetches from addresses that tenants
-// choose, so it bounds what each tenant and all together may take, of connections, time and memory, and tells nobody what a
+// choose, so it bounds what each tenant and all together may take, of connections, time and memory, and discloses to no tenant what a
 // foreign host said.
 package jwksfetch
 
@@ -69,14 +69,14 @@ type Fetcher struct {
 	mu    sync.Mutex
 	cache cache
 
-	quick, slow chan struct{} // places of fetches under way; see enter
+	lanes *outbound.Lanes // places of fetches under way; see enter
 }
 
 // New returns a Fetcher.
 func New(cfg Config) *Fetcher {
 	f := &Fetcher{
 		log: cfg.Log, now: cfg.Now, most: usualTimes, metrics: newFetchMetrics(), cache: newCache(usualBounds),
-		client: outbound.NewClient(transport(cfg)), quick: make(chan struct{}, places), slow: make(chan struct{}, places),
+		client: outbound.NewClient(transport(cfg)), lanes: outbound.NewLanes(places),
 	}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)

@@ -374,7 +374,7 @@ func TestOrganizationsWithSlowHostsHavePlacesOfTheirOwn(t *testing.T) {
 	all.Wait()
 }
 
-// Whoever creates organizations could else hold all quick places, with a few new ones at a time.
+// A creator of organizations could else hold all quick places, with a few new ones at a time.
 func TestSlowHostsOfNewOrganizationsGiveUpTheirQuickPlaces(t *testing.T) {
 	t.Parallel()
 	key := prover.New("EdDSA")
@@ -394,13 +394,13 @@ func TestSlowHostsOfNewOrganizationsGiveUpTheirQuickPlaces(t *testing.T) {
 			t.Errorf("another organization's keys: %v", err)
 		}
 	}
-	if quick, slow := len(f.quick), len(f.slow); quick > places || slow > places {
+	if quick, slow := f.lanes.Taken(); quick > places || slow > places {
 		t.Errorf("%d and %d places are taken", quick, slow)
 	}
 	f.stop()
 	all.Wait()
 	f.Close()
-	if quick, slow := len(f.quick), len(f.slow); quick != 0 || slow != 0 {
+	if quick, slow := f.lanes.Taken(); quick != 0 || slow != 0 {
 		t.Errorf("%d and %d places are taken after all fetches", quick, slow)
 	}
 }

@@ -2,7 +2,7 @@ package jwksfetch
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// fetchMetrics are the metrics of a Fetcher; docs/metrics.md defines them.
+// fetchMetrics are the metrics of a Fetcher.
 type fetchMetrics struct{ read, failed prometheus.Counter }
 
 func newFetchMetrics() fetchMetrics {

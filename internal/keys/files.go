@@ -9,8 +9,8 @@ import (
 
 // Flags name the files that hold keys. Keys without a file are stored in Redis.
 type Flags struct {
-	SigningKey       []string `help:"PKCS#8 PEM file with a key that signs access tokens. Repeatable: the first key signs, all of them verify." type:"existingfile"`
-	TokenKey         []string `help:"File with a key that derives refresh tokens: base64 of 32 random bytes. Repeatable: the first key derives, all of them verify." type:"existingfile"`
+	SigningKey       []string `help:"PKCS#8 PEM file with a key that signs access tokens. Repeatable, comma-separated in the environment: the first key signs, all of them verify." type:"existingfile"`
+	TokenKey         []string `help:"File with a key that derives refresh tokens: base64 of 32 random bytes. Repeatable, comma-separated in the environment: the first key derives, all of them verify." type:"existingfile"`
 	KeyEncryptionKey string   `help:"File with the key that encrypts the keys stored in Redis: base64 of 32 random bytes." type:"existingfile"`
 }
 

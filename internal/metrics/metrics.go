@@ -1,5 +1,5 @@
 // Package metrics is what all packages with metrics share: the buckets of duration histograms, and time series that a hot path
-// looks up only once. The packages define their own metrics in a file metrics.go; docs/metrics.md lists them all.
+// looks up only once. The packages define their own metrics in a file metrics.go.
 package metrics
 
 import "sync/atomic"

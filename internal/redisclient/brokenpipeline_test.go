@@ -15,7 +15,7 @@ import (
 	"remit/test/redistest"
 )
 
-// breakingServer runs scripts: it answers the first calls of each connection as it is told, runs some more without an answer,
+// breakingServer runs scripts: it answers the first calls of each connection as configured, runs some more without an answer,
 // and then closes the connection.
 type breakingServer struct {
 	answers []string

@@ -21,7 +21,7 @@ type Config struct {
 	MarkWrite *Script
 	// Refusals gives the errors for the scripts' reply codes.
 	Refusals Refusals
-	// Watch is told of the calls of watched scripts.
+	// Watch sees the calls of watched scripts.
 	Watch Watch
 	// Tracer makes a span of each round trip to Redis within a request that is traced. Nil: there are none.
 	Tracer trace.Tracer

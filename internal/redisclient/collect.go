@@ -8,13 +8,13 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 
 // Gauges, and what go-redis counts.
 var (
-	waitingCalls     = described("calls_waiting", "Calls that wait for a place in a pipeline, by the queue that they wait in.", "queue")
-	callsInFlight    = described("calls_in_flight", "Calls that Redis has not answered yet, without those that wait; of batches and lists: pipelines.", "queue")
-	stalledPipelines = described("pipelines_stalled", "Queues whose calls are shed, except one that tries, because Redis has not answered for a second or more.")
+	waitingCalls     = described("calls_waiting", "Calls that wait for a pipeline, by queue.", "queue")
+	callsInFlight    = described("calls_in_flight", "Calls that Redis has not answered yet; of batches and lists: pipelines.", "queue")
+	stalledPipelines = described("pipelines_stalled", "Queues that shed calls, because Redis has not answered for a second or more.")
 	poolHits         = described("pool_hits_total", "Times that a free connection was found in the pool.")
 	poolMisses       = described("pool_misses_total", "Times that there was no free connection in the pool.")
-	poolTimeouts     = described("pool_timeouts_total", "Times that no connection became free in time.")
-	poolStale        = described("pool_stale_connections_total", "Connections that were taken out of the pool because they could not be used any more.")
+	poolTimeouts     = described("pool_timeouts_total", "Times that no connection became free within a second.")
+	poolStale        = described("pool_stale_connections_total", "Connections dropped from the pool as unusable.")
 	poolSizes        = described("pool_connections", "Connections to Redis, by whether they are in use.", "state")
 	durability       = described("durability_info", "1, with when a write is acknowledged.", "mode")
 )

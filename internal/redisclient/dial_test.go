@@ -24,7 +24,7 @@ func awaitDialing(t *testing.T, wanted bool) {
 
 // go-redis dials a server that is away once a second, in the background. It stops within a second or two of Close, which does not
 // wait for it: a program that stops should not. Not parallel, because other tests have servers that are away too.
-func TestNobodyDialsForAClosedClient(t *testing.T) {
+func TestAClosedClientDialsNoMore(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestNobodyDialsForAClosedClient(t *testing.T) {
 	}
 	for range 2 * poolSize {
 		if c.Ping(t.Context()) == nil {
-			t.Fatal("somebody listens")
+			t.Fatal("a server listens")
 		}
 	}
 	awaitDialing(t, true)

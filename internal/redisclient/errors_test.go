@@ -93,7 +93,7 @@ func TestOnlyTransientFailuresAreRetried(t *testing.T) {
 	}{
 		{"a dial that was refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true},
 		{"a slot that is moving", serverError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
-		{"a slot that nobody owns up to", serverError("MOVED 3999 127.0.0.1:6381"), true},
+		{"a slot without an owner", serverError("MOVED 3999 127.0.0.1:6381"), true},
 		{"a slot of which all keys have moved", serverError("ASK 3999 127.0.0.1:6381"), true},
 		{"a cluster that is down", serverError("CLUSTERDOWN The cluster is down"), false},
 		{"READONLY", serverError("READONLY You can't write against a read only replica."), false},

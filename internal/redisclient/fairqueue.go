@@ -31,7 +31,7 @@ type flowQueue struct {
 // agents of a large fleet at once are no more than that.
 //
 // A flow that has more than that waiting, the calls to be shed included, is an overload. Then its newcomers fill only the tight
-// room, which is the next pipeline: so whoever is served has waited little, however long the others wait for their refusal.
+// room, which is the next pipeline: so a call that is served has waited little, however long the others wait for their refusal.
 const (
 	burst    = 10_000
 	restTime = time.Second

@@ -176,7 +176,7 @@ func TestAFairQueueLosesNoCall(t *testing.T) {
 			case 3:
 				if len(in[f]) == 0 {
 					if r.remove(&pendingCall{flow: f}) {
-						t.Fatal("somebody left who was not there")
+						t.Fatal("a caller left who was not there")
 					}
 					continue
 				}
@@ -197,7 +197,7 @@ func TestAFairQueueLosesNoCall(t *testing.T) {
 			}
 		}
 		if r.take() != nil || len(r.queues) != 0 {
-			t.Fatal("somebody was taken twice")
+			t.Fatal("a caller was taken twice")
 		}
 	})
 }

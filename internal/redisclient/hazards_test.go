@@ -20,7 +20,7 @@ import (
 
 // What go-redis does unasked, on both kinds of real Redis, with commands by themselves and in shared pipelines. More is in
 // run_test.go (lost replies, forgotten scripts) and connections_test.go (connections to replicas).
-// docs/reliability.md has the table.
+// docs/reliability.md sums them up.
 
 // A script's error may look like one of those that go-redis takes for a reason to run it again: as the answer to a command
 // by itself, and as the first of a pipeline. TRYAGAIN, MOVED, ASK and NOSCRIPT are not here: the client believes those

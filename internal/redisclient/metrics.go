@@ -64,23 +64,23 @@ func newCallMetrics() *callMetrics {
 	m := &callMetrics{
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "remit_redis_call_duration_seconds",
-			Help:    "Calls to Redis by operation and outcome, including waiting and repeats.",
+			Help:    "Calls to Redis by operation and outcome, waiting and repeats included.",
 			Buckets: metrics.Durations,
 		}, []string{"operation", "outcome"}),
 		byOperation: make([][callOutcomes]metrics.Child[prometheus.Observer], len(operations)),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "remit_redis_failures_total",
-			Help: "Calls to Redis whose outcome in remit_redis_call_duration_seconds is neither ok nor refused.",
+			Help: "Calls to Redis whose outcome is neither ok nor refused.",
 		}, []string{"outcome"}),
 		pipelines: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "remit_redis_pipeline_commands",
-			Help:    "Calls sent to Redis in one pipeline: those that share one, parts of a batch, reads of a list.",
+			Help:    "Calls in one pipeline: shared ones, parts of a batch, reads of a list.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 		}, []string{"kind"}),
 	}
 	m.mergedSizes = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "remit_redis_merged_calls",
-		Help:    "Calls of one script sent to Redis as one command. Calls that go by themselves are not counted.",
+		Help:    "Calls of one script sent as one command. Calls that go by themselves are not counted.",
 		Buckets: prometheus.ExponentialBuckets(2, 2, 4),
 	})
 	m.sharedSizes, m.batchSizes = m.pipelines.WithLabelValues("calls"), m.pipelines.WithLabelValues("batch")

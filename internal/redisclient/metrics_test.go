@@ -97,7 +97,7 @@ func TestAPipelinerWithoutCallsIsNotStalled(t *testing.T) {
 		change func()
 		want   float64
 	}{
-		{"nobody uses it", func() {}, 0},
+		{"no call uses it", func() {}, 0},
 		{"one tries", func() { l.pipelines++ }, 1},
 		{"and is done", func() { l.pipelines-- }, 0},
 		{"one waits", func() { l.queue.add(&pendingCall{}) }, 1},

@@ -172,7 +172,7 @@ func TestAThousandCallersWhoWaitForTheirAnswersAreNeverShed(t *testing.T) {
 	}
 }
 
-// 2,048 callers who call again once they are served or shed, as in an open loop at twice the capacity: whoever is served has
+// 2,048 callers who call again once they are served or shed, as in an open loop at twice the capacity: a served caller has
 // waited little, though many wait to be shed.
 func TestServedCallsWaitLittleInAnOverload(t *testing.T) {
 	t.Parallel()
@@ -258,7 +258,7 @@ func TestACallWhoseCallerLeavesInFlightIsInDoubt(t *testing.T) {
 	err := <-left
 	wantError(t, "who left", err, context.Canceled)
 	wantError(t, "a write that is not written yet", (&Command{}).classify(err, Writes), ErrOutcomeUnknown)
-	batch[0].done <- struct{}{} // nobody listens, and nothing hangs
+	batch[0].done <- struct{}{} // no caller listens, and nothing hangs
 }
 
 func TestACallThatHasWaitedTooLongIsNotSent(t *testing.T) {

@@ -18,6 +18,8 @@ type Reply struct {
 	Values []any
 	Err    error
 	joined joined // instead of Values, if the answer is one text
+
+	refusals Refusals // for replies that are part of this one
 }
 
 // Refusals gives the error for every code that a script can reply, except the codes of success, "ok" and "outcome".
@@ -30,6 +32,7 @@ func (e *WritingRefusal) Error() string { return e.Text }
 
 // Read takes a script's answer. Its error is the refusal that the code stands for, or ErrReply.
 func (known Refusals) Read(r *Reply, answer any) error {
+	r.refusals = known
 	code := r.codeOf(answer)
 	if code == "ok" || code == "outcome" {
 		return nil
@@ -39,6 +42,16 @@ func (known Refusals) Read(r *Reply, answer any) error {
 		return fmt.Errorf("%w: code %q", ErrReply, code)
 	}
 	return refusal(r)
+}
+
+// Whole reads values that are a script's whole answer within another. Its error is the refusal that the answer's code stands
+// for, or ErrReply.
+func (r *Reply) Whole() (*Reply, error) {
+	whole := &Reply{}
+	if err := r.refusals.Read(whole, r.Values); err != nil {
+		return nil, err
+	}
+	return whole, nil
 }
 
 // fail keeps an error, of which the first counts.
@@ -155,7 +168,7 @@ func (r *Reply) ParseID(text string) (id uuid.UUID) {
 func (r *Reply) List(i int) *Reply {
 	if i < len(r.Values) {
 		if values, ok := r.Values[i].([]any); ok {
-			return &Reply{Values: values}
+			return &Reply{Values: values, refusals: r.refusals}
 		}
 	}
 	return &Reply{Err: fmt.Errorf("%w: no array at %d", ErrReply, i)}

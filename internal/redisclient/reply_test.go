@@ -1,6 +1,7 @@
 package redisclient
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -12,5 +13,21 @@ func TestAReplyReadsWhatIsOptional(t *testing.T) {
 		r.TimeOrZero(0).IsZero(), r.TimeOrZero(1).IsZero(), r.TimeOrZero(2).UnixMilli())
 	if want := "true 12 0 0 12 true true 12\n"; got != want || r.Err != nil {
 		t.Errorf("%q (%v), want %q", got, r.Err, want)
+	}
+}
+
+func TestAnAnswerWithinAnotherHasTheSameRefusals(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	known := Refusals{"no": func(*Reply) error { return refused }}
+	for code, want := range map[string]error{"ok": nil, "no": refused, "unheard_of": ErrReply} {
+		r := &Reply{}
+		if err := known.Read(r, []any{"ok", []any{code, "text"}}); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := r.List(0).Whole()
+		if !errors.Is(err, want) || (whole == nil) != (want != nil) || whole != nil && whole.Text(0) != "text" {
+			t.Errorf("%s: %v, %v", code, whole, err)
+		}
 	}
 }

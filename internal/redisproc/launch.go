@@ -110,7 +110,7 @@ func arguments(cfg Config, socket string) []string {
 	}
 	if cfg.Port != 0 {
 		// By default a replica is kept waiting for others that may come, and a primary
-		// that is told to stop for replicas that lag; both in seconds.
+		// that is asked to stop for replicas that lag; both in seconds.
 		args = append(args, "--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0")
 	}
 	if host, port, found := strings.Cut(cfg.ReplicaOf, ":"); found {

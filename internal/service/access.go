@@ -20,11 +20,11 @@ type accessFlags struct {
 	OrganizationRate    int                           `default:"10000" help:"Objects per second that an organization may create on each instance (1 to 1000000)."`
 	AgentRate           int                           `default:"5000" help:"Objects per second that an agent may create on each instance (1 to 1000000)."`
 	Quotas              quotas                        `help:"Quotas of each organization, as name=value,…: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes. 0 means unlimited; the others keep their defaults."`
-	WebhookAllowPrivate bool                          `help:"Let webhooks and key sets (jwks_uri) use private addresses and plain http."`
-	TrustedProxies      []netip.Prefix                `help:"Networks (CIDR, comma-separated) of the proxies whose X-Forwarded-For header is trusted."`
-	ProofHosts          server.ProofHosts             `help:"Hosts (comma-separated, with :port or without) that DPoP proofs may name beside the issuer's: where clients reach the service or a proxy. Needs --issuer."`
+	WebhookAllowPrivate bool                          `help:"Let webhooks, and the key sets (jwks_uri) of agents and trusted issuers, use private addresses, every port and plain http."`
+	TrustedProxies      []netip.Prefix                `help:"Networks (CIDR, comma-separated) of the proxies whose X-Forwarded-For header is trusted, and for DPoP what they say of the request's URL."`
+	ProofHosts          server.ProofHosts             `help:"Hosts (comma-separated; without :port for every port; no wildcards) that DPoP proofs may name beside the issuer's and loopback names: every other host at which clients reach the service or a proxy. Needs --issuer, without which every host is accepted."`
 	Organizations       identity.OrganizationCreation `enum:",open,token,closed" default:"" help:"Who may create organizations: everyone (open), holders of the bootstrap token (token) or no one (closed). Defaults to open on a loopback address without --bootstrap-token, and to token otherwise."`
-	BootstrapToken      string                        `help:"File with the token for --organizations=token. Without it the service generates one and prints it once." type:"existingfile"`
+	BootstrapToken      string                        `help:"File with the token for --organizations=token, which it implies; at least 16 characters. Without it the service generates one and prints it once." type:"existingfile"`
 }
 
 func (f accessFlags) check() error {

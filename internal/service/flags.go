@@ -11,11 +11,11 @@ import (
 
 // serve is the flags of the command that serves HTTP.
 type serve struct {
-	Listen     string                `default:"127.0.0.1:8080" help:"Address to listen on."`
+	Listen     string                `default:"127.0.0.1:8080" help:"Address to listen on. The command healthcheck uses it too."`
 	RedisURL   redisstore.URL        `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it the service starts redis-server from the PATH, or else keeps everything in memory."`
 	Durability redisstore.Durability `default:"local" enum:"local,replicated" help:"When a write is acknowledged: once the primary has it (local), or once a replica has confirmed it too (replicated)."`
 	DataDir    string                `default:"data" help:"Data directory of the redis-server that the service starts."`
-	Issuer     string                `help:"The iss claim of access tokens: the service's public URL, the same on every instance. Without it the first instance on a Redis sets it."`
+	Issuer     string                `help:"The iss claim of access tokens: the service's public URL without a path, the same on every instance. Without it the first instance on a Redis sets it."`
 	keys.Flags
 	tlsFlags
 	accessFlags
@@ -24,13 +24,13 @@ type serve struct {
 	logFlags
 	traceFlags
 	RefreshGrace        time.Duration  `default:"60s" help:"How long a used refresh token still returns its successor (0 to 30m)."`
-	FamilyLifetime      time.Duration  `default:"2160h" help:"Maximum lifetime of a refresh token family, however often it is refreshed (1h to 87600h)."`
-	Retention           time.Duration  `default:"168h" help:"How long sessions and transactions stay readable after they end."`
+	FamilyLifetime      time.Duration  `default:"2160h" help:"Maximum lifetime of a refresh token family, however often it is refreshed (1h to 87600h). A shorter one applies to existing families from their next refresh."`
+	Retention           time.Duration  `default:"168h" help:"How long sessions and transactions stay readable after they end, and agents after they were deleted (at least 1s)."`
 	EventsKept          int            `default:"1000" help:"Approximate number of events kept in each agent's audit trail (1 to 1000000)."`
 	UsageKept           time.Duration  `default:"9600h" help:"How long the usage of each day stays readable, in whole days (24h to 87600h)."`
-	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it."`
+	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it (1 to 1000000000)."`
 	DefaultMaxValueUSD  money.MicroUSD `name:"default-max-value-usd" default:"100" help:"max_value_usd of a session created without it."`
-	DefaultExpiresAfter time.Duration  `name:"default-expires-in" default:"1h" help:"Lifetime of a session created without expires_in_seconds."`
+	DefaultExpiresAfter time.Duration  `name:"default-expires-in" default:"1h" help:"Lifetime of a session created without expires_in_seconds (1s to 720h, in whole seconds)."`
 }
 
 // Validate is called by the flag parser.

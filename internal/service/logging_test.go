@@ -36,10 +36,10 @@ func TestJSONLogsAreTheOnlyOutput(t *testing.T) {
 		ends bool // by itself, and says why
 		says string
 	}{
-		"serving":                      {[]string{"--log-format=json"}, false, `"msg":"listening"`},
-		"an address that is taken":     {[]string{"--log-format=json", "--listen=" + taken.Addr().String()}, true, `cannot listen on`},
-		"a flag that makes no sense":   {[]string{"--log-format=json", "--refresh-grace=1h"}, true, `--refresh-grace must be`},
-		"a flag that nobody has known": {[]string{"--log-format=json", "--nonsense"}, true, `unknown flag --nonsense`},
+		"serving":                    {[]string{"--log-format=json"}, false, `"msg":"listening"`},
+		"an address that is taken":   {[]string{"--log-format=json", "--listen=" + taken.Addr().String()}, true, `cannot listen on`},
+		"a flag that makes no sense": {[]string{"--log-format=json", "--refresh-grace=1h"}, true, `--refresh-grace must be`},
+		"an unknown flag":            {[]string{"--log-format=json", "--nonsense"}, true, `unknown flag --nonsense`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,13 +13,13 @@ func TestOwnRedisServerGetsHalfOfTheMemory(t *testing.T) {
 		meminfo, limit string
 		want           uint64
 	}{
-		"a machine":                         {"MemFree: 1 kB\nMemTotal:  8388608 kB\n", missing, 4 << 30},
-		"a container without a limit":       {"MemTotal: 8388608 kB\n", "max\n", 4 << 30},
-		"a container":                       {"MemTotal: 8388608 kB\n", "1073741824\n", 512 << 20},
-		"a limit above what there is":       {"MemTotal: 2097152 kB\n", "8589934592\n", 1 << 30},
-		"hardly any":                        {"MemTotal: 2097152 kB\n", "1048576\n", 64 << 20},
-		"no limit, and nobody says of what": {missing, missing, 1 << 30},
-		"nonsense":                          {"MemTotal: much kB\n", "much\n", 1 << 30},
+		"a machine":                    {"MemFree: 1 kB\nMemTotal:  8388608 kB\n", missing, 4 << 30},
+		"a container without a limit":  {"MemTotal: 8388608 kB\n", "max\n", 4 << 30},
+		"a container":                  {"MemTotal: 8388608 kB\n", "1073741824\n", 512 << 20},
+		"a limit above what there is":  {"MemTotal: 2097152 kB\n", "8589934592\n", 1 << 30},
+		"hardly any":                   {"MemTotal: 2097152 kB\n", "1048576\n", 64 << 20},
+		"no limit, of an unknown size": {missing, missing, 1 << 30},
+		"nonsense":                     {"MemTotal: much kB\n", "much\n", 1 << 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

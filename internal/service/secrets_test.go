@@ -53,7 +53,7 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(scrape, `remit_charges_total{outcome="allowed"}`) {
 		t.Fatalf("no metrics: %d %s", status, scrape)
 	}
-	for name, id := range d.ids { // which are no secrets, but whose metrics these are is nobody's to know
+	for name, id := range d.ids { // no secrets, but metrics do not name tenants
 		if id == "" || strings.Contains(scrape, id) {
 			t.Errorf("the metrics name the %s", name)
 		}

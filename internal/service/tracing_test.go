@@ -236,13 +236,13 @@ func TestAnUnavailableCollectorDelaysNoRequest(t *testing.T) {
 	}))
 	t.Cleanup(stuck.Close)
 	t.Cleanup(func() { close(release) })
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = nobody.Close() }) // it never accepts
+	t.Cleanup(func() { _ = silent.Close() }) // it never accepts
 	for name, collector := range map[string]string{
-		"away": "http://127.0.0.1:1", "silent": "http://" + nobody.Addr().String(), "hanging": stuck.URL,
+		"away": "http://127.0.0.1:1", "silent": "http://" + silent.Addr().String(), "hanging": stuck.URL,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -111,7 +111,7 @@ func hasCgo() bool {
 
 // The running service connects to no private address, however a webhook's URL spells it. The resolver of libc takes 127.1,
 // decimal, octal and hexadecimal numbers for addresses, which are then refused as what they are. Go's own resolver finds no
-// such name, and asks nobody. What needs a resolver that lies (a rebound name) is in package webhook, which can be given one.
+// such name, and asks no server. What needs a resolver that lies (a rebound name) is in package webhook, which can be given one.
 func TestTheServiceConnectsToNoPrivateAddress(t *testing.T) {
 	t.Parallel()
 	const notPublic = "the host has no public address" // said also of names that do not exist: who asks must not learn which do

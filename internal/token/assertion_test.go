@@ -262,7 +262,7 @@ func TestTypeAndAudienceOfAnAssertionAreComparedExactly(t *testing.T) {
 		}
 	}
 	if parse(map[string]any{}, map[string]any{}).IsFor("", "https://a") {
-		t.Error("an assertion without aud is for somebody")
+		t.Error("an assertion without aud has an audience")
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // Audience is written as one text when there is one, else as a list (RFC 7519 §4.1.3).
 type Audience []string
 
-// IsZero reports whether it names nobody.
+// IsZero reports whether it names no audience.
 func (a Audience) IsZero() bool { return len(a) == 0 }
 
 // MarshalJSON implements json.Marshaler.

@@ -191,9 +191,9 @@ func TestThePublishedKeysOfATrustDomainAreReadForItsTokensOnly(t *testing.T) {
 	}
 }
 
-// TestAWeakEd25519KeyTakesSignaturesThatNobodyMade shows of each point that is refused why it is: a signature of nothing but
+// TestAWeakEd25519KeyTakesForgedSignatures shows of each point that is refused why it is: a signature of nothing but
 // the neutral element is right for some of the messages.
-func TestAWeakEd25519KeyTakesSignaturesThatNobodyMade(t *testing.T) {
+func TestAWeakEd25519KeyTakesForgedSignatures(t *testing.T) {
 	t.Parallel()
 	forged := make([]byte, ed25519.SignatureSize)
 	forged[0] = 1 // R is the neutral element, S is 0

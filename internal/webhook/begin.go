@@ -11,8 +11,10 @@ const settingsHold = 100 * time.Millisecond
 // enter waits until a request may begin, and returns what is to be called when it has ended; nil if none may in this pass. It also returns
 // whether the request waited for its host as long as a slow attempt takes.
 func (p *pass) enter(ctx context.Context) (leave func(), waited bool) {
-	leave, waited = p.waitForTurn(ctx, hostOf(p.settings.URL))
+	host := hostOf(p.settings.URL)
+	leave, turn, waited := p.waitForTurn(ctx, host)
 	if leave != nil && !p.follow(ctx) {
+		p.deliverer.rates.giveBack(turn, &p.loop.of.pace, host)
 		leave()
 		return nil, waited
 	}
@@ -21,25 +23,30 @@ func (p *pass) enter(ctx context.Context) (leave func(), waited bool) {
 
 // waitForTurn waits for the rates and a place. A request that waits for its rate keeps no place from others, and one that had to wait for a
 // place needs a turn of now.
-func (p *pass) waitForTurn(ctx context.Context, host string) (leave func(), waited bool) {
-	of, own, webhook := &p.of.pace, p.of.own, p.webhook.ID
-	if !p.rates.admit(ctx, of) {
-		return nil, false
+func (p *pass) waitForTurn(ctx context.Context, host string) (leave func(), turn *ticket, waited bool) {
+	of, own, places := &p.loop.of.pace, p.loop.of.own, p.deliverer.places
+	isSlow := func() bool { return places.isSlow(p.webhook.ID) }
+	if !p.deliverer.rates.admit(ctx, of) {
+		return nil, nil, false
 	}
 	for atHost := time.Duration(0); ; leave() {
-		began := p.rates.Now()
-		turn := p.rates.turn(ctx, of, host)
-		atHost += p.rates.Now().Sub(began)
-		waited = atHost >= p.places.soon
+		began := p.deliverer.rates.Now()
+		turn = p.deliverer.rates.turn(ctx, of, host)
+		atHost += p.deliverer.rates.Now().Sub(began)
+		waited = atHost >= places.soon
 		if turn == nil {
-			return nil, waited
+			return nil, nil, waited
 		}
-		if leave = p.places.try(own, webhook); leave != nil {
-			return leave, waited
+		if place := places.lanes.Try(own, isSlow()); place != nil {
+			return place.Leave, turn, waited
 		}
-		p.rates.giveBack(turn, of, host)
-		if leave = p.places.enter(ctx, own, webhook); leave == nil || p.rates.take(of, host) {
-			return leave, waited
+		p.deliverer.rates.giveBack(turn, of, host)
+		place := places.lanes.Enter(ctx, own, isSlow)
+		if place == nil {
+			return nil, nil, waited
+		}
+		if leave, turn = place.Leave, p.deliverer.rates.take(of, host); turn != nil {
+			return leave, turn, waited
 		}
 	}
 }
@@ -51,9 +58,9 @@ func (p *pass) follow(ctx context.Context) bool {
 		return true
 	}
 	read := time.Now()
-	settings, err := p.Store.WebhookSettings(ctx, p.organization, p.webhook.ID)
+	settings, err := p.deliverer.Store.WebhookSettings(ctx, p.loop.organization, p.webhook.ID)
 	if err != nil {
-		p.endIfDeleted(err) // which ends the pass, so nothing of it counts
+		p.loop.endIfDeleted(err) // which ends the pass, so nothing of it counts
 		return false
 	}
 	p.settings, p.read = settings, read

@@ -7,15 +7,16 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
-	"remit/redisstore"
+	"remit/redisstore/records"
+	"remit/redisstore/webhooks"
 )
 
 // timeFormat is RFC 3339 in UTC with milliseconds, as everywhere in the API.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // testEvent returns the event of a test, which is in no feed.
-func testEvent(d redisstore.Delivery) *redisstore.FeedEvent {
-	return &redisstore.FeedEvent{Type: d.Type, JSON: fmt.Appendf(nil, `{"type":%q,"occurred_at":%q}`, d.Type, d.Created.UTC().Format(timeFormat))}
+func testEvent(d webhooks.Delivery) *records.FeedEvent {
+	return &records.FeedEvent{Type: d.Type, JSON: fmt.Appendf(nil, `{"type":%q,"occurred_at":%q}`, d.Type, d.Created.UTC().Format(timeFormat))}
 }
 
 // eventHead is what a body needs to know of an event.
@@ -29,14 +30,14 @@ type eventHead struct {
 }
 
 // bodyOf returns the body of a request that delivers an event, with the members that Standard Webhooks recommends.
-func (p *pass) bodyOf(ctx context.Context, e redisstore.FeedEvent) ([]byte, error) {
+func (p *pass) bodyOf(ctx context.Context, e records.FeedEvent) ([]byte, error) {
 	var head eventHead
 	if err := json.Unmarshal(e.JSON, &head); err != nil {
 		return nil, err
 	}
 	data := e.JSON
 	if head.Transaction != uuid.Nil && head.Data.PreState == nil && (e.Type == "transaction.rolled_back" || e.Type == "transaction.expired") {
-		state, err := p.Store.PreState(ctx, p.organization, head.Agent, head.Transaction)
+		state, err := p.deliverer.Store.PreState(ctx, p.loop.organization, head.Agent, head.Transaction)
 		if err != nil {
 			return nil, err
 		}

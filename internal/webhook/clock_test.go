@@ -32,6 +32,13 @@ func (c *handClock) AfterFunc(wait time.Duration, do func()) {
 	c.timers = append(c.timers, handTimer{c.now.Add(wait), do})
 }
 
+// advance moves the clock on without running what is due: move(0) does.
+func (c *handClock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
 // move moves the clock on, and runs what is due, in its order.
 func (c *handClock) move(d time.Duration) {
 	c.mu.Lock()

@@ -3,7 +3,7 @@ package webhook
 import (
 	"time"
 
-	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 const (
@@ -18,17 +18,17 @@ func (p *pass) isConfirmed() bool { return !p.webhook.Confirmed().IsZero() }
 // takeTest takes the test that a new URL gets by itself. It is the first attempt of its pass.
 func (p *pass) takeTest() {
 	version := p.webhook.Settings.URLVersion
-	if p.webhook.Progress.Tested == version || p.waiting >= redisstore.MostWaiting {
+	if p.webhook.Progress.Tested == version || p.waiting >= webhooks.MostWaiting {
 		return
 	}
 	before := p.report.Reached
 	p.report.Reached.Tested, p.report.Reached.Confirmed = version, time.Time{}
-	test := redisstore.Delivery{ID: redisstore.URLTestID(p.webhook.ID, version), Type: redisstore.TestEvent, Created: p.clock()}
+	test := webhooks.Delivery{ID: webhooks.URLTestID(p.webhook.ID, version), Type: webhooks.TestEvent, Created: p.clock()}
 	p.attempts = append(p.attempts, attempt{test, testEvent(test), &before})
 }
 
 // hold returns a delivery that is not attempted because the webhook is not confirmed. It is given up when one that is attempted would be.
-func (p *pass) hold(d redisstore.Delivery) redisstore.Delivery {
+func (p *pass) hold(d webhooks.Delivery) webhooks.Delivery {
 	now := p.clock()
 	if d.First.IsZero() {
 		d.First = now
@@ -38,7 +38,7 @@ func (p *pass) hold(d redisstore.Delivery) redisstore.Delivery {
 		d.Next = end
 	}
 	if !now.Before(end) {
-		d.Status, d.Error, d.Last, d.Next = redisstore.DeliveryDead, notConfirmed, now, time.Time{}
+		d.Status, d.Error, d.Last, d.Next = webhooks.DeliveryDead, notConfirmed, now, time.Time{}
 	}
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 func (o *organizationWithHooks) confirmed(t *testing.T, hook int) bool {
@@ -41,7 +42,7 @@ func TestAReceiverThatAcceptsNoTestReceivesNothingElse(t *testing.T) {
 	o.unconfirmed(t, r.URL)
 	o.deliver(t)
 	o.happen(t, 100) // as one mass operation makes them
-	waiting := func() int { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) }
+	waiting := func() int { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) }
 	eventually(t, "the test is refused", func() bool { return waiting() == 1 })
 	for range 3 {
 		before := r.attempts()
@@ -51,7 +52,7 @@ func TestAReceiverThatAcceptsNoTestReceivesNothingElse(t *testing.T) {
 		eventually(t, "the test is sent again", func() bool { return r.attempts() > before })
 		eventually(t, "nothing is left to do", func() bool { return isIdle(t, o) })
 	}
-	test := redisstore.URLTestID(o.hooks[0].ID, 1).String()
+	test := webhooks.URLTestID(o.hooks[0].ID, 1).String()
 	r.mu.Lock()
 	if number, found := r.ids[test]; len(r.ids) != 1 || !found || number != 0 {
 		t.Errorf("requests of %v; want the test only", r.ids)
@@ -79,18 +80,18 @@ func TestAChangedURLIsConfirmedAnew(t *testing.T) {
 	o.redis.SetTime(at)
 	o.deliver(t)
 	o.happen(t, 1)
-	waiting := func() int { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) }
+	waiting := func() int { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) }
 	eventually(t, "one waits", func() bool { return waiting() == 1 })
-	o.change(t, 0, func(settings *redisstore.WebhookSettings) { settings.Description = "the same URL" })
+	o.change(t, 0, func(settings *webhooks.Settings) { settings.Description = "the same URL" })
 	if !o.confirmed(t, 0) {
 		t.Error("another description ended the confirmation")
 	}
-	o.change(t, 0, func(settings *redisstore.WebhookSettings) { settings.URL = second.URL })
+	o.change(t, 0, func(settings *webhooks.Settings) { settings.URL = second.URL })
 	if o.confirmed(t, 0) {
 		t.Error("another URL is confirmed")
 	}
 	eventually(t, "the second receiver is tested", func() bool { return waiting() == 2 })
-	if _, err := o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, redisstore.DeliveryID(o.hooks[0].ID, 1), at); err != nil {
+	if _, err := o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, webhooks.DeliveryID(o.hooks[0].ID, 1), at); err != nil {
 		t.Fatal(err)
 	}
 	o.happen(t, 20)
@@ -111,9 +112,9 @@ func TestAChangedURLIsConfirmedAnew(t *testing.T) {
 	}
 }
 
-func (o *organizationWithHooks) change(t *testing.T, hook int, change func(*redisstore.WebhookSettings)) {
+func (o *organizationWithHooks) change(t *testing.T, hook int, change func(*webhooks.Settings)) {
 	t.Helper()
-	_, err := o.store.ChangeWebhook(t.Context(), o.key, o.hooks[hook].ID, nil, func(settings *redisstore.WebhookSettings) error {
+	_, err := o.store.ChangeWebhook(t.Context(), o.key, o.hooks[hook].ID, nil, func(settings *webhooks.Settings) error {
 		change(settings)
 		return nil
 	})
@@ -132,12 +133,12 @@ func TestWhatWaitsADayForAConfirmationIsGivenUp(t *testing.T) {
 	o.redis.SetTime(at)
 	d, _ := o.deliver(t)
 	o.happen(t, 1)
-	eventually(t, "it waits", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) == 1 })
-	o.change(t, 0, func(settings *redisstore.WebhookSettings) { settings.URL += "/other" })
-	eventually(t, "the test waits too", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) == 2 })
+	eventually(t, "it waits", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) == 1 })
+	o.change(t, 0, func(settings *webhooks.Settings) { settings.URL += "/other" })
+	eventually(t, "the test waits too", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) == 2 })
 	o.redis.SetTime(at.Add(25 * time.Hour))
-	eventually(t, "both are given up", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryDead)) == 2 })
-	for _, dead := range o.deliveries(t, 0, redisstore.DeliveryDead) {
+	eventually(t, "both are given up", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryDead)) == 2 })
+	for _, dead := range o.deliveries(t, 0, webhooks.DeliveryDead) {
 		if want := notConfirmed; dead.Event == 1 && (dead.Error != want || dead.Attempts != 1) {
 			t.Errorf("given up as %+v, want %q", dead, want)
 		}
@@ -157,13 +158,13 @@ func TestTheURLThatWasTestedIsConfirmed(t *testing.T) {
 	o := newOrganizationWithHooks(t)
 	o.unconfirmed(t, r.URL)
 	w := o.hooks[0]
-	report := redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
+	report := webhooks.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	report.Reached.Tested, report.Reached.Confirmed = 1, time.Now()
 	claim, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, redisstore.NewRootID(), termLength)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.change(t, 0, func(settings *redisstore.WebhookSettings) { settings.URL += "/other" })
+	o.change(t, 0, func(settings *webhooks.Settings) { settings.URL += "/other" })
 	if _, err := o.store.NoteDeliveries(t.Context(), claim, report); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 // receiver is what a webhook tells.
@@ -86,7 +87,7 @@ type organizationWithHooks struct {
 	redis  *miniredis.Miniredis
 	store  *redisstore.Store
 	key    redisstore.APIKey
-	hooks  []redisstore.Webhook
+	hooks  []webhooks.Webhook
 	newest int64 // event of the feed
 }
 
@@ -96,7 +97,7 @@ func (o *organizationWithHooks) feedKey(kind string) string {
 	return "remit:" + kind + ":{" + organization[len(organization)-4:] + "}:" + organization
 }
 
-// grow adds events to the feed without waking anybody.
+// grow adds events to the feed without waking a deliverer.
 func (o *organizationWithHooks) grow(t *testing.T, count int64) {
 	t.Helper()
 	for range count {
@@ -147,7 +148,7 @@ func (o *organizationWithHooks) hook(t *testing.T, url string, types ...string) 
 func (o *organizationWithHooks) unconfirmed(t *testing.T, url string, types ...string) {
 	t.Helper()
 	id := redisstore.NewID(o.key.Organization)
-	settings := redisstore.WebhookSettings{URL: url, Types: types, Secrets: []redisstore.WebhookSecret{SealSecret(nil, id, []byte("secret"))}}
+	settings := webhooks.Settings{URL: url, Types: types, Secrets: []webhooks.Secret{SealSecret(nil, id, []byte("secret"))}}
 	w, err := o.store.CreateWebhook(t.Context(), o.key, id, settings, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -156,9 +157,9 @@ func (o *organizationWithHooks) unconfirmed(t *testing.T, url string, types ...s
 }
 
 // confirm notes that a webhook's receiver has accepted its test.
-func (o *organizationWithHooks) confirm(t *testing.T, w redisstore.Webhook) {
+func (o *organizationWithHooks) confirm(t *testing.T, w webhooks.Webhook) {
 	t.Helper()
-	report := redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
+	report := webhooks.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	report.Reached.Tested, report.Reached.Confirmed = w.Settings.URLVersion, time.Now()
 	claim, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, redisstore.NewRootID(), termLength)
 	if err != nil {
@@ -210,7 +211,7 @@ func run(t *testing.T, d *Deliverer) (stop func()) {
 	return stop
 }
 
-// happen adds events to the feed, as whoever numbers them does.
+// happen adds events to the feed, as the feed's leader does.
 func (o *organizationWithHooks) happen(t *testing.T, count int64) {
 	t.Helper()
 	o.grow(t, count)
@@ -219,13 +220,13 @@ func (o *organizationWithHooks) happen(t *testing.T, count int64) {
 	}
 }
 
-func (o *organizationWithHooks) deliveries(t *testing.T, hook int, status redisstore.Status) []redisstore.Delivery {
+func (o *organizationWithHooks) deliveries(t *testing.T, hook int, status redisstore.Status) []webhooks.Delivery {
 	t.Helper()
 	all, err := o.store.Deliveries(t.Context(), o.key, o.hooks[hook].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(d redisstore.Delivery) bool { return d.Status != status })
+	return slices.DeleteFunc(all, func(d webhooks.Delivery) bool { return d.Status != status })
 }
 
 func (o *organizationWithHooks) isQueueEmpty(t *testing.T) bool {
@@ -300,7 +301,7 @@ func TestAnEventThatIsRefusedDoesNotHoldUpTheOthers(t *testing.T) {
 	o.redis.SetTime(at)
 	o.deliver(t)
 	o.happen(t, 1)
-	eventually(t, "the first waits", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) == 1 })
+	eventually(t, "the first waits", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) == 1 })
 	o.happen(t, 40)
 	o.redis.SetTime(at.Add(10 * time.Second)) // the first retry is due
 	eventually(t, "the others arrive", func() bool { return r.has(numbers(2, 41)...) })
@@ -328,7 +329,7 @@ func TestAReceiverThatWasDownForADayGetsAllThatIsKept(t *testing.T) {
 	r.refuses(func(int64) bool { return false })
 	o.redis.SetTime(at.Add(time.Hour - time.Minute))
 	eventually(t, "all arrive", func() bool { return r.has(numbers(1, 480)...) })
-	eventually(t, "none waits", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) == 0 })
+	eventually(t, "none waits", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) == 0 })
 }
 
 func TestWhatIsRefusedForADayIsGivenUpAndCanBeSentByHand(t *testing.T) {
@@ -340,10 +341,10 @@ func TestWhatIsRefusedForADayIsGivenUpAndCanBeSentByHand(t *testing.T) {
 	o.redis.SetTime(at)
 	o.deliver(t)
 	o.happen(t, 1)
-	eventually(t, "it waits", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) == 1 })
+	eventually(t, "it waits", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) == 1 })
 	o.redis.SetTime(at.Add(25 * time.Hour))
-	eventually(t, "it is given up", func() bool { return len(o.deliveries(t, 0, redisstore.DeliveryDead)) == 1 })
-	dead := o.deliveries(t, 0, redisstore.DeliveryDead)[0]
+	eventually(t, "it is given up", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryDead)) == 1 })
+	dead := o.deliveries(t, 0, webhooks.DeliveryDead)[0]
 	if dead.Answer != 503 || dead.Error == "" || dead.Attempts != 2 || !dead.Next.IsZero() {
 		t.Errorf("given up as %+v", dead)
 	}
@@ -399,7 +400,7 @@ func TestASecretThatCannotBeOpenedSendsNothing(t *testing.T) {
 	r := newReceiver(t)
 	o := newOrganizationWithHooks(t, r.URL)
 	id := o.hooks[0].ID
-	_, err := o.store.ChangeWebhook(t.Context(), o.key, id, nil, func(settings *redisstore.WebhookSettings) error {
+	_, err := o.store.ChangeWebhook(t.Context(), o.key, id, nil, func(settings *webhooks.Settings) error {
 		settings.Secrets[0].Sealed = "sealed:" + base64.StdEncoding.EncodeToString(make([]byte, 60))
 		return nil
 	})
@@ -409,7 +410,7 @@ func TestASecretThatCannotBeOpenedSendsNothing(t *testing.T) {
 	o.deliver(t)
 	o.happen(t, 1)
 	eventually(t, "it is noted", func() bool {
-		waits := o.deliveries(t, 0, redisstore.DeliveryPending)
+		waits := o.deliveries(t, 0, webhooks.DeliveryPending)
 		return len(waits) == 1 && waits[0].Error == cannotOpen
 	})
 	if r.attempts() != 0 {

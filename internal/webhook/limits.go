@@ -1,12 +1,12 @@
 package webhook
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
+	"remit/internal/outbound"
 )
 
 // limits bound what one instance does at once for all organizations.
@@ -49,13 +49,12 @@ func (l limits) within(sockets int) (_ limits, idle int) {
 // maxSlow is how many slow webhooks and organizations an instance remembers.
 const maxSlow = 1 << 15
 
-// places are taken by requests that are under way. Receivers that answer soon have places of their own, so that the others, which
-// keep a place for up to requestTime, cannot take them all.
+// places are taken by requests that are under way. Slow receivers keep a place for up to requestTime.
 type places struct {
 	limits
 
-	quick, slow chan struct{}
-	known       *lru.Cache[uuid.UUID, struct{}] // webhooks and organizations whose last attempts were slow
+	lanes *outbound.Lanes
+	known *lru.Cache[uuid.UUID, struct{}] // webhooks and organizations whose last attempts were slow
 }
 
 func newPlaces(l limits) *places {
@@ -63,7 +62,7 @@ func newPlaces(l limits) *places {
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	return &places{limits: l, quick: make(chan struct{}, l.requests), slow: make(chan struct{}, l.requests), known: known}
+	return &places{limits: l, lanes: outbound.NewLanes(l.requests), known: known}
 }
 
 func (p *places) isSlow(id uuid.UUID) bool { return p.known.Contains(id) }
@@ -74,49 +73,6 @@ func (p *places) noteSlow(id uuid.UUID, slow bool) {
 	} else {
 		p.known.Remove(id)
 	}
-}
-
-// enter takes a place for a request to a webhook, one of its organization's own too, and returns what frees them. It returns nil
-// when ctx ends.
-func (p *places) enter(ctx context.Context, own chan struct{}, webhook uuid.UUID) (leave func()) {
-	all := p.of(webhook)
-	select {
-	case <-ctx.Done():
-		return nil
-	case own <- struct{}{}:
-	}
-	select {
-	case <-ctx.Done():
-		<-own
-		return nil
-	case all <- struct{}{}:
-		return func() { <-all; <-own }
-	}
-}
-
-// try is enter where both places are free, and returns nil otherwise.
-func (p *places) try(own chan struct{}, webhook uuid.UUID) (leave func()) {
-	all := p.of(webhook)
-	select {
-	case own <- struct{}{}:
-	default:
-		return nil
-	}
-	select {
-	case all <- struct{}{}:
-		return func() { <-all; <-own }
-	default:
-		<-own
-		return nil
-	}
-}
-
-// of returns the places for a webhook's requests.
-func (p *places) of(webhook uuid.UUID) chan struct{} {
-	if p.isSlow(webhook) {
-		return p.slow
-	}
-	return p.quick
 }
 
 // turns are the places of organizations for which others wait.

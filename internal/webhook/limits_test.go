@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 // counter is a receiver that counts its requests. Each takes so long.
@@ -291,20 +292,20 @@ func TestAWebhookOfWhichAsManyWaitAsMayIsToldNothingNew(t *testing.T) {
 	at := time.Now()
 	o.redis.SetTime(at)
 	o.deliver(t)
-	o.happen(t, 3*redisstore.MostPending)
-	pending := func() int { return len(o.deliveries(t, 0, redisstore.DeliveryPending)) }
-	eventually(t, "as many wait as may", func() bool { return pending() == redisstore.MostPending })
+	o.happen(t, 3*webhooks.MostPending)
+	pending := func() int { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) }
+	eventually(t, "as many wait as may", func() bool { return pending() == webhooks.MostPending })
 	eventually(t, "the rest is left", func() bool { return isIdle(t, o) })
 	w, err := o.store.Webhook(t.Context(), o.key, o.hooks[0].ID)
-	if err != nil || w.Progress.Position != 2*redisstore.MostPending || pending() != redisstore.MostPending {
+	if err != nil || w.Progress.Position != 2*webhooks.MostPending || pending() != webhooks.MostPending {
 		t.Errorf("%d wait, its progress is %+v, %v", pending(), w.Progress, err)
 	}
 	r.refuses(func(int64) bool { return false })
 	o.redis.SetTime(at.Add(time.Minute))
-	eventually(t, "all arrive", func() bool { return r.has(numbers(1, 3*redisstore.MostPending)...) })
+	eventually(t, "all arrive", func() bool { return r.has(numbers(1, 3*webhooks.MostPending)...) })
 }
 
-// isIdle says whether nobody delivers for the organization now.
+// isIdle says whether no instance delivers for the organization now.
 func isIdle(t *testing.T, o *organizationWithHooks) bool {
 	t.Helper()
 	claim, err := o.store.ClaimWebhooks(context.Background(), o.key.Organization, redisstore.NewRootID(), time.Millisecond)
@@ -334,7 +335,7 @@ func TestTheSocketsOfADelivererAreBounded(t *testing.T) {
 func TestADelivererKeepsToTheSocketsThatItIsGiven(t *testing.T) {
 	t.Parallel()
 	d := New(Config{Sockets: 37})
-	if most := d.sender.client.Transport.(*http.Transport).MaxIdleConns; cap(d.places.quick) != 8 || cap(d.places.slow) != 8 || d.places.requestsOf != 2 || most != 2 {
-		t.Errorf("%d and %d requests, %d of an organization, %d idle connections", cap(d.places.quick), cap(d.places.slow), d.places.requestsOf, most)
+	if most := d.sender.client.Transport.(*http.Transport).MaxIdleConns; d.places.lanes.Places() != 8 || d.places.requestsOf != 2 || most != 2 {
+		t.Errorf("%d requests in each lane, %d of an organization, %d idle connections", d.places.lanes.Places(), d.places.requestsOf, most)
 	}
 }

@@ -8,31 +8,32 @@ import (
 
 	"github.com/google/uuid"
 	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 // loop delivers for one webhook. It waits for no other.
 type loop struct {
-	*Deliverer
+	deliverer    *Deliverer
 	of           *claimed
 	organization uuid.UUID
-	claim        redisstore.WebhookClaim // its holder and term
+	claim        webhooks.Claim // its holder and term
 	stop         func()
 
 	mu      sync.Mutex
-	webhook redisstore.Webhook
+	webhook webhooks.Webhook
 	unsure  bool      // about the progress: a report failed
 	quiet   time.Time // when a pass began that found nothing; zero after one that found something
 	later   time.Time // when the next retry is due, by this instance's clock; zero for none
 	atOnce  int       // requests that a pass makes at once
 }
 
-func newLoop(c *claimed, w redisstore.Webhook, stop func()) *loop {
-	return &loop{Deliverer: c.Deliverer, of: c, organization: c.claim.Organization, claim: c.claim, stop: stop, webhook: w, atOnce: 1}
+func newLoop(c *claimed, w webhooks.Webhook, stop func()) *loop {
+	return &loop{deliverer: c.deliverer, of: c, organization: c.claim.Organization, claim: c.claim, stop: stop, webhook: w, atOnce: 1}
 }
 
-// update takes the progress as it is stored now, if it is not known. Between reports nobody else changes the progress, and the
+// update takes the progress as it is stored now, if it is not known. Between reports no other instance changes the progress, and the
 // store refuses a report that follows another.
-func (l *loop) update(w redisstore.Webhook) {
+func (l *loop) update(w webhooks.Webhook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.unsure {
@@ -40,7 +41,7 @@ func (l *loop) update(w redisstore.Webhook) {
 	}
 }
 
-func (l *loop) current() (w redisstore.Webhook, known bool) {
+func (l *loop) current() (w webhooks.Webhook, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.webhook, !l.unsure
@@ -68,7 +69,7 @@ func (l *loop) run(ctx context.Context) {
 // step makes one pass, if the progress is known. It returns whether another may find something at once. After a panic, which may
 // have come after a report, the progress is unknown.
 func (l *loop) step(ctx context.Context) (again bool) {
-	defer l.recovered(l.organization, func() {
+	defer l.deliverer.recovered(l.organization, func() {
 		l.mu.Lock()
 		l.unsure, l.quiet = true, time.Time{} // until the claim is renewed
 		l.mu.Unlock()
@@ -91,7 +92,7 @@ func (l *loop) step(ctx context.Context) (again bool) {
 		l.endIfDeleted(err)
 		return false
 	}
-	reached, err := l.Store.NoteDeliveries(ctx, l.claim, p.report)
+	reached, err := l.deliverer.Store.NoteDeliveries(ctx, l.claim, p.report)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
@@ -100,7 +101,7 @@ func (l *loop) step(ctx context.Context) (again bool) {
 		return false
 	}
 	l.webhook.Progress = reached
-	l.metrics.note(p.report)
+	l.deliverer.metrics.note(p.report)
 	return true
 }
 

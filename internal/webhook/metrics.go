@@ -2,10 +2,10 @@ package webhook
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
-// deliveryMetrics count what this instance has reported of deliveries; docs/metrics.md defines each. No label has a value that an
+// deliveryMetrics count what this instance has reported of deliveries. No label has a value that an
 // organization or a receiver chose.
 type deliveryMetrics struct {
 	delivered, failed, dead prometheus.Counter
@@ -21,7 +21,7 @@ func newDeliveryMetrics(organizations func() int) deliveryMetrics {
 	attempts := func(outcome string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "remit_webhook_attempts_total", ConstLabels: prometheus.Labels{"outcome": outcome},
-			Help: "Attempts to deliver an event to a webhook: delivered; failed, to be tried again; dead, given up.",
+			Help: "Attempts to deliver an event to a webhook, tests included: delivered; failed, to be tried again; dead, given up.",
 		})
 	}
 	return deliveryMetrics{
@@ -36,18 +36,18 @@ func newDeliveryMetrics(organizations func() int) deliveryMetrics {
 			Name: "remit_webhook_attempt_duration_seconds", Help: "How long attempts took, failed ones included.", Buckets: attemptDurations,
 		}),
 		organizations: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "remit_webhook_organizations", Help: "Organizations that this instance delivers for now.",
+			Name: "remit_webhook_organizations", Help: "Organizations that this instance delivers for now, at most 512.",
 		}, func() float64 { return float64(organizations()) }),
 	}
 }
 
 // note counts a report that was stored.
-func (m deliveryMetrics) note(report redisstore.DeliveryReport) {
+func (m deliveryMetrics) note(report webhooks.DeliveryReport) {
 	for _, d := range report.Outcomes {
 		switch d.Status {
-		case redisstore.DeliveryDelivered:
+		case webhooks.DeliveryDelivered:
 			m.delivered.Inc()
-		case redisstore.DeliveryDead:
+		case webhooks.DeliveryDead:
 			m.dead.Inc()
 		default:
 			m.failed.Inc()
@@ -55,7 +55,7 @@ func (m deliveryMetrics) note(report redisstore.DeliveryReport) {
 		m.duration.Observe(d.Took.Seconds())
 	}
 	for _, d := range report.Held {
-		if d.Status == redisstore.DeliveryDead {
+		if d.Status == webhooks.DeliveryDead {
 			m.dead.Inc()
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 // wantMetric fails unless the metric has this value in the end.
@@ -36,7 +36,7 @@ func TestWhatBecomesOfAttemptsIsCounted(t *testing.T) {
 	if d.Collect(collected); len(collected) != 7 {
 		t.Errorf("%d series", len(collected))
 	}
-	if dead := o.deliveries(t, 0, redisstore.DeliveryDead); len(dead) != 1 || dead[0].Event != 2 {
+	if dead := o.deliveries(t, 0, webhooks.DeliveryDead); len(dead) != 1 || dead[0].Event != 2 {
 		t.Errorf("given up are %+v", dead)
 	}
 }

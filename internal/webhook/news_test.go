@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
-// A webhook that was created after its siblings began is told of what happened before the organization leaves the queue.
+// A webhook that was created after its siblings began gets what happened before the organization leaves the queue.
 func TestAWebhookThatHasYetToBeginKeepsTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -48,7 +48,7 @@ func TestRequestsThatBeginAfterAChangeFollowIt(t *testing.T) {
 	later := newReceiver(t)
 	for name, change := range map[string]func(t *testing.T, o *organizationWithHooks) error{
 		"another URL": func(t *testing.T, o *organizationWithHooks) error {
-			_, err := o.store.ChangeWebhook(t.Context(), o.key, o.hooks[0].ID, nil, func(settings *redisstore.WebhookSettings) error {
+			_, err := o.store.ChangeWebhook(t.Context(), o.key, o.hooks[0].ID, nil, func(settings *webhooks.Settings) error {
 				settings.URL = later.URL
 				return nil
 			})

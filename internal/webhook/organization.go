@@ -9,16 +9,17 @@ import (
 
 	"github.com/google/uuid"
 	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 // claimed is an organization that this instance delivers for.
 type claimed struct {
-	*Deliverer
-	claim redisstore.WebhookClaim
-	loops map[uuid.UUID]*loop
-	under sync.WaitGroup
-	entry time.Time // in the queue, as this instance has set it
-	set   time.Time // when, by this instance's clock
+	deliverer *Deliverer
+	claim     webhooks.Claim
+	loops     map[uuid.UUID]*loop
+	under     sync.WaitGroup
+	entry     time.Time // in the queue, as this instance has set it
+	set       time.Time // when, by this instance's clock
 
 	own     chan struct{} // places for its requests
 	pace    pace          // of its requests
@@ -32,9 +33,9 @@ type claimed struct {
 	slow    atomic.Bool  // one was, or did
 }
 
-func newClaimed(d *Deliverer, claim redisstore.WebhookClaim) *claimed {
+func newClaimed(d *Deliverer, claim webhooks.Claim) *claimed {
 	return &claimed{
-		Deliverer: d, claim: claim, loops: map[uuid.UUID]*loop{}, own: make(chan struct{}, d.places.requestsOf), began: time.Now(),
+		deliverer: d, claim: claim, loops: map[uuid.UUID]*loop{}, own: make(chan struct{}, d.places.requestsOf), began: time.Now(),
 		pace: pace{ended: make(chan struct{})}, isSlow: d.hasSlowPlace(claim.Organization),
 	}
 }
@@ -46,7 +47,7 @@ func (c *claimed) run(ctx context.Context) {
 	defer c.release()
 	defer c.under.Wait()
 	defer stop()
-	for renewed := time.Now(); !c.Store.Suspended(c.claim.Organization); {
+	for renewed := time.Now(); !c.deliverer.Store.Suspended(c.claim.Organization); {
 		c.over = c.ending.Load() && c.running.Load() == 0
 		settled, err := c.settle(ctx)
 		if settled || c.over || err == nil && c.follow(ctx) {
@@ -59,7 +60,7 @@ func (c *claimed) run(ctx context.Context) {
 		}
 		c.endTurn()
 		began := time.Now()
-		renewal, err := c.Store.ClaimWebhooks(ctx, c.claim.Organization, c.holder, termLength)
+		renewal, err := c.deliverer.Store.ClaimWebhooks(ctx, c.claim.Organization, c.deliverer.holder, termLength)
 		switch {
 		case err == nil && renewal.Term == c.claim.Term:
 			c.claim, renewed = renewal, began
@@ -75,10 +76,10 @@ func (c *claimed) endTurn() {
 	switch {
 	case c.ending.Load():
 		return
-	case c.turns.ends(c.began, c.places.turn):
-		c.gives = &c.turns
-	case c.isSlow && c.slowTurns.ends(c.began, c.places.turn):
-		c.gives = &c.slowTurns
+	case c.deliverer.turns.ends(c.began, c.deliverer.places.turn):
+		c.gives = &c.deliverer.turns
+	case c.isSlow && c.deliverer.slowTurns.ends(c.began, c.deliverer.places.turn):
+		c.gives = &c.deliverer.slowTurns
 	default:
 		return
 	}
@@ -100,11 +101,11 @@ func (c *claimed) settle(ctx context.Context) (settled bool, err error) {
 	until := termLength
 	if c.over {
 		until = 0
-		if c.gives == &c.slowTurns {
+		if c.gives == &c.deliverer.slowTurns {
 			until = pauseOnError
 		}
 	}
-	entry, err := c.Store.PostponeWebhooks(ctx, c.claim.Organization, time.Time{}, until)
+	entry, err := c.deliverer.Store.PostponeWebhooks(ctx, c.claim.Organization, time.Time{}, until)
 	if err == nil {
 		c.entry, c.set = entry, time.Now() // a pass that begins later sees what was numbered before
 	}
@@ -113,9 +114,9 @@ func (c *claimed) settle(ctx context.Context) (settled bool, err error) {
 
 func (c *claimed) leaveQueue(ctx context.Context, next time.Duration) error {
 	if next == 0 {
-		return c.Store.ForgetWebhooks(ctx, c.claim.Organization, c.entry)
+		return c.deliverer.Store.ForgetWebhooks(ctx, c.claim.Organization, c.entry)
 	}
-	_, err := c.Store.PostponeWebhooks(ctx, c.claim.Organization, c.entry, next)
+	_, err := c.deliverer.Store.PostponeWebhooks(ctx, c.claim.Organization, c.entry, next)
 	return err
 }
 
@@ -160,7 +161,7 @@ func (c *claimed) follow(ctx context.Context) (none bool) {
 		c.running.Add(1)
 		c.under.Go(func() {
 			defer c.running.Add(-1)
-			defer c.recovered(c.claim.Organization, func() {})
+			defer c.deliverer.recovered(c.claim.Organization, func() {})
 			l.run(running)
 		})
 	}
@@ -176,7 +177,7 @@ func (c *claimed) follow(ctx context.Context) (none bool) {
 // note remembers of an attempt whether it was slow, or waited as long for its host. An organization is slow when all its attempts were or did:
 // it keeps its place from others either way. The wait makes no webhook slow, for its receiver answers soon.
 func (c *claimed) note(webhook uuid.UUID, slow, waited bool) {
-	c.places.noteSlow(webhook, slow)
+	c.deliverer.places.noteSlow(webhook, slow)
 	if c.noteWait(slow || waited); !slow && !waited {
 		c.quick.Store(true)
 	}
@@ -195,9 +196,9 @@ func (c *claimed) release() {
 		defer c.gives.ended()
 	}
 	if quick := c.quick.Load(); quick || c.slow.Load() {
-		c.places.noteSlow(c.claim.Organization, !quick)
+		c.deliverer.places.noteSlow(c.claim.Organization, !quick)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), renewEvery)
 	defer cancel()
-	_ = c.Store.ReleaseWebhooks(ctx, c.claim) // it ends by itself
+	_ = c.deliverer.Store.ReleaseWebhooks(ctx, c.claim) // it ends by itself
 }

@@ -95,8 +95,9 @@ func TestAPanicStopsNoWebhook(t *testing.T) {
 			log.mu.Lock()
 			defer log.mu.Unlock()
 			times := int(counted(t, d.metrics.panics))
-			if said := strings.Count(log.text.String(), "stack="); times < 1 || said != times || len(d.places.quick)+len(d.places.slow) > 0 {
-				t.Errorf("%d panics, logged %d times, places kept: %d", times, said, len(d.places.quick)+len(d.places.slow))
+			quick, slow := d.places.lanes.Taken()
+			if said := strings.Count(log.text.String(), "stack="); times < 1 || said != times || quick+slow > 0 {
+				t.Errorf("%d panics, logged %d times, places kept: %d", times, said, quick+slow)
 			}
 		})
 	}

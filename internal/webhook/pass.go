@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"remit/redisstore"
+	"remit/redisstore/records"
+	"remit/redisstore/webhooks"
 )
 
 const (
@@ -19,38 +20,39 @@ const (
 
 // pass is what a loop does between two reports.
 type pass struct {
-	*loop
-	webhook  redisstore.Webhook
-	now      time.Time // by Redis's clock, when it began
-	began    time.Time // by this instance's
-	size     int       // attempts of each kind, due and new
-	attempts []attempt
-	report   redisstore.DeliveryReport
-	settings redisstore.WebhookSettings // for the next request
-	read     time.Time                  // when they were, by this instance's clock
-	waiting  int                        // deliveries that waited when it began
-	later    time.Time                  // when the next retry is due, by this instance's clock
-	left     bool                       // attempts were left to the next pass
+	deliverer *Deliverer
+	loop      *loop
+	webhook   webhooks.Webhook
+	now       time.Time // by Redis's clock, when it began
+	began     time.Time // by this instance's
+	size      int       // attempts of each kind, due and new
+	attempts  []attempt
+	report    webhooks.DeliveryReport
+	settings  webhooks.Settings // for the next request
+	read      time.Time         // when they were, by this instance's clock
+	waiting   int               // deliveries that waited when it began
+	later     time.Time         // when the next retry is due, by this instance's clock
+	left      bool              // attempts were left to the next pass
 }
 
 // attempt is one delivery of a pass. Its event is nil if the feed has it no more.
 type attempt struct {
-	delivery redisstore.Delivery
-	event    *redisstore.FeedEvent
-	before   *redisstore.WebhookProgress // of a new one: what is reached without it
+	delivery webhooks.Delivery
+	event    *records.FeedEvent
+	before   *webhooks.Progress // of a new one: what is reached without it
 }
 
 // pass attempts what is due and what is new. It reports nothing.
-func (l *loop) pass(ctx context.Context, w redisstore.Webhook) (*pass, error) {
+func (l *loop) pass(ctx context.Context, w webhooks.Webhook) (*pass, error) {
 	size := perTurn * l.atOnce
 	if !w.Progress.Failing.IsZero() {
 		size = maxUnderWay // each may take requestTime
 	}
-	due, err := l.Store.DueDeliveries(ctx, l.organization, w.ID, size)
+	due, err := l.deliverer.Store.DueDeliveries(ctx, l.organization, w.ID, size)
 	w.Settings = due.Settings
-	p := &pass{loop: l, webhook: w, size: size, now: due.Now, began: time.Now(), waiting: due.Waiting}
+	p := &pass{deliverer: l.deliverer, loop: l, webhook: w, size: size, now: due.Now, began: time.Now(), waiting: due.Waiting}
 	p.settings, p.read = w.Settings, p.began
-	p.report = redisstore.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
+	p.report = webhooks.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	if err != nil {
 		return p, err
 	}
@@ -83,7 +85,7 @@ func (p *pass) isFailing() bool { return !p.webhook.Progress.Failing.IsZero() }
 // each pass that retries something, so that one event which its receiver refuses does not hold up the others. A webhook that is not
 // confirmed gets none.
 func (p *pass) room(due int) int {
-	room := min(p.size, redisstore.MostPending-p.waiting)
+	room := min(p.size, webhooks.MostPending-p.waiting)
 	switch {
 	case !p.isConfirmed():
 		return 0
@@ -96,7 +98,7 @@ func (p *pass) room(due int) int {
 }
 
 // takeDue takes deliveries that are due, with their events. Before the webhook is confirmed it takes tests only, and holds the others.
-func (p *pass) takeDue(ctx context.Context, due []redisstore.Delivery) error {
+func (p *pass) takeDue(ctx context.Context, due []webhooks.Delivery) error {
 	for _, d := range due {
 		if d.Event != 0 && !p.isConfirmed() {
 			p.report.Held = append(p.report.Held, p.hold(d))
@@ -111,11 +113,11 @@ func (p *pass) takeDue(ctx context.Context, due []redisstore.Delivery) error {
 	return nil
 }
 
-func (p *pass) eventOf(ctx context.Context, d redisstore.Delivery) (*redisstore.FeedEvent, error) {
+func (p *pass) eventOf(ctx context.Context, d webhooks.Delivery) (*records.FeedEvent, error) {
 	if d.Event == 0 {
 		return testEvent(d), nil
 	}
-	found, err := p.Store.EventsAfter(ctx, p.organization, d.Event-1, 1)
+	found, err := p.deliverer.Store.EventsAfter(ctx, p.loop.organization, d.Event-1, 1)
 	if err != nil || len(found) == 0 || found[0].Sequence != d.Event {
 		return nil, err
 	}
@@ -127,7 +129,7 @@ func (p *pass) takeNew(ctx context.Context, room int) error {
 	if room <= 0 {
 		return nil
 	}
-	events, err := p.Store.EventsAfter(ctx, p.organization, p.report.Found.Position, feedPage)
+	events, err := p.deliverer.Store.EventsAfter(ctx, p.loop.organization, p.report.Found.Position, feedPage)
 	for _, e := range events {
 		if room == 0 {
 			break
@@ -137,8 +139,8 @@ func (p *pass) takeNew(ctx context.Context, room int) error {
 		reached.Position = e.Sequence
 		if p.webhook.Settings.Wants(e.Type) {
 			room--
-			id := redisstore.DeliveryID(p.webhook.ID, e.Sequence)
-			p.attempts = append(p.attempts, attempt{redisstore.Delivery{ID: id, Event: e.Sequence, Type: e.Type, Created: p.clock()}, &e, &before})
+			id := webhooks.DeliveryID(p.webhook.ID, e.Sequence)
+			p.attempts = append(p.attempts, attempt{webhooks.Delivery{ID: id, Event: e.Sequence, Type: e.Type, Created: p.clock()}, &e, &before})
 		}
 	}
 	return err
@@ -147,21 +149,21 @@ func (p *pass) takeNew(ctx context.Context, room int) error {
 // attemptAll makes the attempts, a few at once. It begins none after a slow one, after the organization's turn, or for another URL. If ctx
 // ends meanwhile, none counts.
 func (p *pass) attemptAll(ctx context.Context) error {
-	most := p.atOnce
+	most := p.loop.atOnce
 	if p.isFailing() {
 		most = 1
 	}
 	turns, slow, begun := make(chan struct{}, most), atomic.Bool{}, 0
-	p.report.Outcomes = make([]redisstore.Delivery, len(p.attempts))
+	p.report.Outcomes = make([]webhooks.Delivery, len(p.attempts))
 	var under sync.WaitGroup
 	for i, a := range p.attempts {
 		turns <- struct{}{}
-		if slow.Load() || p.of.ending.Load() {
+		if slow.Load() || p.loop.of.ending.Load() {
 			break
 		}
 		leave, waited := p.enter(ctx)
 		if leave == nil {
-			p.of.noteWait(waited)
+			p.loop.of.noteWait(waited)
 			break
 		}
 		begun++
@@ -170,12 +172,12 @@ func (p *pass) attemptAll(ctx context.Context) error {
 		under.Go(func() {
 			defer func() { <-turns }()
 			defer leave()
-			defer p.recovered(p.organization, func() {})
+			defer p.deliverer.recovered(p.loop.organization, func() {})
 			r := p.attempt(ctx, settings, a)
-			if p.report.Outcomes[i] = p.outcome(a, r); r.took >= p.places.soon {
+			if p.report.Outcomes[i] = p.outcome(a, r); r.took >= p.deliverer.places.soon {
 				slow.Store(true)
 			}
-			p.of.note(p.webhook.ID, r.took >= p.places.soon, waited)
+			p.loop.of.note(p.webhook.ID, r.took >= p.deliverer.places.soon, waited)
 		})
 	}
 	under.Wait()
@@ -201,27 +203,27 @@ func (p *pass) leaveOut(from int) {
 func (p *pass) adapt(slow bool) {
 	delivered := 0
 	for _, d := range p.report.Outcomes {
-		if d.Status == redisstore.DeliveryDelivered {
+		if d.Status == webhooks.DeliveryDelivered {
 			delivered++
 		}
 	}
 	switch {
 	case len(p.attempts) == 0:
 	case slow || delivered == 0:
-		p.atOnce = 1
+		p.loop.atOnce = 1
 	case delivered == len(p.attempts):
-		p.atOnce = min(2*p.atOnce, maxUnderWay)
+		p.loop.atOnce = min(2*p.loop.atOnce, maxUnderWay)
 	}
 }
 
 // clock returns the time by Redis's clock.
 func (p *pass) clock() time.Time { return p.now.Add(time.Since(p.began)) }
 
-func (p *pass) attempt(ctx context.Context, settings redisstore.WebhookSettings, a attempt) result {
+func (p *pass) attempt(ctx context.Context, settings webhooks.Settings, a attempt) result {
 	if a.event == nil {
 		return result{failed: notKept}
 	}
-	secrets, err := open(p.Encryption, redisstore.Webhook{ID: p.webhook.ID, Settings: settings}, p.clock())
+	secrets, err := open(p.deliverer.Encryption, webhooks.Webhook{ID: p.webhook.ID, Settings: settings}, p.clock())
 	if err != nil {
 		return result{failed: cannotOpen}
 	}
@@ -229,11 +231,11 @@ func (p *pass) attempt(ctx context.Context, settings redisstore.WebhookSettings,
 	if err != nil {
 		return result{failed: "the event cannot be written"}
 	}
-	return p.sender.send(ctx, request{settings.URL, a.delivery.ID.String(), body, secrets})
+	return p.deliverer.sender.send(ctx, request{settings.URL, a.delivery.ID.String(), body, secrets})
 }
 
 // outcome returns a delivery after an attempt.
-func (p *pass) outcome(a attempt, r result) redisstore.Delivery {
+func (p *pass) outcome(a attempt, r result) webhooks.Delivery {
 	d, now := a.delivery, p.clock()
 	if d.First.IsZero() {
 		d.First = now.Add(-r.took)
@@ -241,12 +243,12 @@ func (p *pass) outcome(a attempt, r result) redisstore.Delivery {
 	d.Attempts++
 	d.Last, d.Took, d.Answer, d.Error, d.Next = now, r.took, r.status, r.failed, time.Time{}
 	if r.failed == "" {
-		d.Status = redisstore.DeliveryDelivered
+		d.Status = webhooks.DeliveryDelivered
 		return d
 	}
-	d.Status = redisstore.DeliveryDead
+	d.Status = webhooks.DeliveryDead
 	if next, again := nextAttempt(d.First, now, d.Attempts); again && a.event != nil {
-		d.Status, d.Next = redisstore.DeliveryPending, next
+		d.Status, d.Next = webhooks.DeliveryPending, next
 	}
 	return d
 }
@@ -258,7 +260,7 @@ func (p *pass) judge() {
 		return
 	}
 	for _, d := range p.report.Outcomes {
-		if d.Status == redisstore.DeliveryDelivered {
+		if d.Status == webhooks.DeliveryDelivered {
 			p.report.Reached.Failing = time.Time{}
 			p.report.Hurry = p.isFailing() || !p.isConfirmed()
 			p.confirm()

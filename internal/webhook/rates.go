@@ -105,18 +105,18 @@ func (r *rates) host(name string) *hostRate {
 	return h
 }
 
-// take has a request begin now, if both rates allow that.
-func (r *rates) take(of *pace, host string) bool {
+// take has a request begin now, if both rates allow that; nil if not.
+func (r *rates) take(of *pace, host string) *ticket {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, h := r.Now(), r.host(host)
 	defer r.serve(host, h)
 	if now.Before(of.next) || now.Before(h.next) {
-		return false
+		return nil
 	}
 	of.next, h.next = now.Add(r.apart), now.Add(r.apart)
 	r.begun++
-	return true
+	return &ticket{until: of.next}
 }
 
 // giveBack undoes a turn that was not used, unless another request has begun since.

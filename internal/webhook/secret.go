@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/token"
-	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 const (
@@ -30,16 +30,16 @@ func FormatSecret(secret []byte) string {
 }
 
 // SealSecret returns a secret in the form to store: encrypted by the key, which may be nil, and bound to its webhook.
-func SealSecret(key *token.KeyEncryptionKey, webhook uuid.UUID, secret []byte) redisstore.WebhookSecret {
-	return redisstore.WebhookSecret{Sealed: key.Seal(sealName(webhook), secret)}
+func SealSecret(key *token.KeyEncryptionKey, webhook uuid.UUID, secret []byte) webhooks.Secret {
+	return webhooks.Secret{Sealed: key.Seal(sealName(webhook), secret)}
 }
 
 func sealName(webhook uuid.UUID) string { return "webhook " + webhook.String() }
 
 // Rotate puts a new secret before the others, and returns them. The others sign until the time given or their own end, whichever is
 // earlier. Beyond maxSecrets the oldest one ends at once, but never the one that was current.
-func Rotate(secrets []redisstore.WebhookSecret, next redisstore.WebhookSecret, now, until time.Time) []redisstore.WebhookSecret {
-	rotated := []redisstore.WebhookSecret{next}
+func Rotate(secrets []webhooks.Secret, next webhooks.Secret, now, until time.Time) []webhooks.Secret {
+	rotated := []webhooks.Secret{next}
 	for _, s := range secrets {
 		if s.Until == 0 || s.Until > until.UnixMilli() {
 			s.Until = until.UnixMilli()
@@ -52,7 +52,7 @@ func Rotate(secrets []redisstore.WebhookSecret, next redisstore.WebhookSecret, n
 }
 
 // open returns the secrets that sign a request at a time, the current one first.
-func open(key *token.KeyEncryptionKey, w redisstore.Webhook, at time.Time) ([][]byte, error) {
+func open(key *token.KeyEncryptionKey, w webhooks.Webhook, at time.Time) ([][]byte, error) {
 	var secrets [][]byte
 	for _, s := range w.Settings.Secrets {
 		if s.Until != 0 && s.Until <= at.UnixMilli() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/token"
-	"remit/redisstore"
+	"remit/redisstore/webhooks"
 )
 
 func TestASecretIsFormattedAsReceiversTakeIt(t *testing.T) {
@@ -25,9 +25,9 @@ func TestASecretIsFormattedAsReceiversTakeIt(t *testing.T) {
 func TestARotationKeepsTheEarlierSecretsForTheirTime(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1_000_000)
-	until := func(s redisstore.WebhookSecret) int64 { return s.Until - at.UnixMilli() }
-	secrets := []redisstore.WebhookSecret{{Sealed: "a"}}
-	secrets = Rotate(secrets, redisstore.WebhookSecret{Sealed: "b"}, at, at.Add(time.Minute))
+	until := func(s webhooks.Secret) int64 { return s.Until - at.UnixMilli() }
+	secrets := []webhooks.Secret{{Sealed: "a"}}
+	secrets = Rotate(secrets, webhooks.Secret{Sealed: "b"}, at, at.Add(time.Minute))
 	if len(secrets) != 2 || secrets[0].Sealed != "b" || secrets[0].Until != 0 || secrets[1].Sealed != "a" || until(secrets[1]) != 60_000 {
 		t.Fatalf("rotated to %+v", secrets)
 	}
@@ -40,7 +40,7 @@ func TestARotationKeepsTheEarlierSecretsForTheirTime(t *testing.T) {
 		{"a longer one does not prolong them", time.Hour, []int64{3_600_000, 60_000}},
 		{"none ends them at once", 0, nil},
 	} {
-		rotated := Rotate(secrets, redisstore.WebhookSecret{Sealed: "c"}, at, at.Add(test.grace))
+		rotated := Rotate(secrets, webhooks.Secret{Sealed: "c"}, at, at.Add(test.grace))
 		if len(rotated) != 1+len(test.want) || rotated[0].Sealed != "c" {
 			t.Errorf("%s: %+v", test.name, rotated)
 			continue
@@ -52,7 +52,7 @@ func TestARotationKeepsTheEarlierSecretsForTheirTime(t *testing.T) {
 		}
 	}
 	for range 9 {
-		secrets = Rotate(secrets, redisstore.WebhookSecret{Sealed: "d"}, at, at.Add(time.Minute))
+		secrets = Rotate(secrets, webhooks.Secret{Sealed: "d"}, at, at.Add(time.Minute))
 	}
 	if len(secrets) != maxSecrets || secrets[0].Until != 0 {
 		t.Errorf("after many rotations %+v", secrets)
@@ -66,7 +66,7 @@ func TestOnlyTheKeyAndTheWebhookOfASecretOpenIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := uuid.New()
-	w := redisstore.Webhook{ID: id, Settings: redisstore.WebhookSettings{Secrets: []redisstore.WebhookSecret{SealSecret(key, id, []byte("new")), SealSecret(key, id, []byte("old"))}}}
+	w := webhooks.Webhook{ID: id, Settings: webhooks.Settings{Secrets: []webhooks.Secret{SealSecret(key, id, []byte("new")), SealSecret(key, id, []byte("old"))}}}
 	now := time.UnixMilli(1000)
 	w.Settings.Secrets[1].Until = 1001
 	opened, err := open(key, w, now)

@@ -81,7 +81,7 @@ func (s sender) post(ctx context.Context, r request, now time.Time) (int, error)
 	return response.StatusCode, nil
 }
 
-// whyFailed names the cause of a failure. It says nothing that a receiver, a resolver or a certificate chose, because whoever reads
+// whyFailed names the cause of a failure. It says nothing that a receiver, a resolver or a certificate chose, because the tenant who reads
 // deliveries must not learn of a network through it.
 func whyFailed(status int, err error) string {
 	var name *net.DNSError

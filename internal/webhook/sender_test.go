@@ -98,7 +98,7 @@ func loopbackAnswer(query []byte) []byte {
 }
 
 // spellings are of private addresses, and why no request goes there. Go's resolver takes an IPv4 address in no other form than four
-// decimal numbers; the others are names that nobody has, and are asked of no server. Where the resolver of libc is used, which
+// decimal numbers; the others are names that no host has, and are asked of no server. Where the resolver of libc is used, which
 // reads them as addresses, they are refused as such: TestTheServiceConnectsToNoPrivateAddress, in the program's own tests.
 var spellings = map[string]string{
 	"127.0.0.1": notPublicCause, "localhost": notPublicCause, "0.0.0.0": notPublicCause, "169.254.169.254": notPublicCause,
@@ -147,7 +147,7 @@ func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 			t.Errorf("%s: %v, want %s", host, err, cause)
 		}
 		if got := newSender(false, resolver).send(t.Context(), r); got.failed != outbound.ErrPrivateAddress.Error() || got.status != 0 {
-			t.Errorf("%s: %d %q", host, got.status, got.failed) // whoever has the webhook does not learn which
+			t.Errorf("%s: %d %q", host, got.status, got.failed) // the webhook's owner does not learn which
 		}
 	}
 	if count := connections.Load(); count != 0 {
@@ -248,7 +248,7 @@ func TestEndlessInterimResponsesEnd(t *testing.T) {
 // Who has a webhook must not learn which names exist in the network of the service.
 func TestANameThatDoesNotExistFailsAsAPrivateOne(t *testing.T) {
 	t.Parallel()
-	for _, host := range []string{"redis.internal", "0177.0.0.1"} { // Go's resolver knows that nobody has the second one
+	for _, host := range []string{"redis.internal", "0177.0.0.1"} { // Go's resolver knows that no host has the second one
 		got := newSender(false, loopbackNames(t)).send(t.Context(), request{url: "https://" + host + "/", body: []byte("{}")})
 		if got.failed != "the host has no public address" {
 			t.Errorf("%s: %q", host, got.failed)

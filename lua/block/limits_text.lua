@@ -1,4 +1,5 @@
 -- Sets $text to the field restricted of an agent with limits; see budgets/include/agent_limits.lua. One of left and tat may be ''.
+-- Takes head, left, tat.
 if tat == '' then
   $text = head .. string.format(' %d ', left)
 elseif left == '' then

@@ -1,4 +1,5 @@
 -- Does nothing while holds of the session are due: release_holds.lua goes first.
-if $hx and now >= tonumber($hx) then
+-- Takes now.
+if $due and now >= tonumber($due) then
   return {'holds_due'}
 end

@@ -2,6 +2,7 @@
 -- One that is bound to no
 -- key, of an agent whose tokens must be bound (RFC 9449): its family comes as 'family:<id>', that of a bound token as 'bound:<id>'. And
 -- one without a refresh token that was issued in an earlier epoch of the agent, which its id names (identity/include/in_epoch.lua).
+-- Takes agent, agent_restricted.
 if agent_restricted then
   if string.byte($family) == 102 and string.find(agent_restricted, 'p', 1, true) then -- 102 is f
     return {'invalid_token'}

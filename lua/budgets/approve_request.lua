@@ -26,7 +26,7 @@
 --         {'unknown_request'}
 --         {'request_decided'}                   otherwise: denied, or approved with other amounts
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'stale'}        as in change_limits.lua
 --         {'beyond_parent'}  as in change_limits.lua
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
@@ -43,10 +43,10 @@ local audit, most_actions, most_value, granted = ARGV[7], ARGV[8], ARGV[9], ARGV
 
 --@block now
 
-local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+--@read agent agent_organization agent_revoked
 --@block refuse_unknown_agent
-local a, n, ma, v, mv, h, x, e, gb, hx, w, r, sh = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'r', 'sh'))
+--@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at refunds holds_due
+--@  noted_flags restrictions times_shortened
 --@block refuse_unknown_session
 --@block find_request
 local decided_at = string.format('%d', now)
@@ -54,10 +54,10 @@ if status == 'approved' and granted_n == add_actions and granted_v == add_value 
   return {'ok', decided_at, '1', '0', '0', found}
 end
 --@block refuse_decided
---@block refuse_holds_due hx=hx
-local flags = w or ''
+--@block refuse_holds_due due=holds_due
+local flags = noted_flags or ''
 --@block refuse_inactive
-h = h or '0'
+held_value = held_value or '0'
 local max_actions, max_value, lifetime = '', '', ''
 if add_actions ~= '0' then
   max_actions = '+' .. add_actions
@@ -70,12 +70,13 @@ end
 
 local changed = {'add_actions', add_actions, 'add_value', add_value}
 --@block write_limits
-redis.call('HSET', session, 'ma', ma, 'mv', mv, 'w', flags)
+redis.call('HSET', session, 'ma', actions_limit, 'mv', value_limit, 'w', flags)
 watch_thresholds(session, flags)
 local decided_record = request_record('approved', created, asked_n, asked_v, decided_at, add_actions, add_value, reason, comment)
 local grown = keep_decided(requests, request_id, p, d, b, found, decided_record)
 record(events, audit, now, 'session.request_approved', 'session', string.sub(session, -36), 'session_request', request_id,
   unpack(changed))
-note_usage(session, events, audit, now, flags, tonumber(n), tonumber(ma), v + h, tonumber(mv), value_limit(gb, mv))
+note_usage(session, events, audit, now, flags, tonumber(used_actions), tonumber(actions_limit), used_value + held_value,
+  tonumber(value_limit), name_of_value_limit(refunds, value_limit))
 local ttl = string.format('%d', redis.call('PTTL', requests))
 return {'ok', decided_at, '', grown, ttl, decided_record}

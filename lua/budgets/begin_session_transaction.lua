@@ -34,12 +34,13 @@
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}                   nothing was done: find_due_sessions.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
---         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was counted or held
+--         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
+--             as charge_session.lua; nothing was counted or held
 --         {'agent_limit', limit, at}            as charge_session.lua; nothing was counted or held
--- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD and PEXPIRE holds, session_transactions, agent_transactions and
--- agent_holds; HSET agent; PEXPIRE agent_sessions; XADD events
+-- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD and PEXPIRE holds, session_transactions,
+-- agent_transactions and agent_holds; HSET agent; PEXPIRE agent_sessions; XADD events
 --@include action_types
 --@include audit
 --@include agent_day
@@ -58,42 +59,40 @@ local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]
 --@block agent_caller
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv, r, mp, hd, d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv', 'r', 'mp', 'hd', agent_id))
+--@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at begun holds_due
+--@  noted_flags refunds leased_value restrictions per_action_limit day_holds day_end=agent_id
 --@block refuse_unknown_session
---@block refuse_holds_due hx=hx
---@block refuse_day_over a=a d=d
+--@block refuse_holds_due due=holds_due
+--@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
-local flags = w or ''
+local flags = noted_flags or ''
 --@block refuse_inactive
---@block refuse_suspended_session r=r
-local used_n, max_n, used_v, max_v = n + 1, tonumber(ma), v + (h or 0) + value, tonumber(mv)
-local limit = value_limit(gb, mv)
-h = h or '0'
-local over_p = mp and tonumber(value) > tonumber(mp) and 'max_value_usd_per_action'
-local over_n, over_v = used_n > max_n and 'max_actions', used_v > max_v and limit
-local over = over_p or over_n or over_v
-if over and not observes(r, used_n, used_v, max_n, max_v) then
-  over = refusing(r, over_p, over_n, over_v)
-  note(session, events, audit, now, flags, over == over_p and 'P' or over == over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
-  --@block show_leased v=v h=h lv=lv
-  --@block show_delegated n=n v=v gb=gb r=r
-  return {'limit', over, n, ma, v, mv, h, x, gb}
+--@block refuse_suspended_session restrictions=restrictions
+local used_n, max_n, used_v, max_v = used_actions + 1, tonumber(actions_limit), used_value + (held_value or 0) + value,
+  tonumber(value_limit)
+local limit = name_of_value_limit(refunds, value_limit)
+held_value = held_value or '0'
+local over_p = per_action_limit and tonumber(value) > tonumber(per_action_limit) and 'max_value_usd_per_action'
+local over
+--@block refuse_over_limit actions=used_n value=used_v
+if refused then
+  --@block show_leased value=used_value held=held_value leased=leased_value
+  --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
+  return {'limit', over, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
-local counted, limited, at, over_day, over_minute, crossed
+local restricted_after, limited, at, over_day, over_minute, crossed
 if agent_restricted then
-  counted, limited, at, over_day, over_minute, crossed = within_limits(agent_restricted, now, 1, value, is_observing(r))
+  restricted_after, limited, at, over_day, over_minute, crossed = within_limits(agent_restricted, now, 1, value, is_observing(restrictions))
 end
-if limited and not counted then
+if limited and not restricted_after then
   note_agent_limit(agent, events, audit, now, limited)
   return {'agent_limit', limited, at}
 end
-over = over or over_day or over_minute
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
-local sequence = string.format('%d', (q or 0) + 1)
-redis.call('HSET', session, 'n', string.format('%d', used_n), 'h', string.format('%d', h + value), 'q', sequence,
-  'hx', string.format('%d', math.min(tonumber(hx or math.huge), now + lifetime)))
+local sequence = string.format('%d', (begun or 0) + 1)
+redis.call('HSET', session, 'n', string.format('%d', used_n), 'h', string.format('%d', held_value + value), 'q', sequence,
+  'hx', string.format('%d', math.min(tonumber(holds_due or math.huge), now + lifetime)))
 local action_type = (unpack(ARGV, 11))
 local typed = count_type(session, one_line(action_type), 1, 0)
 redis.call('HSET', transaction, 'a', agent_id, 's', session_id, 'q', sequence, 'st', 'pending', 'hv', value,
@@ -105,8 +104,8 @@ redis.call('ZADD', agent_transactions, 0, member)
 
 -- The session and its sets stay at least as long as each of its transactions.
 local kept = math.max(redis.call('PTTL', session), lifetime + retention)
-if r and string.find(r, '[kc]') then -- it stays until it is settled, see docs/budgets.md
-  kept = math.max(math.max(x - now, lifetime) + retention, redis.call('PTTL', holds))
+if restrictions and string.find(restrictions, '[kc]') then -- it stays until it is settled, see lua/budgets/README.md
+  kept = math.max(math.max(expires_at - now, lifetime) + retention, redis.call('PTTL', holds))
 end
 local ttl = string.format('%d', kept)
 --@block extend_ttl key=session
@@ -115,27 +114,20 @@ redis.call('PEXPIRE', transaction, string.format('%d', lifetime + retention))
 --@block extend_ttl key=session_transactions
 --@block extend_ttl key=agent_transactions
 --@block extend_ttl key=agent_sessions
-local day = counted and this_day(counted, now)
-if counted then
-  redis.call('HSET', agent, 'restricted', counted)
+local day = restricted_after and this_day(restricted_after, now)
+if restricted_after then
+  redis.call('HSET', agent, 'restricted', restricted_after)
 end
 if day and value ~= '0' then
-  count_hold(session, hd, transaction_id, day, value)
+  count_hold(session, day_holds, transaction_id, day, value)
   enter_due(agent, agent_holds, session, expires)
   --@block extend_ttl key=agent_holds
 end
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
   'held', value)
-if limited then
-  note_agent_limit(agent, events, audit, now, limited)
-end
-if counted and (crossed or limited) then
-  note_agent_day(agent, events, audit, now, counted)
-end
-flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v, max_v, limit)
+--@block note_near_limits actions=used_n value=used_v
 if over then
   count_observed(session, 1)
-  note_observed(session, events, audit, now, flags, over_p, over_n, over_v, over_day, over_minute)
   return {'ok', transaction_id, sequence, created, expires, over}
 end
 return {'ok', transaction_id, sequence, created, expires}

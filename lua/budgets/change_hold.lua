@@ -22,18 +22,20 @@
 --
 -- Arguments: three name the caller, three the hold; each may be left as it is, so none follows from another.
 --
--- Reply:  {'ok', now, ended, x, state, x_before}  as commit_transaction.lua; x_before what x was until now
---         {'ok', now, ended, x, state, x_before, limit}  the same, where the limit would have refused if the session did not observe
+-- Reply:  {'ok', now, ended, expires_at, state, x_before}  as commit_transaction.lua; x_before what x was until now
+--         {'ok', now, ended, expires_at, state, x_before, limit}
+--             the same, where the limit would have refused if the session did not observe
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'agent_suspended', since}    in ms since 1970
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}           nothing was done: find_due_sessions.lua goes first
---         {'not_pending', now, ended, x, st}
---         {'not_active', ended, revoked, x, now}    of the session; in ms since 1970, '' if it has not happened
+--         {'not_pending', now, ended, expires_at, st}
+--         {'not_active', ended, revoked, expires_at, now}    of the session; in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}  in ms since 1970
---         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was changed
+--         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
+--             as charge_session.lua; nothing was changed
 --         {'agent_limit', limit, at}    as charge_session.lua; nothing was changed
 -- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD, ZREM and PEXPIRE holds; ZADD and PEXPIRE
 -- agent_holds; PEXPIRE session_transactions, agent_transactions and agent_sessions; HSET agent; XADD events
@@ -53,53 +55,58 @@ local organization_id, agent_id, caller_family, transaction_id, value, lifetime,
 --@block agent_caller
 --@block refuse_suspended
 
-local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x'))
-if t_a ~= agent_id then
+--@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
+if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv, s_r, s_hd, s_mp = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv', 'r', 'hd', 'mp'))
---@block refuse_holds_due hx=s_hx
+--@read session session_agent session_used_actions session_actions_limit session_used_value session_value_limit session_held_value
+--@  session_expires_at session_ended_at session_holds_due session_noted_flags session_refunds session_leased_value
+--@  session_restrictions session_day_holds session_per_action_limit
+--@block refuse_holds_due due=session_holds_due
 --@block refuse_agent_holds_due
-local h, flags = s_h or '0', s_w or ''
-local changed_at, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
-if t_st ~= 'pending' or ended ~= '' or now >= tonumber(t_x) then
-  return {'not_pending', changed_at, ended, t_x, t_st}
+local held_value, flags = session_held_value or '0', session_noted_flags or ''
+local changed_at, ended = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at)
+if transaction_status ~= 'pending' or ended ~= '' or now >= tonumber(transaction_expires_at) then
+  return {'not_pending', changed_at, ended, transaction_expires_at, transaction_status}
 end
 -- A hold that is gone was released when its time was up, by a clock that has gone back since.
-if s_a and not redis.call('ZSCORE', holds, transaction_id .. t_hv) then
-  return {'not_pending', changed_at, ended, changed_at, t_st}
+if session_agent and not redis.call('ZSCORE', holds, transaction_id .. transaction_held_value) then
+  return {'not_pending', changed_at, ended, changed_at, transaction_status}
 end
-if s_a and now >= tonumber(s_x) then
+if session_agent and now >= tonumber(session_expires_at) then
   note(session, events, audit, now, flags, 'x', 'session.expired')
-  return {'not_active', '', '', s_x, changed_at}
+  return {'not_active', '', '', session_expires_at, changed_at}
 end
---@block refuse_suspended_session r=s_r
+--@block refuse_suspended_session restrictions=session_restrictions
 
-local expires = t_x
+local expires = transaction_expires_at
 if value == '' then
-  value = t_hv
+  value = transaction_held_value
 end
 if lifetime ~= '' then
   expires = string.format('%d', now + lifetime)
 end
 local after, day, by, over, over_p, over_v, over_day
-if s_a then
-  after = h - t_hv + value
-  local limit = value_limit(s_gb, s_mv)
+if session_agent then
+  after = held_value - transaction_held_value + value
+  local limit = name_of_value_limit(session_refunds, session_value_limit)
   -- A session that has observed may hold more than its limit: then a hold may still shrink.
-  over_v = s_v + after > tonumber(s_mv) and tonumber(value) > tonumber(t_hv) and limit
-  over_p = s_mp and tonumber(value) > math.max(s_mp, t_hv) and 'max_value_usd_per_action'
+  over_v = session_used_value + after > tonumber(session_value_limit) and tonumber(value) > tonumber(transaction_held_value)
+    and limit
+  over_p = session_per_action_limit and tonumber(value) > math.max(session_per_action_limit, transaction_held_value)
+    and 'max_value_usd_per_action'
   over = over_p or over_v
-  if over and not observes(s_r, tonumber(s_n), s_v + after, s_ma, s_mv) then
-    over = refusing(s_r, over_p, false, over_v)
+  if over and not observes(session_restrictions, tonumber(session_used_actions), session_used_value + after, session_actions_limit,
+    session_value_limit) then
+    over = refusing(session_restrictions, over_p, false, over_v)
     note(session, events, audit, now, flags, over == over_p and 'P' or 'V', 'session.limit_reached', 'limit', over)
-    --@block show_leased v=s_v h=h lv=s_lv
-    --@block show_delegated n=s_n v=s_v gb=s_gb r=s_r
-    return {'limit', over, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}
+    --@block show_leased value=session_used_value held=held_value leased=session_leased_value
+    --@block show_delegated actions=session_used_actions value=session_used_value refunds=session_refunds restrictions=session_restrictions
+    return {'limit', over, session_used_actions, session_actions_limit, session_used_value, session_value_limit, held_value,
+      session_expires_at, session_refunds}
   end
   local counted_day, counted = counted_hold(session, transaction_id)
-  day, by = this_day(agent_restricted, now), value - t_hv
+  day, by = this_day(agent_restricted, now), value - transaction_held_value
   if counted_day ~= day then
     counted = 0
   end
@@ -107,7 +114,7 @@ if s_a then
   if day and by ~= 0 then
     local restricted, limited, at = book(agent_restricted, now, by), nil, nil
     if by > 0 then
-      restricted, limited, at, over_day = within_limits(agent_restricted, now, 0, by, is_observing(s_r))
+      restricted, limited, at, over_day = within_limits(agent_restricted, now, 0, by, is_observing(session_restrictions))
     end
     if not restricted then
       note_agent_limit(agent, events, audit, now, limited)
@@ -115,18 +122,18 @@ if s_a then
     end
     over = over or over_day
     redis.call('HSET', agent, 'restricted', restricted)
-    s_hd = forget_hold(session, s_hd, transaction_id, day)
-    s_hd = count_hold(session, s_hd, transaction_id, day, counted + by)
+    session_day_holds = forget_hold(session, session_day_holds, transaction_id, day)
+    session_day_holds = count_hold(session, session_day_holds, transaction_id, day, counted + by)
     if limited then
       note_agent_limit(agent, events, audit, now, limited)
     end
     note_agent_day(agent, events, audit, now, restricted)
   end
   redis.call('HSET', session, 'h', string.format('%d', after),
-    'hx', string.format('%d', math.min(tonumber(s_hx or math.huge), tonumber(expires))))
+    'hx', string.format('%d', math.min(tonumber(session_holds_due or math.huge), tonumber(expires))))
   redis.call('ZADD', holds, expires, transaction_id .. value)
-  if value ~= t_hv then
-    redis.call('ZREM', holds, transaction_id .. t_hv) -- after the other, because an empty set loses its TTL
+  if value ~= transaction_held_value then
+    redis.call('ZREM', holds, transaction_id .. transaction_held_value) -- after the other, because an empty set loses its TTL
   end
 end
 redis.call('HSET', transaction, 'hv', value, 'x', expires)
@@ -136,26 +143,27 @@ local kept = expires - now + retention
 local ttl = string.format('%d', kept)
 --@block extend_ttl key=transaction
 --@block extend_ttl key=agent_transactions
-if s_a then
+if session_agent then
   --@block extend_ttl key=session
   --@block extend_ttl key=holds
   --@block extend_ttl key=session_transactions
   --@block extend_ttl key=agent_sessions
 end
-if s_hd then
+if session_day_holds then
   enter_due(agent, agent_holds, session, expires)
   --@block extend_ttl key=agent_holds
 end
-record(events, audit, now, 'transaction.hold_changed', 'session', t_s or '', 'transaction', transaction_id,
-  'held', s_a and value or '0', 'expires', expires)
-if s_a then
-  flags = note_usage(session, events, audit, now, flags, tonumber(s_n), tonumber(s_ma), s_v + after, tonumber(s_mv),
-    value_limit(s_gb, s_mv))
+record(events, audit, now, 'transaction.hold_changed', 'session', transaction_session or '', 'transaction', transaction_id,
+  'held', session_agent and value or '0', 'expires', expires)
+if session_agent then
+  flags = note_usage(session, events, audit, now, flags, tonumber(session_used_actions), tonumber(session_actions_limit),
+    session_used_value + after, tonumber(session_value_limit),
+    name_of_value_limit(session_refunds, session_value_limit))
 end
---@block transaction_state st='pending' v='' ov='' cm='' rb='' re='' po='' hv=value
+--@block transaction_state status='pending' charged='' overage='' committed='' rolled='' reason='' post='' held=value
 if over then
   count_observed(session, 1)
   note_observed(session, events, audit, now, flags, over_p, over_v, over_day)
-  return {'ok', changed_at, ended, expires, state, t_x, over}
+  return {'ok', changed_at, ended, expires, state, transaction_expires_at, over}
 end
-return {'ok', changed_at, ended, expires, state, t_x}
+return {'ok', changed_at, ended, expires, state, transaction_expires_at}

@@ -20,7 +20,7 @@
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}  nothing was done: find_due_sessions.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
 -- Writes: HSET session and agent; XADD events for what is first observed
 --@include action_types
@@ -36,68 +36,66 @@ local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 --@block either_caller_with_both
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r, mp, d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r', 'mp', agent_id))
+--@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at own_scopes
+--@  holds_due noted_flags refunds leased_value restrictions per_action_limit day_end=agent_id
 --@block refuse_unknown_session
---@block refuse_holds_due hx=hx
---@block refuse_day_over a=a d=d
+--@block refuse_holds_due due=holds_due
+--@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
-local flags = w or ''
+local flags = noted_flags or ''
 --@block refuse_inactive
---@block refuse_suspended_session r=r
+--@block refuse_suspended_session restrictions=restrictions
 
-h, gb = h or '0', gb or nil
-local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v), tonumber(mv), tonumber(h)
-local leased, limit = tonumber(lv or 0), value_limit(gb, mv)
-local scopes, scopes_held = ' ' .. (sc or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' '
-h = string.format('%.0f', held + leased) -- leased value is shown as held
+held_value, refunds = held_value or '0', refunds or nil
+local used_n, max_n, used_v, max_v, held = tonumber(used_actions), tonumber(actions_limit), tonumber(used_value),
+  tonumber(value_limit), tonumber(held_value)
+local leased, limit = tonumber(leased_value or 0), name_of_value_limit(refunds, value_limit)
+local scopes, scopes_held = ' ' .. (own_scopes or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' '
+held_value = string.format('%.0f', held + leased) -- leased value is shown as held
 local delegated_n = 0
-if r and string.find(r, 'c', 1, true) then -- as block/show_delegated.lua
-  local s_dn, s_dv = unpack(redis.call('HMGET', session, 'dn', 'dv'))
-  delegated_n, leased, gb = tonumber(s_dn), leased + s_dv, gb .. ' ' .. s_dn .. ' ' .. s_dv
+if restrictions and string.find(restrictions, 'c', 1, true) then -- as block/show_delegated.lua
+  --@read session session_delegated_actions session_delegated_value
+  delegated_n, leased, refunds = tonumber(session_delegated_actions), leased + session_delegated_value,
+    refunds .. ' ' .. session_delegated_actions .. ' ' .. session_delegated_value
 end
 local outcomes, observed, restricted, types = {}, 0, agent_restricted, {}
 for count, value, scope, kind in string.gmatch(charges, '(%d+) (%d+) (%S*) ?([^\n]*)\n') do
-  local over_p = mp and value + 0 > mp + 0 and 'max_value_usd_per_action'
-  local over_n, over_v = used_n + count > max_n and 'max_actions', used_v + value + held > max_v and limit
-  local over, outcome, counted, limited, at, over_day, over_minute, crossed = over_p or over_n or over_v, nil, nil, nil, nil, nil, nil, nil
+  local over_p = per_action_limit and value + 0 > per_action_limit + 0 and 'max_value_usd_per_action'
+  local actions_after, taken = used_n + count, used_v + value + held
+  local over, outcome, restricted_after, limited, at, over_day, over_minute, crossed
   if restricted then
-    counted, limited, at, over_day, over_minute, crossed = within_limits(restricted, now, count, value, is_observing(r))
+    restricted_after, limited, at, over_day, over_minute, crossed = within_limits(restricted, now, count, value, is_observing(restrictions))
   end
   local wanted = ' ' .. scope .. ' '
   if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
     outcome = {'scope_not_held', scope}
-  elseif over and not observes(r, used_n + count, used_v + value + held, max_n, max_v) then
-    over = refusing(r, over_p, over_n, over_v)
-    flags = note(session, events, audit, now, flags, over == over_p and 'P' or over == over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
-    outcome = {'limit', over, string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
-  elseif limited and not counted then
-    note_agent_limit(agent, events, audit, now, limited)
-    outcome = {'agent_limit', limited, at}
   else
-    used_n, used_v, restricted = used_n + count, used_v + value, counted or restricted
-    local typed = types[kind] or {n = 0, v = 0}
-    types[kind] = {n = typed.n + count, v = typed.v + value}
-    if limited then
+    --@block refuse_over_limit actions=actions_after value=taken
+    if refused then
+      outcome = {'limit', over, string.format('%.0f', used_n - delegated_n), actions_limit, string.format('%.0f', used_v - leased),
+        value_limit, held_value, expires_at, refunds}
+    elseif limited and not restricted_after then
       note_agent_limit(agent, events, audit, now, limited)
-    end
-    outcome = {'ok', string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
-    if crossed or limited then
-      note_agent_day(agent, events, audit, now, counted)
-      outcome[8], outcome[9], outcome[10] = gb or '', '', ''
-    end
-    flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
-    over = over or over_day or over_minute
-    if over then
-      observed = observed + 1
-      flags = note_observed(session, events, audit, now, flags, over_p, over_n, over_v, over_day, over_minute)
-      outcome[8], outcome[9], outcome[10] = gb or '', '', over
+      outcome = {'agent_limit', limited, at}
+    else
+      used_n, used_v, restricted = actions_after, used_v + value, restricted_after or restricted
+      local typed = types[kind] or {n = 0, v = 0}
+      types[kind] = {n = typed.n + count, v = typed.v + value}
+      outcome = {'ok', string.format('%.0f', used_n - delegated_n), actions_limit, string.format('%.0f', used_v - leased),
+        value_limit, held_value, expires_at, refunds}
+      --@block note_near_limits actions=actions_after value=taken
+      if over then
+        observed = observed + 1
+      end
+      if over or crossed or limited then
+        outcome[8], outcome[9], outcome[10] = refunds or '', '', over or ''
+      end
     end
   end
   outcomes[#outcomes + 1] = outcome
 end
 
-if used_n > tonumber(n) then
+if used_n > tonumber(used_actions) then
   redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v))
 end
 local grown = 0

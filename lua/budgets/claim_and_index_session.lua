@@ -25,7 +25,7 @@
 -- Arguments: those of claim_key.lua and index_session.lua.
 --
 -- Reply:  {'ok', request_id, claimed}  as claim_key.lua, of an earlier request
---         {'ok', request_id, claimed, reserved, told}  as claim_key.lua, the first time; reserved and told as index_session.lua
+--         {'ok', request_id, claimed, reserved, noted}  as claim_key.lua, the first time; reserved and noted as index_session.lua
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
 --         {'key_reused'}  the same key for another request
@@ -51,4 +51,4 @@ local cell = string.format('%02x%02x', string.byte(outcome_id, 15, 16))
 redis.call('ZADD', open_sessions, 0, session_id)
 redis.call('SET', claim, claim_of(fingerprint, request_id, cell, organization), 'PX', ttl)
 --@block reserve_value
-return {'ok', request_id, '', reserved, told}
+return {'ok', request_id, '', reserved, noted}

@@ -1,6 +1,6 @@
 -- Commits a transaction that is pending or has expired. Releases what it holds and charges what it cost, as far as the
 -- session's limit and the agent's limit for a day allow now. The rest is recorded as overage, because the action has
--- happened. An expired transaction is committed late: its cm is not before its x.
+-- happened. An expired transaction is committed late: its committed_at is not before its expires_at.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -21,14 +21,15 @@
 --
 -- Arguments: three name the caller, two what to commit; the outcome, the retention and the audit differ by call.
 --
--- Reply:  {'ok', now, ended, x, state}  now and x, when it would have expired or has, in ms since 1970; ended as
---                                       include/states.lua says; state an array of st, v, ov, cm, rb, re, po, hv
+-- Reply:  {'ok', now, ended, expires_at, state}  now and expires_at, when it would have expired or has, in ms since 1970; ended as
+--                                       include/states.lua says; state an array of status, charged_value, overage, committed_at,
+--                                       rolled_back_at, reason, post_state, held_value
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}           nothing was done: find_due_sessions.lua goes first
---         {'not_pending', now, ended, x, st}
+--         {'not_pending', now, ended, expires_at, st}
 -- Writes: HSET and PEXPIRE transaction; PEXPIRE session, session_transactions and agent_transactions; ZREM holds;
 -- HSET and HDEL session; HSET agent; XADD events
 --@include action_types
@@ -47,25 +48,29 @@ local organization_id, agent_id, caller_family, transaction_id, value, post_stat
 --@block now
 --@block agent_caller
 
-local t_a, t_s, t_st, t_hv, t_x, t_ty, t_ut = unpack(redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x', 'ty', 'ut'))
-if t_a ~= agent_id then
+--@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
+--@  transaction_action_type transaction_counted_type
+if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r, s_hd, s_cl, s_d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r', 'hd', 'cl', agent_id))
---@block refuse_holds_due hx=s_hx
---@block refuse_day_over a=s_a d=s_d
+--@read session session_agent session_used_actions session_actions_limit session_used_value session_value_limit session_held_value
+--@  session_ended_at session_total_overage session_holds_due session_noted_flags session_expires_at session_refunds
+--@  session_leased_value session_restrictions session_day_holds session_closed_at day_end=agent_id
+--@block refuse_holds_due due=session_holds_due
+--@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
-local held, flags = tonumber(s_h or 0), s_w or ''
-local committed, ended, expires = string.format('%d', now), session_end(t_s, s_a, s_e), t_x
-if t_st ~= 'pending' or s_cl or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
-  return {'not_pending', committed, ended, expires, t_st}
+local held, flags = tonumber(session_held_value or 0), session_noted_flags or ''
+local committed, ended, expires = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at),
+  transaction_expires_at
+if transaction_status ~= 'pending' or session_closed_at or ended == 'gone' or (ended ~= ''
+  and tonumber(ended) < tonumber(expires)) then
+  return {'not_pending', committed, ended, expires, transaction_status}
 end
-local hold = s_a and redis.call('ZSCORE', holds, transaction_id .. t_hv)
-local late = now >= tonumber(expires) or (s_a and not hold)
+local hold = session_agent and redis.call('ZSCORE', holds, transaction_id .. transaction_held_value)
+local late = now >= tonumber(expires) or (session_agent and not hold)
 
 if value == '' then
-  value = t_hv
+  value = transaction_held_value
 end
 if post_state == '' then
   redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
@@ -73,24 +78,26 @@ else
   redis.call('HSET', transaction, 'po', post_state)
 end
 local charged, overage = tonumber(value), 0
-if s_a then
+if session_agent then
   if hold then
-    held = release_hold(session, holds, transaction_id .. t_hv, held, s_gb, s_lv)
+    held = release_hold(session, holds, transaction_id .. transaction_held_value, held, session_refunds, session_leased_value)
   end
   local day, day_left = this_day(agent_restricted, now)
-  local counted, before = 0, hold and t_hv + 0 or 0 -- of the hold: on this day; on others, or before the limit was set
-  if hold and s_hd then
-    s_hd, counted = forget_hold(session, s_hd, transaction_id, day)
-    before = t_hv - counted
+  -- What the hold counts: counted on this day; before on others, or before the limit was set.
+  local counted, before = 0, hold and transaction_held_value + 0 or 0
+  if hold and session_day_holds then
+    session_day_holds, counted = forget_hold(session, session_day_holds, transaction_id, day)
+    before = transaction_held_value - counted
   end
   -- A session that has observed may have used more than its limit: what was held is charged all the same.
-  local room = math.max(s_mv - s_v - held, hold and tonumber(t_hv) or 0)
-  local beyond = observes(s_r, tonumber(s_n), s_v + held + value, s_ma, s_mv)
+  local room = math.max(session_value_limit - session_used_value - held, hold and tonumber(transaction_held_value) or 0)
+  local beyond = observes(session_restrictions, tonumber(session_used_actions), session_used_value + held + value,
+    session_actions_limit, session_value_limit)
   if beyond then
     room = tonumber(value)
   end
-  if s_e or now >= tonumber(s_x) then
-    room = math.min(room, tonumber(t_hv)) -- a session that is over spends what was held once, no more
+  if session_ended_at or now >= tonumber(session_expires_at) then
+    room = math.min(room, tonumber(transaction_held_value)) -- a session that is over spends what was held once, no more
   end
   if day and not beyond then
     room = math.min(room, before + counted + day_left)
@@ -109,36 +116,39 @@ if s_a then
   if day and counts > counted and counts - counted >= day_left then
     note_agent_limit(agent, events, audit, now, 'max_value_usd_per_day')
   end
-  redis.call('HSET', session, 'v', string.format('%d', s_v + charged))
-  if t_ut then
-    count_type(session, t_ut == '1' and one_line(t_ty) or '', 0, charged)
-    redis.call('HSET', transaction, 'ut', t_ut .. 'c')
+  redis.call('HSET', session, 'v', string.format('%d', session_used_value + charged))
+  if transaction_counted_type then
+    count_type(session, transaction_counted_type == '1' and one_line(transaction_action_type) or '', 0, charged)
+    redis.call('HSET', transaction, 'ut', transaction_counted_type .. 'c')
   end
   if overage > 0 then
     local most = 9007199254740991 -- what a double counts exactly
-    redis.call('HSET', session, 'ov', string.format('%d', math.min((s_ov or 0) + overage, most)))
+    redis.call('HSET', session, 'ov', string.format('%d', math.min((session_total_overage or 0) + overage, most)))
   end
 end
-local v, ov = string.format('%d', charged), string.format('%d', overage)
+local charged_value, overage_text = string.format('%d', charged), string.format('%d', overage)
 if late and now < tonumber(expires) then
   expires = committed -- its hold was released when its time was up, by a clock that has gone back since
 end
-redis.call('HSET', transaction, 'st', 'committed', 'v', v, 'ov', ov, 'cm', committed, 'x', expires)
+redis.call('HSET', transaction, 'st', 'committed', 'v', charged_value, 'ov', overage_text, 'cm', committed, 'x', expires)
 local kept, ttl = tonumber(retention), retention
 redis.call('PEXPIRE', transaction, ttl)
-if s_a then -- what it used is not folded yet
+if session_agent then -- what it used is not folded yet
   --@block extend_ttl key=session
 end
 --@block extend_ttl key=session_transactions
 --@block extend_ttl key=agent_transactions
-local outcome = {'charged', v, 'overage', ov}
+local outcome = {'charged', charged_value, 'overage', overage_text}
 if late then
-  outcome = {'charged', v, 'overage', ov, 'late', '1'}
+  outcome = {'charged', charged_value, 'overage', overage_text, 'late', '1'}
 end
-record(events, audit, now, 'transaction.committed', 'session', t_s or '', 'transaction', transaction_id, unpack(outcome))
-if s_a then
-  note_usage(session, events, audit, now, flags, tonumber(s_n), tonumber(s_ma), s_v + charged + held, tonumber(s_mv),
-    value_limit(s_gb, s_mv))
+record(events, audit, now, 'transaction.committed', 'session', transaction_session or '', 'transaction', transaction_id,
+  unpack(outcome))
+if session_agent then
+  note_usage(session, events, audit, now, flags, tonumber(session_used_actions), tonumber(session_actions_limit),
+    session_used_value + charged + held, tonumber(session_value_limit),
+    name_of_value_limit(session_refunds, session_value_limit))
 end
---@block transaction_state st='committed' v=v ov=ov cm=committed rb='' re='' po=post_state hv=t_hv
+--@block transaction_state status='committed' charged=charged_value overage=overage_text committed=committed rolled='' reason='' post=post_state
+--@  held=transaction_held_value
 return {'ok', committed, ended, expires, state}

@@ -58,15 +58,14 @@ end
 
 --@block now
 
-local agent_organization, agent_revoked, agent_restricted, agent_scopes, max_open_sessions = unpack(redis.call('HMGET', agent,
-  'organization', 'revoked', 'restricted', 'scopes', 'max_open_sessions'))
+--@read agent agent_organization agent_revoked agent_restricted agent_scopes max_open_sessions
 --@block refuse_unknown_agent
-local a, c, x, sc, cl = unpack(redis.call('HMGET', session, 'a', 'c', 'x', 'sc', 'cl'))
-if a then
-  local made = string.format('%.0f', drawn_at(session_id, 1) + c)
-  return {'ok', session_id, made, x, sc or '', max_actions, max_value, '1'}
+--@read session session_agent session_created expires_at own_scopes closed_at
+if session_agent then
+  local made = string.format('%.0f', drawn_at(session_id, 1) + session_created)
+  return {'ok', session_id, made, expires_at, own_scopes or '', max_actions, max_value, '1'}
 end
-if cl or now > tonumber(deadline) or now >= tonumber(expires) then
+if closed_at or now > tonumber(deadline) or now >= tonumber(expires) then
   return {'given_up'}
 end
 if agent_revoked then
@@ -87,12 +86,14 @@ if scopes == '' then
 end
 
 local created = string.format('%.0f', now)
-local gb, mv = write_budget('0', max_committed ~= '' and max_committed or no_max_committed, max_value)
+local refunds, value_limit = write_budget('0', max_committed ~= '' and max_committed or no_max_committed, max_value)
 local since_drawn = string.format('%.0f', now - drawn_at(session_id, 1))
 local flags, watched = own_thresholds(thresholds)
-local fields = {'n', 0, 'v', 0, agent_id, string.format('%d', (math.floor(now / 86400000) + 1) * 86400), 'ma', max_actions, 'mv', mv,
+local fields = {'n', 0, 'v', 0, agent_id, string.format('%d', (math.floor(now / 86400000) + 1) * 86400), 'ma', max_actions, 'mv',
+  value_limit,
   'x', expires, 'c', since_drawn, 'a', agent_id, 'sc', scopes, -- in the order of create_session.lua
-  'r', 'kb' .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '') .. watched, 'h', 0, 'gb', gb, 'pa', string.sub(parent, 1, 36),
+  'r', 'kb' .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '') .. watched, 'h', 0, 'gb', refunds, 'pa',
+    string.sub(parent, 1, 36),
   'pg', string.sub(parent, 37), 'dp', depth, 'pv', parent_version}
 --@block optional_field field=md value=metadata
 --@block optional_field field=mf value=follows

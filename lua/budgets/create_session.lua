@@ -48,8 +48,7 @@ local deadline, thresholds = ARGV[15], ARGV[16]
 
 --@block now
 
-local agent_organization, agent_revoked, agent_scopes, max_open_sessions = unpack(redis.call('HMGET', agent,
-  'organization', 'revoked', 'scopes', 'max_open_sessions'))
+--@read agent agent_organization agent_revoked agent_scopes max_open_sessions
 --@block refuse_unknown_agent
 if agent_revoked then
   return {'agent_revoked'}
@@ -66,23 +65,24 @@ local created, expires = string.format('%d', now), string.format('%d', now + lif
 local since_drawn = string.format('%d', now - drawn_at(session_id, 1))
 local flags, watched = own_thresholds(thresholds)
 local restrictions = (deadline ~= '' and 'k' or '') .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '') .. watched
-local gb, mv = nil, max_value
+local refunds, value_limit = nil, max_value
 if max_committed ~= '' then
-  gb, mv = write_budget('0', max_committed, max_value)
+  refunds, value_limit = write_budget('0', max_committed, max_value)
 elseif restrictions ~= '' then
-  gb, mv = write_budget('0', no_max_committed, max_value) -- as include/restrict.lua
+  refunds, value_limit = write_budget('0', no_max_committed, max_value) -- as include/restrict.lua
 end
 -- A hash of few fields is searched from its first, so what each charge reads and writes stands there.
-local fields = {'n', 0, 'v', 0, agent_id, string.format('%d', (math.floor(now / 86400000) + 1) * 86400), 'ma', max_actions, 'mv', mv,
+local fields = {'n', 0, 'v', 0, agent_id, string.format('%d', (math.floor(now / 86400000) + 1) * 86400), 'ma', max_actions, 'mv',
+  value_limit,
   'x', expires, 'c', since_drawn, 'a', agent_id}
 --@block optional_field field=sc value=scopes
 --@block optional_field field=md value=metadata
 --@block optional_field field=ml value=max_lease
 --@block optional_field field=mp value=max_per_action
 --@block optional_field field=w value=flags
-if gb then
+if refunds then
   fields[#fields + 1] = 'gb'
-  fields[#fields + 1] = gb
+  fields[#fields + 1] = refunds
   fields[#fields + 1] = 'h'
   fields[#fields + 1] = 0
 end

@@ -18,5 +18,5 @@ local credential = ARGV[1]
 if not redis.call('HGET', budget, 'max') then
   return {'no_budget'}
 end
-redis.call('HDEL', budget, 'max', 'period', 'start', 'used', 'told')
+redis.call('HDEL', budget, 'max', 'period', 'start', 'used', 'noted')
 return {'ok'}

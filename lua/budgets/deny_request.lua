@@ -16,7 +16,7 @@
 --         {'unknown_session'}
 --         {'unknown_request'}
 --         {'request_decided'}                   otherwise: it is approved
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 -- Writes: HSET and HDEL requests; XADD events; HSET session when it first observes the expiry
 --@include audit
 --@include flags
@@ -26,9 +26,9 @@ local organization_id, agent_id, request_id, comment, audit = unpack(ARGV)
 
 --@block now
 
-local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+--@read agent agent_organization agent_revoked
 --@block refuse_unknown_agent
-local a, x, e, w = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'w'))
+--@read session session_agent expires_at ended_at noted_flags
 --@block refuse_unknown_session
 --@block find_request
 local decided_at = string.format('%d', now)
@@ -36,7 +36,7 @@ if status == 'denied' then
   return {'ok', decided_at, '1', '0', '0', found}
 end
 --@block refuse_decided
-local flags = w or ''
+local flags = noted_flags or ''
 --@block refuse_inactive
 
 local decided_record = request_record('denied', created, asked_n, asked_v, decided_at, '0', '0', reason, comment)

@@ -1,5 +1,5 @@
--- Drops a child's part whose usage is taken, and lists the child among the closed ones. When it was the last and nobody keeps
--- the session's own books, the session's time to live starts.
+-- Drops a child's part whose usage is taken, and lists the child among the closed ones. When it was the last and no parent takes
+-- the session's own usage, the session's time to live starts.
 --
 -- KEYS[1] = session          hash s:{cell}:<session>
 -- KEYS[2] = parts            hash sp:{cell}:<session>
@@ -10,7 +10,7 @@
 -- ARGV[1] = child_id         16 bytes
 -- ARGV[2] = retention        ms that the session stays readable after its end
 --
--- Reply:  {'ok', last}  last '1' when the session is over, has no part left, and its own books may close; else ''
+-- Reply:  {'ok', last}  last '1' when the session is over, has no part left, and may close itself; else ''
 -- Writes: HDEL parts; ZREM looks; ZADD, ZREM and PEXPIRE closed; PEXPIRE session
 --@include parts
 local session, parts, looks, closed, session_transactions = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -30,18 +30,18 @@ if part and not read_part(part) then
   end
   redis.call('PEXPIRE', closed, as_long_as_parts)
 end
-local a, e, x, r = unpack(redis.call('HMGET', session, 'a', 'e', 'x', 'r'))
-if not a or redis.call('EXISTS', looks) == 1 then
+--@read session session_agent ended_at expires_at restrictions
+if not session_agent or redis.call('EXISTS', looks) == 1 then
   return {'ok', ''}
 end
-if string.find(r or '', 'k', 1, true) then
+if string.find(restrictions or '', 'k', 1, true) then
   return {'ok', '1'}
-elseif string.find(r or '', 'K', 1, true) then
+elseif string.find(restrictions or '', 'K', 1, true) then
   return {'ok', ''} -- its time to live runs
 end
 local kept = retention + 0
-if not e then -- its transactions may be pending for longer than it lasts
-  kept = math.max(math.max(x - now, 0) + retention, redis.call('PTTL', session_transactions))
+if not ended_at then -- its transactions may be pending for longer than it lasts
+  kept = math.max(math.max(expires_at - now, 0) + retention, redis.call('PTTL', session_transactions))
 end
 local ttl = string.format('%.0f', kept)
 redis.call('PEXPIRE', session, ttl)

@@ -21,19 +21,19 @@ local refused_for, audit = ARGV[1], ARGV[2]
 
 --@block now
 
-local agent_organization, agent_revoked, agent_restricted = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'restricted'))
-local a, x, e, h, hx, lv, gb, hd = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'lv', 'gb', 'hd'))
-if not a then
+--@read agent agent_organization agent_revoked agent_restricted
+--@read session session_agent expires_at ended_at held_value holds_due leased_value refunds day_holds
+if not session_agent then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', session, 'cl', string.format('%.0f', now))
   redis.call('PEXPIRE', session, refused_for)
   return {'ok', ''}
 end
-if e or agent_revoked or not agent_organization then
+if ended_at or agent_revoked or not agent_organization then
   return {'ok', ''}
 end
---@block refuse_holds_due hx=hx
-if now >= tonumber(x) then
+--@block refuse_holds_due due=holds_due
+if now >= tonumber(expires_at) then
   return {'ok', ''}
 end
 local ended = string.format('%.0f', now)

@@ -14,12 +14,12 @@
 -- ARGV[4] = retention        ms that the session stays readable from now
 -- ARGV[5] = audit            see include/audit.lua
 --
--- Reply:  {'ok', ended, r}                      ms since 1970; r its flags (include/restrict.lua), '' for none
+-- Reply:  {'ok', ended, restrictions}                      ms since 1970; r its flags (include/restrict.lua), '' for none
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 -- Writes: HSET, HDEL and PEXPIRE session; XADD events, one for each of the first 100 transactions; UNLINK holds; HSET
 -- agent; ZREM agent_open
 --@include audit
@@ -31,27 +31,26 @@ local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 --@block now
 --@block either_caller_with_restrictions
 
-local a, x, e, h, hx, w, lv, gb, r, hd = unpack(redis.call('HMGET', session,
-  'a', 'x', 'e', 'h', 'hx', 'w', 'lv', 'gb', 'r', 'hd'))
+--@read session session_agent expires_at ended_at held_value holds_due noted_flags leased_value refunds restrictions day_holds
 --@block refuse_unknown_session
-r = r or ''
-if e and tonumber(e) < tonumber(x) then
-  return {'ok', e, r}
+restrictions = restrictions or ''
+if ended_at and tonumber(ended_at) < tonumber(expires_at) then
+  return {'ok', ended_at, restrictions}
 end
---@block refuse_holds_due hx=hx
+--@block refuse_holds_due due=holds_due
 local ended = string.format('%d', now)
-if e or agent_revoked or now >= tonumber(x) then
-  if not e and not agent_revoked then
+if ended_at or agent_revoked or now >= tonumber(expires_at) then
+  if not ended_at and not agent_revoked then
     redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-    note(session, events, audit, now, w or '', 'x', 'session.expired')
+    note(session, events, audit, now, noted_flags or '', 'x', 'session.expired')
   end
-  return {'not_active', '', agent_revoked or '', x, ended}
+  return {'not_active', '', agent_revoked or '', expires_at, ended}
 end
 
--- One whose usage another is still to take stays; see docs/budgets.md.
-local stays = string.find(r, 'k', 1, true) or string.find(r, 'c', 1, true) and redis.call('EXISTS', looks) == 1
+-- One whose usage another is still to take stays; see lua/budgets/README.md.
+local stays = string.find(restrictions, 'k', 1, true) or string.find(restrictions, 'c', 1, true) and redis.call('EXISTS', looks) == 1
 --@block write_end
 if not stays then
   redis.call('PEXPIRE', session, retention)
 end
-return {'ok', ended, r}
+return {'ok', ended, restrictions}

@@ -16,23 +16,23 @@ local refused_for, audit = ARGV[1], ARGV[2]
 
 --@block now
 
-local a, x, e, r, sh = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'r', 'sh'))
-if not a then
+--@read session session_agent expires_at ended_at restrictions times_shortened
+if not session_agent then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', session, 'cl', string.format('%.0f', now))
   redis.call('PEXPIRE', session, refused_for)
   return {'ok', ''}
 end
-if e or now >= tonumber(x) then
+if ended_at or now >= tonumber(expires_at) then
   return {'ok', ''}
 end
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 -- The count refuses to let it observe if that was granted before; see change_limits.lua.
-redis.call('HSET', session, 'sh', string.format('%.0f', (sh or 0) + 1))
-if not string.find(r or '', 'o', 1, true) then
+redis.call('HSET', session, 'sh', string.format('%.0f', (times_shortened or 0) + 1))
+if not string.find(restrictions or '', 'o', 1, true) then
   return {'ok', ''}
 end
-redis.call('HSET', session, 'r', (string.gsub(r, 'o', 'O')))
+redis.call('HSET', session, 'r', (string.gsub(restrictions, 'o', 'O')))
 if redis.call('EXISTS', agent) == 1 then -- else an audit trail that begins here would never end
   record(events, audit, now, 'session.limits_changed', 'session', string.sub(session, -36), 'enforcement', 'enforce')
 end

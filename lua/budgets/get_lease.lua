@@ -22,12 +22,13 @@ local organization_id, agent_id, caller_family, lease_id = unpack(ARGV)
 --@block either_caller
 
 --@block lease_state
-local a, n, v, x, at = state[1], state[3], state[4], state[6], state[11]
-if a ~= agent_id then
+local session_agent, lease_actions, lease_value, lease_expires_at, lease_settled_at = state[1], state[3], state[4], state[6], state[11]
+if session_agent ~= agent_id then
   return {'unknown_lease'}
 end
 local open = ''
-if not at and now < tonumber(x) and redis.call('ZSCORE', leases, open_lease(lease_id, n, v)) then
+if not lease_settled_at and now < tonumber(lease_expires_at)
+  and redis.call('ZSCORE', leases, open_lease(lease_id, lease_actions, lease_value)) then
   open = '1'
 end
 return {'ok', open, state}

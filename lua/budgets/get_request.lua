@@ -10,7 +10,8 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = request_id       16 bytes
 --
--- Reply:  {'ok', now, e, revoked, x, newest, found}  times in ms since 1970, '' if it has not happened; newest the id of the
+-- Reply:  {'ok', now, ended_at, revoked, expires_at, newest, found}
+--             times in ms since 1970, '' if it has not happened; newest the id of the
 --                                                agent's newest event, '' for none: a decision comes with a later one; found
 --                                                the record, see include/requests.lua
 --         {'unknown_agent'}
@@ -24,11 +25,11 @@ local organization_id, agent_id, caller_family, request_id = unpack(ARGV)
 --@block now
 --@block either_caller
 
-local a, x, e = unpack(redis.call('HMGET', session, 'a', 'x', 'e'))
+--@read session session_agent expires_at ended_at
 --@block refuse_unknown_session
 local found = redis.call('HGET', requests, request_id)
 if not found then
   return {'unknown_request'}
 end
 local newest = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1] or {''}
-return {'ok', string.format('%d', now), e or '', agent_revoked or '', x, newest[1], found}
+return {'ok', string.format('%d', now), ended_at or '', agent_revoked or '', expires_at, newest[1], found}

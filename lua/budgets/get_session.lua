@@ -10,12 +10,12 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = audit            see include/audit.lua
 --
--- Reply:  {'ok', now, revoked, scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, w, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}  now and
---                                                revoked in ms since
---                                                1970 ('' when the agent is not revoked), scopes of the agent; then what
---                                                block/session_state.lua reads, with lv to w before the rest, in its order,
---                                                but for a, which the caller knows; c in ms since the time that the
---                                                session's id carries
+-- Reply:  {'ok', now, revoked, scopes, leased_value, longest_lease, suspended_since, suspension_reason, restrictions,
+--             observed_refusals, per_action_limit, delegated_actions, delegated_value, parent, noted_flags, '', used_actions,
+--             actions_limit, used_value, value_limit, held_value, expires_at, ended_at, created, own_scopes, total_overage,
+--             refunds, metadata}
+--             now and revoked in ms since 1970 ('' for an agent that is not revoked); scopes of the agent; then what
+--             block/session_state.lua reads, but for the agent; created in ms since the time that the session's id carries
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked
 --         {'unknown_session'}
@@ -29,27 +29,32 @@ local organization_id, agent_id, caller_family, audit = ARGV[1], ARGV[2], ARGV[3
 --@block now
 --@block either_caller_with_scopes
 
-local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md, lv, ml, w = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md', 'lv', 'ml', 'w'))
+--@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at created own_scopes
+--@  total_overage refunds metadata leased_value longest_lease noted_flags
 --@block refuse_unknown_session
 if not agent_scopes then
   return {'damaged'}
 end
-local r
-if h then
-  local s_hx, s_r = unpack(redis.call('HMGET', session, 'hx', 'r'))
-  if now >= (s_hx or now + 1) + 0 then
+local restrictions
+if held_value then
+  --@read session session_holds_due session_restrictions
+  if now >= (session_holds_due or now + 1) + 0 then
     return {'holds_due'}
   end
-  r = s_r
+  restrictions = session_restrictions
 end
-if not e and not agent_revoked and now >= (x or now + 1) + 0 then
+if not ended_at and not agent_revoked and now >= (expires_at or now + 1) + 0 then
   --@include audit
   --@include flags
-  note(session, events, audit, now, w or '', 'x', 'session.expired')
+  note(session, events, audit, now, noted_flags or '', 'x', 'session.expired')
 end
-if r then
-  local su, sr, oc, mp, dn, dv, pa = unpack(redis.call('HMGET', session, 'su', 'sr', 'oc', 'mp', 'dn', 'dv', 'pa'))
-  return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, w, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
+if restrictions then
+  --@read session suspended_since suspension_reason observed_refusals per_action_limit delegated_actions delegated_value parent
+  return {'ok', string.format('%d', now), agent_revoked, agent_scopes, leased_value, longest_lease, suspended_since,
+    suspension_reason,
+    restrictions, observed_refusals, per_action_limit, delegated_actions, delegated_value, parent, noted_flags, '', used_actions,
+    actions_limit, used_value, value_limit, held_value, expires_at, ended_at, created, own_scopes, total_overage, refunds, metadata}
 end
-return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, '', '', '', '', '', '', '', '', w, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
+return {'ok', string.format('%d', now), agent_revoked, agent_scopes, leased_value, longest_lease, '', '', '', '', '', '', '', '',
+  noted_flags, '', used_actions, actions_limit, used_value, value_limit, held_value, expires_at, ended_at, created, own_scopes,
+  total_overage, refunds, metadata}

@@ -9,7 +9,7 @@
 -- ARGV[2] = agent_id         16 bytes
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 --
--- Reply:  {'ok', now, ended, x, state}  as commit_transaction.lua
+-- Reply:  {'ok', now, ended, expires_at, state}  as commit_transaction.lua
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'unknown_transaction'}
@@ -21,11 +21,14 @@ local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 --@block now
 --@block either_caller
 
-local t_a, t_s, t_x, st, v, ov, cm, rb, re, po, hv = unpack(redis.call('HMGET', transaction,
-  'a', 's', 'x', 'st', 'v', 'ov', 'cm', 'rb', 're', 'po', 'hv'))
-if t_a ~= agent_id then
+--@read transaction transaction_agent transaction_session transaction_expires_at transaction_status transaction_charged_value
+--@  transaction_overage transaction_committed_at transaction_rolled_back_at transaction_reason transaction_post_state
+--@  transaction_held_value
+if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_e = unpack(redis.call('HMGET', session, 'a', 'e'))
---@block transaction_state st=st v=v ov=ov cm=cm rb=rb re=re po=po hv=hv
-return {'ok', string.format('%d', now), session_end(t_s, s_a, s_e), t_x, state}
+--@read session session_agent session_ended_at
+--@block transaction_state status=transaction_status charged=transaction_charged_value overage=transaction_overage committed=transaction_committed_at
+--@  rolled=transaction_rolled_back_at reason=transaction_reason post=transaction_post_state held=transaction_held_value
+return {'ok', string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at), transaction_expires_at,
+  state}

@@ -20,18 +20,21 @@
 --
 -- Arguments: three name the caller, two the objects, four what is wanted; each is compared with a limit of its own.
 --
--- Reply:  {'ok', lease_id, n, v, created, expires}  what was granted: actions, and value in micro-USD; times in ms since
+-- Reply:  {'ok', lease_id, used_actions, used_value, created, expires}
+--             what was granted: actions, and value in micro-USD; times in ms since
 --                                               1970
---         {'ok', lease_id, n, v, created, expires, limit}  the same, where the limit would have refused if the session did not observe
+--         {'ok', lease_id, used_actions, used_value, created, expires, limit}
+--             the same, where the limit would have refused if the session did not observe
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}                   nothing was done: find_due_sessions.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
---         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be max_lease_seconds, expires_at
+--         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
+--             as charge_session.lua; limit may also be max_lease_seconds, expires_at
 --                                               or max_open_leases
 --         {'agent_limit', limit, at}            as charge_session.lua
 -- Writes: HSET and PEXPIRE lease; ZADD and PEXPIRE leases; HSET session and agent; XADD events
@@ -53,45 +56,47 @@ local partial, retention, audit = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 --@block either_caller_with_restrictions
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, ml, r, d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'r', agent_id))
+--@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at refunds holds_due
+--@  noted_flags leased_value longest_lease restrictions day_end=agent_id
 --@block refuse_unknown_session
---@block refuse_holds_due hx=hx
---@block refuse_day_over a=a d=d
+--@block refuse_holds_due due=holds_due
+--@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
 local next_expiry = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
---@block refuse_holds_due hx=next_expiry
-local flags = w or ''
+--@block refuse_holds_due due=next_expiry
+local flags = noted_flags or ''
 --@block refuse_inactive
---@block refuse_suspended_session r=r
-h = h or '0'
-local s = {n = n, ma = ma, v = v, mv = tonumber(mv), h = h, x = x, gb = gb, ml = ml, r = r}
+--@block refuse_suspended_session restrictions=restrictions
+held_value = held_value or '0'
+local s = {used_actions = used_actions, actions_limit = actions_limit, used_value = used_value, value_limit = tonumber(value_limit),
+  held_value = held_value, expires_at = expires_at, refunds = refunds, longest_lease = longest_lease, restrictions = restrictions}
 local got_n, got_v, got_ms, over = fit(s, now, redis.call('ZCARD', leases), max_actions, max_value, lifetime, partial ~= '')
 if not got_n then
   local limit = got_v
   note_no_room(session, events, audit, now, flags, limit)
-  --@block show_leased v=v h=h lv=lv
-  --@block show_delegated n=n v=v gb=gb r=r
-  return {'limit', limit, n, ma, v, mv, h, x, gb}
+  --@block show_leased value=used_value held=held_value leased=leased_value
+  --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
+  return {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
-local counted, limited, at, over_day, over_minute
+local restricted_after, limited, at, over_day, over_minute
 if agent_restricted and string.find(agent_restricted, 'l', 1, true) then
-  counted, limited, at, got_n, got_v, over_day, over_minute = fit_agent(agent_restricted, now, got_n, got_v, partial ~= '', is_observing(r))
+  restricted_after, limited, at, got_n, got_v, over_day, over_minute = fit_agent(agent_restricted, now, got_n, got_v, partial ~= '',
+    is_observing(restrictions))
 end
-if limited and not counted then
+if limited and not restricted_after then
   note_agent_limit(agent, events, audit, now, limited)
   return {'agent_limit', limited, at}
 end
 
 local granted_n, granted_v, expires = grant(session, leases, lease, events, audit, now, retention, agent_id, session_id,
   lease_id, got_n, got_v, got_ms)
-local used_n, used_v = n + got_n, v + got_v
-local due = math.min(tonumber(hx or math.huge), tonumber(next_expiry or math.huge), tonumber(expires))
+local used_n, used_v = used_actions + got_n, used_value + got_v
+local due = math.min(tonumber(holds_due or math.huge), tonumber(next_expiry or math.huge), tonumber(expires))
 redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
-  'lv', string.format('%.0f', (lv or 0) + got_v), 'h', h, 'hx', string.format('%.0f', due))
-local day = counted and this_day(counted, now)
-if counted then
-  redis.call('HSET', agent, 'restricted', counted)
+  'lv', string.format('%.0f', (leased_value or 0) + got_v), 'h', held_value, 'hx', string.format('%.0f', due))
+local day = restricted_after and this_day(restricted_after, now)
+if restricted_after then
+  redis.call('HSET', agent, 'restricted', restricted_after)
 end
 if day then
   redis.call('HSET', lease, 'dy', string.format('%d', day))
@@ -99,10 +104,11 @@ end
 if limited then
   note_agent_limit(agent, events, audit, now, limited)
 end
-if counted then
-  note_agent_day(agent, events, audit, now, counted)
+if restricted_after then
+  note_agent_day(agent, events, audit, now, restricted_after)
 end
-flags = note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+flags = note_usage(session, events, audit, now, flags, used_n, tonumber(actions_limit), used_v + held_value, tonumber(value_limit),
+  name_of_value_limit(refunds, value_limit))
 note_observed_lease(session, events, audit, now, flags, over, over_day, over_minute)
 over = over or over_day or over_minute
 if over then

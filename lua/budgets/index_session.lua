@@ -1,6 +1,6 @@
 -- Enters a coming session in its organization's index, and reserves its value in the organization's budget. The entry is
 -- written before the session, so that every session is listed; a reader drops an entry without a session. For the
--- reservation see docs/budgets.md.
+-- reservation see lua/budgets/README.md.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = open_sessions  zset oo:{cell}:<organization>
@@ -19,8 +19,8 @@
 --
 -- Arguments: the entry, what to reserve for it in the same step, and the audit.
 --
--- Reply:  {'ok', reserved, told}  reserved when a budget reserved its value, in ms since 1970; '' when none did; told '1' when the
---                          organization's trail tells of a threshold, else ''
+-- Reply:  {'ok', reserved, noted}  reserved when a budget reserved its value, in ms since 1970; '' when none did; noted '1' when the
+--                          organization's trail has a threshold more, else ''
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
 --         {'over_quota', name, used, quota}
@@ -41,4 +41,4 @@ local credential, session_id, quota, value, agent_id, look_after, audit = unpack
 --@block refuse_beyond_budget
 redis.call('ZADD', open_sessions, 0, session_id)
 --@block reserve_value
-return {'ok', reserved, told}
+return {'ok', reserved, noted}

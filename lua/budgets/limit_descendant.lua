@@ -20,29 +20,29 @@ local max_lease, max_per_action, refused_for, audit = ARGV[1], ARGV[2], ARGV[3],
 
 --@block now
 
-local a, mv, h, x, e, gb, w, r, ml, mp, sh = unpack(redis.call('HMGET', session,
-  'a', 'mv', 'h', 'x', 'e', 'gb', 'w', 'r', 'ml', 'mp', 'sh'))
+--@read session session_agent value_limit held_value expires_at ended_at refunds noted_flags restrictions longest_lease
+--@  per_action_limit times_shortened
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-if not a then
+if not session_agent then
   redis.call('HSET', session, 'cl', string.format('%.0f', now))
   redis.call('PEXPIRE', session, refused_for)
   return {'ok', ''}
 end
-if e or now >= tonumber(x) then
+if ended_at or now >= tonumber(expires_at) then
   return {'ok', ''}
 end
 -- The count refuses a higher limit that was granted before; see change_limits.lua.
-redis.call('HSET', session, 'sh', string.format('%.0f', (sh or 0) + 1))
+redis.call('HSET', session, 'sh', string.format('%.0f', (times_shortened or 0) + 1))
 local changed = {}
-if tonumber(max_lease) < tonumber(ml or 0) then
+if tonumber(max_lease) < tonumber(longest_lease or 0) then
   redis.call('HSET', session, 'ml', max_lease)
   changed[#changed + 1] = 'max_lease'
   changed[#changed + 1] = max_lease
 end
-if max_per_action ~= '' and (not mp or tonumber(max_per_action) < tonumber(mp)) then
-  redis.call('HSET', session, 'mp', max_per_action, 'w', (string.gsub(w or '', '[Pd]', '')))
-  if not string.find(r or '', 'p', 1, true) then
-    restrict(session, r, 'p', h, gb, mv)
+if max_per_action ~= '' and (not per_action_limit or tonumber(max_per_action) < tonumber(per_action_limit)) then
+  redis.call('HSET', session, 'mp', max_per_action, 'w', (string.gsub(noted_flags or '', '[Pd]', '')))
+  if not string.find(restrictions or '', 'p', 1, true) then
+    restrict(session, restrictions, 'p', held_value, refunds, value_limit)
   end
   changed[#changed + 1] = 'max_per_action'
   changed[#changed + 1] = max_per_action

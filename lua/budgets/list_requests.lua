@@ -8,7 +8,8 @@
 -- ARGV[2] = agent_id         16 bytes
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 --
--- Reply:  {'ok', now, e, revoked, x, fields}  times in ms since 1970, '' if it has not happened; fields the names and values of
+-- Reply:  {'ok', now, ended_at, revoked, expires_at, fields}
+--             times in ms since 1970, '' if it has not happened; fields the names and values of
 --                                         the hash, see include/requests.lua
 --         {'unknown_agent'}
 --         {'invalid_token'}               the access token's agent or family is revoked
@@ -20,6 +21,6 @@ local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 --@block now
 --@block either_caller
 
-local a, x, e = unpack(redis.call('HMGET', session, 'a', 'x', 'e'))
+--@read session session_agent expires_at ended_at
 --@block refuse_unknown_session
-return {'ok', string.format('%d', now), e or '', agent_revoked or '', x, redis.call('HGETALL', requests)}
+return {'ok', string.format('%d', now), ended_at or '', agent_revoked or '', expires_at, redis.call('HGETALL', requests)}

@@ -1,5 +1,5 @@
 -- Raises what a root session has reserved in its organization's budget to what its max_value is to become; never lowers it. A
--- session without a reservation gets one if there is a budget, unless it is over. See docs/budgets.md.
+-- session without a reservation gets one if there is a budget, unless it is over. See lua/budgets/README.md.
 --
 -- KEYS[1] = budget         hash ob:{cell}:<organization>
 -- KEYS[2] = parts          hash op:{cell}:<organization>
@@ -13,7 +13,7 @@
 -- ARGV[4] = look_after     ms until the service may look at the session
 -- ARGV[5] = audit          see include/audit.lua
 --
--- Reply:  {'ok', reserved, told}  reserved '1' when a budget keeps its value, else ''; told as index_session.lua
+-- Reply:  {'ok', reserved, noted}  reserved '1' when a budget keeps its value, else ''; noted as index_session.lua
 --         {'budget_exhausted', remaining, resets}  in micro-USD; ms since 1970, '' for never
 -- Writes: HSET budget; HSET and PEXPIRE parts; ZADD and PEXPIRE looks; XADD events
 --@include audit
@@ -36,11 +36,11 @@ if b.max and more > 0 and b.used + b.reserved + more > b.max then
   local remaining, resets = remaining_of(b)
   return {'budget_exhausted', remaining, resets}
 end
-local told = ''
+local noted = ''
 if more > 0 or not part_v then
   b.reserved = b.reserved + more
   write_organization_budget(budget, b)
-  told = tell_budget(events, audit, now, budget, b)
+  noted = note_budget(events, audit, now, budget, b)
   redis.call('HSET', parts, session_id, part_of(agent_id, 0, (part_v or 0) + more))
 end
 if not part_v then
@@ -48,4 +48,4 @@ if not part_v then
   redis.call('PEXPIRE', parts, as_long_as_parts)
   redis.call('PEXPIRE', looks, as_long_as_parts)
 end
-return {'ok', '1', told}
+return {'ok', '1', noted}

@@ -34,10 +34,10 @@ if redis.call('EXISTS', agent, session) < 2 then
   redis.call('ZREM', agent_holds, string.sub(session, -36))
   return {'ok', '0', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
 end
-local h, gb, lv, hd, e, a, d = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd', 'e', 'a', agent_id))
-local agent_restricted = hd and redis.call('HGET', agent, 'restricted')
+--@read session held_value refunds leased_value day_holds ended_at session_agent day_end=agent_id
+local agent_restricted = day_holds and redis.call('HGET', agent, 'restricted')
 local day, given_back, counted = this_day(agent_restricted or '', now), 0, 0
-local held, released = tonumber(h or 0), 0
+local held, released = tonumber(held_value or 0), 0
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%d', now), 'LIMIT', 0, 500)) do
   local value = string.sub(hold, 17)
@@ -45,8 +45,8 @@ for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('
   redis.call('ZREM', holds, hold)
   record(events, audit, now, 'transaction.expired', 'session', string.sub(session, -36),
     'transaction', string.sub(hold, 1, 16), 'released', value)
-  if hd then
-    hd, counted = forget_hold(session, hd, string.sub(hold, 1, 16), day)
+  if day_holds then
+    day_holds, counted = forget_hold(session, day_holds, string.sub(hold, 1, 16), day)
     given_back = given_back + counted
   end
 end
@@ -54,24 +54,25 @@ if day and given_back > 0 then
   redis.call('HSET', agent, 'restricted', book(agent_restricted, now, -given_back))
 end
 
-local expired, leased = 0, tonumber(lv or 0)
-local due_leases = lv and redis.call('ZRANGEBYSCORE', leases, '-inf', string.format('%d', now)) or {}
+local expired, leased = 0, tonumber(leased_value or 0)
+local due_leases = leased_value and redis.call('ZRANGEBYSCORE', leases, '-inf', string.format('%d', now)) or {}
 for _, lease in ipairs(due_leases) do
-  local n, v = string.match(lease, '^(%d+) (%d+)$', 17)
-  expired, leased = expired + 1, math.max(leased - v, 0)
+  local used_actions, used_value = string.match(lease, '^(%d+) (%d+)$', 17)
+  expired, leased = expired + 1, math.max(leased - used_value, 0)
   redis.call('ZREM', leases, lease)
   record(events, audit, now, 'lease.expired', 'session', string.sub(session, -36), 'lease', string.sub(lease, 1, 16),
-    'actions', n, 'charged', v)
+    'actions', used_actions, 'charged', used_value)
 end
 
 local next_hold = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
-if hd and next_hold then
+if day_holds and next_hold then
   redis.call('ZADD', agent_holds, next_hold, string.sub(session, -36))
-elseif hd or e then -- the end of a session removes hd; an entry that stays due would stop the agent's other sessions
+elseif day_holds
+  or ended_at then -- the end of a session removes day_holds; an entry that stays due would stop the agent's other sessions
   redis.call('ZREM', agent_holds, string.sub(session, -36))
 end
-local next_lease = lv and redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
-if not next_lease and lv then
+local next_lease = leased_value and redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
+if not next_lease and leased_value then
   redis.call('HDEL', session, 'lv')
 elseif expired > 0 then
   redis.call('HSET', session, 'lv', string.format('%d', leased))
@@ -80,9 +81,9 @@ if next_hold or next_lease then
   local due = math.min(tonumber(next_hold or math.huge), tonumber(next_lease or math.huge))
   redis.call('HSET', session, 'h', string.format('%d', held), 'hx', string.format('%d', due))
 else
-  hold_nothing(session, gb)
+  hold_nothing(session, refunds)
 end
-if a and (not d or time[1] >= d) then
+if session_agent and (not day_end or time[1] >= day_end) then
   fold_usage(session, usage, now, agent_id, kept)
 end
 return {'ok', string.format('%d', expired), string.format('%d', released)}

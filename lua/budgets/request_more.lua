@@ -23,8 +23,9 @@
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
---         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_pending_requests, the rest as in charge_session.lua
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
+--         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
+--             limit is max_pending_requests, the rest as in charge_session.lua
 -- Writes: HSET, HDEL and PEXPIRE requests; XADD events; HSET session when it first observes the expiry
 --@include audit
 --@include flags
@@ -35,23 +36,23 @@ local organization_id, agent_id, caller_family, request_id, add_actions, add_val
 --@block now
 --@block agent_caller
 
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r'))
+--@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at refunds holds_due
+--@  noted_flags leased_value restrictions
 --@block refuse_unknown_session
---@block refuse_holds_due hx=hx
-local flags = w or ''
+--@block refuse_holds_due due=holds_due
+local flags = noted_flags or ''
 --@block refuse_inactive
-local p, b = unpack(redis.call('HMGET', requests, 'p', 'b'))
+--@read requests p b
 if #(p or '') >= 8 * 16 then
-  h = h or '0'
-  --@block show_leased v=v h=h lv=lv
-  --@block show_delegated n=n v=v gb=gb r=r
-  return {'limit', 'max_pending_requests', n, ma, v, mv, h, x, gb}
+  held_value = held_value or '0'
+  --@block show_leased value=used_value held=held_value leased=leased_value
+  --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
+  return {'limit', 'max_pending_requests', used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
 
 local created, kept = string.format('%d', now), redis.call('PTTL', session)
-if r and string.find(r, '[kc]') then -- it stays until it is settled, see docs/budgets.md
-  kept = x - now + retention
+if restrictions and string.find(restrictions, '[kc]') then -- it stays until it is settled, see lua/budgets/README.md
+  kept = expires_at - now + retention
 end
 local ttl = string.format('%d', kept)
 local asked = request_record('pending', created, add_actions, add_value, '0', '0', '0', reason, '')

@@ -22,12 +22,12 @@
 --
 -- Arguments: three name the caller, two what to roll back and why; the scopes decide whether a commit may be undone.
 --
--- Reply:  {'ok', now, ended, x, state}  as commit_transaction.lua
+-- Reply:  {'ok', now, ended, expires_at, state}  as commit_transaction.lua
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_pending', now, ended, x, st}
+--         {'not_pending', now, ended, expires_at, st}
 --         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
 --         {'token_lacks_scope'}         it is committed, and the access token may not undo that
 --         {'scope_not_held', scopes}    it is committed, and its session holds none of them
@@ -47,19 +47,22 @@ local organization_id, agent_id, caller_family, transaction_id, reason, retentio
 --@block now
 --@block either_caller_with_both
 
-local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po, t_dv, t_ty, t_ut = unpack(redis.call('HMGET', transaction,
-  'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po', 'dv', 'ty', 'ut'))
-if t_a ~= agent_id then
+--@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
+--@  transaction_charged_value transaction_overage transaction_committed_at transaction_irreversible transaction_post_state
+--@  transaction_day_value transaction_action_type transaction_counted_type
+if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv, s_hd, s_cl, s_d = unpack(redis.call('HMGET', session,
-  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv', 'hd', 'cl', agent_id))
---@block refuse_holds_due hx=s_hx
---@block refuse_day_over a=s_a d=s_d
-local rolled_back, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
-local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
-if t_st == 'committed' and caller_family ~= '' then
-  local held_by_session, held_by_agent, allowed = ' ' .. (s_sc or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' ', false
+--@read session session_agent session_used_value session_held_value session_ended_at session_total_overage session_holds_due
+--@  session_own_scopes session_value_limit session_refunds session_leased_value session_day_holds session_closed_at
+--@  day_end=agent_id
+--@block refuse_holds_due due=session_holds_due
+--@block refuse_day_over agent=session_agent ends=day_end
+local rolled_back, ended = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at)
+local pending = transaction_status == 'pending' and ended == '' and now < tonumber(transaction_expires_at)
+if transaction_status == 'committed' and caller_family ~= '' then
+  local held_by_session, held_by_agent, allowed = ' ' .. (session_own_scopes or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' ',
+    false
   for scope in string.gmatch(scopes, '%S+') do
     local wanted = ' ' .. scope .. ' '
     allowed = allowed or string.find(held_by_session, wanted, 1, true) and string.find(held_by_agent, wanted, 1, true)
@@ -70,40 +73,43 @@ if t_st == 'committed' and caller_family ~= '' then
     return {'scope_not_held', scopes}
   end
 end
-if t_st == 'committed' and t_ir then
+if transaction_status == 'committed' and transaction_irreversible then
   return {'not_reversible'}
 end
-if t_st ~= 'committed' and not pending then
-  return {'not_pending', rolled_back, ended, t_x, t_st}
+if transaction_status ~= 'committed' and not pending then
+  return {'not_pending', rolled_back, ended, transaction_expires_at, transaction_status}
 end
 
 -- A hold that is gone was released when its time was up, by a clock that has gone back since.
-if pending and s_a and not redis.call('ZSCORE', holds, transaction_id .. t_hv) then
-  return {'not_pending', rolled_back, ended, rolled_back, t_st}
+if pending and session_agent and not redis.call('ZSCORE', holds, transaction_id .. transaction_held_value) then
+  return {'not_pending', rolled_back, ended, rolled_back, transaction_status}
 end
 
-if not t_po then
+if not transaction_post_state then
   redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
 end
-local given_back, v, ov = t_hv or '0', t_v or '0', t_ov or '0'
+local given_back, charged_value, overage = transaction_held_value or '0', transaction_charged_value or '0', transaction_overage
+  or '0'
 local day, counted = this_day(agent_restricted, now), 0
-if not t_s then
+if not transaction_session then
   given_back = '0'
-elseif pending and s_a then
-  release_hold(session, holds, transaction_id .. t_hv, tonumber(s_h or 0), s_gb, s_lv)
-  if s_hd then
-    s_hd, counted = forget_hold(session, s_hd, transaction_id, day)
+elseif pending and session_agent then
+  release_hold(session, holds, transaction_id .. transaction_held_value, tonumber(session_held_value or 0), session_refunds,
+    session_leased_value)
+  if session_day_holds then
+    session_day_holds, counted = forget_hold(session, session_day_holds, transaction_id, day)
   end
 elseif not pending then
-  given_back = s_cl and '0' or v -- closed books change no more
-  if s_a and not s_cl then
-    local given_back_before, max_committed, max_value = read_budget(s_gb, s_mv)
+  given_back = session_closed_at and '0' or charged_value -- a closed session changes no more
+  if session_agent and not session_closed_at then
+    local given_back_before, max_committed, max_value = read_budget(session_refunds, session_value_limit)
     local most = 9007199254740991 -- what a double counts exactly
-    local gb, mv = write_budget(string.format('%d', math.min(given_back_before + v, most)), max_committed, max_value)
-    redis.call('HSET', session, 'v', string.format('%d', s_v - v), 'gb', gb, 'mv', mv,
-      'ov', string.format('%d', math.max((s_ov or 0) - ov, 0)))
-    count_type(session, t_ut == '1c' and one_line(t_ty) or '', 0, 0 - v)
-    local counted_day, value = string.match(t_dv or '', '^(%d+) (%d+)$')
+    local refunds, value_limit = write_budget(string.format('%d', math.min(given_back_before + charged_value, most)), max_committed,
+      max_value)
+    redis.call('HSET', session, 'v', string.format('%d', session_used_value - charged_value), 'gb', refunds, 'mv', value_limit,
+      'ov', string.format('%d', math.max((session_total_overage or 0) - overage, 0)))
+    count_type(session, transaction_counted_type == '1c' and one_line(transaction_action_type) or '', 0, 0 - charged_value)
+    local counted_day, value = string.match(transaction_day_value or '', '^(%d+) (%d+)$')
     if day and counted_day and counted_day + 0 == day then
       counted = value + 0
     end
@@ -118,13 +124,14 @@ if reason ~= '' then
 end
 local kept, ttl = tonumber(retention), retention
 redis.call('PEXPIRE', transaction, ttl)
-if s_a then -- what it gave back is not folded yet
+if session_agent then -- what it gave back is not folded yet
   --@block extend_ttl key=session
 end
 --@block extend_ttl key=session_transactions
 --@block extend_ttl key=agent_transactions
-record(events, audit, now, 'transaction.rolled_back', 'session', t_s or '', 'transaction', transaction_id,
+record(events, audit, now, 'transaction.rolled_back', 'session', transaction_session or '', 'transaction', transaction_id,
   'released', given_back)
-local cm, po = t_cm or '', t_po or ''
---@block transaction_state st='rolled_back' v=v ov=ov cm=cm rb=rolled_back re=reason po=po hv=t_hv
-return {'ok', rolled_back, ended, t_x, state}
+local committed_at, post_state = transaction_committed_at or '', transaction_post_state or ''
+--@block transaction_state status='rolled_back' charged=charged_value overage=overage committed=committed_at rolled=rolled_back reason=reason post=post_state
+--@  held=transaction_held_value
+return {'ok', rolled_back, ended, transaction_expires_at, state}

@@ -1,5 +1,5 @@
 -- Sets a part of a session's limits aside for a child that does not exist yet, or changes nothing. Once for an id: see
--- docs/budgets.md. A session that observes sets it aside beyond its limits too, and counts that.
+-- lua/budgets/README.md. A session that observes sets it aside beyond its limits too, and counts that.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -24,21 +24,24 @@
 --
 -- Arguments: three name the caller, two the child, six what it asks for; each is compared with a limit of its own.
 --
--- Reply:  {'ok', child_id, expires, depth, scopes, set_aside, bounded, mp, sv}  times in ms since 1970; depth 2 for the child of a
+-- Reply:  {'ok', child_id, expires, depth, scopes, set_aside, bounded, per_action_limit, suspension_version}
+--             times in ms since 1970; depth 2 for the child of a
 --                                                   root; scopes that the session holds; bounded '1' when it has
---                                                   max_committed; mp its max_value_usd_per_action in micro-USD, '' for none;
---                                                   sv the version of its suspension
+--                                                   max_committed; per_action_limit its max_value_usd_per_action in micro-USD, ''
+--                                                   for none;
+--                                                   suspension_version the version of its suspension
 --         {'unknown_agent'}
 --         {'invalid_token'}                         the access token's agent or family is revoked
 --         {'agent_suspended', since}                in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}    in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}    in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}              in ms since 1970
 --         {'scope_not_held', scope}                 the session does not hold it; sessions:delegate, which an agent needs
 --         {'parent_enforces'}                       the child is to observe, and the session enforces
 --         {'given_up'}                              this id was set aside before
---         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be expires_at, max_depth,
+--         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
+--             as charge_session.lua; limit may also be expires_at, max_depth,
 --                                                   max_open_children or max_lease_seconds; nothing was set aside
 -- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE parts; ZADD and PEXPIRE looks; XADD events
 --@include audit
@@ -57,14 +60,15 @@ local audit, enforcement, max_lease = ARGV[11], ARGV[12], ARGV[13]
 --@block either_caller_with_both
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, sc, dp, dn, dv, mp, sv, ml = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'sc', 'dp', 'dn', 'dv', 'mp', 'sv', 'ml'))
+--@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at refunds holds_due
+--@  noted_flags leased_value restrictions own_scopes tree_depth delegated_actions delegated_value per_action_limit
+--@  suspension_version longest_lease
 --@block refuse_unknown_session
---@block refuse_holds_due hx=hx
-local flags = w or ''
+--@block refuse_holds_due due=holds_due
+local flags = noted_flags or ''
 --@block refuse_inactive
---@block refuse_suspended_session r=r
-local held_scopes = sc or agent_scopes
+--@block refuse_suspended_session restrictions=restrictions
+local held_scopes = own_scopes or agent_scopes
 if string.find(agent_restricted or '', 'n', 1, true) then
   held_scopes = still_held(held_scopes, agent_scopes) -- what the agent has lost is not its to give
 end
@@ -74,15 +78,15 @@ if caller_family ~= '' then
   --@block hold_scope held=held_scopes
 end
 --@block hold_scopes held=held_scopes
-if enforcement ~= '' and not is_observing(r) then
+if enforcement ~= '' and not is_observing(restrictions) then
   return {'parent_enforces'}
 end
 if redis.call('HEXISTS', parts, child_id) == 1 or redis.call('ZSCORE', closed, child_id) then
   return {'given_up'}
 end
 
-local depth, rest, limit = (dp or 1) + 1, x - now, nil
-h = h or '0'
+local depth, rest, limit = (tree_depth or 1) + 1, expires_at - now, nil
+held_value = held_value or '0'
 local wanted_ms = tonumber(string.match(lifetime, '%d+$'))
 if string.sub(lifetime, 1, 1) == '~' then
   wanted_ms = math.min(wanted_ms, rest)
@@ -93,28 +97,30 @@ elseif redis.call('ZCARD', looks) >= 1000 then
   limit = 'max_open_children'
 elseif wanted_ms > rest then
   limit = 'expires_at'
-elseif max_lease ~= '' and tonumber(max_lease) > tonumber(ml or 0) then
+elseif max_lease ~= '' and tonumber(max_lease) > tonumber(longest_lease or 0) then
   limit = 'max_lease_seconds'
 end
-local over_n = n + max_actions > tonumber(ma) and 'max_actions'
-local over_v = v + h + max_value > tonumber(mv) and value_limit(gb, mv)
+local over_n = used_actions + max_actions > tonumber(actions_limit) and 'max_actions'
+local over_v = used_value + held_value + max_value > tonumber(value_limit) and name_of_value_limit(refunds, value_limit)
 local over = not limit and (over_n or over_v)
-if over and not observes(r, n + max_actions, v + h + max_value, ma, mv) then
+if over and not observes(restrictions, used_actions + max_actions, used_value + held_value + max_value, actions_limit,
+  value_limit) then
   limit = over
   flags = note(session, events, audit, now, flags, over_n and 'N' or 'V', 'session.limit_reached', 'limit', limit)
 end
 if limit then
-  --@block show_leased v=v h=h lv=lv
-  --@block show_delegated n=n v=v gb=gb r=r
-  return {'limit', limit, n, ma, v, mv, h, x, gb}
+  --@block show_leased value=used_value held=held_value leased=leased_value
+  --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
+  return {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
 
-local expires, used_n, used_v = string.format('%.0f', now + wanted_ms), n + max_actions, v + max_value
-if not string.find(r or '', 'c', 1, true) then
-  restrict(session, r, 'c', h, gb, mv)
+local expires, used_n, used_v = string.format('%.0f', now + wanted_ms), used_actions + max_actions, used_value + max_value
+if not string.find(restrictions or '', 'c', 1, true) then
+  restrict(session, restrictions, 'c', held_value, refunds, value_limit)
 end
 redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
-  'dn', string.format('%.0f', (dn or 0) + max_actions), 'dv', string.format('%.0f', (dv or 0) + max_value))
+  'dn', string.format('%.0f', (delegated_actions or 0) + max_actions), 'dv', string.format('%.0f', (delegated_value
+    or 0) + max_value))
 redis.call('HSET', parts, child_id, part_of(child_agent, max_actions, max_value))
 redis.call('ZADD', looks, string.format('%.0f', now + look_after), child_id)
 redis.call('PEXPIRE', session, as_long_as_parts)
@@ -122,14 +128,16 @@ redis.call('PEXPIRE', parts, as_long_as_parts)
 redis.call('PEXPIRE', looks, as_long_as_parts)
 record(events, audit, now, 'session.delegated', 'session', string.sub(session, -36), 'child', child_id,
   'actions', string.format('%.0f', max_actions), 'delegated', string.format('%.0f', max_value))
-flags = note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+flags = note_usage(session, events, audit, now, flags, used_n, tonumber(actions_limit), used_v + held_value, tonumber(value_limit),
+  name_of_value_limit(refunds, value_limit))
 if over then
   count_observed(session, 1)
   note_observed(session, events, audit, now, flags, over_n, over_v)
 end
-local given_back, max_committed = read_budget(gb, mv)
+local given_back, max_committed = read_budget(refunds, value_limit)
 local bounded = ''
 if max_committed and max_committed ~= no_max_committed then
   bounded = '1'
 end
-return {'ok', child_id, expires, string.format('%.0f', depth), held_scopes, string.format('%.0f', now), bounded, mp or '', sv or '0'}
+return {'ok', child_id, expires, string.format('%.0f', depth), held_scopes, string.format('%.0f', now), bounded, per_action_limit
+  or '', suspension_version or '0'}

@@ -10,7 +10,7 @@
 -- ARGV[3] = period         day, month or none
 -- ARGV[4] = audit          see include/audit.lua
 --
--- Reply:  {'ok', max_value, period, reserved, used, start, resets, told}  in micro-USD; ms since 1970, resets '' for never; told as
+-- Reply:  {'ok', max_value, period, reserved, used, start, resets, noted}  in micro-USD; ms since 1970, resets '' for never; noted as
 --                          index_session.lua
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
@@ -26,7 +26,7 @@ local credential, max_value, period, audit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@block now
 --@block api_key
 local b = read_organization_budget(budget, now)
-local told = b.max and told_of_budget(budget, b) or 0
+local noted = b.max and noted_of_budget(budget, b) or 0
 if not b.max then
   b.used = 0
 end
@@ -38,10 +38,10 @@ b.start, b.resets = period_at(period, now)
 redis.call('HSET', budget, 'max', max_value, 'period', period)
 write_organization_budget(budget, b)
 b.max = max_value + 0
-if told * b.max > (b.reserved + b.used) * 100 then
-  told = math.floor((b.reserved + b.used) * 100 / b.max) -- what is reached no more is told again
+if noted * b.max > (b.reserved + b.used) * 100 then
+  noted = math.floor((b.reserved + b.used) * 100 / b.max) -- what is no longer reached is noted anew
 end
-keep_told(budget, b, told)
-local fresh = tell_budget(events, audit, now, budget, b)
+keep_noted(budget, b, noted)
+local fresh = note_budget(events, audit, now, budget, b)
 local resets = b.resets and string.format('%.0f', b.resets) or ''
 return {'ok', max_value, period, reserved, used, string.format('%.0f', b.start), resets, fresh}

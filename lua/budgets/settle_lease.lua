@@ -1,4 +1,4 @@
--- Settles a lease: books what was used of it and returns the rest to the session, whether it is open or has expired; then
+-- Settles a lease: charges what was used of it and returns the rest to the session, whether it is open or has expired; then
 -- grants its renewal, if one is wanted and fits. What goes beyond the lease is charged as far as the limits allow
 -- now, and the rest is recorded as overage, because it has happened. So is what exceeds max_value_usd_per_action for each action,
 -- unless the session observes; but that uses up the limits all the same, else it could be spent once more.
@@ -30,7 +30,8 @@
 --
 -- Reply:  {'ok', again, state, types_grown}     again '1' when it was settled before, else ''; types_grown the bytes that new
 --                                               action types take, '0' for none; state an array of a, s, n, v, b,
---                                               x, un, uv, on, ov, at, lt, ri, rn, rv, rx, rr, oc with nil for what it has not;
+--                                               x, un, uv, on, total_overage, at, lt, ri, rn, rv, rx, rr, observed_refusals with
+--                                               nil for what it has not;
 --                                               rr why there is no renewal: a code, of a limit also its name and the
 --                                               actions and micro-USD that were wanted
 --         {'unknown_agent'}
@@ -59,58 +60,61 @@ local types, types_grown = ARGV[12], 0
 --@block now
 --@block either_caller_with_restrictions
 
-local l_a, l_s, l_n, l_v, l_x, l_at, l_un, l_uv, l_dy = unpack(redis.call('HMGET', lease,
-  'a', 's', 'n', 'v', 'x', 'at', 'un', 'uv', 'dy'))
-if l_a ~= agent_id then
+--@read lease lease_agent lease_session lease_actions lease_value lease_expires_at lease_settled_at lease_settled_actions
+--@  lease_settled_value lease_day
+if lease_agent ~= agent_id then
   return {'unknown_lease'}
 end
-if l_at and (l_un ~= action_count or l_uv ~= value) then
+if lease_settled_at and (lease_settled_actions ~= action_count or lease_settled_value ~= value) then
   return {'lease_settled'}
 end
-if l_at then
+if lease_settled_at then
   --@block lease_state
   return {'ok', '1', state, '0'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r, s_cl, s_mp, s_d = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r', 'cl', 'mp', agent_id))
---@block refuse_holds_due hx=s_hx
---@block refuse_day_over a=s_a d=s_d
+--@read session session_agent session_used_actions session_actions_limit session_used_value session_value_limit session_held_value
+--@  session_expires_at session_ended_at session_refunds session_holds_due session_noted_flags session_leased_value
+--@  session_longest_lease session_total_overage session_restrictions session_closed_at session_per_action_limit day_end=agent_id
+--@block refuse_holds_due due=session_holds_due
+--@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
-if s_cl then
-  s_a = nil -- its books are closed: the lease stays spent in full
+if session_closed_at then
+  session_agent = nil -- it is closed: the lease stays spent in full
 end
 
 -- What was leased may have been spent in any case, what goes beyond it only if the session has room.
-local open = redis.call('ZSCORE', leases, open_lease(lease_id, l_n, l_v))
-local active = s_a and not s_e and not agent_revoked and now < tonumber(s_x)
-local held, flags = tonumber(s_h or 0), s_w or ''
-local most_n, most_v = tonumber(l_n), tonumber(l_v)
+local open = redis.call('ZSCORE', leases, open_lease(lease_id, lease_actions, lease_value))
+local active = session_agent and not session_ended_at and not agent_revoked and now < tonumber(session_expires_at)
+local held, flags = tonumber(session_held_value or 0), session_noted_flags or ''
+local most_n, most_v = tonumber(lease_actions), tonumber(lease_value)
 if active then
-  most_n = math.max(most_n, s_ma - s_n + l_n)
-  most_v = math.max(most_v, s_mv - s_v - held + l_v)
+  most_n = math.max(most_n, session_actions_limit - session_used_actions + lease_actions)
+  most_v = math.max(most_v, session_value_limit - session_used_value - held + lease_value)
 end
 local day, day_left = this_day(agent_restricted, now)
-if active and observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held, s_ma, s_mv) then
+if active and observes(session_restrictions, session_used_actions - lease_actions + action_count,
+  session_used_value - lease_value + value + held, session_actions_limit, session_value_limit) then
   most_n, most_v = tonumber(action_count), tonumber(value)
 elseif day then
-  most_v = math.min(most_v, l_v + day_left)
+  most_v = math.min(most_v, lease_value + day_left)
 end
 local used_n, used_v = math.min(tonumber(action_count), most_n), math.min(tonumber(value), most_v)
 local over_n, over_v = action_count - used_n, value - used_v
 local charged_over_v = 0
-if s_mp and not is_observing(s_r) then
-  charged_over_v = math.max(value - action_count * s_mp - over_v, 0)
+if session_per_action_limit and not is_observing(session_restrictions) then
+  charged_over_v = math.max(value - action_count * session_per_action_limit - over_v, 0)
   over_v = over_v + charged_over_v
 end
-local after_n, after_v, leased = (s_n or 0) - l_n + used_n, (s_v or 0) - l_v + used_v, tonumber(s_lv or 0)
+local after_n, after_v, leased = (session_used_actions or 0) - lease_actions + used_n, (session_used_value
+  or 0) - lease_value + used_v, tonumber(session_leased_value or 0)
 local others = redis.call('ZCARD', leases)
 if open then
-  others, leased = others - 1, math.max(leased - l_v, 0)
+  others, leased = others - 1, math.max(leased - lease_value, 0)
 end
 
 local restricted, limited, at = agent_restricted, nil, nil
-if day and (used_v > tonumber(l_v) or (l_dy and l_dy + 0 == day)) then
-  restricted = book(restricted, now, used_v - l_v)
+if day and (used_v > tonumber(lease_value) or (lease_day and lease_day + 0 == day)) then
+  restricted = book(restricted, now, used_v - lease_value)
 end
 
 local wanted_n, wanted_v, lifetime, partial = string.match(renew, '^(%d+) (%d+) (%d+) ([01])$')
@@ -119,10 +123,12 @@ if wanted_n and not active then
   refusal = 'session_not_active'
 elseif wanted_n and agent_restricted and string.find(agent_restricted, 's', 1, true) then
   refusal = 'agent_suspended'
-elseif wanted_n and s_r and string.find(s_r, 's', 1, true) then
+elseif wanted_n and session_restrictions and string.find(session_restrictions, 's', 1, true) then
   refusal = 'session_suspended'
 elseif wanted_n then
-  local s = {n = after_n, ma = s_ma, v = after_v, mv = tonumber(s_mv), h = held, x = s_x, gb = s_gb, ml = s_ml, r = s_r}
+  local s = {used_actions = after_n, actions_limit = session_actions_limit, used_value = after_v,
+    value_limit = tonumber(session_value_limit), held_value = held, expires_at = session_expires_at, refunds = session_refunds,
+    longest_lease = session_longest_lease, restrictions = session_restrictions}
   got_n, got_v, got_ms, beyond = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
   limit, refusal = got_v, ''
   if not got_n then
@@ -130,16 +136,17 @@ elseif wanted_n then
   end
 end
 if got_n and restricted and string.find(restricted, 'l', 1, true) then
-  local counted
-  counted, limited, at, got_n, got_v, over_day, over_minute = fit_agent(restricted, now, got_n, got_v, partial == '1', is_observing(s_r))
-  if counted then
-    restricted, limit = counted, got_v
+  local restricted_after
+  restricted_after, limited, at, got_n, got_v, over_day, over_minute = fit_agent(restricted, now, got_n, got_v, partial == '1',
+    is_observing(session_restrictions))
+  if restricted_after then
+    restricted, limit = restricted_after, got_v
   else
     refusal, limit, got_n, got_v = agent_refusal(limited, at, wanted_n, wanted_v), nil, nil, nil
   end
 end
 
-local settled_at, late = string.format('%.0f', now), now >= tonumber(l_x) or not open
+local settled_at, late = string.format('%.0f', now), now >= tonumber(lease_expires_at) or not open
 if wanted_n then
   redis.call('HSET', lease, 'at', settled_at) -- is refused when Redis is full: then Go asks again without the renewal
 else
@@ -173,10 +180,10 @@ if refusal ~= '' then
   fields[#fields + 1] = 'rr'
   fields[#fields + 1] = refusal
 end
-redis.call('ZREM', leases, open_lease(lease_id, l_n, l_v))
-record(events, audit, now, 'lease.settled', 'session', l_s, 'lease', lease_id, unpack(outcome))
+redis.call('ZREM', leases, open_lease(lease_id, lease_actions, lease_value))
+record(events, audit, now, 'lease.settled', 'session', lease_session, 'lease', lease_id, unpack(outcome))
 if got_n then
-  local granted_n, granted_v, expires = grant(session, leases, renewal, events, audit, now, retention, agent_id, l_s,
+  local granted_n, granted_v, expires = grant(session, leases, renewal, events, audit, now, retention, agent_id, lease_session,
     renewal_id, got_n, got_v, got_ms)
   if day then
     redis.call('HSET', renewal, 'dy', string.format('%d', day))
@@ -196,7 +203,7 @@ if limited then
 end
 redis.call('PEXPIRE', lease, kept)
 
-if s_a then
+if session_agent then
   redis.call('HSET', session, 'n', string.format('%.0f', after_n), 'v', string.format('%.0f', after_v))
   local rest_n, rest_v = used_n, used_v -- what is charged; other overage counts under no type
   for type_n, type_v, name in string.gmatch(types, '(%d+) (%d+) ([^\n]+)\n') do
@@ -210,16 +217,18 @@ if s_a then
   end
   if over_v > 0 then
     local most = 9007199254740991 -- what a double counts exactly
-    redis.call('HSET', session, 'ov', string.format('%.0f', math.min((s_ov or 0) + over_v, most)))
+    redis.call('HSET', session, 'ov', string.format('%.0f', math.min((session_total_overage or 0) + over_v, most)))
   end
   if others > 0 then
-    local due = math.min(tonumber(s_hx or math.huge), tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]))
-    redis.call('HSET', session, 'lv', string.format('%.0f', leased), 'h', s_h or '0', 'hx', string.format('%.0f', due))
+    local due = math.min(tonumber(session_holds_due or math.huge), tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]))
+    redis.call('HSET', session, 'lv', string.format('%.0f', leased), 'h', session_held_value or '0', 'hx', string.format('%.0f',
+      due))
   else
     redis.call('HDEL', session, 'lv')
   end
-  flags = note_usage(session, events, audit, now, flags, after_n, tonumber(s_ma), after_v + held, tonumber(s_mv),
-    value_limit(s_gb, s_mv))
+  flags = note_usage(session, events, audit, now, flags, after_n, tonumber(session_actions_limit), after_v + held,
+    tonumber(session_value_limit),
+    name_of_value_limit(session_refunds, session_value_limit))
   flags = note_observed_lease(session, events, audit, now, flags, beyond, over_day, over_minute)
   if limit and not got_n then
     note_no_room(session, events, audit, now, flags, limit)

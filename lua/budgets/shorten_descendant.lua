@@ -14,18 +14,18 @@ local expires, refused_for = ARGV[1], ARGV[2]
 
 --@block now
 
-local a, x, e, sh = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'sh'))
-if not a then
+--@read session session_agent expires_at ended_at times_shortened
+if not session_agent then
   redis.call('HSET', session, 'cl', string.format('%.0f', now))
   redis.call('PEXPIRE', session, refused_for)
   return {'ok'}
 end
-if e or now >= tonumber(x) then
+if ended_at or now >= tonumber(expires_at) then
   return {'ok'}
 end
 -- The count refuses a longer lifetime that was granted before; see change_limits.lua.
-redis.call('HSET', session, 'sh', string.format('%.0f', (sh or 0) + 1))
-if tonumber(expires) < tonumber(x) then
+redis.call('HSET', session, 'sh', string.format('%.0f', (times_shortened or 0) + 1))
+if tonumber(expires) < tonumber(expires_at) then
   redis.call('HSET', session, 'x', expires)
   redis.call('ZADD', agent_open, 'XX', expires, string.sub(session, -36))
 end

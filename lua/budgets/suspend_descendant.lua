@@ -1,5 +1,5 @@
 -- Makes a session follow the suspension of its parent, or its end. Each change of the parent has a version; a session follows the
--- latest that it was told, so changes that overlap end alike everywhere. An id without a session is refused from now on, so that a
+-- latest that reached it, so changes that overlap end alike everywhere. An id without a session is refused from now on, so that a
 -- creation on its way creates nothing: the session would not know which changes are older than what it missed. A session that is
 -- over follows too, without an event: its descendants may live on, when its end broke off midway.
 --
@@ -13,7 +13,8 @@
 -- ARGV[4] = refused_for      ms that a refused id is remembered
 -- ARGV[5] = audit            see include/audit.lua
 --
--- Reply:  {'ok', exists, after, sv}  exists '1' when its children are to follow; after '1' when it is suspended, and the version
+-- Reply:  {'ok', exists, after, suspension_version}
+--             exists '1' when its children are to follow; after '1' when it is suspended, and the version
 --                          of that
 -- Writes: HSET, HDEL and PEXPIRE session; XADD events
 --@include audit
@@ -25,27 +26,28 @@ local suspended, version, reason, refused_for, audit = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 
-local a, mv, h, x, e, gb, hx, r, sv, sa, so, pv = unpack(redis.call('HMGET', session,
-  'a', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'r', 'sv', 'sa', 'so', 'pv'))
-if not a then
+--@read session session_agent value_limit held_value expires_at ended_at refunds holds_due restrictions suspension_version
+--@  suspended_above suspended_itself parent_version
+if not session_agent then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', session, 'cl', string.format('%d', now))
   redis.call('PEXPIRE', session, refused_for)
   return {'ok', '', '', '0'}
 end
-local was = string.find(r or '', 's', 1, true)
-if tonumber(version) <= tonumber(pv or -1) then
+local was = string.find(restrictions or '', 's', 1, true)
+if tonumber(version) <= tonumber(parent_version or -1) then
   -- A later change was here first, and may not have reached its children yet: they follow what it is now.
-  return {'ok', '1', was and '1' or '', sv or '0'}
+  return {'ok', '1', was and '1' or '', suspension_version or '0'}
 end
-local over = e or now >= tonumber(x)
-sv = string.format('%d', math.max((sv or 0) + 1, now)) -- a time exceeds versions that Redis has lost
+local over = ended_at or now >= tonumber(expires_at)
+suspension_version = string.format('%d', math.max((suspension_version or 0) + 1,
+  now)) -- a time exceeds versions that Redis has lost
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', session, 'pv', version, 'sv', sv)
-local after = (suspended ~= '' or so or (was and not sa)) and '1' or ''
+redis.call('HSET', session, 'pv', version, 'sv', suspension_version)
+local after = (suspended ~= '' or suspended_itself or (was and not suspended_above)) and '1' or ''
 if suspended ~= '' then
   redis.call('HSET', session, 'sa', '1')
-  if was and not sa then
+  if was and not suspended_above then
     redis.call('HSET', session, 'so', '1')
   end
 else
@@ -53,7 +55,7 @@ else
 end
 local trail = not over and redis.call('EXISTS', agent) == 1 -- else one that begins here would never end
 if after ~= '' and not was then
-  restrict(session, r, 's', h, gb, mv)
+  restrict(session, restrictions, 's', held_value, refunds, value_limit)
   redis.call('HSET', session, 'su', string.format('%d', now))
   if reason ~= '' then
     redis.call('HSET', session, 'sr', one_line(reason))
@@ -63,9 +65,9 @@ if after ~= '' and not was then
   end
 elseif after == '' and was then
   redis.call('HDEL', session, 'su', 'sr')
-  unrestrict(session, r, 's', hx, gb)
+  unrestrict(session, restrictions, 's', holds_due, refunds)
   if trail then
     record(events, audit, now, 'session.resumed', 'session', string.sub(session, -36), 'reason', reason)
   end
 end
-return {'ok', '1', after, sv}
+return {'ok', '1', after, suspension_version}

@@ -14,7 +14,7 @@
 --         {'unknown_agent'}
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 -- Writes: HSET and HDEL session and XADD events, once until it is resumed; for one that has
 -- children HSET session each time
 --@include audit
@@ -27,27 +27,28 @@ local organization_id, agent_id, reason, audit = ARGV[1], ARGV[2], ARGV[3], ARGV
 
 --@block now
 
-local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
+--@read agent agent_organization agent_revoked agent_scopes
 --@block refuse_unknown_agent
-local a, mv, h, x, e, w, gb, hx, r, sv, sa = unpack(redis.call('HMGET', session,
-  'a', 'mv', 'h', 'x', 'e', 'w', 'gb', 'hx', 'r', 'sv', 'sa'))
+--@read session session_agent value_limit held_value expires_at ended_at noted_flags refunds holds_due restrictions
+--@  suspension_version suspended_above
 --@block refuse_unknown_session
---@block refuse_holds_due hx=hx
-local flags = w or ''
+--@block refuse_holds_due due=holds_due
+local flags = noted_flags or ''
 --@block refuse_inactive
-if not string.find(r or '', 's', 1, true) then
+if not string.find(restrictions or '', 's', 1, true) then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-  restrict(session, r, 's', h, gb, mv)
+  restrict(session, restrictions, 's', held_value, refunds, value_limit)
   redis.call('HSET', session, 'su', string.format('%d', now))
   if reason ~= '' then
     redis.call('HSET', session, 'sr', one_line(reason))
   end
   record(events, audit, now, 'session.suspended', 'session', string.sub(session, -36), 'reason', reason)
-elseif sa then
+elseif suspended_above then
   redis.call('HSET', session, 'so', '1') -- by itself too, not only from above
 end
-if string.find(r or '', 'c', 1, true) then
-  redis.call('HSET', session, 'sv', string.format('%d', math.max((sv or 0) + 1, now))) -- its children are to follow; see suspend_descendant.lua
+if string.find(restrictions or '', 'c', 1, true) then
+  -- Its children follow: suspend_descendant.lua.
+  redis.call('HSET', session, 'sv', string.format('%d', math.max((suspension_version or 0) + 1, now)))
 end
 --@block session_state
 return {'ok', string.format('%d', now), agent_revoked or '', agent_scopes, state}

@@ -1,5 +1,5 @@
 -- Replaces what a root session has reserved by what it has used: the current period of its organization's budget counts that.
--- Its books are closed, so it is final. Once: taking again changes nothing. See docs/budgets.md.
+-- The session is closed, so that is final. Once: taking again changes nothing. See lua/budgets/README.md.
 --
 -- KEYS[1] = budget         hash ob:{cell}:<organization>
 -- KEYS[2] = parts          hash op:{cell}:<organization>
@@ -9,7 +9,7 @@
 -- ARGV[2] = used_v         micro-USD
 -- ARGV[3] = audit          see include/audit.lua
 --
--- Reply:  {'ok', told}     as index_session.lua
+-- Reply:  {'ok', noted}     as index_session.lua
 -- Writes: HSET budget and parts; XADD events
 --@include audit
 --@include organization_budget_read
@@ -31,4 +31,4 @@ redis.call('HDEL', parts, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', parts, session_id, string.sub(part, 1, 16) .. 'taken')
 b.reserved, b.used = math.max(b.reserved - part_v, 0), b.used + used_v
 write_organization_budget(budget, b)
-return {'ok', tell_budget(events, audit, now, budget, b)}
+return {'ok', note_budget(events, audit, now, budget, b)}

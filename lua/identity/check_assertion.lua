@@ -17,8 +17,7 @@ local keys_version, assertion, assertion_ttl = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 
-local agent_revoked, agent_organization, agent_keys_version =
-  unpack(redis.call('HMGET', agent, 'revoked', 'organization', 'keys_version'))
+--@read agent agent_revoked agent_organization agent_keys_version
 --@block refuse_assertion
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go: a client must be able to revoke
 --@block keep_assertion

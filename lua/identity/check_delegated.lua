@@ -25,11 +25,11 @@ if agent_restricted then
   --@block refuse_suspended
   --@block scopes_left
 end
-local a, x, e, r = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'r'))
-if a ~= agent_id or e or now >= x + 0 then
+--@read session session_agent expires_at ended_at restrictions
+if session_agent ~= agent_id or ended_at or now >= expires_at + 0 then
   return {'invalid_token'}
 end
---@block refuse_suspended_session r=r
+--@block refuse_suspended_session restrictions=restrictions
 if scopes_left then
   return {'ok', scopes_left}
 end

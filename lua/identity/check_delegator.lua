@@ -12,7 +12,7 @@
 --         {'invalid_token'}                       the access token's agent or family is revoked
 --         {'agent_suspended', since}              in ms since 1970
 --         {'unknown_session'}
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}            in ms since 1970
 --         {'scope_not_held', scope}               the agent or the session does not hold sessions:delegate
 -- Writes: nothing
@@ -23,13 +23,13 @@ local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 --@block either_caller_with_both
 --@block refuse_suspended
 
-local a, x, e, r, sc = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'r', 'sc'))
+--@read session session_agent expires_at ended_at restrictions own_scopes
 --@block refuse_unknown_session
-if e or now >= tonumber(x) then
-  return {'not_active', e or '', '', x, string.format('%d', now)}
+if ended_at or now >= tonumber(expires_at) then
+  return {'not_active', ended_at or '', '', expires_at, string.format('%d', now)}
 end
---@block refuse_suspended_session r=r
-local scope, held_scopes = 'sessions:delegate', sc or agent_scopes
+--@block refuse_suspended_session restrictions=restrictions
+local scope, held_scopes = 'sessions:delegate', own_scopes or agent_scopes
 --@block hold_scope held=agent_scopes
 --@block hold_scope held=held_scopes
 return {'ok'}

@@ -13,8 +13,7 @@ local secret_hash, note = ARGV[1], ARGV[2]
 
 --@block now
 
-local agent_secret, previous_secret, previous_until, agent_revoked, agent_organization, secret_used =
-  unpack(redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'revoked', 'organization', 'secret_used'))
+--@read agent agent_secret previous_secret previous_until agent_revoked agent_organization secret_used
 --@block refuse_secret
 
 if current and not secret_used and note ~= '' then

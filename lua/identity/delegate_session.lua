@@ -19,7 +19,7 @@
 --                                                 family: the id that the token names, as text
 --         {'unknown_agent'}
 --         {'unknown_session'}
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'agent_suspended', since}              in ms since 1970
 --         {'session_suspended', since}            in ms since 1970
 --         {'scope_not_held', scope}               the first that the agent, the session or most_scopes lack
@@ -32,17 +32,16 @@ local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, drawn, scopes, most_scopes, audit, key = unpack(ARGV)
 
 --@block now
-local agent_organization, agent_revoked, agent_restricted, agent_scopes, agent_epoch = unpack(redis.call('HMGET', agent,
-  'organization', 'revoked', 'restricted', 'scopes', 'epoch'))
+--@read agent agent_organization agent_revoked agent_restricted agent_scopes agent_epoch
 --@block refuse_unknown_agent
-local a, x, e, r, sc = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'r', 'sc'))
+--@read session session_agent expires_at ended_at restrictions own_scopes
 --@block refuse_unknown_session
-if e or agent_revoked or now >= tonumber(x) then
-  return {'not_active', e or '', agent_revoked or '', x, string.format('%d', now)}
+if ended_at or agent_revoked or now >= tonumber(expires_at) then
+  return {'not_active', ended_at or '', agent_revoked or '', expires_at, string.format('%d', now)}
 end
 --@block refuse_suspended
---@block refuse_suspended_session r=r
-local held_scopes = still_held(most_scopes, still_held(sc or agent_scopes, agent_scopes))
+--@block refuse_suspended_session restrictions=restrictions
+local held_scopes = still_held(most_scopes, still_held(own_scopes or agent_scopes, agent_scopes))
 --@block hold_scopes held=held_scopes
 --@block require_key
 if scopes == '' then
@@ -52,4 +51,4 @@ end
 --@block drop_lapsed_marks
 local family = in_epoch(drawn, agent_epoch)
 record(events, audit, now, 'token.issued', 'family', family, 'session', string.sub(session, -36))
-return {'ok', scopes, string.format('%d', x - now), family}
+return {'ok', scopes, string.format('%d', expires_at - now), family}

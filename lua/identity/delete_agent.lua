@@ -18,7 +18,7 @@ local organization_id, kept, audit = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
 
-local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+--@read agent agent_organization agent_revoked
 --@block refuse_unknown_agent
 local revoked = agent_revoked or string.format('%d', now)
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go

@@ -1,4 +1,4 @@
--- Deletes an API key of an organization. One admin key that never expires stays, or nobody could create keys any more.
+-- Deletes an API key of an organization. One admin key that never expires stays, or no key could create keys any more.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --

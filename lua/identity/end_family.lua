@@ -29,7 +29,7 @@ local most_marks = 1000 -- of tokens without a refresh token
 
 --@block now
 
-local agent_organization, family_revoked, agent_epoch = unpack(redis.call('HMGET', agent, 'organization', revoked_family, 'epoch'))
+--@read agent agent_organization family_revoked=revoked_family agent_epoch
 --@block refuse_unknown_agent
 if family_revoked then
   return {'ok', ''}

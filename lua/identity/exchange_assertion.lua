@@ -26,7 +26,7 @@
 --         {'too_many_assertions'}    the agent has used 10,000 that have not expired
 --         {'agent_suspended', since}  in ms since 1970
 --         {'scope_not_held', scope}  the first scope that the agent does not have
---         {'audience_not_held', audience}  the first whom the agent's tokens may not be for
+--         {'audience_not_held', audience}  the first that the agent's tokens may not be for
 --         {'proof_required'}         the agent's tokens must be bound to a key
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families and assertions; HDEL agent of marks that have lapsed; XADD events
 --@joined
@@ -40,8 +40,7 @@ local family_id, scopes, audit, audience, key = ARGV[6], ARGV[7], ARGV[8], ARGV[
 
 --@block now
 
-local agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted, agent_keys_version =
-  unpack(redis.call('HMGET', agent, 'revoked', 'organization', 'scopes', 'epoch', 'restricted', 'keys_version'))
+--@read agent agent_revoked agent_organization agent_scopes agent_epoch agent_restricted agent_keys_version
 --@block refuse_assertion
 --@block open_family
 --@block keep_assertion

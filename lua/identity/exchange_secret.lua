@@ -21,7 +21,7 @@
 --         {'invalid_credentials'}    no such agent, wrong secret or revoked; the reply does not say which
 --         {'agent_suspended', since}  in ms since 1970
 --         {'scope_not_held', scope}  the first scope that the agent does not have
---         {'audience_not_held', audience}  the first whom the agent's tokens may not be for
+--         {'audience_not_held', audience}  the first that the agent's tokens may not be for
 --         {'proof_required'}         the agent's tokens must be bound to a key
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
 -- of marks that have lapsed; XADD events
@@ -36,9 +36,8 @@ local family_id, scopes, audit, audience, key = ARGV[4], ARGV[5], ARGV[6], ARGV[
 
 --@block now
 
-local agent_secret, previous_secret, previous_until, secret_used, agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted =
-  unpack(redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used', 'revoked', 'organization',
-    'scopes', 'epoch', 'restricted'))
+--@read agent agent_secret previous_secret previous_until secret_used agent_revoked agent_organization agent_scopes agent_epoch
+--@  agent_restricted
 --@block refuse_secret
 --@block open_family
 if current and not secret_used then

@@ -1,4 +1,4 @@
--- Reads the trusted issuer of an organization by its name, for a token that names it. Nobody is authenticated yet.
+-- Reads the trusted issuer of an organization by its name, for a token that names it. The caller is not authenticated yet.
 --
 -- KEYS[1] = issuers  hash oti:{cell}:<organization>
 -- KEYS[2] = names    hash otn:{cell}:<organization>

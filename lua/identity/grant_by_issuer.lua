@@ -18,7 +18,7 @@
 --         {'invalid_credentials'}    the organization has no such agent, or it is revoked; the reply does not say which
 --         {'agent_suspended', since}  in ms since 1970
 --         {'scope_not_held', scope}  the first scope that the agent does not have
---         {'audience_not_held', audience}  the first whom the agent's tokens may not be for
+--         {'audience_not_held', audience}  the first that the agent's tokens may not be for
 --         {'proof_required'}         the agent's tokens must be bound to a key
 -- Writes: XADD events; HDEL agent of marks that have lapsed
 --@joined
@@ -29,8 +29,7 @@ local organization_id, scopes, audience, audit, drawn, issuer, key = unpack(ARGV
 
 --@block now
 
-local agent_organization, agent_revoked, agent_scopes, agent_restricted, agent_epoch =
-  unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes', 'restricted', 'epoch'))
+--@read agent agent_organization agent_revoked agent_scopes agent_restricted agent_epoch
 if agent_organization ~= organization_id or agent_revoked then
   return {'invalid_credentials'}
 end

@@ -15,7 +15,7 @@ local organization_id = ARGV[1]
 
 --@block now
 
-local agent_organization, agent_revoked, agent_epoch = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'epoch'))
+--@read agent agent_organization agent_revoked agent_epoch
 --@block refuse_unknown_agent
 local members = {}
 if not agent_revoked then

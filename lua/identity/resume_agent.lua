@@ -19,7 +19,7 @@ local organization_id, reason, audit, shown = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --@block now
 
-local agent_organization, agent_revoked, agent_restricted = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'restricted'))
+--@read agent agent_organization agent_revoked agent_restricted
 --@block refuse_unknown_agent
 if agent_revoked then
   return {'agent_revoked'}

@@ -16,7 +16,7 @@ local organization_id, audit = ARGV[1], ARGV[2]
 
 --@block now
 
-local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+--@read agent agent_organization agent_revoked
 --@block refuse_unknown_agent
 if agent_revoked then
   return {'ok', agent_revoked}

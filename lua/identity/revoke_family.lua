@@ -22,8 +22,7 @@ local mark_ttl, audit = tonumber(ARGV[4]), ARGV[5]
 
 --@block now
 
-local agent_organization, agent_revoked, caller_revoked, family_revoked, agent_restricted = unpack(redis.call('HMGET', agent,
-  'organization', 'revoked', caller_family, revoked_family, 'restricted'))
+--@read agent agent_organization agent_revoked caller_revoked=caller_family family_revoked=revoked_family agent_restricted
 local by_another = caller_revoked and string.sub(caller_family, -16) ~= string.sub(revoked_family, -16)
 if agent_organization ~= organization_id or agent_revoked or by_another then
   return {'invalid_token'}

@@ -20,7 +20,7 @@
 -- ARGV[6] = lifetime        ms that a family lives, however often it is refreshed
 -- ARGV[7] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
 -- ARGV[8] = audit           see include/audit.lua
--- ARGV[9] = audience        that the new access token is for, separated by single spaces, 'self' for the issuer; '' for the family's
+-- ARGV[9] = audience that the new access token is for, separated by single spaces, 'self' for the issuer; '' for the family's
 -- ARGV[10] = key            thumbprint of the key that the new access token is bound to (RFC 9449 §5), 32 bytes; '' for none
 --
 -- Arguments: four are times that the operator sets or derives, and scripts keep no settings.
@@ -30,7 +30,7 @@
 --         {'invalid_refresh_token'}  no such family, expired, revoked, or bound to another key
 --         {'reused'}                 and the family is revoked
 --         {'scope_not_held', scope}  the first scope that the family or its agent does not have
---         {'audience_not_held', audience}  the first whom the family is not for, or its agent's tokens may not be for
+--         {'audience_not_held', audience}  the first that the family is not for, or its agent's tokens may not be for
 --         {'agent_suspended', since}  in ms since 1970
 --         {'proof_required'}         the agent's tokens must be bound to a key
 -- Writes: HSET and PEXPIRE family, ZADD and PEXPIRE families now and then; or, on reuse, HSET agent, DEL family and ZREM
@@ -50,31 +50,31 @@ local member = string.sub(revoked_family, 8, 21)
 
 --@block now
 
-local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted =
-  unpack(redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes', 'epoch', 'restricted'))
-local g, r, sc, au, c, e, k = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'au', 'c', 'e', 'k'))
-if agent_revoked or family_revoked or not agent_organization or not g or e ~= agent_epoch then
+--@read agent agent_revoked family_revoked=revoked_family agent_organization agent_scopes agent_epoch agent_restricted
+--@read family family_generation issued family_scopes family_audience family_created family_epoch family_key
+if agent_revoked or family_revoked or not agent_organization or not family_generation or family_epoch ~= agent_epoch then
   return {'invalid_refresh_token'}
 end
-if k and k ~= key then -- before its reuse is looked for: whoever has the token and not the key must not end the family
+-- Before its reuse is looked for: a thief with the token and without the key must not end the family.
+if family_key and family_key ~= key then
   return {'invalid_refresh_token'}
 end
 
--- c is how long after its id was drawn the family was created.
-local lifetime_left = drawn_at(revoked_family, 8) + c + lifetime - now
+-- family_created is how long after its id was drawn the family was created.
+local lifetime_left = drawn_at(revoked_family, 8) + family_created + lifetime - now
 if lifetime_left <= 0 then
   return {'invalid_refresh_token'}
 end
 
-local current, rotated = tonumber(g), tonumber(r)
+local current, rotated = tonumber(family_generation), tonumber(issued)
 local answer_was_lost = generation == current - 1 and now - rotated < grace
 local late = answer_was_lost and now - rotated > at_once
-local p, l -- the last generations that were presented again
+local replayed, replayed_late -- the last generations that were presented again
 if answer_was_lost then
-  local family_p, family_l = unpack(redis.call('HMGET', family, 'p', 'l'))
-  p, l = family_p, family_l
+  --@read family family_replayed family_replayed_late
+  replayed, replayed_late = family_replayed, family_replayed_late
 end
-local late_in_a_row = late and tonumber(l or -1) == generation - 1
+local late_in_a_row = late and tonumber(replayed_late or -1) == generation - 1
 if generation < current and not answer_was_lost or late_in_a_row then
   --@block mark_family
   record(events, audit, now, 'token.reuse_detected', 'family', string.sub(family, -36))
@@ -82,7 +82,7 @@ if generation < current and not answer_was_lost or late_in_a_row then
 end
 
 --@block refuse_suspended
-local held = sc and still_held(sc, agent_scopes) or agent_scopes
+local held = family_scopes and still_held(family_scopes, agent_scopes) or agent_scopes
 --@block hold_scopes held=held
 --@block require_key
 if scopes == '' then
@@ -91,22 +91,22 @@ end
 --@block granted_audience
 if answer_was_lost then
   local presented = ARGV[1]
-  if p ~= presented or (late and l ~= presented) then
+  if replayed ~= presented or (late and replayed_late ~= presented) then
     redis.call('HDEL', family, '') -- goes on when Redis is full, see lua.go
     redis.call('HSET', family, 'p', presented)
     if late then
       redis.call('HSET', family, 'l', presented)
     end
-    record(events, audit, now, 'token.replayed', 'family', string.sub(family, -36), 'spent', r)
+    record(events, audit, now, 'token.replayed', 'family', string.sub(family, -36), 'spent', issued)
   end
-  return {'ok', g, '1', scopes, audience, agent_organization}
+  return {'ok', family_generation, '1', scopes, audience, agent_organization}
 end
 
 local successor = string.format('%d', generation + 1)
 local period = refresh_ttl / 8
 redis.call('HSET', family, 'g', successor, 'r', string.format('%d', now))
 redis.call('PEXPIRE', family, string.format('%d', math.min(refresh_ttl, lifetime_left)))
-if not c or math.floor(rotated / period) ~= math.floor(now / period) then
+if not family_created or math.floor(rotated / period) ~= math.floor(now / period) then
   index_family(families, member, tonumber(agent_epoch or 0), now, refresh_ttl)
 end
 record(events, audit, now, 'token.refreshed', 'family', string.sub(family, -36))

@@ -1,8 +1,10 @@
 -- Returns what a session itself has used: actions and micro-USD without what is delegated to its children or was used by them,
--- and without value of open leases, which is held. fields are n, v, lv, dn, dv, kn and kv.
+-- and without value of open leases, which is held. fields are n, v, leased_value, delegated_actions, delegated_value,
+-- children_actions and children_value.
 local function own_usage(fields)
-  local n, v, lv, dn, dv, kn, kv = unpack(fields, 1, 7)
-  return n - (dn or 0) - (kn or 0), v - (lv or 0) - (dv or 0) - (kv or 0)
+  local n, v, leased_value, delegated_actions, delegated_value, children_actions, children_value = unpack(fields, 1, 7)
+  return n - (delegated_actions or 0) - (children_actions or 0), v - (leased_value or 0) - (delegated_value or 0) - (children_value
+    or 0)
 end
 
 -- Returns what a session has used of each action type, of all its fields: name, index, n and v (budgets/include/action_types.lua).

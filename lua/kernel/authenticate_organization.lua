@@ -15,7 +15,6 @@ local credential = ARGV[1]
 
 local key_hash, required_role = string.sub(credential, 1, 32), string.sub(credential, 33)
 local key_field = 'k:' .. key_hash
-local organization_key, previous_key, previous_until, key_owner, name, metadata, created = unpack(redis.call('HMGET', organization,
-  'key', 'previous_key', 'previous_until', key_field, 'name', 'metadata', 'created'))
+--@read organization organization_key previous_key previous_until key_owner=key_field name metadata created
 --@block refuse_api_key
 return {'ok', name, metadata or '', created}

@@ -1,5 +1,5 @@
--- Starts the time to live of a session whose books are closed and whose usage its parent has taken, and notes that nobody keeps its
--- books any more.
+-- Starts the time to live of a closed session whose usage its parent has taken, and notes that no parent waits for that any
+-- more.
 --
 -- KEYS[1] = session               hash s:{cell}:<session>
 -- KEYS[2] = session_transactions  zset stx:{cell}:<session>
@@ -12,10 +12,10 @@
 local session, session_transactions, closed = KEYS[1], KEYS[2], KEYS[3]
 local retention = ARGV[1]
 
-local a, cl, r = unpack(redis.call('HMGET', session, 'a', 'cl', 'r'))
-if a and cl and string.find(r or '', 'k', 1, true) then
+--@read session session_agent closed_at restrictions
+if session_agent and closed_at and string.find(restrictions or '', 'k', 1, true) then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-  redis.call('HSET', session, 'r', (string.gsub(r, 'k', 'K')))
+  redis.call('HSET', session, 'r', (string.gsub(restrictions, 'k', 'K')))
   redis.call('PEXPIRE', session, retention)
   redis.call('PEXPIRE', session_transactions, retention)
   redis.call('PEXPIRE', closed, retention)

@@ -20,7 +20,8 @@
 --
 -- Arguments: the leader's state, and what it appends; one command is all or nothing.
 --
--- Reply:  {'ok', n, wakes, now}  number of the last event; wakes is '1' when the organization's webhooks are to be woken, else '';
+-- Reply:  {'ok', last_number, wakes, now}
+--             number of the last event; wakes is '1' when the organization's webhooks are to be woken, else '';
 --                          ms since 1970
 --         {'feed_lost'}    another one leads, or the feed ends with another event
 -- Writes: XADD and XTRIM feed, HSET head and cursors, ZREM taken, ZADD marked
@@ -28,33 +29,33 @@ local head, feed, cursors, marked, taken, webhooks = unpack(KEYS)
 local token, lease, last, hash, entries, agents, kept, room = unpack(ARGV)
 
 --@block now
-local n, t, f, b = unpack(redis.call('HMGET', head, 'n', 't', 'f', 'b'))
-if t ~= token or (n or '0') ~= last then
+--@read head last_number head_token first_number bytes
+if head_token ~= token or (last_number or '0') ~= last then
   return {'feed_lost'}
 end
-n, f, b = last + 0, (f or 1) + 0, (b or 0) + 0
+last_number, first_number, bytes = last + 0, (first_number or 1) + 0, (bytes or 0) + 0
 for what, event in string.gmatch(entries, '(%S+) ([^\n]*)\n') do
-  n = n + 1
-  redis.call('XADD', feed, string.format('%.0f-0', n), 'y', what, 'e', event)
-  b = b + #event + 64
+  last_number = last_number + 1
+  redis.call('XADD', feed, string.format('%.0f-0', last_number), 'y', what, 'e', event)
+  bytes = bytes + #event + 64
 end
 -- The oldest go, many at once, so that few calls do this.
 local page = math.min(100, math.floor(kept / 10))
 for i = 1, 20 do
-  if n - f < kept + 0 and b <= room + 0 then
+  if last_number - first_number < kept + 0 and bytes <= room + 0 then
     break
   end
-  local oldest = redis.call('XRANGE', feed, '-', string.format('%.0f-0', n - 1), 'COUNT', page)
+  local oldest = redis.call('XRANGE', feed, '-', string.format('%.0f-0', last_number - 1), 'COUNT', page)
   for _, entry in ipairs(oldest) do
-    b = b - #entry[2][4] - 64
-    f = string.match(entry[1], '%d+') + 1
+    bytes = bytes - #entry[2][4] - 64
+    first_number = string.match(entry[1], '%d+') + 1
   end
   if #oldest == 0 then
     break
   end
-  redis.call('XTRIM', feed, 'MINID', string.format('%.0f-0', f))
+  redis.call('XTRIM', feed, 'MINID', string.format('%.0f-0', first_number))
 end
-local number, wakes = string.format('%.0f', n), ''
+local number, wakes = string.format('%.0f', last_number), ''
 if hash ~= '' then
   redis.call('HSET', head, 'n', number, 'h', hash)
   if redis.call('EXISTS', webhooks) == 1 then
@@ -62,7 +63,7 @@ if hash ~= '' then
     wakes = '1'
   end
 end
-redis.call('HSET', head, 'u', string.format('%d', now + lease), 'f', string.format('%.0f', f), 'b', string.format('%.0f', b))
+redis.call('HSET', head, 'u', string.format('%d', now + lease), 'f', string.format('%.0f', first_number), 'b', string.format('%.0f', bytes))
 for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
   if cursor ~= '-' then
     redis.call('HSET', cursors, agent, cursor)

@@ -17,11 +17,11 @@ local agent_id, kept = ARGV[1], ARGV[2]
 
 --@block now
 
-local a, hx = unpack(redis.call('HMGET', session, 'a', 'hx'))
-if hx and redis.call('EXISTS', agent) == 1 then -- else nothing can settle its leases any more
-  --@block refuse_holds_due hx=hx
+--@read session session_agent holds_due
+if holds_due and redis.call('EXISTS', agent) == 1 then -- else nothing can settle its leases any more
+  --@block refuse_holds_due due=holds_due
 end
-if a == agent_id then -- else it has expired, or is a tombstone
+if session_agent == agent_id then -- else it has expired, or is a tombstone
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
   fold_usage(session, usage, now, agent_id, kept)
 end

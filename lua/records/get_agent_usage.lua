@@ -16,8 +16,7 @@ local organization_id, anyway = ARGV[1], ARGV[2]
 
 --@block now
 
-local agent_organization, agent_restricted, max_open_sessions = unpack(redis.call('HMGET', agent,
-  'organization', 'restricted', 'max_open_sessions'))
+--@read agent agent_organization agent_restricted max_open_sessions
 --@block refuse_unknown_agent
 if anyway == '' then
   --@block refuse_agent_holds_due

@@ -23,13 +23,13 @@ local organization_id, agent_id, caller_family, anyway = unpack(ARGV)
 --@block now
 --@block either_caller
 
-local fields, types, days, a, hx = redis.call('HGETALL', session), {}, {}, nil, nil
+local fields, types, days, session_agent, holds_due = redis.call('HGETALL', session), {}, {}, nil, nil
 for i = 1, #fields, 2 do
   local day = string.match(fields[i], '^u:(.*)$')
   if fields[i] == 'a' then
-    a = fields[i + 1]
+    session_agent = fields[i + 1]
   elseif fields[i] == 'hx' then
-    hx = fields[i + 1]
+    holds_due = fields[i + 1]
   elseif day then
     days[#days + 1] = day
     days[#days + 1] = fields[i + 1]
@@ -37,7 +37,7 @@ for i = 1, #fields, 2 do
 end
 --@block refuse_unknown_session
 if anyway == '' then
-  --@block refuse_holds_due hx=hx
+  --@block refuse_holds_due due=holds_due
 end
 for name, typed in pairs(used_by_type(fields)) do
   types[#types + 1] = name

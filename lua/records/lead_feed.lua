@@ -1,4 +1,4 @@
--- Makes the caller the leader of an organization's feed, if there is work that nobody does. Of an organization that is deleted it
+-- Makes the caller the leader of an organization's feed, if there is work that no leader does. Of an organization that is deleted it
 -- removes what instances have left since.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
@@ -10,8 +10,9 @@
 -- ARGV[1] = lease          ms
 -- ARGV[2] = settle         ms, see include/look_due.lua
 --
--- Reply:  {'ok', token, n, h, w, rest}  token is '' when there is nothing to do for the caller; number and hash of the last
---                          event; w as in include/lead.lua; rest is '' when nothing is left to do for anybody and no
+-- Reply:  {'ok', token, last_number, last_hash, wakes_from, rest}
+--             token is '' when there is nothing to do for the caller; number and hash of the last
+--                          event; wakes_from as in include/lead.lua; rest is '' when nothing is left to do and no
 --                          instance may change agents
 -- Writes: HSET head, ZADD marked and DEL taken, of the leader; UNLINK all four of a deleted organization
 --@include lead
@@ -29,5 +30,5 @@ local entered = redis.call('ZCARD', instances)
 if work == 0 and (entered == 0 or not look_due(head, instances, now, settle)) then
   return {'ok', '', '0', '', '', entered > 0 and '1' or ''}
 end
-local token, n, h, w = lead(head, marked, taken, now, lease, '')
-return {'ok', token, n, h, w, '1'}
+local token, last_number, last_hash, wakes_from = lead(head, marked, taken, now, lease, '')
+return {'ok', token, last_number, last_hash, wakes_from, '1'}

@@ -16,8 +16,9 @@
 --
 -- Arguments: the agents, what the caller is and what it knows; one command is all or nothing.
 --
--- Reply:  {'ok', token, n, h, w, until}  token is '' when another one leads, or the organization is deleted; number and hash of the
---                          last event; w as in include/lead.lua; until as in enter_feed.lua
+-- Reply:  {'ok', token, last_number, last_hash, wakes_from, until}
+--             token is '' when another one leads, or the organization is deleted; number and hash of the
+--                          last event; wakes_from as in include/lead.lua; until as in enter_feed.lua
 -- Writes: ZADD marked and instances; HSET and HDEL head; DEL taken, of the leader
 --@include lead
 --@include enter
@@ -32,5 +33,5 @@ local entered_until = enter(head, instances, instance, now, valid_for, confirmed
 for agent in string.gmatch(agents, '(%S+)\n') do
   redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
 end
-local token, n, h, w = lead(head, marked, taken, now, lease, own)
-return {'ok', token, n, h, w, entered_until}
+local token, last_number, last_hash, wakes_from = lead(head, marked, taken, now, lease, own)
+return {'ok', token, last_number, last_hash, wakes_from, entered_until}

@@ -8,7 +8,8 @@
 -- ARGV[2] = after          number of the event that the page starts after, 0 for the oldest
 -- ARGV[3] = limit          how many events at the most
 --
--- Reply:  {'ok', n, h, page}  number and hash of the last event, 0 and '' for none; an array of events, each an array of its id and
+-- Reply:  {'ok', last_number, last_hash, page}
+--             number and hash of the last event, 0 and '' for none; an array of events, each an array of its id and
 --                          an array of names and values: y its type, e itself in JSON
 --         {'invalid_api_key'}
 --         {'insufficient_role', required_role}
@@ -18,5 +19,5 @@ local credential, after, limit = unpack(ARGV)
 
 --@block now
 --@block api_key
-local n, h = unpack(redis.call('HMGET', head, 'n', 'h'))
-return {'ok', n or '0', h or '', redis.call('XRANGE', feed, '(' .. after .. '-0', '+', 'COUNT', limit)}
+--@read head last_number last_hash
+return {'ok', last_number or '0', last_hash or '', redis.call('XRANGE', feed, '(' .. after .. '-0', '+', 'COUNT', limit)}

@@ -1,4 +1,4 @@
--- Notes how far a webhook has come, and what became of some of its deliveries, if the caller still has the claim and nobody has
+-- Notes how far a webhook has come, and what became of some of its deliveries, if the caller still has the claim and no other instance has
 -- noted anything since.
 --
 -- KEYS[1] = webhooks    hash ow:{cell}:<organization>

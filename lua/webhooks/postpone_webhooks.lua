@@ -1,4 +1,4 @@
--- Has an organization's webhooks looked at next at a time, or no more. If somebody has changed the time since the caller set it,
+-- Has an organization's webhooks looked at next at a time, or no more. If another instance has changed the time since the caller set it,
 -- nothing changes: there is news.
 --
 -- KEYS[1] = queue            zset wq

@@ -10,8 +10,8 @@
 local progress = KEYS[1]
 local holder, term = ARGV[1], ARGV[2]
 
-local h, t = unpack(redis.call('HMGET', progress, 'h', 't'))
-if h == holder and t == term then
+--@read progress progress_holder progress_term
+if progress_holder == holder and progress_term == term then
   redis.call('HSET', progress, 'u', '0')
 end
 return {'ok'}

@@ -1,4 +1,4 @@
--- Has an organization's webhooks looked at, at a time or earlier. A time that has come is changed too: whoever set it must see in
+-- Has an organization's webhooks looked at, at a time or earlier. A time that has come is changed too: the instance that set it must see in
 -- postpone_webhooks.lua that there is news.
 --
 -- KEYS[1] = queue            zset wq

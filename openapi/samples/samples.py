@@ -166,7 +166,7 @@ print(approved.status, approved.granted_value)
 # end
 
 # sample: getRequest
-decided = session.await_request(asked.id)  # returns when somebody has decided, or the session has ended
+decided = session.await_request(asked.id)  # returns when a person has decided, or the session has ended
 print(decided.status, decided.comment)
 # end
 

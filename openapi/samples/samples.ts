@@ -162,7 +162,7 @@ console.log(approved.status, approved.grantedValue);
 // end
 
 // sample: getRequest
-const decided = await session.awaitRequest(asked.id); // returns when somebody has decided, or the session has ended
+const decided = await session.awaitRequest(asked.id); // returns when a person has decided, or the session has ended
 console.log(decided.status, decided.comment);
 // end
 

@@ -38,7 +38,7 @@ var limitsOfAmount = []string{"max_actions", "max_value_usd", "max_committed_usd
 
 // charged counts the outcome of a charge, unless it is a dry run or replayed from an earlier request.
 func (c *counters) charged(wanted redisstore.Charge, err error) {
-	if wanted.DryRun || web.IsReplay(wanted.Idempotency) {
+	if wanted.DryRun || wanted.Idempotency.IsReplay() {
 		return
 	}
 	all := &c.charges
@@ -62,14 +62,14 @@ func (c *counters) refusedByAgent(err error) {
 
 // observed counts what a limit would have refused in a session that observes, unless it is "", or it is a dry run or replayed.
 func (c *counters) observed(limit string, dryRun bool, idempotency *redisstore.Idempotency) {
-	if !dryRun && !web.IsReplay(idempotency) {
+	if !dryRun && !idempotency.IsReplay() {
 		c.charges.observed.count(limit)
 	}
 }
 
 // batch counts the charges of a batch. The idempotency key belongs to the batch, not to its charges.
 func (c *counters) batch(refused []error, wanted []redisstore.BatchCharge, outcomes []redisstore.ChargeOutcome, idempotency *redisstore.Idempotency) {
-	if web.IsReplay(idempotency) {
+	if idempotency.IsReplay() {
 		return
 	}
 	c.batchItems.Add(float64(len(refused)))

@@ -23,7 +23,8 @@ func TestChargesAreCountedByOutcome(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	c := newCounters(registry)
-	replayed := &redisstore.Idempotency{Replayed: true}
+	replayed := new(redisstore.Idempotency)
+	replayed.Outcome.Replayed = true
 	c.charged(redisstore.Charge{Count: 2, Value: 1}, nil)
 	c.charged(redisstore.Charge{Count: 1, Value: 1<<52 + 1}, nil)
 	c.charged(redisstore.Charge{Count: 1, Value: 5, Idempotency: replayed}, nil)

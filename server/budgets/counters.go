@@ -5,10 +5,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"remit/internal/metrics"
 	"remit/redisstore"
-	"remit/server/internal/web"
 )
 
-// counters count what the operations of this package do; docs/metrics.md defines each.
+// counters count what the operations of this package do, as their help says.
 type counters struct {
 	sessionsCreated, sessionsEnded prometheus.Counter
 	begun, committed, rolledBack   prometheus.Counter
@@ -38,7 +37,7 @@ type requestMetrics struct{ made, approved, denied prometheus.Counter }
 func newCounters(registry prometheus.Registerer) *counters {
 	c := &counters{}
 	c.sessionsCreated = metrics.Counter(registry, "remit_sessions_created_total", "Sessions created.", nil)
-	c.sessionsEnded = metrics.Counter(registry, "remit_sessions_ended_total", "Requests that ended a session, repeated ones included. Expired sessions are not counted.", nil)
+	c.sessionsEnded = metrics.Counter(registry, "remit_sessions_ended_total", "Requests that ended a session, repeated ones included.", nil)
 	metrics.Counters(registry, "remit_transactions_total", "Transactions begun, committed and rolled back.", "event", map[string]*prometheus.Counter{
 		"begun": &c.begun, "committed": &c.committed, "rolled_back": &c.rolledBack,
 	})
@@ -48,15 +47,15 @@ func newCounters(registry prometheus.Registerer) *counters {
 		"allowed": &all.allowed, "not_active": &all.notActive, "suspended": &all.suspended, "scope": &all.scope,
 	})
 	all.byLimit = byLimit(registry, "remit_charges_total", outcomes, "outcome", limitsOfAmount...)
-	all.actions = metrics.Counter(registry, "remit_actions_charged_total", "Actions charged: by charges, by transactions begun in sessions and by settled leases.", nil)
+	all.actions = metrics.Counter(registry, "remit_actions_charged_total", "Actions charged by charges, begins in sessions and settled leases.", nil)
 	metrics.Counters(registry, "remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
 		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions, "lease": &all.byLeases})
 	metrics.Counters(registry, "remit_reserved_micro_usd_total", "Value reserved by begins in sessions and by leases, in millionths of a US dollar.", "by",
 		map[string]*prometheus.Counter{"transaction": &all.inHolds, "lease": &all.inLeases})
 	all.observed = byLimit(registry, "remit_observed_refusals_total",
-		"Charges, begins, changes of holds and grants of leases that a limit would have refused, in sessions that observe.", "limit", limitsOfAmount...)
+		"What a limit would have refused in sessions that observe: charges, begins, raised holds, leases.", "limit", limitsOfAmount...)
 	all.byAgent = byLimit(registry, "remit_agent_limit_refusals_total",
-		"Charges, begins, changes of holds, leases, renewals and sessions that a limit of the agent refused.", "limit",
+		"What a limit of the agent refused: charges, begins, raised holds, leases, renewals, sessions.", "limit",
 		redisstore.LimitValuePerDay, redisstore.LimitActionsPerMinute, redisstore.LimitOpenSessions)
 	c.leases.granted = metrics.Counter(registry, "remit_leases_granted_total", "Leases granted, renewals included.", nil)
 	c.leases.settled = metrics.Counter(registry, "remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
@@ -102,7 +101,7 @@ func (c *counters) settled(v redisstore.Settlement) {
 
 // transaction counts a transaction on the counter of its new status, unless its outcome is replayed.
 func (c *counters) transaction(reached prometheus.Counter, t redisstore.Transaction, idempotency *redisstore.Idempotency) {
-	if web.IsReplay(idempotency) {
+	if idempotency.IsReplay() {
 		return
 	}
 	reached.Inc()

@@ -214,7 +214,7 @@ func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx, caller access.Caller, id
 		h.counted.refusedByAgent(err)
 		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
 	}
-	if !web.IsReplay(wanted.Idempotency) {
+	if !wanted.Idempotency.IsReplay() {
 		h.counted.leases.granted.Inc()
 		h.counted.charges.inLeases.Add(float64(granted.MaxValue))
 	}
@@ -222,7 +222,7 @@ func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx, caller access.Caller, id
 	return web.AnswerCreated(ctx, "/v1/leases/"+granted.ID.String(), leaseOf(granted))
 }
 
-// settleLease books what was spent of a lease, and may grant its renewal in the same step.
+// settleLease charges what was spent of a lease, and may grant its renewal in the same step.
 func (h *Handlers) settleLease(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	var request settleRequest
 	if err := web.Decode(ctx, &request); err != nil {

@@ -205,7 +205,7 @@ func (h *Handlers) createSession(ctx *fasthttp.RequestCtx, caller access.Caller)
 		h.counted.refusedByAgent(err)
 		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
 	}
-	if !web.IsReplay(wanted.Idempotency) {
+	if !wanted.Idempotency.IsReplay() {
 		h.counted.sessionsCreated.Inc()
 	}
 	return web.AnswerCreated(ctx, "/v1/sessions/"+session.ID.String(), SessionOf(session))

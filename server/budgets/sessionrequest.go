@@ -129,7 +129,7 @@ func (h *Handlers) requestMore(ctx *fasthttp.RequestCtx, agent redisstore.Access
 	if err != nil {
 		return redisstore.Needing(err, wanted.AddActions, wanted.AddValue)
 	}
-	if !web.IsReplay(wanted.Idempotency) {
+	if !wanted.Idempotency.IsReplay() {
 		h.counted.requests.made.Inc()
 	}
 	return web.AnswerCreated(ctx, "/v1/sessions/"+id.String()+"/requests/"+asked.ID.String(), sessionRequestOf(asked))

@@ -9,7 +9,7 @@ import (
 )
 
 // A server that stops announces it first: for a while it serves as before, with Connection: close in every response. Then
-// clients at work have been told, and the other connections are idle. Closing idle connections at once would lose the
+// clients at work know, and the other connections are idle. Closing idle connections at once would lose the
 // requests that are in transit on them.
 const (
 	drainTime = time.Second            // of announcing, at most

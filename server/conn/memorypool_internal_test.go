@@ -46,14 +46,14 @@ func TestAPoolServesTheClientThatHoldsLess(t *testing.T) {
 		steps     []step
 		displaced map[string]int
 	}{
-		"nobody gets more than half":  {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"a", 1, 0, errTestHalf}}, nil},
-		"two fill it":                 {[]step{{"a", 50, 0, nil}, {"b", 50, 0, nil}}, nil},
-		"a third displaces the first": {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"b", 49, 0, nil}, {"c", 10, 0, nil}}, map[string]int{"a": 1}},
-		"equals do not displace":      {[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, 0, errTestFull}}, nil},
+		"no tenant gets more than half": {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"a", 1, 0, errTestHalf}}, nil},
+		"two fill it":                   {[]step{{"a", 50, 0, nil}, {"b", 50, 0, nil}}, nil},
+		"a third displaces the first":   {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"b", 49, 0, nil}, {"c", 10, 0, nil}}, map[string]int{"a": 1}},
+		"equals do not displace":        {[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, 0, errTestFull}}, nil},
 		"equals displace the old": {
 			[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, graceTime + 1, nil}}, map[string]int{"a": 1},
 		},
-		"the largest displaces nobody young": {[]step{{"a", 40, 0, nil}, {"b", 40, 0, nil}, {"c", 20, 0, nil}, {"a", 5, 0, errTestFull}}, nil},
+		"the largest displaces nothing young": {[]step{{"a", 40, 0, nil}, {"b", 40, 0, nil}, {"c", 20, 0, nil}, {"a", 5, 0, errTestFull}}, nil},
 		"many small places make room for one": {
 			[]step{{"a", 10, 0, nil}, {"a", 10, 0, nil}, {"a", 10, 0, nil}, {"a", 10, 0, nil}, {"b", 50, 0, nil}, {"c", 25, 0, nil}},
 			map[string]int{"b": 1},
@@ -93,11 +93,11 @@ func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
 		want         error
 	}{
 		{'a', 20, 0, nil}, {'a', 20, 0, nil}, {'b', 10, 0, nil}, // the address has its half
-		{'a', 1, 0, errTestHalf},          // nobody there holds more than a
+		{'a', 1, 0, errTestHalf},          // no tenant there holds more than a
 		{'c', 10, 0, nil},                 // a gives way
 		{'c', 15, 0, errTestHalf},         // c would hold more than a does now
-		{'c', 15, graceTime + 1, nil},     // but what is old gives way to anybody
-		{'b', 60, graceTime, errTestHalf}, // nobody gets more than half of all
+		{'c', 15, graceTime + 1, nil},     // but what is old gives way to any tenant
+		{'b', 60, graceTime, errTestHalf}, // no tenant gets more than half of all
 	} {
 		if err := take(s.organization, s.bytes, s.after); err != s.want {
 			t.Errorf("step %d: %v, want %v", i, err, s.want)

@@ -87,14 +87,14 @@ func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *te
 	}
 	if conn, err := accepting.Accept(); err == nil {
 		conn.Close()
-		t.Error("a connection that nobody made is accepted")
+		t.Error("a connection that no client made is accepted")
 	}
 	if left := set.CloseIdle(0); left != clients {
 		t.Errorf("%d connections and listeners are open, want the %d connections", left, clients)
 	}
 }
 
-// A service may be told to stop before it has begun to listen.
+// A service may have to stop before it has begun to listen.
 func TestAListenerThatComesAfterTheStopEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")

@@ -82,7 +82,7 @@ func (h *Handlers) createAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey) 
 	if err != nil {
 		return err
 	}
-	if !web.IsReplay(idempotency) {
+	if !idempotency.IsReplay() {
 		h.counted.agentsCreated.Inc()
 	}
 	created := agentWithLimits(agent)

@@ -32,7 +32,7 @@ type Config struct {
 	AllowPrivate  bool                            // key sets may be read over plain http
 }
 
-// counters count what the operations of this package do; docs/metrics.md defines each.
+// counters count what the operations of this package do, as their help says.
 type counters struct {
 	organizationsCreated, limitedOrganizations prometheus.Counter
 	agentsCreated, agentsRevoked               prometheus.Counter
@@ -45,7 +45,7 @@ func New(cfg Config) *Handlers {
 	}
 	h := &Handlers{Config: cfg, counted: counters{
 		organizationsCreated: count("remit_organizations_created_total", "Organizations created.", nil),
-		limitedOrganizations: count("remit_rate_limited_total", "Requests refused by a rate limit, by limit.", prometheus.Labels{"limit": "organizations"}),
+		limitedOrganizations: count("remit_rate_limited_total", "Requests refused with 429 by a limit per client address: organizations, failed-auth.", prometheus.Labels{"limit": "organizations"}),
 		agentsCreated:        count("remit_agents_created_total", "Agents created.", nil),
 		agentsRevoked:        count("remit_agents_revoked_total", "Requests that revoked an agent, repeated ones included.", nil),
 	}}

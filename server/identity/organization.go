@@ -138,7 +138,7 @@ func (h *Handlers) createOrganization(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if !web.IsReplay(idempotency) {
+	if !idempotency.IsReplay() {
 		h.counted.organizationsCreated.Inc()
 	}
 	web.KeepFromCaches(ctx)
@@ -160,7 +160,7 @@ func (h *Handlers) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata str
 }
 
 // makeOrganizationIdempotent is makeOrganization with an idempotency key. The bootstrap token proves who repeats a request.
-// When everyone may create organizations there is none, so the idempotency key itself must be a secret: whoever knows it
+// When everyone may create organizations there is none, so the idempotency key itself must be a secret: a caller who knows it
 // receives the organization's API key.
 func (h *Handlers) makeOrganizationIdempotent(ctx *fasthttp.RequestCtx, name, metadata string, idempotency *redisstore.Idempotency) (OrganizationAnswer, error) {
 	creator, secret := "", idempotency.Key

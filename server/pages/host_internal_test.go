@@ -21,7 +21,7 @@ func newHost(proxies conn.Proxies) *Host {
 	}), &access.Guard{})
 }
 
-func TestACallForNobodyReservesMemoryWhileItLasts(t *testing.T) {
+func TestACallWithoutAnOrganizationReservesMemoryWhileItLasts(t *testing.T) {
 	t.Parallel()
 	h := newHost(nil)
 	held := 0

@@ -8,7 +8,7 @@ import (
 	"remit/server/internal/web"
 )
 
-// KeyIdentity is what a page may know of the API key with which somebody signed in. It is the body of the Reply to Identify and
+// KeyIdentity is what a page may know of the API key that signed in. It is the body of the Reply to Identify and
 // SignIn.
 type KeyIdentity struct {
 	Organization uuid.UUID       `json:"organization_id"`

@@ -10,13 +10,13 @@ import (
 // IsHTTPS reports whether a request came by HTTPS: to this server, or to a trusted proxy, which says so in X-Forwarded-Proto.
 func (h *Host) IsHTTPS(ctx *fasthttp.RequestCtx) bool {
 	if h.isFromProxy(ctx) {
-		told := ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedProto)
-		return len(told) > 0 && isAllHTTPS(told)
+		protocols := ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedProto)
+		return len(protocols) > 0 && isAllHTTPS(protocols)
 	}
 	return ctx.IsTLS()
 }
 
-// IsPrivate reports whether nobody on a network can read a request: it came by HTTPS, or from this machine to a loopback name. A
+// IsPrivate reports whether no one on a network can read a request: it came by HTTPS, or from this machine to a loopback name. A
 // request with headers of a proxy that is not trusted did not come from this machine. The name keeps out a page of another
 // site whose name was made to lead here.
 func (h *Host) IsPrivate(ctx *fasthttp.RequestCtx) bool {
@@ -28,7 +28,7 @@ func (h *Host) IsPrivate(ctx *fasthttp.RequestCtx) bool {
 			return false
 		}
 	}
-	// A proxy that adds no header still speaks HTTP/1.0, as nginx does unless it is told otherwise; browsers do not.
+	// A proxy that adds no header still speaks HTTP/1.0, as nginx does unless configured otherwise; browsers do not.
 	return h.isFromHere(ctx) && access.IsLoopbackName(string(ctx.Host())) && ctx.Request.Header.IsHTTP11()
 }
 

@@ -22,7 +22,7 @@ func (h *Host) Identify(page *fasthttp.RequestCtx, apiKey string, read func(Repl
 	return h.callInside(page, c, h.identify, read)
 }
 
-// SignIn is Identify for a key that somebody has just typed: attempts that fail count as failed token exchanges do, for the
+// SignIn is Identify for a key that was just typed: attempts that fail count as failed token exchanges do, for the
 // organization that the key names and for the address.
 func (h *Host) SignIn(page *fasthttp.RequestCtx, apiKey string, read func(Reply) error) error {
 	return h.callInside(page, Call{APIKey: apiKey, Method: fasthttp.MethodPost, Path: h.served.Prefix}, h.signIn, read)

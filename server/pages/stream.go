@@ -16,7 +16,7 @@ const pageStreamBytes = 64 << 10
 
 // Stream answers a page's request with a stream of events (WHATWG HTML §9.2) for a viewer of this organization. It counts as a
 // request that waits for events, and reserves memory. run's context ends when the client disconnects, when the place or the memory
-// is given to another and when the server stops; send writes and fails when nobody reads. It returns the status with which it refuses a stream, 0 if it does not.
+// is given to another and when the server stops; send writes and fails when the client does not read. It returns the status with which it refuses a stream, 0 if it does not.
 func (h *Host) Stream(page *fasthttp.RequestCtx, organization uuid.UUID, run func(ctx context.Context, send func([]byte) error)) int {
 	slot, held, err := h.reserveStream(page, organization)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
+	"remit/redisstore/records"
 	"remit/server/internal/web"
 )
 
@@ -35,7 +35,7 @@ func ReadEventQuery(ctx *fasthttp.RequestCtx) (EventQuery, error) {
 		case "limit":
 			q.Limit = v.PageSize(text)
 		case "after":
-			v.Require(redisstore.ValidEventID(text), field, "is not the id of an event")
+			v.Require(records.ValidEventID(text), field, "is not the id of an event")
 			q.After = text
 		case "wait":
 			seconds, err := strconv.ParseUint(text, 10, 8)
@@ -46,7 +46,7 @@ func ReadEventQuery(ctx *fasthttp.RequestCtx) (EventQuery, error) {
 		}
 	}
 	if last := ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 && wantsStream(ctx) {
-		v.Require(redisstore.ValidEventID(string(last)), headerLastEventID, "is not the id of an event")
+		v.Require(records.ValidEventID(string(last)), headerLastEventID, "is not the id of an event")
 		q.After = string(last)
 	}
 	return q, v.Err()

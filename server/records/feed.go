@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/redisstore/records"
 	"remit/server/conn"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
@@ -43,14 +44,14 @@ func (h *Handlers) listOrganizationEvents(ctx *fasthttp.RequestCtx, key redissto
 	if page.more {
 		web.Announce(ctx, "after", strconv.FormatInt(page.after, 10))
 	}
-	return web.AnswerList(ctx, page.events, func(o web.Object, e redisstore.FeedEvent) (web.Object, error) {
+	return web.AnswerList(ctx, page.events, func(o web.Object, e records.FeedEvent) (web.Object, error) {
 		return append(o, e.JSON...), nil
 	})
 }
 
 // feedPage is events that match a query.
 type feedPage struct {
-	events []redisstore.FeedEvent
+	events []records.FeedEvent
 	after  int64 // number of the last event that was looked at
 	more   bool  // there may be more events
 }
@@ -147,6 +148,6 @@ func (h *Handlers) getCheckpoint(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 // maxSequence is more than any number of an event: Redis counts exactly only so far.
 const maxSequence = 1<<53 - 1
 
-func (q feedQuery) wants(e redisstore.FeedEvent) bool {
+func (q feedQuery) wants(e records.FeedEvent) bool {
 	return len(q.types) == 0 || slices.Contains(q.types, e.Type)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
+	"remit/redisstore/records"
 	"remit/server/internal/web"
 )
 
@@ -25,14 +25,14 @@ const (
 
 // usageQuery is what a report of usage is to contain, and its format.
 type usageQuery struct {
-	redisstore.UsageQuery
+	records.UsageQuery
 	csv bool
 }
 
 func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error) {
 	var v web.Validation
-	q := usageQuery{UsageQuery: redisstore.UsageQuery{
-		From: -1, To: redisstore.UsageDay(now), Groups: []redisstore.UsageGroup{redisstore.ByDay},
+	q := usageQuery{UsageQuery: records.UsageQuery{
+		From: -1, To: records.UsageDay(now), Groups: []records.UsageGroup{records.ByDay},
 	}}
 	seen := map[string]bool{}
 	for name, value := range ctx.QueryArgs().All() {
@@ -69,15 +69,15 @@ func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error)
 func validDate(v *web.Validation, field, text string) int {
 	day, err := time.Parse(usageDateLayout, text)
 	v.Require(err == nil && day.Year() >= 1970, field, notADate)
-	return redisstore.UsageDay(day)
+	return records.UsageDay(day)
 }
 
 // validUsageGroups reads what the lines tell apart.
-func validUsageGroups(v *web.Validation, text string) []redisstore.UsageGroup {
-	known := []redisstore.UsageGroup{redisstore.ByDay, redisstore.ByAgent, redisstore.BySession, redisstore.ByActionType}
-	var groups []redisstore.UsageGroup
+func validUsageGroups(v *web.Validation, text string) []records.UsageGroup {
+	known := []records.UsageGroup{records.ByDay, records.ByAgent, records.BySession, records.ByActionType}
+	var groups []records.UsageGroup
 	for name := range strings.SplitSeq(text, ",") {
-		group := redisstore.UsageGroup(name)
+		group := records.UsageGroup(name)
 		if !slices.Contains(known, group) || slices.Contains(groups, group) || len(groups) == mostUsageGroups {
 			v.Add("group_by", unknownGroup)
 			return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/redisstore/records"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
 )
@@ -20,7 +21,7 @@ func (h *Handlers) usageRoutes(r *web.Routes) {
 }
 
 // mostUsageBytes is about how large a report may be: 256 bytes a line, and as much for the action types of most.
-const mostUsageBytes = redisstore.MaxUsageLines * 512
+const mostUsageBytes = records.MaxUsageLines * 512
 
 // getUsage returns what the organization used in some days, by one or two groups.
 func (h *Handlers) getUsage(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
@@ -32,7 +33,7 @@ func (h *Handlers) getUsage(ctx *fasthttp.RequestCtx, key redisstore.APIKey) err
 		return err
 	}
 	lines, err := h.Store.UsageReport(web.RequestContext(ctx), key, q.UsageQuery)
-	if errors.Is(err, redisstore.ErrTooManyUsageLines) {
+	if errors.Is(err, records.ErrTooManyUsageLines) {
 		return web.Invalid("group_by", tooManyLines)
 	}
 	if err != nil {
@@ -45,18 +46,18 @@ func (h *Handlers) getUsage(ctx *fasthttp.RequestCtx, key redisstore.APIKey) err
 }
 
 // appendLine writes a line of a report: its groups, and what they used.
-func (q usageQuery) appendLine(o web.Object, line redisstore.UsageLine) (web.Object, error) {
+func (q usageQuery) appendLine(o web.Object, line records.UsageLine) (web.Object, error) {
 	o = append(o, '{')
 	for _, group := range q.Groups {
 		var err error
 		switch group {
-		case redisstore.ByDay:
+		case records.ByDay:
 			o = o.Plain(`"day":`, dateOf(line.Day))
-		case redisstore.ByAgent:
+		case records.ByAgent:
 			o = o.ID(`"agent_id":`, line.Agent)
-		case redisstore.BySession:
+		case records.BySession:
 			o = o.IDOrNull(`"session_id":`, line.Session)
-		case redisstore.ByActionType:
+		case records.ByActionType:
 			o, err = o.TextOrNull(`"action_type":`, line.ActionType)
 		}
 		if err != nil {
@@ -73,12 +74,12 @@ func dateOf(day int) string {
 }
 
 // usageColumns are the names of the groups in a report.
-var usageColumns = map[redisstore.UsageGroup]string{
-	redisstore.ByDay: "day", redisstore.ByAgent: "agent_id", redisstore.BySession: "session_id", redisstore.ByActionType: "action_type",
+var usageColumns = map[records.UsageGroup]string{
+	records.ByDay: "day", records.ByAgent: "agent_id", records.BySession: "session_id", records.ByActionType: "action_type",
 }
 
 // answerUsageCSV writes a report as RFC 4180 has it.
-func answerUsageCSV(ctx *fasthttp.RequestCtx, q usageQuery, lines []redisstore.UsageLine) error {
+func answerUsageCSV(ctx *fasthttp.RequestCtx, q usageQuery, lines []records.UsageLine) error {
 	ctx.Response.Header.SetContentType("text/csv; charset=utf-8; header=present")
 	table := csv.NewWriter(ctx.Response.BodyWriter())
 	table.UseCRLF = true
@@ -94,16 +95,16 @@ func answerUsageCSV(ctx *fasthttp.RequestCtx, q usageQuery, lines []redisstore.U
 	return table.Error()
 }
 
-func (q usageQuery) cells(cells []string, line redisstore.UsageLine) []string {
+func (q usageQuery) cells(cells []string, line records.UsageLine) []string {
 	for _, group := range q.Groups {
 		switch group {
-		case redisstore.ByDay:
+		case records.ByDay:
 			cells = append(cells, dateOf(line.Day))
-		case redisstore.ByAgent:
+		case records.ByAgent:
 			cells = append(cells, line.Agent.String())
-		case redisstore.BySession:
+		case records.BySession:
 			cells = append(cells, idOrEmpty(line.Session))
-		case redisstore.ByActionType:
+		case records.ByActionType:
 			cells = append(cells, harmless(line.ActionType))
 		}
 	}

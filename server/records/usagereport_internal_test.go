@@ -2,7 +2,7 @@ package records
 
 import "testing"
 
-// Agents choose their action types, and whoever pays opens the table. Where lists have semicolons, a spreadsheet begins a cell at each.
+// Agents choose their action types, and a payer opens the table. Where lists have semicolons, a spreadsheet begins a cell at each.
 func TestNoSpreadsheetTakesAnActionTypeForAFormula(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{

@@ -6,13 +6,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/redisstore/webhooks"
 	"remit/server/internal/web"
 )
 
 // mostDeliveryBytes is about how much the deliveries that are kept of a webhook may have.
 const mostDeliveryBytes = 868 * 600
 
-var deliveryStatuses = []redisstore.Status{redisstore.DeliveryPending, redisstore.DeliveryDelivered, redisstore.DeliveryDead}
+var deliveryStatuses = []redisstore.Status{webhooks.DeliveryPending, webhooks.DeliveryDelivered, webhooks.DeliveryDead}
 
 // deliveryAnswer is the delivery of one event to one webhook.
 type deliveryAnswer struct {
@@ -30,7 +31,7 @@ type deliveryAnswer struct {
 	Next     web.Timestamp     `json:"next_attempt_at,omitzero"`
 }
 
-func deliveryOf(webhook uuid.UUID, d redisstore.Delivery) deliveryAnswer {
+func deliveryOf(webhook uuid.UUID, d webhooks.Delivery) deliveryAnswer {
 	a := deliveryAnswer{
 		ID: d.ID, Webhook: webhook, Event: d.Event, Type: d.Type, Status: d.Status, Attempts: d.Attempts, Answer: d.Answer,
 		Error: d.Error, Created: web.Timestamp(d.Created), Last: web.Timestamp(d.Last), Next: web.Timestamp(d.Next),
@@ -65,7 +66,7 @@ func (h *Handlers) listDeliveries(ctx *fasthttp.RequestCtx, key redisstore.APIKe
 
 // pageOfDeliveries returns the page that a query asks for, and the id that the next one begins behind, uuid.Nil if there is none. A
 // cursor whose delivery is forgotten begins at the newest: nothing that is kept is passed over.
-func pageOfDeliveries(all []redisstore.Delivery, q redisstore.Query) (page []redisstore.Delivery, next uuid.UUID) {
+func pageOfDeliveries(all []webhooks.Delivery, q redisstore.Query) (page []webhooks.Delivery, next uuid.UUID) {
 	for i, d := range all {
 		if q.Before != uuid.Nil && d.ID == q.Before {
 			all = all[i+1:]

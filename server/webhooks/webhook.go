@@ -10,6 +10,7 @@ import (
 	"remit/internal/outbound"
 	"remit/internal/webhook"
 	"remit/redisstore"
+	"remit/redisstore/webhooks"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
 	"remit/server/records"
@@ -51,7 +52,7 @@ func (r *webhookRequest) check(v *web.Validation, allowPlain bool) {
 }
 
 // apply writes what is given into the settings.
-func (r *webhookRequest) apply(settings *redisstore.WebhookSettings) {
+func (r *webhookRequest) apply(settings *webhooks.Settings) {
 	settings.URL = r.URL.Or(settings.URL)
 	settings.Types = r.Types.Or(settings.Types)
 	settings.Description = r.Description.Or(settings.Description)
@@ -70,7 +71,7 @@ type webhookAnswer struct {
 }
 
 // webhookOf is a webhook as the key that read it may see it: the URL of a chat service is a credential.
-func webhookOf(w redisstore.Webhook) webhookAnswer {
+func webhookOf(w webhooks.Webhook) webhookAnswer {
 	types := w.Settings.Types
 	if types == nil {
 		types = []string{}
@@ -108,13 +109,13 @@ func (h *Handlers) createWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 }
 
 // makeWebhook stores a webhook with a secret of its own, which it returns.
-func (h *Handlers) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, request webhookRequest) (redisstore.Webhook, string, error) {
+func (h *Handlers) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, request webhookRequest) (webhooks.Webhook, string, error) {
 	id, secret := redisstore.NewID(key.Organization), webhook.NewSecret()
 	idempotency, err := web.SealedIdempotency(ctx, "create webhook", key.Organization, webhook.FormatSecret(secret))
 	if err != nil {
-		return redisstore.Webhook{}, "", err
+		return webhooks.Webhook{}, "", err
 	}
-	settings := redisstore.WebhookSettings{Secrets: []redisstore.WebhookSecret{webhook.SealSecret(h.options.Encryption, id, secret)}}
+	settings := webhooks.Settings{Secrets: []webhooks.Secret{webhook.SealSecret(h.options.Encryption, id, secret)}}
 	request.apply(&settings)
 	created, err := h.store.CreateWebhook(web.RequestContext(ctx), key, id, settings, idempotency)
 	h.front.ReportReplay(ctx, idempotency)
@@ -153,7 +154,7 @@ func (h *Handlers) changeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 	if err := v.Err(); err != nil {
 		return err
 	}
-	changed, err := h.store.ChangeWebhook(web.RequestContext(ctx), key, id, nil, func(settings *redisstore.WebhookSettings) error {
+	changed, err := h.store.ChangeWebhook(web.RequestContext(ctx), key, id, nil, func(settings *webhooks.Settings) error {
 		request.apply(settings)
 		return nil
 	})
@@ -188,7 +189,7 @@ func (h *Handlers) rotateWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 		return err
 	}
 	now := time.Now()
-	changed, err := h.store.ChangeWebhook(web.RequestContext(ctx), key, id, idempotency, func(settings *redisstore.WebhookSettings) error {
+	changed, err := h.store.ChangeWebhook(web.RequestContext(ctx), key, id, idempotency, func(settings *webhooks.Settings) error {
 		next := webhook.SealSecret(h.options.Encryption, id, secret)
 		settings.Secrets = webhook.Rotate(settings.Secrets, next, now, now.Add(grace))
 		return nil

@@ -66,7 +66,7 @@ func (f *fleet) checkLive(t *testing.T, path string, change func(context.Context
 	}
 }
 
-// measureLive compares with a time in which nobody watches, and returns what is wrong.
+// measureLive compares with a time without viewers, and returns what is wrong.
 func (f *fleet) measureLive(t *testing.T, path string, w *watchers) string {
 	t.Helper()
 	w.pause()

@@ -14,7 +14,7 @@ func TestScripts(t *testing.T) {
 		"people sign in and out":                       "signin.test.mjs",
 		"a role decides what is shown and possible":    "roles.test.mjs",
 		"texts of strangers are only text":             "hostile.test.mjs",
-		"pages are live while somebody sees them":      "live.test.mjs",
+		"pages are live while a viewer sees them":      "live.test.mjs",
 		"every page is accessible, and fits any width": "pages.test.mjs",
 		"errors, messages and what is empty, too":      "states.test.mjs",
 	} {

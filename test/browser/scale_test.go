@@ -42,7 +42,7 @@ func TestALargeFleet(t *testing.T) {
 }
 
 // checkPagesBesideReports asks for reports of what all agents used, one after the other, and meanwhile for pages of agents that
-// nobody has looked at.
+// no viewer has looked at.
 func (f *fleet) checkPagesBesideReports(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

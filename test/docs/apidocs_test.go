@@ -64,7 +64,7 @@ func wantSuccesses(t *testing.T, preparation string, commands ...string) {
 	}
 	for i, command := range commands {
 		status := string(answers[i][2])
-		refuses := strings.Contains(command, "/oauth2/authorize") // everybody
+		refuses := strings.Contains(command, "/oauth2/authorize") // every caller
 		if refuses != (status == "400") || !refuses && status >= "4" {
 			t.Errorf("%s\n%s%s", command, answers[i][1], status)
 		}

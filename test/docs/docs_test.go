@@ -5,7 +5,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"remit/internal/redisproc"
@@ -46,4 +49,26 @@ func get(t *testing.T, url string) string {
 		t.Fatalf("%s: %s %v", url, response.Status, err)
 	}
 	return string(body)
+}
+
+// eachFile calls look with every file of the repository that has one of the endings. Hidden directories and installed modules are no
+// part of it.
+func eachFile(t *testing.T, endings []string, look func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "node_modules" || strings.HasPrefix(entry.Name(), ".") && path != "."):
+			return filepath.SkipDir
+		case entry.IsDir() || !slices.Contains(endings, filepath.Ext(path)):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		look(path, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,13 +1,11 @@
 package docs
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,7 +19,7 @@ import (
 	"remit/test/tool"
 )
 
-// shells are those into which people paste what the pages show, as they are without anybody's settings. An interactive zsh,
+// shells are those into which people paste what the pages show, without personal settings. An interactive zsh,
 // the shell of macOS, takes # for a command.
 var shells = map[string][]string{
 	"bash": {"--norc", "--noprofile", "-i"},
@@ -118,29 +116,15 @@ var comment = regexp.MustCompile(`(?m)(^|\s)#(\s.*)?$`)
 func TestNoBlockOfCommandsHasAComment(t *testing.T) {
 	t.Parallel()
 	blocks := 0
-	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && (entry.Name() == "node_modules" || strings.HasPrefix(entry.Name(), ".") && path != ".") {
-			return filepath.SkipDir
-		}
-		if filepath.Ext(path) != ".md" {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		for _, block := range regexp.MustCompile("(?ms)^ *```(?:sh|bash|shell|console)\n(.*?)^ *```").FindAllSubmatch(text, -1) {
+	eachFile(t, []string{".md"}, func(path, text string) {
+		for _, block := range regexp.MustCompile("(?ms)^ *```(?:sh|bash|shell|console)\n(.*?)^ *```").FindAllStringSubmatch(text, -1) {
 			blocks++
-			commands := regexp.MustCompile(`(?s)<<'(\w+)'\n.*?\n(PYTHON|EOF)\n`).ReplaceAll(block[1], nil) // a file is no commands
-			if found := comment.Find(commands); found != nil {
-				t.Errorf("%s: %s", path, bytes.TrimSpace(found))
+			commands := regexp.MustCompile(`(?s)<<'(\w+)'\n.*?\n(PYTHON|EOF)\n`).ReplaceAllString(block[1], "") // a file is no commands
+			if found := comment.FindString(commands); found != "" {
+				t.Errorf("%s: %s", path, strings.TrimSpace(found))
 			}
 		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if blocks < 20 {
 		t.Errorf("only %d blocks were found", blocks)
 	}

@@ -68,8 +68,8 @@ func (b *behaviour) set(key, value string) bool {
 	return err == nil
 }
 
-// told returns what an answer says as its usage, and whether it does.
-func (b behaviour) told(usage object) (told any, says bool) {
+// shown returns what an answer says as its usage, and whether it does.
+func (b behaviour) shown(usage object) (shown any, says bool) {
 	switch b.usage {
 	case "missing":
 		return nil, false

@@ -37,7 +37,7 @@ func (f chat) answer(c call, g generated) answer {
 		}
 		a.events = append(a.events, event{data: chunk(choice(object{}, f.finish(c, g)), nil)})
 	}
-	if usage, says := c.fake.told(f.usage(c, g)); withUsage && says {
+	if usage, says := c.fake.shown(f.usage(c, g)); withUsage && says {
 		a.events = append(a.events, event{data: chunk([]object{}, usage)})
 	}
 	a.events = append(a.events, event{data: "[DONE]"})
@@ -89,7 +89,7 @@ func (f chat) whole(c call, g generated) object {
 	}
 	o := object{"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": c.request.Model,
 		"choices": choices}
-	if usage, says := c.fake.told(f.usage(c, g)); says {
+	if usage, says := c.fake.shown(f.usage(c, g)); says {
 		o["usage"] = usage
 	}
 	c.fake.sayTier(o)

@@ -57,7 +57,7 @@ func (f messages) answer(c call, g generated) answer {
 	}
 	add(0, "content_block_stop", object{"index": index})
 	end := object{"delta": object{"stop_reason": f.stop(c, g), "stop_sequence": nil}}
-	if usage, says := c.fake.told(object{"output_tokens": f.output(c, g)}); says {
+	if usage, says := c.fake.shown(object{"output_tokens": f.output(c, g)}); says {
 		end["usage"] = usage
 	}
 	add(0, "message_delta", end)
@@ -98,8 +98,8 @@ func (f messages) message(c call, g generated) object {
 	usage := object{"input_tokens": g.usage.Input, "cache_creation_input_tokens": g.usage.CacheCreationInput,
 		"cache_read_input_tokens": g.usage.CachedInput, "output_tokens": f.output(c, g)}
 	c.fake.sayTier(usage)
-	if told, says := c.fake.told(usage); says {
-		o["usage"] = told
+	if shown, says := c.fake.shown(usage); says {
+		o["usage"] = shown
 	}
 	return o
 }

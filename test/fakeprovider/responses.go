@@ -92,7 +92,7 @@ func (f responses) response(c call, g generated, status string) object {
 	if c.fake.usage == "negative" {
 		output = -output
 	}
-	o["usage"], _ = c.fake.told(object{
+	o["usage"], _ = c.fake.shown(object{
 		"input_tokens": g.usage.prompt(), "output_tokens": output, "total_tokens": g.usage.prompt() + output,
 		"input_tokens_details":  object{"cached_tokens": g.usage.CachedInput},
 		"output_tokens_details": object{"reasoning_tokens": g.usage.Reasoning},

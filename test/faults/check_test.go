@@ -308,7 +308,7 @@ func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	if want := []string{"1", "4", "73", "660"}; !slices.Equal(got, want) {
 		t.Errorf("goroutines %v, want %v", got, want)
 	}
-	serving := "goroutine 9 gp=0xc01 m=nil [select]:\nremit/redisstore.(*feeds).serve(0x1)\n\t/src/feedleader.go:14 +0x1\n\n"
+	serving := "goroutine 9 gp=0xc01 m=nil [select]:\nremit/redisstore/internal/feed.(*Feeds).serve(0x1)\n\t/src/leader.go:14 +0x1\n\n"
 	if left := goroutinesIn(strings.Repeat(serving, mostServed+2)); len(left) != 2 {
 		t.Errorf("%d of %d servers of feeds are left, want 2", len(left), mostServed+2)
 	}

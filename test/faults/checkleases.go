@@ -55,7 +55,7 @@ func (f *leaseFact) booked() (settled, unsettled spending, lost int) {
 	return settled, unsettled, len(open)
 }
 
-// checkLeases checks that every charge that a holder granted is in the books once, that what a killed holder held counts in
+// checkLeases checks that every charge that a holder granted is in the usage once, that what a killed holder held counts in
 // full, and that nothing else is there.
 func checkLeases(id string, f leaseFact) []Violation {
 	settled, unsettled, lost := f.booked()

@@ -13,7 +13,7 @@ func leaseEventOf(kind, lease string, actions int64, value money.MicroUSD) lease
 	return e
 }
 
-// The books are forged: each wrong one must be found, and the closest right one accepted. Lease a was granted with 10 actions
+// The usage is forged: each wrong one must be found, and the closest right one accepted. Lease a was granted with 10 actions
 // and 100 micro-USD, and settled with 4.
 func TestCheckLeasesFindsEachViolation(t *testing.T) {
 	t.Parallel()

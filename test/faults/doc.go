@@ -4,7 +4,7 @@
 // It starts real redis-servers and real instances of the service, each as a process. A [Fleet] of workers calls the
 // instances, and a [History] records every call with its [Outcome]. A scenario (a test) injects one fault meanwhile: it
 // kills, freezes or partitions a process, fills a disk, cuts power, steps a clock or moves slots. [Check] then compares what
-// callers were told with what the service stores. [Scenario] also checks that every instance recovers within
+// callers got with what the service stores. [Scenario] also checks that every instance recovers within
 // [RecoveryLimit], and that goroutines, connections and file descriptors return to their baseline.
 //
 // Mocks cannot show this: what is at stake is how the real Redis, its append-only file, the kernel's sockets and the client

@@ -12,14 +12,14 @@ const (
 	changersOfAgent = 4
 	// turnPause is how often turns are given, many at once, so that timers cost little.
 	turnPause = 5 * time.Millisecond
-	// lateTurns is for how long turns are kept when nobody takes them. What a longer stop delayed is not made up for.
+	// lateTurns is for how long turns are kept when no changer takes them. What a longer stop delayed is not made up for.
 	lateTurns = 2 * time.Second
 	// leastPause and mostPause are between a change that was not acknowledged and the next one.
 	leastPause = 10 * time.Millisecond
 	mostPause  = 16 * leastPause
 )
 
-// startChanges starts the changers of each agent, and gives them turns at the rate that is asked for, whoever is free.
+// startChanges starts the changers of each agent, and gives them turns at the rate that is asked for, to any changer that is free.
 func (f *Feed) startChanges() {
 	turns := make(chan struct{}, max(1, int(float64(f.setup.Rate)*lateTurns.Seconds())))
 	f.began = time.Now()
@@ -93,7 +93,7 @@ func (f *Feed) changeOnce(instance, agent, request string, session bool) bool {
 	return false
 }
 
-// ChangeEach changes each agent once more, when the changers have ended, so that nobody waits for what a killed instance left.
+// ChangeEach changes each agent once more, when the changers have ended, so that no follower waits for what a killed instance left.
 func (f *Feed) ChangeEach() {
 	f.t.Helper()
 	for i, agent := range f.agents {

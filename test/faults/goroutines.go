@@ -30,13 +30,13 @@ func goroutinesIn(dump string) []string {
 
 // background names what an instance does beside its requests: it writes the usage of organizations to Redis, serves a feed as long
 // as there is something to append to it, and reads keys.
-const background = `remit/redisstore\.\(\*Store\)\.keepUsage|remit/redisstore\.\(\*feeds\)\.serve|remit/server/internal/access\.\(\*keyReads\)\.run`
+const background = `remit/redisstore/internal/kernel\.\(\*Core\)\.keepUsage|remit/redisstore/internal/feed\.\(\*Feeds\)\.serve|remit/server/internal/access\.\(\*keyReads\)\.run`
 
 // mostServed is how many feeds may be served at once: one for each organization of a fleet and its trees, and some to spare. More
 // goroutines that serve feeds are leaked.
 const mostServed = 8
 
-var serving = regexp.MustCompile(`\nremit/redisstore\.\(\*feeds\)\.serve\(`)
+var serving = regexp.MustCompile(`\nremit/redisstore/internal/feed\.\(\*Feeds\)\.serve\(`)
 
 // polling names what polls keys and settings.
 const polling = `remit/internal/service\.poll`

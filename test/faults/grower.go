@@ -131,7 +131,7 @@ func (g *grower) create(parent *grown) {
 	}
 }
 
-// createOnce creates a child without a key. If that is not answered, its part is set aside for nobody.
+// createOnce creates a child without a key. If that is not answered, its part is set aside for no session.
 func (g *grower) createOnce(parent *grown) {
 	if parent.depth == maxLevels {
 		return
@@ -219,7 +219,7 @@ func (g *grower) end(n *grown) {
 	}
 }
 
-// endOnce ends a session below the root. If that is not answered, some of its descendants may live, and nobody ends them.
+// endOnce ends a session below the root. If that is not answered, some of its descendants may live, and no request ends them.
 func (g *grower) endOnce(n *grown) {
 	if n.parent != nil {
 		g.call(g.byKey(End, http.MethodPost, "/v1/sessions/"+n.id+"/end", nil))

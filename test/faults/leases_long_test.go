@@ -39,7 +39,7 @@ func TestRedisKilledUnderLeasesLosesNoSettlement(t *testing.T) {
 		redis.Start()
 		s.AwaitRecovery()
 	}
-	h.Kill() // one more holder with a lease, and all that came before is in the books
+	h.Kill() // one more holder with a lease, and all that came before is in the usage
 	h.AwaitGranted(300)
 	h.Finish()
 	s.Finish()

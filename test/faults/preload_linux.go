@@ -56,7 +56,7 @@ const (
 	controlBytes = syncedAt + syncedFiles*syncedSize
 )
 
-// NewMachine returns a machine whose disk and clock behave as the real ones until it is told otherwise.
+// NewMachine returns a machine whose disk and clock behave as the real ones until it is set otherwise.
 func NewMachine(t testing.TB) *Machine {
 	t.Helper()
 	library, err := preloaded()

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// comesBack is how long after the first request that needs it a part may be set aside that nobody uses.
+	// comesBack is how long after the first request that needs it a part may be set aside without a session.
 	comesBack = time.Minute
 	// growersOfATree work on one tree at once.
 	growersOfATree = 2

@@ -7,7 +7,7 @@ import (
 )
 
 // Instances die in the middle of creations, top-ups, ends and settlements. Nothing is lost or counted twice, and what was set aside
-// for nobody comes back.
+// for no caller comes back.
 func TestTreesAreExactThoughTheServiceIsKilled(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{})
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 2})

@@ -29,10 +29,10 @@ var examples = []example{
 		`"active":true`, `"scope":"read"`, `{"active":false}`,
 	}},
 	{"go", []string{"the agent's sessions: 200 OK"}},
-	{"go", []string{"the agent may: [read write]"}},
 	{"ts", []string{"granted: read"}},
-	{"ts", []string{"the agent may: read write"}},
 	{"ts", []string{"AUTHORIZED read write"}},
+	{"go", []string{"the agent may: [read write]"}},
+	{"ts", []string{"the agent may: read write"}},
 }
 
 func TestTheExamplesOfTheOAuthPageRun(t *testing.T) {

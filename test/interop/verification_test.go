@@ -11,7 +11,7 @@ import (
 	"remit/test/tool"
 )
 
-// verifiers are programs around the examples of docs/sdks.md that verify a webhook. Each prints whether the request in TOLD is verified.
+// verifiers are programs around the examples of docs/sdks.md that verify a webhook. Each prints whether the request in NOTIFIED is verified.
 var verifiers = map[string]string{
 	"go": `package main
 
@@ -25,30 +25,30 @@ import (
 )
 
 func main() {
-	var told struct {
+	var notified struct {
 		Secrets []string
 		Headers map[string]string
 		Body    string
 	}
-	if err := json.Unmarshal([]byte(os.Getenv("TOLD")), &told); err != nil {
+	if err := json.Unmarshal([]byte(os.Getenv("NOTIFIED")), &notified); err != nil {
 		panic(err)
 	}
-	secret, body, request := told.Secrets[0], []byte(told.Body), http.Request{Header: http.Header{}}
-	for name, value := range told.Headers {
+	secret, body, request := notified.Secrets[0], []byte(notified.Body), http.Request{Header: http.Header{}}
+	for name, value := range notified.Headers {
 		request.Header.Set(name, value)
 	}
 	EXAMPLE
 	fmt.Println("verified:", err == nil)
 }
 `,
-	"js": `const { secrets: [secret], headers, body } = JSON.parse(process.env.TOLD);
+	"js": `const { secrets: [secret], headers, body } = JSON.parse(process.env.NOTIFIED);
 const request = { headers };
 process.on("uncaughtException", () => console.log("verified: false"));
 EXAMPLE
 console.log("verified:", type === data.type);
 `,
 	"python": `import json, os, types
-received = json.loads(os.environ["TOLD"])
+received = json.loads(os.environ["NOTIFIED"])
 secret, body = received["secrets"][0], received["body"].encode()
 request = types.SimpleNamespace(headers=received["headers"])
 try:
@@ -60,13 +60,13 @@ except ValueError:
 }
 
 // verify runs an example with a request, and returns what it prints.
-func verify(t *testing.T, language, example string, request told) string {
+func verify(t *testing.T, language, example string, request notified) string {
 	t.Helper()
 	text, err := json.Marshal(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings, code := []string{"TOLD=" + string(text), "EXAMPLE=" + example}, strings.Replace(verifiers[language], "EXAMPLE\n", example, 1)
+	settings, code := []string{"NOTIFIED=" + string(text), "EXAMPLE=" + example}, strings.Replace(verifiers[language], "EXAMPLE\n", example, 1)
 	switch language {
 	case "go":
 		return runExample(t, "go", code, settings)

@@ -12,8 +12,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// told is a request to a receiver.
-type told struct {
+// notified is a request to a receiver.
+type notified struct {
 	Secrets []string          `json:"secrets"` // that must verify it
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
@@ -21,23 +21,23 @@ type told struct {
 
 // receiver is a webhook's receiver, with the requests that it was sent.
 type receiver struct {
-	url  string
-	told chan told
+	url      string
+	notified chan notified
 }
 
 func newReceiver(t *testing.T) receiver {
 	t.Helper()
-	r := receiver{told: make(chan told, 100)}
+	r := receiver{notified: make(chan notified, 100)}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		got := told{Headers: map[string]string{}, Body: string(body)}
+		got := notified{Headers: map[string]string{}, Body: string(body)}
 		for _, name := range []string{standardwebhooks.HeaderWebhookID, standardwebhooks.HeaderWebhookTimestamp, standardwebhooks.HeaderWebhookSignature} {
 			got.Headers[name] = request.Header.Get(name)
 		}
-		r.told <- got
+		r.notified <- got
 	}))
 	t.Cleanup(server.Close)
 	r.url = server.URL
@@ -45,27 +45,27 @@ func newReceiver(t *testing.T) receiver {
 }
 
 // await returns the next request, which must tell of this type, and verifies it with each of the secrets.
-func (r receiver) await(t *testing.T, eventType string, secrets ...string) told {
+func (r receiver) await(t *testing.T, eventType string, secrets ...string) notified {
 	t.Helper()
 	select {
-	case got := <-r.told:
+	case got := <-r.notified:
 		var body struct {
 			Type string `json:"type"`
 		}
 		if err := json.Unmarshal([]byte(got.Body), &body); err != nil || body.Type != eventType {
-			t.Fatalf("told %s, want %s", got.Body, eventType)
+			t.Fatalf("notified %s, want %s", got.Body, eventType)
 		}
 		got.Secrets = secrets
 		got.verify(t)
 		return got
 	case <-time.After(30 * time.Second):
-		t.Fatalf("not told of %s", eventType)
+		t.Fatalf("not notified of %s", eventType)
 	}
-	return told{}
+	return notified{}
 }
 
 // verify checks the request with the library for Go.
-func (r told) verify(t *testing.T) {
+func (r notified) verify(t *testing.T) {
 	t.Helper()
 	header := http.Header{}
 	for name, value := range r.Headers {
@@ -94,7 +94,7 @@ func TestTheLibrariesOfStandardWebhooksVerifyWebhooks(t *testing.T) {
 	types := []string{"agent.created", "agent.revoked", "transaction.rolled_back"}
 	o.call(t, http.MethodPost, "/v1/webhooks", map[string]any{"url": r.url, "types": types}, &hook)
 	path := "/v1/webhooks/" + hook.ID
-	got := []told{r.await(t, "webhook.test", hook.Secret)}
+	got := []notified{r.await(t, "webhook.test", hook.Secret)}
 	scout := o.newAgent(t, "read")
 	got = append(got, r.await(t, "agent.created", hook.Secret))
 	o.rollBack(t, o.begin(t, scout, `{"seats":[3,"4a"]}`))

@@ -1,4 +1,4 @@
-// Command same makes the calls of docs/sdks.md with the Go SDK, and prints the outcome of each as JSON. same.py beside it and
+// Command same makes every call of the Go SDK, and prints the outcome of each as JSON. same.py beside it and
 // sdk/typescript/test/same.ts make the same calls. A test compares what the three print and send.
 //
 //	same service     makes the calls to the service at REMIT_ADDR
@@ -45,7 +45,7 @@ func main() {
 		tokens(&done, remit, o, scout.ID)
 		refusals(&done, remit, o, session)
 		served(&done, remit, o)
-		told(&done, remit, o)
+		reports(&done, remit, o)
 		priced(&done, session)
 		ends(&done, o, scout.ID, session)
 	case "contract":

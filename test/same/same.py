@@ -1,4 +1,4 @@
-"""The calls of docs/sdks.md with the Python SDK; see main.go."""
+"""Every call of the Python SDK; see main.go."""
 
 from __future__ import annotations
 

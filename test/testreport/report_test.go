@@ -48,7 +48,7 @@ func TestAFailureShowsWhatItPrintedAndNothingOfOthers(t *testing.T) {
 		t.Errorf("%v: the failure is not shown:\n%s", well, text)
 	}
 	if strings.Contains(text, "fine") || strings.Contains(text, "=== RUN") {
-		t.Errorf("it shows what nobody needs:\n%s", text)
+		t.Errorf("it shows too much:\n%s", text)
 	}
 }
 

@@ -1,13 +1,15 @@
--- Counts actions, count of them with the value, by the limits of their agent, whose field restricted is $restricted: sets counted,
--- limited, at, over_day and over_minute to what within_limits returns (include/agent_limits.lua), and crossed when a day that was less
--- than 80 % used is used by as much after it. They are nil before.
-local head, most_v, max_n, day, left, tat = string.match($restricted, '^(%a+ (%d*) (%d*) (%d+)) (%S*) (.*)')
+-- Counts actions, count of them with the value, by the limits of their agent, whose field restricted is $restricted: sets
+-- restricted_after, limited, at, over_day and over_minute to what within_limits returns (include/agent_limits.lua), and crossed when a
+-- day that was less than 80 % used is used by as much after it. They are nil before.
+-- Takes at, count, crossed, limited, now, observing, over_day, over_minute, restricted_after, value. Sets at, crossed, head, left,
+-- limited, over_day, over_minute, per_day, per_minute, restricted_after, tat.
+local head, per_day, per_minute, day, left, tat = string.match($restricted, '^(%a+ (%d*) (%d*) (%d+)) (%S*) (.*)')
 if head then
   --@block turn_day
   if left ~= '' and value > 0 then
     local before = left * 5
     left = left - value
-    crossed = left * 5 <= most_v + 0 and before > most_v + 0
+    crossed = left * 5 <= per_day + 0 and before > per_day + 0
     if left <= 0 then
       limited, over_day = 'max_value_usd_per_day', left < 0 and 'max_value_usd_per_day' or nil
       left = math.max(left, -8000000000000000) -- a double counts what is used exactly
@@ -15,7 +17,7 @@ if head then
   end
   local room
   if tat ~= '' and count > 0 then
-    local rate, backlog = max_n + 0, 0
+    local rate, backlog = per_minute + 0, 0
     local elapsed, most = (now - starts) * rate, rate * 60000
     --@block minute_backlog
     backlog = backlog + count * 60000
@@ -26,7 +28,7 @@ if head then
     tat = elapsed + backlog
   end
   if observing or not (over_day or over_minute) then
-    --@block limits_text text=counted
+    --@block limits_text text=restricted_after
   elseif over_day then
     over_day, over_minute, at = nil, nil, string.format('%d', starts + 86400000)
   else

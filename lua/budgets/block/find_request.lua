@@ -1,5 +1,7 @@
 -- Reads a request for more with its fields, see include/requests.lua, and refuses one that does not exist.
-local p, d, b, found = unpack(redis.call('HMGET', requests, 'p', 'd', 'b', request_id))
+-- Takes request_id, requests. Sets asked_n, asked_v, b, created, d, found, granted_n, granted_v, length, p, reason, status,
+-- texts.
+--@read requests p d b found=request_id
 if not found then
   return {'unknown_request'}
 end

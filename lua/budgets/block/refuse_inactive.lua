@@ -1,7 +1,8 @@
 -- Refuses a session that is not active. The first time that it is observed expired, the audit trail notes that.
-if e or agent_revoked or now >= tonumber(x) then
-  if not e and not agent_revoked then
+-- Takes agent_revoked, audit, ended_at, events, expires_at, flags, now, session.
+if ended_at or agent_revoked or now >= tonumber(expires_at) then
+  if not ended_at and not agent_revoked then
     note(session, events, audit, now, flags, 'x', 'session.expired')
   end
-  return {'not_active', e or '', agent_revoked or '', x, string.format('%d', now)}
+  return {'not_active', ended_at or '', agent_revoked or '', expires_at, string.format('%d', now)}
 end

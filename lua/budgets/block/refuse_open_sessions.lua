@@ -1,4 +1,5 @@
 -- Refuses a session of an agent that has max_open_sessions open.
+-- Takes agent, agent_open, audit, events, max_open_sessions, now.
 if max_open_sessions then
   local open = redis.call('ZCOUNT', agent_open, string.format('(%d', now), '+inf')
   if open >= max_open_sessions + 0 then

@@ -1,4 +1,4 @@
 -- Shows leased value as held: takes it off the value used, and adds it to what is held.
-if $lv then
-  $v, $h = string.format('%.0f', $v - $lv), string.format('%.0f', $h + $lv)
+if $leased then
+  $value, $held = string.format('%.0f', $value - $leased), string.format('%.0f', $held + $leased)
 end

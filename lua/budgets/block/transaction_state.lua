@@ -1,3 +1,4 @@
 -- Returns the state of a transaction: the one list of these fields in Lua. Go reads them by the same names, in
 -- transactionstate.go.
-local state = {$st, $v, $ov, $cm, $rb, $re, $po, $hv}
+-- Sets state.
+local state = {$status, $charged, $overage, $committed, $rolled, $reason, $post, $held}

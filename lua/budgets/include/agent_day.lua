@@ -14,7 +14,7 @@ local function this_day(restricted, now)
 end
 
 local function book(restricted, now, by)
-  local head, max_v, max_n, day, left, tat = string.match(restricted, '^(%a+ (%d+) (%d*) (%d+)) (%S+) (.*)')
+  local head, max_v, per_minute, day, left, tat = string.match(restricted, '^(%a+ (%d+) (%d*) (%d+)) (%S+) (.*)')
   --@block turn_day
   left = math.min(left - by, max_v + 0)
   --@block limits_text text=restricted

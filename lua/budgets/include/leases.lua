@@ -1,11 +1,11 @@
--- Grants leases. A lease counts whole in its session's n and v from its grant until it is settled, so nothing that is lost
--- or late can let more be spent than the limits. How much of v is leased, and neither settled nor expired, stands in lv:
--- only what is shown depends on it. A session has lv, h and hx while one of its leases is open.
--- Returns the actions, the value in micro-USD and the ms that a lease may have of a session s with this many open ones; or
--- nil and the limit that refuses it. With partial it is as much of each as fits. A session that observes gives all of it; then
--- the limit that would have refused it comes fourth.
+-- Grants leases. A lease counts whole in its session's used_actions and used_value from its grant until it is settled, so
+-- nothing that is lost or late can let more be spent than the limits. How much of used_value is leased, and neither settled nor
+-- expired, stands in leased_value: only what is shown depends on it. A session has leased_value, held_value and holds_due while
+-- one of its leases is open. Returns the actions, the value in micro-USD and the ms that a lease may have of a session s with
+-- this many open ones; or nil and the limit that refuses it. With partial it is as much of each as fits. A session that
+-- observes gives all of it; then the limit that would have refused it comes fourth.
 local function fit(s, now, open, wanted_n, wanted_v, lifetime, partial)
-  local longest, rest = (s.ml or 0) * 1000, s.x - now
+  local longest, rest = (s.longest_lease or 0) * 1000, s.expires_at - now
   if longest == 0 or (lifetime > longest and not partial) then
     return nil, 'max_lease_seconds'
   elseif math.min(lifetime, longest) > rest and not partial then
@@ -13,15 +13,16 @@ local function fit(s, now, open, wanted_n, wanted_v, lifetime, partial)
   elseif open >= 100 then
     return nil, 'max_open_leases'
   end
-  local got_n = math.min(wanted_n, math.max(s.ma - s.n, 0))
-  local got_v = math.min(wanted_v, math.max(s.mv - s.v - s.h, 0))
+  local got_n = math.min(wanted_n, math.max(s.actions_limit - s.used_actions, 0))
+  local got_v = math.min(wanted_v, math.max(s.value_limit - s.used_value - s.held_value, 0))
   local over
   if got_n < wanted_n and not (partial and got_n > 0) then
     over = 'max_actions'
-  elseif (got_v < wanted_v and not (partial and got_v > 0)) or s.v + s.h > s.mv then
-    over = value_limit(s.gb, s.mv)
+  elseif (got_v < wanted_v and not (partial and got_v > 0)) or s.used_value + s.held_value > s.value_limit then
+    over = name_of_value_limit(s.refunds, s.value_limit)
   end
-  if observes(s.r, s.n + wanted_n, s.v + s.h + wanted_v, s.ma, s.mv) then
+  if observes(s.restrictions, s.used_actions + wanted_n, s.used_value + s.held_value + wanted_v, s.actions_limit,
+    s.value_limit) then
     got_n, got_v = wanted_n, wanted_v
   elseif over then
     return nil, over

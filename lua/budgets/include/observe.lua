@@ -1,26 +1,27 @@
--- Lets a session that observes (o in its field r, include/restrict.lua) go beyond its limits. What a limit would have refused
--- is done, counted in the field oc, and noted in the audit trail the first time for each limit. observes returns whether n
--- actions and v micro-USD, used and held, may be counted in a session in spite of its limits: up to the highest limits there
--- are. A session has oc once it has observed. One whose books another keeps (k) stays within max_v, and a child (b) within
--- max_n too, which are set aside for it there.
-local function observes(r, n, v, max_n, max_v)
-  if not r or not string.find(r, 'o', 1, true) or n > 1000000000 or v > 1000000000000000 then
+-- Lets a session that observes (o in its restrictions, include/restrict.lua) go beyond its limits. What a limit would have refused
+-- is done, counted in the field observed_refusals, and noted in the audit trail the first time for each limit. observes returns
+-- whether n actions and v micro-USD, used and held, may be counted in a session in spite of its limits: up to the highest limits there
+-- are. A session has observed_refusals once it has observed. One whose usage another takes (k) stays within max_v, and a child (b)
+-- within max_n too, which are set aside for it there.
+local function observes(restrictions, n, v, max_n, max_v)
+  if not restrictions or not string.find(restrictions, 'o', 1, true) or n > 1000000000 or v > 1000000000000000 then
     return false
   end
-  return (v <= max_v + 0 or not string.find(r, 'k', 1, true)) and (n <= max_n + 0 or not string.find(r, 'b', 1, true))
+  return (v <= max_v + 0 or not string.find(restrictions, 'k', 1, true)) and (n <= max_n + 0 or not string.find(restrictions, 'b',
+    1, true))
 end
 
 -- Names the limit that refuses something which exceeds these, each a name or false: while the session observes, it is none of
 -- those that it goes beyond.
-local function refusing(r, over_p, over_n, over_v)
-  if r and string.find(r, 'o', 1, true) then
-    return over_v and string.find(r, 'k', 1, true) and over_v or over_n or over_v or over_p
+local function refusing(restrictions, over_p, over_n, over_v)
+  if restrictions and string.find(restrictions, 'o', 1, true) then
+    return over_v and string.find(restrictions, 'k', 1, true) and over_v or over_n or over_v or over_p
   end
   return over_p or over_n or over_v
 end
 
-local function is_observing(r)
-  return r and string.find(r, 'o', 1, true)
+local function is_observing(restrictions)
+  return restrictions and string.find(restrictions, 'o', 1, true)
 end
 
 local function count_observed(session, refusals)

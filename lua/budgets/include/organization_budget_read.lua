@@ -1,5 +1,5 @@
 -- Reads an organization's budget, a hash with max in micro-USD, period, start of the current one in ms since 1970, used in it, and
--- reserved by root sessions whose books are open. Without a budget it has neither max nor period. When a period turns, what
+-- reserved by root sessions that are not closed. Without a budget it has neither max nor period. When a period turns, what
 -- is used restarts at 0. A clock that goes back turns nothing.
 local day = 86400000
 
@@ -28,7 +28,7 @@ end
 
 -- Returns the budget, with nil for the max of none; resets is nil for a period that does not end.
 local function read_organization_budget(budget, at)
-  local max, period, start, used, reserved = unpack(redis.call('HMGET', budget, 'max', 'period', 'start', 'used', 'reserved'))
+  --@read budget max period start used reserved
   local b = {max = tonumber(max), period = period, used = tonumber(used or 0), reserved = tonumber(reserved or 0)}
   b.start, b.resets = period_at(period, at)
   local before = tonumber(start or 0)

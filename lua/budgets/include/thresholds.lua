@@ -1,5 +1,5 @@
 -- Returns the flags w (include/flags.lua) of a new session with thresholds of its own, '=' and percents, or '' for none; and what
--- its field r gets (include/restrict.lua), so that a charge reads no field more without one below 80.
+-- its restrictions get (include/restrict.lua), so that a charge reads no field more without one below 80.
 local function own_thresholds(thresholds)
   if thresholds == '' then
     return '', ''

@@ -1,4 +1,5 @@
 -- Refuses an audience, separated by single spaces, unless the agent's tokens may be for all of it. '' is the issuer alone.
+-- Takes agent, audience.
 if audience ~= '' then
   --@include may_be_for
   local agent_audiences = redis.call('HGET', agent, 'audiences')

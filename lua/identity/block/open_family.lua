@@ -1,5 +1,7 @@
 -- Opens a refresh-token family of an agent that has authenticated, at generation 1. Sets scopes to those that the family has, and
 -- oldest to those families that are to be ended because the agent has too many.
+-- Takes agent, agent_epoch, agent_restricted, agent_revoked, agent_scopes, audience, families, family, family_id, key, lifetime,
+-- now, refresh_ttl, scopes. Sets ended, epoch, excess, fields, kept, max_families, oldest, scopes, since_drawn.
 local max_families = 10000 -- of one agent; an exchange beyond ends those that were not used for longest
 
 --@block refuse_suspended

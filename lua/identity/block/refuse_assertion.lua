@@ -1,5 +1,6 @@
 -- Refuses an assertion (RFC 7523) that was verified, unless its agent is live, has the keys still that verified it, and has not
 -- used it before. An agent may have used 10,000 that have not expired.
+-- Takes agent_keys_version, agent_organization, agent_revoked, assertion, assertions, keys_version, now. Sets used_until.
 if agent_revoked or not agent_organization then
   return {'invalid_credentials'}
 end

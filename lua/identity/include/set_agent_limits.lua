@@ -56,7 +56,7 @@ local function set_agent_limits(agent, agent_open, now, wanted)
     left = max_v ~= '' and max_v - used or ''
     tat = max_n ~= '' and (now - day * 86400000) * max_n + math.min(backlog, max_n * 60000) or ''
     --@block limits_text text=flags
-    local kept = string.format('%d', today) -- thresholds that were told and are reached still
+    local kept = string.format('%d', today) -- thresholds that were noted and are still reached
     for percent in string.gmatch(string.match(noted, '^' .. kept .. '( .*)') or '', ' (%d+)%%') do
       kept = kept .. (max_v ~= '' and used * 100 >= max_v * percent and ' ' .. percent .. '%' or '')
     end

@@ -281,7 +281,7 @@ func requests(ctx context.Context, org *client.Organization, session *client.Ses
 	// end
 
 	// sample: getRequest
-	decided, err := session.AwaitRequest(ctx, asked.ID) // returns when somebody has decided, or the session has ended
+	decided, err := session.AwaitRequest(ctx, asked.ID) // returns when the request is decided, or the session has ended
 	if err != nil {
 		return err
 	}

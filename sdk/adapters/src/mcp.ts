@@ -14,7 +14,7 @@ export class UnpricedTool extends Error {
   override name = "UnpricedTool";
   readonly tool: string;
   constructor(tool: string) {
-    super(`the tool ${JSON.stringify(tool)} has no price: whoever runs this server must give it one; a price of 0 counts the call alone`);
+    super(`the tool ${JSON.stringify(tool)} has no price: the operator of this server must set one; a price of 0 counts the call alone`);
     this.tool = tool;
   }
 }
@@ -45,7 +45,7 @@ export interface ToolServer {
 /**
  * Has each tool call of a server authorised and charged: it holds the price, runs the tool, and commits; a call that fails is rolled
  * back. Call it before the first tool is registered. A refusal is a tool error whose text tells the model which limit it met, what is
- * left and whom to ask. A price that is negative or no amount throws RangeError at once. A server whose tool calls it cannot charge
+ * left and where to ask for more. A price that is negative or no amount throws RangeError at once. A server whose tool calls it cannot charge
  * throws UnboundedCall, and so does a handler that does not say which requests it is for, when it is set.
  */
 export function chargeTools(server: ToolServer | { readonly server: ToolServer }, options: ChargeToolsOptions): void {

@@ -67,7 +67,7 @@ function metered(metering: Metering, model: Model, name: string): Model {
   });
 }
 
-// follow passes the events on as they come, and settles at the end, whoever ends it.
+// follow passes the events on as they come, and settles at the end, whichever side ends it.
 async function* follow(metering: Metering, model: Model, name: string, request: ModelRequest): AsyncIterable<StreamEvent> {
   const hold = await metering.hold(callOf(name, request), request.signal);
   const bytes = { raw: 0, events: 0 }; // the same answer, in the provider's events and in the SDK's own

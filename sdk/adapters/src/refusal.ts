@@ -11,7 +11,7 @@ export interface Refusal {
   readonly data: { readonly [name: string]: unknown };
 }
 
-const ask = "Ask for more with request_more of remit's own MCP server, or ask whoever gave you this session.";
+const ask = "Ask for more with request_more of remit's own MCP server, or ask the owner of this session.";
 const notRun = "The tool did not run, and nothing was charged.";
 
 /** Returns a refusal by the budget. Undefined: the error is none. The price is that of the call, if it is known. */
@@ -21,24 +21,24 @@ export function refusalOf(error: unknown, tool: string, price?: MicroUSD): Refus
   }
   if (error instanceof AgentLimitReached) {
     const until = error.resetsAt === undefined ? "" : ` It resets at ${error.resetsAt.toISOString()}.`;
-    return refusal(error.code, `the agent's limit ${error.limit} is reached.${until} Go on then, or ask whoever runs this agent.`, {
+    return refusal(error.code, `the agent's limit ${error.limit} is reached.${until} Go on then, or ask the operator of this agent.`, {
       limit: error.limit, ...required(price), ...(error.resetsAt === undefined ? {} : { resets_at: error.resetsAt.toISOString() }),
     });
   }
   if (error instanceof InsufficientScope) {
     const { requiredScope } = error;
-    return refusal(error.code, `it needs the scope ${requiredScope}, which this agent or session lacks. Do without ${tool}, or ask whoever gave you this session.`, { required_scope: requiredScope });
+    return refusal(error.code, `it needs the scope ${requiredScope}, which this agent or session lacks. Do without ${tool}, or ask the owner of this session.`, { required_scope: requiredScope });
   }
   if (error instanceof SessionNotActive) {
     return refusal(error.code, `the session is ${error.sessionStatus}. Stop, and ask for a new session.`, { session_status: error.sessionStatus });
   }
   if (error instanceof AgentSuspended || error instanceof SessionSuspended) {
-    return refusal(error.code, "it is suspended. Stop until somebody resumes it.", {});
+    return refusal(error.code, "it is suspended. Stop until it is resumed.", {});
   }
   if (error instanceof Unavailable || error instanceof OutcomeUnknown || error instanceof RateLimited) {
     return refusal(error.code || "unavailable", "the budget cannot be checked now. Try again later.", error.retryAfter === undefined ? {} : { retry_after_seconds: error.retryAfter });
   }
-  return error instanceof RemitError ? refusal(error.code || "refused", "the budget cannot be used. Tell whoever runs this server.", {}) : undefined;
+  return error instanceof RemitError ? refusal(error.code || "refused", "the budget cannot be used. Tell the operator of this server.", {}) : undefined;
 }
 
 function limitReached({ code, limit, usage, remaining }: LimitReached, tool: string, price: MicroUSD | undefined): Refusal {

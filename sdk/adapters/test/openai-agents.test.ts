@@ -208,6 +208,6 @@ test("a tool is charged before it runs, and its refusal reaches the model", asyn
   await assert.rejects(chargedTool(session, "delete", { value: 0n, scope: "delete" }, () => "x")(), InsufficientScope);
   assert.equal(runs, 3);
   const wrapped = tool({ name: "search", description: "Searches", parameters: z.object({ fail: z.boolean() }), execute: search, errorFunction: explainRefusal });
-  assert.match(String(await wrapped.invoke({} as never, '{"fail":false}')), /^Refused: max_value_usd .* 0 of 0.3 USD are left .* ask whoever/);
+  assert.match(String(await wrapped.invoke({} as never, '{"fail":false}')), /^Refused: max_value_usd .* 0 of 0.3 USD are left .* ask the owner/);
   assert.equal((await organization.getSession(session.id)).valueHeld, 0n);
 });

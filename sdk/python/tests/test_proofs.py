@@ -107,7 +107,7 @@ class Proofs(ExchangeTest):
         self.assertEqual(len(set(hashes)), 2)
 
     def test_a_token_that_is_not_bound_is_not_used(self) -> None:
-        """A service of the version before ignores the proof, and its token would be good for whoever steals it."""
+        """A service of the version before ignores the proof, and its token would be good for a thief."""
         pair = '{"access_token":"a.b.c","refresh_token":"r","token_type":"bearer","expires_in":3600}'
         client, proxy = self.proxied(lambda _r, _n: Answer(200, pair))
         with self.assertRaises(remit.RemitError) as caught:

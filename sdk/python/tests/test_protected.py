@@ -132,7 +132,7 @@ class Wsgi(ServiceTest):
         self.assertEqual((self.reached[0].agent_id, self.proxy.requests[0].query), ("a1", "audience=https%3A%2F%2Ftools.example.com%2Fmcp"))
 
     def test_a_proof_is_for_the_resources_own_host(self) -> None:
-        """Whoever replays a proof that another server has seen sends that server's name as Host."""
+        """A server that replays a proof it has seen sends that server's name as Host."""
         self.call(
             CONFIRMED, HTTP_AUTHORIZATION="DPoP a.b.c", HTTP_DPOP="d.e.f", HTTP_HOST="evil.example", REQUEST_METHOD="POST",
             SCRIPT_NAME="/mcp", PATH_INFO="/caf\u00c3\u00a9 au lait", QUERY_STRING="x=%20",

@@ -1,5 +1,5 @@
 // Runs the program in Node, Deno or Bun.
 import { run } from "./program.mjs";
 
-const { REMIT_ADDR: service, REMIT_FAKE_PROVIDER: provider, NOBODY: nobody, REMIT_AGENT: agent, REMIT_SECRET: secret, REMIT_SESSION: session } = process.env;
-console.log(JSON.stringify(await run({ service, provider, nobody, agent, secret, session })));
+const { REMIT_ADDR: service, REMIT_FAKE_PROVIDER: provider, CLOSED: closed, REMIT_AGENT: agent, REMIT_SECRET: secret, REMIT_SESSION: session } = process.env;
+console.log(JSON.stringify(await run({ service, provider, closed, agent, secret, session })));

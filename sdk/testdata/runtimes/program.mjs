@@ -7,7 +7,7 @@ const prices = Prices.parse(`{"m": {"input_cost_per_token": 3e-06, "output_cost_
 const messages = [{ role: "user", content: "What is left? 🦉" }];
 
 /** Returns what it did, as an object that is the same in all runtimes but for how a refused connection was settled. */
-export async function run({ service, provider, nobody, agent, secret, session: id }) {
+export async function run({ service, provider, closed, agent, secret, session: id }) {
   const session = new Client(service).agent(agent, secret).session(id);
   const metered = meteredFetch(session, prices, { models: new Proxy({}, { getOwnPropertyDescriptor: () => ({ value: "m", configurable: true }), get: () => "m" }) });
   const call = (model, fake, more = {}, signal = undefined, at = provider) => metered(`${at}/v1/chat/completions`, {
@@ -44,7 +44,7 @@ export async function run({ service, provider, nobody, agent, secret, session: i
   }
 
   before = await used();
-  check(await call("nobody", "", {}, undefined, nobody).then(() => false, () => true), "nobody answers");
+  check(await call("closed", "", {}, undefined, closed).then(() => false, () => true), "a closed port answers");
   const refused = (await used()) === before ? "rolled back" : "committed";
 
   const { actionCount } = await session.get();

@@ -36,7 +36,7 @@ export interface AgentChanges {
   readonly metadata?: object; // at most 16 KiB
   readonly scopes?: readonly string[]; // at most 64
   readonly limits?: AgentLimits;
-  /** For whom its tokens may be, besides Remit. null: any https URL. New tokens only. */
+  /** The audiences that its tokens may have besides Remit. null: any https URL. New tokens only. */
   readonly audiences?: readonly string[] | null;
   /** The keys with which it may authenticate. null removes them. */
   readonly jwks?: JWKS | null;
@@ -54,7 +54,7 @@ export function updateAgent(id: string, changes: AgentChanges): Call<AgentInfo> 
   return { method: "PATCH", path: agentPath(id), body, semantics: "idempotent", read: agentFrom };
 }
 
-/** Returns the members that say how an agent authenticates and for whom its tokens are. */
+/** Returns the members that say how an agent authenticates and which audiences its tokens have. */
 export function identityBody({ audiences, jwks, jwksUri, dpopRequired }: AgentChanges): Answer {
   return {
     audiences: audiences === null ? null : listOf("audiences", audiences, "https://tools.example/mcp"),

@@ -21,7 +21,7 @@ export interface AgentOptions {
   readonly assertion?: () => string | Promise<string>;
   /** A file with that token, such as Kubernetes projects into a pod. It is read at each exchange. */
   readonly assertionFile?: string;
-  /** Whom the tokens are for; the default is Remit. */
+  /** The audiences of the tokens; the default is Remit. */
   readonly resource?: readonly string[];
   /** The tokens' scopes; the default is all that the agent has. */
   readonly scopes?: readonly string[];

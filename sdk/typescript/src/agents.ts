@@ -15,7 +15,7 @@ export interface AgentParams {
   readonly description?: string;
   readonly metadata?: object; // at most 16 KiB
   readonly limits?: AgentLimits; // over all of its sessions
-  readonly audiences?: readonly string[]; // at most 16 whom its tokens may be for besides Remit; by default any https URL
+  readonly audiences?: readonly string[]; // at most 16 audiences beside Remit; by default any https URL
   readonly jwks?: JWKS; // at most 8 public keys with which it may authenticate
   readonly jwksUri?: string; // where those keys are, instead
   readonly dpopRequired?: boolean; // it gets tokens only for a key that it proves to have

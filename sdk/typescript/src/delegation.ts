@@ -13,10 +13,10 @@ import { tokenType } from "./tokens.js";
 /** What a delegated token may do. By default all that the agent and the session may. */
 export interface DelegateParams {
   readonly scopes?: readonly string[];
-  readonly resource?: readonly string[]; // whom the token is for, of those that the agent's own is for; the default is Remit
+  readonly resource?: readonly string[]; // the audience, within that of the agent's own token; the default is Remit
 }
 
-/** A token for one child session. It ends with the session, and nobody can renew it. */
+/** A token for one child session. It ends with the session, and cannot be renewed. */
 export interface DelegatedToken {
   readonly accessToken: Credential;
   readonly tokenType: string; // Bearer or DPoP

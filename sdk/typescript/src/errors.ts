@@ -253,7 +253,7 @@ export class Unauthorized extends RemitError {
   override name = "Unauthorized";
 }
 
-/** The object does not exist or belongs to somebody else (404, or 400 at the token endpoint). */
+/** The object does not exist or belongs to another organization or agent (404, or 400 at the token endpoint). */
 export class NotFound extends RemitError {
   override name = "NotFound";
 }

@@ -136,7 +136,7 @@ async function metered({ api, streamed, hidesUsage }: ModelRequest, hold: Hold, 
   return followed;
 }
 
-// follow passes the bytes on as they come, and settles at the end, whoever ends it. It heeds the signal itself: if that aborts while
+// follow passes the bytes on as they come, and settles at the end, whichever side ends it. It heeds the signal itself: if that aborts while
 // the answer begins, the body of Node's fetch neither goes on nor ends.
 function follow(
   body: ReadableStream<Uint8Array>, answer: Answer, filter: WithoutUsageChunk | undefined, hold: Hold, signal: AbortSignal | undefined,
@@ -149,7 +149,7 @@ function follow(
     }
     return answer.mostOutput === undefined ? hold.commitAll() : hold.commitMost(answer.input, answer.mostOutput);
   };
-  const breakOff = (): Promise<void> => settle().catch(() => {}); // the reader is gone, to whom UsageMissing would matter
+  const breakOff = (): Promise<void> => settle().catch(() => {}); // the reader that UsageMissing would matter to is gone
   signal?.addEventListener("abort", breakOff, { once: true });
   if (signal?.aborted) {
     void breakOff(); // it aborted while the answer began

@@ -9,7 +9,7 @@ const mostTypes = 63; // that the settlement tells apart; the 64th is other
 export const otherTypes = "other";
 const longestType = 200; // characters
 
-/** A moment on both clocks, in milliseconds. The monotonic clock stops while the machine sleeps; somebody may set the other. */
+/** A moment on both clocks, in milliseconds. The monotonic clock stops while the machine sleeps; the other may be set. */
 export class Moment {
   readonly monotonic = performance.now();
   readonly ofDay = Date.now();

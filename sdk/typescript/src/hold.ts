@@ -130,7 +130,7 @@ export class Hold {
     return this.#settled;
   }
 
-  // #report never throws: nobody waits for a settlement that a signal or a timer causes, and the answer is delivered all the same.
+  // #report never throws: a settlement that a signal or a timer causes has no waiter, and the answer is delivered all the same.
   #report(error: unknown): void {
     try {
       this.#held.onError(error);

@@ -7,7 +7,7 @@ import { algorithmOf, idOf, members, publicOf, registered, type JWK, type JWKS, 
 import { fromPem, isPem } from "./pem.js";
 import { webCrypto } from "./platform.js";
 
-/** A key of WebCrypto, which may be one that nobody can export. */
+/** A key of WebCrypto, which may be non-extractable. */
 export interface PlatformKey {
   readonly type: string;
   readonly extractable: boolean;
@@ -42,7 +42,7 @@ export class Key {
   readonly #signing: PlatformKey;
   readonly #public: Public | undefined; // undefined: a private key of WebCrypto alone
   readonly #id: string | undefined;
-  readonly #text: string | undefined; // undefined: nobody can export it
+  readonly #text: string | undefined; // undefined: not extractable
 
   /** @internal */
   constructor(algorithm: string, signing: PlatformKey, known: Public | undefined, id?: string, text?: string) {
@@ -103,7 +103,7 @@ export async function generateKey(algorithm: "ES256" | "EdDSA" = "ES256"): Promi
   return generated(algorithm, true);
 }
 
-/** Makes a key that nobody can export. */
+/** Makes a non-extractable key. */
 export function generateOwnKey(): Promise<Key> {
   return generated("ES256", false);
 }

@@ -29,7 +29,7 @@ const free = /\/(messages\/count_tokens|responses\/input_tokens|cancel)$/;
 const disguises = ["upgrade", "x-http-method", "x-http-method-override", "x-method-override"];
 const mostBytes = 64 * 2 ** 20; // of a body
 
-/** Returns the API of a request; undefined: it costs nothing. Throws UnboundedCall for one that nobody knows the cost of. */
+/** Returns the API of a request; undefined: it costs nothing. Throws UnboundedCall for one of unknown cost. */
 export function apiOf(method: string, url: URL, headers: Headers): Api | undefined {
   const isDisguised = disguises.some((name) => headers.has(name));
   if (/^(GET|HEAD|OPTIONS|DELETE)$/.test(method) && !isDisguised) {

@@ -64,7 +64,7 @@ export type Introspection =
       readonly issuer: string | undefined;
       readonly issuedAt: Date | undefined;
       readonly expiresAt: Date;
-      readonly audience: readonly string[]; // for whom the token is; empty: for Remit
+      readonly audience: readonly string[]; // the servers that accept the token; empty: Remit
       readonly thumbprint: string | undefined; // of the key to which it is bound
       readonly sessionId: string | undefined; // of a delegated token: it is good for this session only
       readonly actors: readonly string[]; // of a delegated token: the agent that asked for it, then the one that it had its own from

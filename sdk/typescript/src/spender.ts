@@ -13,7 +13,7 @@ import type { Usage } from "./usage.js";
 
 // All times are in milliseconds.
 const ahead = 500; // the next lease is asked for when the current one lasts no longer
-const period = 500; // of the look at leases that nobody charges
+const period = 500; // between checks for idle leases
 const idle = 5_000; // without charges for so long, all leases are given back
 const settleAfter = 1_000; // a lease that is spent is settled then, if no renewal has taken the settlement along
 const retryAfter = 1_000; // after a failure in the background

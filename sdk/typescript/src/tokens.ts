@@ -33,8 +33,8 @@ class Presented {
   readonly #monotonic = performance.now();
   readonly #ofDay = Date.now();
 
-  // left returns how long the token may still be presented. The monotonic clock stops while the machine sleeps, and somebody
-  // may set the wall clock back, so the larger difference counts.
+  // left returns how long the token may still be presented. The monotonic clock stops while the machine sleeps, and the
+  // wall clock may be set back, so the larger difference counts.
   left(): number {
     return repeatWithin - Math.max(performance.now() - this.#monotonic, Date.now() - this.#ofDay);
   }
@@ -89,7 +89,7 @@ export class Tokens implements TokenSource {
   #renewal(): Promise<string> {
     if (this.#shared === undefined) {
       this.#shared = this.#do();
-      this.#shared.catch(() => {}); // nobody may be waiting for an early renewal that fails
+      this.#shared.catch(() => {}); // an early renewal that fails may have no waiter
     }
     return this.#shared;
   }

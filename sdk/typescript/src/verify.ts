@@ -17,7 +17,7 @@ export interface Verified {
 
 /** What a token must be good for. */
 export interface VerifyOptions extends CallOptions {
-  /** Whom the token must be for; the default is Remit. */
+  /** The audience that the token must have; the default is Remit. */
   readonly audience?: string;
   /** The DPoP header of the request that brought the token, whose method and URL the proof must name. */
   readonly proof?: string;

@@ -124,7 +124,7 @@ func (g *Guard) Admit(ctx *fasthttp.RequestCtx, access *CachedToken) (*CachedTok
 	return access, proof, err
 }
 
-// AnyToken returns the token if this service signed it, for whomever it is, and it comes under the scheme that it needs.
+// AnyToken returns the token if this service signed it, for any audience, and it comes under the scheme that it needs.
 func (g *Guard) AnyToken(ctx *fasthttp.RequestCtx, given presentedToken) (*CachedToken, error) {
 	access, err := WithFreshKeys(g, func(v *TokenCache) (*CachedToken, error) { return v.Verify(given.Text, g.Clock()) })
 	if KeysUnavailable(err) {

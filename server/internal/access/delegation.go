@@ -36,34 +36,57 @@ type Delegation struct {
 	subject *CachedToken
 	held    []string // the scopes that the subject has left
 	session uuid.UUID
+	keys    *token.Keyring          // that sign
 	asked   redisstore.GrantRequest // with the proof of the key that the new token is bound to
 }
 
 // delegate serves this grant. The subject token authenticates the request, so a client need not.
 func (g *Guard) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
-	session, err := delegationParameters(form)
+	d, err := g.readDelegation(ctx, form)
 	if err != nil {
-		return err
-	}
-	keys, err := g.Keys()
-	if err != nil {
-		return err
-	}
-	d := Delegation{session: session}
-	if d.asked, err = readGrantRequest(form, keys.Issuer()); err != nil {
-		return err
-	}
-	if err := g.readSubject(form.Get("subject_token"), &d); err != nil {
-		return err
-	}
-	if d.asked.Proof, err = g.grantProof(ctx); err != nil {
 		return err
 	}
 	client, err := g.optionalClient(ctx, form)
 	if err != nil {
 		return err
 	}
-	if err := g.checkSubject(ctx, &d); err != nil {
+	if err := g.authorizeDelegation(ctx, d, client); err != nil {
+		return err
+	}
+	granted, err := g.Store.Delegate(web.RequestContext(ctx), redisstore.NewDelegation{
+		Subject: *d.subject.Caller.Token, Session: d.session, Scopes: d.asked.Scopes, Held: d.held,
+		Audience: d.asked.Audience, Actors: d.actingAgents(), Proof: d.asked.Proof,
+	})
+	if err != nil {
+		return g.RefusedDelegation(d, err)
+	}
+	return g.answerDelegation(ctx, d, granted)
+}
+
+// readDelegation reads the request, its subject token, and the proof of the key that the new token is to be bound to.
+func (g *Guard) readDelegation(ctx *fasthttp.RequestCtx, form url.Values) (*Delegation, error) {
+	session, err := delegationParameters(form)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := g.Keys()
+	if err != nil {
+		return nil, err
+	}
+	d := &Delegation{session: session, keys: keys}
+	if d.asked, err = readGrantRequest(form, keys.Issuer()); err != nil {
+		return nil, err
+	}
+	if err := g.readSubject(form.Get("subject_token"), d); err != nil {
+		return nil, err
+	}
+	d.asked.Proof, err = g.grantProof(ctx)
+	return d, err
+}
+
+// authorizeDelegation checks that the subject token may be exchanged so, by this client (uuid.Nil for none), and uses its proof up.
+func (g *Guard) authorizeDelegation(ctx *fasthttp.RequestCtx, d *Delegation, client uuid.UUID) error {
+	if err := g.checkSubject(ctx, d); err != nil {
 		return err
 	}
 	if err := d.checkAudience(); err != nil {
@@ -73,26 +96,21 @@ func (g *Guard) delegate(ctx *fasthttp.RequestCtx, form url.Values) error {
 		return redisstore.ErrInvalidCredentials
 	}
 	web.IdentifyCaller(ctx, d.subject.Organization, d.subject.Agent)
-	if err := g.useSubjectsProof(ctx, &d); err != nil {
-		return err
-	}
-	granted, err := g.Store.Delegate(web.RequestContext(ctx), redisstore.NewDelegation{
-		Subject: *d.subject.Caller.Token, Session: session, Scopes: d.asked.Scopes, Held: d.held,
-		Audience: d.asked.Audience, Actors: d.actingAgents(), Proof: d.asked.Proof,
-	})
-	if err != nil {
-		return g.RefusedDelegation(&d, err)
-	}
+	return g.useSubjectsProof(ctx, d)
+}
+
+// answerDelegation signs the token that was granted, and answers with it.
+func (g *Guard) answerDelegation(ctx *fasthttp.RequestCtx, d *Delegation, granted redisstore.Delegation) error {
 	grant := redisstore.Grant{Audience: d.asked.Audience}
 	grant.Bound = d.asked.Proof != nil
 	if len(grant.Audience) == 0 {
 		grant.Audience = []string{redisstore.Self}
 	}
-	access, err := d.token(granted, audienceOf(keys, grant), g.Clock())
+	access, err := d.token(granted, audienceOf(d.keys, grant), g.Clock())
 	if err != nil {
-		return g.RefusedDelegation(&d, err)
+		return g.RefusedDelegation(d, err)
 	}
-	text, err := signAccess(keys, grant, access)
+	text, err := signAccess(d.keys, grant, access)
 	if err != nil {
 		return err
 	}
@@ -178,7 +196,7 @@ func (g *Guard) checkSubject(ctx *fasthttp.RequestCtx, d *Delegation) (err error
 	return nil
 }
 
-// checkKey refuses a subject token that is bound to a key without a proof of that key: whoever has the token alone must not get one
+// checkKey refuses a subject token that is bound to a key without a proof of that key: a thief with the token alone must not get one
 // that is bound to another key, or to none.
 func (d *Delegation) checkKey(subject *CachedToken) error {
 	switch {

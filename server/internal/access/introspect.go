@@ -21,7 +21,7 @@ func (g *Guard) IntrospectionRoutes(r *web.Routes) {
 type introspectRequest struct {
 	Token web.Optional[string] `json:"token"`
 	Hint  web.Optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; ignored, because tokens identify their type
-	// Audience is whom the token must be for; absent for anybody.
+	// Audience is what the token must be for; absent for any.
 	Audience web.Optional[string] `json:"audience"`
 }
 
@@ -92,7 +92,7 @@ func (g *Guard) introspect(ctx *fasthttp.RequestCtx) error {
 	return web.Answer(ctx, described)
 }
 
-// describeToken describes an access or refresh token of the organization that is for the audience; "" is anybody.
+// describeToken describes an access or refresh token of the organization that is for the audience; "" is any.
 func (g *Guard) describeToken(ctx context.Context, text, audience string, organization uuid.UUID) (Introspection, error) {
 	keys, err := g.Keys()
 	if err != nil {

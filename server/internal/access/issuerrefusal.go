@@ -17,7 +17,7 @@ var (
 	errNoRule        = errors.New("no rule gives the assertion to the agent")
 )
 
-// refusalCauses are why assertions are refused, as they are counted; the first that an error is counts. A client is told none of
+// refusalCauses are why assertions are refused, as they are counted; the first that an error is counts. A client learns none of
 // them.
 var refusalCauses = []struct {
 	err   error
@@ -35,7 +35,7 @@ var refusalCauses = []struct {
 }
 
 // untrusted counts the cause for which an assertion is refused, and returns the refusal. It returns other errors as they are:
-// whoever gets them presented a good assertion, or the store failed.
+// a caller who gets them presented a good assertion, or the store failed.
 func (g *Guard) untrusted(err error) error {
 	for _, known := range refusalCauses {
 		if errors.Is(err, known.err) {

@@ -33,7 +33,7 @@ type ServerMetadata struct {
 	IntrospectionAuthAlgorithms []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
 	ProofAlgorithms             []string `json:"dpop_signing_alg_values_supported"`
 
-	SubjectTypes      []string `json:"subject_types_supported"`               // public: sub is the same for everybody
+	SubjectTypes      []string `json:"subject_types_supported"`               // public: sub is the same for all clients
 	SigningAlgorithms []string `json:"id_token_signing_alg_values_supported"` // of access tokens: there are no ID tokens
 }
 

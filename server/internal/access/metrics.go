@@ -7,7 +7,7 @@ import (
 	"remit/internal/metrics"
 )
 
-// Metrics count what callers present and what they get for it; docs/metrics.md defines each.
+// Metrics count what callers present and what they get for it.
 type Metrics struct {
 	tokensBySecret, tokensByRefresh       prometheus.Counter
 	tokensByAssertion, tokensByDelegation prometheus.Counter
@@ -26,16 +26,16 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		"trusted_issuer": &c.tokensByIssuer, "token_exchange": &c.tokensByDelegation,
 	})
 	c.tokensReused = metrics.Counter(registry, "remit_refresh_tokens_reused_total",
-		"Refresh tokens reused after their grace time, by a thief or by a client that keeps old tokens. Their families are revoked.", nil)
+		"Refresh tokens used again after their grace time, by a thief or by a client that keeps old ones.", nil)
 	c.tokensReplayed = metrics.Counter(registry, "remit_refresh_tokens_replayed_total",
-		"Spent refresh tokens answered again within their grace time: a lost response, processes that share a token, or a theft.", nil)
+		"Refresh tokens used again within their grace time: a lost response, a shared token, or a theft.", nil)
 	c.FamiliesRevoked = metrics.Counter(registry, "remit_token_families_revoked_total",
-		"Requests that revoked a token family, repeated ones included; families revoked by revoke_families excluded.", nil)
-	c.limitedTokens = metrics.Counter(registry, "remit_rate_limited_total", "Requests refused by a rate limit, by limit.", prometheus.Labels{"limit": "failed-auth"})
+		"Requests that revoked a token family, repeated ones included, those with revoke_families excluded.", nil)
+	c.limitedTokens = metrics.Counter(registry, "remit_rate_limited_total", "Requests refused with 429 by a limit per client address: organizations, failed-auth.", prometheus.Labels{"limit": "failed-auth"})
 	for cache, count := range map[string]*atomic.Uint64{"hit": &c.TokenHits, "miss": &c.tokenMisses} {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "remit_access_tokens_verified_total",
-			Help:        "Valid access tokens, by whether their signature was in the token cache (hit) or had to be verified (miss).",
+			Help:        "Valid access tokens that were in the token cache (hit), or whose signature was checked (miss).",
 			ConstLabels: prometheus.Labels{"cache": cache},
 		}, func() float64 { return float64(count.Load()) }))
 	}

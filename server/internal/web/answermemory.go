@@ -59,7 +59,7 @@ func ReleaseAnswer(ctx *fasthttp.RequestCtx) {
 }
 
 // reserveWritten reserves memory for the response that the handler has written, or refuses it. A write that was carried out
-// stays so: its client is told that the outcome is unknown.
+// stays so: its client learns that the outcome is unknown.
 func (f *Front) reserveWritten(ctx *fasthttp.RequestCtx) error {
 	if ctx.Response.IsBodyStream() {
 		return nil

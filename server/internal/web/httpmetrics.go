@@ -32,17 +32,17 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 			Name: "remit_http_requests_total", Help: "Requests answered, by route, method and status.",
 		}, []string{"route", "method", "status"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "remit_http_request_duration_seconds", Help: "Time from a request's last byte to its answer, by route and method. For an event stream: to its beginning.",
+			Name: "remit_http_request_duration_seconds", Help: "Time from a request's last byte to its answer, or to the beginning of an event stream.",
 			Buckets: metrics.Durations,
 		}, []string{"route", "method"}),
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "remit_http_requests_in_flight", Help: "Requests in progress. Includes long polls for events; excludes event streams that have begun.",
+			Name: "remit_http_requests_in_flight", Help: "Requests in progress, long polls included, event streams that have begun excluded.",
 		}),
 		ByCode: map[string]prometheus.Counter{},
 	}
 	c.nowhere = newRouteMetrics("none", c)
 	problems := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "remit_http_problems_total", Help: "Requests answered with a problem, by code. OAuth endpoints count the OAuth error instead.",
+		Name: "remit_http_problems_total", Help: "Requests answered with a problem, by code; at OAuth endpoints by the OAuth error.",
 	}, []string{"code"})
 	for code := range Titles {
 		c.ByCode[code] = problems.WithLabelValues(code)
@@ -51,11 +51,11 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 		c.ByCode[code] = problems.WithLabelValues(code)
 	}
 	c.Panics = metrics.Counter(registry, "remit_panics_total",
-		"Panics recovered in handlers (answered with 500), event streams and what the console does in the background.", nil)
+		"Panics recovered in requests, event streams and the background of the console.", nil)
 	c.replays = metrics.Counter(registry, "remit_idempotent_replays_total",
-		"Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
+		"Requests answered with the stored outcome of their idempotency key.", nil)
 	shed := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "remit_shed_total", Help: "Calls shed before they were sent, because too many were waiting for Redis or it had stopped answering.",
+		Name: "remit_shed_total", Help: "Calls shed unsent, because too many waited for Redis or it had stopped answering.",
 	}, func() float64 { return float64(c.shed.Load()) })
 	registry.MustRegister(c.ended, c.durations, c.InFlight, problems, shed)
 	return c

@@ -110,6 +110,3 @@ func AnsweredID(ctx *fasthttp.RequestCtx) string {
 	}
 	return RequestID(ctx)
 }
-
-// IsReplay reports whether the outcome is that of an earlier request with the same idempotency key.
-func IsReplay(o *redisstore.Idempotency) bool { return o != nil && o.Replayed }

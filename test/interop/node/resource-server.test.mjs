@@ -69,7 +69,7 @@ test("Remit refuses a token that was made for another, unless it is asked about 
   assert.equal((await verify("?audience=https://files.example/")).status, 401);
 });
 
-test("Express learns who acts for whom from a delegated token", async () => {
+test("Express learns from a delegated token which agent acts", async () => {
   const { parent, child, session } = await newDelegation();
   const delegating = await configure(parent.id, parent.secret);
   const subject = await client.clientCredentialsGrant(delegating, new URLSearchParams([["resource", issuer.origin], ["resource", resource]]));

@@ -81,7 +81,7 @@ class Agent(OneAgent):
         resource: Optional[Iterable[str]] = None,
         timeout: Optional[float] = None,
     ) -> DelegatedToken:
-        """Returns a token for a child of one of the agent's sessions (Session.create_child), for whoever works on it:
+        """Returns a token for a child of one of the agent's sessions (Session.create_child), for the process that works on it:
         Client.agent_with_token uses it. The agent needs the scope sessions:delegate. The token has at most the scopes of the agent, of
         the child session and of its agent, and ends with the session. If the agent's tokens are bound to a key, it is, too."""
         issuer = Caller(self._caller.service, proofs=self._caller.proofs)

@@ -95,7 +95,7 @@ class LimitReached(RemitError):
 
 
 class RequestNotApproved(LimitReached):
-    """A charge asked for more in vain: the request was denied, nobody decided in time, or it could not be made. Nothing was
+    """A charge asked for more in vain: the request was denied, was not decided in time, or it could not be made. Nothing was
     charged. What is approved later still raises the session's limits."""
 
     request: Optional[MoreRequest]  # None: it could not be made
@@ -266,7 +266,7 @@ class UnusableCredential(RemitError):
 
 
 class NotFound(RemitError):
-    """The object does not exist or belongs to somebody else (404, or 400 at the token endpoint)."""
+    """The object does not exist or belongs to another organization or agent (404, or 400 at the token endpoint)."""
 
 
 class RateLimited(RemitError):

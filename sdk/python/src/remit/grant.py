@@ -15,7 +15,7 @@ _LONGEST_TYPE = 200  # characters
 
 
 class Moment:
-    """A moment on both clocks. The monotonic clock stops while the machine sleeps; somebody may set the wall clock."""
+    """A moment on both clocks. The monotonic clock stops while the machine sleeps; the wall clock may be set."""
 
     __slots__ = ("monotonic", "wall")
 

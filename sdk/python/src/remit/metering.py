@@ -258,7 +258,7 @@ def _members(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _may_have_happened(error: Optional[BaseException]) -> bool:
-    """Returns whether a call that failed with this error may have been made. None: nobody knows why it failed."""
+    """Returns whether a call that failed with this error may have been made. None: unknown."""
     if error is None:
         return True
     happened = False

@@ -141,7 +141,7 @@ class Introspection:
     organization_id: str
     scopes: Tuple[str, ...]
     expires_at: Optional[datetime]
-    audience: Tuple[str, ...]  # whom the token is for
+    audience: Tuple[str, ...]  # the servers that accept the token
     token_type: str  # Bearer, DPoP or refresh_token; empty: it is not active
     thumbprint: str  # of the key that it is bound to; empty: a bearer token
     session_id: str  # of a delegated token; empty: it is not delegated

@@ -189,7 +189,7 @@ class Session(OneSession):
         charged. value is for all count (1 to 1000) actions together. The token and the session must have the scope.
 
         With on_limit="ask" and a reason, a charge beyond the session's limit asks the organization for what is missing, waits
-        for the decision and goes on. Give it a timeout. If nobody approves, it raises RequestNotApproved.
+        for the decision and goes on. Give it a timeout. Without an approval it raises RequestNotApproved.
         """
         body = Charge(action_type, value, count, scope)._body()
 
@@ -348,7 +348,7 @@ class Session(OneSession):
         return self._caller.run(more.await_decision(self._caller, self.id, id, end_of(timeout)))
 
     def usage(self, *, timeout: Optional[float] = None) -> List[UsageLine]:
-        """Reports what the session was used for, by action type, without what its children used. The first 64 types are told
+        """Reports what the session was used for, by action type, without what its children used. The first 64 types are listed
         apart; the others are together in other. The lines add up to what the session shows."""
         return usagereport.of_session(self._caller, self.id, timeout)
 

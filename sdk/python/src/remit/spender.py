@@ -18,7 +18,7 @@ from .usage import Usage
 
 # All times are in seconds.
 _AHEAD = 0.5  # the next lease is asked for when the current one lasts no longer
-_PERIOD = 0.5  # of the look at leases that nobody charges
+_PERIOD = 0.5  # between checks for idle leases
 _IDLE = 5.0  # without charges for so long, all leases are given back
 _SETTLE_AFTER = 1.0  # a lease that is spent is settled then, if no renewal has taken the settlement along
 _RETRY_AFTER = 1.0  # after a failure in the background

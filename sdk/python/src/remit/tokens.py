@@ -83,7 +83,7 @@ class _SharedTask(_Outcome):
 
 @dataclass(frozen=True)
 class _Moment:
-    """A moment on both clocks. The monotonic clock stops while the machine sleeps; somebody may set the wall clock."""
+    """A moment on both clocks. The monotonic clock stops while the machine sleeps; the wall clock may be set."""
 
     monotonic: float
     wall: float

@@ -35,7 +35,7 @@ class _Malformed(Exception):
 
 
 class _Reader(asyncio.StreamReader):
-    """Knows how much of what arrived nobody has read."""
+    """Counts the bytes that arrived and are unread."""
 
     unread = 0  # bytes
 
@@ -145,7 +145,7 @@ class Connection:
         self, method: str, target: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed]
     ) -> Optional[Failure]:
         """Sends a request. A failure means that the kernel has not taken the whole request, so the service has not either. Inside
-        TLS nobody can tell: then the request counts as sent."""
+        TLS this is unknown: then the request counts as sent."""
         said = "the connection is closed"
         request = _request(self._authority, method, target, headers, body)
         is_open = not self._writer.is_closing()  # a closed one ignores what is written, and has nothing left to send either

@@ -85,7 +85,7 @@ def _started(work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
 def _forget(task: asyncio.Task[Any]) -> None:
     _running.discard(task)
     if not task.cancelled():
-        task.exception()  # nobody may be left to look at it
+        task.exception()  # marks it as read: its reader may be gone
 
 
 async def _each(feed: Feed[T]) -> AsyncIterator[T]:

@@ -22,7 +22,7 @@ class AsyncSession(OneSession):
     """An agent's session, for asyncio. AsyncAgent.session makes one. Its methods take the arguments of Session's, and raise what
     those raise. There are no leases: a lease of Session serves asyncio as well, because it seldom waits.
 
-    A charge that is cancelled may have happened. Where the books must be exact, charge with a transaction.
+    A charge that is cancelled may have happened. Where the totals must be exact, charge with a transaction.
     """
 
     _concurrent = True

@@ -16,7 +16,7 @@ class AsyncTransaction(OneTransaction):
             ...  # act
             await tx.commit(value=spent)
 
-    Cancellation leaves exact books. If the block is cancelled, the transaction is rolled back. A begin, commit or rollback that
+    Cancellation leaves exact totals. If the block is cancelled, the transaction is rolled back. A begin, commit or rollback that
     is under way is finished first, within 10 seconds, and a transaction that was begun then is rolled back. Only after that the
     CancelledError goes on.
     """

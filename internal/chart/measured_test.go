@@ -1,0 +1,191 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+// texts parses a drawing as XML and returns its texts, the title first.
+func textsOf(t *testing.T, svg []byte) []string {
+	t.Helper()
+	if !bytes.HasPrefix(svg, []byte("<svg ")) {
+		t.Fatalf("starts with %.40q, which is invalid in a page", svg)
+	}
+	var found []string
+	decoder := xml.NewDecoder(bytes.NewReader(svg))
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatalf("not well-formed: %v", err)
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok || start.Name.Local != "title" && start.Name.Local != "text" {
+			continue
+		}
+		var text string
+		if err := decoder.DecodeElement(&text, &start); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, text)
+	}
+}
+
+// shows checks that the drawing contains every text.
+func showsText(t *testing.T, svg []byte, want ...string) {
+	t.Helper()
+	all := textsOf(t, svg)
+	for _, one := range want {
+		found := false
+		for _, text := range all {
+			found = found || text == one
+		}
+		if !found {
+			t.Errorf("%q is not among %q", one, all)
+		}
+	}
+}
+
+func TestLinesShowEveryNameEscaped(t *testing.T) {
+	t.Parallel()
+	svg, err := Lines(Labels{Title: `a < b & "c"`, X: "<x>", Y: "y & z"},
+		Series{`<script>alert(1)</script>`, []float64{0, 1}, []float64{1, 2}},
+		Series{"second", []float64{0, 1}, []float64{2, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if title := textsOf(t, svg)[0]; title != `a < b & "c"` {
+		t.Errorf("title is %q", title)
+	}
+	showsText(t, svg, "<x>", "y & z", `<script>alert(1)</script>`, "second", "0", "1", "2")
+}
+
+func TestBarsShowNamesValuesAndGoals(t *testing.T) {
+	t.Parallel()
+	svg, err := Bars(Labels{Title: "ratios", X: "times"},
+		Bar{"a & b", 0.5, 0.8}, Bar{"none", 0, 0}, Bar{"large", 2, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	showsText(t, svg, "a & b", "0.5 (goal 0.8)", "none", "large", "goal", "times")
+}
+
+func TestTextIsMadeFitForXML(t *testing.T) {
+	t.Parallel()
+	svg, err := Lines(Labels{Title: "two\nlines\x00\xff"}, Series{"bell\a", []float64{0, 1}, []float64{0, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	showsText(t, svg, "two lines", "bell")
+}
+
+func TestTextIsCutWhereItDoesNotFit(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long ", 100)
+	svg, err := Bars(Labels{Title: long}, Bar{long, 1, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range textsOf(t, svg)[1:] {
+		if len(text) > 120 {
+			t.Errorf("not cut: %q", text)
+		}
+	}
+}
+
+func TestNothingToDrawIsAnError(t *testing.T) {
+	t.Parallel()
+	nan, one := math.NaN(), []float64{1}
+	for name, draw := range map[string]func() ([]byte, error){
+		"no series":         func() ([]byte, error) { return Lines(Labels{}) },
+		"no points":         func() ([]byte, error) { return Lines(Labels{}, Series{Name: "a"}) },
+		"only NaN":          func() ([]byte, error) { return Lines(Labels{}, Series{"a", one, []float64{nan}}) },
+		"only infinite":     func() ([]byte, error) { return Lines(Labels{}, Series{"a", []float64{math.Inf(1)}, one}) },
+		"zero on log scale": func() ([]byte, error) { return Lines(Labels{LogY: true}, Series{"a", one, []float64{0}}) },
+		"no bars":           func() ([]byte, error) { return Bars(Labels{}) },
+	} {
+		if svg, err := draw(); !errors.Is(err, ErrNothing) || svg != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatCannotBeABarIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, b := range []Bar{{"a", math.NaN(), 0}, {"a", math.Inf(1), 0}, {"a", -1, 0}, {"a", 1, math.NaN()}, {"a", 1, -1}} {
+		if _, err := Bars(Labels{}, b); err == nil {
+			t.Errorf("%v is drawn", b)
+		}
+	}
+	if _, err := Bars(Labels{LogX: true}, Bar{"a", 0, 0}); err == nil {
+		t.Error("0 is drawn on a logarithmic axis")
+	}
+	if _, err := Lines(Labels{}, Series{"a", []float64{1, 2}, []float64{1}}); err == nil {
+		t.Error("a series of uneven lengths is drawn")
+	}
+}
+
+func TestOddValuesAreDrawn(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	for name, s := range map[string]Series{
+		"one point":        {"a", []float64{3}, []float64{3}},
+		"all the same":     {"a", []float64{1, 2}, []float64{7, 7}},
+		"all zero":         {"a", []float64{0, 0}, []float64{0, 0}},
+		"below zero":       {"a", []float64{-2, -1}, []float64{-5, -1}},
+		"gaps":             {"a", []float64{1, 2, 3, 4}, []float64{1, nan, math.Inf(1), 2}},
+		"far apart":        {"a", []float64{1e-9, 1e12}, []float64{1e-9, 1e15}},
+		"close together":   {"a", []float64{1, 1.000001}, []float64{5, 5.000001}},
+		"as large as goes": {"a", []float64{1, 1e300}, []float64{1, 1e300}},
+	} {
+		for _, l := range []Labels{{}, {LogX: true, LogY: true}} {
+			svg, err := Lines(l, s)
+			if l.LogX && (name == "all zero" || name == "below zero") {
+				continue // not valid there
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			textsOf(t, svg)
+			if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf")) {
+				t.Errorf("%s: a coordinate is no number", name)
+			}
+			if n := bytes.Count(svg, []byte("<text")); n > 40 {
+				t.Errorf("%s: %d texts", name, n)
+			}
+		}
+	}
+}
+
+func TestNumbersAreShort(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[string]float64{
+		"0": 0, "1": 1, "0.845": 0.84512, "12.3": 12.34, "999": 999, "1k": 1000, "1.5k": 1500, "52k": 52000, "1.3M": 1.3e6,
+		"2G": 2e9, "0.001": 0.001, "0.3": 0.1 + 0.2,
+	} {
+		if got := number(v); got != want {
+			t.Errorf("%v is written %q, not %q", v, got, want)
+		}
+	}
+}
+
+func TestManySeriesDifferInColourOrStroke(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for i := range len(palette) * len(dashes) {
+		style := strokeOf(i)
+		key := style.colour + style.dashes
+		if seen[key] {
+			t.Errorf("series %d is drawn as another", i)
+		}
+		seen[key] = true
+	}
+}

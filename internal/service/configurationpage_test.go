@@ -1,0 +1,54 @@
+package service
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// Each flag of remit serve has the environment variable that docs/configuration.md promises, and says in its help what it does.
+func TestEveryFlagHasItsVariableAndHelp(t *testing.T) {
+	t.Parallel()
+	for _, f := range flagsOfServe(t) {
+		if env := "REMIT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); f.Name != "help" && f.Envs[0] != env {
+			t.Errorf("--%s is %q in the environment; the page promises %s", f.Name, f.Envs, env)
+		}
+		if f.Help == "" {
+			t.Errorf("--%s has no help", f.Name)
+		}
+	}
+}
+
+func TestThePageOfTheConfigurationNamesFlagsThatExist(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for _, f := range flagsOfServe(t) {
+		there = append(there, "--"+f.Name)
+	}
+	named := regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(string(page), -1)
+	if len(named) == 0 {
+		t.Fatal("the page names no flag")
+	}
+	for _, name := range named {
+		if name[1] != "--aclfile" && !slices.Contains(there, name[1]) { // that one is redis-server's
+			t.Errorf("remit serve has no %s", name[1])
+		}
+	}
+}
+
+func flagsOfServe(t *testing.T) []*kong.Flag {
+	t.Helper()
+	parser, err := kong.New(new(serve), kong.DefaultEnvars("REMIT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parser.Model.Flags
+}

@@ -1,0 +1,90 @@
+package openapi
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unsampled are the operations without samples: by which method of the SDKs they are called, or why they have none.
+var unsampled = map[string]string{
+	"createApiKey": "Organization.CreateAPIKey", "listApiKeys": "Organization.APIKeys",
+	"rotateApiKeyById": "Organization.RotateAPIKey", "deleteApiKey": "Organization.DeleteAPIKey",
+	"listOrganizationEvents": "Organization.AllEvents", "getCheckpoint": "Organization.Checkpoint",
+	"refreshToken": "Agent.Refresh", "verify": "Client.Verify", "grantLease": "Session.Lease", "settleLease": "Lease.Close",
+	"createWebhook": "Organization.CreateWebhook", "listWebhooks": "Organization.Webhooks", "getWebhook": "Organization.GetWebhook",
+	"changeWebhook": "Organization.UpdateWebhook", "deleteWebhook": "Organization.DeleteWebhook",
+	"rotateWebhookSecret": "Organization.RotateWebhookSecret", "testWebhook": "Organization.TestWebhook",
+	"listDeliveries": "Organization.Deliveries", "retryDelivery": "Organization.RetryDelivery",
+	"getSessionUsage": "Session.Usage", "getUsage": "Organization.Usage",
+
+	"verifyBehind": "for proxies", "verifyBehindByPost": "for proxies", "authorize": "for proxies", "authorizeByPost": "for proxies",
+	"authorizeBehind": "for proxies", "authorizeBehindByPost": "for proxies",
+	"oauthAuthorize": "for other OAuth clients", "oauthRevoke": "for other OAuth clients", "oauthIntrospect": "for other OAuth clients",
+	"getAuthorizationServer": "for other OAuth clients", "getOpenIDConfiguration": "for other OAuth clients",
+	"getProtectedResource": "for other OAuth clients", "getSigningKeys": "for other verifiers of tokens",
+	"revokeToken": "a token ends soon by itself; RevokeFamily and RevokeAgent end it at once", "getLease": "a lease knows itself",
+	"deleteAgent": "for the console and operators: RevokeAgent ends an agent",
+	"getHealth":   "for orchestrators", "getReadiness": "for orchestrators", "getMetrics": "for Prometheus",
+	"getOpenAPI": "the description", "getRoot": "a page", "getDocs": "a page",
+}
+
+// methodsOf returns the methods that sources declare, in lower case without underscores: SDKs spell one name each in their way.
+func methodsOf(t *testing.T, pattern, declaration string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	}
+	var all []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(declaration).FindAllStringSubmatch(string(text), -1) {
+			all = append(all, strings.ToLower(strings.ReplaceAll(found[1], "_", "")))
+		}
+	}
+	return all
+}
+
+// An operation that has samples is called by every SDK, see TestEverySDKHasSamplesOfTheSameOperations.
+func TestTheSDKsCallEveryOperation(t *testing.T) {
+	t.Parallel()
+	a, err := read(description)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdks := map[string][]string{
+		"Go":         methodsOf(t, "../client/*.go", `(?m)^func \(\w+ \*\w+\) ([A-Z]\w*)\(`),
+		"TypeScript": methodsOf(t, "../sdk/typescript/src/*.ts", `(?m)^\s+(?:async \*?|\*)?(\w+)(?:<[^>]*>)?\(`),
+		"Python":     methodsOf(t, "../sdk/python/src/remit/*.py", `(?m)^\s+(?:async )?def (\w+)\(`),
+	}
+	sampled, left := partsOf(goSamples), len(unsampled)
+	for _, g := range a.Groups {
+		for _, op := range g.Operations {
+			how, listed := unsampled[op.ID]
+			switch has := slices.Contains(sampled, op.ID); {
+			case has && listed:
+				t.Errorf("%s has samples, and is listed as one without", op.ID)
+			case !has && !listed:
+				t.Errorf("no SDK calls %s: add a method with a sample to each, or say in unsampled why there is none", op.ID)
+			case listed:
+				left--
+			}
+			_, method, called := strings.Cut(how, ".")
+			for language, methods := range sdks {
+				if called && !slices.Contains(methods, strings.ToLower(method)) {
+					t.Errorf("%s has no method %s, which calls %s", language, method, op.ID)
+				}
+			}
+		}
+	}
+	if left != 0 {
+		t.Errorf("unsampled lists %d operations that do not exist", left)
+	}
+}

@@ -1,0 +1,88 @@
+package kernel
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"remit/internal/redisclient"
+)
+
+const (
+	ActorKey   = "key"
+	ActorAgent = "agent"
+)
+
+// AuditAs returns what scripts need for the audit trail: the cap on an agent's events, the kind of caller, and the request.
+func (s *Core) AuditAs(ctx context.Context, who string) redisclient.Joined {
+	return redisclient.Joined{s.TrailKept, who, auditedRequest(ctx)}
+}
+
+// Audit is AuditAs for an actor.
+func (s *Core) Audit(ctx context.Context, act Actor) redisclient.Joined {
+	if act.Family == "" {
+		return s.AuditAs(ctx, ActorKey)
+	}
+	return s.AuditAs(ctx, ActorAgent)
+}
+
+// requestContext carries the id of the request that an operation belongs to, for the audit trail.
+type requestContext struct {
+	context.Context
+	id string
+}
+
+type requestIDKey struct{}
+
+// Value implements context.Context.
+func (c requestContext) Value(key any) any {
+	if key == (requestIDKey{}) {
+		return c.id
+	}
+	return c.Context.Value(key)
+}
+
+// WithRequestID returns a context for the operations of one request.
+func WithRequestID(ctx context.Context, id string) context.Context { return requestContext{ctx, id} }
+
+// actingContext is a requestContext for a request that an agent makes with a delegated token.
+type actingContext struct {
+	requestContext
+	actor uuid.UUID
+}
+
+type actorContextKey struct{}
+
+// Value implements context.Context.
+func (c actingContext) Value(key any) any {
+	if key == (actorContextKey{}) {
+		return c.actor
+	}
+	return c.requestContext.Value(key)
+}
+
+// WithActor is WithRequestID for a request that this agent makes with a delegated token: the audit trail of the token's agent
+// names it.
+func WithActor(ctx context.Context, id string, actor uuid.UUID) context.Context {
+	return actingContext{requestContext{ctx, id}, actor}
+}
+
+// auditedRequest returns the id of the request, and behind it, if the token is a delegated one, who acts. No id contains a space.
+func auditedRequest(ctx context.Context) string {
+	if own, ok := ctx.(requestContext); ok { // as most are
+		return own.id
+	}
+	id := RequestID(ctx)
+	if actor, acts := ctx.Value(actorContextKey{}).(uuid.UUID); acts {
+		id += " " + actor.String()
+	}
+	return id
+}
+
+// RequestID returns the id of the request that the context is for, "" for none.
+func RequestID(ctx context.Context) string {
+	if own, ok := ctx.(requestContext); ok { // most are, and need no copy of the id
+		return own.id
+	}
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}

@@ -1,0 +1,38 @@
+package kernel
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// creationRefusals counts creations that a quota or a rate refused.
+type creationRefusals struct{ by *prometheus.CounterVec }
+
+func newCreationRefusals() *creationRefusals {
+	c := &creationRefusals{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "remit_quota_refusals_total",
+		Help: "Creations refused because an organization or an agent holds too much, by the quota, or creates too fast, by the rate.",
+	}, []string{"by"})}
+	for _, name := range ResourceNames { // present from the start at 0, so that the first refusal is an increase
+		c.by.WithLabelValues(name)
+	}
+	for _, limit := range []string{OrganizationRate, AgentRate} {
+		c.by.WithLabelValues(limit)
+	}
+	return c
+}
+
+// Count counts err if it is a *QuotaError or a *RateError, and returns it.
+func (c *creationRefusals) Count(err error) error {
+	var quota *QuotaError
+	var tooFast *RateError
+	switch {
+	case c == nil: // a store that was not opened
+	case errors.As(err, &quota):
+		c.by.WithLabelValues(quota.Quota).Inc()
+	case errors.As(err, &tooFast):
+		c.by.WithLabelValues(tooFast.Limit).Inc()
+	}
+	return err
+}

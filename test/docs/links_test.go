@@ -1,0 +1,82 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fenced   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noAnchor = regexp.MustCompile(`[^a-z0-9 _-]`)
+
+	// testName matches a test on a page. Shorter names are those of methods, such as TestWebhook.
+	testName = regexp.MustCompile("`(?:[a-z/]+\\.)?((?:Test|Benchmark|Fuzz)[A-Z]\\w{10,})(?:/[^`]*)?`")
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`)
+)
+
+// TestEveryLinkOfThePagesLeadsToAFileAndAHeading follows the links between the repository's pages, and no link to elsewhere.
+func TestEveryLinkOfThePagesLeadsToAFileAndAHeading(t *testing.T) {
+	t.Parallel()
+	links := 0
+	eachFile(t, []string{".md"}, func(path, text string) {
+		for _, found := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			file, anchor, _ := strings.Cut(found[1], "#")
+			if strings.Contains(found[1], ":") {
+				continue
+			}
+			links++
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %v", path, err)
+			} else if anchor != "" && !slices.Contains(anchorsOf(t, target), anchor) {
+				t.Errorf("%s: %s has no heading #%s", path, target, anchor)
+			}
+		}
+	})
+	if links < 200 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// anchorsOf returns the anchors that GitHub makes of a page's headings.
+func anchorsOf(t *testing.T, page string) (anchors []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+		anchors = append(anchors, strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-"))
+	}
+	return anchors
+}
+
+func TestEveryTestThatAPageNamesExists(t *testing.T) {
+	t.Parallel()
+	there := map[string]bool{}
+	eachFile(t, []string{".go"}, func(_, text string) {
+		for _, found := range testFunc.FindAllStringSubmatch(text, -1) {
+			there[found[1]] = true
+		}
+	})
+	named := 0
+	eachFile(t, []string{".md"}, func(path, text string) {
+		for _, found := range testName.FindAllStringSubmatch(text, -1) {
+			if named++; !there[found[1]] {
+				t.Errorf("%s names %s, which does not exist", path, found[1])
+			}
+		}
+	})
+	if named < 100 {
+		t.Errorf("the pages name only %d tests", named)
+	}
+}
