@@ -59,7 +59,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/remittest":          {"remit/client", "remit/internal/token", "remit/redisstore", "remit/server"},
 		"remit/openapi/samples/go": {"remit/client", "remit/money"},
 
-		"remit/loadtest":          {"remit/client", "remit/internal/chart", "remit/internal/redisproc", "remit/lua", "remit/money"},
+		"remit/loadtest":          {"remit/client", "remit/internal/chart", "remit/internal/redisproc", "remit/money"},
 		"remit/bench":             {},
 		"remit/bench/bare":        {},
 		"remit/bench/report":      {"remit/internal/chart", "remit/internal/redisproc"},
@@ -76,6 +76,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/test/faults":       {"remit/client", "remit/internal/auditlog", "remit/internal/redisproc", "remit/money", "remit/test/serviceproc"},
 		"remit/test/hostile":      {},
 		"remit/test/interop":      {},
+		"remit/test/mutants":      {},
 		"remit/test/prover":       {},
 		"remit/test/redistest":    {"remit/internal/redisproc"},
 		"remit/test/release":      {},

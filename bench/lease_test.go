@@ -137,6 +137,7 @@ func reportLeaseLatencies(b *testing.B, lease *client.Lease) {
 func typeScriptLease(tb testing.TB) []string {
 	tb.Helper()
 	const source = "../sdk/typescript"
+	tool.Reads(tb, filepath.Join(source, "src"), filepath.Join(source, "tsconfig.json"), "lease")
 	tool.Install(tb, source)
 	built := tb.TempDir()
 	if err := os.WriteFile(filepath.Join(built, "package.json"), []byte(`{"type":"module"}`), 0o600); err != nil {
@@ -152,6 +153,7 @@ func typeScriptLease(tb testing.TB) []string {
 // pythonLease returns the command that charges a lease with the Python SDK.
 func pythonLease(tb testing.TB) []string {
 	tb.Helper()
+	tool.Reads(tb, "lease", "../sdk/python/src")
 	return []string{tool.Path(tb, "python3"), "-B", "lease/lease.py"}
 }
 

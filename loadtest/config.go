@@ -34,8 +34,7 @@ type config struct {
 	agent   string // whose it is, from $REMIT_AGENT
 	secret  string // of that agent, from $REMIT_SECRET: a command line is no place for it
 
-	report  string // file for the report; empty: none
-	compare bool   // also measure the floors
+	report string // file for the report; empty: none
 
 	scenario     scenario
 	transactions int           // percent of the actions that are transactions, 0 to 100; not used by the mixed, leased and tree scenarios
@@ -68,7 +67,6 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	flags.Var(&c.scenario, "scenario", "`name` of the scenario: steady, burst, storm (all tokens expire at once), mixed (a realistic mix), leased (charges to leases) or tree (trees of sessions under a budget)")
 	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions (begin, then commit or roll back); not for mixed, leased and tree")
 	flags.StringVar(&c.report, "report", "", "`file` for an HTML report of one page")
-	flags.BoolVar(&c.compare, "compare", false, "also measure the floors: a bare handler, redis-benchmark, go-redis")
 	flags.BoolVar(&c.keys, "keys", false, "send writes with idempotency keys, and repeat them when the answer is lost; without, the outcome of a lost answer stays unknown")
 	if err := flags.Parse(args); err != nil {
 		return config{}, err
@@ -123,8 +121,8 @@ func (c config) checkGiven() error {
 		return errors.New("-session: needs its agent in $REMIT_AGENT and that agent's secret in $REMIT_SECRET")
 	case c.scenario != steady && c.scenario != burst:
 		return fmt.Errorf("-session: not with -scenario %s", c.scenario)
-	case c.report != "" || c.compare:
-		return errors.New("-session: not with -report or -compare")
+	case c.report != "":
+		return errors.New("-session: not with -report")
 	}
 	_, err := hostPort(c.addr)
 	return err

@@ -77,7 +77,7 @@ func TestARunOnAGivenSessionNeedsItsServiceAndAgent(t *testing.T) {
 		{"-session x", "a", "needs the -addr"},
 		{"-session x -addr http://127.0.0.1:1", "", "needs its agent in $REMIT_AGENT"},
 		{"-session x -addr http://127.0.0.1:1 -scenario tree", "a", "not with -scenario tree"},
-		{"-session x -addr http://127.0.0.1:1 -compare", "a", "not with -report or -compare"},
+		{"-session x -addr http://127.0.0.1:1 -report x.html", "a", "not with -report"},
 		{"-session x -addr http://192.0.2.1:8080", "a", "not this machine"},
 	} {
 		t.Setenv("REMIT_AGENT", test.agent)

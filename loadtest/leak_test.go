@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,6 +9,8 @@ import (
 
 // TestMain fails if a goroutine is left after the tests, except those that fasthttp cannot stop.
 func TestMain(m *testing.M) {
+	// The tests build the service themselves. The variable names its content, so that go test runs them again when that changes.
+	_ = os.Getenv("REMIT_TEST_BINARY")
 	goleak.VerifyTestMain(m,
 		// The clock of the Date header: one per process, never stopped.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),

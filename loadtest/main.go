@@ -75,7 +75,6 @@ func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
 
 // runOn does one load test of the service at cfg.addr, and returns the exit code. Own is that service if run has started it.
 func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdout, stderr io.Writer) int {
-	var err error
 	r := result{own: own != nil, began: time.Now()}
 	r.fleet, r.unchecked = runFleet(ctx, cfg, stderr)
 	writeTable(stdout, r.fleet)
@@ -84,18 +83,11 @@ func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdo
 	} else {
 		writeTotals(stdout, r.fleet)
 	}
-	if cfg.compare && r.unchecked == nil {
-		if r.floors, err = compare(ctx, r.fleet, own, compareRound, stderr); err != nil {
-			fmt.Fprintln(stderr, "loadtest: the floors were not measured:", err)
-		} else {
-			writeComparison(stdout, r.floors)
-		}
-	}
 	if failed := file.report(r); failed != nil {
 		fmt.Fprintln(stderr, "loadtest:", failed)
 		return exitFailed
 	}
-	if err != nil || r.unchecked != nil || !r.fleet.audit.clean() {
+	if r.unchecked != nil || !r.fleet.audit.clean() {
 		return exitFailed
 	}
 	return exitReconciled

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"runtime"
-	"slices"
 	"strings"
 )
 
@@ -22,20 +21,11 @@ type page struct {
 	Reconciled            bool
 	Charts                []template.HTML
 	Storm, Lag            string
-	Floors                *pageFloors
 	Operations            []operationRow
 	Kinds                 []kindRow
 	Totals                string
 	Settings              []setting
 }
-
-type pageFloors struct {
-	Rows    []floorRow
-	Rounds  int
-	Skipped []string
-}
-
-type floorRow struct{ Name, PerSecond, P50, Slowest, Fastest string }
 
 type kindRow struct {
 	Name, What string
@@ -50,7 +40,7 @@ func writePage(r result) ([]byte, error) {
 	f := r.fleet
 	p := page{
 		Scenario: string(f.cfg.scenario), When: r.began.UTC().Format("2 January 2006, 15:04 UTC"), About: about(f.cfg),
-		Operations: f.operationRows(), Settings: settingsOf(r), Lag: lagOf(f), Storm: stormOf(f), Floors: floorsOf(r.floors),
+		Operations: f.operationRows(), Settings: settingsOf(r), Lag: lagOf(f), Storm: stormOf(f),
 	}
 	for _, k := range f.stats.kinds.sorted() {
 		p.Kinds = append(p.Kinds, kindRow{k.op.String(), k.what, k.fault, k.Count})
@@ -125,22 +115,4 @@ func settingsOf(r result) []setting {
 		{"transactions", transactions}, {"idempotency keys", keys}, {"service", target},
 		{"machine", machine + ", shared by the load generator, the service and Redis"},
 	}
-}
-
-func floorsOf(c *comparison) *pageFloors {
-	if c == nil {
-		return nil
-	}
-	shown := &pageFloors{Rounds: compareRounds, Skipped: c.skipped}
-	for _, m := range c.measured {
-		rates := make([]float64, len(m.all))
-		for i, s := range m.all {
-			rates[i] = s.perSecond
-		}
-		shown.Rows = append(shown.Rows, floorRow{
-			m.name, fmt.Sprintf("%.0f", m.perSecond()), brief(m.p50()),
-			fmt.Sprintf("%.0f", slices.Min(rates)), fmt.Sprintf("%.0f", slices.Max(rates)),
-		})
-	}
-	return shown
 }

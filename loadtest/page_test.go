@@ -26,12 +26,7 @@ func sampleResult() result {
 		f.stats.recordArrival(due, done, acknowledged)
 	}
 	f.stats.stormAt = start.Add(500 * time.Millisecond)
-	floors := &comparison{skipped: []string{"redis-benchmark is not installed: its floor was skipped"}}
-	for i, name := range []string{nameCharge, nameBare} {
-		floors.measured = append(floors.measured, rounds{name, []speed{{float64(100 * (i + 1)), time.Millisecond}}})
-	}
-	floors.divide()
-	return result{fleet: f, floors: floors, own: true, began: time.Unix(1_800_000_000, 0)}
+	return result{fleet: f, own: true, began: time.Unix(1_800_000_000, 0)}
 }
 
 func TestPageShowsEveryPart(t *testing.T) {
@@ -41,16 +36,15 @@ func TestPageShowsEveryPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"Throughput over time", "Latency over time", "Latency by percentile", "Ratios to the floors", "offered", "answered", "all tokens expire",
+		"Throughput over time", "Latency over time", "Latency by percentile", "offered", "answered", "all tokens expire",
 		"Totals of 1 sessions reconcile.", "15 January 2027, 08:00 UTC", "<td>late action</td>", "403 session_limit_reached", "connection closed",
-		"behind schedule when sent", "<td>10 actions/s, open loop</td>", " cores", "throughput: charge / bare handler", "0.5",
-		"redis-benchmark is not installed", "prefers-color-scheme: dark",
+		"behind schedule when sent", "<td>10 actions/s, open loop</td>", " cores", "prefers-color-scheme: dark",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if n := bytes.Count(text, []byte("<svg ")); n != 4 {
+	if n := bytes.Count(text, []byte("<svg ")); n != 3 {
 		t.Errorf("%d drawings", n)
 	}
 }

@@ -45,15 +45,6 @@ func drawCharts(r result) ([]template.HTML, error) {
 			return nil, err
 		}
 	}
-	if r.floors != nil && len(r.floors.ratios) > 0 {
-		bars := make([]chart.Bar, len(r.floors.ratios))
-		for i, one := range r.floors.ratios {
-			bars[i] = chart.Bar{Name: one.name, Value: one.value}
-		}
-		if err := add(chart.Bars(chart.Labels{Title: "Ratios to the floors in this run", X: "times"}, bars...)); err != nil {
-			return nil, err
-		}
-	}
 	return drawn, nil
 }
 

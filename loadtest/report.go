@@ -91,23 +91,6 @@ func localOf(f *fleet) string {
 	return fmt.Sprintf("leases: %d of %d actions were decided without a request", f.local.Load(), f.stats.all[opLeased].latencies.TotalCount())
 }
 
-// writeComparison writes the measurements of the service and its floors, and the ratios.
-func writeComparison(w io.Writer, c *comparison) {
-	fmt.Fprintln(w)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, m := range c.measured {
-		fmt.Fprintf(table, "%s\t%.0f/s\tp50 %s\n", m.name, m.perSecond(), brief(m.p50()))
-	}
-	table.Flush()
-	for _, one := range c.ratios {
-		fmt.Fprintf(table, "%s\t%.2f ×\n", one.name, one.value)
-	}
-	table.Flush()
-	for _, why := range c.skipped {
-		fmt.Fprintln(w, why)
-	}
-}
-
 // pace describes the rate of a run.
 func pace(cfg config) string {
 	if cfg.rate == 0 {

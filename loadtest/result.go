@@ -5,8 +5,7 @@ import "time"
 // result is the outcome of a run.
 type result struct {
 	fleet     *fleet
-	unchecked error       // why the totals were not checked; nil: they were
-	floors    *comparison // nil: not measured
-	own       bool        // the service was started for the run
+	unchecked error // why the totals were not checked; nil: they were
+	own       bool  // the service was started for the run
 	began     time.Time
 }

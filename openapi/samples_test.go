@@ -56,6 +56,7 @@ const sampleTimeout = 3 * time.Minute // includes compilation
 
 func TestTheSamplesRun(t *testing.T) {
 	t.Parallel()
+	tool.Reads(t, "samples", "../sdk/python/src", "../client", "../money")
 	url := serviceproc.Run(t).URL
 	typeScript, err := filepath.Abs("../sdk/typescript")
 	if err != nil {

@@ -81,22 +81,25 @@ func startRealCluster() (string, error) {
 
 var prefixes atomic.Int64
 
-// onEachRedis runs the test on miniredis, on a real Redis and, in the long run, on a real Redis Cluster of three primaries;
+// onEachRedis runs the test on a real Redis and, in the long run, also on miniredis and on a real Redis Cluster of three primaries;
 // with -short on miniredis only. The test does not know which; cfg needs no URL and no prefix.
 func onEachRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 	t.Helper()
-	onMiniredis(t, cfg, test)
+	if testing.Short() || suite.Long {
+		onMiniredis(t, cfg, test)
+	}
 	if !testing.Short() {
 		onRealRedis(t, cfg, test)
 	}
 }
 
-// onEachRedisAndCluster is onEachRedis with the cluster in every run. What runs every operation is to be on it: the model, what
+// onEachRedisAndCluster is onEachRedis with all three in every run. What runs every operation is to be on it: the model, what
 // is behind a proxy (onEachProxy), and what has a replica (onEachPair).
 func onEachRedisAndCluster(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 	t.Helper()
 	onEachRedis(t, cfg, test)
 	if !testing.Short() && !suite.Long {
+		onMiniredis(t, cfg, test)
 		onCluster(t, cfg, test)
 	}
 }

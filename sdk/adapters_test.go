@@ -44,6 +44,7 @@ func buildAdapters(t *testing.T) {
 	t.Helper()
 	buildTypeScript(t)
 	adapters.build.Do(func() {
+		tool.Reads(t, adaptersDir)
 		tool.Install(t, adaptersDir)
 		for _, made := range []string{"dist", "build"} { // remove the output of deleted sources
 			if err := os.RemoveAll(filepath.Join(adaptersDir, made)); err != nil {

@@ -26,6 +26,7 @@ const pythonTimeout = 2 * time.Minute
 // The tests of the Python SDK run against the service itself, over HTTP and HTTPS. They mostly wait, so their parts run at once.
 func TestPython(t *testing.T) {
 	t.Parallel()
+	tool.Reads(t, "python")
 	python, timeout := tool.Python(t), pythonTimeout
 	if suite.Long {
 		timeout *= 5
@@ -64,6 +65,7 @@ func TestPython(t *testing.T) {
 // The package, its tests, its examples and those of its page are fully typed.
 func TestPythonIsTyped(t *testing.T) {
 	t.Parallel()
+	tool.Reads(t, "python")
 	mypy := tool.Path(t, "mypy")
 	ctx, cancel := context.WithTimeout(t.Context(), pythonTimeout)
 	defer cancel()

@@ -84,9 +84,10 @@ func compareAll(t *testing.T, languages []language, scenario string, answer http
 func buildAll(t *testing.T) []language {
 	t.Helper()
 	buildTypeScript(t)
-	binary := filepath.Join(t.TempDir(), "same")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../test/same").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
+	tool.Reads(t, "../test/same", "python/src")
+	binary, err := serviceproc.Build("remit/test/same")
+	if err != nil {
+		t.Fatal(err)
 	}
 	packages, err := filepath.Abs("python/src")
 	if err != nil {

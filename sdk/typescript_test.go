@@ -59,6 +59,7 @@ var typeScript struct {
 func buildTypeScript(t *testing.T) {
 	t.Helper()
 	typeScript.build.Do(func() {
+		tool.Reads(t, typeScriptDir)
 		tool.Install(t, typeScriptDir)
 		for _, made := range []string{"dist", "build"} { // remove the output of deleted sources
 			if err := os.RemoveAll(filepath.Join(typeScriptDir, made)); err != nil {

@@ -8,7 +8,7 @@ import (
 
 func TestCreateAgentReturnsTheAgentAndItsSecret(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		for _, test := range []struct{ body, want fields }{
 			{
@@ -63,7 +63,7 @@ func TestListAgentsReturnsWhatGetReturnsNewestFirst(t *testing.T) {
 
 func TestRevokeAgentIsIdempotentAndAnswersEitherMethod(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		posted, deleted := w.newAgent(), w.newAgent()
 		first := w.post("/v1/agents/"+posted.id+"/revoke", fields{}, asKey(w.key)).is(200)

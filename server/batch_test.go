@@ -99,7 +99,7 @@ func TestABatchHas1To500Items(t *testing.T) {
 // Each item is answered as if it had come alone: twins of each session are charged in a batch and one by one.
 func TestEachItemOfABatchIsAnsweredAsAlone(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()
 		active := func() string {
 			id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5, "scopes": list("read")})

@@ -19,7 +19,7 @@ func (w tenant) lease(session string, wanted fields, as option) *response {
 
 func TestALeaseCountsWholeInItsSessionUntilItIsSettled(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		access, l := asAgent(w.exchange().access), w.trail()
 		id := w.leasing(nil)
@@ -56,7 +56,7 @@ func TestALeaseCountsWholeInItsSessionUntilItIsSettled(t *testing.T) {
 
 func TestASettlementRenewsALease(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		access := asAgent(w.exchange().access)
 		id := w.leasing(nil)

@@ -118,8 +118,8 @@ type setup struct {
 	keySets       jwksfetch.Config
 }
 
-// onEachRedis runs the test against a service on miniredis and on a real Redis; with -short on miniredis only. The test
-// does not know which.
+// onEachRedis runs the test against a service on a real Redis and, in the long run, on miniredis; with -short on miniredis only. The
+// test does not know which.
 func onEachRedis(t *testing.T, test func(t *testing.T, api *client)) {
 	t.Helper()
 	onEachRedisWith(t, setup{}, test)
@@ -128,19 +128,31 @@ func onEachRedis(t *testing.T, test func(t *testing.T, api *client)) {
 // onEachRedisWith is onEachRedis with settings of the test's own.
 func onEachRedisWith(t *testing.T, with setup, test func(t *testing.T, api *client)) {
 	t.Helper()
-	t.Run("miniredis", func(t *testing.T) {
-		t.Parallel()
-		test(t, onMiniredis(t, with))
-	})
-	if testing.Short() {
-		return
+	if testing.Short() || suite.Long {
+		t.Run("miniredis", func(t *testing.T) {
+			t.Parallel()
+			test(t, onMiniredis(t, with))
+		})
 	}
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		with := with
-		with.redis = must(sharedRedis())(t)
-		test(t, start(t, with))
-	})
+	if !testing.Short() {
+		t.Run("redis", func(t *testing.T) {
+			t.Parallel()
+			test(t, onOneRedisWith(t, with))
+		})
+	}
+}
+
+// onBothRedis is onEachRedis with both in every run, for the first use of each part of the API. That a script does the same on both,
+// the tests of the store show.
+func onBothRedis(t *testing.T, test func(t *testing.T, api *client)) {
+	t.Helper()
+	onEachRedis(t, test)
+	if !testing.Short() && !suite.Long {
+		t.Run("miniredis", func(t *testing.T) {
+			t.Parallel()
+			test(t, onMiniredis(t, setup{}))
+		})
+	}
 }
 
 // onOneRedis is for what loads the machine: on a real Redis, with -short on miniredis.

@@ -41,7 +41,7 @@ func TestCreateSessionShowsTheDefaultsOfMissingFields(t *testing.T) {
 
 func TestCreateSessionStoresEveryField(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		for _, test := range []struct {
 			settings, want fields
@@ -184,7 +184,7 @@ func TestAnotherOrganizationsSessionLooksUnknown(t *testing.T) {
 
 func TestEndSessionIsIdempotentOnEachInstance(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		there := w.through(api.another(t))
 		access := asAgent(w.exchange().access)

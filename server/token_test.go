@@ -15,7 +15,7 @@ var aPair = fields{
 
 func TestExchangeAnswersATokenPair(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		r := w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).is(200).exactly(aPair)
 		if got := r.header.Get("Cache-Control"); got != "no-store" {
@@ -55,7 +55,7 @@ func TestExchangeRefusalsAreIdentical(t *testing.T) {
 
 func TestRefreshSpendsTheTokenAndAnswersANewPair(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		first := w.exchange()
 		r := w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).is(200).exactly(aPair)

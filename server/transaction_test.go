@@ -64,7 +64,7 @@ func TestBeginShowsTheDefaultsOfMissingFields(t *testing.T) {
 
 func TestBeginStoresEveryField(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		access := asAgent(w.exchange().access)
 		for _, test := range []struct {
@@ -109,7 +109,7 @@ func TestATransactionWithoutASessionSettlesAtAnyValue(t *testing.T) {
 
 func TestTheTransactionsOfASessionHoldCountAndAreNumbered(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		access := asAgent(w.exchange().access)
 		id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5})

@@ -8,7 +8,7 @@ import (
 
 func TestUsageIsReportedInJSONAndCSV(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		created := w.post("/v1/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).is(201)
 		path := "/v1/sessions/" + created.text("id")

@@ -12,7 +12,7 @@ const hookURL = "https://example.com/remit"
 
 func TestAWebhookIsCreatedReadChangedAndDeleted(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
+	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		there, key := w.through(api.another(t)), asKey(w.key)
 		created := w.post("/v1/webhooks", fields{"url": hookURL, "types": list("session.ended"), "description": "on call"}, key).is(201)

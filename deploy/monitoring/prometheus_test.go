@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"remit/test/serviceproc"
+	"remit/test/tool"
 )
 
 const alertsFile = "../prometheus/alerts.yml"
@@ -144,6 +145,7 @@ func (p prometheus) alerts(t *testing.T) []alert {
 // promtool runs promtool, and fails the test if it reports a problem.
 func promtool(t *testing.T, input string, args ...string) {
 	t.Helper()
+	tool.Reads(t, "../prometheus")
 	cmd := exec.Command("promtool", args...)
 	cmd.Dir, cmd.Stdin = "../prometheus", strings.NewReader(input)
 	if output, err := cmd.CombinedOutput(); err != nil {

@@ -20,6 +20,7 @@ const scriptTimeout = 8 * time.Minute // a run takes about one
 // runScript runs a test file with node against the service.
 func runScript(t *testing.T, service *serviceproc.Service, script string, settings ...string) {
 	t.Helper()
+	tool.Reads(t, ".")
 	tool.Install(t, ".")
 	node := tool.Path(t, "node")
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)

@@ -19,6 +19,7 @@ const (
 // runNode runs a script with node in the directory of its libraries and returns its output.
 func runNode(t *testing.T, settings []string, stdin string, args ...string) string {
 	t.Helper()
+	tool.Reads(t, nodeDir)
 	tool.Install(t, nodeDir)
 	node := tool.Path(t, "node")
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)

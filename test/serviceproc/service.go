@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -52,7 +53,7 @@ func (m Tests) Run() int {
 }
 
 // Program returns the path of the service's binary: the one that REMIT_TEST_BINARY names, which scripts/test.sh builds once
-// for all packages. Without it, and with the race detector, it builds one for the package.
+// for all packages, with its content in its path. Without it, and with the race detector, it builds one for the package.
 var Program = sync.OnceValues(func() (string, error) {
 	if built := os.Getenv("REMIT_TEST_BINARY"); built != "" && !race {
 		return built, nil
@@ -65,12 +66,31 @@ func Build(importPath string, flags ...string) (binary string, err error) {
 	if scratch == "" {
 		return "", errors.New("the package's TestMain must run serviceproc.Tests")
 	}
+	if err := readSources(importPath); err != nil {
+		return "", err
+	}
 	binary = filepath.Join(scratch, path.Base(importPath))
 	build := exec.Command("go", append(append([]string{"build", "-o", binary}, flags...), importPath)...)
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s does not build: %w\n%s", importPath, err, output)
 	}
 	return binary, nil
+}
+
+// readSources opens the directories that a program is built from, so that go test, which takes the outcome of tests from its cache, sees
+// when they have changed.
+func readSources(importPath string) error {
+	list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.Dir}}{{end}}", importPath)
+	directories, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("what %s is built from: %w", importPath, err)
+	}
+	for _, directory := range strings.Fields(string(directories)) {
+		if _, err := os.ReadDir(directory); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Service is a running remit.

@@ -1,4 +1,4 @@
-// Package tool finds the programs that tests need, and installs their npm packages. Only tests import it.
+// Package tool finds the programs that tests need, installs their npm packages, and says what they read. Only tests import it.
 package tool
 
 import (
@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -101,6 +103,28 @@ func install(dir string) error {
 	}
 	return os.WriteFile(stamp, []byte(want), 0o644)
 }
+
+// Reads says that the outcome of the package's tests depends on these files, and on those in these directories: programs that the tests
+// start read them. go test takes an outcome from its cache as long as the files that the tests themselves open are the same, and what
+// other programs open it cannot see.
+func Reads(t testing.TB, paths ...string) {
+	t.Helper()
+	for _, root := range paths {
+		// The walk opens each directory, and so names all that is in it.
+		err := filepath.WalkDir(root, func(_ string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() && slices.Contains(made, entry.Name()) {
+				return filepath.SkipDir
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// made are names of directories of what programs make of the files.
+var made = []string{"node_modules", "build", "dist", "__pycache__"}
 
 // Command returns a command that runs in a directory. Its whole process group ends with ctx, because npm starts node, and node
 // starts a process for each test file.
