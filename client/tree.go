@@ -15,11 +15,12 @@ type SessionTree struct {
 }
 
 // CreateChild creates a child session: a part of this session's budget, for an agent of the organization. An empty AgentID in the
-// params means this agent. Its limits, scopes and lifetime lie within those of this session, which set them aside. What the child
-// does not use comes back when it is over. The agent needs the scope sessions:delegate.
+// params means this agent. Its limits, scopes and lifetime lie within those of this session, which set them aside. MaxActions and
+// MaxValue left out are the service's defaults, or what this session has left if that is less. What the child does not use comes back
+// when it is over. The agent needs the scope sessions:delegate.
 //
 // A child beyond this session is a *LimitReached with the limit: max_actions, max_value_usd, max_committed_usd, max_lease_seconds,
-// expires_at, max_depth (8) or max_open_children (1,000). Scopes beyond this session's are an *InsufficientScope.
+// max_depth (8) or max_open_children (1,000). Scopes beyond this session's are an *InsufficientScope.
 func (s *Session) CreateChild(ctx context.Context, p SessionParams) (SessionInfo, error) {
 	p.ParentSessionID = s.id
 	if p.AgentID == "" {

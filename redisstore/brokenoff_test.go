@@ -100,7 +100,7 @@ func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
 				branch := []Session{w.session}
 				for range mostLevels - 1 {
 					branch = append(branch, must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID,
-						Parent: branch[len(branch)-1].ID, MaxActions: 20, MaxValue: 80, Lifetime: 24 * time.Hour, WithinParent: true}))(t))
+						Parent: branch[len(branch)-1].ID, MaxActions: 20, MaxValue: 80, Lifetime: 24 * time.Hour}))(t))
 				}
 				must(s.Charge(t.Context(), w.byKey(), branch[mostLevels-1].ID, Charge{Count: 1, Value: 4}))(t)
 				if err := breakOff(t.Context(), s, w, branch[1]); err != nil {

@@ -16,7 +16,7 @@ import (
 func (w tenant) child(t *testing.T, s *Store, parent uuid.UUID, actions int64, value money.MicroUSD) Session {
 	t.Helper()
 	return must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{
-		Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent, MaxActions: actions, MaxValue: value, Lifetime: time.Minute, WithinParent: true}))(t)
+		Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent, MaxActions: actions, MaxValue: value, Lifetime: time.Minute}))(t)
 }
 
 // endOne ends a session because one above it has ended.
@@ -74,6 +74,55 @@ func TestAChildTakesAPartOfItsParentAndGivesTheRestBack(t *testing.T) {
 		w.end(t, s, child.ID)
 		w.wantUsed(t, s, w.session.ID, 4, 62, Delegated{})
 	})
+}
+
+func TestADefaultLimitOfAChildFitsIntoWhatItsParentHasLeft(t *testing.T) {
+	t.Parallel()
+	small, large := NewSession{MaxActions: 4, MaxValue: 40}, NewSession{MaxActions: 1000, MaxValue: 100 * money.USD}
+	for name, test := range map[string]struct {
+		parent  NewSession
+		spent   Charge
+		asked   NewSession
+		actions int64
+		value   money.MicroUSD
+		limit   string // that refuses it
+	}{
+		"all of it fits":                         {NewSession{MaxActions: 10, MaxValue: 100}, Charge{Count: 3, Value: 30}, small, 4, 40, ""},
+		"what is left":                           {NewSession{MaxActions: 10, MaxValue: 100}, Charge{Count: 3, Value: 30}, large, 7, 70, ""},
+		"what may be committed":                  {NewSession{MaxActions: 10, MaxValue: 100, MaxCommitted: new(money.MicroUSD(50))}, Charge{Count: 3, Value: 30}, large, 7, 20, ""},
+		"a parent without value":                 {NewSession{MaxActions: 10}, Charge{Count: 3}, large, 7, 0, ""},
+		"no value by default":                    {NewSession{MaxActions: 10, MaxValue: 100}, Charge{Count: 3, Value: 100}, NewSession{MaxActions: 4}, 4, 0, ""},
+		"no action left":                         {NewSession{MaxActions: 3, MaxValue: 100}, Charge{Count: 3, Value: 30}, large, 0, 0, "max_actions"},
+		"no value left":                          {NewSession{MaxActions: 10, MaxValue: 100}, Charge{Count: 3, Value: 100}, large, 0, 0, "max_value_usd"},
+		"nothing left to commit":                 {NewSession{MaxActions: 10, MaxValue: 100, MaxCommitted: new(money.MicroUSD(30))}, Charge{Count: 3, Value: 30}, large, 0, 0, "max_committed_usd"},
+		"a parent that observes, all used":       {NewSession{MaxActions: 3, MaxValue: 30, Observes: true}, Charge{Count: 3, Value: 30}, small, 4, 40, ""},
+		"a parent that observes, something left": {NewSession{MaxActions: 10, MaxValue: 100, Observes: true}, Charge{Count: 3, Value: 30}, large, 7, 70, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, test.parent)
+				must(s.Charge(t.Context(), w.byKey(), w.session.ID, test.spent))(t)
+				n := test.asked
+				n.Agent, n.Parent, n.Lifetime, n.FitActions, n.FitValue = w.agent.ID, w.session.ID, time.Minute, true, true
+				n.Idempotency = &Idempotency{Key: "one"}
+				child, err := s.CreateChildSession(t.Context(), w.byKey(), n)
+				var limit *LimitError
+				if errors.As(err, &limit) && limit.Limit == test.limit {
+					w.wantUsed(t, s, w.session.ID, test.spent.Count, test.spent.Value, Delegated{})
+					return
+				}
+				if err != nil || test.limit != "" || child.MaxActions != test.actions || child.MaxValue != test.value {
+					t.Fatalf("the child gets %d actions and %d, %v; want %d, %d, %q", child.MaxActions, child.MaxValue, err, test.actions, test.value, test.limit)
+				}
+				w.wantUsed(t, s, w.session.ID, test.spent.Count, test.spent.Value, Delegated{test.actions, test.value})
+				n.Idempotency = &Idempotency{Key: "one"}
+				if again := must(s.CreateChildSession(t.Context(), w.byKey(), n))(t); again.ID != child.ID || again.MaxActions != test.actions || again.MaxValue != test.value {
+					t.Errorf("repeated, it is %+v; was %+v", again, child)
+				}
+			})
+		})
+	}
 }
 
 func TestTheEndOfASessionEndsItsDescendants(t *testing.T) {
@@ -200,7 +249,7 @@ func TestATreeIsBounded(t *testing.T) {
 		refusal := func(parent uuid.UUID) string {
 			t.Helper()
 			_, err := s.CreateChildSession(t.Context(), w.byKey(), NewSession{
-				Agent: w.agent.ID, Parent: parent, MaxActions: 1, Lifetime: time.Minute, WithinParent: true})
+				Agent: w.agent.ID, Parent: parent, MaxActions: 1, Lifetime: time.Minute})
 			var refused *ParentError
 			if errors.As(err, &refused) && refused.Parent == parent {
 				return refused.Limit

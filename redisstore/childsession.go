@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -129,19 +130,27 @@ func (s *Store) enterChild(ctx context.Context, t AccessToken, id uuid.UUID, ind
 func (s *Store) setAside(ctx context.Context, sc kernel.KeyedScript, act kernel.Actor, child uuid.UUID, n NewSession) (*reply, error) {
 	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, n.Parent), s.keys.Parts(act.Agent, n.Parent), s.keys.Looks(act.Agent, n.Parent),
 		s.keys.ClosedChildren(act.Agent, n.Parent), s.keys.Events(act.Agent)}
-	lifetime := orEmpty(milliseconds(&n.Lifetime))
-	if n.WithinParent {
-		lifetime = "~" + lifetime
-	}
 	return s.repeatForRoom(ctx, act, n.Parent, n.Idempotency, func() (*reply, error) {
 		return s.core.Perform(ctx, sc, act, n.Idempotency, keys, act.Organization, act.Agent, act.Family, child, n.Agent,
-			n.MaxActions, int64(n.MaxValue), lifetime, strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.core.Audit(ctx, act),
+			atMost(n.MaxActions, n.FitActions), atMost(int64(n.MaxValue), n.FitValue), n.Lifetime.Milliseconds(),
+			strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.core.Audit(ctx, act),
 			n.enforcementText(), n.maxLeaseText())
 	})
 }
 
+// atMost returns a limit as set_aside_part.lua takes it.
+func atMost(limit int64, fits bool) string {
+	text := strconv.FormatInt(limit, 10)
+	if fits {
+		return "~" + text
+	}
+	return text
+}
+
 // setAside is a part that was set aside.
 type setAside struct {
+	actions int64          // limits of the child
+	value   money.MicroUSD // likewise
 	child   uuid.UUID
 	expires time.Time
 	depth   int64
@@ -155,7 +164,8 @@ type setAside struct {
 }
 
 func readSetAside(r *reply, idem *Idempotency) (setAside, error) {
-	p := setAside{child: r.ID(0), expires: r.Time(1), depth: r.Number(2), scopes: r.Text(3), at: r.Time(4), bounded: r.Text(5) != "", version: r.Number(7)}
+	p := setAside{child: r.ID(0), expires: r.Time(1), depth: r.Number(2), scopes: r.Text(3), at: r.Time(4), bounded: r.Text(5) != "",
+		version: r.Number(7), actions: r.Number(8), value: kernel.MoneyAt(r, 9)}
 	p.again, p.perAction = idem.IsReplay(), perActionAt(r, 6)
 	return p, r.Err
 }
@@ -163,6 +173,7 @@ func readSetAside(r *reply, idem *Idempotency) (setAside, error) {
 // createOfPart creates the session of a part; act is on the parent's agent. If it certainly created nothing, it gives the part
 // back.
 func (s *Store) createOfPart(ctx context.Context, act kernel.Actor, n NewSession, part setAside) (Session, error) {
+	n.MaxActions, n.MaxValue = part.actions, part.value
 	follows := ""
 	if part.bounded { // what it commits, and rolls back, counts in the parent's value_committed_usd
 		if n.MaxCommitted == nil {

@@ -16,7 +16,7 @@ func TestATopUpOfAChildRaisesWhatItMayCommit(t *testing.T) {
 		child := w.child(t, s, w.session.ID, 20, 40)
 		below := w.child(t, s, child.ID, 10, 10)
 		own := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 9,
-			MaxValue: 10, MaxCommitted: new(money.MicroUSD(10)), Lifetime: time.Minute, WithinParent: true}))(t)
+			MaxValue: 10, MaxCommitted: new(money.MicroUSD(10)), Lifetime: time.Minute}))(t)
 		for _, row := range []struct {
 			session         Session
 			committed, fits money.MicroUSD
@@ -46,7 +46,7 @@ func TestAChildCommitsNoMoreThanItsPartAfterATopUp(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 50, MaxCommitted: new(money.MicroUSD(50))})
 		parent := w.session
 		w.session = must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: parent.ID, MaxActions: 20,
-			MaxValue: 10, Lifetime: time.Minute, WithinParent: true}))(t)
+			MaxValue: 10, Lifetime: time.Minute}))(t)
 		token := w.exchange(t, s).AccessToken
 		undone := w.commit(t, s, token, 10)
 		must(s.Rollback(t.Context(), w.byKey(), undone.ID, Rollback{}))(t)

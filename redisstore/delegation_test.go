@@ -52,7 +52,7 @@ func (d delegators) newSessionOf(t *testing.T, s *Store, n NewSession) Session {
 func (d delegators) childFor(t *testing.T, s *Store, by Grant, parent, agent uuid.UUID, scopes ...string) Session {
 	t.Helper()
 	return must(s.CreateChildSession(t.Context(), byToken(by), NewSession{
-		Agent: agent, Parent: parent, MaxActions: 10, MaxValue: 10, Lifetime: time.Minute, WithinParent: true, MaxLease: time.Minute,
+		Agent: agent, Parent: parent, MaxActions: 10, MaxValue: 10, Lifetime: time.Minute, MaxLease: time.Minute,
 		Scopes: scopes}))(t)
 }
 

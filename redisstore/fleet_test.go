@@ -58,7 +58,7 @@ func TestAnApprovalTakesFromTheParent(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 		root, parent := w.agent, w.session
 		w.session = must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{
-			Agent: root.ID, Parent: parent.ID, MaxActions: 4, MaxValue: 50, Lifetime: time.Minute, WithinParent: true}))(t)
+			Agent: root.ID, Parent: parent.ID, MaxActions: 4, MaxValue: 50, Lifetime: time.Minute}))(t)
 		token := w.exchange(t, s).AccessToken
 		asked := w.ask(t, s, token, 2, 40)
 		for range 2 { // again: the same answer, and nothing more is set aside
@@ -110,7 +110,7 @@ func TestAChildIsBoundByTheLimitsOfItsAgent(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, MaxPerAction: new(money.MicroUSD(30))})
 		limited := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "limited", Scopes: []string{}, Limits: AgentLimits{
 			ValuePerDay: new(money.MicroUSD(40)), OpenSessions: new(int64(1))}}, [32]byte{3}, nil))(t)
-		n := NewSession{Agent: limited.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 50, Lifetime: time.Minute, WithinParent: true}
+		n := NewSession{Agent: limited.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 50, Lifetime: time.Minute}
 		child := must(s.CreateChildSession(t.Context(), w.byKey(), n))(t)
 		if child.MaxPerAction == nil || *child.MaxPerAction != 30 {
 			t.Errorf("the child's limit per action is %v, want its parent's", child.MaxPerAction)

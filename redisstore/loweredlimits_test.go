@@ -23,7 +23,7 @@ func (w tenant) looseChild(t *testing.T, s *Store, parent Session) Session {
 }
 
 func (w tenant) loose(parent Session) NewSession {
-	return NewSession{Agent: w.agent.ID, Parent: parent.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Minute, WithinParent: true,
+	return NewSession{Agent: w.agent.ID, Parent: parent.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Minute,
 		MaxLease: parent.MaxLease}
 }
 
@@ -44,7 +44,7 @@ func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
 		w := newTenant(t, s, looseLimits)
 		raise := NewLimits{MaxLease: new(time.Minute), PerAction: LimitChange{true, new(int64(100))}}
 		narrow := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10,
-			Lifetime: time.Minute, WithinParent: true, MaxPerAction: new(money.MicroUSD(1))}))(t)
+			Lifetime: time.Minute, MaxPerAction: new(money.MicroUSD(1))}))(t)
 		act, at, err := s.sessionToChange(t.Context(), w.byKey(), w.session.ID, lower)
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 func (w tenant) observingChild(t *testing.T, s *Store, parent Session) (Session, error) {
 	t.Helper()
 	return s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent.ID, MaxActions: 5,
-		MaxValue: 50, MaxPerAction: new(money.MicroUSD(10)), Lifetime: time.Minute, WithinParent: true, MaxLease: parent.MaxLease, Observes: true})
+		MaxValue: 50, MaxPerAction: new(money.MicroUSD(10)), Lifetime: time.Minute, MaxLease: parent.MaxLease, Observes: true})
 }
 
 // A child observes where its parent does. It never goes beyond what its parent has set aside for it, so that the parent's usage

@@ -102,13 +102,14 @@ type NewSession struct {
 	MaxCommitted *money.MicroUSD // nil for none
 	MaxLease     time.Duration   // in whole seconds; 0 for no leases
 	MaxPerAction *money.MicroUSD // of one charge or hold; nil for none
-	Lifetime     time.Duration
-	WithinParent bool         // a child's lifetime is at most its parent's rest; else a longer one is refused
-	Scopes       []string     // nil for all of the agent's; empty for none
-	Held         []string     // of which Scopes of a child that are nil may be, by the creator's token; nil for all
-	Metadata     string       // JSON object, "" for none
-	Idempotency  *Idempotency // nil for no idempotency key
-	Observes     bool         // see Session
+	FitActions   bool            // a child gets as many of MaxActions as its parent has left; else more is refused
+	FitValue     bool            // likewise of MaxValue
+	Lifetime     time.Duration   // of a child at most; it expires with its parent
+	Scopes       []string        // nil for all of the agent's; empty for none
+	Held         []string        // of which Scopes of a child that are nil may be, by the creator's token; nil for all
+	Metadata     string          // JSON object, "" for none
+	Idempotency  *Idempotency    // nil for no idempotency key
+	Observes     bool            // see Session
 	Thresholds   Thresholds
 }
 

@@ -19,7 +19,7 @@ import (
 // children creates children of a session for one agent, by API key.
 func (w tenant) children(t *testing.T, s *Store, parent uuid.UUID, n NewSession, count int) []Session {
 	t.Helper()
-	n.Parent, n.WithinParent, n.Lifetime = parent, true, max(n.Lifetime, time.Minute)
+	n.Parent, n.Lifetime = parent, max(n.Lifetime, time.Minute)
 	if n.Agent == uuid.Nil {
 		n.Agent = w.agent.ID
 	}
@@ -83,7 +83,7 @@ func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
 		child := w.children(t, s, root.ID, NewSession{MaxActions: 5, MaxValue: 50}, 1)[0]
 		taken := w.children(t, s, child.ID, NewSession{MaxActions: 1, MaxValue: 10}, 1)[0]
 		must(s.Charge(t.Context(), w.byKey(), taken.ID, Charge{Count: 1, Value: 7}))(t)
-		act, n := ownActor(organization, w.agent.ID), NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Minute, WithinParent: true}
+		act, n := ownActor(organization, w.agent.ID), NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Minute}
 		for _, parent := range []Session{root, child} { // parts without a session
 			n.Parent, n.MaxValue = parent.ID, 10
 			must(s.setAside(t.Context(), setAsidePart, act, NewID(w.agent.ID), n))(t)
@@ -281,7 +281,7 @@ func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
 			t.Errorf("%d closed children are remembered, the newest is %x", len(newest), newest[len(newest)-1])
 		}
 		act, lost := ownActor(w.key.Organization, w.agent.ID), NewID(w.agent.ID)
-		n := NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 1, Lifetime: time.Minute, WithinParent: true}
+		n := NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 1, Lifetime: time.Minute}
 		must(s.setAside(t.Context(), setAsidePart, act, lost, n))(t) // and no session is created
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		for what, key := range map[string]string{

@@ -61,8 +61,9 @@ func (n *modelNode) spend(actions int64, value money.MicroUSD) {
 func (m *modelTree) create(t *testing.T, above *modelNode) error {
 	n := NewSession{
 		Agent: m.agents[m.random.IntN(len(m.agents))].ID, Parent: above.session, MaxActions: 1 + m.random.Int64N(40),
-		MaxValue: money.MicroUSD(m.random.Int64N(120)), Lifetime: time.Duration(20+m.random.IntN(300)) * time.Second, WithinParent: true,
+		MaxValue: money.MicroUSD(m.random.Int64N(120)), Lifetime: time.Duration(20+m.random.IntN(300)) * time.Second,
 		MaxLease: time.Minute, Observes: above.observes && m.random.IntN(2) == 0,
+		FitActions: m.random.IntN(3) == 0, FitValue: m.random.IntN(3) == 0,
 	}
 	child := &modelNode{place: place{NewID(n.Agent), n.Agent}, above: above, observes: n.Observes}
 	act := ownActor(m.w.key.Organization, above.agent)

@@ -109,7 +109,7 @@ func (p *racer) createPart(parent *racedNode, c cost, lifetime time.Duration) {
 	agent := p.agents[p.random.IntN(len(p.agents))]
 	a := p.attempt("create", parent, false, &agent.suspension)
 	child, err := p.either().CreateChildSession(p.t.Context(), p.caller(parent), NewSession{Agent: agent.id, Parent: parent.session,
-		MaxActions: c.actions, MaxValue: c.value, Lifetime: lifetime, WithinParent: true, MaxLease: leaseOfRace})
+		MaxActions: c.actions, MaxValue: c.value, Lifetime: lifetime, MaxLease: leaseOfRace})
 	p.outcome(a, err, func() {
 		p.nodes = append(p.nodes, &racedNode{place: place{child.ID, agent.id}, agent: agent, above: parent, depth: parent.depth + 1,
 			suspension: newRacedGate(), limits: c, mayBeOver: parent.mayBeOver || lifetime < racedLifetime,

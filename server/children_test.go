@@ -79,7 +79,6 @@ func TestAChildBeyondItsParentIsRefused(t *testing.T) {
 		}{
 			{"value", fits(fields{"max_value_usd": 5.000001}), 403, fields{"code": "session_limit_reached", "limit": "max_value_usd", "parent_session_id": p.session}},
 			{"actions", fits(fields{"max_actions": 11}), 403, fields{"code": "session_limit_reached", "limit": "max_actions"}},
-			{"lifetime", fits(fields{"expires_in_seconds": 601}), 403, fields{"code": "session_limit_reached", "limit": "expires_at"}},
 			{"scopes", fits(fields{"scopes": list("web")}), 403, fields{"code": "insufficient_scope", "required_scope": "web"}},
 		} {
 			p.create(test.asks, asKey(p.key)).is(test.status).has(test.want)

@@ -13,9 +13,9 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = child_id         16 bytes
 -- ARGV[5] = child_agent      16 bytes
--- ARGV[6] = max_actions      of the child
--- ARGV[7] = max_value        micro-USD
--- ARGV[8] = lifetime         ms; '~' and ms for at most as much
+-- ARGV[6] = max_actions      of the child; '~' and a number for at most as many, if the session has that many left
+-- ARGV[7] = max_value        micro-USD; '~' and a number for at most as much
+-- ARGV[8] = lifetime         ms; the child expires with the session if that is earlier
 -- ARGV[9] = scopes           that the session must hold, separated by single spaces
 -- ARGV[10] = look_after      ms until the service may look whether the child exists
 -- ARGV[11] = audit           see include/audit.lua
@@ -24,12 +24,13 @@
 --
 -- Arguments: three name the caller, two the child, six what it asks for; each is compared with a limit of its own.
 --
--- Reply:  {'ok', child_id, expires, depth, scopes, set_aside, bounded, per_action_limit, suspension_version}
+-- Reply:  {'ok', child_id, expires, depth, scopes, set_aside, bounded, per_action_limit, suspension_version, actions, value}
 --             times in ms since 1970; depth 2 for the child of a
 --                                                   root; scopes that the session holds; bounded '1' when it has
 --                                                   max_committed; per_action_limit its max_value_usd_per_action in micro-USD, ''
 --                                                   for none;
---                                                   suspension_version the version of its suspension
+--                                                   suspension_version the version of its suspension; actions and value the
+--                                                   limits of the child
 --         {'unknown_agent'}
 --         {'invalid_token'}                         the access token's agent or family is revoked
 --         {'agent_suspended', since}                in ms since 1970
@@ -41,8 +42,7 @@
 --         {'parent_enforces'}                       the child is to observe, and the session enforces
 --         {'given_up'}                              this id was set aside before
 --         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
---             as charge_session.lua; limit may also be expires_at, max_depth,
---                                                   max_open_children or max_lease_seconds; nothing was set aside
+--             as charge_session.lua; limit may also be max_depth, max_open_children or max_lease_seconds; nothing was set aside
 -- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE parts; ZADD and PEXPIRE looks; XADD events
 --@include audit
 --@include budget
@@ -51,9 +51,22 @@
 --@include parts
 --@include restrict
 --@include still_held
+
+-- Returns a limit of the child: what was asked for; or of a default, '~' and a number, what is left if that is less. Of nothing that is
+-- left it is 1, which does not fit: only a session that observes gives it all the same.
+local function fit_default(limit, left, restrictions)
+  local most = tonumber(string.match(limit, '^~(%d+)$'))
+  if not most then
+    return tonumber(limit)
+  elseif most == 0 or left <= 0 and is_observing(restrictions) then
+    return most
+  end
+  return math.max(math.min(most, left), 1)
+end
+
 local agent, session, parts, looks, closed, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local organization_id, agent_id, caller_family, child_id, child_agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local max_actions, max_value, lifetime, scopes, look_after = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
+local max_actions, max_value, lifetime, scopes, look_after = ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10]
 local audit, enforcement, max_lease = ARGV[11], ARGV[12], ARGV[13]
 
 --@block now
@@ -85,18 +98,18 @@ if redis.call('HEXISTS', parts, child_id) == 1 or redis.call('ZSCORE', closed, c
   return {'given_up'}
 end
 
-local depth, rest, limit = (tree_depth or 1) + 1, expires_at - now, nil
+local depth, limit = (tree_depth or 1) + 1, nil
 held_value = held_value or '0'
-local wanted_ms = tonumber(string.match(lifetime, '%d+$'))
-if string.sub(lifetime, 1, 1) == '~' then
-  wanted_ms = math.min(wanted_ms, rest)
+local given_back, max_committed, own_max_value = read_budget(refunds, value_limit)
+max_actions = fit_default(max_actions, actions_limit - used_actions, restrictions)
+if own_max_value + 0 == 0 and string.sub(max_value, 1, 1) == '~' then
+  max_value = '0' -- a session without value has children without
 end
+max_value = fit_default(max_value, value_limit - used_value - held_value, restrictions)
 if depth > 8 then
   limit = 'max_depth'
 elseif redis.call('ZCARD', looks) >= 1000 then
   limit = 'max_open_children'
-elseif wanted_ms > rest then
-  limit = 'expires_at'
 elseif max_lease ~= '' and tonumber(max_lease) > tonumber(longest_lease or 0) then
   limit = 'max_lease_seconds'
 end
@@ -114,7 +127,7 @@ if limit then
   return {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
 
-local expires, used_n, used_v = string.format('%.0f', now + wanted_ms), used_actions + max_actions, used_value + max_value
+local expires, used_n, used_v = string.format('%.0f', math.min(now + lifetime, expires_at + 0)), used_actions + max_actions, used_value + max_value
 if not string.find(restrictions or '', 'c', 1, true) then
   restrict(session, restrictions, 'c', held_value, refunds, value_limit)
 end
@@ -134,10 +147,9 @@ if over then
   count_observed(session, 1)
   note_observed(session, events, audit, now, flags, over_n, over_v)
 end
-local given_back, max_committed = read_budget(refunds, value_limit)
 local bounded = ''
 if max_committed and max_committed ~= no_max_committed then
   bounded = '1'
 end
 return {'ok', child_id, expires, string.format('%.0f', depth), held_scopes, string.format('%.0f', now), bounded, per_action_limit
-  or '', suspension_version or '0'}
+  or '', suspension_version or '0', string.format('%.0f', max_actions), string.format('%.0f', max_value)}

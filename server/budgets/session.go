@@ -59,7 +59,7 @@ func (r *CreateSessionRequest) session(defaults SessionDefaults) (redisstore.New
 		n.MaxCommitted = &r.MaxCommitted.Value
 	}
 	if r.Parent.Given {
-		n.Parent, n.WithinParent = v.ID("parent_session_id", r.Parent), !r.ExpiresIn.Given
+		n.Parent, n.FitActions, n.FitValue = v.ID("parent_session_id", r.Parent), !r.MaxActions.Given, !r.MaxValue.Given
 	}
 	lifetime := r.ExpiresIn.Or(int64(defaults.Lifetime / time.Second))
 	v.Within("max_actions", n.MaxActions, 1, maxActionsLimit)
@@ -203,12 +203,20 @@ func (h *Handlers) createSession(ctx *fasthttp.RequestCtx, caller access.Caller)
 	}
 	if err != nil {
 		h.counted.refusedByAgent(err)
-		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
+		return redisstore.Needing(err, least(wanted.MaxActions, wanted.FitActions), least(wanted.MaxValue, wanted.FitValue))
 	}
 	if !wanted.Idempotency.IsReplay() {
 		h.counted.sessionsCreated.Inc()
 	}
 	return web.AnswerCreated(ctx, "/v1/sessions/"+session.ID.String(), SessionOf(session))
+}
+
+// least is what a creation needs of a limit: 1 of one that fits into what is left.
+func least[T int64 | money.MicroUSD](limit T, fits bool) T {
+	if fits {
+		return min(limit, 1)
+	}
+	return limit
 }
 
 func (h *Handlers) getSession(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {

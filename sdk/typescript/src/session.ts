@@ -71,9 +71,9 @@ export class Session {
 
   /**
    * Creates a child session: a part of this session's budget, by default for the same agent. Its limits, scopes and lifetime lie
-   * within those of this session, which set them aside. What the child does not use comes back when it is over. The agent needs
-   * the scope sessions:delegate. A child beyond this session is refused with LimitReached, with scopes beyond it with
-   * InsufficientScope.
+   * within those of this session, which set them aside. maxActions and maxValue left out are the service's defaults, or what this
+   * session has left if that is less. What the child does not use comes back when it is over. The agent needs the scope
+   * sessions:delegate. A child beyond this session is refused with LimitReached, with scopes beyond it with InsufficientScope.
    */
   async createChild(params: ChildParams = {}, options: WriteOptions = {}): Promise<SessionInfo> {
     return createSession(this.#caller, { agentId: this.#agent, ...params, parentSessionId: this.id }, options);

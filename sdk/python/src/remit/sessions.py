@@ -306,7 +306,8 @@ class Session(OneSession):
         timeout: Optional[float] = None,
     ) -> SessionInfo:
         """Creates a child session: a part of this session's budget, by default for the same agent. Its limits, scopes and
-        lifetime lie within those of this session, which set them aside. What the child does not use comes back when it is over.
+        lifetime lie within those of this session, which set them aside. max_actions and max_value left out are the service's
+        defaults, or what this session has left if that is less. What the child does not use comes back when it is over.
         The agent needs the scope sessions:delegate. Raises LimitReached for a child beyond this session, and InsufficientScope
         for scopes beyond it."""
         own = {
