@@ -145,7 +145,7 @@ func (w tenant) wantRoomWithinAMinute(t *testing.T, s *Store, step func(time.Dur
 	t.Helper()
 	var err error
 	for waited := time.Duration(0); waited < time.Minute; waited += lookPause {
-		step(firstLook + waited)
+		step(onItsWay + waited)
 		if _, err = s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: value}); err == nil {
 			return
 		}
@@ -166,7 +166,7 @@ func TestASettlementWaitsForTheReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(s.closeUsage(t.Context(), w.key.Organization, place{closed.ID, closed.Agent}))(t)
+	must(s.closeUsage(t.Context(), w.key.Organization, place{closed.ID, closed.Agent}, refusesMissing))(t)
 	loadScripts(t, s) // or each would wait twice
 	settle := func(child Session) error {
 		_, err := s.settleOver(t.Context(), w.key.Organization, place{child.ID, child.Agent})

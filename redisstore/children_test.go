@@ -125,6 +125,23 @@ func TestADefaultLimitOfAChildFitsIntoWhatItsParentHasLeft(t *testing.T) {
 	}
 }
 
+// The half minute in which a creation may be on its way is for sessions that do not exist.
+func TestThePartOfASessionThatIsOverComesBackAtOnce(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Hour})
+		must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 100,
+			Lifetime: time.Second}))(t)
+		step(2 * time.Second)
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 100}))(t)
+		must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
+		for _, at := range []time.Duration{3 * time.Second, 5 * time.Second} {
+			step(at)
+			must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 100, Lifetime: time.Second}))(t)
+		}
+	})
+}
+
 func TestTheEndOfASessionEndsItsDescendants(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {

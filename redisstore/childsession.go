@@ -133,8 +133,7 @@ func (s *Store) setAside(ctx context.Context, sc kernel.KeyedScript, act kernel.
 	return s.repeatForRoom(ctx, act, n.Parent, n.Idempotency, func() (*reply, error) {
 		return s.core.Perform(ctx, sc, act, n.Idempotency, keys, act.Organization, act.Agent, act.Family, child, n.Agent,
 			atMost(n.MaxActions, n.FitActions), atMost(int64(n.MaxValue), n.FitValue), n.Lifetime.Milliseconds(),
-			strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.core.Audit(ctx, act),
-			n.enforcementText(), n.maxLeaseText())
+			strings.Join(n.Scopes, " "), s.core.Audit(ctx, act), n.enforcementText(), n.maxLeaseText())
 	})
 }
 
@@ -244,7 +243,7 @@ func (s *Store) withoutChild(ctx context.Context, act kernel.Actor, n NewSession
 // giveUpChild gives back the part of a session whose creation was refused, and says whether the session will never exist: a repetition
 // may have created the session since, which keeps its part; or it comes later, and must find the id refused.
 func (s *Store) giveUpChild(ctx context.Context, act kernel.Actor, n NewSession, p place) bool {
-	state, _ := s.settlePart(ctx, act.Organization, place{n.Parent, act.Agent}, p, false) // its part comes back later if this fails
+	state, _ := s.settlePart(ctx, act.Organization, place{n.Parent, act.Agent}, p, false, refusesMissing) // its part comes back later if this fails
 	return state == usageRefused
 }
 

@@ -50,7 +50,7 @@ func (s *Store) rootArguments(ctx context.Context, c *creation) []any {
 	if c.root == nil {
 		return nil
 	}
-	return []any{c.root.value, c.root.agent, firstLook.Milliseconds(), s.core.AuditAs(ctx, kernel.ActorKey)}
+	return []any{c.root.value, c.root.agent, s.core.AuditAs(ctx, kernel.ActorKey)}
 }
 
 // take reads from their reply whether a budget reserved the value.

@@ -214,7 +214,7 @@ func TestABranchThatACrashLeftUnsettledComesBackWithinAMinute(t *testing.T) {
 		to      string
 		silence time.Duration
 	}{
-		"to its parent": {"to its parent", firstLook}, "to the budget": {"to the budget", firstLook},
+		"to its parent": {"to its parent", onItsWay}, "to the budget": {"to the budget", onItsWay},
 		"to its parent, after weeks": {"to its parent", expired}, "to the budget, after weeks": {"to the budget", expired},
 	} {
 		need, silence := needs[test.to], test.silence

@@ -218,7 +218,7 @@ func (s *Store) grantByBudget(ctx context.Context, act kernel.Actor, at limitsNo
 	value = max(value, at.used)
 	keys := []string{s.keys.OrganizationBudget(o), s.keys.Reservations(o), s.keys.ReservationLooks(o), s.keys.OrganizationClosed(o), s.keys.Events(o)}
 	raise := func() (*reply, error) {
-		return s.client.Run(ctx, act.Flow, raiseReservation, keys, at.id, at.agent, int64(value), firstLook.Milliseconds(), s.core.Audit(ctx, act))
+		return s.client.Run(ctx, act.Flow, raiseReservation, keys, at.id, at.agent, int64(value), s.core.Audit(ctx, act))
 	}
 	r, err := raise()
 	if kernel.IsBudgetExhausted(err) && s.settleBelow(ctx, o, place{}) {

@@ -27,9 +27,9 @@ var (
 )
 
 const (
-	// firstLook is how long after its part was set aside a session may still be on its way. Afterwards the service looks whether
-	// it exists, and refuses its creation if not.
-	firstLook = 30 * time.Second
+	// onItsWay is how long after its part was set aside a session may still be on its way. Afterwards one that does not exist is
+	// refused. One that exists and is over gives its part back at any time.
+	onItsWay = 30 * time.Second
 	// createdWithin is how long after its part was set aside a session may be created, by the clock of its Redis.
 	createdWithin = 10 * time.Minute
 	// refusedFor is how long an id stays refused. It exceeds createdWithin by more than clocks of servers differ.
@@ -75,12 +75,24 @@ func isWaiting(state string) bool {
 // mayChange says whether the usage is not final yet.
 func (b *finalUsage) mayChange() bool { return b.state == usageOpen || isWaiting(b.state) }
 
-func (s *Store) closeUsage(ctx context.Context, organization uuid.UUID, p place) (finalUsage, error) {
+// missing says what becomes of an id without a session.
+type missing bool
+
+const (
+	refusesMissing missing = true  // it is refused from now on
+	awaitsMissing  missing = false // the session may still be created, and is open
+)
+
+func (s *Store) closeUsage(ctx context.Context, organization uuid.UUID, p place, none missing) (finalUsage, error) {
+	refused := ""
+	if none == refusesMissing {
+		refused = strconv.FormatInt(refusedFor.Milliseconds(), 10)
+	}
 	act := ownActor(organization, p.agent)
 	keys := []string{s.keys.Agent(p.agent), s.keys.Session(p.agent, p.session), s.keys.Holds(p.agent, p.session),
 		s.keys.Leases(p.agent, p.session), s.keys.Looks(p.agent, p.session), s.keys.Events(p.agent)}
 	r, err := s.repeatWhileDue(ctx, act, p.session, func() (*reply, error) {
-		return s.client.Run(ctx, act.Flow, closeUsage, keys, refusedFor.Milliseconds(), s.core.Audit(ctx, act))
+		return s.client.Run(ctx, act.Flow, closeUsage, keys, refused, s.core.Audit(ctx, act))
 	})
 	if err != nil {
 		return finalUsage{}, err
@@ -101,7 +113,7 @@ func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place)
 
 // settleOwn is settleOver, and returns the state of the session.
 func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) (string, error) {
-	final, err := s.closeUsage(ctx, organization, p)
+	final, err := s.closeUsage(ctx, organization, p, refusesMissing)
 	if err != nil || final.state != usageClosed {
 		return final.state, err
 	}
@@ -110,11 +122,11 @@ func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) 
 
 // settlePart is settleOver for a part of what is above. taken says that the usage has replaced the part already. It returns the
 // session's state, "" for a part that was taken.
-func (s *Store) settlePart(ctx context.Context, organization uuid.UUID, above, p place, taken bool) (string, error) {
+func (s *Store) settlePart(ctx context.Context, organization uuid.UUID, above, p place, taken bool, none missing) (string, error) {
 	if taken {
 		return "", s.takeBack(ctx, organization, above, p, nil)
 	}
-	final, err := s.closeUsage(ctx, organization, p)
+	final, err := s.closeUsage(ctx, organization, p, none)
 	if err != nil || final.mayChange() {
 		return final.state, err
 	}

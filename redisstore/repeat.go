@@ -105,7 +105,7 @@ func (s *Store) settleLevels(ctx context.Context, organization uuid.UUID, above 
 		if !s.settleLevels(ctx, organization, p, left[1:]) && !followed {
 			continue
 		}
-		if state, err := s.settlePart(ctx, organization, above, p, false); err == nil && state != usageOpen && !isWaiting(state) {
+		if state, err := s.settlePart(ctx, organization, above, p, false, awaitsMissing); err == nil && state != usageOpen && !isWaiting(state) {
 			any = true
 		}
 	}
@@ -132,22 +132,22 @@ func (s *Store) settleLevel(ctx context.Context, organization uuid.UUID, above p
 	if above != (place{}) {
 		keys = []string{s.keys.Parts(above.agent, above.session), s.keys.Looks(above.agent, above.session)}
 	}
-	r, err := s.client.Run(ctx, flow{Owner: organization}, lookAtParts, keys, *left, lookPause.Milliseconds())
+	r, err := s.client.Run(ctx, flow{Owner: organization}, lookAtParts, keys, *left, lookPause.Milliseconds(), onItsWay.Milliseconds())
 	if err != nil {
 		return nil, false
 	}
 	parts := r.List(0)
-	*left -= len(parts.Values) / 2
+	*left -= len(parts.Values) / 3
 	var found sync.Mutex
 	waiting = map[place]string{}
-	_ = eachOf(ctx, len(parts.Values)/2, func(ctx context.Context, i int) error {
-		child, _ := kernel.Members{}.ID(parts.Text(2 * i))
-		agent, taken, err := readPart(parts.Text(2*i + 1))
+	_ = eachOf(ctx, len(parts.Values)/3, func(ctx context.Context, i int) error {
+		child, _ := kernel.Members{}.ID(parts.Text(3 * i))
+		agent, taken, err := readPart(parts.Text(3*i + 1))
 		if err != nil {
 			return nil // a part that is gone meanwhile
 		}
 		p := place{child, agent}
-		state, err := s.settlePart(ctx, organization, above, p, taken)
+		state, err := s.settlePart(ctx, organization, above, p, taken, missing(parts.Text(3*i+2) != ""))
 		found.Lock()
 		defer found.Unlock()
 		switch {

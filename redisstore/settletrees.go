@@ -118,7 +118,7 @@ func (s *Store) settleAll(ctx context.Context, organization uuid.UUID, above []p
 func (s *Store) settleParts(ctx context.Context, organization uuid.UUID, of []place, parts []part) (waiting []part) {
 	states := make([]string, len(parts))
 	_ = eachOf(ctx, len(parts), func(ctx context.Context, i int) error {
-		state, err := s.settlePart(ctx, organization, of[parts[i].of], parts[i].place, parts[i].taken)
+		state, err := s.settlePart(ctx, organization, of[parts[i].of], parts[i].place, parts[i].taken, refusesMissing)
 		if parts[i].taken {
 			state = usageClosed
 		}

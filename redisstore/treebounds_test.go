@@ -92,7 +92,7 @@ func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
 		if err := s.endOne(t.Context(), organization, over); err != nil { // its usage is taken, and then the service crashes
 			t.Fatal(err)
 		}
-		final := must(s.closeUsage(t.Context(), organization, over))(t)
+		final := must(s.closeUsage(t.Context(), organization, over, refusesMissing))(t)
 		if err := s.takeUsage(t.Context(), organization, final.above, over, final); err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,7 @@ func (m *modelTree) settleInPart(t *testing.T, n *modelNode) error {
 		m.s.settleBelow(t.Context(), o, n.place)
 		return nil
 	}
-	final, err := m.s.closeUsage(t.Context(), o, n.place)
+	final, err := m.s.closeUsage(t.Context(), o, n.place, refusesMissing)
 	if err != nil || final.mayChange() || m.random.IntN(3) == 0 {
 		return err
 	}

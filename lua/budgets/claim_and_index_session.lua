@@ -18,9 +18,8 @@
 -- ARGV[6] = quota          how many of them the organization may have, '' for any number
 -- ARGV[7] = value          micro-USD to reserve, '' for a session with a parent
 -- ARGV[8] = agent_id       16 bytes, of the session
--- ARGV[9] = look_after     ms until the service may look whether the session exists
--- ARGV[10] = audit         see include/audit.lua
--- ARGV[11] = outcome_id    16 bytes, of which the last two are the cell where the outcome will be
+-- ARGV[9] = audit          see include/audit.lua
+-- ARGV[10] = outcome_id    16 bytes, of which the last two are the cell where the outcome will be
 --
 -- Arguments: those of claim_key.lua and index_session.lua.
 --
@@ -40,7 +39,7 @@
 --@include parts
 local organization, claim, open_sessions, budget, parts, looks, events = unpack(KEYS)
 local credential, fingerprint, ttl, request_id, session_id, quota = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local value, agent_id, look_after, audit, outcome_id = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local value, agent_id, audit, outcome_id = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 
 --@block now
 --@block api_key

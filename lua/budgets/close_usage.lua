@@ -9,7 +9,7 @@
 -- KEYS[5] = looks            zset sc:{cell}:<session>, of its own children
 -- KEYS[6] = events           stream ev:{cell}:<agent>
 --
--- ARGV[1] = refused_for      ms that a refused id is remembered
+-- ARGV[1] = refused_for      ms that a refused id is remembered; '' to refuse none: a session that does not exist is open
 -- ARGV[2] = audit            see include/audit.lua
 --
 -- Reply:  {'ok', state, used_actions, used_value, total_overage, given_back, parent, parent_agent}
@@ -30,7 +30,9 @@ local refused_for, audit = ARGV[1], ARGV[2]
 --@read agent agent_organization agent_revoked
 --@read session session_agent used_actions used_value expires_at ended_at holds_due noted_flags closed_at total_overage refunds
 --@  value_limit parent parent_agent restrictions
-if not session_agent then
+if not session_agent and refused_for == '' then
+  return {'ok', 'open', '0', '0', '0', '0', '', ''}
+elseif not session_agent then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', session, 'cl', string.format('%.0f', now))
   redis.call('PEXPIRE', session, refused_for)

@@ -14,8 +14,7 @@
 -- ARGV[3] = quota          how many of them the organization may have, '' for any number
 -- ARGV[4] = value          micro-USD to reserve, '' for a session with a parent
 -- ARGV[5] = agent_id       16 bytes, of the session
--- ARGV[6] = look_after     ms until the service may look whether the session exists
--- ARGV[7] = audit          see include/audit.lua
+-- ARGV[6] = audit          see include/audit.lua
 --
 -- Arguments: the entry, what to reserve for it in the same step, and the audit.
 --
@@ -33,7 +32,7 @@
 --@include write_organization_budget
 --@include parts
 local organization, open_sessions, budget, parts, looks, events = unpack(KEYS)
-local credential, session_id, quota, value, agent_id, look_after, audit = unpack(ARGV)
+local credential, session_id, quota, value, agent_id, audit = unpack(ARGV)
 
 --@block now
 --@block api_key

@@ -49,7 +49,7 @@ local organization_id, agent_id, child_id, max_actions, max_value, audit, lifeti
 local flags = noted_flags or ''
 --@block refuse_inactive
 local part = redis.call('HGET', parts, child_id)
-local part_n, part_v = read_part(part)
+local part_n, part_v, since = read_part(part)
 if not part_n then
   return {'given_up'}
 end
@@ -77,7 +77,7 @@ local used_n, used_v = used_actions + more_n, used_value + more_v
 if more_n + more_v > 0 then
   redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
     'dn', string.format('%.0f', (delegated_actions or 0) + more_n), 'dv', string.format('%.0f', (delegated_value or 0) + more_v))
-  redis.call('HSET', parts, child_id, part_of(string.sub(part, 1, 16), part_n + more_n, part_v + more_v))
+  redis.call('HSET', parts, child_id, part_of(string.sub(part, 1, 16), part_n + more_n, part_v + more_v, since))
   flags = note_usage(session, events, audit, now, flags, used_n, tonumber(actions_limit), used_v + held_value,
     tonumber(value_limit), name_of_value_limit(refunds, value_limit))
 end

@@ -10,8 +10,7 @@
 -- ARGV[1] = session_id     16 bytes
 -- ARGV[2] = agent_id       16 bytes, of the session
 -- ARGV[3] = max_value      micro-USD
--- ARGV[4] = look_after     ms until the service may look at the session
--- ARGV[5] = audit          see include/audit.lua
+-- ARGV[4] = audit          see include/audit.lua
 --
 -- Reply:  {'ok', reserved, noted}  reserved '1' when a budget keeps its value, else ''; noted as index_session.lua
 --         {'budget_exhausted', remaining, resets}  in micro-USD; ms since 1970, '' for never
@@ -22,12 +21,12 @@
 --@include write_organization_budget
 --@include parts
 local budget, parts, looks, closed_sessions, events = unpack(KEYS)
-local session_id, agent_id, max_value, look_after, audit = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local session_id, agent_id, max_value, audit = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 --@block now
 
 local b, part = read_organization_budget(budget, now), redis.call('HGET', parts, session_id)
-local part_n, part_v = read_part(part)
+local part_n, part_v, since = read_part(part)
 if not part_v and (part or not b.max or redis.call('ZSCORE', closed_sessions, session_id)) then
   return {'ok', '', ''}
 end
@@ -41,10 +40,10 @@ if more > 0 or not part_v then
   b.reserved = b.reserved + more
   write_organization_budget(budget, b)
   noted = note_budget(events, audit, now, budget, b)
-  redis.call('HSET', parts, session_id, part_of(agent_id, 0, (part_v or 0) + more))
+  redis.call('HSET', parts, session_id, part_of(agent_id, 0, (part_v or 0) + more, since or now))
 end
 if not part_v then
-  redis.call('ZADD', looks, string.format('%.0f', now + look_after), session_id)
+  redis.call('ZADD', looks, string.format('%.0f', now), session_id)
   redis.call('PEXPIRE', parts, as_long_as_parts)
   redis.call('PEXPIRE', looks, as_long_as_parts)
 end

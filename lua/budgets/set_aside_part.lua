@@ -17,10 +17,9 @@
 -- ARGV[7] = max_value        micro-USD; '~' and a number for at most as much
 -- ARGV[8] = lifetime         ms; the child expires with the session if that is earlier
 -- ARGV[9] = scopes           that the session must hold, separated by single spaces
--- ARGV[10] = look_after      ms until the service may look whether the child exists
--- ARGV[11] = audit           see include/audit.lua
--- ARGV[12] = enforcement     of the child, as create_session.lua; only where the session observes may it observe
--- ARGV[13] = max_lease       s that a lease of the child may last, '' for no leases
+-- ARGV[10] = audit           see include/audit.lua
+-- ARGV[11] = enforcement     of the child, as create_session.lua; only where the session observes may it observe
+-- ARGV[12] = max_lease       s that a lease of the child may last, '' for no leases
 --
 -- Arguments: three name the caller, two the child, six what it asks for; each is compared with a limit of its own.
 --
@@ -55,19 +54,19 @@
 -- Returns a limit of the child: what was asked for; or of a default, '~' and a number, what is left if that is less. Of nothing that is
 -- left it is 1, which does not fit: only a session that observes gives it all the same.
 local function fit_default(limit, left, restrictions)
-  local most = tonumber(string.match(limit, '^~(%d+)$'))
+  local most = string.match(limit, '^~(%d+)$')
   if not most then
     return tonumber(limit)
-  elseif most == 0 or left <= 0 and is_observing(restrictions) then
-    return most
+  elseif most == '0' or left <= 0 and is_observing(restrictions) then
+    return tonumber(most)
   end
   return math.max(math.min(most, left), 1)
 end
 
 local agent, session, parts, looks, closed, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local organization_id, agent_id, caller_family, child_id, child_agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local max_actions, max_value, lifetime, scopes, look_after = ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9], ARGV[10]
-local audit, enforcement, max_lease = ARGV[11], ARGV[12], ARGV[13]
+local max_actions, max_value, lifetime, scopes = ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9]
+local audit, enforcement, max_lease = ARGV[10], ARGV[11], ARGV[12]
 
 --@block now
 --@block either_caller_with_both
@@ -134,8 +133,8 @@ end
 redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
   'dn', string.format('%.0f', (delegated_actions or 0) + max_actions), 'dv', string.format('%.0f', (delegated_value
     or 0) + max_value))
-redis.call('HSET', parts, child_id, part_of(child_agent, max_actions, max_value))
-redis.call('ZADD', looks, string.format('%.0f', now + look_after), child_id)
+redis.call('HSET', parts, child_id, part_of(child_agent, max_actions, max_value, now))
+redis.call('ZADD', looks, string.format('%.0f', now), child_id)
 redis.call('PEXPIRE', session, as_long_as_parts)
 redis.call('PEXPIRE', parts, as_long_as_parts)
 redis.call('PEXPIRE', looks, as_long_as_parts)
