@@ -37,7 +37,7 @@ func runNodeTests(t *testing.T, dir, pattern string, timeout time.Duration, sett
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests found: %v", err)
 	}
-	args := []string{"--test", "--test-reporter=tap"}
+	args := []string{"--test", "--test-reporter=tap", "--test-concurrency=4"} // the tests mostly wait
 	for _, file := range files {
 		args = append(args, filepath.Join("build", filepath.Base(file)))
 	}

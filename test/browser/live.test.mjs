@@ -107,6 +107,15 @@ for (const status of [429, 503]) {
     await page.goto("/console/agents"); // a page that is not live
     const { id } = await session(keys, planner);
     const { addresses } = streams(page);
+    await page.addInitScript(() => {
+      globalThis.refused = 0;
+      globalThis.EventSource = class extends EventSource {
+        constructor(url) {
+          super(url);
+          this.addEventListener("error", () => globalThis.refused++);
+        }
+      };
+    });
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000); // else time goes on by itself, beside what the test lets pass
     let refused = true;
@@ -115,7 +124,8 @@ for (const status of [429, 503]) {
     await state(page).getByText("Not live: connecting again.").waitFor();
     await must("POST", `/v1/sessions/${id}/suspend`, keys.admin, { reason: "meanwhile" });
     for (const [attempt, pause] of [3, 6, 12, 24, 48, 60, 60].entries()) {
-      await eventually(`attempt ${attempt + 1}`, () => addresses.length === attempt + 1);
+      await eventually(`attempt ${attempt + 1}`, async () => (await page.evaluate(() => globalThis.refused)) === attempt + 1);
+      assert.equal(addresses.length, attempt + 1);
       await page.clock.runFor(1000 * pause - 100);
       assert.equal(addresses.length, attempt + 1, `it connects before ${pause} s are over`);
       if (attempt === 6) refused = false;
@@ -164,8 +174,10 @@ test("a session's time moves to its new end, and stands still at its end", async
 
 test("the first event of a page without one is shown", async (t) => {
   const page = await visitor(t);
-  await signIn(page, keys.viewer);
-  const { id } = await session(keys, planner);
+  const own = await organization();
+  await signIn(page, own.viewer);
+  const { id } = await session(own, await agent(own));
+  await eventually("the feed has what happened before", async () => (await must("GET", "/v1/events", own.viewer)).some((e) => e.type === "session.created"));
   // The page of a session whose events are too far back among those of its agent.
   await page.route("**/console/sessions/*", async (route) => {
     const answer = await route.fetch();
@@ -175,7 +187,7 @@ test("the first event of a page without one is shown", async (t) => {
   await page.goto(`/console/sessions/${id}`);
   await page.getByText("Nothing happened lately.").waitFor();
   await state(page).getByText("Live", { exact: true }).waitFor();
-  await must("POST", `/v1/sessions/${id}/suspend`, keys.admin, { reason: "the first" });
+  await must("POST", `/v1/sessions/${id}/suspend`, own.admin, { reason: "the first" });
   await page.locator("[data-news] tbody tr").filter({ hasText: "the first" }).waitFor();
   assert.equal(await page.getByText("Nothing happened lately.").count(), 0);
 });
