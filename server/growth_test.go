@@ -91,6 +91,7 @@ func TestNoFieldOfAChildGrowsBeyondItsParent(t *testing.T) {
 					}
 					child.has(shows)
 					d.get("/v1/sessions/"+child.text("id"), asKey(d.key)).is(200).has(shows)
+					d.post("/v1/sessions/"+child.text("id")+"/end", nil, asKey(d.key)).is(200)
 				}
 			}
 			child := d.get("/v1/sessions/"+d.post("/v1/sessions", body, by.as).is(201).text("id"), asKey(d.key)).is(200)

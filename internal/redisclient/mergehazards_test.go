@@ -104,8 +104,11 @@ func TestAMergedCommandThatWasNotWrittenLeavesNothingInDoubt(t *testing.T) {
 	onRealRedis(t, Config{}, func(t *testing.T, c *Client, node *redis.Client) {
 		counters := countersTogether(c, maxMerged)
 		wantSums(t, counters, 0)
-		must(node.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Result())(t)
-		must(node.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Result())(t)
+		must(node.TxPipelined(t.Context(), func(both redis.Pipeliner) error { // so that nothing connects in between
+			both.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			both.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL")
+			return nil
+		}))(t)
 		for _, err := range addsAtOnce(t, counters) {
 			wantError(t, "a write", err, ErrUnavailable)
 		}
