@@ -6,7 +6,7 @@ help: ## Show what can be made
 run: ## Serve on 127.0.0.1:8080, with a Redis of its own unless REMIT_REDIS_URL is set
 	./scripts/run.sh
 
-test: ## Install what is missing, then check and test what a change needs (6 to 8 minutes on two cores)
+test: ## Install what is missing, then check and test what a change needs (two cores: 9 minutes the first time, then 1 to 4)
 	./scripts/test.sh
 
 test-all: ## Check and test everything: also every fault, every test on a Redis Cluster, packaging, a browser, and 20 s of fuzzing each target
