@@ -77,7 +77,7 @@ type createSession struct {
 	limits
 	MaxCommitted *money.MicroUSD `name:"max-committed-usd" env:"-" placeholder:"USD" help:"Maximum total value in USD that is charged and committed. Rollbacks do not lower the total. The default is no limit."`
 
-	Parent   string   `env:"-" placeholder:"SESSION" help:"Make it a child of this session, a part of its budget."`
+	Parent   string   `env:"-" placeholder:"SESSION" help:"Make it a child of this session, a part of its budget. --max-actions and --max-value-usd left out are then what this session has left, if that is less."`
 	Scopes   []string `env:"-" placeholder:"SCOPE,…" help:"Restrict the session to these scopes of the agent; repeatable."`
 	Metadata metadata `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
 }
