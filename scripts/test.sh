@@ -81,11 +81,13 @@ if [ -n "$all" ]; then
   # The race detector makes the interpreter of Lua in miniredis ten times as slow. So what runs on each Redis runs on miniredis without it.
   on_each_redis='^remit/(redisstore|server)$'
   read -ra light_packages <<<"$(those -v "$measuring|$heavy|$waiting" <<<"$all_packages")"
-  read -ra heavy_packages <<<"$(grep -vE "$on_each_redis" <<<"$all_packages" | those "$measuring|$heavy|$waiting")"
+  read -ra heavy_packages <<<"$(grep -vE "$on_each_redis" <<<"$all_packages" | those "$measuring|$heavy")"
+  read -ra waiting_packages <<<"$(those "$waiting" <<<"$all_packages")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis" <<<"$all_packages")"
   {
     beside_lint run_tests 2 -race -tags long "${light_packages[@]}"
     run_tests 1 -race -tags long "${heavy_packages[@]}"
+    run_tests 2 -race -tags long "${waiting_packages[@]}"
     run_tests 2 -tags long -run '/^miniredis$' "${each_redis_packages[@]}"
     run_tests 1 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
   } | "$work/testreport"

@@ -174,10 +174,15 @@ test("a session's time moves to its new end, and stands still at its end", async
 
 test("the first event of a page without one is shown", async (t) => {
   const page = await visitor(t);
-  const own = await organization();
-  await signIn(page, own.viewer);
-  const { id } = await session(own, await agent(own));
-  await eventually("the feed has what happened before", async () => (await must("GET", "/v1/events", own.viewer)).some((e) => e.type === "session.created"));
+  await signIn(page, keys.viewer);
+  const { id } = await session(keys, planner);
+  const told = (what) => page.locator("[data-news] tbody tr").filter({ hasText: what }).waitFor();
+  await page.goto(`/console/sessions/${id}`);
+  await state(page).getByText("Live", { exact: true }).waitFor();
+  for (const change of ["suspend", "resume"]) { // the console tells of it, and so has told of all before it
+    await must("POST", `/v1/sessions/${id}/${change}`, keys.admin);
+    await told(`session.${change === "resume" ? "resumed" : "suspended"}`);
+  }
   // The page of a session whose events are too far back among those of its agent.
   await page.route("**/console/sessions/*", async (route) => {
     const answer = await route.fetch();
@@ -187,7 +192,7 @@ test("the first event of a page without one is shown", async (t) => {
   await page.goto(`/console/sessions/${id}`);
   await page.getByText("Nothing happened lately.").waitFor();
   await state(page).getByText("Live", { exact: true }).waitFor();
-  await must("POST", `/v1/sessions/${id}/suspend`, own.admin, { reason: "the first" });
-  await page.locator("[data-news] tbody tr").filter({ hasText: "the first" }).waitFor();
+  await must("POST", `/v1/sessions/${id}/suspend`, keys.admin, { reason: "the first" });
+  await told("the first");
   assert.equal(await page.getByText("Nothing happened lately.").count(), 0);
 });
