@@ -50,6 +50,20 @@ func TestAKeyDoesWhatItsRoleAllows(t *testing.T) {
 	})
 }
 
+func TestAKeyWorksUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 9})
+		key := APIKey{Organization: w.key.Organization, Hash: [32]byte{10}, Hint: "hint", Needs: Viewer}
+		must(s.CreateAPIKey(t.Context(), w.key, key, NewAPIKey{Name: "n", Role: Viewer, Lifetime: time.Minute}))(t)
+		step(59 * time.Second)
+		must(s.Organization(t.Context(), key))(t)
+		step(61 * time.Second)
+		_, err := s.Organization(t.Context(), key)
+		wantError(t, "a key whose time is over", err, ErrInvalidAPIKey)
+	})
+}
+
 func TestAKeyWithoutTheRoleChangesNothing(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -929,3 +929,24 @@ func (w tenant) listedTransactions(t *testing.T, s *Store, c Caller, q Query) []
 	t.Fatal("the pages do not end")
 	return nil
 }
+
+// Where agents share a cell, a script could reach the transactions of both.
+func TestATransactionIsUnknownToAnotherAgentOfItsCell(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 9, MaxValue: 9})
+		own, theirs := w.exchange(t, s), inCellOf(t, s, w.agent.ID).exchange(t, s)
+		begun := must(s.Begin(t.Context(), own.AccessToken, NewTransaction{Session: w.session.ID, ActionType: "a", PreState: "{}", Value: 3, Lifetime: time.Minute}))(t)
+		_, err := s.Commit(t.Context(), theirs.AccessToken, begun.ID, Commit{})
+		wantError(t, "a commit", err, ErrUnknownTransaction)
+		_, err = s.Rollback(t.Context(), byToken(theirs), begun.ID, Rollback{})
+		wantError(t, "a rollback", err, ErrUnknownTransaction)
+		_, err = s.ChangeHold(t.Context(), theirs.AccessToken, begun.ID, NewHold{Value: new(money.MicroUSD(1))})
+		wantError(t, "a change of its hold", err, ErrUnknownTransaction)
+		_, err = s.Transaction(t.Context(), byToken(theirs), begun.ID)
+		wantError(t, "a read", err, ErrUnknownTransaction)
+		if is := must(s.Transaction(t.Context(), byToken(own), begun.ID))(t); is.Status != Pending || is.Held != 3 {
+			t.Errorf("it is %s and holds %d", is.Status, is.Held)
+		}
+	})
+}
