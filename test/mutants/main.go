@@ -129,7 +129,7 @@ func (m mutant) run(ctx context.Context, root string) (verdict string, err error
 	switch {
 	case failed == nil:
 		return escapes, nil
-	case strings.Contains(output, "--- FAIL"):
+	case strings.Contains(output, "--- FAIL"), strings.Contains(output, "panic: test timed out"):
 		return caught, nil
 	}
 	return "", fmt.Errorf("the tests did not run: %w\n%s", failed, output)
