@@ -48,12 +48,13 @@ var writes = regexp.MustCompile(`\s(-X|-d|--data)`)
 // answered matches the response to one of the commands.
 var answered = regexp.MustCompile(`(?s)(.*?)\nanswered with (\d+)\n`)
 
-// wantSuccesses runs commands in a shell of their own.
+// wantSuccesses runs commands in a shell of their own. It repeats what is answered with 503, as the answer asks for: a delivery that is
+// to be retried may be under way.
 func wantSuccesses(t *testing.T, preparation string, commands ...string) {
 	t.Helper()
 	script := preparation
 	for _, command := range commands {
-		script += "\n" + command + ` -s -w '\nanswered with %{http_code}\n'`
+		script += "\n" + command + ` -s --retry 5 --retry-delay 1 -w '\nanswered with %{http_code}\n'`
 	}
 	run := exec.Command("sh", "-ec", script)
 	run.Env = []string{"PATH=" + os.Getenv("PATH"), "BOOTSTRAP_TOKEN="}
