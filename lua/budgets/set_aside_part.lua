@@ -126,7 +126,8 @@ if limit then
   return {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
 
-local expires, used_n, used_v = string.format('%.0f', math.min(now + lifetime, expires_at + 0)), used_actions + max_actions, used_value + max_value
+local expires = string.format('%.0f', math.min(now + lifetime, expires_at + 0))
+local used_n, used_v = used_actions + max_actions, used_value + max_value
 if not string.find(restrictions or '', 'c', 1, true) then
   restrict(session, restrictions, 'c', held_value, refunds, value_limit)
 end
