@@ -43,5 +43,6 @@ const (
 	EventLeaseSettled           EventType = "lease.settled"
 	EventLeaseExpired           EventType = "lease.expired"
 	EventBudgetThreshold        EventType = "budget.threshold"
+	EventBudgetPeriodEnded      EventType = "budget.period_ended"
 	EventsLost                  EventType = "events.lost"
 )

@@ -126,6 +126,7 @@ type TransactionParams struct {
 	Value        money.MicroUSD // to be held; needs a session
 	ExpiresIn    time.Duration  // after which the hold is released, to the second, up to 30 days; 0: 5 minutes
 	Irreversible bool           // once committed, it cannot be rolled back
+	OnExpiry     string         // of a session's: "commit" spends the hold when it expires, also after the session has ended; empty: released
 	Metadata     any            // a JSON object of at most 16 KiB
 
 	// With Ask, a Begin beyond the session's limit asks for what is missing, as a Charge does.
@@ -160,7 +161,9 @@ type TransactionInfo struct {
 	Overage        money.MicroUSD  `json:"overage_usd"`    // spent beyond the session's limit
 	Late           bool            `json:"late,omitzero"`  // committed after it had expired
 	Reversible     bool            `json:"reversible"`
-	Reason         string          `json:"reason"` // of the rollback
+	OnExpiry       string          `json:"on_expiry,omitzero"`  // commit: its hold is spent when it expires; empty: released
+	SettledBy      string          `json:"settled_by,omitzero"` // expiry: it is committed because its hold was spent, and a Commit may still correct it
+	Reason         string          `json:"reason"`              // of the rollback
 	Metadata       json.RawMessage `json:"metadata"`
 	ExpiresAt      time.Time       `json:"expires_at"`
 	CreatedAt      time.Time       `json:"created_at"`
@@ -174,6 +177,7 @@ type TransactionFilter struct {
 	Status    string // pending, committed, rolled_back or expired
 	SessionID string
 	AgentID   string
+	SettledBy string // expiry
 }
 
 // transactionBody is a TransactionParams on the wire.
@@ -184,11 +188,12 @@ type transactionBody struct {
 	Value      money.MicroUSD `json:"value_usd,omitzero"`
 	ExpiresIn  int64          `json:"expires_in_seconds,omitzero"`
 	Reversible bool           `json:"reversible"`
+	OnExpiry   string         `json:"on_expiry,omitzero"`
 	Metadata   any            `json:"metadata,omitzero"`
 }
 
 func (p TransactionParams) body(session string) transactionBody {
-	return transactionBody{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, asGiven(p.Metadata)}
+	return transactionBody{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, p.OnExpiry, asGiven(p.Metadata)}
 }
 
 func (c *caller) begin(ctx context.Context, body transactionBody, key string) (*Transaction, error) {
@@ -211,7 +216,7 @@ func preState(state any) any {
 
 func (c *caller) transactions(ctx context.Context, f TransactionFilter) iter.Seq2[TransactionInfo, error] {
 	return list[TransactionInfo](ctx, c, "/v1/transactions", perPage,
-		"status", f.Status, "session_id", f.SessionID, "agent_id", f.AgentID)
+		"status", f.Status, "session_id", f.SessionID, "agent_id", f.AgentID, "settled_by", f.SettledBy)
 }
 
 // TransactionChanges change a pending transaction. Omitted fields stay.

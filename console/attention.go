@@ -48,6 +48,7 @@ func (a *attention) parts(v *visit, f *follower) []part {
 	parts := []part{
 		{"Webhooks that fail", func() error { return a.readWebhooks(v) }},
 		{"API keys that expire", func() error { return a.readKeys(v) }},
+		{"What time brings", func() error { return a.readLag(v) }},
 	}
 	if f != nil {
 		parts = append(parts, part{"Requests for more", func() error { return a.readRequests(v, f) }},
@@ -75,6 +76,18 @@ func (a *attention) fill(all fleet, last map[string]int64, set *client.Budget) {
 	}
 	slices.Sort(a.Notes)
 	a.Budget = set != nil && share(int64(set.ValueUsed+set.ValueReserved), int64(set.MaxValue)) >= nearShare
+}
+
+// lateDue is from when on it is worth a line that expiries are recorded late.
+const lateDue = time.Minute
+
+func (a *attention) readLag(v *visit) error {
+	lag, err := v.console.host.DueLag(v.ctx, v.who.Organization)
+	if lag > lateDue {
+		minutes := int64(lag / time.Minute)
+		a.Notes = append(a.Notes, "Expiries are recorded "+plural(minutes, "minute", "minutes")+" late: events, and the return of unspent money, wait for that. Limits hold.")
+	}
+	return err
 }
 
 // readRequests reads the requests that events tell of. The service says whether each still waits.

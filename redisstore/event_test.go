@@ -36,7 +36,8 @@ func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 				begun, err = s.Begin(ctx, token, w.beginning(40))
 				return err
 			}, func() Event {
-				return Event{Type: "transaction.begun", Session: session, Transaction: begun.ID, Data: event.Data{Held: new(money.MicroUSD(40))}}
+				return Event{Type: "transaction.begun", Session: session, Transaction: begun.ID, Lasts: time.Hour,
+					Data: event.Data{Held: new(money.MicroUSD(40))}}
 			}},
 			{func(ctx context.Context) error {
 				_, err := s.Commit(ctx, token, begun.ID, Commit{Value: new(money.MicroUSD(1007))})
@@ -168,8 +169,10 @@ func TestEndingASessionLeavesAnEventOfEachTransactionItRollsBack(t *testing.T) {
 			return Event{Type: kind, Actor: w.byKeyActor(), Request: "end", Session: w.session.ID, Transaction: transaction,
 				Data: event.Data{Released: &released}}
 		}
+		expired := told("transaction.expired", late.ID, 5)
+		expired.Actor, expired.Request = event.Actor{Type: event.ByTime}, ""
 		want := []Event{
-			told("transaction.expired", late.ID, 5), told("transaction.rolled_back", first.ID, 3),
+			expired, told("transaction.rolled_back", first.ID, 3),
 			told("transaction.rolled_back", second.ID, 4), told("session.ended", uuid.Nil, 7),
 		}
 		if got := trail(t); !reflect.DeepEqual(got, want) {

@@ -121,6 +121,8 @@ func TestNothingChangesTheUsageOfAClosedSession(t *testing.T) {
 		w.letPass(t, s, passed)
 		w.letLeasePass(t, s, lease)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		letItClose(t, s, place{w.session.ID, w.agent.ID})
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		const actions, used = 3 + 4, 10 + 40 // three begins, and a lease that counts as spent
 		final := func(when string) {
 			t.Helper()

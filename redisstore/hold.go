@@ -70,13 +70,22 @@ func (s *Store) releaseDue(ctx context.Context, act kernel.Actor, session uuid.U
 
 // releaseHolds releases holds of a session that are due, ends its leases, and folds the usage of a day that is over.
 func (s *Store) releaseHolds(ctx context.Context, act kernel.Actor, session uuid.UUID) error {
-	keys := []string{s.keys.Session(act.Agent, session), s.keys.Holds(act.Agent, session), s.keys.Events(act.Agent),
-		s.core.AgentKey(act), s.keys.Leases(act.Agent, session), s.keys.AgentHolds(act.Agent), s.keys.UsageDays(act.Agent)}
-	released, err := s.client.Run(ctx, act.Flow, releaseHolds, keys, s.core.Audit(ctx, act), s.daysKept(), act.Agent)
+	released, err := s.client.Run(ctx, act.Flow, releaseHolds, s.releaseKeys(act, session), s.core.Audit(ctx, act), s.daysKept(), act.Agent)
 	if err != nil {
 		return kernel.NothingVisible(err)
 	}
-	s.noteExpiredLeases(act.Organization, released.Number(0))
-	s.expiredHolds.Add(float64(released.Number(1)))
+	s.noteReleased(act.Organization, released)
 	return nil
+}
+
+// releaseKeys are the keys of release_holds.lua.
+func (s *Store) releaseKeys(act kernel.Actor, session uuid.UUID) []string {
+	return []string{s.keys.Session(act.Agent, session), s.keys.Holds(act.Agent, session), s.keys.Events(act.Agent),
+		s.core.AgentKey(act), s.keys.Leases(act.Agent, session), s.keys.AgentHolds(act.Agent), s.keys.UsageDays(act.Agent)}
+}
+
+// noteReleased counts what release_holds.lua has released.
+func (s *Store) noteReleased(organization uuid.UUID, r *reply) {
+	s.noteExpiredLeases(organization, r.Number(0))
+	s.expiredHolds.Add(float64(r.Number(1)))
 }

@@ -103,7 +103,7 @@ var refusals = redisclient.Refusals{
 		return kernel.OrBroken(r, &NotActiveError{status})
 	},
 	"not_pending": func(r *reply) error {
-		status := transactionStatus(Status(r.Text(3)), transactionEvents{r.Time(0), r.Text(1), r.Time(2)})
+		status := transactionStatus(Status(r.Text(3)), transactionEvents{now: r.Time(0), ended: r.Text(1), expires: r.Time(2)})
 		return kernel.OrBroken(r, &NotPendingError{status})
 	},
 	"below_usage": func(r *reply) error {

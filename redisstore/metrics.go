@@ -27,6 +27,9 @@ func (s *Store) Describe(to chan<- *prometheus.Desc) {
 	if s.feeds != nil {
 		s.feeds.Describe(to)
 	}
+	if s.recorder != nil {
+		to <- dueLag
+	}
 }
 
 // Collect implements prometheus.Collector. It sends nothing to Redis.
@@ -39,5 +42,8 @@ func (s *Store) Collect(to chan<- prometheus.Metric) {
 	s.expiredHolds.Collect(to)
 	if s.feeds != nil {
 		s.feeds.Collect(to)
+	}
+	if s.recorder != nil {
+		to <- prometheus.MustNewConstMetric(dueLag, prometheus.GaugeValue, s.recorder.lag().Seconds())
 	}
 }

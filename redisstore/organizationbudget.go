@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
 	"remit/money"
 	"remit/redisstore/internal/kernel"
 )
@@ -44,7 +45,18 @@ func (s *Store) SetBudget(ctx context.Context, key APIKey, max money.MicroUSD, p
 	if err != nil {
 		return OrganizationBudget{}, err
 	}
+	s.notePeriod(ctx, key.Organization)
 	return readBudgetReply(r)
+}
+
+// notePeriod enters the end of the budget's period among what is due. Failures are ignored: the next use of the budget records the end too.
+func (s *Store) notePeriod(ctx context.Context, organization uuid.UUID) {
+	if s.recorder == nil {
+		return
+	}
+	if resets, err := s.endPeriod(ctx, organization); err == nil && resets != "" {
+		_ = s.feeds.NoteDueAt(ctx, organization, resets)
+	}
 }
 
 // Budget returns the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.

@@ -1,6 +1,16 @@
+// Package redisstore stores all of Remit's data in Redis.
+//
+// Each operation is one script of package lua. It validates first and then writes, so it happens completely or not at all.
+// Package internal/kernel has what all operations share: keys, scripts, callers, idempotency keys, quotas. Package redisclient
+// sends scripts, and never repeats one that may have run. Times come from Redis's clock, money is whole micro-dollars. Readers derive a
+// status from stored events (an agent's revocation, an expiry). What time brings is also recorded soon, by itself (due.go); nothing waits for
+// that to be right.
+//
+// Errors are ErrUnavailable (nothing happened), ErrOutcomeUnknown (a write may have happened), or one of the refusals.
 package redisstore
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -56,6 +66,8 @@ type Config struct {
 	Log *slog.Logger
 	// KeepsFeeds says that the store appends the events of agents to the feeds of their organizations.
 	KeepsFeeds bool
+	// RecordsDue says that the store records what time brings without being asked, by what the feeds know. It needs KeepsFeeds.
+	RecordsDue bool
 
 	render func(event.InFeed) ([]byte, error) // for tests; nil means event.InFeed.JSON
 }
@@ -80,7 +92,8 @@ type Store struct {
 	keys   kernel.Keys
 	config Config
 
-	feeds         *feed.Feeds // nil for none
+	feeds         *feed.Feeds  // nil for none
+	recorder      *dueRecorder // nil for none
 	expiredLeases prometheus.Counter
 	expiredHolds  prometheus.Counter
 	close         sync.Once
@@ -97,3 +110,85 @@ func (u *URL) UnmarshalText(text []byte) error {
 
 // Remembered returns a copy of the token that is cheaper to use many times: it has its keys and arguments formatted.
 func (s *Store) Remembered(t AccessToken) *AccessToken { return t.Remembered(s.keys) }
+
+// Open returns a store on the Redis at cfg.URL. It connects on first use, so an unreachable server is ErrUnavailable then.
+// Open itself returns an error if the URL or a quota is invalid. Close the store after use.
+func Open(cfg Config) (*Store, error) {
+	if err := kernel.CheckQuotas(cfg.Quotas); err != nil {
+		return nil, err
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = defaultPrefix
+	}
+	cfg.Retention = orDefault(cfg.Retention, defaultRetention)
+	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
+	cfg.FamilyLifetime = orDefault(cfg.FamilyLifetime, defaultFamilyLifetime)
+	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
+	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
+	cfg.Durability = orDefault(cfg.Durability, Local)
+	cfg.UsageKept = orDefault(cfg.UsageKept, defaultUsageKept)
+	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
+	trailKept := cfg.EventsKept
+	var own *feed.Feeds
+	if cfg.KeepsFeeds {
+		own = feed.New(cfg.feeds())
+		trailKept *= feed.UnfedFactor // the leader of the feed trims what the feed has
+	}
+	client, err := redisclient.Open(redisclient.Config{
+		URL: cfg.URL, Prefix: cfg.Prefix, Durability: cfg.Durability, MarkWrite: markWrite, Refusals: allRefusals(), Tracer: cfg.Tracer,
+		Watch: own.Watch(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	core := kernel.New(client, kernel.Config{
+		Prefix: cfg.Prefix, Quotas: cfg.Quotas, Rates: cfg.Rates, EventsKept: cfg.EventsKept, TrailKept: trailKept,
+		UsageEvery: cfg.UsageEvery, FollowsSuspensions: cfg.FollowsSuspensions,
+	})
+	s := &Store{
+		Registry: webhooks.New(core), core: core, client: client, keys: core.Keys, config: cfg,
+		expiredLeases: newExpiredLeases(), expiredHolds: newExpiredHolds(),
+	}
+	s.Reader = records.NewReader(core, s.foldAgents)
+	if own != nil {
+		s.feeds = own
+		own.Start(client)
+	}
+	if own != nil && cfg.RecordsDue {
+		s.recorder = s.record()
+	}
+	return s, nil
+}
+
+var markWrite = kernel.NewScript("kernel/mark_write", bestEffort)
+
+// Close wakes the callers that wait for events, sends the usage that Redis does not know yet for at most FinishTime, and
+// closes every connection.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		if s.recorder != nil {
+			s.recorder.close()
+		}
+		s.core.Finish()
+		if s.feeds != nil {
+			s.feeds.Finish()
+		}
+		s.core.Settle()
+	})
+	return s.client.Close()
+}
+
+// Ping returns nil once Redis answers.
+func (s *Store) Ping(ctx context.Context) error { return s.client.Ping(ctx) }
+
+func orDefault[T int | time.Duration | Durability](given, standard T) T {
+	var none T
+	if given == none {
+		return standard
+	}
+	return given
+}
+
+func (c Config) feeds() feed.Config {
+	return feed.Config{Prefix: c.Prefix, EventsKept: c.EventsKept, Log: c.Log, NotesDue: c.RecordsDue, Render: c.render}
+}

@@ -38,7 +38,10 @@ type Transaction struct {
 	Expires    time.Time // unless it is committed or rolled back before
 	Committed  time.Time // zero if it was never committed
 	Late       bool      // it was committed after its expiry
-	RolledBack time.Time // zero unless it is rolled back
+	// SpentOnExpiry says that its hold is spent if it expires, instead of released: then it is committed.
+	SpentOnExpiry   bool
+	SettledByExpiry bool      // so it was; a commit may still correct it
+	RolledBack      time.Time // zero unless it is rolled back
 	// WouldRefuse is, in the result of a begin or a change of the hold in a session that observes, the limit that would have
 	// refused it; else "".
 	WouldRefuse string
@@ -46,15 +49,16 @@ type Transaction struct {
 
 // NewTransaction describes a transaction to begin.
 type NewTransaction struct {
-	Session      uuid.UUID // uuid.Nil for none
-	ActionType   string
-	PreState     string         // JSON object
-	Value        money.MicroUSD // to hold; without a session it is only stored
-	Lifetime     time.Duration  // how long it may be pending
-	Irreversible bool           // its commit cannot be rolled back
-	Metadata     string         // JSON object, "" for none
-	Idempotency  *Idempotency   // nil for no idempotency key
-	DryRun       bool           // only asks what the begin would do; without Idempotency
+	Session       uuid.UUID // uuid.Nil for none
+	ActionType    string
+	PreState      string         // JSON object
+	Value         money.MicroUSD // to hold; without a session it is only stored
+	Lifetime      time.Duration  // how long it may be pending
+	Irreversible  bool           // its commit cannot be rolled back
+	SpentOnExpiry bool           // in a session: its hold is spent if it expires, and outlives the session
+	Metadata      string         // JSON object, "" for none
+	Idempotency   *Idempotency   // nil for no idempotency key
+	DryRun        bool           // only asks what the begin would do; without Idempotency
 }
 
 // storedFields returns the names and values of fields that the scripts only store.
@@ -140,7 +144,7 @@ func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
 		Created: r.Time(2), Expires: r.Time(3),
 	}
 	if n.Session != uuid.Nil {
-		begun.Held = n.Value
+		begun.Held, begun.SpentOnExpiry = n.Value, n.SpentOnExpiry
 	}
 	if r.Has(4) {
 		begun.WouldRefuse = r.Text(4)
@@ -195,9 +199,14 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 	}
 	keys := []string{s.keys.Agent(t.Agent), s.keys.Session(t.Agent, n.Session), s.keys.Holds(t.Agent, n.Session),
 		s.keys.Transaction(t.Agent, id), s.keys.SessionTransactions(t.Agent, n.Session),
-		s.keys.AgentTransactions(t.Agent), s.keys.AgentSessions(t.Agent), s.keys.Events(t.Agent), s.keys.AgentHolds(t.Agent)}
+		s.keys.AgentTransactions(t.Agent), s.keys.AgentSessions(t.Agent), s.keys.Events(t.Agent), s.keys.AgentHolds(t.Agent),
+		s.keys.Leases(t.Agent, n.Session)}
+	onExpiry := ""
+	if n.SpentOnExpiry {
+		onExpiry = "commit"
+	}
 	args := []any{t.Organization, t.Agent, act.Family, n.Session, id, int64(n.Value),
-		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.core.Audit(ctx, act)}
+		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.core.Audit(ctx, act), onExpiry}
 	args = append(args, n.storedFields()...)
 	return s.repeatForRoom(ctx, act, n.Session, n.Idempotency, func() (*reply, error) {
 		if n.DryRun {
@@ -273,7 +282,7 @@ func (s *Store) settledRetention(idem *Idempotency) int64 {
 func (s *Store) transactionKeys(act kernel.Actor, t Transaction) []string {
 	return []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, t.Session), s.keys.Holds(act.Agent, t.Session),
 		s.keys.Transaction(act.Agent, t.ID), s.keys.SessionTransactions(act.Agent, t.Session),
-		s.keys.AgentTransactions(act.Agent), s.keys.Events(act.Agent)}
+		s.keys.AgentTransactions(act.Agent), s.keys.Events(act.Agent), s.keys.Leases(act.Agent, t.Session)}
 }
 
 // actOnTransaction returns the actor for an operation on the transaction, and the transaction's immutable fields. The
@@ -324,7 +333,7 @@ func (t Transaction) withReply(act kernel.Actor, r *reply, err error) (Transacti
 		}
 		return Transaction{}, err
 	}
-	events, state := transactionEvents{r.Time(0), r.Text(1), r.Time(2)}, r.List(3)
+	events, state := transactionEvents{now: r.Time(0), ended: r.Text(1), expires: r.Time(2)}, r.List(3)
 	if r.Err != nil {
 		return Transaction{}, r.Err
 	}

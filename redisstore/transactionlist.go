@@ -13,8 +13,10 @@ import (
 // names one that the caller may not see.
 func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Transaction], error) {
 	ix := kernel.Index[Transaction]{
-		ID:      func(t *Transaction) uuid.UUID { return t.ID },
-		Matches: func(t *Transaction) bool { return q.Status == "" || t.Status == q.Status },
+		ID: func(t *Transaction) uuid.UUID { return t.ID },
+		Matches: func(t *Transaction) bool {
+			return (q.Status == "" || t.Status == q.Status) && (!q.SettledByExpiry || t.SettledByExpiry)
+		},
 	}
 	if c.Token != nil && q.Agent == uuid.Nil {
 		q.Agent = c.Token.Agent

@@ -18,6 +18,7 @@ const (
 	factHold
 	factIrreversible
 	factCreated
+	factOnExpiry
 	factMetadata
 	factPreState
 )
@@ -25,7 +26,7 @@ const (
 // transactionFacts are the fields of a transaction's hash in this order.
 var transactionFacts = []string{
 	factAgent: "a", factSession: "s", factSequence: "q", factActionType: "ty", factHold: "hv", factIrreversible: "ir",
-	factCreated: "b", factMetadata: "md", factPreState: "ps",
+	factCreated: "b", factOnExpiry: "oe", factMetadata: "md", factPreState: "ps",
 }
 
 // listedFacts omits the fields that may be large.
@@ -36,6 +37,7 @@ func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
 	t := Transaction{
 		ID: id, Agent: r.ID(factAgent), Sequence: r.NumberOr0(factSequence), ActionType: r.Text(factActionType),
 		Hold: money.MicroUSD(r.NumberOr0(factHold)), Reversible: r.Optional(factIrreversible) == "", Created: r.Time(factCreated),
+		SpentOnExpiry: r.Optional(factOnExpiry) != "",
 	}
 	if r.Optional(factSession) != "" {
 		t.Session = r.ID(factSession)
@@ -72,7 +74,9 @@ var listedState = []string{
 
 // with returns the transaction with its mutable fields. The last fields may be missing: lists omit them.
 func (t Transaction) with(r *reply, events transactionEvents) (Transaction, error) {
-	t.Status = transactionStatus(Status(r.Text(stateStatus)), events)
+	stored := Status(r.Text(stateStatus))
+	events.spent = t.SpentOnExpiry
+	t.Status = transactionStatus(stored, events)
 	t.Expires = events.expires
 	t.Value, t.Overage = money.MicroUSD(r.NumberOr0(stateValue)), money.MicroUSD(r.NumberOr0(stateOverage))
 	t.Committed, t.RolledBack = r.TimeOrZero(stateCommitted), r.TimeOrZero(stateRolledBack)
@@ -84,6 +88,10 @@ func (t Transaction) with(r *reply, events transactionEvents) (Transaction, erro
 		t.Hold = money.MicroUSD(r.NumberOr0(stateHold))
 	}
 	t.Late = !t.Committed.IsZero() && !t.Committed.Before(t.Expires)
+	t.SettledByExpiry = t.Status == Committed && stored == Pending
+	if t.SettledByExpiry {
+		t.Value, t.Committed = t.Hold, t.Expires
+	}
 	t.Held = 0
 	if t.Status == Pending && t.Session != uuid.Nil {
 		t.Held = t.Hold
@@ -101,7 +109,7 @@ func (t Transaction) withListed(r *reply, ended string, now time.Time) (Transact
 		return Transaction{}, r.Err
 	}
 	t.Hold = hold
-	return t.with(&reply{Values: r.Values[:listedHold]}, transactionEvents{now, ended, expires})
+	return t.with(&reply{Values: r.Values[:listedHold]}, transactionEvents{now: now, ended: ended, expires: expires})
 }
 
 // readListed reads a listed transaction from its listedFacts and listedState, as if its session had not ended.
@@ -120,6 +128,7 @@ type transactionEvents struct {
 	now     time.Time
 	ended   string // when its session ended, as budgets/include/states.lua encodes it
 	expires time.Time
+	spent   bool // its hold is spent when it expires
 }
 
 // sessionGone stands for the end of a session that Redis no longer has. A session that expires is stored as long as its
@@ -128,11 +137,15 @@ type transactionEvents struct {
 const sessionGone = "gone"
 
 // transactionStatus is the only rule for a transaction's status. It is the stored status, except that a pending transaction
-// is expired after its expiry, and rolled back if its session ended before that.
+// is expired after its expiry, and rolled back if its session ended before that; one that is spent on expiry is committed then.
 func transactionStatus(stored Status, e transactionEvents) Status {
 	switch {
 	case stored != Pending:
 		return stored
+	case e.spent && !e.now.Before(e.expires):
+		return Committed
+	case e.spent:
+		return Pending
 	case e.ended == "" && e.now.Before(e.expires):
 		return Pending
 	case e.ended == "" || !e.sessionEnd().Before(e.expires):

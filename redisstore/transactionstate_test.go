@@ -39,6 +39,18 @@ func TestATransactionsStatusIsWhatCameFirst(t *testing.T) {
 	}
 }
 
+func TestTheStatusOfATransactionWhoseHoldIsSpentFollowsFromItsTimeAlone(t *testing.T) {
+	t.Parallel()
+	for _, ended := range []string{"", "50", "150", sessionGone} {
+		for now, want := range map[int64]Status{60: Pending, 99: Pending, 100: Committed, 200: Committed} {
+			events := transactionEvents{now: time.UnixMilli(now), ended: ended, expires: time.UnixMilli(100), spent: true}
+			if got := transactionStatus(Pending, events); got != want {
+				t.Errorf("at %d, its session ended at %q: %s, want %s", now, ended, got, want)
+			}
+		}
+	}
+}
+
 func TestTheEndOfASessionIsATimeOrUnknown(t *testing.T) {
 	t.Parallel()
 	for ended, want := range map[string]time.Time{"": {}, sessionGone: {}, "1700000000123": time.UnixMilli(1_700_000_000_123)} {

@@ -148,6 +148,9 @@ func (r *racedTree) close() {
 	root := r.nodes[0]
 	r.willEnd(root)
 	eventually(r.t, "all sessions are closed", func() bool {
+		for _, n := range r.nodes {
+			letItClose(r.t, r.instances[0], n.place)
+		}
 		_, failed := r.instances[0].EndSession(r.t.Context(), Caller{Key: &r.key}, root.session)
 		is, unread := r.instances[1].Session(r.t.Context(), Caller{Key: &r.key}, root.session)
 		budget, unknown := r.instances[1].Budget(r.t.Context(), r.key)

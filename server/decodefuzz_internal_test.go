@@ -116,7 +116,7 @@ func valueOf(name string, raw json.RawMessage) (any, error) {
 		return nil, errors.New("null")
 	}
 	switch name {
-	case "action_type", "session_id":
+	case "action_type", "session_id", "on_expiry":
 		var text string
 		err := json.Unmarshal(raw, &text)
 		return text, err
@@ -230,6 +230,7 @@ func requireSame(t *testing.T, body []byte, got budgets.BeginRequest, want map[s
 	add("session_id", got.Session.Given, got.Session.Value)
 	add("expires_in_seconds", got.ExpiresIn.Given, got.ExpiresIn.Value)
 	add("reversible", got.Reversible.Given, got.Reversible.Value)
+	add("on_expiry", got.OnExpiry.Given, got.OnExpiry.Value)
 	add("value_usd", got.Value.Given, got.Value.Value)
 	add("pre_state", got.PreState.Given, asRead(got.PreState.Value))
 	add("metadata", got.Metadata.Given, asRead(got.Metadata.Value))

@@ -218,7 +218,7 @@ func TestTheEventOfACommitBeyondTheLimitHasTheOverageAndTheLimit(t *testing.T) {
 	})
 }
 
-// Expiry has no caller, so the event names the first request that observed it.
+// Expiry has no caller: its event names time, and no request.
 func TestExpiryIsRecordedOnceByTheFirstObserver(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -236,10 +236,10 @@ func TestExpiryIsRecordedOnceByTheFirstObserver(t *testing.T) {
 			saw = there.get("/sessions/"+brief, access).is(200)
 			return saw.text("status") == "expired"
 		})
-		l.gains(saw, "agent", fields{"type": "session.expired", "session_id": brief})
+		l.gains(saw, "time", fields{"type": "session.expired", "session_id": brief})
 
 		saw = w.get("/sessions/"+lasting, asKey(w.key)).is(200)
-		l.gains(saw, "api_key", fields{"type": "transaction.expired", "session_id": lasting,
+		l.gains(saw, "time", fields{"type": "transaction.expired", "session_id": lasting,
 			"transaction_id": begun.text("id"), "data": map[string]any{"value_released_usd": num(3)}})
 
 		for _, at := range []tenant{w, there} {

@@ -187,3 +187,50 @@ func TestTheMetricsCountWhatBecomesOfHolds(t *testing.T) {
 		}
 	})
 }
+
+// With on_expiry commit, what a hold that expires had reserved is spent, until its agent says once what it cost.
+func TestAHoldThatExpiresIsSpentIfItsBeginSaysSo(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
+		begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2, "expires_in_seconds": 1, "on_expiry": "commit"}).is(201)
+		if begun.text("on_expiry") != "commit" {
+			t.Errorf("it is begun as %s", begun.body)
+		}
+		path, list := "/v1/transactions/"+begun.text("id"), "/v1/transactions?settled_by=expiry"
+		w.wantPages(list, asKey(w.key), []string{})
+		w.post("/sessions/"+id+"/end", nil, asKey(w.key)).is(200)
+		w.get("/v1/sessions/"+id, access).is(200).has(fields{"status": "completed", "value_held_usd": 2, "value_used_usd": 0})
+		eventually(t, "it is spent", func() bool { return w.get(path, access).text("status") == "committed" })
+		spent := begun.object().with(fields{"status": "committed", "value_held_usd": 0, "settled_by": "expiry", "committed_at": begun.text("expires_at")})
+		w.get(path, asKey(w.key)).is(200).exactly(spent)
+		w.get("/v1/sessions/"+id, access).is(200).has(fields{"value_held_usd": 0, "value_used_usd": 2, "value_committed_usd": 2})
+		w.wantPages(list, asKey(w.key), []string{begun.text("id")})
+		w.wantPages(list+"&status=committed", access, []string{begun.text("id")})
+
+		corrected := w.post(path+"/commit", fields{"value_usd": num("0.5")}, access).is(200).exactly(
+			spent.without("settled_by").with(fields{"value_usd": num("0.5"), "late": true, "committed_at": aboutNow}))
+		w.get(path, asKey(w.key)).is(200).exactly(corrected.object())
+		w.get("/v1/sessions/"+id, access).is(200).has(fields{"value_used_usd": num("0.5"), "value_committed_usd": num("0.5")})
+		w.wantPages(list, asKey(w.key), []string{})
+		w.post(path+"/commit", fields{"value_usd": 1}, access).refused(409, "transaction_not_pending")
+	})
+}
+
+func TestWhatExpiryDoesIsOneOfTwoThings(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		id := w.newSession(nil)
+		for _, wrong := range []fields{{"session_id": id, "on_expiry": "keep"}, {"session_id": id, "on_expiry": ""}, {"on_expiry": "commit"}} {
+			w.beginAs(access, wrong).invalid("on_expiry")
+		}
+		w.beginAs(access, fields{"session_id": id, "on_expiry": "release"}).is(201).exactly(newTransactionFields(w).with(fields{
+			"session_id": id, "sequence_number": 1}))
+		w.get("/v1/transactions?settled_by=hand", access).invalid("settled_by")
+		w.get("/v1/sessions?settled_by=expiry", access).invalid("settled_by")
+	})
+}

@@ -73,7 +73,7 @@ func knownBodyEndpoints(w tenant) []bodyEndpoint {
 		"POST", "/v1/transactions", asAgent(tokens.access), fields{"action_type": "call"},
 		[]string{"action_type"}, map[string]kind{
 			"action_type": aText, "pre_state": anObject, "session_id": aUUID, "value_usd": anAmount,
-			"expires_in_seconds": anInteger, "reversible": aBoolean, "metadata": anObject,
+			"expires_in_seconds": anInteger, "reversible": aBoolean, "on_expiry": aText, "metadata": anObject,
 		},
 	}
 	leasing := w.leasing(nil)

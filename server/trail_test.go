@@ -57,14 +57,15 @@ func (l *trail) gains(by *response, actor string, want ...fields) {
 
 // common is what every event has.
 func (l *trail) common(by *response, actor string) fields {
+	e := fields{"id": matchText("the id of an event", `^\d{13}-\d+$`), "occurred_at": aboutNow, "agent_id": l.agent.id}
+	if actor == "time" {
+		return e.with(fields{"actor": fields{"type": actor}})
+	}
 	who := fields{"type": actor, "id": l.agent.id}
 	if actor == "api_key" {
 		who["id"] = l.org
 	}
-	return fields{
-		"id": matchText("the id of an event", `^\d{13}-\d+$`), "occurred_at": aboutNow, "agent_id": l.agent.id, "actor": who,
-		"request_id": by.header.Get("X-Request-Id"),
-	}
+	return e.with(fields{"actor": who, "request_id": by.header.Get("X-Request-Id")})
 }
 
 // gainsNothing fails the test when anything is new.

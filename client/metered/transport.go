@@ -17,7 +17,7 @@
 //	the answer ended without usage                       the hold is committed; *UsageMissing
 //	a stream was cancelled, cut, or failed midway        the most that it can have cost so far is committed: all output, if it can reason
 //	another call was sent and not answered whole         the hold is committed
-//	the process ended                                    the hold expires
+//	the process ended                                    the hold is spent when it expires
 package metered
 
 import (
@@ -97,7 +97,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	tx, err := t.begin(r.Context(), client.TransactionParams{
-		ActionType: cmp.Or(t.ActionType, defaultActionType), Value: worst, ExpiresIn: t.expiry(), Irreversible: true,
+		ActionType: cmp.Or(t.ActionType, defaultActionType), Value: worst, ExpiresIn: t.expiry(), Irreversible: true, OnExpiry: "commit",
 		Metadata: map[string]string{"model": q.model}, OnLimit: t.OnLimit, Reason: t.Reason,
 	})
 	if err != nil {

@@ -26,6 +26,7 @@ type beginTransaction struct {
 	ExpiresIn    duration       `default:"5m" env:"-" placeholder:"DURATION" help:"Time until the hold is released, such as 90s or 2h, up to 30d. The default is 5m."`
 	PreState     metadata       `env:"-" placeholder:"JSON" help:"State to restore after a rollback: a JSON object."`
 	Irreversible bool           `env:"-" help:"The transaction cannot be rolled back once committed."`
+	OnExpiry     string         `env:"-" enum:"release,commit" default:"release" help:"What becomes of the hold if it expires: release, or commit, which spends it, also after the session has ended. The default is release."`
 	Metadata     metadata       `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
 	Key          string         `name:"idempotency-key" env:"-" placeholder:"KEY" help:"Idempotency key: repeating the command with it within 24 hours begins only one transaction."`
 }
@@ -43,7 +44,7 @@ func (c *beginTransaction) Run() error {
 	return c.call(func(ctx context.Context, agent *client.Agent) error {
 		begun, err := agent.Session(c.Session).Begin(ctx, client.TransactionParams{
 			ActionType: c.Type, Value: c.Value, ExpiresIn: time.Duration(c.ExpiresIn), PreState: c.PreState.sent(),
-			Irreversible: c.Irreversible, Metadata: c.Metadata.sent(), IdempotencyKey: c.Key,
+			Irreversible: c.Irreversible, OnExpiry: c.OnExpiry, Metadata: c.Metadata.sent(), IdempotencyKey: c.Key,
 		})
 		if err != nil {
 			return err
@@ -54,14 +55,15 @@ func (c *beginTransaction) Run() error {
 
 type listTransactions struct {
 	asEither
-	Session string `env:"-" placeholder:"ID" help:"List only this session's transactions."`
-	Status  string `env:"-" enum:"pending,committed,rolled_back,expired,all" default:"all" help:"List only transactions in this status: pending, committed, rolled_back, expired or all. The default is all."`
+	Session   string `env:"-" placeholder:"ID" help:"List only this session's transactions."`
+	Status    string `env:"-" enum:"pending,committed,rolled_back,expired,all" default:"all" help:"List only transactions in this status: pending, committed, rolled_back, expired or all. The default is all."`
+	SettledBy string `env:"-" enum:"expiry,all" default:"all" help:"List only transactions whose hold was spent because it expired (expiry), or all. The default is all."`
 }
 
 // Run lists the transactions.
 func (c *listTransactions) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
-		found := s.transactions(ctx, client.TransactionFilter{Status: unlessAll(c.Status), SessionID: c.Session})
+		found := s.transactions(ctx, client.TransactionFilter{Status: unlessAll(c.Status), SessionID: c.Session, SettledBy: unlessAll(c.SettledBy)})
 		return list(c.output, found, "ID\tSESSION\tSTATUS\tTYPE\tVALUE\tCREATED", func(t client.TransactionInfo) []string {
 			return []string{t.ID, t.SessionID, t.Status, t.ActionType, usd(t.Value), moment(t.CreatedAt)}
 		})

@@ -4,6 +4,7 @@ package event
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
@@ -26,18 +27,21 @@ type Event struct {
 	Child       uuid.UUID `json:"child_session_id,omitzero"`   // of the session
 	Issuer      uuid.UUID `json:"trusted_issuer_id,omitzero"`  // whose token was exchanged
 	Data        `json:"data,omitzero"`
+
+	Lasts time.Duration `json:"-"` // of a transaction that was begun: how long it may be pending; else 0
 }
 
-// Actor made the request of an event. Expiry has no caller, so its event names the first request that observed it.
+// Actor made the request of an event. Time makes none: what it has brought names no request, not even the first that finds it.
 type Actor struct {
-	Type string    `json:"type"` // ByKey or ByAgent
-	ID   uuid.UUID `json:"id"`   // of the organization; of the agent, or of the one that acts for it with a delegated token
+	Type string    `json:"type"`        // ByKey, ByAgent or ByTime
+	ID   uuid.UUID `json:"id,omitzero"` // of the organization; of the agent, or of the one that acts for it with a delegated token; none of time
 }
 
 // The types of an Actor.
 const (
 	ByKey   = "api_key" // of the organization
 	ByAgent = "agent"
+	ByTime  = "time" // something expired, or a period ended
 )
 
 // Data is what changed. A field is nil or zero if the event does not contain it.
@@ -57,8 +61,10 @@ type Data struct {
 	Released        *money.MicroUSD `json:"value_released_usd,omitzero"`
 	Charged         *money.MicroUSD `json:"value_usd,omitzero"`
 	Overage         *money.MicroUSD `json:"overage_usd,omitzero"`
-	Late            bool            `json:"late,omitzero"` // a commit after the transaction had expired
+	Late            bool            `json:"late,omitzero"`       // a commit after the transaction had expired
+	SettledBy       string          `json:"settled_by,omitzero"` // a commit: expiry, when the hold was spent because it expired
 	Expires         Timestamp       `json:"expires_at,omitzero"`
+	PeriodStarted   Timestamp       `json:"period_started_at,omitzero"` // of a budget, the period that has ended
 	PreviousExpires Timestamp       `json:"previous_expires_at,omitzero"`
 	Spent           Timestamp       `json:"spent_at,omitzero"`
 	Reason          string          `json:"reason,omitzero"`      // of a suspension or its end
@@ -82,9 +88,11 @@ type AgentLimits struct {
 // Complete adds what a trail does not repeat in each entry: its agent, and the actor's id unless another agent acted for it.
 func (e *Event) Complete(organization, agent uuid.UUID) {
 	e.Agent = agent
-	if e.Actor.Type == ByKey {
+	switch e.Actor.Type {
+	case ByTime:
+	case ByKey:
 		e.Actor.ID = organization
-	} else {
+	default:
 		e.Actor = Actor{ByAgent, cmp.Or(e.Actor.ID, agent)}
 	}
 }

@@ -16,8 +16,11 @@ var setters = map[string]func(*Event, *value){
 	"type": func(e *Event, v *value) { e.Type = v.text },
 	"at":   func(e *Event, v *value) { e.Time = v.time() },
 	"actor": func(e *Event, v *value) {
-		if v.text == "key" {
+		switch v.text {
+		case "key":
 			e.Actor.Type = ByKey
+		case "time":
+			e.Actor.Type = ByTime
 		}
 	},
 	"request": func(e *Event, v *value) {
@@ -49,7 +52,10 @@ var setters = map[string]func(*Event, *value){
 	"charged":         func(e *Event, v *value) { e.Charged = v.amount() },
 	"overage":         func(e *Event, v *value) { e.Overage = v.amount() },
 	"late":            func(e *Event, v *value) { e.Late = v.text != "" },
+	"settled_by":      func(e *Event, v *value) { e.SettledBy = v.text },
 	"expires":         func(e *Event, v *value) { e.Expires = v.time() },
+	"lasts":           func(e *Event, v *value) { e.Lasts = time.Duration(v.parse(v.text)) * time.Millisecond },
+	"started":         func(e *Event, v *value) { e.PeriodStarted = v.time() },
 	"previous_until":  func(e *Event, v *value) { e.PreviousExpires = v.time() },
 	"spent":           func(e *Event, v *value) { e.Spent = v.time() },
 	"reason":          func(e *Event, v *value) { e.Reason = v.text },

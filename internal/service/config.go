@@ -41,6 +41,6 @@ func (c *serve) openStore(url string, tracer trace.Tracer, log *slog.Logger) (*r
 		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept, UsageKept: c.UsageKept,
 		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
 		Quotas: c.Quotas, Rates: c.rates(),
-		FollowsSuspensions: true, Tracer: tracer, Log: log, KeepsFeeds: true,
+		FollowsSuspensions: true, Tracer: tracer, Log: log, KeepsFeeds: true, RecordsDue: c.Due == "on",
 	})
 }

@@ -14,6 +14,7 @@ type serve struct {
 	Listen     string                `default:"127.0.0.1:8080" help:"Address to listen on. The command healthcheck uses it too."`
 	RedisURL   redisstore.URL        `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it the service starts redis-server from the PATH, or else keeps everything in memory."`
 	Durability redisstore.Durability `default:"local" enum:"local,replicated" help:"When a write is acknowledged: once the primary has it (local), or once a replica has confirmed it too (replicated)."`
+	Due        string                `default:"on" enum:"on,off" help:"Whether expiries, returns of parts and ends of budgets' periods are recorded soon, without a request (on), or by the next request that meets them (off). The same for all instances."`
 	DataDir    string                `default:"data" help:"Data directory of the redis-server that the service starts."`
 	Issuer     string                `help:"The iss claim of access tokens: the service's public URL without a path, the same on every instance. Without it the first instance on a Redis sets it."`
 	keys.Flags

@@ -1,5 +1,5 @@
--- Begins a transaction in a session: counts one action and holds the value if both fit, or changes nothing. The indexes
--- leave out the last two bytes of its id, which are the cell.
+-- Begins a transaction in a session: counts one action and holds the value if both fit, or changes nothing. A hold that is spent when it
+-- expires counts as a lease (include/spent_holds.lua). The indexes leave out the last two bytes of its id, which are the cell.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>
@@ -10,6 +10,7 @@
 -- KEYS[7] = agent_sessions        zset as:{cell}:<agent>
 -- KEYS[8] = events                stream ev:{cell}:<agent>
 -- KEYS[9] = agent_holds           zset ah:{cell}:<agent>
+-- KEYS[10] = leases               zset sl:{cell}:<session>
 --
 -- ARGV[1] = organization_id       16 bytes, of the access token
 -- ARGV[2] = agent_id              16 bytes
@@ -20,7 +21,8 @@
 -- ARGV[7] = lifetime              ms that it may be pending, and holds
 -- ARGV[8] = retention             ms that it stays readable after that
 -- ARGV[9] = audit                 see include/audit.lua
--- ARGV[10] = first_field          and what follows it: names and values of what the transaction only keeps, the first the
+-- ARGV[10] = on_expiry            commit when the hold is spent when it expires, '' when it is released
+-- ARGV[11] = first_field          and what follows it: names and values of what the transaction only keeps, the first the
 --                                 action type
 --
 -- Arguments: three name the caller, the others are stored or bound what is stored; packing would only hide them.
@@ -39,7 +41,7 @@
 --         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 --             as charge_session.lua; nothing was counted or held
 --         {'agent_limit', limit, at}            as charge_session.lua; nothing was counted or held
--- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD and PEXPIRE holds, session_transactions,
+-- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD and PEXPIRE holds, leases, session_transactions,
 -- agent_transactions and agent_holds; HSET agent; PEXPIRE agent_sessions; XADD events
 --@include action_types
 --@include audit
@@ -51,9 +53,11 @@
 --@include flags
 --@include observe
 --@include one_line
-local agent, session, holds, transaction, session_transactions, agent_transactions, agent_sessions, events, agent_holds = unpack(KEYS)
+--@include spent_holds
+local agent, session, holds, transaction, session_transactions, agent_transactions, agent_sessions, events = unpack(KEYS)
+local agent_holds, leases = KEYS[9], KEYS[10]
 local organization_id, agent_id, caller_family, session_id, transaction_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
+local value, lifetime, retention, audit, on_expiry, first_field = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
 
 --@block now
 --@block agent_caller
@@ -91,13 +95,21 @@ end
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 local sequence = string.format('%d', (begun or 0) + 1)
-redis.call('HSET', session, 'n', string.format('%d', used_n), 'h', string.format('%d', held_value + value), 'q', sequence,
-  'hx', string.format('%d', math.min(tonumber(holds_due or math.huge), now + lifetime)))
-local action_type = (unpack(ARGV, 11))
+local is_spent = on_expiry ~= ''
+redis.call('HSET', session, 'n', string.format('%d', used_n), 'h', string.format('%d', held_value + (is_spent and 0 or value)),
+  'q', sequence, 'hx', string.format('%d', math.min(tonumber(holds_due or math.huge), now + lifetime)))
+local action_type = (unpack(ARGV, 12))
 local typed = count_type(session, one_line(action_type), 1, 0)
 redis.call('HSET', transaction, 'a', agent_id, 's', session_id, 'q', sequence, 'st', 'pending', 'hv', value,
-  'b', created, 'x', expires, 'ut', typed == '' and '0' or '1', first_field, unpack(ARGV, 11))
-redis.call('ZADD', holds, expires, transaction_id .. value)
+  'b', created, 'x', expires, 'ut', typed == '' and '0' or '1', first_field, unpack(ARGV, 12))
+if is_spent then
+  redis.call('HSET', transaction, 'oe', on_expiry)
+  redis.call('HSET', session, 'v', string.format('%d', used_value + value), 'lv', string.format('%d', (leased_value or 0) + value))
+  redis.call('ZADD', leases, expires, spent_hold(transaction_id, value, typed))
+  count_spent_holds(session, 1)
+else
+  redis.call('ZADD', holds, expires, transaction_id .. value)
+end
 local member = string.sub(transaction_id, 1, 14)
 redis.call('ZADD', session_transactions, 0, member)
 redis.call('ZADD', agent_transactions, 0, member)
@@ -109,7 +121,11 @@ if restrictions and string.find(restrictions, '[kc]') then -- it stays until it 
 end
 local ttl = string.format('%d', kept)
 --@block extend_ttl key=session
-redis.call('PEXPIRE', holds, ttl)
+if is_spent then
+  redis.call('PEXPIRE', leases, ttl)
+else
+  redis.call('PEXPIRE', holds, ttl)
+end
 redis.call('PEXPIRE', transaction, string.format('%d', lifetime + retention))
 --@block extend_ttl key=session_transactions
 --@block extend_ttl key=agent_transactions
@@ -118,13 +134,15 @@ local day = restricted_after and this_day(restricted_after, now)
 if restricted_after then
   redis.call('HSET', agent, 'restricted', restricted_after)
 end
-if day and value ~= '0' then
+if day and is_spent then
+  redis.call('HSET', transaction, 'dv', string.format('%d %d', day, value))
+elseif day and value ~= '0' then
   count_hold(session, day_holds, transaction_id, day, value)
   enter_due(agent, agent_holds, session, expires)
   --@block extend_ttl key=agent_holds
 end
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
-  'held', value)
+  'held', value, 'lasts', string.format('%d', lifetime))
 --@block note_near_limits actions=used_n value=used_v
 if over then
   count_observed(session, 1)

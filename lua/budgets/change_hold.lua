@@ -1,5 +1,5 @@
 -- Changes what a pending transaction holds and until when, if the value fits. A transaction without a session holds
--- nothing: only its fields change.
+-- nothing: only its fields change. What the hold's expiry does never changes.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -8,8 +8,9 @@
 -- KEYS[5] = session_transactions  zset stx:{cell}:<session>
 -- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
 -- KEYS[7] = events                stream ev:{cell}:<agent>
--- KEYS[8] = agent_sessions        zset as:{cell}:<agent>
--- KEYS[9] = agent_holds           zset ah:{cell}:<agent>
+-- KEYS[8] = leases                zset sl:{cell}:<session>
+-- KEYS[9] = agent_sessions        zset as:{cell}:<agent>
+-- KEYS[10] = agent_holds          zset ah:{cell}:<agent>
 --
 -- ARGV[1] = organization_id       16 bytes, of the access token
 -- ARGV[2] = agent_id              16 bytes
@@ -37,7 +38,7 @@
 --         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 --             as charge_session.lua; nothing was changed
 --         {'agent_limit', limit, at}    as charge_session.lua; nothing was changed
--- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD, ZREM and PEXPIRE holds; ZADD and PEXPIRE
+-- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD, ZREM and PEXPIRE holds and leases; ZADD and PEXPIRE
 -- agent_holds; PEXPIRE session_transactions, agent_transactions and agent_sessions; HSET agent; XADD events
 --@include audit
 --@include agent_day
@@ -47,8 +48,11 @@
 --@include due_in_agent
 --@include flags
 --@include observe
+--@include one_line
+--@include spent_holds
 --@include states
-local agent, session, holds, transaction, session_transactions, agent_transactions, events, agent_sessions, agent_holds = unpack(KEYS)
+local agent, session, holds, transaction, session_transactions, agent_transactions, events, leases = unpack(KEYS)
+local agent_sessions, agent_holds = KEYS[9], KEYS[10]
 local organization_id, agent_id, caller_family, transaction_id, value, lifetime, retention, audit = unpack(ARGV)
 
 --@block now
@@ -56,6 +60,7 @@ local organization_id, agent_id, caller_family, transaction_id, value, lifetime,
 --@block refuse_suspended
 
 --@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
+--@  transaction_on_expiry transaction_action_type transaction_counted_type transaction_day_value
 if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
@@ -65,16 +70,27 @@ end
 --@block refuse_holds_due due=session_holds_due
 --@block refuse_agent_holds_due
 local held_value, flags = session_held_value or '0', session_noted_flags or ''
-local changed_at, ended = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at)
+local changed_at, ended = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at,
+  transaction_on_expiry)
 if transaction_status ~= 'pending' or ended ~= '' or now >= tonumber(transaction_expires_at) then
-  return {'not_pending', changed_at, ended, transaction_expires_at, transaction_status}
+  return {'not_pending', changed_at, ended, transaction_expires_at, status_after(transaction_status, transaction_on_expiry,
+    transaction_expires_at, now)}
 end
 -- A hold that is gone was released when its time was up, by a clock that has gone back since.
-if session_agent and not redis.call('ZSCORE', holds, transaction_id .. transaction_held_value) then
-  return {'not_pending', changed_at, ended, changed_at, transaction_status}
+local spent_type = transaction_on_expiry and (transaction_counted_type == '1' and one_line(transaction_action_type) or '')
+local spent_before, open = spent_type and spent_hold(transaction_id, transaction_held_value, spent_type), nil
+if spent_type then
+  open = redis.call('ZSCORE', leases, spent_before)
+else
+  open = redis.call('ZSCORE', holds, transaction_id .. transaction_held_value)
 end
-if session_agent and now >= tonumber(session_expires_at) then
-  note(session, events, audit, now, flags, 'x', 'session.expired')
+if session_agent and not open then
+  return {'not_pending', changed_at, ended, changed_at, status_after(transaction_status, transaction_on_expiry, changed_at, now)}
+end
+if session_agent and session_ended_at then
+  return {'not_active', session_ended_at, '', session_expires_at, changed_at}
+elseif session_agent and now >= tonumber(session_expires_at) then
+  note_expired(session, events, audit, now, flags)
   return {'not_active', '', '', session_expires_at, changed_at}
 end
 --@block refuse_suspended_session restrictions=session_restrictions
@@ -106,6 +122,9 @@ if session_agent then
       session_expires_at, session_refunds}
   end
   local counted_day, counted = counted_hold(session, transaction_id)
+  if spent_type then
+    counted_day, counted = day_of(transaction_day_value)
+  end
   day, by = this_day(agent_restricted, now), value - transaction_held_value
   if counted_day ~= day then
     counted = 0
@@ -122,18 +141,31 @@ if session_agent then
     end
     over = over or over_day
     redis.call('HSET', agent, 'restricted', restricted)
-    session_day_holds = forget_hold(session, session_day_holds, transaction_id, day)
-    session_day_holds = count_hold(session, session_day_holds, transaction_id, day, counted + by)
+    if spent_type then
+      redis.call('HSET', transaction, 'dv', string.format('%d %d', day, counted + by))
+    else
+      session_day_holds = forget_hold(session, session_day_holds, transaction_id, day)
+      session_day_holds = count_hold(session, session_day_holds, transaction_id, day, counted + by)
+    end
     if limited then
       note_agent_limit(agent, events, audit, now, limited)
     end
     note_agent_day(agent, events, audit, now, restricted)
   end
-  redis.call('HSET', session, 'h', string.format('%d', after),
-    'hx', string.format('%d', math.min(tonumber(session_holds_due or math.huge), tonumber(expires))))
-  redis.call('ZADD', holds, expires, transaction_id .. value)
-  if value ~= transaction_held_value then
-    redis.call('ZREM', holds, transaction_id .. transaction_held_value) -- after the other, because an empty set loses its TTL
+  redis.call('HSET', session, 'hx', string.format('%d', math.min(tonumber(session_holds_due or math.huge), tonumber(expires))))
+  if spent_type then
+    redis.call('HSET', session, 'v', string.format('%d', session_used_value - transaction_held_value + value),
+      'lv', string.format('%d', session_leased_value - transaction_held_value + value))
+    redis.call('ZADD', leases, expires, spent_hold(transaction_id, value, spent_type))
+  else
+    redis.call('HSET', session, 'h', string.format('%d', after))
+    redis.call('ZADD', holds, expires, transaction_id .. value)
+  end
+  -- What was held before goes after the other, because an empty set loses its TTL.
+  if value ~= transaction_held_value and spent_type then
+    redis.call('ZREM', leases, spent_before)
+  elseif value ~= transaction_held_value then
+    redis.call('ZREM', holds, transaction_id .. transaction_held_value)
   end
 end
 redis.call('HSET', transaction, 'hv', value, 'x', expires)
@@ -146,10 +178,11 @@ local ttl = string.format('%d', kept)
 if session_agent then
   --@block extend_ttl key=session
   --@block extend_ttl key=holds
+  --@block extend_ttl key=leases
   --@block extend_ttl key=session_transactions
   --@block extend_ttl key=agent_sessions
 end
-if session_day_holds then
+if session_day_holds and not spent_type then
   enter_due(agent, agent_holds, session, expires)
   --@block extend_ttl key=agent_holds
 end

@@ -22,6 +22,7 @@
 --@include audit
 --@include budget
 --@include flags
+--@include settles_late
 local agent, session, holds, leases, looks, events = unpack(KEYS)
 local refused_for, audit = ARGV[1], ARGV[2]
 
@@ -29,7 +30,7 @@ local refused_for, audit = ARGV[1], ARGV[2]
 
 --@read agent agent_organization agent_revoked
 --@read session session_agent used_actions used_value expires_at ended_at holds_due noted_flags closed_at total_overage refunds
---@  value_limit parent parent_agent restrictions
+--@  value_limit parent parent_agent restrictions unsettled_at
 if not session_agent and refused_for == '' then
   return {'ok', 'open', '0', '0', '0', '0', '', ''}
 elseif not session_agent then
@@ -52,7 +53,8 @@ if over and not waiting and not string.find(restrictions or '', 'k', 1, true) th
   return {'ok', 'unkept', '0', '0', '0', '0', '', ''}
 end
 local settled = not waiting
-if agent_organization and redis.call('ZCARD', holds) + redis.call('ZCARD', leases) > 0 then
+if agent_organization and (redis.call('ZCARD', holds) + redis.call('ZCARD', leases) > 0
+  or now < (unsettled_at or 0) + settles_late) then
   settled = false
 end
 if not (over and settled) then
@@ -65,7 +67,7 @@ if not (over and settled) then
 end
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 if not ended_at and not agent_revoked and agent_organization then
-  note(session, events, audit, now, noted_flags or '', 'x', 'session.expired')
+  note_expired(session, events, audit, now, noted_flags or '')
   -- An end that is not before the expiry stands for an expiry. It lasts when Redis's clock goes back.
   redis.call('HSET', session, 'e', string.format('%.0f', math.max(now, tonumber(expires_at))))
 end

@@ -1,6 +1,7 @@
 -- Commits a transaction that is pending or has expired. Releases what it holds and charges what it cost, as far as the
 -- session's limit and the agent's limit for a day allow now. The rest is recorded as overage, because the action has
--- happened. An expired transaction is committed late: its committed_at is not before its expires_at.
+-- happened. An expired transaction is committed late: its committed_at is not before its expires_at. Of a hold that was spent when it
+-- expired (include/spent_holds.lua), the commit corrects what it cost, once.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -9,6 +10,7 @@
 -- KEYS[5] = session_transactions  zset stx:{cell}:<session>
 -- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
 -- KEYS[7] = events                stream ev:{cell}:<agent>
+-- KEYS[8] = leases                zset sl:{cell}:<session>
 --
 -- ARGV[1] = organization_id       16 bytes, of the access token
 -- ARGV[2] = agent_id              16 bytes
@@ -30,7 +32,7 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}           nothing was done: find_due_sessions.lua goes first
 --         {'not_pending', now, ended, expires_at, st}
--- Writes: HSET and PEXPIRE transaction; PEXPIRE session, session_transactions and agent_transactions; ZREM holds;
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session, session_transactions and agent_transactions; ZREM holds and leases;
 -- HSET and HDEL session; HSET agent; XADD events
 --@include action_types
 --@include audit
@@ -41,15 +43,17 @@
 --@include flags
 --@include observe
 --@include one_line
+--@include spent_holds
+--@include settle_spent_hold
 --@include states
-local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
+local agent, session, holds, transaction, session_transactions, agent_transactions, events, leases = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, post_state, retention, audit = unpack(ARGV)
 
 --@block now
 --@block agent_caller
 
 --@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
---@  transaction_action_type transaction_counted_type
+--@  transaction_action_type transaction_counted_type transaction_on_expiry transaction_day_value
 if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
@@ -60,14 +64,18 @@ end
 --@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
 local held, flags = tonumber(session_held_value or 0), session_noted_flags or ''
-local committed, ended, expires = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at),
-  transaction_expires_at
-if transaction_status ~= 'pending' or session_closed_at or ended == 'gone' or (ended ~= ''
+local committed, ended, expires = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at,
+  transaction_on_expiry), transaction_expires_at
+if transaction_status ~= 'pending' or session_closed_at or ended == 'gone' or (transaction_on_expiry and not session_agent) or (ended ~= ''
   and tonumber(ended) < tonumber(expires)) then
-  return {'not_pending', committed, ended, expires, transaction_status}
+  return {'not_pending', committed, ended, expires, status_after(transaction_status, transaction_on_expiry, expires, now)}
 end
-local hold = session_agent and redis.call('ZSCORE', holds, transaction_id .. transaction_held_value)
-local late = now >= tonumber(expires) or (session_agent and not hold)
+local type_name = transaction_counted_type == '1' and one_line(transaction_action_type) or ''
+local spent = transaction_on_expiry and session_agent -- it counts in used_value already, and stays there if it has expired
+local hold = session_agent and not spent and redis.call('ZSCORE', holds, transaction_id .. transaction_held_value)
+local spent_member = spent and spent_hold(transaction_id, transaction_held_value, type_name)
+local open = spent and redis.call('ZSCORE', leases, spent_member)
+local late = now >= tonumber(expires) or (session_agent and not hold and not open)
 
 if value == '' then
   value = transaction_held_value
@@ -79,18 +87,28 @@ else
 end
 local charged, overage = tonumber(value), 0
 if session_agent then
+  if spent then
+    session_used_value = session_used_value - transaction_held_value
+  end
+  if open then
+    session_leased_value = settle_spent_hold(session, leases, spent_member, transaction_held_value, session_leased_value)
+  end
   if hold then
     held = release_hold(session, holds, transaction_id .. transaction_held_value, held, session_refunds, session_leased_value)
   end
   local day, day_left = this_day(agent_restricted, now)
   -- What the hold counts: counted on this day; before on others, or before the limit was set.
-  local counted, before = 0, hold and transaction_held_value + 0 or 0
+  local counted, before = 0, (hold or spent) and transaction_held_value + 0 or 0
   if hold and session_day_holds then
     session_day_holds, counted = forget_hold(session, session_day_holds, transaction_id, day)
     before = transaction_held_value - counted
   end
+  local counted_day, counted_value = day_of(spent and transaction_day_value)
+  if day and counted_day == day then
+    counted, before = counted_value, transaction_held_value - counted_value
+  end
   -- A session that has observed may have used more than its limit: what was held is charged all the same.
-  local room = math.max(session_value_limit - session_used_value - held, hold and tonumber(transaction_held_value) or 0)
+  local room = math.max(session_value_limit - session_used_value - held, (hold or spent) and tonumber(transaction_held_value) or 0)
   local beyond = observes(session_restrictions, tonumber(session_used_actions), session_used_value + held + value,
     session_actions_limit, session_value_limit)
   if beyond then
@@ -118,7 +136,7 @@ if session_agent then
   end
   redis.call('HSET', session, 'v', string.format('%d', session_used_value + charged))
   if transaction_counted_type then
-    count_type(session, transaction_counted_type == '1' and one_line(transaction_action_type) or '', 0, charged)
+    count_type(session, type_name, 0, charged - (spent and not open and transaction_held_value or 0))
     redis.call('HSET', transaction, 'ut', transaction_counted_type .. 'c')
   end
   if overage > 0 then

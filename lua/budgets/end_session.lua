@@ -42,7 +42,7 @@ local ended = string.format('%d', now)
 if ended_at or agent_revoked or now >= tonumber(expires_at) then
   if not ended_at and not agent_revoked then
     redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-    note(session, events, audit, now, noted_flags or '', 'x', 'session.expired')
+    note_expired(session, events, audit, now, noted_flags or '')
   end
   return {'not_active', '', agent_revoked or '', expires_at, ended}
 end

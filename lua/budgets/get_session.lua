@@ -46,7 +46,7 @@ end
 if not ended_at and not agent_revoked and now >= (expires_at or now + 1) + 0 then
   --@include audit
   --@include flags
-  note(session, events, audit, now, noted_flags or '', 'x', 'session.expired')
+  note_expired(session, events, audit, now, noted_flags or '')
 end
 if restrictions then
   --@read session suspended_since suspension_reason observed_refusals per_action_limit delegated_actions delegated_value parent

@@ -23,12 +23,12 @@ local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 
 --@read transaction transaction_agent transaction_session transaction_expires_at transaction_status transaction_charged_value
 --@  transaction_overage transaction_committed_at transaction_rolled_back_at transaction_reason transaction_post_state
---@  transaction_held_value
+--@  transaction_held_value transaction_on_expiry
 if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
 --@read session session_agent session_ended_at
 --@block transaction_state status=transaction_status charged=transaction_charged_value overage=transaction_overage committed=transaction_committed_at
 --@  rolled=transaction_rolled_back_at reason=transaction_reason post=transaction_post_state held=transaction_held_value
-return {'ok', string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at), transaction_expires_at,
-  state}
+return {'ok', string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at, transaction_on_expiry),
+  transaction_expires_at, state}

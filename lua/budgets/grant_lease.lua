@@ -57,7 +57,7 @@ local partial, retention, audit = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 --@block refuse_suspended
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at refunds holds_due
---@  noted_flags leased_value longest_lease restrictions day_end=agent_id
+--@  noted_flags leased_value longest_lease restrictions spent_holds day_end=agent_id
 --@block refuse_unknown_session
 --@block refuse_holds_due due=holds_due
 --@block refuse_day_over agent=session_agent ends=day_end
@@ -70,7 +70,7 @@ local flags = noted_flags or ''
 held_value = held_value or '0'
 local s = {used_actions = used_actions, actions_limit = actions_limit, used_value = used_value, value_limit = tonumber(value_limit),
   held_value = held_value, expires_at = expires_at, refunds = refunds, longest_lease = longest_lease, restrictions = restrictions}
-local got_n, got_v, got_ms, over = fit(s, now, redis.call('ZCARD', leases), max_actions, max_value, lifetime, partial ~= '')
+local got_n, got_v, got_ms, over = fit(s, now, redis.call('ZCARD', leases) - (spent_holds or 0), max_actions, max_value, lifetime, partial ~= '')
 if not got_n then
   local limit = got_v
   note_no_room(session, events, audit, now, flags, limit)

@@ -33,7 +33,7 @@ for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', read_at, 'LIMIT
 end
 local lapsed = 0
 for _, lease in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', read_at)) do
-  lapsed = lapsed + string.match(lease, ' (%d+)$', 17)
+  lapsed = lapsed + string.match(lease, '^%d+ (%d+)', 17)
 end
 counted, due, lapsed = string.format('%d', counted), string.format('%d', due), string.format('%d', lapsed)
 return {'ok', read_at, agent_revoked or '', agent_scopes, state, counted, due, lapsed}

@@ -38,7 +38,7 @@ end
 local noted = ''
 if more > 0 or not part_v then
   b.reserved = b.reserved + more
-  write_organization_budget(budget, b)
+  write_organization_budget(budget, b, events, audit, now)
   noted = note_budget(events, audit, now, budget, b)
   redis.call('HSET', parts, session_id, part_of(agent_id, 0, (part_v or 0) + more, since or now))
 end

@@ -9,6 +9,7 @@
 -- KEYS[5] = session_transactions  zset stx:{cell}:<session>
 -- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
 -- KEYS[7] = events                stream ev:{cell}:<agent>
+-- KEYS[8] = leases                zset sl:{cell}:<session>
 --
 -- ARGV[1] = organization_id       16 bytes, of the caller
 -- ARGV[2] = agent_id              16 bytes
@@ -31,7 +32,7 @@
 --         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
 --         {'token_lacks_scope'}         it is committed, and the access token may not undo that
 --         {'scope_not_held', scopes}    it is committed, and its session holds none of them
--- Writes: HSET and PEXPIRE transaction; PEXPIRE session, session_transactions and agent_transactions; ZREM holds;
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session, session_transactions and agent_transactions; ZREM holds and leases;
 -- HSET and HDEL session; HSET agent; XADD events
 --@include action_types
 --@include audit
@@ -40,8 +41,10 @@
 --@include counted_holds
 --@include holds
 --@include one_line
+--@include spent_holds
+--@include settle_spent_hold
 --@include states
-local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
+local agent, session, holds, transaction, session_transactions, agent_transactions, events, leases = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit, scopes = unpack(ARGV)
 
 --@block now
@@ -49,7 +52,7 @@ local organization_id, agent_id, caller_family, transaction_id, reason, retentio
 
 --@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
 --@  transaction_charged_value transaction_overage transaction_committed_at transaction_irreversible transaction_post_state
---@  transaction_day_value transaction_action_type transaction_counted_type
+--@  transaction_day_value transaction_action_type transaction_counted_type transaction_on_expiry
 if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
@@ -58,8 +61,20 @@ end
 --@  day_end=agent_id
 --@block refuse_holds_due due=session_holds_due
 --@block refuse_day_over agent=session_agent ends=day_end
-local rolled_back, ended = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at)
+local rolled_back, ended = string.format('%d', now), session_end(transaction_session, session_agent, session_ended_at,
+  transaction_on_expiry)
 local pending = transaction_status == 'pending' and ended == '' and now < tonumber(transaction_expires_at)
+local spent = transaction_on_expiry and transaction_status == 'pending'
+local spent_type = transaction_counted_type and string.sub(transaction_counted_type, 1, 1) == '1' and one_line(transaction_action_type)
+  or ''
+local open = pending and spent and spent_hold(transaction_id, transaction_held_value, spent_type)
+if open and session_agent and not redis.call('ZSCORE', leases, open) then
+  pending = false -- it was spent when its time was up, by a clock that has gone back since
+end
+if spent and not pending then -- what it held was spent
+  transaction_status, transaction_charged_value, transaction_committed_at = 'committed', transaction_held_value, transaction_expires_at
+  transaction_counted_type = transaction_counted_type and transaction_counted_type .. 'c'
+end
 if transaction_status == 'committed' and caller_family ~= '' then
   local held_by_session, held_by_agent, allowed = ' ' .. (session_own_scopes or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' ',
     false
@@ -81,7 +96,7 @@ if transaction_status ~= 'committed' and not pending then
 end
 
 -- A hold that is gone was released when its time was up, by a clock that has gone back since.
-if pending and session_agent and not redis.call('ZSCORE', holds, transaction_id .. transaction_held_value) then
+if pending and not open and session_agent and not redis.call('ZSCORE', holds, transaction_id .. transaction_held_value) then
   return {'not_pending', rolled_back, ended, rolled_back, transaction_status}
 end
 
@@ -91,8 +106,13 @@ end
 local given_back, charged_value, overage = transaction_held_value or '0', transaction_charged_value or '0', transaction_overage
   or '0'
 local day, counted = this_day(agent_restricted, now), 0
+local counted_day, counted_value = day_of(transaction_day_value)
 if not transaction_session then
   given_back = '0'
+elseif open and pending and session_agent then
+  redis.call('HSET', session, 'v', string.format('%d', session_used_value - transaction_held_value))
+  settle_spent_hold(session, leases, open, transaction_held_value, session_leased_value)
+  counted = counted_day == day and counted_value or 0
 elseif pending and session_agent then
   release_hold(session, holds, transaction_id .. transaction_held_value, tonumber(session_held_value or 0), session_refunds,
     session_leased_value)
@@ -109,16 +129,16 @@ elseif not pending then
     redis.call('HSET', session, 'v', string.format('%d', session_used_value - charged_value), 'gb', refunds, 'mv', value_limit,
       'ov', string.format('%d', math.max((session_total_overage or 0) - overage, 0)))
     count_type(session, transaction_counted_type == '1c' and one_line(transaction_action_type) or '', 0, 0 - charged_value)
-    local counted_day, value = string.match(transaction_day_value or '', '^(%d+) (%d+)$')
-    if day and counted_day and counted_day + 0 == day then
-      counted = value + 0
-    end
+    counted = counted_day == day and counted_value or 0
   end
 end
 if day and counted > 0 then
   redis.call('HSET', agent, 'restricted', book(agent_restricted, now, -counted))
 end
 redis.call('HSET', transaction, 'st', 'rolled_back', 'rb', rolled_back)
+if spent and not pending then
+  redis.call('HSET', transaction, 'v', charged_value, 'ov', overage, 'cm', transaction_committed_at)
+end
 if reason ~= '' then
   redis.call('HSET', transaction, 're', reason)
 end

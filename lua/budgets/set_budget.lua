@@ -36,7 +36,7 @@ if b.reserved + b.used > tonumber(max_value) then
 end
 b.start, b.resets = period_at(period, now)
 redis.call('HSET', budget, 'max', max_value, 'period', period)
-write_organization_budget(budget, b)
+write_organization_budget(budget, b, events, audit, now)
 b.max = max_value + 0
 if noted * b.max > (b.reserved + b.used) * 100 then
   noted = math.floor((b.reserved + b.used) * 100 / b.max) -- what is no longer reached is noted anew

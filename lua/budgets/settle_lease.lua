@@ -74,7 +74,8 @@ if lease_settled_at then
 end
 --@read session session_agent session_used_actions session_actions_limit session_used_value session_value_limit session_held_value
 --@  session_expires_at session_ended_at session_refunds session_holds_due session_noted_flags session_leased_value
---@  session_longest_lease session_total_overage session_restrictions session_closed_at session_per_action_limit day_end=agent_id
+--@  session_longest_lease session_total_overage session_restrictions session_closed_at session_per_action_limit session_spent_holds
+--@  day_end=agent_id
 --@block refuse_holds_due due=session_holds_due
 --@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
@@ -129,7 +130,7 @@ elseif wanted_n then
   local s = {used_actions = after_n, actions_limit = session_actions_limit, used_value = after_v,
     value_limit = tonumber(session_value_limit), held_value = held, expires_at = session_expires_at, refunds = session_refunds,
     longest_lease = session_longest_lease, restrictions = session_restrictions}
-  got_n, got_v, got_ms, beyond = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
+  got_n, got_v, got_ms, beyond = fit(s, now, others - (session_spent_holds or 0), tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
   limit, refusal = got_v, ''
   if not got_n then
     refusal = 'session_limit_reached ' .. limit .. ' ' .. wanted_n .. ' ' .. wanted_v

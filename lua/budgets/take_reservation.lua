@@ -30,5 +30,5 @@ local b = read_organization_budget(budget, now)
 redis.call('HDEL', parts, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', parts, session_id, string.sub(part, 1, 16) .. 'taken')
 b.reserved, b.used = math.max(b.reserved - part_v, 0), b.used + used_v
-write_organization_budget(budget, b)
+write_organization_budget(budget, b, events, audit, now)
 return {'ok', note_budget(events, audit, now, budget, b)}

@@ -1,7 +1,12 @@
 -- Appends to an agent's audit trail: what happened, when, who did it and in which request. More follows in pairs of name
--- and value. audit is '<cap> <actor> <request id>': about how many events are kept; 'key' or 'agent'; the request's id.
+-- and value. audit is '<cap> <actor> <request id>': about how many events are kept; 'key', 'agent' or 'time'; the request's id.
 local function record(events, audit, now, what, ...)
   local cap, actor, request = string.match(audit, '^(%d+) (%a+) (.*)$')
   redis.call('XADD', events, 'MAXLEN', '~', cap, '*', 'type', what, 'at', string.format('%d', now), 'actor', actor,
     'request', request, ...)
+end
+
+-- Returns audit for what time alone has done: the request that finds it first did not do it.
+local function by_time(audit)
+  return string.match(audit, '^%d+') .. ' time '
 end

@@ -7,6 +7,7 @@
 -- KEYS[4] = marked         zset oem:{cell}:<organization>
 -- KEYS[5] = taken          zset oet:{cell}:<organization>
 -- KEYS[6] = webhooks       hash ow:{cell}:<organization>
+-- KEYS[7] = due            zset odu:{cell}:<organization>
 --
 -- ARGV[1] = token          of the leader
 -- ARGV[2] = lease          ms
@@ -17,19 +18,21 @@
 --                          more is 1 when its trail has more events, else 0
 -- ARGV[7] = kept           how many events the feed keeps at the most
 -- ARGV[8] = room           bytes that they may take, as b counts them: 64 for each beside its JSON
+-- ARGV[9] = due_entries    what is due after these events, with its times, see include/due.lua
 --
 -- Arguments: the leader's state, and what it appends; one command is all or nothing.
 --
--- Reply:  {'ok', last_number, wakes, now}
+-- Reply:  {'ok', last_number, wakes, now, due_from}
 --             number of the last event; wakes is '1' when the organization's webhooks are to be woken, else '';
---                          ms since 1970
+--                          now in ms since 1970; due_from as in include/lead.lua
 --         {'feed_lost'}    another one leads, or the feed ends with another event
--- Writes: XADD and XTRIM feed, HSET head and cursors, ZREM taken, ZADD marked
-local head, feed, cursors, marked, taken, webhooks = unpack(KEYS)
-local token, lease, last, hash, entries, agents, kept, room = unpack(ARGV)
+-- Writes: XADD and XTRIM feed, HSET head and cursors, ZREM taken, ZADD marked; ZADD and ZREM due
+--@include due
+local head, feed, cursors, marked, taken, webhooks, due = unpack(KEYS)
+local token, lease, last, hash, entries, agents, kept, room, due_entries = unpack(ARGV)
 
 --@block now
---@read head last_number head_token first_number bytes
+--@read head last_number head_token first_number bytes due_from
 if head_token ~= token or (last_number or '0') ~= last then
   return {'feed_lost'}
 end
@@ -73,4 +76,13 @@ for agent, cursor, more in string.gmatch(agents, '(%S+) (%S+) (%d)\n') do
     redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
   end
 end
-return {'ok', number, wakes, string.format('%d', now)}
+if due_entries ~= '' then
+  local before = first_due(due)
+  add_due(due, now, due_entries)
+  local first = first_due(due)
+  if not before or first + 0 < before + 0 then
+    due_from = first
+    redis.call('HSET', head, 'd', first)
+  end
+end
+return {'ok', number, wakes, string.format('%d', now), due_from or ''}

@@ -16,9 +16,9 @@
 --
 -- Arguments: the agents, what the caller is and what it knows; one command is all or nothing.
 --
--- Reply:  {'ok', token, last_number, last_hash, wakes_from, until}
+-- Reply:  {'ok', token, last_number, last_hash, wakes_from, due_from, until}
 --             token is '' when another one leads, or the organization is deleted; number and hash of the
---                          last event; wakes_from as in include/lead.lua; until as in enter_feed.lua
+--                          last event; wakes_from and due_from as in include/lead.lua; until as in enter_feed.lua
 -- Writes: ZADD marked and instances; HSET and HDEL head; DEL taken, of the leader
 --@include lead
 --@include enter
@@ -27,11 +27,11 @@ local agents, instance, valid_for, lease, own, confirmed = unpack(ARGV)
 
 --@block now
 if redis.call('EXISTS', organization) == 0 then
-  return {'ok', '', '0', '', '', ''}
+  return {'ok', '', '0', '', '', '', ''}
 end
 local entered_until = enter(head, instances, instance, now, valid_for, confirmed)
 for agent in string.gmatch(agents, '(%S+)\n') do
   redis.call('ZADD', marked, 'NX', string.format('%d', now), agent)
 end
-local token, last_number, last_hash, wakes_from = lead(head, marked, taken, now, lease, own)
-return {'ok', token, last_number, last_hash, wakes_from, entered_until}
+local token, last_number, last_hash, wakes_from, due_from = lead(head, marked, taken, now, lease, own)
+return {'ok', token, last_number, last_hash, wakes_from, due_from, entered_until}

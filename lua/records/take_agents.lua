@@ -12,6 +12,7 @@
 -- ARGV[3] = most           agents, at least 1
 -- ARGV[4] = settle         ms, see include/look_due.lua
 -- ARGV[5] = woken          number of the last event that the caller has woken the webhooks for, '' for none
+-- ARGV[6] = noted          the last due_from (include/lead.lua) that the caller has noted in the queue, '' for none
 --
 -- Reply:  {'ok', now, agents, cursors, look}  in ms since 1970; ids as text, and for each the id of its last event in the
 --                          feed, nil for none; look is '1' when all agents must be looked at, else ''
@@ -19,7 +20,7 @@
 -- Writes: HSET and HDEL head; ZREM marked and ZADD taken
 --@include look_due
 local head, marked, taken, cursors, instances = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local token, lease, most, settle, woken = unpack(ARGV)
+local token, lease, most, settle, woken, noted = unpack(ARGV)
 
 --@block now
 if redis.call('HGET', head, 't') ~= token then
@@ -27,6 +28,9 @@ if redis.call('HGET', head, 't') ~= token then
 end
 if woken ~= '' and redis.call('HGET', head, 'w') == woken then
   redis.call('HDEL', head, 'w')
+end
+if noted ~= '' and redis.call('HGET', head, 'd') == noted then
+  redis.call('HDEL', head, 'd')
 end
 local agents, look = redis.call('ZRANGE', marked, 0, most - 1), ''
 if #agents == 0 and look_due(head, instances, now, settle) then

@@ -31,6 +31,9 @@ const (
 	maxReasonLength    = 1000     // characters
 	defaultPendingTime = 300      // seconds
 
+	releasedOnExpiry = "release"
+	SpentOnExpiry    = "commit"
+
 	ScopeRollback = "transactions:rollback"
 	scopeAdmin    = "admin"
 )
@@ -43,6 +46,7 @@ type BeginRequest struct {
 	Value      web.Optional[money.MicroUSD] `json:"value_usd"` // to hold
 	ExpiresIn  web.Optional[int64]          `json:"expires_in_seconds"`
 	Reversible web.Optional[bool]           `json:"reversible"`
+	OnExpiry   web.Optional[string]         `json:"on_expiry"`
 	Metadata   web.Optional[jsontext.Value] `json:"metadata"`
 	DryRun     web.Optional[bool]           `json:"dry_run"`
 }
@@ -63,6 +67,10 @@ func (r *BeginRequest) transaction() (redisstore.NewTransaction, error) {
 		n.Session = v.ID("session_id", r.Session)
 		v.Require(n.Session != uuid.Nil || len(v.Fields) > 0, "session_id", web.NotAnID)
 	}
+	onExpiry := r.OnExpiry.Or(releasedOnExpiry)
+	n.SpentOnExpiry = onExpiry == SpentOnExpiry
+	v.Require(onExpiry == releasedOnExpiry || n.SpentOnExpiry, "on_expiry", "must be release or commit")
+	v.Require(!n.SpentOnExpiry || r.Session.Given, "on_expiry", "must be release without a session: nothing is held")
 	lifetime := r.ExpiresIn.Or(defaultPendingTime)
 	v.Within("expires_in_seconds", lifetime, 1, web.MaxLifetimeSeconds)
 	n.Lifetime = time.Duration(lifetime) * time.Second
@@ -108,6 +116,8 @@ type TransactionAnswer struct {
 	ValueHeld  money.MicroUSD    `json:"value_held_usd"` // while it is pending
 	Overage    money.MicroUSD    `json:"overage_usd"`
 	Reversible bool              `json:"reversible"`
+	OnExpiry   string            `json:"on_expiry,omitzero"`  // SpentOnExpiry, or "" for a hold that is released
+	SettledBy  string            `json:"settled_by,omitzero"` // "expiry": it is committed because its hold was spent
 	Reason     string            `json:"reason,omitzero"`
 	PreState   jsontext.Value    `json:"pre_state,omitzero"`
 	PostState  jsontext.Value    `json:"post_state,omitzero"`
@@ -139,6 +149,12 @@ func summaryOf(t redisstore.Transaction) TransactionAnswer {
 	}
 	if !t.Committed.IsZero() {
 		a.Value = t.Value
+	}
+	if t.SpentOnExpiry {
+		a.OnExpiry = SpentOnExpiry
+	}
+	if t.SettledByExpiry {
+		a.SettledBy = web.SettledByExpiry
 	}
 	return a
 }
@@ -268,6 +284,12 @@ func (a TransactionAnswer) appendSummary(o web.Object) (web.Object, error) {
 	o = o.Amount(`,"value_held_usd":`, a.ValueHeld)
 	o = o.Amount(`,"overage_usd":`, a.Overage)
 	o = strconv.AppendBool(append(o, `,"reversible":`...), a.Reversible)
+	if a.OnExpiry != "" {
+		o = o.Plain(`,"on_expiry":`, a.OnExpiry)
+	}
+	if a.SettledBy != "" {
+		o = o.Plain(`,"settled_by":`, a.SettledBy)
+	}
 	if a.Reason != "" {
 		var failed error
 		o, failed = o.Text(`,"reason":`, a.Reason)

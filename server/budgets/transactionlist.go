@@ -10,7 +10,7 @@ import (
 func (h *Handlers) listTransactions(ctx *fasthttp.RequestCtx, caller access.Caller) error {
 	query, err := web.ReadQuery(ctx, []redisstore.Status{
 		redisstore.Pending, redisstore.Committed, redisstore.RolledBack, redisstore.Expired,
-	}, "agent_id", "session_id")
+	}, "agent_id", "session_id", "settled_by")
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ var eventTypes = []string{
 	"session.would_refuse", "session.suspended", "session.resumed", "session.ended", "session.expired", "session.delegated",
 	"session.child_closed", "session.more_requested", "session.request_approved", "session.request_denied", "transaction.begun",
 	"transaction.hold_changed", "transaction.committed", "transaction.rolled_back", "transaction.expired", "lease.granted",
-	"lease.settled", "lease.expired", "budget.threshold", "events.lost",
+	"lease.settled", "lease.expired", "budget.threshold", "budget.period_ended", "events.lost",
 }
 
 const maxEventTypes = 64 // of a webhook

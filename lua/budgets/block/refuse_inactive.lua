@@ -2,7 +2,7 @@
 -- Takes agent_revoked, audit, ended_at, events, expires_at, flags, now, session.
 if ended_at or agent_revoked or now >= tonumber(expires_at) then
   if not ended_at and not agent_revoked then
-    note(session, events, audit, now, flags, 'x', 'session.expired')
+    note_expired(session, events, audit, now, flags)
   end
   return {'not_active', ended_at or '', agent_revoked or '', expires_at, string.format('%d', now)}
 end

@@ -4,7 +4,7 @@
 local reserved, noted = '', ''
 if b then
   b.reserved, reserved = b.reserved + value, string.format('%.0f', now)
-  write_organization_budget(budget, b)
+  write_organization_budget(budget, b, events, audit, now)
   noted = note_budget(events, audit, now, budget, b)
   redis.call('HSET', parts, session_id, part_of(agent_id, 0, value + 0, now))
   redis.call('ZADD', looks, string.format('%.0f', now), session_id)

@@ -12,6 +12,11 @@ local function note(session, events, audit, now, flags, flag, what, ...)
   return flags .. flag
 end
 
+-- Notes that a session was observed expired.
+local function note_expired(session, events, audit, now, flags)
+  return note(session, events, by_time(audit), now, flags, 'x', 'session.expired')
+end
+
 -- Names the limit that a session's value_limit is, for its refunds (include/budget.lua).
 local function name_of_value_limit(refunds, value_limit)
   local max_value = refunds and string.match(refunds, ' (%d+)$')

@@ -1,6 +1,6 @@
 -- Reads an organization's budget, a hash with max in micro-USD, period, start of the current one in ms since 1970, used in it, and
 -- reserved by root sessions that are not closed. Without a budget it has neither max nor period. When a period turns, what
--- is used restarts at 0. A clock that goes back turns nothing.
+-- is used restarts at 0, and ended has the period before. A clock that goes back turns nothing.
 local day = 86400000
 
 -- Returns the first ms of the month of a time.
@@ -33,6 +33,7 @@ local function read_organization_budget(budget, at)
   b.start, b.resets = period_at(period, at)
   local before = tonumber(start or 0)
   if b.start > before then
+    b.ended = {start = before, used = b.used}
     b.used = 0
   elseif b.start < before then
     b.start, b.resets = period_at(period, before)

@@ -39,6 +39,8 @@ type Leading struct {
 	hash  string // of that event
 	Wake  string // number of the event that the webhooks have yet to be woken for, "" for none
 	Woken string // of the last one that they were woken for, "" for none
+	Due   string // from when something is due that the queue does not say yet, in ms since 1970, "" for nothing
+	Noted string // the last one that was noted there, "" for none
 }
 
 // All returns the active feeds.

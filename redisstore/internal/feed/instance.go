@@ -67,6 +67,7 @@ type Config struct {
 	Prefix     string       // of every key
 	EventsKept int          // of an agent's trail
 	Log        *slog.Logger // of panics; nil for none
+	NotesDue   bool         // with each event, what will be due after it
 
 	Render func(event.InFeed) ([]byte, error) // for tests; nil means event.InFeed.JSON
 }

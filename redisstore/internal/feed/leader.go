@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"remit/internal/event"
@@ -92,14 +93,14 @@ func (d *Feeds) Flush(ctx context.Context, a *ActiveFeed) error {
 		return err
 	}
 	confirmed = true
-	a.Confirmed.Store(r.NumberOr0(4))
+	a.Confirmed.Store(r.NumberOr0(5))
 	a.Leading, err = leadingAt(r)
 	return err
 }
 
 // leadingAt reads the reply of a script that may have made this instance the leader.
 func leadingAt(r *redisclient.Reply) (Leading, error) {
-	l := Leading{Token: r.Text(0), Last: r.Number(1), hash: r.Text(2), Wake: r.Text(3)}
+	l := Leading{Token: r.Text(0), Last: r.Number(1), hash: r.Text(2), Wake: r.Text(3), Due: r.Text(4)}
 	if l.hash == "" {
 		l.hash = event.NoHash
 	}
@@ -120,7 +121,7 @@ const (
 // drain appends the events of marked agents until there are none, which ends the leading, or servedAtOnce is over.
 func (d *Feeds) drain(ctx context.Context, a *ActiveFeed) (done bool, err error) {
 	for began := d.Now(); d.Now().Sub(began) < servedAtOnce; {
-		asleep := d.WakeWebhooks(ctx, a) // which keeps no event out of the feed
+		late := errors.Join(d.WakeWebhooks(ctx, a), d.NoteDue(ctx, a)) // which keep no event out of the feed
 		batch, err := d.Take(ctx, a)
 		if err != nil {
 			return false, err
@@ -128,8 +129,8 @@ func (d *Feeds) drain(ctx context.Context, a *ActiveFeed) (done bool, err error)
 		switch {
 		case batch.Look:
 			err = d.lookAtAll(ctx, a, batch.Now)
-		case len(batch.trails) == 0 && asleep != nil:
-			return false, asleep
+		case len(batch.trails) == 0 && late != nil:
+			return false, late
 		case len(batch.trails) == 0:
 			a.Leading.Token = ""
 			return true, nil
@@ -155,7 +156,7 @@ func (d *Feeds) Take(ctx context.Context, a *ActiveFeed) (takenBatch, error) {
 	o := a.Organization
 	r, err := d.Client.Run(ctx, redisclient.Flow{Owner: o}, TakeAgents,
 		[]string{d.Keys.FeedHead(o), d.Keys.FeedMarked(o), d.Keys.FeedTaken(o), d.Keys.FeedCursors(o), d.Keys.FeedInstances(o)},
-		a.Leading.Token, LeaseTime.Milliseconds(), takenAtOnce, ArrivalTime.Milliseconds(), a.Leading.Woken)
+		a.Leading.Token, LeaseTime.Milliseconds(), takenAtOnce, ArrivalTime.Milliseconds(), a.Leading.Woken, a.Leading.Noted)
 	if err != nil {
 		return takenBatch{}, err
 	}

@@ -95,7 +95,7 @@ func (d *Feeds) leadIfNoneDoes(ctx context.Context, entry redis.Z) {
 	case err != nil:
 	case l.Token != "":
 		d.serveAs(organization, l)
-	case r.Text(4) == "":
+	case r.Text(5) == "":
 		_, _ = d.Client.Run(ctx, redisclient.Flow{Owner: organization}, dropFeed, []string{d.Keys.Feeds()}, organization, int64(entry.Score))
 	}
 }

@@ -162,6 +162,7 @@ type Appending struct {
 	hash    string
 	entries strings.Builder
 	Agents  strings.Builder
+	due     dueEntries
 }
 
 func (p *Appending) add(t *Taken) error {
@@ -203,6 +204,9 @@ func (p *Appending) AddEvent(agent uuid.UUID, e kernel.Event) error {
 	if p.count > 0 {
 		previous = p.hash
 	}
+	if p.Feeds.config.NotesDue {
+		p.due.add(agent, e)
+	}
 	next := e.InFeed(p.Feed.Organization, agent, l.Last+int64(p.count)+1, previous)
 	text, err := p.Feeds.render(next)
 	if err != nil && next.PreState != nil { // it is what a client sent
@@ -230,9 +234,9 @@ func (p *Appending) Send(ctx context.Context) error {
 	}
 	d, o, l := p.Feeds, p.Feed.Organization, &p.Feed.Leading
 	r, err := d.Client.Run(ctx, redisclient.Flow{Owner: o}, appendEvents,
-		[]string{d.Keys.FeedHead(o), d.Keys.Feed(o), d.Keys.FeedCursors(o), d.Keys.FeedMarked(o), d.Keys.FeedTaken(o), d.Keys.Webhooks(o)},
+		[]string{d.Keys.FeedHead(o), d.Keys.Feed(o), d.Keys.FeedCursors(o), d.Keys.FeedMarked(o), d.Keys.FeedTaken(o), d.Keys.Webhooks(o), d.Keys.Due(o)},
 		l.Token, LeaseTime.Milliseconds(), l.Last, p.hash, p.entries.String(), p.Agents.String(),
-		d.config.EventsKept*FeedFactor, d.config.EventsKept*FeedFactor*EventRoom)
+		d.config.EventsKept*FeedFactor, d.config.EventsKept*FeedFactor*EventRoom, p.due.text())
 	if err != nil {
 		return err
 	}
@@ -242,8 +246,9 @@ func (p *Appending) Send(ctx context.Context) error {
 	if r.Text(1) != "" {
 		l.Wake = strconv.FormatInt(l.Last, 10)
 	}
+	l.Due = r.Text(3)
 	d.Metrics.appended(p, r.Number(2))
-	p.count, p.lost, p.times, p.hash = 0, 0, nil, ""
+	p.count, p.lost, p.times, p.hash, p.due = 0, 0, nil, "", nil
 	p.entries.Reset()
 	p.Agents.Reset()
 	return r.Err

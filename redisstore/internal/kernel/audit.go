@@ -10,12 +10,23 @@ import (
 const (
 	ActorKey   = "key"
 	ActorAgent = "agent"
+	actorTime  = "time"
 )
 
 // AuditAs returns what scripts need for the audit trail: the cap on an agent's events, the kind of caller, and the request.
 func (s *Core) AuditAs(ctx context.Context, who string) redisclient.Joined {
-	return redisclient.Joined{s.TrailKept, who, auditedRequest(ctx)}
+	request := auditedRequest(ctx)
+	if request == noRequest {
+		return redisclient.Joined{s.TrailKept, actorTime, ""}
+	}
+	return redisclient.Joined{s.TrailKept, who, request}
 }
+
+// noRequest is the id of no request.
+const noRequest = " "
+
+// ByTime returns a context for what is done because its time has come, not for a request.
+func ByTime(ctx context.Context) context.Context { return WithRequestID(ctx, noRequest) }
 
 // Audit is AuditAs for an actor.
 func (s *Core) Audit(ctx context.Context, act Actor) redisclient.Joined {

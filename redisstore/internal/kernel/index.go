@@ -18,6 +18,8 @@ type Query struct {
 	Agent  uuid.UUID // only this agent's entries; uuid.Nil for all
 	// Session lists only this session's transactions; uuid.Nil for all. Other lists ignore it.
 	Session uuid.UUID
+	// SettledByExpiry lists only transactions whose hold was spent because it expired. Other lists ignore it.
+	SettledByExpiry bool
 }
 
 // Page is one page of a list.

@@ -31,11 +31,15 @@ import (
 //	                                y type, e the event in JSON
 //	oeh:{cell}:<organization> hash  n number and h hash (SHA-256, hex) of the last event of oe, f number of the oldest, b bytes of
 //	                                all (append_events.lua), t token and u end of the lease of the leader, s when all agents
-//	                                were looked at, w number of the event that the webhooks have yet to be woken for
+//	                                were looked at, w number of the event that the webhooks have yet to be woken for,
+//	                                d from when something is due that dq does not say yet
 //	oec:{cell}:<organization> hash  agent (id as text) to the id of its last event in oe
 //	oem:{cell}:<organization> zset  agents (id as text) whose trails may have events that oe has not, by when they were marked
 //	oet:{cell}:<organization> zset  of these, those that the leader reads now
 //	oei:{cell}:<organization> zset  instances that may change agents, by until when they said so
+//	odu:{cell}:<organization> zset  what is due, by time, in chunks (records/include/due.lua)
+//	dq:{due}                  zset  organizations (16 bytes) by when something is due in them next, or a claim on them ends (claim_due.lua)
+//	dv:{due}                  hash  organization (16 bytes) to the number of its last note (note_due.lua)
 //	oeo                       zset  organizations (16 bytes) whose feeds may have work, by how often that was noted
 //	ow:{cell}:<organization>  hash  its webhooks: id (16 bytes) to settings, a JSON object
 //	owp:{cell}:<organization> hash  how far they have come: id (16 bytes) to progress; h, t and u, who delivers, the number of
@@ -91,7 +95,7 @@ import (
 //	                                (budgets/include/one_line.lua), oc what limits would have refused while it observed
 //	                                (budgets/include/observe.lua),
 //	                                q transactions begun, hx a time not after the next due hold
-//	                                or expiry of a lease, mp max_value_usd_per_action, hd and hd:<transaction> the holds that
+//	                                or expiry of a lease, xu when one of these last expired unsettled, mp max_value_usd_per_action, hd and hd:<transaction> the holds that
 //	                                count in the agent's day (budgets/include/counted_holds.lua), w flags
 //	                                for what the audit trail has noted (budgets/include/flags.lua), the agent (16 bytes) when the day
 //	                                ends on which
@@ -154,6 +158,9 @@ func (k Keys) FeedMarked(id uuid.UUID) string         { return k.Key("oem:", Cel
 func (k Keys) FeedTaken(id uuid.UUID) string          { return k.Key("oet:", CellOf(id), id) }
 func (k Keys) FeedInstances(id uuid.UUID) string      { return k.Key("oei:", CellOf(id), id) }
 func (k Keys) Feeds() string                          { return k.Prefix + "oeo" }
+func (k Keys) Due(id uuid.UUID) string                { return k.Key("odu:", CellOf(id), id) }
+func (k Keys) DueQueue() string                       { return k.Prefix + "dq:{due}" }
+func (k Keys) DueVersions() string                    { return k.Prefix + "dv:{due}" }
 func (k Keys) Webhooks(id uuid.UUID) string           { return k.Key("ow:", CellOf(id), id) }
 func (k Keys) WebhookProgress(id uuid.UUID) string    { return k.Key("owp:", CellOf(id), id) }
 func (k Keys) WebhookQueue() string                   { return k.Prefix + "wq" }

@@ -9,18 +9,18 @@ import { costOf, ledger, newAgentAndSession, organization, priceTable, serviceUR
 const rounds = 6;
 
 for (const adapter of ["fetch", "ai", "langchain", "agents"]) {
-  test(`what a killed program of ${adapter} held expires, and what it committed is what the provider counted`, async () => {
-    let [expired, committed] = [0, 0];
+  test(`what a killed program of ${adapter} held is spent, and what it committed is what the provider counted`, async () => {
+    let [spent, committed] = [0, 0];
     for (let round = 0; round < rounds; round++) {
       const outcome = await killOne(adapter, `${adapter}-${Math.random().toString(36).slice(2)}`);
-      expired += outcome.expired;
+      spent += outcome.spent;
       committed += outcome.committed;
     }
-    assert.ok(expired > 0 && committed > 0, `${expired} calls expired, ${committed} were committed`);
+    assert.ok(spent > 0 && committed > 0, `${spent} calls were spent when they expired, ${committed} were committed`);
   });
 }
 
-async function killOne(adapter: string, name: string): Promise<{ expired: number; committed: number }> {
+async function killOne(adapter: string, name: string): Promise<{ spent: number; committed: number }> {
   const limit = usd("0.2");
   const { agent, secret, session } = await newAgentAndSession(limit);
   const child = spawn(process.execPath, [new URL("victim.js", import.meta.url).pathname, adapter, name], {
@@ -37,18 +37,22 @@ async function killOne(adapter: string, name: string): Promise<{ expired: number
 
   await settled(session); // its holds expire after 2 seconds
   const counted = await ledger();
-  const outcome = { expired: 0, committed: 0 };
+  const outcome = { spent: 0, committed: 0 };
   let used = 0n;
-  for await (const { id, status, value, overage } of organization.transactions({ sessionId: session.id })) {
+  for await (const { id, status, value, overage, settledBy } of organization.transactions({ sessionId: session.id })) {
     assert.notEqual(status, "pending");
     assert.equal(overage, 0n);
-    outcome.expired += Number(status === "expired");
-    if (status === "committed") {
+    if (status !== "committed") {
+      continue;
+    }
+    used += value;
+    if (settledBy === "expiry") {
+      outcome.spent++;
+    } else {
       const { model } = (await organization.transaction(id).get()).metadata as { model: string };
       const [record] = counted.get(model) ?? [];
       assert.ok(record?.ended && costOf(record) === value, `${model}: ${value} is committed, the provider counted ${JSON.stringify(record)}`);
       outcome.committed++;
-      used += value;
     }
   }
   const { valueUsed } = await session.get();

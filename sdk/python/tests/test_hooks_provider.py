@@ -245,7 +245,7 @@ class Reconciled(AsyncTest):
             if all(str(call) in records for call, (_, error) in outcomes.items() if error not in ("CancelledError",)):
                 return records
 
-    def test_what_killed_processes_held_expires(self) -> None:
+    def test_what_killed_processes_held_is_spent(self) -> None:
         session = self.new_session()
         secret = self.organization.rotate_agent_secret(self.agent.id).secret
         settings = {
@@ -263,8 +263,9 @@ class Reconciled(AsyncTest):
                 run.send_signal(signal.SIGKILL)
         while self.organization.get_session(session.id).value_held:  # for a second
             time.sleep(0.01)
-        statuses: List[str] = [t.status for t in self.organization.transactions()]
-        self.assertEqual((statuses, self.organization.get_session(session.id).value_used), (["expired"] * KILLED, 0))
+        spent = list(self.organization.transactions(settled_by="expiry"))
+        self.assertEqual([t.status for t in spent], ["committed"] * KILLED)
+        self.assertEqual(self.organization.get_session(session.id).value_used, sum(t.value for t in spent))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ export interface Event {
   readonly type: EventType;
   readonly occurredAt: Date;
   readonly agentId: string; // empty: of the organization itself
-  readonly actor: { readonly type: string; readonly id: string }; // api_key or agent
+  readonly actor: { readonly type: string; readonly id: string }; // api_key, agent, or time (without an id): something expired, or a period ended
   readonly requestId: string | undefined;
   readonly sessionId: string | undefined;
   readonly transactionId: string | undefined;
@@ -64,7 +64,7 @@ export function eventFrom(value: unknown): Event {
     type: text(answer, "type"),
     occurredAt: time(answer, "occurred_at"),
     agentId: maybe(answer, "agent_id", text) ?? "",
-    actor: { type: text(actor, "type"), id: text(actor, "id") },
+    actor: { type: text(actor, "type"), id: maybe(actor, "id", text) ?? "" },
     requestId: maybe(answer, "request_id", text),
     sessionId: maybe(answer, "session_id", text),
     transactionId: maybe(answer, "transaction_id", text),

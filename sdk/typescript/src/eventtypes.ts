@@ -38,5 +38,6 @@ export type EventType =
   | "lease.settled"
   | "lease.expired"
   | "budget.threshold"
+  | "budget.period_ended"
   | "events.lost"
   | (string & {});

@@ -26,7 +26,7 @@ export type { TokenUsage } from "./prices.js";
 export interface MeteringOptions extends OnLimit {
   /** The action type of the holds; the default is llm.call. */
   readonly actionType?: string;
-  /** After how many seconds a hold expires if this process ends; the default is 600. A call may last longer. */
+  /** After how many seconds a hold expires, and is spent, if this process ends; the default is 600. A call may last longer. */
   readonly expiresInSeconds?: number;
   /** The model whose price a model has, by its name in requests: `{ "my-deployment": "gpt-4.1" }`. */
   readonly models?: Readonly<Record<string, string>>;
@@ -78,7 +78,7 @@ export class Metering {
     const bound = boundOf(call, model, this.#prices);
     const value = this.#worst(call, model, bound);
     const params = {
-      actionType, value, expiresInSeconds, metadata: { model: call.model }, reversible: false,
+      actionType, value, expiresInSeconds, metadata: { model: call.model }, reversible: false, onExpiry: "commit" as const,
       ...(onLimit === undefined ? {} : { onLimit, reason }),
     };
     const reasons = asksToReason(call.members ?? {}) ?? this.#prices.reasons(model);

@@ -152,7 +152,7 @@ export class Transaction implements AsyncDisposable {
 export type Work<T> = (transaction: Transaction) => Promise<T>;
 
 const paramNames: Names<TransactionParams> = {
-  actionType: true, preState: true, value: true, expiresInSeconds: true, reversible: true, metadata: true, onLimit: true, reason: true,
+  actionType: true, preState: true, value: true, expiresInSeconds: true, reversible: true, onExpiry: true, metadata: true, onLimit: true, reason: true,
 };
 
 export async function beginOrWork<T>(
@@ -186,7 +186,7 @@ async function begin(
 const place = "/v1/transactions";
 
 function beginBody(session: string | undefined, params: TransactionParams) {
-  const { actionType, preState = {}, value, expiresInSeconds, reversible, metadata } = known("a transaction", params, paramNames);
+  const { actionType, preState = {}, value, expiresInSeconds, reversible, onExpiry, metadata } = known("a transaction", params, paramNames);
   return {
     action_type: actionType,
     pre_state: preState, // always sent, because older services require it
@@ -194,6 +194,7 @@ function beginBody(session: string | undefined, params: TransactionParams) {
     value_usd: value,
     expires_in_seconds: seconds(expiresInSeconds),
     reversible,
+    on_expiry: onExpiry,
     metadata,
   };
 }

@@ -12,6 +12,7 @@ export interface TransactionParams extends OnLimit {
   readonly value?: MicroUSD; // the value to hold; needs a session
   readonly expiresInSeconds?: number; // when the hold is released, up to 30 days; the default is 5 minutes
   readonly reversible?: boolean; // false: it cannot be rolled back after the commit; the default is true
+  readonly onExpiry?: "release" | "commit"; // commit: the hold is spent when it expires, also after its session has ended; the default is release
   readonly metadata?: object; // at most 16 KiB
 }
 
@@ -49,6 +50,8 @@ export interface TransactionInfo {
   readonly overage: MicroUSD; // spent beyond the session's limit
   readonly late: boolean; // whether it was committed after it had expired
   readonly reversible: boolean;
+  readonly onExpiry: string | undefined; // commit: its hold is spent when it expires
+  readonly settledBy: string | undefined; // expiry: it is committed because its hold was spent; a commit may still correct it
   readonly reason: string | undefined; // the reason of the rollback
   readonly metadata: JSONObject | undefined;
   readonly expiresAt: Date;
@@ -63,11 +66,13 @@ export interface TransactionFilter {
   readonly status?: "pending" | "committed" | "rolled_back" | "expired";
   readonly sessionId?: string;
   readonly agentId?: string;
+  readonly settledBy?: "expiry"; // those whose hold was spent because it expired
 }
 
 export function listTransactions(caller: Caller, filter: TransactionFilter, signal: AbortSignal | undefined) {
-  const { status, sessionId, agentId } = known("a filter of transactions", filter, { status: true, sessionId: true, agentId: true });
-  const parameters = { status, session_id: sessionId, agent_id: agentId };
+  const names = { status: true, sessionId: true, agentId: true, settledBy: true } as const;
+  const { status, sessionId, agentId, settledBy } = known("a filter of transactions", filter, names);
+  const parameters = { status, session_id: sessionId, agent_id: agentId, settled_by: settledBy };
   return list(caller, "/v1/transactions", parameters, transactionFrom, signal);
 }
 
@@ -87,6 +92,8 @@ export function transactionFrom(value: unknown): TransactionInfo {
     overage: amount(answer, "overage_usd"),
     late: maybe(answer, "late", flag) ?? false,
     reversible: flag(answer, "reversible"),
+    onExpiry: maybe(answer, "on_expiry", text),
+    settledBy: maybe(answer, "settled_by", text),
     reason: maybe(answer, "reason", text),
     metadata: maybe(answer, "metadata", own),
     expiresAt: time(answer, "expires_at"),

@@ -322,10 +322,24 @@ test("an answer that nobody reads is committed before its hold expires, and one 
   assert.ok((await collect(acme.transactions({ sessionId: session.id }))).every((transaction) => !transaction.late));
 });
 
+// rollBackAll makes the settlement of a session's calls fail. The end of the session would not: what is held outlives it.
+async function rollBackAll(session: Session): Promise<void> {
+  for await (const { id } of acme.transactions({ sessionId: session.id })) {
+    await acme.transaction(id).rollback();
+  }
+}
+
+test("a call whose session ends meanwhile is paid", async () => {
+  const session = await newSession();
+  const { fetch } = recording(async () => (await session.end(), answer([JSON.stringify(whole["chat"])])));
+  await (await meteredFetch(session, prices, { fetch })(`${address}/chat/completions`, post(chat))).text();
+  assert.deepEqual(await books(session), [1, cost, 0n]);
+});
+
 test("a settlement that fails is reported, and the answer is delivered", async () => {
   const session = await newSession();
   const errors: unknown[] = [];
-  const { fetch } = recording(async () => (await session.end(), answer([JSON.stringify(whole["chat"])])));
+  const { fetch } = recording(async () => (await rollBackAll(session), answer([JSON.stringify(whole["chat"])])));
   const metered = meteredFetch(session, prices, { fetch, onError: (error) => errors.push(error) });
   assert.equal(await (await metered(`${address}/chat/completions`, post(chat))).text(), JSON.stringify(whole["chat"]));
   await until(() => errors.length === 1);
@@ -341,7 +355,7 @@ test("an onError that throws neither withholds the answer nor leaves a rejection
   const replies = [answer([body]), endless];
   const metered = meteredFetch(session, prices, { fetch: async () => replies.shift()!, onError });
   const [said, begun] = [await metered(`${address}/chat/completions`, post(chat)), await metered(`${address}/chat/completions`, post(chat, { signal: controller.signal }))];
-  await session.end();
+  await rollBackAll(session);
   assert.equal(await said.text(), body);
   assert.equal(begun.status, 200);
   controller.abort(); // nobody waits for the settlement

@@ -11,7 +11,7 @@ import (
 )
 
 // ReadQuery reads the query parameters of a list. statuses and filters are those that the list supports; filters are
-// agent_id and session_id.
+// agent_id, session_id and settled_by.
 func ReadQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, filters ...string) (redisstore.Query, error) {
 	var v Validation
 	q := redisstore.Query{Limit: DefaultPage}
@@ -31,12 +31,18 @@ func ReadQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, filters .
 			q.Agent = v.FilterID(field, text)
 		case field == "session_id" && slices.Contains(filters, field):
 			q.Session = v.FilterID(field, text)
+		case field == "settled_by" && slices.Contains(filters, field):
+			q.SettledByExpiry = true
+			v.Require(text == SettledByExpiry, field, "must be "+SettledByExpiry)
 		default:
 			v.Add(Shown(field), "is not a parameter of this list")
 		}
 	}
 	return q, v.Err()
 }
+
+// SettledByExpiry says of a transaction that its hold was spent because it expired.
+const SettledByExpiry = "expiry"
 
 // FilterID reads an id to filter by.
 func (v *Validation) FilterID(field, text string) uuid.UUID {

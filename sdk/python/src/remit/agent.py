@@ -137,10 +137,12 @@ class Agent(OneAgent):
         *,
         status: Optional[str] = None,
         session_id: Optional[str] = None,
+        settled_by: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Iterator[TransactionInfo]:
-        """Yields the agent's transactions, newest first, without pre_state, post_state and metadata."""
-        return transactions.every(self._caller, status, session_id, None, timeout)
+        """Yields the agent's transactions, newest first, without pre_state, post_state and metadata. With settled_by="expiry", those
+        whose hold was spent because it expired."""
+        return transactions.every(self._caller, status, session_id, None, settled_by, timeout)
 
     def events(self, after: str = "", *, wait: bool = True) -> Iterator[Event]:
         """Yields the agent's audit trail, oldest first. It starts after the event with the given id, or at the oldest event

@@ -43,4 +43,5 @@ class EventType:
     LEASE_SETTLED: Final = "lease.settled"
     LEASE_EXPIRED: Final = "lease.expired"
     BUDGET_THRESHOLD: Final = "budget.threshold"
+    BUDGET_PERIOD_ENDED: Final = "budget.period_ended"
     EVENTS_LOST: Final = "events.lost"

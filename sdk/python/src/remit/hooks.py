@@ -75,7 +75,7 @@ class _Hooks(Generic[S]):
     ) -> None:
         """prices are those of the models, and models maps the names in requests to those in the table. tools, if given, has the price
         of a call of each tool, 0 included; a tool without one raises UnpricedTool. on_limit and reason are those of Session.begin.
-        expires_in is after how many seconds a hold expires if this process ends; a call may last longer."""
+        expires_in is after how many seconds a hold expires, and is spent, if this process ends; a call may last longer."""
         self._session: Any = session
         self._prices = prices
         self._models = dict(models or {})
@@ -108,8 +108,9 @@ class _Hooks(Generic[S]):
     ) -> None:
         await self._fail(key, None)  # one with the same key never ended
         self._make_room()
+        spent = None if held is None else "commit"  # a provider may have answered a program that is killed
         transaction: Any = await now(self._session.begin(
-            action_type, value=value, expires_in=self._expires_in, reversible=False, metadata=metadata, **self._asks
+            action_type, value=value, expires_in=self._expires_in, reversible=False, on_expiry=spent, metadata=metadata, **self._asks
         ))
         self._open[key] = _Open(transaction, held, subject)
 

@@ -544,10 +544,12 @@ class Organization(OneOrganization):
         status: Optional[str] = None,
         session_id: Optional[str] = None,
         agent_id: Optional[str] = None,
+        settled_by: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Iterator[TransactionInfo]:
-        """Yields the organization's transactions, newest first, without pre_state, post_state and metadata."""
-        return transactions.every(self._caller, status, session_id, agent_id, timeout)
+        """Yields the organization's transactions, newest first, without pre_state, post_state and metadata. With
+        settled_by="expiry", those whose hold was spent because it expired."""
+        return transactions.every(self._caller, status, session_id, agent_id, settled_by, timeout)
 
     def transaction(self, id: str) -> Transaction:
         """Returns the transaction with this id. Sends nothing. An organization can read it and roll it back, but not commit

@@ -239,6 +239,7 @@ class Session(OneSession):
         value: Amount = 0,
         expires_in: Optional[Seconds] = None,
         reversible: bool = True,
+        on_expiry: Optional[str] = None,
         metadata: Optional[Mapping[str, Any]] = None,
         on_limit: Optional[str] = None,
         reason: Optional[str] = None,
@@ -246,7 +247,8 @@ class Session(OneSession):
         timeout: Optional[float] = None,
     ) -> Transaction:
         """Begins a transaction. It counts one action and holds the value until it is committed, is rolled back or expires, by
-        default after five minutes. Use it with `with`; see Transaction.
+        default after five minutes. Use it with `with`; see Transaction. With on_expiry="commit" the hold is spent when it expires,
+        also after the session has ended, and else released.
 
         Raises the same errors as charge. After OutcomeUnknown there is nothing to do: if the transaction exists, its hold is
         released when it expires.
@@ -256,7 +258,8 @@ class Session(OneSession):
         async def once(key: Optional[str], left: Optional[float]) -> Transaction:
             return await transactions.begin(
                 self._caller, self._transaction, key, left, action_type=action_type, pre_state={} if pre_state is None else pre_state,
-                session_id=self.id, value_usd=amount, expires_in_seconds=lasts, reversible=reversible, metadata=metadata,
+                session_id=self.id, value_usd=amount, expires_in_seconds=lasts, reversible=reversible,
+                on_expiry=on_expiry, metadata=metadata,
             )
 
         if not asks(on_limit):

@@ -41,6 +41,8 @@ class TransactionInfo:
     overage: Decimal  # spent beyond the session's limit
     late: bool  # whether it was committed after it had expired
     reversible: bool
+    on_expiry: str  # commit: its hold is spent when it expires; empty: released
+    settled_by: str  # expiry: it is committed because its hold was spent, and a commit may still correct it; empty: not so
     reason: str  # the reason of the rollback
     metadata: Optional[Dict[str, Any]]
     expires_at: datetime
@@ -65,6 +67,8 @@ class TransactionInfo:
             overage=said.usd("overage_usd", Decimal(0)),
             late=said.flag("late", False),
             reversible=said.flag("reversible"),
+            on_expiry=said.text("on_expiry", ""),
+            settled_by=said.text("settled_by", ""),
             reason=said.text("reason", ""),
             metadata=said.mapping("metadata"),
             expires_at=said.moment("expires_at"),
@@ -265,9 +269,10 @@ def every(
     status: Optional[str],
     session_id: Optional[str],
     agent_id: Optional[str],
+    settled_by: Optional[str],
     timeout: Optional[float],
 ) -> Iterator[TransactionInfo]:
     return caller.pages(
         path("transactions"), PER_PAGE, TransactionInfo._read, timeout,
-        status=status, session_id=session_id, agent_id=agent_id,
+        status=status, session_id=session_id, agent_id=agent_id, settled_by=settled_by,
     )

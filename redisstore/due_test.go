@@ -1,0 +1,271 @@
+package redisstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"remit/internal/event"
+	"remit/money"
+)
+
+var recordingDue = Config{KeepsFeeds: true, RecordsDue: true}
+
+// withRunningClock is withClock for a clock that goes on by itself.
+func withRunningClock(t *testing.T, cfg Config, test func(t *testing.T, s *Store, step func(ahead time.Duration))) {
+	t.Helper()
+	mini, start := miniredis.RunT(t), time.Now()
+	var ahead atomic.Int64
+	ended, ticks := make(chan struct{}), time.NewTicker(5*time.Millisecond)
+	var ticking sync.WaitGroup
+	ticking.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-ticks.C:
+				mini.SetTime(time.Now().Add(time.Duration(ahead.Load())))
+			}
+		}
+	})
+	defer ticking.Wait()
+	defer close(ended)
+	test(t, openStore(t, cfg, "redis://"+mini.Addr(), nil), func(to time.Duration) {
+		ahead.Store(int64(to - time.Since(start)))
+		mini.SetTime(start.Add(to))
+	})
+}
+
+// byTime returns the events that time alone has brought to an organization, by type and what they are about, and how often each is in its
+// feed. It looks at nothing else: a request might record them.
+func byTime(t *testing.T, s *Store, key APIKey) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	for after := int64(0); ; {
+		page := must(s.OrganizationEvents(t.Context(), key, after, 100))(t)
+		for _, e := range page.Events {
+			var read struct {
+				Actor       event.Actor `json:"actor"`
+				Type        string      `json:"type"`
+				Request     string      `json:"request_id"`
+				Session     uuid.UUID   `json:"session_id"`
+				Transaction uuid.UUID   `json:"transaction_id"`
+				Lease       uuid.UUID   `json:"lease_id"`
+				Child       uuid.UUID   `json:"child_session_id"`
+			}
+			if err := json.Unmarshal(e.JSON, &read); err != nil {
+				t.Fatal(err)
+			}
+			after++
+			if read.Actor.Type != event.ByTime {
+				continue
+			}
+			if read.Request != "" || read.Actor.ID != uuid.Nil {
+				t.Errorf("%s names a request or who made it", e.JSON)
+			}
+			about := read.Session
+			for _, id := range []uuid.UUID{read.Transaction, read.Lease, read.Child} {
+				if id != uuid.Nil {
+					about = id
+				}
+			}
+			found[fmt.Sprint(read.Type, " ", about)]++
+		}
+		if len(page.Events) < 100 {
+			return found
+		}
+	}
+}
+
+// wantByTime waits until time has brought these events, and nothing else.
+func wantByTime(t *testing.T, s *Store, key APIKey, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	var found map[string]int
+	eventually(t, fmt.Sprintf("%q", want), func() bool {
+		found = byTime(t, s, key)
+		return len(found) >= len(want)
+	})
+	for what, times := range found {
+		if times != 1 {
+			t.Errorf("%s is there %d times", what, times)
+		}
+	}
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+		t.Errorf("time has brought %q, want %q", got, want)
+	}
+}
+
+// wantStored waits until a hash has these fields.
+func wantStored(t *testing.T, s *Store, key string, want map[string]string) {
+	t.Helper()
+	var got map[string]string
+	eventually(t, fmt.Sprint(key, want), func() bool {
+		got = peek(t, s).HGetAll(t.Context(), key).Val()
+		for field, value := range want {
+			if got[field] != value {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestWhatTimeBringsIsRecordedUnasked(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, recordingDue, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, MaxLease: time.Minute})
+		must(s.SetBudget(t.Context(), w.key, 1000, BudgetForever))(t)
+		brief := w.beginning(5)
+		brief.Lifetime = time.Second
+		hold := must(s.Begin(t.Context(), w.exchange(t, s).AccessToken, brief))(t)
+		lease := must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxActions: 1, MaxValue: 7, Lifetime: time.Second}))(t)
+		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 60, Lifetime: 2 * time.Second}))(t)
+		child := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{
+			Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: root.ID, MaxActions: 5, MaxValue: 20, Lifetime: time.Second}))(t)
+		must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 3}))(t)
+
+		wantByTime(t, s, w.key, "transaction.expired "+hold.ID.String(), "lease.expired "+lease.ID.String(), "session.expired "+root.ID.String(),
+			"session.expired "+child.ID.String(), "session.child_closed "+child.ID.String())
+		wantStored(t, s, s.keys.OrganizationBudget(w.key.Organization), map[string]string{"reserved": "0", "used": "3"})
+		wantStored(t, s, s.keys.Session(w.agent.ID, w.session.ID), map[string]string{"h": "", "lv": "", "v": "7"})
+		open := peek(t, s).ZRange(t.Context(), s.keys.OrganizationOpen(w.key.Organization), 0, -1)
+		eventually(t, "only the open session is among the open ones", func() bool {
+			open = peek(t, s).ZRange(t.Context(), s.keys.OrganizationOpen(w.key.Organization), 0, -1)
+			return len(open.Val()) == 1
+		})
+		if open.Val()[0] != string(w.session.ID[:]) {
+			t.Errorf("%x is open", open.Val())
+		}
+		eventually(t, "the queue waits for what is due later", func() bool {
+			at := peek(t, s).ZScore(t.Context(), s.keys.DueQueue(), string(w.key.Organization[:])).Val()
+			return int64(at) > time.Now().Add(20*time.Second).UnixMilli()
+		})
+		if s.recorder.lag() != 0 {
+			t.Errorf("something is due for %v", s.recorder.lag())
+		}
+	})
+}
+
+// An instance that ends between the step that stores what is due and the note of it in the queue leaves that to the next leader.
+func TestWhatIsDueIsNotedThoughTheLeaderEnds(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, recordingDue, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Hour})
+		queue, member := s.keys.DueQueue(), string(w.key.Organization[:])
+		eventually(t, "it is noted", func() bool { return peek(t, s).ZScore(t.Context(), queue, member).Err() == nil })
+		w.rested(t, s)
+		at := int64(peek(t, s).ZScore(t.Context(), queue, member).Val())
+		must(peek(t, s).ZRem(t.Context(), queue, member).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.FeedHead(w.key.Organization), "d", at).Result())(t)
+		must(peek(t, s).ZIncrBy(t.Context(), s.keys.Feeds(), 1, member).Result())(t)
+		eventually(t, "another leader has noted it", func() bool {
+			return int64(peek(t, s).ZScore(t.Context(), queue, member).Val()) == at &&
+				!peek(t, s).HExists(t.Context(), s.keys.FeedHead(w.key.Organization), "d").Val()
+		})
+	})
+}
+
+func TestAPeriodThatEndsIsRecordedUnasked(t *testing.T) {
+	t.Parallel()
+	withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		must(s.SetBudget(t.Context(), w.key, 1000, BudgetDay))(t)
+		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Minute}))(t)
+		must(s.Charge(t.Context(), w.byKey(), root.ID, Charge{Count: 1, Value: 30}))(t)
+		w.end(t, s, root.ID)
+		step(25 * time.Hour)
+		wantByTime(t, s, w.key, "budget.period_ended "+uuid.Nil.String(), "session.expired "+w.session.ID.String())
+		step(49 * time.Hour) // nothing was used on this day
+		eventually(t, "the next end is awaited", func() bool {
+			at := peek(t, s).ZScore(t.Context(), s.keys.DueQueue(), string(w.key.Organization[:])).Val()
+			return time.UnixMilli(int64(at)).After(time.Now().Add(49 * time.Hour))
+		})
+		wantByTime(t, s, w.key, "budget.period_ended "+uuid.Nil.String(), "session.expired "+w.session.ID.String())
+	})
+}
+
+// A session in which a hold expired unsettled closes 20 s later: a late commit is still charged there.
+func TestASessionWaitsForALateSettlementBeforeItCloses(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
+			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Hour})
+			child := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 50,
+				Lifetime: time.Minute}))(t)
+			token := w.exchange(t, s).AccessToken
+			n := w.beginning(20)
+			n.Session, n.Lifetime = child.ID, 70*time.Second
+			hold := must(s.Begin(t.Context(), token, n))(t)
+			parent := s.keys.Session(w.agent.ID, w.session.ID)
+			step(75 * time.Second)
+			wantByTime(t, s, w.key, "session.expired "+child.ID.String(), "transaction.expired "+hold.ID.String())
+			want := map[string]string{"dv": "0", "v": "0"}
+			if late {
+				must(s.Commit(t.Context(), token, hold.ID, Commit{Value: new(money.MicroUSD(12))}))(t)
+				want["v"] = "12"
+			}
+			wantStored(t, s, parent, map[string]string{"dv": "50", "v": "50"})
+			step(100 * time.Second)
+			wantStored(t, s, parent, want)
+		})
+	}
+}
+
+// A part whose session was never created comes back, and so does that of a revoked agent's session.
+func TestPartsComeBackUnasked(t *testing.T) {
+	t.Parallel()
+	withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Hour})
+		w.child(t, s, w.session.ID, 10, 20)
+		revoked := newAgents(t, s, w.key, 1)[0]
+		must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: revoked.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 30, Lifetime: time.Hour}))(t)
+		must(s.RevokeAgent(t.Context(), w.key, revoked.ID))(t)
+		parent := s.keys.Session(w.agent.ID, w.session.ID)
+		step(3 * time.Second)
+		wantStored(t, s, parent, map[string]string{"dv": "20"})
+		step(63 * time.Second)
+		wantStored(t, s, parent, map[string]string{"dv": "0"})
+		n := NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 1, MaxValue: 40, Lifetime: time.Hour}
+		must(s.setAside(t.Context(), setAsidePart, ownActor(w.key.Organization, w.agent.ID), NewID(n.Agent), n))(t)
+		wantStored(t, s, parent, map[string]string{"dv": "40"})
+		step(120 * time.Second)
+		wantStored(t, s, parent, map[string]string{"dv": "0"})
+	})
+}
+
+// What is recorded stays when Redis's clock goes back.
+func TestWhatIsRecordedStaysWhenTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10, Lifetime: time.Hour})
+		step(2 * time.Hour)
+		wantByTime(t, s, w.key, "session.expired "+w.session.ID.String())
+		step(0)
+		if is := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); is.Status != Expired {
+			t.Errorf("it is %s", is.Status)
+		}
+		if _, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1}); err == nil {
+			t.Error("it is charged")
+		}
+		fresh := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Minute}))(t)
+		step(63 * time.Second)
+		wantByTime(t, s, w.key, "session.expired "+w.session.ID.String(), "session.expired "+fresh.ID.String())
+	})
+}
+
+// letItClose moves what is stored of a session as if its last hold or lease that expired unsettled had done so a minute ago.
+func letItClose(t *testing.T, s *Store, p place) {
+	t.Helper()
+	key := s.keys.Session(p.agent, p.session)
+	if peek(t, s).HExists(t.Context(), key, "xu").Val() {
+		must(peek(t, s).HSet(t.Context(), key, "xu", time.Now().Add(-time.Minute).UnixMilli()).Result())(t)
+	}
+}

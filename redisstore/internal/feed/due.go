@@ -1,0 +1,129 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/internal/event"
+	"remit/internal/redisclient"
+	"remit/redisstore/internal/kernel"
+)
+
+// The leader of a feed reads every event, so it knows what will be due, and Redis stores that in the step that stores the events: an
+// operation costs nothing more for it, and nothing is forgotten with an instance. See package redisstore, due.go.
+
+// What is to be looked at when an entry is due.
+const (
+	DueSession  = 's' // the session
+	DueParts    = 'p' // what the session has set aside
+	DueSessions = 'a' // the sessions of the agent
+)
+
+// partsSettle is how long after a part was set aside a look finds its session, or that it was never created.
+const partsSettle = 45 * time.Second
+
+// dueEntry is what is to be looked at, and when.
+type dueEntry struct {
+	id uuid.UUID
+	at int64 // ms since 1970
+	of byte  // DueSession, DueParts or DueSessions
+}
+
+// dueEntries are what events make due.
+type dueEntries map[dueEntry]struct{}
+
+// add adds what an event of the agent makes due.
+func (d *dueEntries) add(agent uuid.UUID, e kernel.Event) {
+	entry := dueEntry{id: e.Session, of: DueSession}
+	switch {
+	case e.Type == "agent.revoked":
+		entry = dueEntry{id: agent, of: DueSessions}
+	case e.Type == "session.delegated":
+		entry.of, entry.at = DueParts, ms(e.Time)+partsSettle.Milliseconds()
+	case e.Session == uuid.Nil:
+		return
+	case e.Lasts > 0:
+		entry.at = ms(e.Time) + e.Lasts.Milliseconds()
+	case !e.Expires.IsZero():
+		entry.at = ms(e.Expires)
+	default:
+		return
+	}
+	if *d == nil {
+		*d = dueEntries{}
+	}
+	(*d)[entry] = struct{}{}
+}
+
+func ms(t event.Timestamp) int64 { return time.Time(t).UnixMilli() }
+
+// text returns the entries as scripts take them; see lua/records/include/due.lua.
+func (d dueEntries) text() string {
+	var text strings.Builder
+	for e := range d {
+		text.WriteString(DueAt(e.of, e.id, e.at))
+	}
+	return text.String()
+}
+
+// DueAt returns an entry as scripts take it: at is ms since 1970.
+func DueAt(of byte, id uuid.UUID, at int64) string {
+	return fmt.Sprintf("%013d%c", min(max(at, 0), farthest), of) + string(id[:])
+}
+
+// farthest is the last time of 13 digits.
+const farthest = 9_999_999_999_999
+
+// DueEntry is one of a chunk's: what is to be looked at.
+type DueEntry struct {
+	Of byte
+	ID uuid.UUID
+}
+
+// ReadDue returns the entries of a chunk, each once.
+func ReadDue(chunks []string) ([]DueEntry, error) {
+	var entries []DueEntry
+	seen := map[DueEntry]bool{}
+	for _, chunk := range chunks {
+		for packed := range slices.Chunk([]byte(chunk[1:]), 1+len(uuid.UUID{})) {
+			id, err := uuid.FromBytes(packed[1:])
+			if err != nil {
+				return nil, fmt.Errorf("%w: %q is no entry", redisclient.ErrReply, packed)
+			}
+			if e := (DueEntry{packed[0], id}); !seen[e] {
+				seen[e] = true
+				entries = append(entries, e)
+			}
+		}
+	}
+	return entries, nil
+}
+
+// noteDue may go to another server than the feed. A failover there must not lose it.
+var noteDue = kernel.NewScript("records/note_due", redisclient.Writes)
+
+// NoteDue notes in the queue from when something is due that the leader of the feed has stored. Redis keeps that this is to be done until
+// take_agents.lua learns that it was, so that another leader does it if this one has ended.
+func (d *Feeds) NoteDue(ctx context.Context, a *ActiveFeed) error {
+	l := &a.Leading
+	if l.Due == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wakeTime)
+	defer cancel()
+	if err := d.NoteDueAt(ctx, a.Organization, l.Due); err != nil {
+		return err
+	}
+	l.Due, l.Noted = "", l.Due
+	return nil
+}
+
+// NoteDueAt notes that something is due in an organization at a time in ms since 1970, as text.
+func (d *Feeds) NoteDueAt(ctx context.Context, organization uuid.UUID, at string) error {
+	_, err := d.Client.Run(ctx, kernel.OwnFlow, noteDue, []string{d.Keys.DueQueue(), d.Keys.DueVersions()}, organization, at)
+	return err
+}
