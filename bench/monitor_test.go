@@ -46,9 +46,10 @@ func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 	return commands[0]
 }
 
-// inBackground are the scripts that the service sends whatever is asked of it: for the usage of organizations, feeds and webhooks.
+// inBackground are the scripts that the service sends whatever is asked of it: for the usage of organizations, feeds, webhooks and what is due.
 var inBackground = hashesOf("kernel/note_usage", "records/enter_feed", "records/note_feed", "records/mark_agents", "records/lead_feed", "records/take_agents", "records/finish_look",
-	"records/append_events", "records/trim_trail", "records/read_feed", "records/drop_feed", "webhooks/claim_webhooks", "webhooks/list_due_webhooks", "records/fold_usage")
+	"records/append_events", "records/trim_trail", "records/read_feed", "records/drop_feed", "webhooks/claim_webhooks", "webhooks/list_due_webhooks", "records/fold_usage",
+	"records/note_due", "records/claim_due", "records/take_due", "records/finish_due")
 
 func hashesOf(scripts ...string) map[string]bool {
 	hashes := map[string]bool{}

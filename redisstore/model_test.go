@@ -61,10 +61,22 @@ func (m *model) pass(d time.Duration) {
 	}
 	for _, t := range m.transactions {
 		if t.Status == Pending && !m.now.Before(t.Expires) {
-			m.finish(t, Expired)
+			m.expire(t)
 		}
 	}
 	m.expireLeases()
+}
+
+// expire releases a transaction's hold, or spends it.
+func (m *model) expire(t *Transaction) {
+	if !t.SpentOnExpiry {
+		m.finish(t, Expired)
+		return
+	}
+	t = m.finish(t, Committed)
+	t.Value, t.Committed, t.SettledByExpiry = t.Hold, t.Expires, true
+	chargeValue(m.session(t.Session), t.Value)
+	m.countType(t.Session, t.ActionType, 0, t.Value)
 }
 
 // finish gives a transaction a final status, in which it holds nothing.
@@ -263,7 +275,7 @@ func (m *model) end(id uuid.UUID) (time.Time, error) {
 		return time.Time{}, err
 	}
 	for _, t := range m.transactions {
-		if t.Session == id && t.Status == Pending {
+		if t.Session == id && t.Status == Pending && !t.SpentOnExpiry {
 			m.finish(t, RolledBack).RolledBack = m.now
 		}
 	}
@@ -288,7 +300,7 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 		s.ActionCount++
 		m.countType(n.Session, n.ActionType, 1, 0)
 		s.ValueHeld += n.Value
-		t.Held, t.Sequence = n.Value, m.begun(n.Session)+1
+		t.Held, t.Sequence, t.SpentOnExpiry = n.Value, m.begun(n.Session)+1, n.SpentOnExpiry
 		m.note(n.Session)
 	}
 	m.transactions = append(m.transactions, &t)
@@ -347,14 +359,19 @@ func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 	if t == nil {
 		return Transaction{}, ErrUnknownTransaction
 	}
-	if t.Status != Pending && t.Status != Expired {
+	if t.Status != Pending && t.Status != Expired && !t.SettledByExpiry {
 		return Transaction{}, &NotPendingError{t.Status}
 	}
-	cost, late := t.Hold, t.Status == Expired
+	cost, late := t.Hold, t.Status != Pending
 	if c.Value != nil {
 		cost = *c.Value
 	}
+	if t.SettledByExpiry { // what was spent is corrected
+		chargeValue(m.session(t.Session), -t.Value)
+		m.countType(t.Session, t.ActionType, 0, -t.Value)
+	}
 	t = m.finish(t, Committed)
+	t.SettledByExpiry = false
 	t.Value, t.Committed, t.PostState, t.Late = cost, m.now, c.PostState, late
 	if s := m.session(t.Session); s != nil {
 		t.Value = min(cost, s.RemainingValue())
@@ -394,7 +411,7 @@ func (m *model) rollback(id uuid.UUID, b Rollback, byAPIKey bool) (Transaction, 
 		return Transaction{}, &NotPendingError{t.Status}
 	}
 	t = m.finish(t, RolledBack)
-	t.RolledBack, t.Reason = m.now, b.Reason
+	t.RolledBack, t.Reason, t.SettledByExpiry = m.now, b.Reason, false
 	return *t, nil
 }
 

@@ -150,6 +150,7 @@ func (p *player) begin(t *rapid.T) step {
 	}
 	if rapid.IntRange(0, 7).Draw(t, "without session") < 7 {
 		n.Session = p.session(t)
+		n.SpentOnExpiry = rapid.IntRange(0, 3).Draw(t, "spent on expiry") == 3
 	}
 	if rapid.Bool().Draw(t, "with metadata") {
 		n.Metadata = `{"a":"b"}`

@@ -200,7 +200,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 }
 
 // wantHash compares a stored hash with the expected one, with its times converted to the model's time. A missing number
-// equals 0. Other checks cover hx, lv and w, and what is used by action type and day.
+// equals 0. Other checks cover hx, lv, lh and w, and what is used by action type and day.
 func wantHash(t rapid.TB, m *model, what string, stored, want map[string]string, times ...string) {
 	t.Helper()
 	stored = maps.Clone(stored)
@@ -211,7 +211,7 @@ func wantHash(t rapid.TB, m *model, what string, stored, want map[string]string,
 	}
 	for _, h := range []map[string]string{stored, want} {
 		maps.DeleteFunc(h, func(field, value string) bool {
-			return value == "0" || value == "" || slices.Contains([]string{"hx", "w", "lv"}, field)
+			return value == "0" || value == "" || slices.Contains([]string{"hx", "w", "lv", "lh"}, field)
 		})
 	}
 	if !maps.Equal(stored, want) {
@@ -278,6 +278,12 @@ func (m *model) transactionHash(t Transaction, pending bool) map[string]string {
 	if !t.Reversible {
 		hash["ir"] = "1"
 	}
+	if t.SpentOnExpiry {
+		hash["oe"] = "commit"
+	}
+	if t.SettledByExpiry {
+		hash["st"], hash["v"], hash["cm"], hash["ut"] = string(Pending), "", "", "1"
+	}
 	s := m.session(t.Session)
 	endedByItsSession := t.Status == RolledBack && s != nil && t.RolledBack.Equal(s.Ended)
 	if pending && (t.Status == Expired || endedByItsSession) {
@@ -302,7 +308,7 @@ func wantHolds(t rapid.TB, m *model, s Session, holds, leases []redis.Z, stored 
 	}
 	open := map[string]string{}
 	for _, tx := range m.transactions {
-		if tx.Session == s.ID && tx.Status == Pending {
+		if tx.Session == s.ID && tx.Status == Pending && !tx.SpentOnExpiry {
 			open[string(tx.ID[:])+fmt.Sprint(int64(tx.Hold))] = stamp(tx.Expires)
 		}
 	}

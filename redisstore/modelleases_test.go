@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,7 +138,7 @@ func (m *model) readLease(id uuid.UUID) (Lease, error) {
 	return Lease{}, ErrUnknownLease
 }
 
-// leased returns what a session holds by its open leases.
+// leased returns what a session holds by its open leases, and by holds that are spent when they expire.
 func (m *model) leased(session uuid.UUID) (held, overage money.MicroUSD) {
 	for _, l := range m.leases {
 		switch {
@@ -148,11 +149,17 @@ func (m *model) leased(session uuid.UUID) (held, overage money.MicroUSD) {
 			overage += l.Settlement.Overage
 		}
 	}
+	for _, t := range m.transactions {
+		if t.Session == session && t.SpentOnExpiry {
+			held += t.Held
+		}
+	}
 	return held, overage
 }
 
 func (m *model) hadLeases(session uuid.UUID) bool {
-	return slices.ContainsFunc(m.leases, func(l *Lease) bool { return l.Session == session })
+	return slices.ContainsFunc(m.leases, func(l *Lease) bool { return l.Session == session }) ||
+		slices.ContainsFunc(m.transactions, func(t *Transaction) bool { return t.Session == session && t.SpentOnExpiry })
 }
 
 func (p *player) grantLease(t *rapid.T) step {
@@ -235,16 +242,31 @@ func wantLeases(t rapid.TB, m *model, s Session, leases []redis.Z, stored map[st
 			open[openLease(*l)] = stamp(l.Expires)
 		}
 	}
+	for _, tx := range m.transactions {
+		if tx.Session == s.ID && tx.SpentOnExpiry && tx.Status == Pending {
+			open[string(tx.ID[:])+fmt.Sprintf("0 %d %s", int64(tx.Hold), oneLine.Replace(tx.ActionType))] = stamp(tx.Expires)
+		}
+	}
+	toSpend := 0
 	for _, z := range leases {
 		member, _ := z.Member.(string)
-		_, value, _ := splitAt(member[16:])
-		sum += int64(value)
+		parts := strings.SplitN(member[16:], " ", 3)
+		value, err := strconv.ParseInt(parts[1], 10, 64)
+		if sum += value; err != nil {
+			t.Errorf("%q is leased", member)
+		}
+		if len(parts) == 3 {
+			toSpend++
+		}
 		if expires := modelTime(time.UnixMilli(int64(z.Score)), m.start, m.now); expires.After(m.now) || open[member] != "" {
 			found[member] = stamp(expires)
 		}
 	}
 	if !maps.Equal(found, open) {
 		t.Errorf("leased are %q, want %q", found, open)
+	}
+	if orZero(stored["lh"]) != strconv.Itoa(toSpend) {
+		t.Errorf("%q holds are spent when they expire, of %q", stored["lh"], leases)
 	}
 	if leased, _ := strconv.ParseInt(stored["lv"], 10, 64); leased != sum || (stored["lv"] == "") != (len(leases) == 0) {
 		t.Errorf("%q is leased, the open leases are %d", stored["lv"], sum)

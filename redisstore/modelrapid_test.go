@@ -252,7 +252,9 @@ func (m *model) fault() string {
 			if sequence++; t.Sequence != sequence {
 				return fmt.Sprintf("transaction %d of a session has the sequence number %d", sequence, t.Sequence)
 			}
-			held += t.Held
+			if !t.SpentOnExpiry {
+				held += t.Held
+			}
 			if t.Status == Committed {
 				used, overage = used+t.Value, overage+t.Overage
 			}

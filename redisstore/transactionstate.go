@@ -87,11 +87,12 @@ func (t Transaction) with(r *reply, events transactionEvents) (Transaction, erro
 	if len(r.Values) > stateHold {
 		t.Hold = money.MicroUSD(r.NumberOr0(stateHold))
 	}
-	t.Late = !t.Committed.IsZero() && !t.Committed.Before(t.Expires)
 	t.SettledByExpiry = t.Status == Committed && stored == Pending
 	if t.SettledByExpiry {
 		t.Value, t.Committed = t.Hold, t.Expires
 	}
+	byExpiry := t.SpentOnExpiry && t.Committed.Equal(t.Expires) // also if that was rolled back since
+	t.Late = !t.Committed.IsZero() && !t.Committed.Before(t.Expires) && !byExpiry
 	t.Held = 0
 	if t.Status == Pending && t.Session != uuid.Nil {
 		t.Held = t.Hold

@@ -137,7 +137,8 @@ if day and counted > 0 then
 end
 redis.call('HSET', transaction, 'st', 'rolled_back', 'rb', rolled_back)
 if spent and not pending then
-  redis.call('HSET', transaction, 'v', charged_value, 'ov', overage, 'cm', transaction_committed_at)
+  redis.call('HSET', transaction, 'v', charged_value, 'ov', overage, 'cm', transaction_committed_at,
+    'ut', transaction_counted_type or '0c')
 end
 if reason ~= '' then
   redis.call('HSET', transaction, 're', reason)

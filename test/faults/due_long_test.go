@@ -1,0 +1,328 @@
+//go:build long
+
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/internal/redisproc"
+	"remit/money"
+)
+
+const (
+	dueOrganizations = 10
+	dueAgents        = 40  // of each
+	dueSpread        = 100 // seconds in which all sessions expire
+	// dueRate is how many sessions a second a machine creates at least, with what happens in them.
+	dueRate = 400
+	held    = money.MicroUSD(1000)
+	// dueLate is how late an expiry may be recorded, and dueLateKilled around a kill: for so long after it.
+	dueLate, dueLateKilled = 10 * time.Second, 30 * time.Second
+	killedEvery            = 20 * time.Second
+)
+
+// Sessions of ten organizations expire within 100 seconds, with their children, holds and leases, while no request is made. One of two
+// instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time, everything that was set aside comes back, and
+// the budgets count what the sessions used. With -repeats 5 there are 100,000 sessions.
+func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {
+	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
+	args := []string{"--webhook-allow-private", feedKept}
+	instances := []*Instance{StartInstance(t, redis.URL(), args...), StartInstance(t, redis.URL(), args...)}
+	received := &receiver{seen: map[string]int{}}
+	hook := httptest.NewServer(received)
+	t.Cleanup(hook.Close)
+
+	count := rounds(2000)
+	begin := time.Now()
+	first := begin.Add(time.Duration(dueOrganizations*count/dueRate) * time.Second)
+	var all []*dueOrganization
+	var creating sync.WaitGroup
+	for range dueOrganizations {
+		o := newDueOrganization(t, instances)
+		o.do(http.MethodPut, "/v1/budget", "", object{"max_value_usd": 1_000_000, "period": "none"})
+		all = append(all, o)
+		creating.Go(func() { o.createSessions(count, first) })
+	}
+	creating.Wait()
+	all[0].do(http.MethodPost, "/v1/webhooks", "", object{"url": hook.URL, "types": []string{"session.expired"}})
+	if late := time.Since(first); late > 0 {
+		t.Fatalf("the machine is too slow: the sessions were created %v after the first of them expired", late)
+	}
+	t.Logf("%d sessions were created in %v", dueOrganizations*count, time.Since(begin).Round(time.Second))
+
+	var kills []time.Time
+	last := first.Add(dueSpread * time.Second)
+	for n := 0; ; n++ {
+		time.Sleep(time.Until(first.Add(time.Duration(n) * killedEvery)))
+		if time.Now().After(last) {
+			break
+		}
+		kills = append(kills, time.Now())
+		killed := instances[n%2]
+		killed.Kill()
+		instances[n%2] = StartInstance(t, redis.URL(), append(args, "--listen", killed.Listen())...)
+		if n == 2 {
+			redis.Kill()
+			redis.Start()
+		}
+	}
+	time.Sleep(dueLateKilled + 20*time.Second) // sessions whose holds expired unsettled close so much later
+	lateness := newLateness(kills)
+	for _, o := range all {
+		o.check(lateness)
+	}
+	lateness.report(t)
+	received.check(t, all[0])
+}
+
+// dueOrganization is an organization whose sessions expire.
+type dueOrganization struct {
+	t         *testing.T
+	caller    *Caller
+	instances []*Instance
+	key       string
+	agents    []*Agent
+
+	mu       sync.Mutex
+	expires  map[string]time.Time // sessions
+	used     money.MicroUSD
+	released int // holds that are released when they expire
+	spent    int // holds that are spent
+	leases   int
+}
+
+func newDueOrganization(t *testing.T, instances []*Instance) *dueOrganization {
+	t.Helper()
+	c := NewCaller(NewHistory())
+	t.Cleanup(c.Close)
+	w := NewFixture(t, c, instances[0].URL, dueAgents)
+	return &dueOrganization{t: t, caller: c, instances: instances, key: w.APIKey, agents: w.Agents, expires: map[string]time.Time{}}
+}
+
+// do makes a call, which must succeed, with the access token, or with the organization's key when that is "".
+func (o *dueOrganization) do(method, path, token string, body any) (answer struct {
+	ID      string
+	Expires time.Time `json:"expires_at"`
+}) {
+	key := o.key
+	if token != "" {
+		key = ""
+	}
+	call, text := o.caller.Do(o.instances[rand.IntN(2)].URL, Request{Method: method, Path: path, APIKey: key, Token: token, Body: body, Note: nothing})
+	if call.Outcome != OK || json.Unmarshal(text, &answer) != nil {
+		o.t.Errorf("%s %s: %d %s %s", method, path, call.Status, call.Err, text)
+	}
+	return answer
+}
+
+// createSessions creates so many sessions, the first of which expires then, and uses them.
+func (o *dueOrganization) createSessions(count int, first time.Time) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for w := range 4 {
+		workers.Go(func() {
+			for i := range next {
+				o.createSession(i, w, first.Add(time.Duration(i)*dueSpread*time.Second/time.Duration(count)))
+			}
+		})
+	}
+	for i := range count {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+// createSession creates the ith session. One in ten has a child, a hold, a hold that is spent, or a lease.
+func (o *dueOrganization) createSession(i, worker int, expires time.Time) {
+	agent := o.agents[(4*i+worker)%len(o.agents)]
+	lasts := func() int { return max(int(time.Until(expires)/time.Second), 2) }
+	session := o.session(object{"agent_id": agent.ID, "max_actions": 10, "max_value_usd": 10 * held, "expires_in_seconds": lasts(), "max_lease_seconds": 60})
+	hold := object{"action_type": "llm.call", "session_id": session, "value_usd": held, "expires_in_seconds": max(lasts()-5, 1)}
+	var used money.MicroUSD
+	switch i % 10 {
+	case 0:
+		other := o.agents[(4*i+worker+1)%len(o.agents)]
+		child := o.session(object{"agent_id": other.ID, "parent_session_id": session, "max_actions": 5, "max_value_usd": 5 * held})
+		o.do(http.MethodPost, "/v1/sessions/"+child+"/actions", "", object{"value_usd": money.MicroUSD(3)})
+		used = 3
+	case 1:
+		o.do(http.MethodPost, "/v1/sessions/"+session+"/actions", "", object{"value_usd": money.MicroUSD(5)})
+		used = 5
+	case 2:
+		o.do(http.MethodPost, "/v1/transactions", agent.Access, hold)
+	case 3:
+		hold["on_expiry"] = "commit"
+		o.do(http.MethodPost, "/v1/transactions", agent.Access, hold)
+		used = held
+	case 4:
+		o.do(http.MethodPost, "/v1/sessions/"+session+"/leases", agent.Access, object{"max_actions": 1, "max_value_usd": 2 * held, "expires_in_seconds": 1})
+		used = 2 * held
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.used += used
+	switch i % 10 {
+	case 2:
+		o.released++
+	case 3:
+		o.spent++
+	case 4:
+		o.leases++
+	}
+}
+
+func (o *dueOrganization) session(body object) string {
+	created := o.do(http.MethodPost, "/v1/sessions", "", body)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expires[created.ID] = created.Expires
+	return created.ID
+}
+
+// check compares the organization's feed and budget with what happened in its sessions.
+func (o *dueOrganization) check(late *lateness) {
+	o.t.Helper()
+	expired, of := map[string]int{}, map[string]int{}
+	for after := int64(0); ; {
+		var page []struct {
+			Type     string    `json:"type"`
+			Session  string    `json:"session_id"`
+			Time     time.Time `json:"occurred_at"`
+			Sequence int64     `json:"seq"`
+			Actor    struct{ Type string }
+			Data     struct {
+				SettledBy string `json:"settled_by"`
+			}
+		}
+		o.get(fmt.Sprintf("/v1/events?after=%d&limit=200", after), &page)
+		if len(page) == 0 {
+			break
+		}
+		for _, e := range page {
+			after = e.Sequence
+			if e.Actor.Type != "time" {
+				continue
+			}
+			of[e.Type+e.Data.SettledBy]++
+			if expires, ours := o.expires[e.Session]; ours && e.Type == "session.expired" {
+				expired[e.Session]++
+				late.note(expires, e.Time)
+			}
+		}
+	}
+	for session := range o.expires {
+		if expired[session] != 1 {
+			o.t.Errorf("the expiry of session %s is recorded %d times", session, expired[session])
+		}
+	}
+	if of["transaction.expired"] != o.released || of["transaction.committedexpiry"] != o.spent || of["lease.expired"] != o.leases {
+		o.t.Errorf("of %d holds, %d that are spent, and %d leases: %v", o.released, o.spent, o.leases, of)
+	}
+	var budget struct {
+		Used     money.MicroUSD `json:"value_used_usd"`
+		Reserved money.MicroUSD `json:"value_reserved_usd"`
+	}
+	o.get("/v1/budget", &budget)
+	if budget.Used != o.used || budget.Reserved != 0 {
+		o.t.Errorf("the budget has %s used and %s reserved; the sessions used %s", budget.Used, budget.Reserved, o.used)
+	}
+	var days []Used
+	o.get("/v1/usage?group_by=day", &days)
+	var used money.MicroUSD
+	for _, day := range days {
+		used += day.Value
+	}
+	if used != o.used {
+		o.t.Errorf("the usage is %s, the sessions used %s", used, o.used)
+	}
+}
+
+func (o *dueOrganization) get(path string, into any) {
+	o.t.Helper()
+	r := reader{caller: o.caller, instance: o.instances[0].URL, key: o.key}
+	if !r.get(path, into) {
+		o.t.Fatalf("%s: %v", path, r.err)
+	}
+}
+
+// lateness is how late expiries were recorded, apart from those around a kill.
+type lateness struct {
+	kills        []time.Time
+	calm, killed []time.Duration
+}
+
+func newLateness(kills []time.Time) *lateness { return &lateness{kills: kills} }
+
+func (l *lateness) note(expires, recorded time.Time) {
+	late := recorded.Sub(expires)
+	for _, kill := range l.kills {
+		if expires.After(kill.Add(-dueLate)) && expires.Before(kill.Add(dueLate)) {
+			l.killed = append(l.killed, late)
+			return
+		}
+	}
+	l.calm = append(l.calm, late)
+}
+
+func (l *lateness) report(t *testing.T) {
+	t.Helper()
+	for what, of := range map[string][]time.Duration{"without a kill": l.calm, "around a kill": l.killed} {
+		if len(of) == 0 {
+			continue
+		}
+		slices.Sort(of)
+		p99 := of[len(of)*99/100]
+		t.Logf("%s: %d expiries, recorded after %v, p99 %v, at most %v", what, len(of), of[len(of)/2], p99, of[len(of)-1])
+		if most := map[string]time.Duration{"without a kill": dueLate, "around a kill": dueLateKilled}[what]; p99 > most {
+			t.Errorf("%s: p99 is %v, want %v", what, p99, most)
+		}
+	}
+}
+
+// receiver counts the events that a webhook delivers.
+type receiver struct {
+	mu   sync.Mutex
+	seen map[string]int // sessions
+}
+
+// ServeHTTP implements http.Handler.
+func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
+	var delivery struct {
+		Data struct {
+			Session string `json:"session_id"`
+		}
+	}
+	_ = json.NewDecoder(request.Body).Decode(&delivery) // a webhook.test names no session
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[delivery.Data.Session]++
+}
+
+// check waits until the receiver has each expiry of an organization.
+func (r *receiver) check(t *testing.T, of *dueOrganization) {
+	t.Helper()
+	missing := func() (missing int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for session := range of.expires {
+			if r.seen[session] == 0 {
+				missing++
+			}
+		}
+		return missing
+	}
+	for deadline := time.Now().Add(feedPatience); missing() > 0; time.Sleep(time.Second) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the receiver has not heard of %d of %d sessions", missing(), len(of.expires))
+		}
+	}
+}
