@@ -22,7 +22,7 @@ const (
 	dueAgents        = 40  // of each
 	dueSpread        = 100 // seconds in which all sessions expire
 	// dueRate is how many sessions a second a machine creates at least, with what happens in them.
-	dueRate = 400
+	dueRate = 1000
 	held    = money.MicroUSD(1000)
 	// dueLate is how late an expiry may be recorded, and dueLateKilled around a kill: for so long after it.
 	dueLate, dueLateKilled = 10 * time.Second, 30 * time.Second
