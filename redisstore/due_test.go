@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,8 +13,10 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"remit/internal/event"
 	"remit/money"
+	"remit/redisstore/internal/feed"
 )
 
 var recordingDue = Config{KeepsFeeds: true, RecordsDue: true}
@@ -268,4 +271,41 @@ func letItClose(t *testing.T, s *Store, p place) {
 	if peek(t, s).HExists(t.Context(), key, "xu").Val() {
 		must(peek(t, s).HSet(t.Context(), key, "xu", time.Now().Add(-time.Minute).UnixMilli()).Result())(t)
 	}
+}
+
+// However many holds a session has, it takes one entry for a time; and entries of one time share chunks.
+func TestEntriesOfATimeShareChunks(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		o := newOrganization(t, s).Organization
+		keys := []string{s.keys.Organization(o), s.keys.Due(o)}
+		at := time.Now().Add(time.Hour).Truncate(2 * time.Second).UnixMilli()
+		add := func(entries ...string) {
+			must(s.client.Run(t.Context(), flow{Owner: o}, takeDue, keys, 0, strings.Join(entries, "")))(t)
+		}
+		first, second := NewRootID(), NewRootID()
+		for i := range int64(3) {
+			add(feed.DueAt(feed.DueSession, first, at+i), feed.DueAt(feed.DueSession, first, at+i+100), feed.DueAt(feed.DueParts, first, at))
+			add(feed.DueAt(feed.DueSession, second, at))
+		}
+		add(feed.DueAt(feed.DueSession, first, at+2000))
+		chunks := peek(t, s).ZRangeWithScores(t.Context(), s.keys.Due(o), 0, -1).Val()
+		if len(chunks) != 2 || chunks[0].Score != float64(at+2000) || chunks[1].Score != float64(at+4000) {
+			t.Fatalf("%v", chunks)
+		}
+		entries := must(feed.ReadDue([]string{chunks[0].Member.(string)}))(t)
+		if len(chunks[0].Member.(string)) != 1+3*17 || len(entries) != 3 {
+			t.Errorf("the first time has %v", entries)
+		}
+		want := 3
+		for range 300 {
+			add(feed.DueAt(feed.DueSession, NewRootID(), at))
+			want++
+		}
+		score := fmt.Sprint(at + 2000)
+		all := peek(t, s).ZRangeByScore(t.Context(), s.keys.Due(o), &redis.ZRangeBy{Min: score, Max: score}).Val()
+		if entries := must(feed.ReadDue(all))(t); len(all) != 2 || len(entries) != want {
+			t.Errorf("%d entries in %d chunks, want %d in two", len(entries), len(all), want)
+		}
+	})
 }
