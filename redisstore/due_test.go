@@ -289,12 +289,13 @@ func TestEntriesOfATimeShareChunks(t *testing.T) {
 			add(feed.DueAt(feed.DueSession, second, at))
 		}
 		add(feed.DueAt(feed.DueSession, first, at+2000))
+		add(feed.DueAt(feed.DueSession, first, at+4000)) // alone in its time, as in the one before
 		chunks := peek(t, s).ZRangeWithScores(t.Context(), s.keys.Due(o), 0, -1).Val()
-		if len(chunks) != 2 || chunks[0].Score != float64(at+2000) || chunks[1].Score != float64(at+4000) {
+		if len(chunks) != 3 || chunks[0].Score != float64(at+2000) || chunks[1].Score != float64(at+4000) || chunks[2].Score != float64(at+6000) {
 			t.Fatalf("%v", chunks)
 		}
 		entries := must(feed.ReadDue([]string{chunks[0].Member.(string)}))(t)
-		if len(chunks[0].Member.(string)) != 1+3*17 || len(entries) != 3 {
+		if len(chunks[0].Member.(string)) != 14+3*17 || len(entries) != 3 {
 			t.Errorf("the first time has %v", entries)
 		}
 		want := 3

@@ -84,12 +84,15 @@ type DueEntry struct {
 	ID uuid.UUID
 }
 
+// dueHead is how many bytes of a chunk stand before its entries; see lua/records/include/due.lua.
+const dueHead = 1 + 13
+
 // ReadDue returns the entries of a chunk, each once.
 func ReadDue(chunks []string) ([]DueEntry, error) {
 	var entries []DueEntry
 	seen := map[DueEntry]bool{}
 	for _, chunk := range chunks {
-		for packed := range slices.Chunk([]byte(chunk[1:]), 1+len(uuid.UUID{})) {
+		for packed := range slices.Chunk([]byte(chunk[min(dueHead, len(chunk)):]), 1+len(uuid.UUID{})) {
 			id, err := uuid.FromBytes(packed[1:])
 			if err != nil {
 				return nil, fmt.Errorf("%w: %q is no entry", redisclient.ErrReply, packed)
