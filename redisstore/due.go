@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"remit/internal/redisclient"
 	"remit/redisstore/internal/feed"
 	"remit/redisstore/internal/kernel"
 )
@@ -81,7 +82,7 @@ func (r *dueRecorder) run(ctx context.Context) {
 	pause := duePause
 	for kernel.Rest(ctx, pause/2+rand.N(pause)) == nil { //nolint:gosec // any number will do
 		pause = duePause
-		if r.claim(ctx) != nil {
+		if err := r.claim(ctx); redisclient.RefusedWrite(err) {
 			pause = fullPause
 		}
 	}
@@ -190,6 +191,7 @@ func (r *dueRecorder) lag() (lag time.Duration) {
 	for organization, late := range r.late {
 		if time.Since(late.seen) > 2*dueClaim {
 			delete(r.late, organization)
+			continue
 		}
 		lag = max(lag, time.Since(late.since))
 	}

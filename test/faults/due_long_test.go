@@ -19,8 +19,7 @@ import (
 
 const (
 	dueOrganizations = 10
-	dueAgents        = 40  // of each
-	dueSpread        = 100 // seconds in which all sessions expire
+	dueAgents        = 40 // of each
 	// dueRate is how many sessions a second a machine creates at least, with what happens in them.
 	dueRate = 1000
 	held    = money.MicroUSD(1000)
@@ -34,53 +33,102 @@ const (
 // the budgets count what the sessions used. With -repeats 5 there are 100,000 sessions.
 func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
-	args := []string{"--webhook-allow-private", feedKept}
-	instances := []*Instance{StartInstance(t, redis.URL(), args...), StartInstance(t, redis.URL(), args...)}
-	received := &receiver{seen: map[string]int{}}
-	hook := httptest.NewServer(received)
-	t.Cleanup(hook.Close)
-
-	count := rounds(2000)
-	begin := time.Now()
-	first := begin.Add(time.Duration(dueOrganizations*count/dueRate) * time.Second)
-	var all []*dueOrganization
-	var creating sync.WaitGroup
-	for range dueOrganizations {
-		o := newDueOrganization(t, instances)
-		o.do(http.MethodPut, "/v1/budget", "", object{"max_value_usd": 1_000_000, "period": "none"})
-		all = append(all, o)
-		creating.Go(func() { o.createSessions(count, first) })
-	}
-	creating.Wait()
-	all[0].do(http.MethodPost, "/v1/webhooks", "", object{"url": hook.URL, "types": []string{"session.expired"}})
-	if late := time.Since(first); late > 0 {
-		t.Fatalf("the machine is too slow: the sessions were created %v after the first of them expired", late)
-	}
-	t.Logf("%d sessions were created in %v", dueOrganizations*count, time.Since(begin).Round(time.Second))
-
-	var kills []time.Time
-	last := first.Add(dueSpread * time.Second)
-	for n := 0; ; n++ {
-		time.Sleep(time.Until(first.Add(time.Duration(n) * killedEvery)))
-		if time.Now().After(last) {
-			break
-		}
-		kills = append(kills, time.Now())
-		killed := instances[n%2]
-		killed.Kill()
-		instances[n%2] = StartInstance(t, redis.URL(), append(args, "--listen", killed.Listen())...)
+	e := startExpiries(t, redis.URL(), rounds(2000), 100*time.Second)
+	e.await(func(n int) {
+		e.killInstance(n)
 		if n == 2 {
 			redis.Kill()
 			redis.Start()
 		}
+	})
+}
+
+// The same on a cluster of which a primary is killed every 20 seconds, and in which the slots of organizations and of their agents move.
+func TestWhatTimeBringsIsRecordedThoughSlotsMove(t *testing.T) {
+	c := StartCluster(t)
+	for node := range c.Addrs {
+		c.keepEveryWrite(node)
+	}
+	e := startExpiries(t, c.URL(), rounds(300), time.Minute)
+	e.await(func(n int) {
+		e.killInstance(n)
+		c.Kill(n % primaries)
+		c.Restart(n % primaries)
+		c.keepEveryWrite(n % primaries)
+		c.awaitServing()
+		for _, o := range e.organizations {
+			for _, id := range []string{o.id, o.agents[n].ID, o.agents[n+10].ID} {
+				slot := c.SlotOf(&Agent{ID: id})
+				c.Move(slot, (c.PrimaryOf(slot)+1)%primaries)
+			}
+		}
+	})
+}
+
+// expiries are sessions of ten organizations that are about to expire.
+type expiries struct {
+	t             *testing.T
+	url           string
+	instances     []*Instance
+	organizations []*dueOrganization
+	first, last   time.Time
+	kills         []time.Time
+	received      *receiver
+}
+
+var dueArgs = []string{"--webhook-allow-private", feedKept}
+
+// startExpiries creates so many sessions in each organization, which expire within a time that begins when all are created.
+func startExpiries(t *testing.T, url string, count int, spread time.Duration) *expiries {
+	t.Helper()
+	e := &expiries{t: t, url: url, instances: []*Instance{StartInstance(t, url, dueArgs...), StartInstance(t, url, dueArgs...)},
+		received: &receiver{seen: map[string]int{}}}
+	hook := httptest.NewServer(e.received)
+	t.Cleanup(hook.Close)
+	begin := time.Now()
+	e.first = begin.Add(10*time.Second + time.Duration(dueOrganizations*count/dueRate)*time.Second)
+	e.last = e.first.Add(spread)
+	var creating sync.WaitGroup
+	for range dueOrganizations {
+		o := newDueOrganization(t, e.instances)
+		o.do(http.MethodPut, "/v1/budget", "", object{"max_value_usd": 1_000_000, "period": "none"})
+		e.organizations = append(e.organizations, o)
+		creating.Go(func() { o.createSessions(count, e.first, spread) })
+	}
+	creating.Wait()
+	e.organizations[0].do(http.MethodPost, "/v1/webhooks", "", object{"url": hook.URL, "types": []string{"session.expired"}})
+	if late := time.Since(e.first); late > 0 {
+		t.Fatalf("the machine is too slow: the sessions were created %v after the first of them expired", late)
+	}
+	t.Logf("%d sessions were created in %v", dueOrganizations*count, time.Since(begin).Round(time.Second))
+	return e
+}
+
+func (e *expiries) killInstance(n int) {
+	e.t.Helper()
+	killed := e.instances[n%2]
+	killed.Kill()
+	e.instances[n%2] = StartInstance(e.t, e.url, append(slices.Clone(dueArgs), "--listen", killed.Listen())...)
+}
+
+// await makes a fault every 20 seconds while the sessions expire, and checks what was recorded.
+func (e *expiries) await(fault func(n int)) {
+	e.t.Helper()
+	for n := 0; ; n++ {
+		time.Sleep(time.Until(e.first.Add(time.Duration(n) * killedEvery)))
+		if time.Now().After(e.last) {
+			break
+		}
+		e.kills = append(e.kills, time.Now())
+		fault(n)
 	}
 	time.Sleep(dueLateKilled + 20*time.Second) // sessions whose holds expired unsettled close so much later
-	lateness := newLateness(kills)
-	for _, o := range all {
-		o.check(lateness)
+	late := &lateness{kills: e.kills}
+	for _, o := range e.organizations {
+		o.check(late)
 	}
-	lateness.report(t)
-	received.check(t, all[0])
+	late.report(e.t)
+	e.received.check(e.t, e.organizations[0])
 }
 
 // dueOrganization is an organization whose sessions expire.
@@ -88,7 +136,7 @@ type dueOrganization struct {
 	t         *testing.T
 	caller    *Caller
 	instances []*Instance
-	key       string
+	id, key   string
 	agents    []*Agent
 
 	mu       sync.Mutex
@@ -104,7 +152,7 @@ func newDueOrganization(t *testing.T, instances []*Instance) *dueOrganization {
 	c := NewCaller(NewHistory())
 	t.Cleanup(c.Close)
 	w := NewFixture(t, c, instances[0].URL, dueAgents)
-	return &dueOrganization{t: t, caller: c, instances: instances, key: w.APIKey, agents: w.Agents, expires: map[string]time.Time{}}
+	return &dueOrganization{t: t, caller: c, instances: instances, id: w.Organization, key: w.APIKey, agents: w.Agents, expires: map[string]time.Time{}}
 }
 
 // do makes a call, which must succeed, with the access token, or with the organization's key when that is "".
@@ -123,14 +171,14 @@ func (o *dueOrganization) do(method, path, token string, body any) (answer struc
 	return answer
 }
 
-// createSessions creates so many sessions, the first of which expires then, and uses them.
-func (o *dueOrganization) createSessions(count int, first time.Time) {
+// createSessions creates so many sessions, the first of which expires then and the others by and by, and uses them.
+func (o *dueOrganization) createSessions(count int, first time.Time, spread time.Duration) {
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for w := range 4 {
 		workers.Go(func() {
 			for i := range next {
-				o.createSession(i, w, first.Add(time.Duration(i)*dueSpread*time.Second/time.Duration(count)))
+				o.createSession(i, w, first.Add(time.Duration(i)*spread/time.Duration(count)))
 			}
 		})
 	}
@@ -259,8 +307,6 @@ type lateness struct {
 	kills        []time.Time
 	calm, killed []time.Duration
 }
-
-func newLateness(kills []time.Time) *lateness { return &lateness{kills: kills} }
 
 func (l *lateness) note(expires, recorded time.Time) {
 	late := recorded.Sub(expires)

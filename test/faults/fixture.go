@@ -16,8 +16,9 @@ import (
 // Fixture is what a fleet works with: an organization, its agents and their sessions. The fleet adds sessions,
 // transactions and tokens.
 type Fixture struct {
-	APIKey string
-	Agents []*Agent
+	Organization string // id
+	APIKey       string
+	Agents       []*Agent
 
 	mu           sync.Mutex
 	sessions     []string
@@ -64,10 +65,11 @@ func NewFixture(t testing.TB, c *Caller, instance string, agents int) *Fixture {
 		}
 	}
 	var organization struct {
+		ID     string
 		APIKey string `json:"api_key"`
 	}
 	must(Request{Call: Call{Kind: Create}, Method: http.MethodPost, Path: "/v1/organizations", Body: object{"name": "faults"}}, &organization)
-	w.APIKey = organization.APIKey
+	w.Organization, w.APIKey = organization.ID, organization.APIKey
 	for range agents {
 		a := &Agent{}
 		var created struct{ ID, Secret string }
