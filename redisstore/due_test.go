@@ -129,13 +129,15 @@ func TestWhatTimeBringsIsRecordedUnasked(t *testing.T) {
 		brief := w.beginning(5)
 		brief.Lifetime = time.Second
 		hold := must(s.Begin(t.Context(), w.exchange(t, s).AccessToken, brief))(t)
+		brief.Lifetime = 3 * time.Second // no entry of its own
+		later := must(s.Begin(t.Context(), w.exchange(t, s).AccessToken, brief))(t)
 		lease := must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxActions: 1, MaxValue: 7, Lifetime: time.Second}))(t)
 		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 60, Lifetime: 2 * time.Second}))(t)
 		child := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{
 			Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: root.ID, MaxActions: 5, MaxValue: 20, Lifetime: time.Second}))(t)
 		must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 3}))(t)
 
-		wantByTime(t, s, w.key, "transaction.expired "+hold.ID.String(), "lease.expired "+lease.ID.String(), "session.expired "+root.ID.String(),
+		wantByTime(t, s, w.key, "transaction.expired "+hold.ID.String(), "transaction.expired "+later.ID.String(), "lease.expired "+lease.ID.String(), "session.expired "+root.ID.String(),
 			"session.expired "+child.ID.String(), "session.child_closed "+child.ID.String())
 		wantStored(t, s, s.keys.OrganizationBudget(w.key.Organization), map[string]string{"reserved": "0", "used": "3"})
 		wantStored(t, s, s.keys.Session(w.agent.ID, w.session.ID), map[string]string{"h": "", "lv": "", "v": "7"})

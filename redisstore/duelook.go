@@ -128,6 +128,9 @@ func (l *look) atSessions(ctx context.Context, ids []uuid.UUID) {
 		if r.Err != nil {
 			continue // what no version can read keeps nothing else waiting
 		}
+		if due := r.Optional(lookedHoldsDue); due != "" && !holdsDue {
+			l.lookAgainAt(feed.DueSession, p.session, r.Number(lookedHoldsDue))
+		}
 		if holdsDue || expired && r.Optional(lookedEnded) == "" && !strings.Contains(r.Optional(lookedNoted), expiryNoted) {
 			due = append(due, p)
 		}

@@ -28,7 +28,7 @@ type Event struct {
 	Issuer      uuid.UUID `json:"trusted_issuer_id,omitzero"`  // whose token was exchanged
 	Data        `json:"data,omitzero"`
 
-	Lasts time.Duration `json:"-"` // of a transaction that was begun: how long it may be pending; else 0
+	Lasts time.Duration `json:"-"` // of a transaction that was begun: how long it may be pending, in whole seconds; else 0
 }
 
 // Actor made the request of an event. Time makes none: what it has brought names no request, not even the first that finds it.

@@ -17,7 +17,7 @@ var stored = map[string]string{
 	"add_value": "7", "max_committed": "8", "held": "9", "leased": "10", "delegated": "11", "released": "12", "charged": "13",
 	"overage": "0", "late": "1", "expires": "253402300799999", "previous_until": "0", "spent": "3", "reason": "<a> \"b\"",
 	"changed": "name scopes", "enforcement": "observe", "max_per_action": "14", "limits": "15 - 16", "budget": "session",
-	"threshold": "80", "thresholds": "50 100", "settled_by": "expiry", "started": "5", "lasts": "1000",
+	"threshold": "80", "thresholds": "50 100", "settled_by": "expiry", "started": "5", "for": "1",
 }
 
 // id returns an id that ends with this digit.

@@ -54,7 +54,7 @@ var setters = map[string]func(*Event, *value){
 	"late":            func(e *Event, v *value) { e.Late = v.text != "" },
 	"settled_by":      func(e *Event, v *value) { e.SettledBy = v.text },
 	"expires":         func(e *Event, v *value) { e.Expires = v.time() },
-	"lasts":           func(e *Event, v *value) { e.Lasts = time.Duration(v.parse(v.text)) * time.Millisecond },
+	"for":             func(e *Event, v *value) { e.Lasts = time.Duration(v.parse(v.text)) * time.Second },
 	"started":         func(e *Event, v *value) { e.PeriodStarted = v.time() },
 	"previous_until":  func(e *Event, v *value) { e.PreviousExpires = v.time() },
 	"spent":           func(e *Event, v *value) { e.Spent = v.time() },

@@ -142,7 +142,7 @@ elseif day and value ~= '0' then
   --@block extend_ttl key=agent_holds
 end
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
-  'held', value, 'lasts', string.format('%d', lifetime))
+  'held', value, 'for', string.format('%d', math.ceil(lifetime / 1000)))
 --@block note_near_limits actions=used_n value=used_v
 if over then
   count_observed(session, 1)

@@ -16,8 +16,8 @@
 -- ARGV[2] = kept             days before this one of which an agent's usage is kept
 -- ARGV[3] = agent_id         16 bytes
 --
--- Reply:  {'ok', expired, released, again}  how many leases expired, and how many holds were released; again when more is due without a
---                            further event, in ms since 1970: the next holds, or the closing of the session; '' for never
+-- Reply:  {'ok', expired, released, again}  how many leases expired, and how many holds were released; again when to look at the session
+--                            again, in ms since 1970: at the next hold or lease, or its closing; '' for never
 -- Writes: ZREM holds and leases, ZADD and ZREM agent_holds, HSET and HDEL session, HSET agent, XADD events; HSET, HDEL and
 -- PEXPIRE usage
 --@include action_types
@@ -115,10 +115,12 @@ if kept_above and expired + spent + released > 0 then
   unsettled_at = now
   redis.call('HSET', session, 'xu', string.format('%.0f', now))
 end
-if released == 500 or #due_leases == 500 then
-  again = string.format('%.0f', now)
-elseif kept_above and not closed_at and unsettled_at then
-  again = string.format('%.0f', unsettled_at + settles_late)
+local next_look = math.min(tonumber(next_hold or math.huge), tonumber(next_lease or math.huge))
+if kept_above and not closed_at and unsettled_at then
+  next_look = math.min(next_look, unsettled_at + settles_late)
+end
+if next_look < math.huge then
+  again = string.format('%.0f', next_look)
 end
 -- An end that is not before the expiry stands for an expiry. What is recorded unasked lasts so when Redis's clock goes back.
 if string.find(audit, ' time ', 1, true) and has_expired and not kept_above and not next_hold and not next_lease then

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"remit/internal/event"
 	"remit/internal/redisclient"
 	"remit/redisstore/internal/kernel"
@@ -34,11 +35,15 @@ type dueEntry struct {
 }
 
 // dueEntries are what events make due.
-type dueEntries map[dueEntry]struct{}
+type dueEntries struct {
+	entries map[dueEntry]struct{}
+	first   map[uuid.UUID]int64 // of sessions, when the first of them for a hold or a lease is due
+}
 
-// add adds what an event of the agent makes due.
-func (d *dueEntries) add(agent uuid.UUID, e kernel.Event) {
-	entry := dueEntry{id: e.Session, of: DueSession}
+// add adds what an event of the agent makes due. A look at a session enters the next of its holds and leases anew, so only the first of
+// them needs an entry; looks has when that is, as far as this instance knows.
+func (d *dueEntries) add(agent uuid.UUID, e kernel.Event, looks *lru.Cache[uuid.UUID, int64]) {
+	entry, held := dueEntry{id: e.Session, of: DueSession}, false
 	switch {
 	case e.Type == "agent.revoked":
 		entry = dueEntry{id: agent, of: DueSessions}
@@ -47,24 +52,45 @@ func (d *dueEntries) add(agent uuid.UUID, e kernel.Event) {
 	case e.Session == uuid.Nil:
 		return
 	case e.Lasts > 0:
-		entry.at = ms(e.Time) + e.Lasts.Milliseconds()
+		entry.at, held = ms(e.Time)+e.Lasts.Milliseconds(), true
 	case !e.Expires.IsZero():
-		entry.at = ms(e.Expires)
+		entry.at, held = ms(e.Expires), !strings.HasPrefix(e.Type, "session.")
 	default:
 		return
 	}
-	if *d == nil {
-		*d = dueEntries{}
+	if d.entries == nil {
+		d.entries, d.first = map[dueEntry]struct{}{}, map[uuid.UUID]int64{}
 	}
-	(*d)[entry] = struct{}{}
+	if held {
+		look, known := d.first[entry.id]
+		if !known {
+			look, _ = looks.Get(entry.id)
+		}
+		// A look after the event sees what the event's operation wrote.
+		if look <= entry.at && look > ms(e.Time)+clocksDiffer.Milliseconds() {
+			return
+		}
+		d.first[entry.id] = entry.at
+	}
+	d.entries[entry] = struct{}{}
 }
+
+// stored notes that Redis has the entries. What was noted of their sessions is over, or later.
+func (d *dueEntries) stored(looks *lru.Cache[uuid.UUID, int64]) {
+	for session, at := range d.first {
+		looks.Add(session, at)
+	}
+}
+
+// clocksDiffer is more than the clocks of servers differ by.
+const clocksDiffer = 10 * time.Second
 
 func ms(t event.Timestamp) int64 { return time.Time(t).UnixMilli() }
 
 // text returns the entries as scripts take them; see lua/records/include/due.lua.
-func (d dueEntries) text() string {
+func (d *dueEntries) text() string {
 	var text strings.Builder
-	for e := range d {
+	for e := range d.entries {
 		text.WriteString(DueAt(e.of, e.id, e.at))
 	}
 	return text.String()

@@ -28,6 +28,7 @@ type Feeds struct {
 	active map[uuid.UUID]*ActiveFeed
 
 	Owners  *lru.Cache[uuid.UUID, uuid.UUID] // agents' organizations
+	looks   *lru.Cache[uuid.UUID, int64]     // when sessions will be looked at for a hold or a lease, in ms since 1970
 	unknown *unknownCalls
 	Turns   chan struct{} // a place for each feed that is being served
 
@@ -78,10 +79,11 @@ func New(cfg Config) *Feeds {
 		cfg.Render = event.InFeed.JSON
 	}
 	owners, _ := lru.New[uuid.UUID, uuid.UUID](maxFeedOwners)
+	looks, _ := lru.New[uuid.UUID, int64](maxFeedOwners)
 	started := time.Now()
 	d := &Feeds{
 		Keys: kernel.Keys{Prefix: cfg.Prefix}, config: cfg, Instance: uuid.NewString(), Metrics: newFeedMetrics(),
-		active: map[uuid.UUID]*ActiveFeed{}, Owners: owners, unknown: newUnknownCalls(), Turns: make(chan struct{}, feedTurns),
+		active: map[uuid.UUID]*ActiveFeed{}, Owners: owners, looks: looks, unknown: newUnknownCalls(), Turns: make(chan struct{}, feedTurns),
 		Now: func() time.Time { return started.Add(time.Since(started)) }, // which never goes back
 	}
 	d.ctx, d.Stop = context.WithCancel(context.Background())

@@ -205,7 +205,7 @@ func (p *Appending) AddEvent(agent uuid.UUID, e kernel.Event) error {
 		previous = p.hash
 	}
 	if p.Feeds.config.NotesDue {
-		p.due.add(agent, e)
+		p.due.add(agent, e, p.Feeds.looks)
 	}
 	next := e.InFeed(p.Feed.Organization, agent, l.Last+int64(p.count)+1, previous)
 	text, err := p.Feeds.render(next)
@@ -247,8 +247,9 @@ func (p *Appending) Send(ctx context.Context) error {
 		l.Wake = strconv.FormatInt(l.Last, 10)
 	}
 	l.Due = r.Text(3)
+	p.due.stored(d.looks)
 	d.Metrics.appended(p, r.Number(2))
-	p.count, p.lost, p.times, p.hash, p.due = 0, 0, nil, "", nil
+	p.count, p.lost, p.times, p.hash, p.due = 0, 0, nil, "", dueEntries{}
 	p.entries.Reset()
 	p.Agents.Reset()
 	return r.Err
