@@ -247,3 +247,18 @@ func TestASessionClosesAfterAHoldThatIsSpent(t *testing.T) {
 		wantError(t, "closed", err, &NotPendingError{Committed})
 	})
 }
+
+// A session that has ended is stored as long as it holds something that is spent when it expires, however soon others are forgotten.
+func TestASessionIsKeptForAHoldThatIsSpent(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{Retention: time.Second}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: 2 * time.Second})
+		spent, _ := w.spending(t, s, 20)
+		w.end(t, s, w.session.ID)
+		for _, key := range []string{s.keys.Session(w.agent.ID, w.session.ID), s.keys.Leases(w.agent.ID, w.session.ID), s.keys.Transaction(w.agent.ID, spent.ID)} {
+			if left := peek(t, s).PTTL(t.Context(), key).Val(); left < time.Minute-10*time.Second {
+				t.Errorf("%s is kept for %v", key, left)
+			}
+		}
+	})
+}

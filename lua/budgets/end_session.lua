@@ -47,10 +47,11 @@ if ended_at or agent_revoked or now >= tonumber(expires_at) then
   return {'not_active', '', agent_revoked or '', expires_at, ended}
 end
 
--- One whose usage another is still to take stays; see lua/budgets/README.md.
+-- One whose usage another is still to take stays; see lua/budgets/README.md. So does one with leases, or with holds that are spent when
+-- they expire: it has its time to live from the last of them.
 local stays = string.find(restrictions, 'k', 1, true) or string.find(restrictions, 'c', 1, true) and redis.call('EXISTS', looks) == 1
 --@block write_end
-if not stays then
+if not stays and not leased_value then
   redis.call('PEXPIRE', session, retention)
 end
 return {'ok', ended, restrictions}
