@@ -40,12 +40,13 @@ const (
 	dueTurn = 2 * time.Second
 	// dueOrganizations is how many organizations a recorder works on at once.
 	dueOrganizations = 8
-	// chunksAtOnce is how many chunks of entries it reads at once, each of up to 239 entries.
+	// chunksAtOnce is how many chunks of entries it reads at once, each of up to 239 entries. What it cannot look at within a turn it enters
+	// anew, so that no chunk keeps others waiting.
 	chunksAtOnce = 2
 	// lookedAtOnce is how many sessions it looks at in one pipeline. Then it leaves Redis to others for as long as that took.
 	lookedAtOnce = 32
-	// lookAgain is when it looks again at what failed, or could not be settled.
-	lookAgain = 20 * time.Second
+	// retryAfter is when it looks again at what it could not read or release, and settleAgain at a session that is over and not settled.
+	retryAfter, settleAgain = 10 * time.Second, time.Minute
 )
 
 var dueLag = prometheus.NewDesc("remit_due_lag_seconds",
@@ -217,7 +218,7 @@ func (r *dueRecorder) recordChunks(ctx context.Context, organization uuid.UUID, 
 	if err != nil {
 		return "", nil, err
 	}
-	l := &look{dueRecorder: r, organization: organization, now: t.now}
+	l := &look{dueRecorder: r, organization: organization, now: t.now, until: time.Now().Add(dueTurn), awaited: map[uuid.UUID]bool{}}
 	l.at(ctx, entries)
 	return l.again.String(), done, ctx.Err()
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +20,11 @@ type look struct {
 	organization uuid.UUID
 	now          int64 // ms since 1970, of Redis
 
-	mu    sync.Mutex
-	again strings.Builder // entries
+	until time.Time // what is left then waits for the next turn
+
+	mu      sync.Mutex
+	again   strings.Builder    // entries
+	awaited map[uuid.UUID]bool // sessions that are looked at again at a time of their own
 }
 
 // lookAgainAt enters something among what is due once more.
@@ -30,23 +34,38 @@ func (l *look) lookAgainAt(of byte, id uuid.UUID, at int64) {
 	l.again.WriteString(feed.DueAt(of, id, at))
 }
 
-func (l *look) later(of byte, id uuid.UUID) { l.lookAgainAt(of, id, l.now+lookAgain.Milliseconds()) }
+// later enters what could not be looked at.
+func (l *look) later(of byte, id uuid.UUID) { l.lookAgainAt(of, id, l.now+retryAfter.Milliseconds()) }
+
+func (l *look) noteAwaited(session uuid.UUID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaited[session] = true
+}
 
 // at looks at each entry's object, some at a time, and rests between.
 func (l *look) at(ctx context.Context, entries []feed.DueEntry) {
 	var ids []uuid.UUID
 	for _, e := range entries {
-		switch e.Of {
-		case feed.DueSession:
+		switch {
+		case e.Of == feed.DueSession:
 			ids = append(ids, e.ID)
-		case feed.DueParts:
+		case time.Now().After(l.until):
+			l.lookAgainAt(e.Of, e.ID, l.now)
+		case e.Of == feed.DueParts:
 			l.atParts(ctx, e.ID)
-		case feed.DueSessions:
+		case e.Of == feed.DueSessions:
 			l.atSessionsOf(ctx, e.ID)
 		}
 	}
 	for some := range slices.Chunk(ids, lookedAtOnce) {
 		began := time.Now()
+		if began.After(l.until) {
+			for _, id := range some {
+				l.lookAgainAt(feed.DueSession, id, l.now)
+			}
+			continue
+		}
 		l.atSessions(ctx, some)
 		if kernel.Rest(ctx, min(restFactor*time.Since(began), longestRest)) != nil {
 			return
@@ -67,16 +86,20 @@ func (l *look) atParts(ctx context.Context, session uuid.UUID) {
 	}
 }
 
-// atSessionsOf closes a revoked agent's sessions.
+// atSessionsOf settles those of a revoked agent's sessions that are in trees. The others have set nothing aside.
 func (l *look) atSessionsOf(ctx context.Context, agent uuid.UUID) {
-	ix := l.openSessions(l.organization)
+	load := l.loadSessionsOf(l.organization, agent)
 	err := l.core.EachSession(ctx, flow{Owner: l.organization}, agent, func(ids []uuid.UUID) error {
-		for some := range slices.Chunk(ids, lookedAtOnce) {
-			found, err := ix.Load(ctx, some, time.UnixMilli(l.now))
-			if err != nil {
-				return err
+		found, err := load(ctx, ids, time.UnixMilli(l.now))
+		if err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(found, func(v *SessionSummary) bool { return v == nil || v.Status == Active || !v.unsettled })
+		for some := range slices.Chunk(found, lookedAtOnce) {
+			if time.Now().After(l.until) {
+				return context.DeadlineExceeded
 			}
-			ix.Move(ctx, slices.DeleteFunc(found, func(v *SessionSummary) bool { return v == nil || v.Status == Active }))
+			l.closeListed(ctx, l.organization, l.settleTrees(ctx, l.organization, some))
 		}
 		return nil
 	})
@@ -93,11 +116,16 @@ const (
 	lookedHoldsDue
 	lookedFlags
 	lookedNoted
+	lookedUnsettled
 )
 
 var lookedFields = []string{
 	lookedAgent: "a", lookedExpires: "x", lookedEnded: "e", lookedHoldsDue: "hx", lookedFlags: "r", lookedNoted: "w",
+	lookedUnsettled: "xu",
 }
+
+// settlesLate is for how long a session that is over waits for a late settlement; see lua/budgets/include/settles_late.lua.
+const settlesLate = 20 * time.Second
 
 // expiryNoted is the flag of a session whose expiry is noted; see lua/budgets/include/flags.lua.
 const expiryNoted = "x"
@@ -123,18 +151,31 @@ func (l *look) atSessions(ctx context.Context, ids []uuid.UUID) {
 			continue
 		}
 		p, flags := place{ids[i], r.ID(lookedAgent)}, r.Optional(lookedFlags)
-		expired := r.Number(lookedExpires) <= l.now
-		holdsDue := r.Optional(lookedHoldsDue) != "" && r.Number(lookedHoldsDue) <= l.now
+		expires, holdsDue, ended := r.Number(lookedExpires), int64(math.MaxInt64), r.Optional(lookedEnded) != ""
+		if r.Optional(lookedHoldsDue) != "" {
+			holdsDue = r.Number(lookedHoldsDue)
+		}
 		if r.Err != nil {
 			continue // what no version can read keeps nothing else waiting
 		}
-		if due := r.Optional(lookedHoldsDue); due != "" && !holdsDue {
-			l.lookAgainAt(feed.DueSession, p.session, r.Number(lookedHoldsDue))
+		expired := expires <= l.now
+		next := holdsDue
+		if !ended && !expired {
+			next = min(next, expires)
 		}
-		if holdsDue || expired && r.Optional(lookedEnded) == "" && !strings.Contains(r.Optional(lookedNoted), expiryNoted) {
-			due = append(due, p)
+		if late := r.Optional(lookedUnsettled); late != "" && r.Number(lookedUnsettled)+settlesLate.Milliseconds() > l.now {
+			next = min(next, r.Number(lookedUnsettled)+settlesLate.Milliseconds())
 		}
-		if expired || r.Optional(lookedEnded) != "" {
+		if next < math.MaxInt64 {
+			l.noteAwaited(p.session)
+		}
+		switch {
+		case holdsDue <= l.now || expired && !ended && !strings.Contains(r.Optional(lookedNoted), expiryNoted):
+			due = append(due, p) // which says when to look next
+		case next < math.MaxInt64:
+			l.lookAgainAt(feed.DueSession, p.session, next)
+		}
+		if expired || ended {
 			over = append(over, &SessionSummary{
 				ID: p.session, Agent: p.agent, Status: Expired, Expires: r.Time(lookedExpires),
 				keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren),
@@ -183,8 +224,8 @@ func (l *look) close(ctx context.Context, over []*SessionSummary) {
 	settled = append(settled, l.settleTrees(ctx, l.organization, inTrees)...)
 	l.closeListed(ctx, l.organization, settled)
 	for _, v := range inTrees {
-		if !slices.Contains(settled, v) {
-			l.later(feed.DueSession, v.ID)
+		if !slices.Contains(settled, v) && !l.awaited[v.ID] { // a child that closes settles the one above it, so this is for failures
+			l.lookAgainAt(feed.DueSession, v.ID, l.now+settleAgain.Milliseconds())
 		}
 	}
 }

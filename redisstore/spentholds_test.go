@@ -218,8 +218,49 @@ func TestAHoldThatIsSpentCountsInTheDayOfItsAgent(t *testing.T) {
 			}
 			must(s.Commit(t.Context(), token, spent.ID, Commit{Value: new(money.MicroUSD(45))}))(t)
 			w.wantToday(t, s, "corrected", want)
+			must(s.Rollback(t.Context(), w.byKey(), spent.ID, Rollback{}))(t)
+			w.wantToday(t, s, "rolled back", 0)
 		})
 	}
+}
+
+// What a commit gives back to the agent's day, its rollback does not give back again.
+func TestACommitOfNothingIsGivenBackOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := limitedTenant(t, s, perDay(100), NewSession{MaxValue: 1000})
+		if err := w.chargeValue(t, s, 50); err != nil {
+			t.Fatal(err)
+		}
+		spent, token := w.spending(t, s, 50)
+		w.wantToday(t, s, "begun", 100)
+		must(s.Commit(t.Context(), token, spent.ID, Commit{Value: new(money.MicroUSD(0))}))(t)
+		w.wantToday(t, s, "committed", 50)
+		must(s.Rollback(t.Context(), w.byKey(), spent.ID, Rollback{}))(t)
+		w.wantToday(t, s, "rolled back", 50)
+	})
+}
+
+// A short hold does not shorten the time for which a long one is stored, nor does the closing of a child.
+func TestALongHoldThatIsSpentOutlivesAShortOne(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{Retention: time.Second}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Minute})
+		child := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Minute}))(t)
+		token := w.exchange(t, s).AccessToken
+		for _, lasts := range []time.Duration{time.Hour, time.Second} {
+			n := w.beginning(1)
+			n.SpentOnExpiry, n.Lifetime = true, lasts
+			must(s.Begin(t.Context(), token, n))(t)
+		}
+		w.end(t, s, w.session.ID)
+		w.end(t, s, child.ID) // it is closed, and its part dropped
+		for _, key := range []string{s.keys.Session(w.agent.ID, w.session.ID), s.keys.Leases(w.agent.ID, w.session.ID)} {
+			if left := peek(t, s).PTTL(t.Context(), key).Val(); left < 50*time.Minute {
+				t.Errorf("%s is kept for %v", key, left)
+			}
+		}
+	})
 }
 
 // A session closes after its holds that are spent when they expire.

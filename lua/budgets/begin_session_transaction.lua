@@ -122,7 +122,7 @@ end
 local ttl = string.format('%d', kept)
 --@block extend_ttl key=session
 if is_spent then
-  redis.call('PEXPIRE', leases, ttl)
+  --@block extend_ttl key=leases
 else
   redis.call('PEXPIRE', holds, ttl)
 end

@@ -125,6 +125,8 @@ if session_agent then
   local counts = math.max(charged - before, 0)
   if day and counts > 0 then
     redis.call('HSET', transaction, 'dv', string.format('%d %d', day, counts)) -- what a rollback gives back to this day
+  elseif spent and transaction_day_value then
+    redis.call('HDEL', transaction, 'dv') -- what its begin counted is given back below
   end
   if day and counts ~= counted then
     local booked = book(agent_restricted, now, counts - counted)

@@ -30,7 +30,7 @@ if part and not read_part(part) then
   end
   redis.call('PEXPIRE', closed, as_long_as_parts)
 end
---@read session session_agent ended_at expires_at restrictions
+--@read session session_agent ended_at expires_at restrictions leased_value
 if not session_agent or redis.call('EXISTS', looks) == 1 then
   return {'ok', ''}
 end
@@ -40,7 +40,7 @@ elseif string.find(restrictions or '', 'K', 1, true) then
   return {'ok', ''} -- its time to live runs
 end
 local kept = retention + 0
-if not ended_at then -- its transactions may be pending for longer than it lasts
+if not ended_at or leased_value then -- its transactions may be pending for longer than it lasts
   kept = math.max(math.max(expires_at - now, 0) + retention, redis.call('PTTL', session_transactions))
 end
 local ttl = string.format('%.0f', kept)

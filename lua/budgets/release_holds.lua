@@ -17,7 +17,7 @@
 -- ARGV[3] = agent_id         16 bytes
 --
 -- Reply:  {'ok', expired, released, again}  how many leases expired, and how many holds were released; again when to look at the session
---                            again, in ms since 1970: at the next hold or lease, or its closing; '' for never
+--                            again, in ms since 1970: at the next hold or lease, its expiry, or its closing; '' for never
 -- Writes: ZREM holds and leases, ZADD and ZREM agent_holds, HSET and HDEL session, HSET agent, XADD events; HSET, HDEL and
 -- PEXPIRE usage
 --@include action_types
@@ -116,6 +116,9 @@ if kept_above and expired + spent + released > 0 then
   redis.call('HSET', session, 'xu', string.format('%.0f', now))
 end
 local next_look = math.min(tonumber(next_hold or math.huge), tonumber(next_lease or math.huge))
+if not ended_at and now < expires_at + 0 then
+  next_look = math.min(next_look, expires_at + 0)
+end
 if kept_above and not closed_at and unsettled_at then
   next_look = math.min(next_look, unsettled_at + settles_late)
 end

@@ -80,7 +80,7 @@ if due_entries ~= '' then
   local before = first_due(due)
   add_due(due, now, due_entries)
   local first = first_due(due)
-  if not before or first + 0 < before + 0 then
+  if not before or first + 0 < before + 0 or before + 0 <= now then -- what is late may be missing in the queue
     due_from = first
     redis.call('HSET', head, 'd', first)
   end

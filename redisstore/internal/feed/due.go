@@ -37,13 +37,13 @@ type dueEntry struct {
 // dueEntries are what events make due.
 type dueEntries struct {
 	entries map[dueEntry]struct{}
-	first   map[uuid.UUID]int64 // of sessions, when the first of them for a hold or a lease is due
+	first   map[uuid.UUID]int64 // of sessions, when the first of theirs is due
 }
 
-// add adds what an event of the agent makes due. A look at a session enters the next of its holds and leases anew, so only the first of
-// them needs an entry; looks has when that is, as far as this instance knows.
+// add adds what an event of the agent makes due. A look at a session enters the next one, so a session needs an entry for the first only;
+// looks has when that is, as far as this instance knows.
 func (d *dueEntries) add(agent uuid.UUID, e kernel.Event, looks *lru.Cache[uuid.UUID, int64]) {
-	entry, held := dueEntry{id: e.Session, of: DueSession}, false
+	entry := dueEntry{id: e.Session, of: DueSession}
 	switch {
 	case e.Type == "agent.revoked":
 		entry = dueEntry{id: agent, of: DueSessions}
@@ -52,16 +52,16 @@ func (d *dueEntries) add(agent uuid.UUID, e kernel.Event, looks *lru.Cache[uuid.
 	case e.Session == uuid.Nil:
 		return
 	case e.Lasts > 0:
-		entry.at, held = ms(e.Time)+e.Lasts.Milliseconds(), true
+		entry.at = ms(e.Time) + e.Lasts.Milliseconds()
 	case !e.Expires.IsZero():
-		entry.at, held = ms(e.Expires), !strings.HasPrefix(e.Type, "session.")
+		entry.at = ms(e.Expires)
 	default:
 		return
 	}
 	if d.entries == nil {
 		d.entries, d.first = map[dueEntry]struct{}{}, map[uuid.UUID]int64{}
 	}
-	if held {
+	if entry.of == DueSession {
 		look, known := d.first[entry.id]
 		if !known {
 			look, _ = looks.Get(entry.id)

@@ -28,7 +28,7 @@ type Feeds struct {
 	active map[uuid.UUID]*ActiveFeed
 
 	Owners  *lru.Cache[uuid.UUID, uuid.UUID] // agents' organizations
-	looks   *lru.Cache[uuid.UUID, int64]     // when sessions will be looked at for a hold or a lease, in ms since 1970
+	looks   *lru.Cache[uuid.UUID, int64]     // when sessions will be looked at next, in ms since 1970
 	unknown *unknownCalls
 	Turns   chan struct{} // a place for each feed that is being served
 

@@ -15,6 +15,7 @@ const lookedAtOnce = 500
 // lookAtAll marks every agent of the organization whose trail ends with another event than it has in the feed. began is the
 // time of Redis at which it was asked for.
 func (d *Feeds) lookAtAll(ctx context.Context, a *ActiveFeed, began int64) error {
+	d.looks.Purge() // Redis may have lost what it had confirmed
 	o, from := a.Organization, "-"
 	own, err := d.behind(ctx, o, []uuid.UUID{o}) // the organization's own trail
 	if err != nil {

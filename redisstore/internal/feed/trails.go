@@ -238,6 +238,7 @@ func (p *Appending) Send(ctx context.Context) error {
 		l.Token, LeaseTime.Milliseconds(), l.Last, p.hash, p.entries.String(), p.Agents.String(),
 		d.config.EventsKept*FeedFactor, d.config.EventsKept*FeedFactor*EventRoom, p.due.text())
 	if err != nil {
+		d.looks.Purge() // Redis may have lost what it had confirmed
 		return err
 	}
 	if l.Last = r.Number(0); p.count > 0 {
