@@ -178,6 +178,38 @@ func TestWhatIsDueIsNotedThoughTheLeaderEnds(t *testing.T) {
 	})
 }
 
+// A failover that loses the end of an organization's feed loses what those events made due; the agents' trails are on other servers.
+func TestWhatAFailoverLostIsDueAgain(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, recordingDue, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Hour})
+		wantFed(t, s, w.key, w.agent.ID)
+		w.rested(t, s)
+		o, c := w.key.Organization, peek(t, s)
+		kept := map[string]string{}
+		for _, key := range []string{s.keys.Feed(o), s.keys.FeedHead(o), s.keys.FeedCursors(o), s.keys.FeedMarked(o), s.keys.FeedTaken(o),
+			s.keys.FeedInstances(o), s.keys.Due(o)} {
+			kept[key] = c.Dump(t.Context(), key).Val()
+		}
+		brief := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: 14 * time.Second}))(t) // beyond what clocks may differ by
+		wantFed(t, s, w.key, w.agent.ID)
+		for key, dump := range kept {
+			must(c.Del(t.Context(), key).Result())(t)
+			if dump != "" {
+				must(c.Restore(t.Context(), key, 0, dump).Result())(t)
+			}
+		}
+		must(c.ZRem(t.Context(), s.keys.DueQueue(), string(o[:])).Result())(t)
+		deadline := time.Now().Add(40 * time.Second)
+		for byTime(t, s, w.key)["session.expired "+brief.ID.String()] != 1 {
+			if time.Now().After(deadline) {
+				t.Fatal("its expiry is not recorded")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+}
+
 func TestAPeriodThatEndsIsRecordedUnasked(t *testing.T) {
 	t.Parallel()
 	withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {

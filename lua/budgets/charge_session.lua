@@ -1,4 +1,4 @@
--- Charges a session: counts actions and value if all of it fits, or changes nothing.
+-- Charges a session: counts actions and value if all of it fits, or changes nothing but what is noted of a refusal.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -6,7 +6,8 @@
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = agent_id         16 bytes
--- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[3] = caller_family    'family:', or 'bound:' for a token that is bound to a key, and the 16-byte family id of the access token; ''
+--                            when an API key calls
 -- ARGV[4] = count            actions
 -- ARGV[5] = value            micro-USD
 -- ARGV[6] = kind             the field that counts the action type (include/action_types.lua), '' for none; with a scope that the
@@ -29,7 +30,7 @@
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
---         {'holds_due'}    nothing was done: release_holds.lua goes first, or the day is over
+--         {'holds_due'}    nothing was done: release_holds.lua goes first; so also when the day is over on which the usage counts
 --         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
 --         {'scope_not_held', scope}
