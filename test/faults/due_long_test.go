@@ -294,11 +294,17 @@ func (o *dueOrganization) check(late *lateness) {
 	}
 }
 
+// get reads a resource. The first call after a while may meet a cluster that has changed since: 503 says to ask again.
 func (o *dueOrganization) get(path string, into any) {
 	o.t.Helper()
-	r := reader{caller: o.caller, instance: o.instances[0].URL, key: o.key}
-	if !r.get(path, into) {
-		o.t.Fatalf("%s: %v", path, r.err)
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		r := reader{caller: o.caller, instance: o.instances[0].URL, key: o.key}
+		if r.get(path, into) {
+			return
+		}
+		if time.Since(began) > RecoveryLimit {
+			o.t.Fatalf("%s: %v", path, r.err)
+		}
 	}
 }
 
