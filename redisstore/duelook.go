@@ -191,8 +191,9 @@ func (l *look) release(ctx context.Context, due []place) {
 	calls := make([]*redisclient.BatchCall, len(due))
 	for i, p := range due {
 		act := ownActor(l.organization, p.agent)
-		command := redisclient.NewCommand(act.Flow, len(l.releaseKeys(act, p.session)))
-		command.Keys(l.releaseKeys(act, p.session)...)
+		keys := l.releaseKeys(act, p.session)
+		command := redisclient.NewCommand(act.Flow, len(keys))
+		command.Keys(keys...)
 		command.Arguments(l.core.Audit(ctx, act), l.daysKept(), p.agent)
 		calls[i] = &redisclient.BatchCall{Script: releaseHolds, Command: command}
 	}
