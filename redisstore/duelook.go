@@ -150,40 +150,59 @@ func (l *look) atSessions(ctx context.Context, ids []uuid.UUID) {
 		if r.Optional(lookedAgent) == "" {
 			continue
 		}
-		p, flags := place{ids[i], r.ID(lookedAgent)}, r.Optional(lookedFlags)
-		expires, holdsDue, ended := r.Number(lookedExpires), int64(math.MaxInt64), r.Optional(lookedEnded) != ""
-		if r.Optional(lookedHoldsDue) != "" {
-			holdsDue = r.Number(lookedHoldsDue)
-		}
+		v := readLooked(r, l.now)
 		if r.Err != nil {
 			continue // what no version can read keeps nothing else waiting
 		}
-		expired := expires <= l.now
-		next := holdsDue
-		if !ended && !expired {
-			next = min(next, expires)
-		}
-		if late := r.Optional(lookedUnsettled); late != "" && r.Number(lookedUnsettled)+settlesLate.Milliseconds() > l.now {
-			next = min(next, r.Number(lookedUnsettled)+settlesLate.Milliseconds())
-		}
-		if next < math.MaxInt64 {
-			l.noteAwaited(p.session)
+		if v.next != never {
+			l.noteAwaited(ids[i])
 		}
 		switch {
-		case holdsDue <= l.now || expired && !ended && !strings.Contains(r.Optional(lookedNoted), expiryNoted):
-			due = append(due, p) // which says when to look next
-		case next < math.MaxInt64:
-			l.lookAgainAt(feed.DueSession, p.session, next)
+		case v.isDue:
+			due = append(due, place{ids[i], v.agent}) // which says when to look next
+		case v.next != never:
+			l.lookAgainAt(feed.DueSession, ids[i], v.next)
 		}
-		if expired || ended {
+		if v.isOver {
 			over = append(over, &SessionSummary{
-				ID: p.session, Agent: p.agent, Status: Expired, Expires: r.Time(lookedExpires),
-				keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren),
+				ID: ids[i], Agent: v.agent, Status: Expired, Expires: r.Time(lookedExpires),
+				keptAbove: strings.Contains(v.flags, keptAbove), hasChildren: strings.Contains(v.flags, hasChildren),
 			})
 		}
 	}
 	l.release(ctx, due)
 	l.close(ctx, over)
+}
+
+// looked is what a look found of a session.
+type looked struct {
+	agent  uuid.UUID
+	flags  string
+	isDue  bool  // holds or leases are due, or its expiry is to be noted
+	isOver bool  // it has ended or expired
+	next   int64 // when something of it is due, in ms since 1970
+}
+
+// never is after every time, in ms since 1970.
+const never = math.MaxInt64
+
+func readLooked(r *reply, now int64) looked {
+	expires, holdsDue, ended := r.Number(lookedExpires), int64(never), r.Optional(lookedEnded) != ""
+	if r.Optional(lookedHoldsDue) != "" {
+		holdsDue = r.Number(lookedHoldsDue)
+	}
+	expired := expires <= now
+	notesExpiry := expired && !ended && !strings.Contains(r.Optional(lookedNoted), expiryNoted)
+	v := looked{agent: r.ID(lookedAgent), flags: r.Optional(lookedFlags), isDue: holdsDue <= now || notesExpiry, isOver: expired || ended, next: holdsDue}
+	if !v.isOver {
+		v.next = min(v.next, expires)
+	}
+	if r.Optional(lookedUnsettled) != "" {
+		if settled := r.Number(lookedUnsettled) + settlesLate.Milliseconds(); settled > now {
+			v.next = min(v.next, settled)
+		}
+	}
+	return v
 }
 
 // release runs release_holds.lua on sessions, in one pipeline.

@@ -362,12 +362,12 @@ func TestALeaderWakesWebhooksSoThatNoFailoverLosesIt(t *testing.T) {
 		s := pairStore(t, p, Replicated)
 		d := feed.New(s.config.feeds())
 		d.Client = s.client
-		a := &feed.ActiveFeed{Organization: NewRootID(), Leading: feed.Leading{Wake: "5"}}
+		a := &feed.ActiveFeed{Organization: NewRootID(), Leading: feed.Leading{Wake: feed.Debt{Owed: "5"}}}
 		resume := p.SuspendReplica(t)
-		if err := d.WakeWebhooks(t.Context(), a); err == nil || a.Leading.Wake != "5" {
+		if err := d.PayDebts(t.Context(), a); err == nil || a.Leading.Wake.Owed != "5" {
 			t.Errorf("without a replica it has woken them: %v", err)
 		}
 		resume()
-		eventually(t, "it has woken them", func() bool { return d.WakeWebhooks(t.Context(), a) == nil && a.Leading.Woken == "5" })
+		eventually(t, "it has woken them", func() bool { return d.PayDebts(t.Context(), a) == nil && a.Leading.Wake.Paid == "5" })
 	})
 }

@@ -55,7 +55,7 @@ func (s *Store) notePeriod(ctx context.Context, organization uuid.UUID) {
 		return
 	}
 	if resets, err := s.endPeriod(ctx, organization); err == nil && resets != "" {
-		_ = s.feeds.NoteDueAt(ctx, organization, resets)
+		_ = s.feeds.NoteDue(ctx, organization, resets)
 	}
 }
 

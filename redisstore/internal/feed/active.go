@@ -37,10 +37,8 @@ type Leading struct {
 	Token string // "" leads nothing
 	Last  int64  // number of the last event
 	hash  string // of that event
-	Wake  string // number of the event that the webhooks have yet to be woken for, "" for none
-	Woken string // of the last one that they were woken for, "" for none
-	Due   string // from when something is due that the queue does not say yet, in ms since 1970, "" for nothing
-	Noted string // the last one that was noted there, "" for none
+	Wake  Debt   // number of the event that the webhooks are to be woken for
+	Due   Debt   // from when something is due that the queue is to say, in ms since 1970
 }
 
 // All returns the active feeds.

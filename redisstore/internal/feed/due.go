@@ -70,6 +70,9 @@ func (d *dueEntries) add(agent uuid.UUID, e kernel.Event, looks *lru.Cache[uuid.
 		if look <= entry.at && look > ms(e.Time)+clocksDiffer.Milliseconds() {
 			return
 		}
+		if !e.PreviousExpires.IsZero() { // a look halfway, so that ever shorter lifetimes leave few entries
+			entry.at -= (entry.at - ms(e.Time)) / 2
+		}
 		d.first[entry.id] = entry.at
 	}
 	d.entries[entry] = struct{}{}
@@ -135,24 +138,8 @@ func ReadDue(chunks []string) ([]DueEntry, error) {
 // noteDue may go to another server than the feed. A failover there must not lose it.
 var noteDue = kernel.NewScript("records/note_due", redisclient.Writes)
 
-// NoteDue notes in the queue from when something is due that the leader of the feed has stored. Redis keeps that this is to be done until
-// take_agents.lua learns that it was, so that another leader does it if this one has ended.
-func (d *Feeds) NoteDue(ctx context.Context, a *ActiveFeed) error {
-	l := &a.Leading
-	if l.Due == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, wakeTime)
-	defer cancel()
-	if err := d.NoteDueAt(ctx, a.Organization, l.Due); err != nil {
-		return err
-	}
-	l.Due, l.Noted = "", l.Due
-	return nil
-}
-
-// NoteDueAt notes that something is due in an organization at a time in ms since 1970, as text.
-func (d *Feeds) NoteDueAt(ctx context.Context, organization uuid.UUID, at string) error {
+// NoteDue notes that something is due in an organization at a time in ms since 1970, as text.
+func (d *Feeds) NoteDue(ctx context.Context, organization uuid.UUID, at string) error {
 	_, err := d.Client.Run(ctx, kernel.OwnFlow, noteDue, []string{d.Keys.DueQueue(), d.Keys.DueVersions()}, organization, at)
 	return err
 }

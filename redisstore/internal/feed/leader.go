@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"remit/internal/event"
@@ -100,7 +99,7 @@ func (d *Feeds) Flush(ctx context.Context, a *ActiveFeed) error {
 
 // leadingAt reads the reply of a script that may have made this instance the leader.
 func leadingAt(r *redisclient.Reply) (Leading, error) {
-	l := Leading{Token: r.Text(0), Last: r.Number(1), hash: r.Text(2), Wake: r.Text(3), Due: r.Text(4)}
+	l := Leading{Token: r.Text(0), Last: r.Number(1), hash: r.Text(2), Wake: Debt{Owed: r.Text(3)}, Due: Debt{Owed: r.Text(4)}}
 	if l.hash == "" {
 		l.hash = event.NoHash
 	}
@@ -121,7 +120,7 @@ const (
 // drain appends the events of marked agents until there are none, which ends the leading, or servedAtOnce is over.
 func (d *Feeds) drain(ctx context.Context, a *ActiveFeed) (done bool, err error) {
 	for began := d.Now(); d.Now().Sub(began) < servedAtOnce; {
-		late := errors.Join(d.WakeWebhooks(ctx, a), d.NoteDue(ctx, a)) // which keep no event out of the feed
+		late := d.PayDebts(ctx, a) // which keep no event out of the feed
 		batch, err := d.Take(ctx, a)
 		if err != nil {
 			return false, err
@@ -156,7 +155,7 @@ func (d *Feeds) Take(ctx context.Context, a *ActiveFeed) (takenBatch, error) {
 	o := a.Organization
 	r, err := d.Client.Run(ctx, redisclient.Flow{Owner: o}, TakeAgents,
 		[]string{d.Keys.FeedHead(o), d.Keys.FeedMarked(o), d.Keys.FeedTaken(o), d.Keys.FeedCursors(o), d.Keys.FeedInstances(o)},
-		a.Leading.Token, LeaseTime.Milliseconds(), takenAtOnce, ArrivalTime.Milliseconds(), a.Leading.Woken, a.Leading.Noted)
+		a.Leading.Token, LeaseTime.Milliseconds(), takenAtOnce, ArrivalTime.Milliseconds(), a.Leading.Wake.Paid, a.Leading.Due.Paid)
 	if err != nil {
 		return takenBatch{}, err
 	}

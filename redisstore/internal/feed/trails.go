@@ -245,9 +245,9 @@ func (p *Appending) Send(ctx context.Context) error {
 		l.hash = p.hash
 	}
 	if r.Text(1) != "" {
-		l.Wake = strconv.FormatInt(l.Last, 10)
+		l.Wake.Owed = strconv.FormatInt(l.Last, 10)
 	}
-	l.Due = r.Text(3)
+	l.Due.Owed = r.Text(3)
 	p.due.stored(d.looks)
 	d.Metrics.appended(p, r.Number(2))
 	p.count, p.lost, p.times, p.hash, p.due = 0, 0, nil, "", dueEntries{}
