@@ -84,13 +84,14 @@ if refused then
   --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
   return {'limit', over, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
-local restricted_after, limited, at, over_day, over_minute, crossed
+local restricted_after, agent_limit, at, observed_day, observed_minute, crossed
 if agent_restricted then
-  restricted_after, limited, at, over_day, over_minute, crossed = within_limits(agent_restricted, now, 1, value, is_observing(restrictions))
+  restricted_after, agent_limit, at, observed_day, observed_minute, crossed =
+    within_limits(agent_restricted, now, 1, value, is_observing(restrictions))
 end
-if limited and not restricted_after then
-  note_agent_limit(agent, events, audit, now, limited)
-  return {'agent_limit', limited, at}
+if agent_limit and not restricted_after then
+  note_agent_limit(agent, events, audit, now, agent_limit)
+  return {'agent_limit', agent_limit, at}
 end
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)

@@ -102,7 +102,7 @@ end
 if lifetime ~= '' then
   expires = string.format('%d', now + lifetime)
 end
-local after, day, by, over, over_p, over_v, over_day
+local after, day, by, over, over_p, over_v, observed_day
 if session_agent then
   after = held_value - transaction_held_value + value
   local limit = name_of_value_limit(session_refunds, session_value_limit)
@@ -131,15 +131,15 @@ if session_agent then
   end
   by = math.max(by, -counted) -- what counted on an earlier day is not given back to this one
   if day and by ~= 0 then
-    local restricted, limited, at = book(agent_restricted, now, by), nil, nil
+    local restricted, agent_limit, at = book(agent_restricted, now, by), nil, nil
     if by > 0 then
-      restricted, limited, at, over_day = within_limits(agent_restricted, now, 0, by, is_observing(session_restrictions))
+      restricted, agent_limit, at, observed_day = within_limits(agent_restricted, now, 0, by, is_observing(session_restrictions))
     end
     if not restricted then
-      note_agent_limit(agent, events, audit, now, limited)
-      return {'agent_limit', limited, at}
+      note_agent_limit(agent, events, audit, now, agent_limit)
+      return {'agent_limit', agent_limit, at}
     end
-    over = over or over_day
+    over = over or observed_day
     redis.call('HSET', agent, 'restricted', restricted)
     if spent_type then
       redis.call('HSET', transaction, 'dv', string.format('%d %d', day, counted + by))
@@ -147,8 +147,8 @@ if session_agent then
       session_day_holds = forget_hold(session, session_day_holds, transaction_id, day)
       session_day_holds = count_hold(session, session_day_holds, transaction_id, day, counted + by)
     end
-    if limited then
-      note_agent_limit(agent, events, audit, now, limited)
+    if agent_limit then
+      note_agent_limit(agent, events, audit, now, agent_limit)
     end
     note_agent_day(agent, events, audit, now, restricted)
   end
@@ -196,7 +196,7 @@ end
 --@block transaction_state status='pending' charged='' overage='' committed='' rolled='' reason='' post='' held=value
 if over then
   count_observed(session, 1)
-  note_observed(session, events, audit, now, flags, over_p, over_v, over_day)
+  note_observed(session, events, audit, now, flags, over_p, over_v, observed_day)
   return {'ok', changed_at, ended, expires, state, transaction_expires_at, over}
 end
 return {'ok', changed_at, ended, expires, state, transaction_expires_at}

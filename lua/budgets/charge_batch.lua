@@ -62,9 +62,10 @@ local outcomes, observed, restricted, types = {}, 0, agent_restricted, {}
 for count, value, scope, kind in string.gmatch(charges, '(%d+) (%d+) (%S*) ?([^\n]*)\n') do
   local over_p = per_action_limit and value + 0 > per_action_limit + 0 and 'max_value_usd_per_action'
   local actions_after, taken = used_n + count, used_v + value + held
-  local over, outcome, restricted_after, limited, at, over_day, over_minute, crossed
+  local over, outcome, restricted_after, agent_limit, at, observed_day, observed_minute, crossed
   if restricted then
-    restricted_after, limited, at, over_day, over_minute, crossed = within_limits(restricted, now, count, value, is_observing(restrictions))
+    restricted_after, agent_limit, at, observed_day, observed_minute, crossed =
+      within_limits(restricted, now, count, value, is_observing(restrictions))
   end
   local wanted = ' ' .. scope .. ' '
   if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
@@ -74,9 +75,9 @@ for count, value, scope, kind in string.gmatch(charges, '(%d+) (%d+) (%S*) ?([^\
     if refused then
       outcome = {'limit', over, string.format('%.0f', used_n - delegated_n), actions_limit, string.format('%.0f', used_v - leased),
         value_limit, held_value, expires_at, refunds}
-    elseif limited and not restricted_after then
-      note_agent_limit(agent, events, audit, now, limited)
-      outcome = {'agent_limit', limited, at}
+    elseif agent_limit and not restricted_after then
+      note_agent_limit(agent, events, audit, now, agent_limit)
+      outcome = {'agent_limit', agent_limit, at}
     else
       used_n, used_v, restricted = actions_after, used_v + value, restricted_after or restricted
       local typed = types[kind] or {n = 0, v = 0}
@@ -87,7 +88,7 @@ for count, value, scope, kind in string.gmatch(charges, '(%d+) (%d+) (%S*) ?([^\
       if over then
         observed = observed + 1
       end
-      if over or crossed or limited then
+      if over or crossed or agent_limit then
         outcome[8], outcome[9], outcome[10] = refunds or '', '', over or ''
       end
     end

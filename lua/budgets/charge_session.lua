@@ -106,11 +106,13 @@ if scope and active then
 end
 
 -- What it comes to, for the agent and for the session. near is whether it may refuse something, or reach what is to be noted.
-local restricted_after, limited, at, over_day, over_minute, crossed, near
+-- agent_limit is the agent's limit that refuses it (then restricted_after is nil), that would have refused it if nothing observed, or
+-- that is used up exactly.
+local restricted_after, agent_limit, at, observed_day, observed_minute, crossed, near
 if agent_restricted and active then
   local observing = restrictions and string.find(restrictions, 'o', 1, true)
   --@block count_by_limits restricted=agent_restricted
-  near = limited or over_minute or crossed
+  near = agent_limit or observed_minute or crossed
 end
 local actions_after, max_n = used_actions + count, actions_limit + 0
 local value_after, max_v = used_value + value, value_limit + 0
@@ -165,14 +167,14 @@ if refused then
   --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
   return {'limit', over, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
--- The day may be used up only by holds that are due. Without restricted_after the limit refuses; with over_day it only observes.
-if (over_day or not restricted_after) and limited == 'max_value_usd_per_day'
+-- The day may be used up only by holds that are due. Without restricted_after the limit refuses; with observed_day it only observes.
+if (observed_day or not restricted_after) and agent_limit == 'max_value_usd_per_day'
   and now >= (redis.call('HGET', agent, 'hold_due') or now + 1) + 0 then
   return {'agent_holds_due'}
 end
-if limited and not restricted_after then
-  note_agent_limit(agent, events, audit, now, limited)
-  return {'agent_limit', limited, at}
+if agent_limit and not restricted_after then
+  note_agent_limit(agent, events, audit, now, agent_limit)
+  return {'agent_limit', agent_limit, at}
 end
 if type_counts then
   redis.call('HSET', session, 'n', new_used_actions, 'v', new_used_value, kind, string.format('%d', type_counts))

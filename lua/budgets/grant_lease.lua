@@ -78,14 +78,14 @@ if not got_n then
   --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
   return {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
 end
-local restricted_after, limited, at, over_day, over_minute
+local restricted_after, agent_limit, at, observed_day, observed_minute
 if agent_restricted and string.find(agent_restricted, 'l', 1, true) then
-  restricted_after, limited, at, got_n, got_v, over_day, over_minute = fit_agent(agent_restricted, now, got_n, got_v, partial ~= '',
+  restricted_after, agent_limit, at, got_n, got_v, observed_day, observed_minute = fit_agent(agent_restricted, now, got_n, got_v, partial ~= '',
     is_observing(restrictions))
 end
-if limited and not restricted_after then
-  note_agent_limit(agent, events, audit, now, limited)
-  return {'agent_limit', limited, at}
+if agent_limit and not restricted_after then
+  note_agent_limit(agent, events, audit, now, agent_limit)
+  return {'agent_limit', agent_limit, at}
 end
 
 local granted_n, granted_v, expires = grant(session, leases, lease, events, audit, now, retention, agent_id, session_id,
@@ -101,16 +101,16 @@ end
 if day then
   redis.call('HSET', lease, 'dy', string.format('%d', day))
 end
-if limited then
-  note_agent_limit(agent, events, audit, now, limited)
+if agent_limit then
+  note_agent_limit(agent, events, audit, now, agent_limit)
 end
 if restricted_after then
   note_agent_day(agent, events, audit, now, restricted_after)
 end
 flags = note_usage(session, events, audit, now, flags, used_n, tonumber(actions_limit), used_v + held_value, tonumber(value_limit),
   name_of_value_limit(refunds, value_limit))
-note_observed_lease(session, events, audit, now, flags, over, over_day, over_minute)
-over = over or over_day or over_minute
+note_observed_lease(session, events, audit, now, flags, over, observed_day, observed_minute)
+over = over or observed_day or observed_minute
 if over then
   return {'ok', lease_id, granted_n, granted_v, string.format('%.0f', now), expires, over}
 end

@@ -113,13 +113,13 @@ if open then
   others, leased = others - 1, math.max(leased - lease_value, 0)
 end
 
-local restricted, limited, at = agent_restricted, nil, nil
+local restricted, agent_limit, at = agent_restricted, nil, nil
 if day and (used_v > tonumber(lease_value) or (lease_day and lease_day + 0 == day)) then
   restricted = book(restricted, now, used_v - lease_value)
 end
 
 local wanted_n, wanted_v, lifetime, partial = string.match(renew, '^(%d+) (%d+) (%d+) ([01])$')
-local refusal, limit, got_n, got_v, got_ms, beyond, over_day, over_minute = renew, nil, nil, nil, nil, nil, nil, nil
+local refusal, limit, got_n, got_v, got_ms, beyond, observed_day, observed_minute = renew, nil, nil, nil, nil, nil, nil, nil
 if wanted_n and not active then
   refusal = 'session_not_active'
 elseif wanted_n and agent_restricted and string.find(agent_restricted, 's', 1, true) then
@@ -138,12 +138,12 @@ elseif wanted_n then
 end
 if got_n and restricted and string.find(restricted, 'l', 1, true) then
   local restricted_after
-  restricted_after, limited, at, got_n, got_v, over_day, over_minute = fit_agent(restricted, now, got_n, got_v, partial == '1',
+  restricted_after, agent_limit, at, got_n, got_v, observed_day, observed_minute = fit_agent(restricted, now, got_n, got_v, partial == '1',
     is_observing(session_restrictions))
   if restricted_after then
     restricted, limit = restricted_after, got_v
   else
-    refusal, limit, got_n, got_v = agent_refusal(limited, at, wanted_n, wanted_v), nil, nil, nil
+    refusal, limit, got_n, got_v = agent_refusal(agent_limit, at, wanted_n, wanted_v), nil, nil, nil
   end
 end
 
@@ -199,8 +199,8 @@ if restricted ~= agent_restricted then
   redis.call('HSET', agent, 'restricted', restricted)
   note_agent_day(agent, events, audit, now, restricted)
 end
-if limited then
-  note_agent_limit(agent, events, audit, now, limited)
+if agent_limit then
+  note_agent_limit(agent, events, audit, now, agent_limit)
 end
 redis.call('PEXPIRE', lease, kept)
 
@@ -230,7 +230,7 @@ if session_agent then
   flags = note_usage(session, events, audit, now, flags, after_n, tonumber(session_actions_limit), after_v + held,
     tonumber(session_value_limit),
     name_of_value_limit(session_refunds, session_value_limit))
-  flags = note_observed_lease(session, events, audit, now, flags, beyond, over_day, over_minute)
+  flags = note_observed_lease(session, events, audit, now, flags, beyond, observed_day, observed_minute)
   if limit and not got_n then
     note_no_room(session, events, audit, now, flags, limit)
   end

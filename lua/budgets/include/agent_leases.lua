@@ -29,6 +29,7 @@ local function fit_agent(restricted, now, n, v, partial, observing)
   if not observing then
     n, v = fit_n, fit_v
   end
-  local restricted_after, limit, at, over_day, over_minute = within_limits(restricted, now, n, v, observing)
-  return restricted_after, limit, at, n, v, over_day and fit_v > left_v and over_day, over_minute and fit_n > left_n and over_minute
+  local restricted_after, limit, at, observed_day, observed_minute = within_limits(restricted, now, n, v, observing)
+  return restricted_after, limit, at, n, v, observed_day and fit_v > left_v and observed_day,
+    observed_minute and fit_n > left_n and observed_minute
 end

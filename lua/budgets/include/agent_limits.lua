@@ -9,7 +9,7 @@
 -- While the session observes, it counts them beyond the limits as well, of a minute as much as it allows, and returns fourth and fifth
 -- the limits that would have refused them, nil for none. Sixth is whether they cross a threshold of the day (include/agent_limit_notes.lua).
 local function within_limits(restricted, now, n, v, observing)
-  local count, value, restricted_after, limited, at, over_day, over_minute, crossed = n + 0, v + 0, nil, nil, nil, nil, nil, nil
+  local count, value, restricted_after, agent_limit, at, observed_day, observed_minute, crossed = n + 0, v + 0, nil, nil, nil, nil, nil, nil
   --@block count_by_limits restricted=restricted
-  return restricted_after, limited, at, over_day, over_minute, crossed
+  return restricted_after, agent_limit, at, observed_day, observed_minute, crossed
 end

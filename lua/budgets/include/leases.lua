@@ -41,12 +41,12 @@ local function note_no_room(session, events, audit, now, flags, limit)
 end
 
 -- Notes a lease that limits would have refused, in a session that observes; each is a name, or nil or false for one that it fits.
-local function note_observed_lease(session, events, audit, now, flags, over, over_day, over_minute)
-  if not (over or over_day or over_minute) then
+local function note_observed_lease(session, events, audit, now, flags, over, observed_day, observed_minute)
+  if not (over or observed_day or observed_minute) then
     return flags
   end
   count_observed(session, 1)
-  return note_observed(session, events, audit, now, flags, over or false, over_day, over_minute)
+  return note_observed(session, events, audit, now, flags, over or false, observed_day, observed_minute)
 end
 
 -- Writes a lease that fits, and returns its actions, value and expiry as text. The caller counts it in its session.
