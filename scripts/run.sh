@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+echo "Building bin/remit: about a minute the first time, then a moment." >&2
 go build -pgo=off -o bin/remit . # the profile of a release takes minutes to compile with
 set -m
 ./bin/remit "$@"

@@ -53,6 +53,7 @@ func TestOrganizationCreationIsAuthorized(t *testing.T) {
 		quickstart bool
 	}{
 		"open to all":        {nil, nil, 201, true},
+		"on a given Redis":   {[]string{"REMIT_REDIS_URL=" + startRedis(t)}, nil, 201, false},
 		"closed":             {[]string{"REMIT_ORGANIZATIONS=closed"}, nil, 403, false},
 		"a token alone":      {[]string{"REMIT_BOOTSTRAP_TOKEN=" + file}, nil, 401, false},
 		"without the token":  {[]string{"REMIT_ORGANIZATIONS=token", "REMIT_BOOTSTRAP_TOKEN=" + file}, nil, 401, false},

@@ -147,7 +147,7 @@ func (s *service) run(ctx context.Context) error {
 	}
 	s.followRedis(ctx)
 	defer s.deliver(ctx)()
-	announce(ctx, s.output, s.store, s.url(), s.consoleURL(), s.creation)
+	s.announce(ctx)
 	select {
 	case <-ctx.Done():
 		return s.stop()
