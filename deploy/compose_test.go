@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"remit/test/serviceproc"
 )
 
 // compose parses a file with the parser of docker compose, and returns the result as JSON.
@@ -14,42 +16,117 @@ func compose(file string) ([]byte, error) {
 	return exec.Command("go", "run", "github.com/compose-spec/compose-go/v2/cmd@v2.16.2", "-format", "json", file).Output()
 }
 
-func TestTheComposeFileIsValidAndKeepsItsPromises(t *testing.T) {
-	t.Parallel()
+// composed is what the tests read of the file.
+type composed struct {
+	Services map[string]struct {
+		Command     []string
+		Environment map[string]string
+		Healthcheck struct{ Test []string }
+		Ports       []struct {
+			HostIP string `json:"host_ip"`
+		}
+		MemLimit    string                                `json:"mem_limit"`
+		ReadOnly    bool                                  `json:"read_only"`
+		CapDrop     []string                              `json:"cap_drop"`
+		SecurityOpt []string                              `json:"security_opt"`
+		DependsOn   map[string]struct{ Condition string } `json:"depends_on"`
+	}
+}
+
+func readCompose(t *testing.T) (project composed) {
+	t.Helper()
 	output, err := compose("../docker-compose.yml")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	var project struct {
-		Services map[string]struct {
-			Command     []string
-			Environment map[string]string
-			Ports       []struct {
-				HostIP string `json:"host_ip"`
-			}
-			ReadOnly    bool                                  `json:"read_only"`
-			CapDrop     []string                              `json:"cap_drop"`
-			SecurityOpt []string                              `json:"security_opt"`
-			DependsOn   map[string]struct{ Condition string } `json:"depends_on"`
-		}
-	}
 	if err := json.Unmarshal(output, &project); err != nil {
 		t.Fatal(err)
 	}
+	return project
+}
+
+func TestTheComposeFileIsValidAndKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	project := readCompose(t)
 	remit, redis := project.Services["remit"], project.Services["redis"]
 	for promise, kept := range map[string]bool{
 		"Only Remit is published, on this machine": len(redis.Ports) == 0 && len(remit.Ports) == 1 && remit.Ports[0].HostIP == "127.0.0.1",
-		"Redis never evicts":                       strings.Contains(strings.Join(redis.Command, " "), "--maxmemory-policy noeviction"),
-		"Redis has a memory limit":                 strings.Contains(strings.Join(redis.Command, " "), "--maxmemory 1gb"),
-		"Redis writes before it acknowledges":      strings.Contains(strings.Join(redis.Command, " "), "--appendfsync always"),
+		"Both have a memory limit":                 redis.MemLimit != "" && remit.MemLimit != "",
 		"Remit waits for Redis":                    remit.DependsOn["redis"].Condition == "service_healthy",
-		"Remit uses that Redis":                    remit.Environment["REMIT_REDIS_URL"] == "redis://redis:6379",
 		"Remit has a read-only file system":        remit.ReadOnly,
 		"Remit has no capabilities":                len(remit.CapDrop) == 1 && remit.CapDrop[0] == "ALL" && len(remit.SecurityOpt) == 1,
 	} {
 		if !kept {
-			t.Errorf("not kept: %s\n%s", promise, output)
+			t.Errorf("not kept: %s\n%+v", promise, project)
 		}
+	}
+}
+
+// The test runs the command of the file's Redis outside a container, and the service with the settings of the file's Remit.
+func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
+	t.Parallel()
+	services, dir := readCompose(t).Services, t.TempDir()
+	remit, redis := services["remit"], services["redis"]
+	acl, err := filepath.Abs("redis/users.acl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "redis.sock")
+	entrypoint := "#!/bin/sh\nexec \"$@\" --port 0 --unixsocket " + socket + " --dir " + dir + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "docker-entrypoint.sh"), []byte(entrypoint), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	environment := []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+	for name, value := range redis.Environment {
+		environment = append(environment, name+"="+value)
+	}
+	script := strings.NewReplacer("/etc/redis/users.acl", acl, "/tmp/users.acl", filepath.Join(dir, "users.acl")).Replace(redis.Command[2])
+	server := exec.Command(redis.Command[0], redis.Command[1], script)
+	process, err := serviceproc.StartProcess(server, environment...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Stop() })
+	asked := func(command ...string) string {
+		cmd := exec.Command("redis-cli", append([]string{"-s", socket}, command...)...)
+		cmd.Env = environment
+		output, _ := cmd.CombinedOutput()
+		return strings.TrimSpace(string(output))
+	}
+	if err := process.Await(func() bool { return asked(redis.Healthcheck.Test[2:]...) == "PONG" }); err != nil {
+		t.Fatalf("its health check prints %q: %v", asked(redis.Healthcheck.Test[2:]...), err)
+	}
+	if refused := asked("config", "get", "*"); !strings.Contains(refused, "NOAUTH") && !strings.Contains(refused, "WRONGPASS") {
+		t.Errorf("without a user it answers %q", refused)
+	}
+
+	at := func(user, password string) string { return "unix://" + user + ":" + password + "@" + socket }
+	if want := "redis://remit:" + redis.Environment["REDIS_PASSWORD"] + "@redis:6379"; remit.Environment["REMIT_REDIS_URL"] != want {
+		t.Fatalf("Remit uses %s, want %s", remit.Environment["REMIT_REDIS_URL"], want)
+	}
+	service, err := serviceproc.LaunchWith(dir, []string{
+		"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + at("remit", redis.Environment["REDIS_PASSWORD"]),
+		"REMIT_ISSUER=" + remit.Environment["REMIT_ISSUER"],
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = service.Stop() })
+	for _, warning := range []string{"noeviction", "maxmemory", "append"} {
+		if strings.Contains(service.Output(), warning) {
+			t.Errorf("it warns of its Redis:\n%s", service.Output())
+		}
+	}
+	caller := serviceproc.Caller{T: t, URL: service.URL, Kept: map[string]string{}}
+	caller.Keep("key", "api_key", "/v1/organizations", nil, `{"name":"composed"}`)
+
+	binary, err := serviceproc.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.Command(binary, "organizations", "list", "--redis-url", at("remit-operator", redis.Environment["REDIS_OPERATOR_PASSWORD"]))
+	if output, err := list.CombinedOutput(); err != nil || !strings.Contains(string(output), "composed") {
+		t.Errorf("the operator sees %v\n%s", err, output)
 	}
 }
 
