@@ -193,9 +193,9 @@ func theAlertsAreEvaluated(t *testing.T, p prometheus) {
 	operations := read(t, "../../docs/operations.md")
 	anchors := anchorsOf(operations)
 	for _, a := range p.alerts(t) {
-		page, anchor, _ := strings.Cut(a.Annotations["runbook"], "#")
-		if page != "docs/operations.md" || !slices.Contains(anchors, anchor) {
-			t.Errorf("%s: the runbook %s does not exist", a.Name, a.Annotations["runbook"])
+		page, anchor, _ := strings.Cut(a.Annotations["runbook_url"], "#")
+		if page != "https://docs.example.com/operations.md" || !slices.Contains(anchors, anchor) {
+			t.Errorf("%s: the runbook %s does not exist", a.Name, a.Annotations["runbook_url"])
 		}
 		if !strings.Contains(operations, "`"+a.Name+"`") {
 			t.Errorf("docs/operations.md does not name %s", a.Name)
