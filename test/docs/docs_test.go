@@ -52,23 +52,34 @@ func get(t *testing.T, url string) string {
 }
 
 // eachFile calls look with every file of the repository that has one of the endings. Hidden directories and installed modules are no
-// part of it.
+// part of it. It opens them by absolute paths: go test, which takes the outcome of tests from its cache while what they open is the same,
+// does not see that TestMain changes the directory. The top is left out of that, because git changes what is in it.
 func eachFile(t *testing.T, endings []string, look func(path, text string)) {
 	t.Helper()
-	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == "node_modules" || strings.HasPrefix(entry.Name(), ".") && path != "."):
-			return filepath.SkipDir
-		case entry.IsDir() || !slices.Contains(endings, filepath.Ext(path)):
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		look(path, string(text))
-		return err
-	})
+	top, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
+	}
+	atTop, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range atTop {
+		err := filepath.WalkDir(filepath.Join(top, entry.Name()), func(path string, entry os.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && (entry.Name() == "node_modules" || strings.HasPrefix(entry.Name(), ".")):
+				return filepath.SkipDir
+			case entry.IsDir() || !slices.Contains(endings, filepath.Ext(path)):
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			look(strings.TrimPrefix(path, top+"/"), string(text))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
