@@ -13,7 +13,19 @@ import (
 
 var namedOperation = regexp.MustCompile("`((?:GET|POST|PUT|PATCH|DELETE|any) /[^`]*)`")
 
-// TestTheAPIPageNamesEveryOperation leaves out the paths below those of proxies: they do what those do.
+// shortSessions is the shorter of the two paths of sessions, in a command or an operation.
+var shortSessions = regexp.MustCompile(`(?:(?:GET|POST|PATCH) |\$URL)/sessions`)
+
+func TestThePagesCallSessionsByOnePath(t *testing.T) {
+	t.Parallel()
+	eachFile(t, []string{".md"}, func(path, text string) {
+		if found := shortSessions.FindString(text); found != "" {
+			t.Errorf("%s has %q: write /v1/sessions", path, found)
+		}
+	})
+}
+
+// TestTheAPIPageNamesEveryOperation leaves out the paths below those of proxies, and the shorter ones of sessions: they do what those do.
 func TestTheAPIPageNamesEveryOperation(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/api.md")
@@ -31,11 +43,11 @@ func TestTheAPIPageNamesEveryOperation(t *testing.T) {
 		named = append(named, found[1])
 	}
 	for at, item := range description.Paths {
-		if item["x-any-path-below"] != nil {
+		if item["x-any-path-below"] != nil || strings.HasPrefix(at, "/sessions") {
 			continue
 		}
 		for _, method := range []string{"get", "put", "post", "patch", "delete"} {
-			want := strings.ToUpper(method) + " " + strings.Replace(at, "/v1/sessions", "/sessions", 1)
+			want := strings.ToUpper(method) + " " + at
 			if item["x-any-method"] != nil {
 				want = "any " + at
 			}
