@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -187,26 +186,9 @@ func readPart(text string) (agent uuid.UUID, taken bool, err error) {
 	return agent, text[len(agent):] == "taken", nil
 }
 
-// eachOf calls do for 0 to n−1, some at once, and returns one of their errors.
+// eachOf is kernel.EachOf for the sessions of a tree.
 func eachOf(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var group sync.WaitGroup
-	turns := make(chan struct{}, stepsAtOnce)
-	for i := range n {
-		turns <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		group.Go(func() {
-			defer func() { <-turns }()
-			if err := do(ctx, i); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	group.Wait()
-	return context.Cause(ctx)
+	return kernel.EachOf(ctx, n, stepsAtOnce, do)
 }
 
 // deadline is until when a session whose value a budget reserved may be created, as create_session.lua takes it.

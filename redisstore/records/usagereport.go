@@ -96,7 +96,7 @@ func (s *Reader) usageReport(ctx context.Context, f redisclient.Flow, organizati
 		return nil, err
 	}
 	report := usageReport{Reader: s, flow: f, query: q, lines: usageLines{}}
-	if err := kernel.SomeOf(ctx, len(agents), func(ctx context.Context, i int) error { return report.readAgent(ctx, agents[i]) }); err != nil {
+	if err := kernel.EachOf(ctx, len(agents), kernel.ReadersAtOnce, func(ctx context.Context, i int) error { return report.readAgent(ctx, agents[i]) }); err != nil {
 		return nil, err
 	}
 	lines := report.lines.sorted()
@@ -150,7 +150,7 @@ const readAttempts = 5
 func (r *usageReport) ofSessions(ctx context.Context, agent uuid.UUID, first int) (usageLines, error) {
 	own, alone := usageLines{}, sync.Mutex{}
 	err := r.core.EachSession(ctx, r.flow, agent, func(sessions []uuid.UUID) error {
-		return kernel.SomeOf(ctx, len(sessions), func(ctx context.Context, i int) error {
+		return kernel.EachOf(ctx, len(sessions), kernel.ReadersAtOnce, func(ctx context.Context, i int) error {
 			record, err := r.record(ctx, r.core.Keys.Session(agent, sessions[i]), false)
 			if err != nil {
 				return err

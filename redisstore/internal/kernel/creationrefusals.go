@@ -25,13 +25,9 @@ func newCreationRefusals() *creationRefusals {
 
 // Count counts err if it is a *QuotaError or a *RateError, and returns it.
 func (c *creationRefusals) Count(err error) error {
-	var quota *QuotaError
-	var tooFast *RateError
-	switch {
-	case c == nil: // a store that was not opened
-	case errors.As(err, &quota):
+	if quota, is := errors.AsType[*QuotaError](err); is {
 		c.by.WithLabelValues(quota.Quota).Inc()
-	case errors.As(err, &tooFast):
+	} else if tooFast, is := errors.AsType[*RateError](err); is {
 		c.by.WithLabelValues(tooFast.Limit).Inc()
 	}
 	return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -120,8 +119,7 @@ func (o *Idempotency) Read(r *redisclient.Reply) (*redisclient.Reply, error) {
 
 // forget says whether the operation runs without its idempotency key, because the quota leaves no room for it.
 func (o *Idempotency) forget(refusal error) bool {
-	var quota *QuotaError
-	o.Outcome.Forgotten = !o.Bounded && errors.As(refusal, &quota)
+	o.Outcome.Forgotten = !o.Bounded && isA[*QuotaError](refusal)
 	return o.Outcome.Forgotten
 }
 

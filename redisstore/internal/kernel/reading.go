@@ -16,8 +16,8 @@ import (
 const (
 	// MembersAtOnce is how many members of an index one command reads.
 	MembersAtOnce = 1000
-	// readersAtOnce is how many sessions or agents of one organization wait for a turn at once.
-	readersAtOnce = 8
+	// ReadersAtOnce is how many sessions or agents of one organization wait for a turn at once.
+	ReadersAtOnce = 8
 )
 
 // InTurn makes one of the many calls with which a report or folding reads when it is its organization's turn. Four such calls are under way at once,
@@ -35,27 +35,24 @@ func (s *Core) InTurn(ctx context.Context, f redisclient.Flow, call func() error
 	return call()
 }
 
-// SomeOf calls do for 0 to n-1, some at once, until one fails, and returns the first error.
-func SomeOf(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+// EachOf calls do for 0 to n−1, so many at once, until one fails, and returns the first error.
+func EachOf(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup
-	next := make(chan int)
-	for range min(n, readersAtOnce) {
+	turns := make(chan struct{}, atOnce)
+	for i := range n {
+		turns <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		group.Go(func() {
-			for i := range next {
-				if ctx.Err() == nil {
-					if err := do(ctx, i); err != nil {
-						cancel(err)
-					}
-				}
+			defer func() { <-turns }()
+			if err := do(ctx, i); err != nil {
+				cancel(err)
 			}
 		})
 	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		next <- i
-	}
-	close(next)
 	group.Wait()
 	return context.Cause(ctx)
 }

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"encoding/hex"
 	"strings"
 
 	"github.com/google/uuid"
@@ -27,12 +26,9 @@ func readClaim(stored string) (storedClaim, bool) {
 	if len(parts) != 3 {
 		return c, false
 	}
-	cell, err := hex.DecodeString(parts[1])
-	if err != nil || len(cell) != cellBytes {
-		return c, false
-	}
-	c.cell = uint16(cell[0])<<8 | uint16(cell[1])
-	return c, true
+	var valid bool
+	c.cell, valid = parseCell(parts[1])
+	return c, valid
 }
 
 // StoredEnd is how many bytes at the end of an outcome or a claim name its organization.

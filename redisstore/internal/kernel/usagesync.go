@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -58,23 +57,14 @@ func (s *Core) finishUsage() {
 }
 
 func (s *Core) syncAll(ctx context.Context, round []*account) {
-	work := make(chan *account)
-	var group sync.WaitGroup
-	for range min(syncWorkers, len(round)) {
-		group.Go(func() {
-			for a := range work {
-				a.Mu.Lock()
-				a.queued = false
-				a.Mu.Unlock()
-				_ = s.SyncUsage(ctx, a) // a later round retries
-			}
-		})
-	}
-	for _, a := range round {
-		work <- a
-	}
-	close(work)
-	group.Wait()
+	_ = EachOf(ctx, len(round), syncWorkers, func(ctx context.Context, i int) error {
+		a := round[i]
+		a.Mu.Lock()
+		a.queued = false
+		a.Mu.Unlock()
+		_ = s.SyncUsage(ctx, a) // a later round retries
+		return nil
+	})
 	s.publish(ctx, round)
 }
 
