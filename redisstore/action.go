@@ -74,14 +74,7 @@ func (s *Store) noteChargedType(act kernel.Actor, charge Charge, r *reply) {
 
 // noteTypes counts the memory of action types in a session that is over after this time.
 func (s *Store) noteTypes(organization uuid.UUID, bytes int64, remaining time.Duration) {
-	if bytes == 0 {
-		return
-	}
-	retained := s.config.Retention + max(remaining, 0)
-	s.core.Usage.Note(organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
-		c.Expire(kernel.ExpiryOf('b', retained, retained), bytes)
-		unsent[kernel.BytesHeld] += bytes
-	})
+	s.core.Usage.NoteBytes(organization, bytes, s.config.Retention+max(remaining, 0))
 }
 
 // errDryRun finishes what a dry run has reserved: it creates nothing.

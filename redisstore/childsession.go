@@ -69,7 +69,7 @@ func (s *Store) createPart(ctx context.Context, cr *creation, act kernel.Actor, 
 func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSession) (Session, error) {
 	d, act := s.sessionDemand(n, t.Organization), t.Actor()
 	d.Agent = t.Agent
-	held, err := s.reserveChild(ctx, act, d, n.Idempotency)
+	held, err := s.core.ReserveFor(ctx, act, d, n.Idempotency)
 	if err != nil {
 		return Session{}, err
 	}
@@ -102,15 +102,6 @@ func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSess
 	session, err := s.createOfPart(ctx, act, n, part)
 	held.Finish(err, part.again)
 	return session, err
-}
-
-func (s *Store) reserveChild(ctx context.Context, act kernel.Actor, d kernel.Demand, idem *Idempotency) (kernel.Reservation, error) {
-	if idem == nil {
-		held, err := s.core.ReserveIn(act.Flow, d)
-		return held, s.core.Refusals.Count(err)
-	}
-	idem.Bounded = true
-	return s.core.ReserveUnlessStored(ctx, act.Flow, d, s.keys.Outcome(act.Agent, act.KeyDigest(idem, "")))
 }
 
 // enterChild enters a coming child in its organization's index, as creation.enter does for an API key.
@@ -196,18 +187,7 @@ func (s *Store) createOfPart(ctx context.Context, act kernel.Actor, n NewSession
 	if err != nil {
 		return Session{}, s.withoutChild(ctx, act, n, part, err)
 	}
-	session := Session{
-		ID: r.ID(0), Agent: n.Agent, Parent: n.Parent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
-		Usage:  Usage{MaxActions: r.Number(4), MaxValue: kernel.MoneyAt(r, 5), Expires: r.Time(2)},
-		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
-		MaxPerAction: n.MaxPerAction, Thresholds: n.Thresholds,
-	}
-	if n.Observes {
-		session.Observes, session.ObservedRefusals = true, new(int64)
-	}
-	if n.MaxCommitted != nil {
-		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
-	}
+	session := n.createdAs(r)
 	if r.Err == nil && part.again {
 		session.Metadata, r.Err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
 	}

@@ -22,17 +22,6 @@ func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
 	return true
 }
 
-// reserveTransaction reserves a transaction, with its idempotency key if it has one.
-func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTransaction) (kernel.Reservation, error) {
-	d, act := s.transactionDemand(t, n), t.Actor()
-	if n.Idempotency == nil {
-		held, err := s.core.ReserveIn(act.Flow, d)
-		return held, s.core.Refusals.Count(err)
-	}
-	n.Idempotency.Bounded = true
-	return s.core.ReserveUnlessStored(ctx, act.Flow, d, s.keys.Outcome(act.Agent, act.KeyDigest(n.Idempotency, "")))
-}
-
 // countSettlement counts that a transaction is no longer pending, and the memory of its post-state.
 func (s *Store) countSettlement(act kernel.Actor, idem *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
 	return func(t Transaction, err error) (Transaction, error) {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -55,47 +56,36 @@ func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n N
 		act.Agent = at.agent
 		return act, at, err
 	}
-	budget := redisclient.Hashes{Keys: []string{s.keys.OrganizationBudget(act.Organization)}, Fields: []string{"max"}}
-	texts, budgets, err := s.client.ReadTexts(ctx, act.Flow,
-		redisclient.Hashes{Keys: []string{s.keys.Session(id, id)}, Fields: limitsFields}, budget)
+	budgets, sessions, err := s.client.ReadTexts(ctx, act.Flow,
+		redisclient.Hashes{Keys: []string{s.keys.OrganizationBudget(act.Organization)}, Fields: []string{"max"}},
+		redisclient.Hashes{Keys: []string{s.keys.Session(id, id)}, Fields: limitsFields})
 	if err != nil {
 		return kernel.Actor{}, limitsNow{}, err
 	}
-	values := make([]any, len(texts[0]))
-	for i, text := range texts[0] {
-		if text != "" {
-			values[i] = text
-		}
-	}
-	at, err := readLimitsNow(id, values)
-	at.budgeted = budgets[0].Optional(0) != ""
+	at, err := readLimitsNow(id, sessions[0])
+	at.budgeted = budgets[0][0] != ""
 	act.Agent = at.agent
 	return act, at, err
 }
 
 func (s *Store) readLimits(ctx context.Context, f flow, id uuid.UUID) (limitsNow, error) {
-	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.Session(id, id), limitsFields...)
+	r, err := s.client.Fields(ctx, f, s.keys.Session(id, id), limitsFields...)
 	if err != nil {
 		return limitsNow{}, err
 	}
-	values, ok := found.([]any)
-	if !ok || len(values) != len(limitsFields) {
-		return limitsNow{}, errReply
-	}
-	return readLimitsNow(id, values)
+	return readLimitsNow(id, r)
 }
 
 // limitsFields are the fields of a session's hash that limitsNow has.
 var limitsFields = []string{"a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh", "v", "h", "ml", "mp"}
 
-func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
-	if values[0] == nil {
+func readLimitsNow(id uuid.UUID, r *reply) (limitsNow, error) {
+	if r.Values[0] == nil {
 		return limitsNow{}, ErrUnknownSession
 	}
-	r := &reply{Values: values}
 	l := limitsNow{
 		id: id, agent: r.ID(0), flags: r.Optional(1), maxActions: r.Number(4), maxValue: kernel.MoneyAt(r, 5), expires: r.Time(7),
-		narrowed: r.Optional(8), used: kernel.MoneyAt(r, 9) + money.MicroUSD(r.NumberOr0(10)),
+		narrowed: cmp.Or(r.Optional(8), "0"), used: kernel.MoneyAt(r, 9) + money.MicroUSD(r.NumberOr0(10)),
 		maxLease: r.NumberOr0(11), perAction: perActionAt(r, 12),
 	}
 	if b := budgetAt(r, 6); b.maxValue > 0 {
@@ -103,9 +93,6 @@ func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	}
 	if r.Optional(2) != "" {
 		l.above = place{kernel.IDOrNilAt(r, 2), r.ID(3)}
-	}
-	if l.narrowed == "" {
-		l.narrowed = "0"
 	}
 	return l, r.Err
 }

@@ -242,8 +242,20 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	if err != nil {
 		return Session{}, err
 	}
+	session := n.createdAs(r)
+	if r.Err != nil {
+		return Session{}, r.Err
+	}
+	if n.Idempotency.IsReplay() {
+		session.Metadata, err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
+	}
+	return session, err
+}
+
+// createdAs returns the session with what the script that created it replied.
+func (n NewSession) createdAs(r *reply) Session {
 	session := Session{
-		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
+		ID: r.ID(0), Agent: n.Agent, Parent: n.Parent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: kernel.MoneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
 		MaxPerAction: n.MaxPerAction, Thresholds: n.Thresholds,
@@ -254,13 +266,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	if n.MaxCommitted != nil {
 		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
 	}
-	if r.Err != nil {
-		return Session{}, r.Err
-	}
-	if n.Idempotency.IsReplay() {
-		session.Metadata, err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
-	}
-	return session, err
+	return session
 }
 
 // Session returns a session of the caller's organization or agent. Errors: ErrInvalidAPIKey or ErrInvalidToken,
@@ -285,14 +291,11 @@ func (s *Store) readSession(ctx context.Context, act kernel.Actor, id uuid.UUID)
 	if err != nil {
 		return Session{}, act.ErrorFor(err)
 	}
-	state, err := agentStateFrom(r)
-	if err != nil {
-		return Session{}, err
-	}
-	state.agent, state.leases, state.suspended = act.Agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
-	state.observed, state.perAction, state.tree = observedStateAt(r, 7, 8), perActionAt(r, 9), treeStateAt(r, 10)
-	state.thresholds = thresholdsAt(r, 13)
-	return readSession(id, r.From(14), state)
+	session, state := Session{ID: id, Agent: act.Agent}, agentStateFrom(r)
+	session.takeExtras(r, 3)
+	fields := r.From(14)
+	session.takeFields(fields, state)
+	return session, fields.Err
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:

@@ -85,10 +85,7 @@ var (
 // ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key ErrIdempotencyKeyReused.
 func (s *Store) RequestMore(ctx context.Context, t AccessToken, session uuid.UUID, n NewSessionRequest) (SessionRequest, error) {
 	act := t.Actor()
-	if n.Idempotency != nil {
-		n.Idempotency.Bounded = true
-	}
-	held, err := s.reserveRequest(ctx, act, n)
+	held, err := s.core.ReserveFor(ctx, act, s.requestDemand(act, n), n.Idempotency)
 	if err != nil {
 		return SessionRequest{}, err
 	}
@@ -221,7 +218,8 @@ func (s *Store) decided(act kernel.Actor, session, id uuid.UUID, r *reply, err e
 	v, err := readRecord(id, r.Text(4))
 	v.Session, v.Agent, v.Repeated = session, act.Agent, r.Text(1) != ""
 	if !v.Repeated {
-		s.noteDecision(act.Organization, r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
+		s.core.Usage.NoteEvent(act.Organization)
+		s.core.Usage.NoteBytes(act.Organization, r.Number(2), time.Duration(r.Number(3))*time.Millisecond) // of the comment
 	}
 	if r.Err != nil {
 		return SessionRequest{}, r.Err

@@ -42,23 +42,15 @@ func thresholdsText(t *Thresholds) string {
 	}
 }
 
-// thresholdsAt reads thresholds from a session's flags (budgets/include/flags.lua). They may be missing, as the values of leaseStateAt.
+// thresholdsAt reads thresholds from a session's flags (budgets/include/flags.lua).
 func thresholdsAt(r *reply, i int) Thresholds {
-	if !r.Has(i) {
-		return nil
-	}
 	_, own, has := strings.Cut(r.Optional(i), "T")
 	if !has {
 		return nil
 	}
 	own, _, _ = strings.Cut(own, ".")
-	return percentsFrom(r, own)
-}
-
-// percentsFrom reads percents with spaces between.
-func percentsFrom(r *reply, text string) Thresholds {
 	t := Thresholds{}
-	for percent := range strings.FieldsSeq(text) {
+	for percent := range strings.FieldsSeq(own) {
 		t = append(t, int(r.Parse(percent)))
 	}
 	return t

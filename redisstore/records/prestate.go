@@ -10,14 +10,9 @@ import (
 // PreState returns the pre-state of a transaction of an agent of the organization as it was given, "" for a transaction that is
 // forgotten.
 func (s *Reader) PreState(ctx context.Context, organization, agent, transaction uuid.UUID) (string, error) {
-	answer, err := s.core.Client.Call(ctx, redisclient.Flow{Owner: organization}, redisclient.Reads, "hmget", s.core.Keys.Transaction(agent, transaction), "a", "ps")
-	if err != nil {
+	r, err := s.core.Client.Fields(ctx, redisclient.Flow{Owner: organization}, s.core.Keys.Transaction(agent, transaction), "a", "ps")
+	if err != nil || r.Optional(0) != string(agent[:]) {
 		return "", err
 	}
-	r := &redisclient.Reply{Values: []any{answer}}
-	fields := r.List(0)
-	if fields.Err != nil || fields.Optional(0) != string(agent[:]) {
-		return "", fields.Err
-	}
-	return fields.Optional(1), fields.Err
+	return r.Optional(1), r.Err
 }
