@@ -63,7 +63,7 @@ func (s *Store) afterChange(ctx context.Context, act kernel.Actor, id uuid.UUID,
 	}
 	session, err := sessionFrom(r, id)
 	if err == nil && session.Delegated != nil { // as the change left it: a child may have come since the limits were read
-		err = s.narrowBelow(ctx, act, id, n)
+		err = unfinishedBelow(s.narrowBelow(ctx, act, id, n))
 	}
 	if err != nil {
 		return Session{}, err

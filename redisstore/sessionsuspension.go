@@ -45,7 +45,7 @@ func (s *Store) restrictSession(ctx context.Context, sc *script, act kernel.Acto
 	s.core.Usage.NoteEvent(act.Organization)
 	session, err := sessionFrom(r, id)
 	if err == nil && session.Delegated != nil {
-		err = s.suspendBelow(ctx, act, id, reason)
+		err = unfinishedBelow(s.suspendBelow(ctx, act, id, reason))
 	}
 	return session, err
 }

@@ -15,7 +15,7 @@ import (
 func (s *Store) endTree(ctx context.Context, act kernel.Actor, id uuid.UUID, flags string) error {
 	v := &SessionSummary{ID: id, Agent: act.Agent, keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren)}
 	if v.hasChildren {
-		if err := s.endBelow(ctx, act, id); err != nil {
+		if err := unfinishedBelow(s.endBelow(ctx, act, id)); err != nil {
 			return err
 		}
 	}
