@@ -187,14 +187,6 @@ type SecretRotation struct {
 	RevokeFamilies bool          // revoke every token that was issued to the agent before
 }
 
-// revokes is the rotation's argument of the script.
-func (r SecretRotation) revokes() string {
-	if r.RevokeFamilies {
-		return "1"
-	}
-	return ""
-}
-
 // RotateAgentSecret rotates the agent's secret, and returns when the one before ends. idem is nil for no idempotency key. Tokens that
 // are issued during the call stay live, and a repetition under its idempotency key revokes none that were issued since. Errors:
 // ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrIdempotencyKeyReused and ErrSealed; after
@@ -214,7 +206,7 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 	}
 	act := kernel.Actor{Organization: key.Organization, Agent: id, Flow: s.core.Proven.Urgent(key)}
 	r, err := s.core.PerformSealed(ctx, rotateAgentSecret, act.Flow, idem, s.keys.Outcome(id, act.KeyDigest(idem, "")), key.Organization,
-		[]string{s.keys.Agent(id), s.keys.Events(id)}, key.Organization, to.Hash, to.Grace.Milliseconds(), s.core.AuditAs(ctx, kernel.ActorKey), to.revokes())
+		[]string{s.keys.Agent(id), s.keys.Events(id)}, key.Organization, to.Hash, to.Grace.Milliseconds(), s.core.AuditAs(ctx, kernel.ActorKey), oneIf(to.RevokeFamilies))
 	if err != nil {
 		s.core.FreeClaim(ctx, c, idem, err)
 		return time.Time{}, err
@@ -229,17 +221,22 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 
 // Agents returns a page of the organization's agents, newest first. Errors: ErrInvalidAPIKey.
 func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], error) {
-	ix := kernel.Index[Agent]{
-		Key:  s.keys.OrganizationAgents(key.Organization),
-		Late: s.core.LateIndex(key.Organization, s.keys.OrganizationAgents, s.keys.SuspectAgents),
-		Read: s.core.ReadOrganizationIndex(key, s.keys.OrganizationAgents(key.Organization)),
-		Load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
-			return s.loadAgents(ctx, key.Organization, ids, listedAgentFields)
-		},
-		ID:      func(a *Agent) uuid.UUID { return a.ID },
-		Matches: func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status },
-	}
+	ix := s.agentsOf(key.Organization)
+	ix.Read = s.core.ReadOrganizationIndex(key, ix.Key)
+	ix.ID = func(a *Agent) uuid.UUID { return a.ID }
+	ix.Matches = func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status }
 	return kernel.ReadPage(ctx, s.core, ix, q)
+}
+
+// agentsOf is the organization's index of agents.
+func (s *Store) agentsOf(organization uuid.UUID) kernel.Index[Agent] {
+	return kernel.Index[Agent]{
+		Key:  s.keys.OrganizationAgents(organization),
+		Late: s.core.LateIndex(organization, s.keys.OrganizationAgents, s.keys.SuspectAgents),
+		Load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
+			return s.loadAgents(ctx, organization, ids, listedAgentFields)
+		},
+	}
 }
 
 // loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or belongs to another

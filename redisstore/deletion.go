@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) e
 	if errors.Is(err, ErrUnknownOrganization) {
 		suspended, err := s.core.SuspensionsNow(ctx)
 		if err != nil || !suspended.Of[organization].Deleting {
-			return orElse(err, ErrUnknownOrganization)
+			return cmp.Or(err, ErrUnknownOrganization)
 		}
 		return nil // an earlier deletion was interrupted at its last step
 	}

@@ -213,6 +213,10 @@ func (s *Store) suspendBelow(ctx context.Context, act kernel.Actor, id uuid.UUID
 	if r.Err != nil {
 		return r.Err
 	}
+	return s.suspendDescendants(ctx, act, root, reason)
+}
+
+func (s *Store) suspendDescendants(ctx context.Context, act kernel.Actor, root suspension, reason string) error {
 	return descend(ctx, s, act.Flow, []suspension{root}, func(ctx context.Context, above suspension, p place) (suspension, bool, error) {
 		r, err := s.changeDescendant(ctx, act, p, suspendDescendant, above.suspended, above.version, reason)
 		if err != nil || r.Text(0) == "" {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -62,16 +63,9 @@ func (s *Store) OrganizationUse(ctx context.Context, id uuid.UUID) (Organization
 	}
 	found, err := s.organizationUses(ctx, []uuid.UUID{id}, suspended)
 	if err != nil || len(found) == 0 {
-		return OrganizationUse{}, orElse(err, ErrUnknownOrganization)
+		return OrganizationUse{}, cmp.Or(err, ErrUnknownOrganization)
 	}
 	return found[0], nil
-}
-
-func orElse(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // organizationUses omits organizations that do not exist.

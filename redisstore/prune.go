@@ -41,32 +41,22 @@ func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pruneTime)
 	defer cancel()
-	prune(ctx, s, kernel.Index[Agent]{
-		Key:  s.keys.OrganizationAgents(organization),
-		Late: s.core.LateIndex(organization, s.keys.OrganizationAgents, s.keys.SuspectAgents),
-		Load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
-			return s.loadAgents(ctx, organization, ids, listedAgentFields)
-		},
-	}, pruneSample)
+	prune(ctx, s, s.agentsOf(organization), pruneSample)
 }
 
 // pruneAfterBegin is pruneAfterSession for a transaction.
 func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creationResult) {
-	key := s.keys.OrganizationTransactions(t.Organization)
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
-		load := s.loadTransactionsOf(t.Organization)
-		late := s.core.LateIndex(t.Organization, s.keys.OrganizationTransactions, s.keys.SuspectTransactions)
-		prune(ctx, s, kernel.Index[Transaction]{Key: key, Late: late, Load: load}, pruneSample)
-		prune(ctx, s, kernel.Index[Transaction]{Key: s.keys.AgentTransactions(t.Agent), Members: kernel.OfCell(t.Agent), Load: load}, pruneSample)
+		prune(ctx, s, s.transactionsOf(t.Organization), pruneSample)
+		prune(ctx, s, s.transactionsIn(t.Actor(), s.keys.AgentTransactions(t.Agent)), pruneSample)
 		if session != uuid.Nil {
-			key := s.keys.SessionTransactions(t.Agent, session)
-			prune(ctx, s, kernel.Index[Transaction]{Key: key, Members: kernel.OfCell(t.Agent), Load: load}, pruneSample)
+			prune(ctx, s, s.transactionsIn(t.Actor(), s.keys.SessionTransactions(t.Agent, session)), pruneSample)
 		}
 	case c.createdNothing():
-		s.core.Drop(ctx, key, kernel.Members{}, id)
+		s.core.Drop(ctx, s.keys.OrganizationTransactions(t.Organization), kernel.Members{}, id)
 	}
 }
 

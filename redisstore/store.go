@@ -10,6 +10,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -120,14 +121,14 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Prefix == "" {
 		cfg.Prefix = defaultPrefix
 	}
-	cfg.Retention = orDefault(cfg.Retention, defaultRetention)
-	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
-	cfg.FamilyLifetime = orDefault(cfg.FamilyLifetime, defaultFamilyLifetime)
-	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
-	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
-	cfg.Durability = orDefault(cfg.Durability, Local)
-	cfg.UsageKept = orDefault(cfg.UsageKept, defaultUsageKept)
-	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
+	cfg.Retention = cmp.Or(cfg.Retention, defaultRetention)
+	cfg.RefreshLifetime = cmp.Or(cfg.RefreshLifetime, defaultRefreshLifetime)
+	cfg.FamilyLifetime = cmp.Or(cfg.FamilyLifetime, defaultFamilyLifetime)
+	cfg.AccessLifetime = cmp.Or(cfg.AccessLifetime, defaultAccessLifetime)
+	cfg.EventsKept = cmp.Or(cfg.EventsKept, defaultEventsKept)
+	cfg.Durability = cmp.Or(cfg.Durability, Local)
+	cfg.UsageKept = cmp.Or(cfg.UsageKept, defaultUsageKept)
+	cfg.UsageEvery = cmp.Or(cfg.UsageEvery, defaultUsageEvery)
 	trailKept := cfg.EventsKept
 	var own *feed.Feeds
 	if cfg.KeepsFeeds {
@@ -180,14 +181,6 @@ func (s *Store) Close() error {
 
 // Ping returns nil once Redis answers.
 func (s *Store) Ping(ctx context.Context) error { return s.client.Ping(ctx) }
-
-func orDefault[T int | time.Duration | Durability](given, standard T) T {
-	var none T
-	if given == none {
-		return standard
-	}
-	return given
-}
 
 func (c Config) feeds() feed.Config {
 	return feed.Config{Prefix: c.Prefix, EventsKept: c.EventsKept, Log: c.Log, NotesDue: c.RecordsDue, Render: c.render}
