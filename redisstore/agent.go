@@ -76,7 +76,7 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 	replayed := idem.IsReplay()
 	held.Finish(err, replayed)
 	switch {
-	case c.entered && (creationResult{err, replayed}).createdNothing():
+	case c.entered && createdNothing(err, replayed):
 		s.core.Drop(ctx, c.index, kernel.Members{}, a.ID)
 	case err == nil && !replayed:
 		s.pruneAfterAgent(ctx, key.Organization)
@@ -145,8 +145,12 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if _, err := s.core.Authenticate(ctx, s.core.Proven.Urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.client.Run(ctx, s.core.Proven.Urgent(key), revokeAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
-		key.Organization, s.core.AuditAs(ctx, kernel.ActorKey))
+	return timeOf(s.client.Run(ctx, s.core.Proven.Urgent(key), revokeAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
+		key.Organization, s.core.AuditAs(ctx, kernel.ActorKey)))
+}
+
+// timeOf reads the reply of a script that returns a time.
+func timeOf(r *reply, err error) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -166,12 +170,8 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.client.Run(ctx, s.core.Proven.Urgent(key), deleteAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
-		key.Organization, s.deletedLifetime(), s.core.AuditAs(ctx, kernel.ActorKey))
-	if err != nil {
-		return time.Time{}, err
-	}
-	return r.Time(0), r.Err
+	return timeOf(s.client.Run(ctx, s.core.Proven.Urgent(key), deleteAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
+		key.Organization, s.deletedLifetime(), s.core.AuditAs(ctx, kernel.ActorKey)))
 }
 
 // deletedLifetime is how long a deleted agent stays readable, in ms: its retention, or an access token's lifetime if that

@@ -48,7 +48,7 @@ func (s *Store) CreateChildSession(ctx context.Context, c Caller, n NewSession) 
 		}
 	}
 	held.Finish(err, false)
-	if (creationResult{err: err}).createdNothing() && cr.entered {
+	if createdNothing(err, false) && cr.entered {
 		s.core.Drop(ctx, cr.index, kernel.Members{}, cr.id)
 	}
 	return Session{}, err
@@ -86,7 +86,7 @@ func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSess
 	r, err := s.setAside(ctx, setAsidePart, act, id, n)
 	if err != nil {
 		held.Finish(err, false)
-		if (creationResult{err: err}).createdNothing() {
+		if createdNothing(err, false) {
 			s.core.Drop(ctx, index, kernel.Members{}, id)
 		}
 		return Session{}, asOfParent(act, n.Parent, err)
@@ -192,7 +192,7 @@ func (s *Store) createOfPart(ctx context.Context, act kernel.Actor, n NewSession
 		session.Metadata, r.Err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
 	}
 	if !part.again {
-		s.pruneAfterSession(ctx, act.Organization, n.Agent, part.child, creationResult{})
+		s.pruneAfterSession(ctx, act.Organization, n.Agent, part.child, nil, false)
 	}
 	return session, r.Err
 }
@@ -200,7 +200,7 @@ func (s *Store) createOfPart(ctx context.Context, act kernel.Actor, n NewSession
 // withoutChild gives back the part of a session that was not created, and returns the refusal. A repetition of the request leaves that
 // to the first, or to the next request that needs the part: the first may still create the session.
 func (s *Store) withoutChild(ctx context.Context, act kernel.Actor, n NewSession, part setAside, refusal error) error {
-	if !(creationResult{err: refusal}).createdNothing() {
+	if !createdNothing(refusal, false) {
 		return refusal
 	}
 	if part.again {

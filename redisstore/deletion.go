@@ -112,10 +112,8 @@ func (d *deletion) pass(ctx context.Context) error {
 		return err
 	}
 	if d.progress.Pass == 1 {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(d.drain):
+		if err := kernel.Rest(ctx, d.drain); err != nil {
+			return err
 		}
 	}
 	if err := d.removeWebhooks(ctx); err != nil {

@@ -89,12 +89,8 @@ func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material str
 // signs. The previous keys verify for outlive after that time. Errors: *PendingKeyError.
 func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string,
 	publish, outlive time.Duration) (time.Time, error) {
-	r, err := s.client.Run(ctx, kernel.OwnFlow, rotateKey, []string{s.keys.KeyRecords(kind)},
-		id, material, publish.Milliseconds(), outlive.Milliseconds())
-	if err != nil {
-		return time.Time{}, err
-	}
-	return r.Time(0), r.Err
+	return timeOf(s.client.Run(ctx, kernel.OwnFlow, rotateKey, []string{s.keys.KeyRecords(kind)},
+		id, material, publish.Milliseconds(), outlive.Milliseconds()))
 }
 
 // RetireKey ends a previous key at once, or withdraws one that does not sign yet. Errors: ErrUnknownKey, ErrKeyInUse.

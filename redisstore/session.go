@@ -199,11 +199,11 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (_ 
 	session, err := s.writeSession(ctx, c, n)
 	replayed := n.Idempotency.IsReplay()
 	held.Finish(err, replayed)
-	if c.root.reserved != "" && (creationResult{err, replayed}).createdNothing() {
+	if c.root.reserved != "" && createdNothing(err, replayed) {
 		s.giveBackReservation(ctx, key.Organization, place{c.id, n.Agent})
 	}
 	if c.entered {
-		s.pruneAfterSession(ctx, key.Organization, n.Agent, c.id, creationResult{err, replayed})
+		s.pruneAfterSession(ctx, key.Organization, n.Agent, c.id, err, replayed)
 	}
 	return session, asUnavailable(err)
 }

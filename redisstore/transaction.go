@@ -125,7 +125,7 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 		held.Demand.Expires = r.Time(3)
 	}
 	held.Finish(err, n.Idempotency.IsReplay())
-	s.pruneAfterBegin(ctx, t, n.Session, id, creationResult{err, n.Idempotency.IsReplay()})
+	s.pruneAfterBegin(ctx, t, n.Session, id, err, n.Idempotency.IsReplay())
 	if err != nil {
 		return Transaction{}, t.Actor().ErrorFor(err)
 	}

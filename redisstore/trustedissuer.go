@@ -85,10 +85,6 @@ func parseTrustedIssuer(id uuid.UUID, text string) (TrustedIssuer, error) {
 	return i, nil
 }
 
-func sortIssuers(issuers []TrustedIssuer) {
-	slices.SortFunc(issuers, func(a, b TrustedIssuer) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-}
-
 // UnknownAgentsError refuses rules that name agents which are not the organization's.
 type UnknownAgentsError struct{ Agents []uuid.UUID }
 
@@ -173,7 +169,7 @@ func (s *Store) TrustedIssuers(ctx context.Context, key APIKey) ([]TrustedIssuer
 		}
 		issuers = append(issuers, issuer)
 	}
-	sortIssuers(issuers)
+	slices.SortFunc(issuers, func(a, b TrustedIssuer) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	return issuers, stored.Err
 }
 

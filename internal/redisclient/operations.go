@@ -18,36 +18,11 @@ func registerOperation(name string) operationID {
 	return operationID(len(operations) - 1)
 }
 
-var (
-	opHGet, opHMGet, opZAdd    = registerOperation("hget"), registerOperation("hmget"), registerOperation("zadd")
-	opGet, opPTTL, opExists    = registerOperation("get"), registerOperation("pttl"), registerOperation("exists")
-	opSet, opHGetAll, opZRange = registerOperation("set"), registerOperation("hgetall"), registerOperation("zrange")
-	opZScore                   = registerOperation("zscore")
-)
-
-// operationOf returns the place of a command of Redis.
-func operationOf(verb string) operationID {
-	switch verb {
-	case "hget":
-		return opHGet
-	case "hmget":
-		return opHMGet
-	case "zadd":
-		return opZAdd
-	case "get":
-		return opGet
-	case "pttl":
-		return opPTTL
-	case "exists":
-		return opExists
-	case "set":
-		return opSet
-	case "hgetall":
-		return opHGetAll
-	case "zrange":
-		return opZRange
-	case "zscore":
-		return opZScore
+// commandOperations are the places of commands of Redis; any other command is "other".
+var commandOperations = func() map[string]operationID {
+	places := map[string]operationID{}
+	for _, verb := range []string{"hget", "hmget", "zadd", "get", "pttl", "exists", "set", "hgetall", "zrange", "zscore"} {
+		places[verb] = registerOperation(verb)
 	}
-	return 0
-}
+	return places
+}()

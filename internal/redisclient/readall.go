@@ -72,7 +72,7 @@ func (c *Client) readPipeline(ctx context.Context, f Flow, first, others Hashes)
 			_ = p.Process(ctx, command) // queues it
 		}
 	})
-	c.metrics.called(opHMGet, began, err)
+	c.metrics.called(commandOperations["hmget"], began, err)
 	return commands, err
 }
 

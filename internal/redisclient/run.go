@@ -116,7 +116,7 @@ func (c *Client) Call(ctx context.Context, f Flow, a Access, verb, key string, a
 	if err != nil {
 		answer, err = nil, c.Classify(err, a)
 	}
-	c.metrics.called(operationOf(verb), began, err)
+	c.metrics.called(commandOperations[verb], began, err)
 	return answer, err
 }
 

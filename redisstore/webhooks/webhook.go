@@ -121,7 +121,7 @@ func webhooksAt(r *redisclient.Reply, i int) ([]Webhook, error) {
 		}
 		webhooks = append(webhooks, w)
 	}
-	sortByID(webhooks)
+	slices.SortFunc(webhooks, func(a, b Webhook) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	for _, part := range []*redisclient.Reply{r, stored, reached} {
 		if part.Err != nil {
 			return nil, part.Err
@@ -276,8 +276,4 @@ func (s *Registry) WebhookKeys(organization uuid.UUID) []string {
 func (s *Registry) DeliveryKeys(organization, webhook uuid.UUID) []string {
 	return []string{s.core.Keys.PendingDeliveries(organization, webhook), s.core.Keys.FinishedDeliveries(organization, webhook),
 		s.core.Keys.DeadDeliveries(organization, webhook), s.core.Keys.Deliveries(organization, webhook)}
-}
-
-func sortByID(webhooks []Webhook) {
-	slices.SortFunc(webhooks, func(a, b Webhook) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 }

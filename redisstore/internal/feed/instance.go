@@ -216,16 +216,7 @@ func (d *Feeds) ownerOf(agent uuid.UUID, keys []string) (uuid.UUID, error) {
 }
 
 // sleep returns false when the store is being closed.
-func (d *Feeds) sleep(pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return d.ctx.Err() == nil
-	case <-d.ctx.Done():
-		return false
-	}
-}
+func (d *Feeds) sleep(pause time.Duration) bool { return kernel.Rest(d.ctx, pause) == nil }
 
 // Watch returns what the client calls around the calls that may write events.
 func (d *Feeds) Watch() redisclient.Watch {

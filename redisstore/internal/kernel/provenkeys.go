@@ -53,15 +53,16 @@ const (
 )
 
 func NewProvenKeys() provenKeys {
-	verified, err := lru.New[uuid.UUID, goodHashes](MaxProven)
+	return provenKeys{newCache[uuid.UUID, goodHashes](MaxProven), newCache[usedKey, *keyUse](maxUsed)}
+}
+
+// newCache returns a cache of so many entries.
+func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, err := lru.New[K, V](size)
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	used, err := lru.New[usedKey, *keyUse](maxUsed)
-	if err != nil {
-		panic(err)
-	}
-	return provenKeys{verified, used}
+	return cache
 }
 
 // Note remembers the result of a check of the key.

@@ -129,11 +129,6 @@ func (s *Core) Texts(ctx context.Context, f redisclient.Flow, verb, key string, 
 	if err != nil {
 		return nil, err
 	}
-	return textsOf(answer)
-}
-
-// textsOf reads an answer that is an array of texts.
-func textsOf(answer any) ([]string, error) {
 	values, ok := answer.([]any)
 	if !ok {
 		return nil, redisclient.ErrReply
@@ -161,10 +156,9 @@ func Patiently(ctx context.Context, call func() error) error {
 func Rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	return context.Cause(ctx)
 }
 
 // A call that found too many others waiting is tried again so often. It has waited for up to a second before.

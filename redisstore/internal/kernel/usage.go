@@ -42,10 +42,10 @@ const (
 type Rates struct{ Organization, Agent int }
 
 func newUsage(cfg Config) *usage {
-	u := &usage{defaults: DefaultQuotas.over(cfg.Quotas), rates: cfg.Rates, Now: time.Now}
-	u.Accounts, _ = lru.New[uuid.UUID, *account](maxAccounts)
-	u.agents, _ = lru.New[uuid.UUID, *agentShare](maxAgentShares)
-	return u
+	return &usage{
+		defaults: DefaultQuotas.over(cfg.Quotas), rates: cfg.Rates, Now: time.Now,
+		Accounts: newCache[uuid.UUID, *account](maxAccounts), agents: newCache[uuid.UUID, *agentShare](maxAgentShares),
+	}
 }
 
 // agentShare is an agent's organization and its rate.
