@@ -183,3 +183,11 @@ const clockLeeway = 5 * time.Hour
 func (s *Store) revocationLifetime() int64 {
 	return (s.config.AccessLifetime + clockLeeway).Milliseconds()
 }
+
+func (s *Store) familyDemand(organization, agent [16]byte, asked GrantRequest) kernel.Demand {
+	lifetime := s.config.RefreshLifetime
+	return kernel.Demand{
+		Organization: organization, Agent: agent, Resource: kernel.FamiliesHeld, Lifetime: lifetime, Events: kernel.EventSize,
+		Bytes: kernel.FamilySize + kernel.Texts(kernel.TableSize, asked.scopes(), asked.familyAudience()), Retained: lifetime,
+	}
+}

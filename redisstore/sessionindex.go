@@ -132,3 +132,18 @@ func newestOf(a, b []uuid.UUID, limit int) []uuid.UUID {
 	}
 	return merged
 }
+
+// closeSample is how many open sessions closeSome checks.
+const closeSample = 256
+
+// closeSome moves inactive sessions from the open to the closed ones, and returns whether it did. It does nothing when it was
+// called for the organization a moment ago.
+func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
+	if !s.core.Usage.MayPrune(organization) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	prune(ctx, s, s.openSessions(organization), closeSample)
+	return true
+}

@@ -305,3 +305,12 @@ func FamilyField(family uuid.UUID) string {
 
 // BoundField is FamilyField for an access token that is bound to a key; see lua/block/refuse_unbound.lua.
 func BoundField(family uuid.UUID) string { return "bound:" + string(family[:]) }
+
+// KeyKind is the use of a key.
+type KeyKind string
+
+// The kinds of keys that Redis stores unless the service reads them from files.
+const (
+	SigningKeys KeyKind = "signing" // of access tokens
+	TokenKeys   KeyKind = "token"   // of refresh tokens; see --token-key
+)
