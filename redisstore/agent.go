@@ -193,9 +193,8 @@ type SecretRotation struct {
 // ErrOutcomeUnknown the secret may be replaced, and some of the tokens be revoked.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, to SecretRotation, idem *Idempotency) (time.Time, error) {
 	c := Caller{Key: &key}.Urgently()
-	if idem != nil {
-		idem.At, idem.Bounded = id, true
-	}
+	idem.BelongsAt(id)
+	idem.Bound()
 	err := s.core.Authorize(ctx, c, idem)
 	if kernel.IsRefusedCreation(err) {
 		idem = nil // an organization over its quota may still rotate; its idempotency key is not stored

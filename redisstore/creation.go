@@ -70,7 +70,7 @@ func (s *Store) reserveCreation(ctx context.Context, c *creation, d kernel.Deman
 	if err != nil {
 		return kernel.Reservation{}, err
 	}
-	held, err := s.core.ReserveByKey(c.key, d)
+	held, err := s.core.ReserveIn(s.core.Proven.Flow(c.key), d)
 	if err != nil {
 		err = s.repeatBeyond(ctx, c, err)
 	} else {

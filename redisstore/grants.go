@@ -44,9 +44,7 @@ func (l limitsNow) usage() Usage {
 // sessionToChange authorizes the caller, and reads the session; when its value is to change, in the same round trip also whether
 // the organization has a budget.
 func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n NewLimits) (kernel.Actor, limitsNow, error) {
-	if n.Idempotency != nil {
-		n.Idempotency.At = id
-	}
+	n.Idempotency.BelongsAt(id)
 	act, err := s.core.ActOnAgent(ctx, c, uuid.Nil, n.Idempotency)
 	if err != nil {
 		return kernel.Actor{}, limitsNow{}, err
@@ -165,9 +163,7 @@ func (s *Store) grantAbove(ctx context.Context, act kernel.Actor, at limitsNow, 
 		return s.grantByParent(ctx, act, at, actions, value, n)
 	case value > at.maxValue && (at.budgeted || strings.Contains(at.flags, keptAbove)):
 		return s.grantByBudget(ctx, act, at, value)
-	case n.Lifetime != nil && strings.Contains(at.flags, keptAbove):
-		return fmt.Sprintf("%d %d %d 0", int64(MostActions), int64(at.maxValue), maxTime), nil
-	case actions > at.maxActions && strings.Contains(at.flags, keptAbove):
+	case (n.Lifetime != nil || actions > at.maxActions) && strings.Contains(at.flags, keptAbove):
 		return fmt.Sprintf("%d %d %d 0", int64(MostActions), int64(at.maxValue), maxTime), nil
 	}
 	return "", nil

@@ -25,9 +25,7 @@ var (
 // ErrIdempotencyKeyReused, *QuotaError and *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	act := t.Actor()
-	if n.Idempotency != nil {
-		n.Idempotency.Bounded = true
-	}
+	n.Idempotency.Bound()
 	facts, err := s.transactionFacts(ctx, act.Flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err

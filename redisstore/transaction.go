@@ -308,9 +308,7 @@ func (s *Store) actByCell(ctx context.Context, c Caller, id uuid.UUID, idem *Ide
 	if c.Token != nil {
 		agent = c.Token.Agent
 	}
-	if idem != nil {
-		idem.At = id
-	}
+	idem.BelongsAt(id)
 	return s.core.ActOnAgent(ctx, c, agent, idem)
 }
 

@@ -60,6 +60,20 @@ func (o *Idempotency) Unguessable() bool { return len(o.Key) >= unguessableKey }
 // IsReplay reports whether the outcome is that of an earlier request with the key. Without a key (nil) it is not.
 func (o *Idempotency) IsReplay() bool { return o != nil && o.Outcome.Replayed }
 
+// Bound subjects a new key to the organization's quotas and rates. It does nothing without a key (nil).
+func (o *Idempotency) Bound() {
+	if o != nil {
+		o.Bounded = true
+	}
+}
+
+// BelongsAt says of which object the operation is. It does nothing without a key (nil).
+func (o *Idempotency) BelongsAt(object uuid.UUID) {
+	if o != nil {
+		o.At = object
+	}
+}
+
 // Perform runs an operation's script in an agent's cell, with an idempotency key unless idem is nil. The script's first key is
 // the agent's, its first argument the organization's id.
 func (s *Core) Perform(ctx context.Context, sc KeyedScript, act Actor, idem *Idempotency, keys []string, args ...any) (*redisclient.Reply, error) {

@@ -9,13 +9,8 @@ import (
 	"remit/internal/redisclient"
 )
 
-// ReserveByKey is reserve for an API key. Until the key is verified, it reserves nothing in the organization's account: the
-// operation checks the key, and its success adds the demand to the account.
-func (s *Core) ReserveByKey(key APIKey, d Demand) (Reservation, error) {
-	return s.ReserveIn(s.Proven.Flow(key), d)
-}
-
-// ReserveIn reserves a demand of a caller with this flow: nothing before the caller's credential has been verified.
+// ReserveIn reserves a demand of a caller with this flow. Until the caller's credential is verified, it reserves nothing in the organization's
+// account: the operation checks the credential, and its success adds the demand to the account.
 func (s *Core) ReserveIn(f redisclient.Flow, d Demand) (Reservation, error) {
 	if f.Kind == unproven {
 		d.Always = true
