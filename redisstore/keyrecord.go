@@ -126,17 +126,15 @@ func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 
 // kept returns the text at a key, "" for none.
 func (s *Store) kept(ctx context.Context, key string) (string, error) {
-	text, err := s.client.Redis().Get(ctx, key).Result()
-	if err == redis.Nil {
-		return "", nil
-	}
-	return text, s.client.Classify(err, reads)
+	answer, err := s.client.Call(ctx, kernel.OwnFlow, reads, "get", key)
+	text, _ := answer.(string)
+	return text, err
 }
 
-// keep stores a text at a key; with "nx" only where there is none. It is harmless to repeat.
-func (s *Store) keep(ctx context.Context, key, text string, condition ...any) error {
-	command := redis.NewBoolCmd(ctx, append([]any{"set", key, text}, condition...)...)
-	return s.client.Classify(s.client.Write(ctx, key, command), reads)
+// keep stores a text at a key; with "nx" only where there is none.
+func (s *Store) keep(ctx context.Context, key, text string, condition ...string) error {
+	_, err := s.client.Call(ctx, kernel.OwnFlow, writes, "set", key, append([]string{text}, condition...)...)
+	return kernel.NothingVisible(err) // repeating it is harmless
 }
 
 func parseKeyRecord(id, text string) (KeyRecord, error) {

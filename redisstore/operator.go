@@ -111,13 +111,12 @@ func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended
 
 // organizationName returns the name of an organization. Errors: ErrUnknownOrganization.
 func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	name, err := s.client.Redis().HGet(ctx, s.keys.Organization(id), "name").Result()
-	if err == redis.Nil {
-		return "", ErrUnknownOrganization
+	answer, err := s.client.Call(ctx, kernel.OwnFlow, reads, "hget", s.keys.Organization(id), "name")
+	name, known := answer.(string)
+	if err == nil && !known {
+		err = ErrUnknownOrganization
 	}
-	return name, s.client.Classify(err, reads)
+	return name, err
 }
 
 var replaceAPIKey = kernel.NewScript("identity/replace_api_key", writes)

@@ -83,8 +83,6 @@ func (s *Store) SetQuotas(ctx context.Context, organization uuid.UUID, quotas ma
 
 // BootstrapHash returns the SHA-256 of the stored bootstrap token, and whether there is one. Errors: ErrUnavailable.
 func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	kept, err := s.kept(ctx, s.keys.Bootstrap())
 	switch {
 	case err != nil || kept == "":
@@ -98,16 +96,10 @@ func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, e
 // KeepFirstBootstrapHash stores the hash unless one is stored already; BootstrapHash returns the stored one. It is safe to
 // repeat. Errors: ErrUnavailable.
 func (s *Store) KeepFirstBootstrapHash(ctx context.Context, hash [32]byte) error {
-	return s.setBootstrapHash(ctx, hash, "nx")
+	return s.keep(ctx, s.keys.Bootstrap(), string(hash[:]), "nx")
 }
 
 // SetBootstrapHash replaces the stored hash. It is safe to repeat. Errors: ErrUnavailable.
 func (s *Store) SetBootstrapHash(ctx context.Context, hash [32]byte) error {
-	return s.setBootstrapHash(ctx, hash)
-}
-
-func (s *Store) setBootstrapHash(ctx context.Context, hash [32]byte, condition ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return s.keep(ctx, s.keys.Bootstrap(), string(hash[:]), condition...)
+	return s.keep(ctx, s.keys.Bootstrap(), string(hash[:]))
 }

@@ -21,7 +21,7 @@ func registerOperation(name string) operationID {
 // commandOperations are the places of commands of Redis; any other command is "other".
 var commandOperations = func() map[string]operationID {
 	places := map[string]operationID{}
-	for _, verb := range []string{"hget", "hmget", "zadd", "get", "pttl", "exists", "set", "hgetall", "zrange", "zscore"} {
+	for _, verb := range []string{"hget", "hmget", "zadd", "get", "pttl", "exists", "set", "hgetall", "hdel", "zrange", "zscore", "zrem"} {
 		places[verb] = registerOperation(verb)
 	}
 	return places

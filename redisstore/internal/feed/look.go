@@ -116,7 +116,7 @@ func (d *Feeds) dropCursors(ctx context.Context, organization uuid.UUID) error {
 		}
 		gone, err := d.gone(ctx, organization, drawn)
 		if err != nil || len(gone) == 0 {
-			return d.Client.Classify(err, redisclient.Reads)
+			return err
 		}
 		if err := d.Client.Redis().HDel(ctx, cursors, gone...).Err(); err != nil {
 			return d.Client.Classify(err, redisclient.BestEffort)
@@ -129,13 +129,9 @@ func (d *Feeds) dropCursors(ctx context.Context, organization uuid.UUID) error {
 func (d *Feeds) gone(ctx context.Context, organization uuid.UUID, agents []string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	exist := make([]*redis.IntCmd, len(agents))
-	_, err := d.Client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, agent := range agents {
-			id, _ := uuid.Parse(agent)
-			exist[i] = p.Exists(ctx, d.Keys.Agent(id))
-		}
-		return nil
+	exist, err := redisclient.Pipelined(ctx, d.Client, agents, func(p redis.Pipeliner, agent string) *redis.IntCmd {
+		id, _ := uuid.Parse(agent)
+		return p.Exists(ctx, d.Keys.Agent(id))
 	})
 	if err != nil {
 		return nil, err
