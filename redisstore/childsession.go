@@ -72,35 +72,38 @@ func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSess
 	if err != nil {
 		return Session{}, err
 	}
-	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
-	if err = s.CheckToken(ctx, t); err != nil {
-		held.Finish(err, false)
-		return Session{}, err
-	}
-	id, index := NewID(n.Agent), s.keys.OrganizationOpen(t.Organization)
-	if err = s.enterChild(ctx, t, id, index); err != nil {
-		held.Finish(err, false)
-		return Session{}, err
-	}
-	r, err := s.setAside(ctx, setAsidePart, act, id, n)
-	if err != nil {
-		held.Finish(err, false)
-		if createdNothing(err, false) {
-			s.core.Drop(ctx, index, kernel.Members{}, id)
-		}
-		return Session{}, asOfParent(act, n.Parent, err)
-	}
-	part, err := readSetAside(r, n.Idempotency)
+	part, err := s.createPartByAgent(ctx, t, act, n)
 	if err != nil {
 		held.Finish(err, false)
 		return Session{}, err
-	}
-	if part.child != id {
-		s.core.Drop(ctx, index, kernel.Members{}, id)
 	}
 	session, err := s.createOfPart(ctx, act, n, part)
 	held.Finish(err, part.again)
 	return session, err
+}
+
+// createPartByAgent is createPart for the agent of the parent.
+func (s *Store) createPartByAgent(ctx context.Context, t AccessToken, act kernel.Actor, n NewSession) (setAside, error) {
+	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
+	if err := s.CheckToken(ctx, t); err != nil {
+		return setAside{}, err
+	}
+	id, index := NewID(n.Agent), s.keys.OrganizationOpen(t.Organization)
+	if err := s.enterChild(ctx, t, id, index); err != nil {
+		return setAside{}, err
+	}
+	r, err := s.setAside(ctx, setAsidePart, act, id, n)
+	if err != nil {
+		if createdNothing(err, false) {
+			s.core.Drop(ctx, index, kernel.Members{}, id)
+		}
+		return setAside{}, asOfParent(act, n.Parent, err)
+	}
+	part, err := readSetAside(r, n.Idempotency)
+	if err == nil && part.child != id {
+		s.core.Drop(ctx, index, kernel.Members{}, id)
+	}
+	return part, err
 }
 
 // enterChild enters a coming child in its organization's index, as creation.enter does for an API key.

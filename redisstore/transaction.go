@@ -149,10 +149,7 @@ func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
 	if r.Has(4) {
 		begun.WouldRefuse = r.Text(4)
 	}
-	if r.Err != nil {
-		return Transaction{}, r.Err
-	}
-	return begun, nil
+	return begun, r.Err
 }
 
 // dryBegin is Begin for a dry run: it neither enters an index nor counts anything.

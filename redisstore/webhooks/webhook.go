@@ -3,6 +3,7 @@ package webhooks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -123,12 +124,7 @@ func webhooksAt(r *redisclient.Reply, i int) ([]Webhook, error) {
 		webhooks = append(webhooks, w)
 	}
 	slices.SortFunc(webhooks, func(a, b Webhook) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	for _, part := range []*redisclient.Reply{r, stored, reached} {
-		if part.Err != nil {
-			return nil, part.Err
-		}
-	}
-	return webhooks, nil
+	return webhooks, cmp.Or(r.Err, stored.Err, reached.Err)
 }
 
 // millis returns a duration as scripts take it.

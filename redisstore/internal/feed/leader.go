@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -166,12 +167,7 @@ func (d *Feeds) Take(ctx context.Context, a *ActiveFeed) (takenBatch, error) {
 	for i := range agents.Values {
 		b.trails = append(b.trails, &Taken{Name: agents.Text(i), Cursor: cursors.Optional(i)})
 	}
-	for _, list := range []*redisclient.Reply{agents, cursors} {
-		if r.Err == nil {
-			r.Err = list.Err
-		}
-	}
-	return b, r.Err
+	return b, cmp.Or(r.Err, agents.Err, cursors.Err)
 }
 
 // wakeForGood is what the leader of a feed runs before it has Redis forget that the webhooks are to be woken. The queue may be on

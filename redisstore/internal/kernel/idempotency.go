@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -120,11 +121,8 @@ func KeyedArguments(ctx context.Context, act Actor, idem *Idempotency) []any {
 func (o *Idempotency) Read(r *redisclient.Reply) (*redisclient.Reply, error) {
 	o.Outcome.FirstRequest, o.Outcome.Replayed = r.Text(0), r.Text(1) != ""
 	inner := r.List(2)
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	if inner.Err != nil {
-		return nil, inner.Err
+	if err := cmp.Or(r.Err, inner.Err); err != nil {
+		return nil, err
 	}
 	outcome, err := inner.Whole()
 	o.Outcome.stored = err == nil || !IsNoOutcome(err) && err != ErrInvalidToken && !IsDue(err) && err != ErrNoOutcome

@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -173,18 +172,14 @@ func (s *Core) MemoryUsed(ctx context.Context) (used, most int64) {
 	var fullest float64
 	readPrimary := func(ctx context.Context, primary *redis.Client) error {
 		info := redisclient.Info(ctx, primary, "memory")
-		number := func(name string) int64 {
-			n, _ := strconv.ParseInt(info[name], 10, 64)
-			return n
-		}
-		limit := number("maxmemory")
+		limit := info.Number("maxmemory")
 		if limit == 0 {
 			return nil
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		most += limit
-		fullest = max(fullest, float64(number("used_memory")-number("mem_not_counted_for_evict"))/float64(limit))
+		fullest = max(fullest, float64(info.Number("used_memory")-info.Number("mem_not_counted_for_evict"))/float64(limit))
 		return nil
 	}
 	_ = s.Client.ForEachPrimary(ctx, readPrimary)
