@@ -16,9 +16,7 @@ type NewHold struct {
 	Idempotency *Idempotency   // nil for no idempotency key
 }
 
-var (
-	changeHold = kernel.NewKeyedScript("budgets/change_hold")
-)
+var changeHold = kernel.NewKeyedScript("budgets/change_hold")
 
 // ChangeHold changes the value and the expiry of a pending transaction of the calling agent, if the session's limits allow.
 // Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError; with an idempotency key

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -64,15 +65,20 @@ func isShed(err error) bool { return errors.Is(err, ErrOverloaded) }
 
 // isReply says whether an error is an answer of Redis, and not one of the connection to it.
 func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
+	_, is := errors.AsType[redis.Error](err)
+	return is
+}
+
+// isDial says whether no connection could be made.
+func isDial(err error) bool {
+	opErr, is := errors.AsType[*net.OpError](err)
+	return is && opErr.Op == "dial"
 }
 
 // neverRan says whether the error shows that the command was not carried out: it was never sent, or Redis refused it
 // before its first write. Scripts validate before they write, so a refused write is always their first.
 func neverRan(err error) bool {
-	var opErr *net.OpError
-	if errors.As(err, &opErr) && opErr.Op == "dial" {
+	if isDial(err) {
 		return true
 	}
 	for _, unsent := range []error{
@@ -103,16 +109,8 @@ func RefusedWrite(err error) bool { return answeredWith(err, writeRefusals) }
 
 // answeredWith reports whether Redis replied with an error that begins with one of these.
 func answeredWith(err error, beginnings []string) bool {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return false
-	}
-	for _, beginning := range beginnings {
-		if strings.HasPrefix(reply.Error(), beginning) {
-			return true
-		}
-	}
-	return false
+	reply, is := errors.AsType[redis.Error](err)
+	return is && slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(reply.Error(), beginning) })
 }
 
 // RecoverTo hands on a panic of one of the client's own goroutines as an error: it would end the process. Defer it there.
@@ -124,11 +122,7 @@ func RecoverTo(handOn func(error)) {
 
 // passing says whether a command that never ran may be sent again at once: the connection was refused.
 func passing(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
-	var opErr *net.OpError
-	return errors.As(err, &opErr) && opErr.Op == "dial"
+	return isDial(err) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // moving says that a command did not run because its keys' slot is moving to another node of a cluster: some keys are

@@ -27,7 +27,8 @@ func (c *Client) checkRoles(options *redis.UniversalOptions) {
 	options.OnConnect = func(ctx context.Context, server *redis.Conn) error { return checkRole(ctx, server) }
 	own := *options
 	own.PoolSize, own.MaxActiveConns = 1, 1
-	c.role.server, c.role.stopping = redis.NewUniversalClient(&own), make(chan struct{})
+	c.role.server = redis.NewUniversalClient(&own)
+	c.role.ctx, c.role.cancel = context.WithCancel(context.Background())
 	options.OnConnect = func(ctx context.Context, server *redis.Conn) error {
 		if err := checkRole(ctx, server); err != nil {
 			return err
@@ -41,9 +42,9 @@ func (c *Client) checkRoles(options *redis.UniversalOptions) {
 func (c *Client) monitorRole() {
 	defer RecoverTo(func(error) {})
 	for {
-		err, pause := c.blockOnPrimary(), time.Duration(0)
+		err, rest := c.blockOnPrimary(), time.Duration(0)
 		if err != nil {
-			pause = rolePause
+			rest = rolePause
 		}
 		if err != nil && !becameReplica(err) {
 			err = c.askRole()
@@ -51,10 +52,8 @@ func (c *Client) monitorRole() {
 		if becameReplica(err) {
 			c.conns.retireAll()
 		}
-		select {
-		case <-c.role.stopping:
+		if !pause(c.role.ctx, rest) {
 			return
-		case <-time.After(pause):
 		}
 	}
 }
@@ -103,18 +102,18 @@ func checkRole(ctx context.Context, server interface {
 
 // roleMonitor notices when a client's server becomes a replica. The zero value monitors nothing.
 type roleMonitor struct {
-	mu       sync.Mutex
-	server   redis.UniversalClient // of one connection
-	running  bool
-	stopped  bool
-	stopping chan struct{} // closed by stop
-	ended    sync.WaitGroup
+	mu      sync.Mutex
+	server  redis.UniversalClient // of one connection
+	running bool
+	ctx     context.Context // ends when it is stopped
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
 }
 
 func (r *roleMonitor) start(monitor func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.running || r.stopped {
+	if r.running || r.ctx.Err() != nil {
 		return
 	}
 	r.running = true
@@ -127,10 +126,7 @@ func (r *roleMonitor) stop() {
 		return
 	}
 	r.mu.Lock()
-	if !r.stopped {
-		r.stopped = true
-		close(r.stopping)
-	}
+	r.cancel()
 	r.mu.Unlock()
 	_ = r.server.Close()
 	r.ended.Wait()

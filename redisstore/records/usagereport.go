@@ -238,12 +238,8 @@ func (l usageLines) sorted() []UsageLine {
 // UsageDay returns the day of a time, in days since 1970 in UTC.
 func UsageDay(t time.Time) int { return int(t.Unix() / (24 * 60 * 60)) }
 
-var (
-	// ErrReportTooLong ends a report that takes longer than MostReportTime. What it has folded stays folded, so the next takes less.
-	ErrReportTooLong = errors.New("the usage report takes too long")
-)
+// ErrReportTooLong ends a report that takes longer than MostReportTime. What it has folded stays folded, so the next takes less.
+var ErrReportTooLong = errors.New("the usage report takes too long")
 
-const (
-	// MostReportTime is how long a report may take, waiting included.
-	MostReportTime = time.Minute
-)
+// MostReportTime is how long a report may take, waiting included.
+const MostReportTime = time.Minute
