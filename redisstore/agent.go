@@ -222,7 +222,6 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], error) {
 	ix := s.agentsOf(key.Organization)
 	ix.Read = s.core.ReadOrganizationIndex(key, ix.Key)
-	ix.ID = func(a *Agent) uuid.UUID { return a.ID }
 	ix.Matches = func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status }
 	return kernel.ReadPage(ctx, s.core, ix, q)
 }
@@ -241,7 +240,7 @@ func (s *Store) agentsOf(organization uuid.UUID) kernel.Index[Agent] {
 // loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or belongs to another
 // organization. fields are agentFields or listedAgentFields.
 func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, fields []string) ([]*Agent, error) {
-	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(ids, s.keys.Agent), fields...)
+	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.Map(ids, s.keys.Agent), fields...)
 	if err != nil {
 		return nil, err
 	}

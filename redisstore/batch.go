@@ -159,10 +159,7 @@ func (s *Store) findAgents(ctx context.Context, parts []*batchPart) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	sessions := make([]string, len(parts))
-	for i, p := range parts {
-		sessions[i] = s.keys.Session(p.session, p.session)
-	}
+	sessions := kernel.Map(parts, func(p *batchPart) string { return s.keys.Session(p.session, p.session) })
 	owners, err := s.client.ReadAll(ctx, parts[0].act.Flow, sessions, "a")
 	if err != nil {
 		return err

@@ -36,21 +36,25 @@ func (s *Store) CreateChildSession(ctx context.Context, c Caller, n NewSession) 
 		return Session{}, err
 	}
 	act := kernel.Actor{Organization: key.Organization, Flow: flow{Owner: key.Organization}}
+	var part setAside
 	if act.Agent, err = s.core.AgentOf(ctx, act.Flow, n.Parent); err == nil {
-		var part setAside
 		part, err = s.createPart(ctx, cr, act, n)
-		if err == nil {
-			cr.id = part.child
-			session, failed := s.createOfPart(ctx, act, n, part)
-			held.Finish(failed, part.again)
-			return session, failed
-		}
 	}
-	held.Finish(err, false)
 	if createdNothing(err, false) && cr.entered {
 		s.core.Drop(ctx, cr.index, kernel.Members{}, cr.id)
 	}
-	return Session{}, err
+	return s.createWithin(ctx, act, n, held, part, err)
+}
+
+// createWithin creates the session of a part, for which held is reserved, unless setting the part aside has failed.
+func (s *Store) createWithin(ctx context.Context, act kernel.Actor, n NewSession, held kernel.Reservation, part setAside, failed error) (Session, error) {
+	if failed != nil {
+		held.Finish(failed, false)
+		return Session{}, failed
+	}
+	session, err := s.createOfPart(ctx, act, n, part)
+	held.Finish(err, part.again)
+	return session, err
 }
 
 // createPart sets the part aside for a creation by API key, or returns what an earlier request with the key set aside.
@@ -73,13 +77,7 @@ func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSess
 		return Session{}, err
 	}
 	part, err := s.createPartByAgent(ctx, t, act, n)
-	if err != nil {
-		held.Finish(err, false)
-		return Session{}, err
-	}
-	session, err := s.createOfPart(ctx, act, n, part)
-	held.Finish(err, part.again)
-	return session, err
+	return s.createWithin(ctx, act, n, held, part, err)
 }
 
 // createPartByAgent is createPart for the agent of the parent.

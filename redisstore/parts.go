@@ -103,14 +103,8 @@ func (s *Store) closeUsage(ctx context.Context, organization uuid.UUID, p place,
 	return b, r.Err
 }
 
-// settleOver closes a session and gives its part back, if it is over. It says whether it did. Any step may fail:
-// the next settlement goes on.
-func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place) (bool, error) {
-	state, err := s.settleOwn(ctx, organization, p)
-	return state == usageClosed, err
-}
-
-// settleOwn is settleOver, and returns the state of the session.
+// settleOwn closes a session and gives its part back, if it is over, and returns the session's state. Any step may fail: the next
+// settlement goes on.
 func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) (string, error) {
 	final, err := s.closeUsage(ctx, organization, p, refusesMissing)
 	if err != nil || final.state != usageClosed {
@@ -119,7 +113,7 @@ func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) 
 	return final.state, s.takeBack(ctx, organization, final.above, p, &final)
 }
 
-// settlePart is settleOver for a part of what is above. taken says that the usage has replaced the part already. It returns the
+// settlePart is settleOwn for a part of what is above. taken says that the usage has replaced the part already. It returns the
 // session's state, "" for a part that was taken.
 func (s *Store) settlePart(ctx context.Context, organization uuid.UUID, above, p place, taken bool, none missing) (string, error) {
 	if taken {
@@ -158,7 +152,7 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 		return err
 	}
 	if r.Text(0) != "" {
-		_, err = s.settleOver(ctx, organization, above)
+		_, err = s.settleOwn(ctx, organization, above)
 	}
 	return err
 }

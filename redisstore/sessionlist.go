@@ -57,7 +57,6 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[SessionSu
 		ix = s.closedSessions(c.Key.Organization)
 		ix.Read = s.readSessions(*c.Key, listSessions)
 	}
-	ix.ID = func(v *SessionSummary) uuid.UUID { return v.ID }
 	ix.Matches = func(v *SessionSummary) bool { return q.Status == "" || v.Status == q.Status }
 	return kernel.ReadPage(ctx, s.core, ix, q)
 }

@@ -23,11 +23,7 @@ func (t Thresholds) text() string {
 	if t == nil || slices.Equal(t, DefaultThresholds) {
 		return ""
 	}
-	percents := make([]string, len(t))
-	for i, percent := range t {
-		percents[i] = strconv.Itoa(percent)
-	}
-	return "=" + strings.Join(percents, " ")
+	return "=" + strings.Join(kernel.Map(t, strconv.Itoa), " ")
 }
 
 // thresholdsText returns new thresholds as change_limits.lua takes them.

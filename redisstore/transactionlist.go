@@ -35,7 +35,6 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 		ix = s.transactionsOf(c.Key.Organization)
 		ix.Read = s.core.ReadOrganizationIndex(*c.Key, ix.Key)
 	}
-	ix.ID = func(t *Transaction) uuid.UUID { return t.ID }
 	ix.Matches = func(t *Transaction) bool {
 		return (q.Status == "" || t.Status == q.Status) && (!q.SettledByExpiry || t.SettledByExpiry)
 	}
@@ -92,7 +91,7 @@ func (s *Store) ownerAmong(ctx context.Context, act kernel.Actor, session uuid.U
 func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Transaction, error) {
 		fields := append(append([]string{}, listedFacts...), listedState...)
-		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(ids, func(id uuid.UUID) string { return s.keys.Transaction(id, id) }), fields...)
+		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.Map(ids, func(id uuid.UUID) string { return s.keys.Transaction(id, id) }), fields...)
 		if err != nil {
 			return nil, err
 		}
@@ -123,16 +122,14 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 // applySessionEnds gives the transactions at these places, which are stored as pending, the status that follows from the end
 // of their sessions.
 func (s *Store) applySessionEnds(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
-	sessions := make([]uuid.UUID, len(places))
-	for i, place := range places {
-		sessions[i] = all[place].Session
-	}
-	ends, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(sessions, func(session uuid.UUID) string { return s.keys.Session(session, session) }), "a", "e")
+	sessions := kernel.Map(places, func(i int) string { return s.keys.Session(all[i].Session, all[i].Session) })
+	ends, err := s.client.ReadAll(ctx, flow{Owner: organization}, sessions, "a", "e")
 	if err != nil {
 		return err
 	}
 	// A transaction that is still pending after this read of its session's end was pending when the session ended.
-	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(idsAt(all, places), func(id uuid.UUID) string { return s.keys.Transaction(id, id) }), listedState...)
+	pending := kernel.Map(places, func(i int) string { return s.keys.Transaction(all[i].ID, all[i].ID) })
+	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, pending, listedState...)
 	if err != nil {
 		return err
 	}
@@ -151,12 +148,4 @@ func (s *Store) applySessionEnds(ctx context.Context, organization uuid.UUID, al
 		*all[place] = settled
 	}
 	return nil
-}
-
-func idsAt(all []*Transaction, places []int) []uuid.UUID {
-	ids := make([]uuid.UUID, len(places))
-	for i, place := range places {
-		ids[i] = all[place].ID
-	}
-	return ids
 }

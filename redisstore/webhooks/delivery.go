@@ -46,22 +46,16 @@ type Delivery struct {
 // DeliveryID returns the id of the delivery of an event: the same from each instance, however often it is sent. Receivers know a repetition
 // by it. It is a UUIDv8 (RFC 9562).
 func DeliveryID(webhook uuid.UUID, event int64) uuid.UUID {
-	return hashedID(webhook, "event", binary.BigEndian.AppendUint64(nil, uint64(event)))
+	return hashedID(webhook, "event", event)
 }
 
 // URLTestID returns the id of the test that a version of a webhook's URL gets by itself.
 func URLTestID(webhook uuid.UUID, version int64) uuid.UUID {
-	return hashedID(webhook, "url", binary.BigEndian.AppendUint64(nil, uint64(version)))
+	return hashedID(webhook, "url", version)
 }
 
-func hashedID(webhook uuid.UUID, kind string, of []byte) (id uuid.UUID) {
-	hash := sha256.New()
-	hash.Write(webhook[:])
-	hash.Write([]byte(kind))
-	hash.Write(of)
-	copy(id[:], hash.Sum(nil))
-	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
-	return id
+func hashedID(webhook uuid.UUID, kind string, number int64) uuid.UUID {
+	return uuid.NewHash(sha256.New(), webhook, binary.BigEndian.AppendUint64([]byte(kind), uint64(number)), 8)
 }
 
 // deliveryRecord is a delivery as Redis stores it. The names are short because there are many. Times are ms since 1970.

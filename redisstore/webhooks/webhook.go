@@ -58,12 +58,7 @@ type Secret struct {
 
 // Wants reports whether the webhook receives events of the type.
 func (s Settings) Wants(eventType string) bool {
-	for _, wanted := range s.Types {
-		if wanted == eventType {
-			return true
-		}
-	}
-	return len(s.Types) == 0
+	return len(s.Types) == 0 || slices.Contains(s.Types, eventType)
 }
 
 // Progress is how far a webhook has come. The version changes with each report.

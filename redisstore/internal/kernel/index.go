@@ -48,10 +48,9 @@ type Index[T any] struct {
 	Members Members
 	Read    func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
 	Load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for an object that does not exist
-	ID      func(*T) uuid.UUID
-	Matches func(*T) bool                         // whether the page contains it
-	Belongs func(*T) bool                         // whether it belongs in this index; nil for always
-	Move    func(ctx context.Context, those []*T) // moves those that do not belong
+	Matches func(*T) bool                                                           // whether the page contains it
+	Belongs func(*T) bool                                                           // whether it belongs in this index; nil for always
+	Move    func(ctx context.Context, those []*T)                                   // moves those that do not belong
 }
 
 // lateIndex is an organization's index that is written before its objects.
@@ -63,6 +62,7 @@ type lateIndex struct {
 // ReadPage reads an index until it has one entry more than the page needs, which means that there is a next page.
 func ReadPage[T any](ctx context.Context, s *Core, ix Index[T], q Query) (Page[T], error) {
 	var found []T
+	var last uuid.UUID // on the page, if there is a next one
 	before, chunk := q.Before, q.Limit+1
 	if q.Status != "" {
 		chunk = max(chunk, MinChunk)
@@ -79,16 +79,18 @@ func ReadPage[T any](ctx context.Context, s *Core, ix Index[T], q Query) (Page[T
 			return Page[T]{}, err
 		}
 		Repair(ctx, s, ix, ids, objects)
-		for _, object := range objects {
+		for i, object := range objects {
 			if object != nil && ix.Matches(object) {
 				if found == nil {
 					found = make([]T, 0, min(len(ids), q.Limit+1))
 				}
-				found = append(found, *object)
+				if found = append(found, *object); len(found) == q.Limit {
+					last = ids[i]
+				}
 			}
 		}
 		if len(found) > q.Limit {
-			return Page[T]{Items: found[:q.Limit], Next: ix.ID(&found[q.Limit-1])}, nil
+			return Page[T]{Items: found[:q.Limit], Next: last}, nil
 		}
 		if len(ids) < chunk {
 			return Page[T]{Items: found}, nil

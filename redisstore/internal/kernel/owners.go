@@ -54,7 +54,7 @@ type Revocations map[uuid.UUID]time.Time
 
 // AgentsToRead says what revocations.take takes of agents.
 func (s *Core) AgentsToRead(agents []uuid.UUID) redisclient.Hashes {
-	return redisclient.Hashes{Keys: KeysOf(agents, s.Keys.Agent), Fields: []string{"organization", "revoked", "scopes"}}
+	return redisclient.Hashes{Keys: Map(agents, s.Keys.Agent), Fields: []string{"organization", "revoked", "scopes"}}
 }
 
 // Take adds those of the agents that are the organization's. One without scopes, of which an agent may have none, is an error.

@@ -57,6 +57,15 @@ func EachOf(ctx context.Context, n, atOnce int, do func(ctx context.Context, i i
 	return context.Cause(ctx)
 }
 
+// Map returns what of returns for each of the things.
+func Map[T, R any](things []T, of func(T) R) []R {
+	all := make([]R, len(things))
+	for i, thing := range things {
+		all[i] = of(thing)
+	}
+	return all
+}
+
 // eachMember calls visit with the ids in an index whose scores are all 0, some at a time. What is added or removed meanwhile moves no other.
 func (s *Core) eachMember(ctx context.Context, f redisclient.Flow, index string, m Members, visit func([]uuid.UUID) error) error {
 	for from := "-"; ; {
