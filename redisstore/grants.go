@@ -37,10 +37,6 @@ type limitsNow struct {
 	budgeted   bool // the organization has a budget; only for a root whose max_value is to change
 }
 
-func (l limitsNow) usage() Usage {
-	return Usage{MaxActions: l.maxActions, MaxValue: l.maxValue, Expires: l.expires}
-}
-
 // sessionToChange authorizes the caller, and reads the session; when its value is to change, in the same round trip also whether
 // the organization has a budget.
 func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n NewLimits) (kernel.Actor, limitsNow, error) {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -184,22 +185,15 @@ func (s *Registry) SendTest(ctx context.Context, key kernel.APIKey, webhook uuid
 		if err != nil {
 			return Delivery{}, err
 		}
-		idem.Credential, idem.Seal = test.ID.String()+text, unsealed{}
+		idem.Credential, idem.Seal = test.ID.String()+" "+text, kernel.Unsealed{}
 	}
 	err := s.sendNow(ctx, key, webhook, "", test, idem)
 	if err != nil || !idem.IsReplay() {
 		return test, err
 	}
-	return parseDelivery(idem.Credential[:idTextSize], idem.Credential[idTextSize:])
+	id, text, _ := strings.Cut(idem.Credential, " ")
+	return parseDelivery(id, text)
 }
-
-const idTextSize = 36 // bytes of an id as text
-
-// unsealed keeps a delivery in place of a credential, as it is: it is no secret.
-type unsealed struct{}
-
-func (unsealed) Seal(text string) string         { return text }
-func (unsealed) Open(text string) (string, bool) { return text, len(text) > idTextSize }
 
 // sendNow stores a delivery as due and wakes the instance that delivers. idem is nil for no idempotency key.
 func (s *Registry) sendNow(ctx context.Context, key kernel.APIKey, webhook uuid.UUID, found string, d Delivery, idem *kernel.Idempotency) error {

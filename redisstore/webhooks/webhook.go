@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -121,9 +120,6 @@ func webhooksAt(r *redisclient.Reply, i int) ([]Webhook, error) {
 	slices.SortFunc(webhooks, func(a, b Webhook) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	return webhooks, cmp.Or(r.Err, stored.Err, reached.Err)
 }
-
-// millis returns a duration as scripts take it.
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 var (
 	PutWebhook     = kernel.NewSealedScript("webhooks/put_webhook")
