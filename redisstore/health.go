@@ -70,9 +70,9 @@ func warningOfLoss(ctx context.Context, server redis.Cmdable) string {
 }
 
 // hasSavedSinceItsStart compares Redis's own times. A server that has never saved reports its start as the last save.
-func hasSavedSinceItsStart(server, persistence redisclient.InfoFields) bool {
+func hasSavedSinceItsStart(general, persistence redisclient.InfoFields) bool {
 	const seconds = 1_000_000 // of server_time_usec
-	started := server.Number("server_time_usec")/seconds - server.Number("uptime_in_seconds")
+	started := general.Number("server_time_usec")/seconds - general.Number("uptime_in_seconds")
 	return persistence.Number("rdb_last_save_time") > started+1 // both are rounded
 }
 
