@@ -41,9 +41,7 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 
 func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (_ *reply, err error) {
 	defer func() { s.core.FreeClaim(ctx, c, charge.Idempotency, err) }()
-	if charge.Idempotency != nil {
-		charge.Idempotency.Bounded = true
-	}
+	charge.Idempotency.Bound()
 	act, err := s.core.ActOnSession(ctx, c, session, charge.Idempotency)
 	if err != nil {
 		return nil, err
@@ -74,14 +72,7 @@ func (s *Store) noteChargedType(act kernel.Actor, charge Charge, r *reply) {
 
 // noteTypes counts the memory of action types in a session that is over after this time.
 func (s *Store) noteTypes(organization uuid.UUID, bytes int64, remaining time.Duration) {
-	if bytes == 0 {
-		return
-	}
-	retained := s.config.Retention + max(remaining, 0)
-	s.core.Usage.Note(organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
-		c.Expire(kernel.ExpiryOf('b', retained, retained), bytes)
-		unsent[kernel.BytesHeld] += bytes
-	})
+	s.core.Usage.NoteBytes(organization, bytes, s.config.Retention+max(remaining, 0))
 }
 
 // errDryRun finishes what a dry run has reserved: it creates nothing.

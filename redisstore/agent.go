@@ -76,7 +76,7 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 	replayed := idem.IsReplay()
 	held.Finish(err, replayed)
 	switch {
-	case c.entered && (creationResult{err, replayed}).createdNothing():
+	case c.entered && createdNothing(err, replayed):
 		s.core.Drop(ctx, c.index, kernel.Members{}, a.ID)
 	case err == nil && !replayed:
 		s.pruneAfterAgent(ctx, key.Organization)
@@ -145,8 +145,12 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if _, err := s.core.Authenticate(ctx, s.core.Proven.Urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.client.Run(ctx, s.core.Proven.Urgent(key), revokeAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
-		key.Organization, s.core.AuditAs(ctx, kernel.ActorKey))
+	return timeOf(s.client.Run(ctx, s.core.Proven.Urgent(key), revokeAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
+		key.Organization, s.core.AuditAs(ctx, kernel.ActorKey)))
+}
+
+// timeOf reads the reply of a script that returns a time.
+func timeOf(r *reply, err error) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -166,12 +170,8 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.client.Run(ctx, s.core.Proven.Urgent(key), deleteAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
-		key.Organization, s.deletedLifetime(), s.core.AuditAs(ctx, kernel.ActorKey))
-	if err != nil {
-		return time.Time{}, err
-	}
-	return r.Time(0), r.Err
+	return timeOf(s.client.Run(ctx, s.core.Proven.Urgent(key), deleteAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
+		key.Organization, s.deletedLifetime(), s.core.AuditAs(ctx, kernel.ActorKey)))
 }
 
 // deletedLifetime is how long a deleted agent stays readable, in ms: its retention, or an access token's lifetime if that
@@ -187,23 +187,14 @@ type SecretRotation struct {
 	RevokeFamilies bool          // revoke every token that was issued to the agent before
 }
 
-// revokes is the rotation's argument of the script.
-func (r SecretRotation) revokes() string {
-	if r.RevokeFamilies {
-		return "1"
-	}
-	return ""
-}
-
 // RotateAgentSecret rotates the agent's secret, and returns when the one before ends. idem is nil for no idempotency key. Tokens that
 // are issued during the call stay live, and a repetition under its idempotency key revokes none that were issued since. Errors:
 // ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrIdempotencyKeyReused and ErrSealed; after
 // ErrOutcomeUnknown the secret may be replaced, and some of the tokens be revoked.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, to SecretRotation, idem *Idempotency) (time.Time, error) {
 	c := Caller{Key: &key}.Urgently()
-	if idem != nil {
-		idem.At, idem.Bounded = id, true
-	}
+	idem.BelongsAt(id)
+	idem.Bound()
 	err := s.core.Authorize(ctx, c, idem)
 	if kernel.IsRefusedCreation(err) {
 		idem = nil // an organization over its quota may still rotate; its idempotency key is not stored
@@ -214,7 +205,7 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 	}
 	act := kernel.Actor{Organization: key.Organization, Agent: id, Flow: s.core.Proven.Urgent(key)}
 	r, err := s.core.PerformSealed(ctx, rotateAgentSecret, act.Flow, idem, s.keys.Outcome(id, act.KeyDigest(idem, "")), key.Organization,
-		[]string{s.keys.Agent(id), s.keys.Events(id)}, key.Organization, to.Hash, to.Grace.Milliseconds(), s.core.AuditAs(ctx, kernel.ActorKey), to.revokes())
+		[]string{s.keys.Agent(id), s.keys.Events(id)}, key.Organization, to.Hash, to.Grace.Milliseconds(), s.core.AuditAs(ctx, kernel.ActorKey), oneIf(to.RevokeFamilies))
 	if err != nil {
 		s.core.FreeClaim(ctx, c, idem, err)
 		return time.Time{}, err
@@ -229,23 +220,27 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 
 // Agents returns a page of the organization's agents, newest first. Errors: ErrInvalidAPIKey.
 func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], error) {
-	ix := kernel.Index[Agent]{
-		Key:  s.keys.OrganizationAgents(key.Organization),
-		Late: s.core.LateIndex(key.Organization, s.keys.OrganizationAgents, s.keys.SuspectAgents),
-		Read: s.core.ReadOrganizationIndex(key, s.keys.OrganizationAgents(key.Organization)),
-		Load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
-			return s.loadAgents(ctx, key.Organization, ids, listedAgentFields)
-		},
-		ID:      func(a *Agent) uuid.UUID { return a.ID },
-		Matches: func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status },
-	}
+	ix := s.agentsOf(key.Organization)
+	ix.Read = s.core.ReadOrganizationIndex(key, ix.Key)
+	ix.Matches = func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status }
 	return kernel.ReadPage(ctx, s.core, ix, q)
+}
+
+// agentsOf is the organization's index of agents.
+func (s *Store) agentsOf(organization uuid.UUID) kernel.Index[Agent] {
+	return kernel.Index[Agent]{
+		Key:  s.keys.OrganizationAgents(organization),
+		Late: s.core.LateIndex(organization, s.keys.OrganizationAgents, s.keys.SuspectAgents),
+		Load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
+			return s.loadAgents(ctx, organization, ids, listedAgentFields)
+		},
+	}
 }
 
 // loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or belongs to another
 // organization. fields are agentFields or listedAgentFields.
 func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, fields []string) ([]*Agent, error) {
-	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(ids, s.keys.Agent), fields...)
+	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.Map(ids, s.keys.Agent), fields...)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (s *Store) ChangeAgent(ctx context.Context, key APIKey, id uuid.UUID, c Age
 	}
 	r, err := s.client.Run(ctx, f, changeAgent, []string{s.keys.Agent(id), s.keys.Events(id), s.keys.AgentOpen(id)}, key.Organization,
 		settingOf(c.Name), settingOf(c.scopes()), settingOf(c.Description), settingOf(c.Metadata), s.core.AuditAs(ctx, kernel.ActorKey), c.Limits.text(),
-		settingOf(c.audiences()), settingOf(c.JWKS), settingOf(c.JWKSURI), settingOf(c.dpopRequired()))
+		settingOf(c.audiences()), settingOf(c.JWKS), settingOf(c.JWKSURI), settingOf(textIfGiven(c.DPoPRequired, oneIf)))
 	if err != nil {
 		held.Finish(err, false)
 		return Agent{}, err
@@ -80,29 +80,17 @@ func (c AgentChanges) demand(organization uuid.UUID) kernel.Demand {
 }
 
 func (c AgentChanges) scopes() *string {
-	if c.Scopes == nil {
-		return nil
-	}
-	joined := strings.Join(*c.Scopes, " ")
-	return &joined
+	return textIfGiven(c.Scopes, func(scopes []string) string { return strings.Join(scopes, " ") })
 }
 
-func (c AgentChanges) audiences() *string {
-	if c.Audiences == nil {
-		return nil
-	}
-	return new(audiencesText(*c.Audiences))
-}
+func (c AgentChanges) audiences() *string { return textIfGiven(c.Audiences, audiencesText) }
 
-func (c AgentChanges) dpopRequired() *string {
-	switch {
-	case c.DPoPRequired == nil:
+// textIfGiven returns the text of a field of AgentChanges, nil for one that leaves the agent unchanged.
+func textIfGiven[T any](field *T, text func(T) string) *string {
+	if field == nil {
 		return nil
-	case *c.DPoPRequired:
-		return new("1")
-	default:
-		return new("")
 	}
+	return new(text(*field))
 }
 
 // noteGrowth counts by how much an agent's texts have grown. before has them as they were.

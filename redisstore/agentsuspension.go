@@ -80,17 +80,12 @@ func (s *Store) changeSuspensions(ctx context.Context, sc *script, flowOf func(A
 			return done, err
 		}
 		live, err := s.restrictSome(ctx, ids, command)
-		s.noteEvents(key.Organization, live)
+		s.core.Usage.NoteEvents(key.Organization, live)
 		if done += live; err != nil || len(ids) < agentsAtOnce {
 			return done, err
 		}
 		before = ids[len(ids)-1]
 	}
-}
-
-// noteEvents counts an event of each of so many agents.
-func (s *Store) noteEvents(organization uuid.UUID, count int64) {
-	s.core.Usage.Note(organization, func(c *kernel.Changes, _ *kernel.Quantities) { c.EventBytes += count * kernel.EventSize })
 }
 
 // restrictSome runs the script for each agent, those of one server in one pipeline. Those that did not run follow in another

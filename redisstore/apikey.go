@@ -78,12 +78,10 @@ func (s *Store) APIKeys(ctx context.Context, key APIKey) ([]APIKeyRecord, error)
 			return nil, err
 		}
 	}
-	slices.SortFunc(records, newestAPIKeyFirst)
+	slices.SortFunc(records, func(a, b APIKeyRecord) int {
+		return cmp.Or(b.Created.Compare(a.Created), slices.Compare(b.ID[:], a.ID[:]))
+	})
 	return records, listed.Err
-}
-
-func newestAPIKeyFirst(a, b APIKeyRecord) int {
-	return cmp.Or(b.Created.Compare(a.Created), slices.Compare(b.ID[:], a.ID[:]))
 }
 
 func readAPIKeyRecord(organization uuid.UUID, r *reply) (APIKeyRecord, error) {

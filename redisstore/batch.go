@@ -29,9 +29,7 @@ var chargeBatch = kernel.NewKeyedScript("budgets/charge_batch").RecordingIf(batc
 // the others. It runs one script per session, in one pipeline per server. Errors of the whole batch, with nothing charged:
 // ErrInvalidAPIKey, ErrInvalidToken, *AgentSuspendedError, ErrIdempotencyKeyReused.
 func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]ChargeOutcome, error) {
-	if idem != nil {
-		idem.Bounded = true
-	}
+	idem.Bound()
 	parts, err := s.partsOf(ctx, c, charges, idem)
 	if err != nil {
 		return nil, err
@@ -161,10 +159,7 @@ func (s *Store) findAgents(ctx context.Context, parts []*batchPart) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	sessions := make([]string, len(parts))
-	for i, p := range parts {
-		sessions[i] = s.keys.Session(p.session, p.session)
-	}
+	sessions := kernel.Map(parts, func(p *batchPart) string { return s.keys.Session(p.session, p.session) })
 	owners, err := s.client.ReadAll(ctx, parts[0].act.Flow, sessions, "a")
 	if err != nil {
 		return err

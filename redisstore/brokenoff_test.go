@@ -169,7 +169,7 @@ func TestASettlementWaitsForTheReplica(t *testing.T) {
 	must(s.closeUsage(t.Context(), w.key.Organization, place{closed.ID, closed.Agent}, refusesMissing))(t)
 	loadScripts(t, s) // or each would wait twice
 	settle := func(child Session) error {
-		_, err := s.settleOver(t.Context(), w.key.Organization, place{child.ID, child.Agent})
+		_, err := s.settleOwn(t.Context(), w.key.Organization, place{child.ID, child.Agent})
 		return err
 	}
 	resume := p.SuspendReplica(t)

@@ -28,30 +28,33 @@ func (s *Store) CreateChildSession(ctx context.Context, c Caller, n NewSession) 
 	}
 	defer func() { s.core.FreeClaim(ctx, c, n.Idempotency, err) }()
 	key := *c.Key
-	if n.Idempotency != nil {
-		n.Idempotency.At, n.Idempotency.Bounded = n.Parent, true
-	}
+	n.Idempotency.BelongsAt(n.Parent)
+	n.Idempotency.Bound()
 	cr := s.sessionCreation(ctx, key, n)
 	held, err := s.reserveCreation(ctx, cr, s.sessionDemand(n, key.Organization))
 	if err != nil {
 		return Session{}, err
 	}
 	act := kernel.Actor{Organization: key.Organization, Flow: flow{Owner: key.Organization}}
+	var part setAside
 	if act.Agent, err = s.core.AgentOf(ctx, act.Flow, n.Parent); err == nil {
-		var part setAside
 		part, err = s.createPart(ctx, cr, act, n)
-		if err == nil {
-			cr.id = part.child
-			session, failed := s.createOfPart(ctx, act, n, part)
-			held.Finish(failed, part.again)
-			return session, failed
-		}
 	}
-	held.Finish(err, false)
-	if (creationResult{err: err}).createdNothing() && cr.entered {
+	if createdNothing(err, false) && cr.entered {
 		s.core.Drop(ctx, cr.index, kernel.Members{}, cr.id)
 	}
-	return Session{}, err
+	return s.createWithin(ctx, act, n, held, part, err)
+}
+
+// createWithin creates the session of a part, for which held is reserved, unless setting the part aside has failed.
+func (s *Store) createWithin(ctx context.Context, act kernel.Actor, n NewSession, held kernel.Reservation, part setAside, failed error) (Session, error) {
+	if failed != nil {
+		held.Finish(failed, false)
+		return Session{}, failed
+	}
+	session, err := s.createOfPart(ctx, act, n, part)
+	held.Finish(err, part.again)
+	return session, err
 }
 
 // createPart sets the part aside for a creation by API key, or returns what an earlier request with the key set aside.
@@ -69,48 +72,36 @@ func (s *Store) createPart(ctx context.Context, cr *creation, act kernel.Actor, 
 func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSession) (Session, error) {
 	d, act := s.sessionDemand(n, t.Organization), t.Actor()
 	d.Agent = t.Agent
-	held, err := s.reserveChild(ctx, act, d, n.Idempotency)
+	held, err := s.core.ReserveFor(ctx, act, d, n.Idempotency)
 	if err != nil {
 		return Session{}, err
 	}
+	part, err := s.createPartByAgent(ctx, t, act, n)
+	return s.createWithin(ctx, act, n, held, part, err)
+}
+
+// createPartByAgent is createPart for the agent of the parent.
+func (s *Store) createPartByAgent(ctx context.Context, t AccessToken, act kernel.Actor, n NewSession) (setAside, error) {
 	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
-	if err = s.CheckToken(ctx, t); err != nil {
-		held.Finish(err, false)
-		return Session{}, err
+	if err := s.CheckToken(ctx, t); err != nil {
+		return setAside{}, err
 	}
 	id, index := NewID(n.Agent), s.keys.OrganizationOpen(t.Organization)
-	if err = s.enterChild(ctx, t, id, index); err != nil {
-		held.Finish(err, false)
-		return Session{}, err
+	if err := s.enterChild(ctx, t, id, index); err != nil {
+		return setAside{}, err
 	}
 	r, err := s.setAside(ctx, setAsidePart, act, id, n)
 	if err != nil {
-		held.Finish(err, false)
-		if (creationResult{err: err}).createdNothing() {
+		if createdNothing(err, false) {
 			s.core.Drop(ctx, index, kernel.Members{}, id)
 		}
-		return Session{}, asOfParent(act, n.Parent, err)
+		return setAside{}, asOfParent(act, n.Parent, err)
 	}
 	part, err := readSetAside(r, n.Idempotency)
-	if err != nil {
-		held.Finish(err, false)
-		return Session{}, err
-	}
-	if part.child != id {
+	if err == nil && part.child != id {
 		s.core.Drop(ctx, index, kernel.Members{}, id)
 	}
-	session, err := s.createOfPart(ctx, act, n, part)
-	held.Finish(err, part.again)
-	return session, err
-}
-
-func (s *Store) reserveChild(ctx context.Context, act kernel.Actor, d kernel.Demand, idem *Idempotency) (kernel.Reservation, error) {
-	if idem == nil {
-		held, err := s.core.ReserveIn(act.Flow, d)
-		return held, s.core.Refusals.Count(err)
-	}
-	idem.Bounded = true
-	return s.core.ReserveUnlessStored(ctx, act.Flow, d, s.keys.Outcome(act.Agent, act.KeyDigest(idem, "")))
+	return part, err
 }
 
 // enterChild enters a coming child in its organization's index, as creation.enter does for an API key.
@@ -196,23 +187,12 @@ func (s *Store) createOfPart(ctx context.Context, act kernel.Actor, n NewSession
 	if err != nil {
 		return Session{}, s.withoutChild(ctx, act, n, part, err)
 	}
-	session := Session{
-		ID: r.ID(0), Agent: n.Agent, Parent: n.Parent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
-		Usage:  Usage{MaxActions: r.Number(4), MaxValue: kernel.MoneyAt(r, 5), Expires: r.Time(2)},
-		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
-		MaxPerAction: n.MaxPerAction, Thresholds: n.Thresholds,
-	}
-	if n.Observes {
-		session.Observes, session.ObservedRefusals = true, new(int64)
-	}
-	if n.MaxCommitted != nil {
-		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
-	}
+	session := n.createdAs(r)
 	if r.Err == nil && part.again {
 		session.Metadata, r.Err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
 	}
 	if !part.again {
-		s.pruneAfterSession(ctx, act.Organization, n.Agent, part.child, creationResult{})
+		s.pruneAfterSession(ctx, act.Organization, n.Agent, part.child, nil, false)
 	}
 	return session, r.Err
 }
@@ -220,7 +200,7 @@ func (s *Store) createOfPart(ctx context.Context, act kernel.Actor, n NewSession
 // withoutChild gives back the part of a session that was not created, and returns the refusal. A repetition of the request leaves that
 // to the first, or to the next request that needs the part: the first may still create the session.
 func (s *Store) withoutChild(ctx context.Context, act kernel.Actor, n NewSession, part setAside, refusal error) error {
-	if !(creationResult{err: refusal}).createdNothing() {
+	if !createdNothing(refusal, false) {
 		return refusal
 	}
 	if part.again {

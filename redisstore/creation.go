@@ -70,7 +70,7 @@ func (s *Store) reserveCreation(ctx context.Context, c *creation, d kernel.Deman
 	if err != nil {
 		return kernel.Reservation{}, err
 	}
-	held, err := s.core.ReserveByKey(c.key, d)
+	held, err := s.core.ReserveIn(s.core.Proven.Flow(c.key), d)
 	if err != nil {
 		err = s.repeatBeyond(ctx, c, err)
 	} else {
@@ -190,4 +190,21 @@ func (s *Store) create(ctx context.Context, c *creation, createObject, replay ke
 		return nil, s.core.Refusals.Count(err)
 	}
 	return perform(createObject)
+}
+
+func (s *Store) sessionDemand(n NewSession, organization [16]byte) kernel.Demand {
+	d := kernel.Demand{
+		Organization: organization, Resource: kernel.NoResource, Events: kernel.EventSize,
+		Bytes: kernel.SessionSize + kernel.Texts(kernel.TableSize, n.Metadata, n.scopesText()), Retained: n.Lifetime + s.config.Retention,
+	}
+	if n.Parent != uuid.Nil {
+		d.Bytes += kernel.ChildSize
+		d.Events += 2 * kernel.EventSize // of its parent's agent: what it was given, and what it has used
+	}
+	return d
+}
+
+func agentDemand(organization [16]byte, a Agent, scopes string) kernel.Demand {
+	text := kernel.Texts(kernel.TableSize, a.Name, a.Description, a.Metadata, scopes, audiencesText(a.Audiences), a.JWKS, a.JWKSURI)
+	return kernel.Demand{Organization: organization, Resource: kernel.NoResource, Bytes: kernel.AgentSize + text, Text: text}
 }

@@ -101,7 +101,7 @@ func (s *Store) checkAudience(ctx context.Context, f flow, audience []string, ag
 	if len(audience) == 0 {
 		return nil
 	}
-	replies, err := s.client.ReadAll(ctx, f, kernel.KeysOf(agents, s.keys.Agent), "audiences")
+	replies, err := s.client.ReadAll(ctx, f, kernel.Map(agents, s.keys.Agent), "audiences")
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redisclient"
 	"remit/redisstore/internal/kernel"
 )
 
@@ -71,7 +73,7 @@ func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) e
 	if errors.Is(err, ErrUnknownOrganization) {
 		suspended, err := s.core.SuspensionsNow(ctx)
 		if err != nil || !suspended.Of[organization].Deleting {
-			return orElse(err, ErrUnknownOrganization)
+			return cmp.Or(err, ErrUnknownOrganization)
 		}
 		return nil // an earlier deletion was interrupted at its last step
 	}
@@ -93,13 +95,14 @@ func (s *Store) removeAPIKeys(ctx context.Context, organization uuid.UUID) error
 	if err != nil {
 		return s.client.Classify(err, reads)
 	}
-	remove := []any{"hdel", place, "key", "previous_key"}
+	remove := []string{"key", "previous_key"}
 	for field := range fields {
 		if strings.HasPrefix(field, "k:") || strings.HasPrefix(field, "K:") {
 			remove = append(remove, field)
 		}
 	}
-	return s.client.Classify(s.client.Write(ctx, place, redis.NewIntCmd(ctx, remove...)), writes)
+	_, err = s.client.Call(ctx, kernel.OwnFlow, writes, "hdel", place, remove...)
+	return err
 }
 
 // pass removes what one walk over all keys finds.
@@ -111,10 +114,8 @@ func (d *deletion) pass(ctx context.Context) error {
 		return err
 	}
 	if d.progress.Pass == 1 {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(d.drain):
+		if err := kernel.Rest(ctx, d.drain); err != nil {
+			return err
 		}
 	}
 	if err := d.removeWebhooks(ctx); err != nil {
@@ -127,7 +128,7 @@ func (d *deletion) pass(ctx context.Context) error {
 func (d *deletion) findAgents(ctx context.Context) error {
 	d.cells = map[uint16]bool{kernel.CellOf(d.organization): true}
 	err := d.core.Walk(ctx, "a", func(ctx context.Context, keys []string) error {
-		found, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
+		found, err := redisclient.Pipelined(ctx, d.client, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
 			return p.HMGet(ctx, key, "organization", "revoked")
 		})
 		if err != nil {
@@ -188,14 +189,12 @@ func (d *deletion) finish(ctx context.Context) error {
 	if err := d.unlink(ctx, [][]string{{d.keys.Organization(d.organization), d.keys.DeletedAgents(d.organization)}}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	holdings := d.keys.Holdings()
-	if err := d.client.Write(ctx, holdings, redis.NewIntCmd(ctx, "zrem", holdings, string(d.organization[:]))); err != nil {
-		return d.client.Classify(err, writes)
+	if _, err := d.client.Call(ctx, kernel.OwnFlow, writes, "zrem", d.keys.Holdings(), string(d.organization[:])); err != nil {
+		return err
 	}
-	place := d.keys.Suspended() // without a version it is read again
-	return d.client.Classify(d.client.Write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, string(d.organization[:]), kernel.VersionField)), writes)
+	// Without a version it is read again.
+	_, err := d.client.Call(ctx, kernel.OwnFlow, writes, "hdel", d.keys.Suspended(), string(d.organization[:]), kernel.VersionField)
+	return err
 }
 
 // removeWebhooks removes the organization's webhooks and their deliveries, all with one command: a report that comes later finds no

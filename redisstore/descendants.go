@@ -102,17 +102,22 @@ func readParts(r *reply, of int) ([]part, error) {
 	return parts, r.Err
 }
 
-// endBelow ends the descendants of a session that has ended. Errors: ErrOutcomeUnknown; then some may live, and the same request goes on.
+// unfinishedBelow turns what kept the descendants of a changed session from following it into ErrOutcomeUnknown: some may not follow, and the
+// same request goes on.
+func unfinishedBelow(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
+}
+
+// endBelow ends the descendants of a session that has ended.
 func (s *Store) endBelow(ctx context.Context, act kernel.Actor, id uuid.UUID) error {
-	err := descend(ctx, s, act.Flow, []place{{id, act.Agent}}, func(ctx context.Context, _, child place) (place, bool, error) {
+	return descend(ctx, s, act.Flow, []place{{id, act.Agent}}, func(ctx context.Context, _, child place) (place, bool, error) {
 		own := act // who calls, for the audit trail
 		own.Agent, own.Written = child.agent, nil
 		return child, true, s.endChild(ctx, own, child.session)
 	})
-	if err != nil {
-		return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
-	}
-	return nil
 }
 
 // endChild ends a session because one above it has ended. act is on its agent.
@@ -137,42 +142,6 @@ const (
 	keptAbove   = "k"
 )
 
-// shortenBelow makes no descendant of a session last longer than the session. Errors: ErrOutcomeUnknown; then some may last longer, and
-// the same request goes on.
-func (s *Store) shortenBelow(ctx context.Context, f flow, root place) error {
-	last, err := s.client.Call(ctx, f, reads, "hget", s.keys.Session(root.agent, root.session), "x")
-	expires, isText := last.(string)
-	if err == nil && isText {
-		err = descend(ctx, s, f, []place{root}, func(ctx context.Context, _, p place) (place, bool, error) {
-			keys := []string{s.keys.Session(p.agent, p.session), s.keys.AgentOpen(p.agent)}
-			_, err := s.client.Run(ctx, f, shortenDescendant, keys, expires, refusedFor.Milliseconds())
-			return p, true, err
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
-	}
-	return nil
-}
-
-// enforceBelow makes every descendant of a session that enforces its limits do so too. Errors: ErrOutcomeUnknown; then some may
-// observe, and the same request goes on.
-func (s *Store) enforceBelow(ctx context.Context, act kernel.Actor, id uuid.UUID) error {
-	err := descend(ctx, s, act.Flow, []place{{id, act.Agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
-		keys := []string{s.keys.Session(p.agent, p.session), s.keys.Events(p.agent), s.keys.Agent(p.agent)}
-		own := ownActor(act.Organization, p.agent)
-		r, err := s.client.Run(ctx, act.Flow, enforceDescendant, keys, refusedFor.Milliseconds(), s.core.Audit(ctx, own))
-		if err == nil && r.Text(0) != "" {
-			s.core.Usage.NoteEvent(act.Organization)
-		}
-		return p, true, err
-	})
-	if err != nil {
-		return fmt.Errorf("%w: the session enforces its limits, and not all of its descendants do: %v", ErrOutcomeUnknown, err)
-	}
-	return nil
-}
-
 // narrowBelow makes the descendants of a session follow a change of its limits.
 func (s *Store) narrowBelow(ctx context.Context, act kernel.Actor, id uuid.UUID, n NewLimits) error {
 	if n.Lifetime != nil {
@@ -180,37 +149,52 @@ func (s *Store) narrowBelow(ctx context.Context, act kernel.Actor, id uuid.UUID,
 			return err
 		}
 	}
-	if n.MaxLease != nil || n.PerAction.Given {
-		if err := s.limitBelow(ctx, act, id); err != nil {
+	if n.MaxLease != nil || n.PerAction.Given { // none leases for longer, or spends more at once, than the session as it is now
+		limits, err := s.readLimits(ctx, act.Flow, id)
+		if err != nil {
+			return err
+		}
+		if err := s.changeBelow(ctx, act, id, limitDescendant, limits.maxLease, orEmpty((*int64)(limits.perAction))); err != nil {
 			return err
 		}
 	}
 	if n.Observes != nil && !*n.Observes {
-		return s.enforceBelow(ctx, act, id)
+		return s.changeBelow(ctx, act, id, enforceDescendant)
 	}
 	return nil
 }
 
-// limitBelow makes no descendant of a session lease for longer, or spend more at once, than the session as it is now. Errors:
-// ErrOutcomeUnknown; then some may, and the same request goes on.
-func (s *Store) limitBelow(ctx context.Context, act kernel.Actor, id uuid.UUID) error {
-	limits, err := s.readLimits(ctx, act.Flow, id)
-	if err == nil {
-		err = descend(ctx, s, act.Flow, []place{{id, act.Agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
-			keys := []string{s.keys.Session(p.agent, p.session), s.keys.Events(p.agent), s.keys.Agent(p.agent)}
-			own := ownActor(act.Organization, p.agent)
-			r, err := s.client.Run(ctx, act.Flow, limitDescendant, keys, limits.maxLease, orEmpty((*int64)(limits.perAction)),
-				refusedFor.Milliseconds(), s.core.Audit(ctx, own))
-			if err == nil && r.Text(0) != "" {
-				s.core.Usage.NoteEvent(act.Organization)
-			}
-			return p, true, err
-		})
+// shortenBelow makes no descendant of a session last longer than the session.
+func (s *Store) shortenBelow(ctx context.Context, f flow, root place) error {
+	last, err := s.client.Call(ctx, f, reads, "hget", s.keys.Session(root.agent, root.session), "x")
+	expires, isText := last.(string)
+	if err != nil || !isText {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
+	return descend(ctx, s, f, []place{root}, func(ctx context.Context, _, p place) (place, bool, error) {
+		keys := []string{s.keys.Session(p.agent, p.session), s.keys.AgentOpen(p.agent)}
+		_, err := s.client.Run(ctx, f, shortenDescendant, keys, expires, refusedFor.Milliseconds())
+		return p, true, err
+	})
+}
+
+// changeBelow is changeDescendant for every descendant of a session.
+func (s *Store) changeBelow(ctx context.Context, act kernel.Actor, id uuid.UUID, sc *script, args ...any) error {
+	return descend(ctx, s, act.Flow, []place{{id, act.Agent}}, func(ctx context.Context, _, p place) (place, bool, error) {
+		_, err := s.changeDescendant(ctx, act, p, sc, args...)
+		return p, true, err
+	})
+}
+
+// changeDescendant runs a script that makes a session follow one above it, and counts the event that the script may write.
+func (s *Store) changeDescendant(ctx context.Context, act kernel.Actor, p place, sc *script, args ...any) (*reply, error) {
+	keys := []string{s.keys.Session(p.agent, p.session), s.keys.Events(p.agent), s.keys.Agent(p.agent)}
+	args = slices.Concat(args, []any{refusedFor.Milliseconds(), s.core.Audit(ctx, ownActor(act.Organization, p.agent))})
+	r, err := s.client.Run(ctx, act.Flow, sc, keys, args...)
+	if err == nil && r.Text(0) != "" {
+		s.core.Usage.NoteEvent(act.Organization)
 	}
-	return nil
+	return r, err
 }
 
 // suspension is whether a session is suspended, and the version of that.
@@ -219,41 +203,25 @@ type suspension struct {
 	suspended, version string
 }
 
-// suspendBelow makes the descendants of a session follow its suspension, or its end. Errors: ErrOutcomeUnknown; then some may not
-// follow, and the same request goes on.
+// suspendBelow makes the descendants of a session follow its suspension, or its end, each the one above it.
 func (s *Store) suspendBelow(ctx context.Context, act kernel.Actor, id uuid.UUID, reason string) error {
-	found, err := s.client.Call(ctx, act.Flow, reads, "hmget", s.keys.Session(act.Agent, id), "r", "sv")
-	values, ok := found.([]any)
-	if err == nil && (!ok || len(values) != 2) {
-		err = errReply
-	}
-	if err == nil {
-		r := &reply{Values: values}
-		is := suspension{place: place{id, act.Agent}, version: cmp.Or(r.Optional(1), "0")}
-		if strings.Contains(r.Optional(0), "s") {
-			is.suspended = "1"
-		}
-		if err = r.Err; err == nil {
-			err = s.suspendDescendants(ctx, act, is, reason)
-		}
-	}
+	r, err := s.client.Fields(ctx, act.Flow, s.keys.Session(act.Agent, id), "r", "sv")
 	if err != nil {
-		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
+		return err
 	}
-	return nil
+	root := suspension{place{id, act.Agent}, oneIf(strings.Contains(r.Optional(0), "s")), cmp.Or(r.Optional(1), "0")}
+	if r.Err != nil {
+		return r.Err
+	}
+	return s.suspendDescendants(ctx, act, root, reason)
 }
 
-// suspendDescendants makes the descendants of a session follow it, each the one above it.
 func (s *Store) suspendDescendants(ctx context.Context, act kernel.Actor, root suspension, reason string) error {
 	return descend(ctx, s, act.Flow, []suspension{root}, func(ctx context.Context, above suspension, p place) (suspension, bool, error) {
-		own := ownActor(act.Organization, p.agent)
-		keys := []string{s.keys.Session(p.agent, p.session), s.keys.Events(p.agent), s.keys.Agent(p.agent)}
-		r, err := s.client.Run(ctx, act.Flow, suspendDescendant, keys, above.suspended, above.version, reason,
-			refusedFor.Milliseconds(), s.core.Audit(ctx, own))
+		r, err := s.changeDescendant(ctx, act, p, suspendDescendant, above.suspended, above.version, reason)
 		if err != nil || r.Text(0) == "" {
 			return suspension{}, false, err
 		}
-		s.core.Usage.NoteEvent(act.Organization)
 		return suspension{p, r.Text(1), r.Text(2)}, true, r.Err
 	})
 }

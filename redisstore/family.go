@@ -57,7 +57,7 @@ func newestFirst(ids []uuid.UUID, before uuid.UUID) []uuid.UUID {
 func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now time.Time, ids []uuid.UUID, limit int) (Page[Family], error) {
 	var found []Family
 	for chunk := range slices.Chunk(ids, max(limit+1, kernel.MinChunk)) {
-		replies, err := s.client.ReadAll(ctx, f, kernel.KeysOf(chunk, func(id uuid.UUID) string { return s.keys.Family(agent, id) }), "r", "c")
+		replies, err := s.client.ReadAll(ctx, f, kernel.Map(chunk, func(id uuid.UUID) string { return s.keys.Family(agent, id) }), "r", "c")
 		if err != nil {
 			return Page[Family]{}, err
 		}
@@ -162,10 +162,7 @@ func (s *Store) revokeSomeFamilies(ctx context.Context, f flow, agent uuid.UUID)
 	if r.Err != nil || len(ids) == 0 {
 		return 0, r.Err
 	}
-	keys := make([]string, len(ids))
-	for i, id := range ids {
-		keys[i] = s.keys.Family(agent, id)
-	}
+	keys := kernel.Map(ids, func(id uuid.UUID) string { return s.keys.Family(agent, id) })
 	_ = s.client.Redis().Unlink(ctx, keys...).Err() // their epoch is over: keys that remain cannot be used, and expire
 	return len(ids), nil
 }
@@ -182,4 +179,12 @@ const clockLeeway = 5 * time.Hour
 // record by Redis's.
 func (s *Store) revocationLifetime() int64 {
 	return (s.config.AccessLifetime + clockLeeway).Milliseconds()
+}
+
+func (s *Store) familyDemand(organization, agent [16]byte, asked GrantRequest) kernel.Demand {
+	lifetime := s.config.RefreshLifetime
+	return kernel.Demand{
+		Organization: organization, Agent: agent, Resource: kernel.FamiliesHeld, Lifetime: lifetime, Events: kernel.EventSize,
+		Bytes: kernel.FamilySize + kernel.Texts(kernel.TableSize, asked.scopes(), asked.familyAudience()), Retained: lifetime,
+	}
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -36,16 +37,10 @@ type limitsNow struct {
 	budgeted   bool // the organization has a budget; only for a root whose max_value is to change
 }
 
-func (l limitsNow) usage() Usage {
-	return Usage{MaxActions: l.maxActions, MaxValue: l.maxValue, Expires: l.expires}
-}
-
 // sessionToChange authorizes the caller, and reads the session; when its value is to change, in the same round trip also whether
 // the organization has a budget.
 func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n NewLimits) (kernel.Actor, limitsNow, error) {
-	if n.Idempotency != nil {
-		n.Idempotency.At = id
-	}
+	n.Idempotency.BelongsAt(id)
 	act, err := s.core.ActOnAgent(ctx, c, uuid.Nil, n.Idempotency)
 	if err != nil {
 		return kernel.Actor{}, limitsNow{}, err
@@ -55,47 +50,36 @@ func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n N
 		act.Agent = at.agent
 		return act, at, err
 	}
-	budget := redisclient.Hashes{Keys: []string{s.keys.OrganizationBudget(act.Organization)}, Fields: []string{"max"}}
-	texts, budgets, err := s.client.ReadTexts(ctx, act.Flow,
-		redisclient.Hashes{Keys: []string{s.keys.Session(id, id)}, Fields: limitsFields}, budget)
+	budgets, sessions, err := s.client.ReadTexts(ctx, act.Flow,
+		redisclient.Hashes{Keys: []string{s.keys.OrganizationBudget(act.Organization)}, Fields: []string{"max"}},
+		redisclient.Hashes{Keys: []string{s.keys.Session(id, id)}, Fields: limitsFields})
 	if err != nil {
 		return kernel.Actor{}, limitsNow{}, err
 	}
-	values := make([]any, len(texts[0]))
-	for i, text := range texts[0] {
-		if text != "" {
-			values[i] = text
-		}
-	}
-	at, err := readLimitsNow(id, values)
-	at.budgeted = budgets[0].Optional(0) != ""
+	at, err := readLimitsNow(id, sessions[0])
+	at.budgeted = budgets[0][0] != ""
 	act.Agent = at.agent
 	return act, at, err
 }
 
 func (s *Store) readLimits(ctx context.Context, f flow, id uuid.UUID) (limitsNow, error) {
-	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.Session(id, id), limitsFields...)
+	r, err := s.client.Fields(ctx, f, s.keys.Session(id, id), limitsFields...)
 	if err != nil {
 		return limitsNow{}, err
 	}
-	values, ok := found.([]any)
-	if !ok || len(values) != len(limitsFields) {
-		return limitsNow{}, errReply
-	}
-	return readLimitsNow(id, values)
+	return readLimitsNow(id, r)
 }
 
 // limitsFields are the fields of a session's hash that limitsNow has.
 var limitsFields = []string{"a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh", "v", "h", "ml", "mp"}
 
-func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
-	if values[0] == nil {
+func readLimitsNow(id uuid.UUID, r *reply) (limitsNow, error) {
+	if r.Values[0] == nil {
 		return limitsNow{}, ErrUnknownSession
 	}
-	r := &reply{Values: values}
 	l := limitsNow{
 		id: id, agent: r.ID(0), flags: r.Optional(1), maxActions: r.Number(4), maxValue: kernel.MoneyAt(r, 5), expires: r.Time(7),
-		narrowed: r.Optional(8), used: kernel.MoneyAt(r, 9) + money.MicroUSD(r.NumberOr0(10)),
+		narrowed: cmp.Or(r.Optional(8), "0"), used: kernel.MoneyAt(r, 9) + money.MicroUSD(r.NumberOr0(10)),
 		maxLease: r.NumberOr0(11), perAction: perActionAt(r, 12),
 	}
 	if b := budgetAt(r, 6); b.maxValue > 0 {
@@ -103,9 +87,6 @@ func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	}
 	if r.Optional(2) != "" {
 		l.above = place{kernel.IDOrNilAt(r, 2), r.ID(3)}
-	}
-	if l.narrowed == "" {
-		l.narrowed = "0"
 	}
 	return l, r.Err
 }
@@ -178,9 +159,7 @@ func (s *Store) grantAbove(ctx context.Context, act kernel.Actor, at limitsNow, 
 		return s.grantByParent(ctx, act, at, actions, value, n)
 	case value > at.maxValue && (at.budgeted || strings.Contains(at.flags, keptAbove)):
 		return s.grantByBudget(ctx, act, at, value)
-	case n.Lifetime != nil && strings.Contains(at.flags, keptAbove):
-		return fmt.Sprintf("%d %d %d 0", int64(MostActions), int64(at.maxValue), maxTime), nil
-	case actions > at.maxActions && strings.Contains(at.flags, keptAbove):
+	case (n.Lifetime != nil || actions > at.maxActions) && strings.Contains(at.flags, keptAbove):
 		return fmt.Sprintf("%d %d %d 0", int64(MostActions), int64(at.maxValue), maxTime), nil
 	}
 	return "", nil

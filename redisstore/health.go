@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -71,17 +70,10 @@ func warningOfLoss(ctx context.Context, server redis.Cmdable) string {
 }
 
 // hasSavedSinceItsStart compares Redis's own times. A server that has never saved reports its start as the last save.
-func hasSavedSinceItsStart(server, persistence map[string]string) bool {
-	number := func(text string) int64 {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return 0
-		}
-		return n
-	}
+func hasSavedSinceItsStart(general, persistence redisclient.InfoFields) bool {
 	const seconds = 1_000_000 // of server_time_usec
-	started := number(server["server_time_usec"])/seconds - number(server["uptime_in_seconds"])
-	return number(persistence["rdb_last_save_time"]) > started+1 // both are rounded
+	started := general.Number("server_time_usec")/seconds - general.Number("uptime_in_seconds")
+	return persistence.Number("rdb_last_save_time") > started+1 // both are rounded
 }
 
 // hasReplica says whether a replica is online. A replica that is still receiving the full data set confirms nothing yet.

@@ -16,18 +16,14 @@ type NewHold struct {
 	Idempotency *Idempotency   // nil for no idempotency key
 }
 
-var (
-	changeHold = kernel.NewKeyedScript("budgets/change_hold")
-)
+var changeHold = kernel.NewKeyedScript("budgets/change_hold")
 
 // ChangeHold changes the value and the expiry of a pending transaction of the calling agent, if the session's limits allow.
 // Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError; with an idempotency key
 // ErrIdempotencyKeyReused, *QuotaError and *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	act := t.Actor()
-	if n.Idempotency != nil {
-		n.Idempotency.Bounded = true
-	}
+	n.Idempotency.Bound()
 	facts, err := s.transactionFacts(ctx, act.Flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -55,7 +56,7 @@ func (s *Store) GrantByIssuer(ctx context.Context, organization, agent uuid.UUID
 	}
 	// Reading the issuer's keys may have taken seconds, in which the trust in it may have ended.
 	if now, err := s.issuerNamed(ctx, organization, issuer.Settings.Issuer); err != nil || now.stored != issuer.stored || now.ID != issuer.ID {
-		return Grant{}, orElse(err, ErrUnknownIssuer)
+		return Grant{}, cmp.Or(err, ErrUnknownIssuer)
 	}
 	held, err := s.core.Usage.Reserve(kernel.Demand{Organization: organization, Agent: agent, Resource: kernel.NoResource, Events: kernel.EventSize})
 	if err != nil {

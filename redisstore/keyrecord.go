@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -90,12 +89,8 @@ func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material str
 // signs. The previous keys verify for outlive after that time. Errors: *PendingKeyError.
 func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string,
 	publish, outlive time.Duration) (time.Time, error) {
-	r, err := s.client.Run(ctx, kernel.OwnFlow, rotateKey, []string{s.keys.KeyRecords(kind)},
-		id, material, publish.Milliseconds(), outlive.Milliseconds())
-	if err != nil {
-		return time.Time{}, err
-	}
-	return r.Time(0), r.Err
+	return timeOf(s.client.Run(ctx, kernel.OwnFlow, rotateKey, []string{s.keys.KeyRecords(kind)},
+		id, material, publish.Milliseconds(), outlive.Milliseconds()))
 }
 
 // RetireKey ends a previous key at once, or withdraws one that does not sign yet. Errors: ErrUnknownKey, ErrKeyInUse.
@@ -109,35 +104,37 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	place := s.keys.Issuer()
-	kept, err := s.storedIssuer(ctx)
+	kept, err := s.kept(ctx, s.keys.Issuer())
 	if err != nil || kept != "" { // only the first instance writes
 		return kept, err
 	}
-	if err := s.client.Write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
-		return "", s.client.Classify(err, reads) // repeating it is harmless
+	if err := s.keep(ctx, s.keys.Issuer(), issuer, "nx"); err != nil {
+		return "", err
 	}
-	return s.storedIssuer(ctx)
-}
-
-// storedIssuer returns the stored issuer, "" for none.
-func (s *Store) storedIssuer(ctx context.Context) (string, error) {
-	kept, err := s.client.Redis().Get(ctx, s.keys.Issuer()).Result()
-	if err == redis.Nil {
-		return "", nil
-	}
-	return kept, s.client.Classify(err, reads)
+	return s.kept(ctx, s.keys.Issuer())
 }
 
 // SetIssuer replaces the stored issuer. It writes nothing if the issuer is stored already. Errors: ErrUnavailable.
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	place := s.keys.Issuer()
-	if kept, err := s.storedIssuer(ctx); err != nil || kept == issuer {
+	if kept, err := s.kept(ctx, s.keys.Issuer()); err != nil || kept == issuer {
 		return err
 	}
-	return s.client.Classify(s.client.Write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)
+	return s.keep(ctx, s.keys.Issuer(), issuer)
+}
+
+// kept returns the text at a key, "" for none.
+func (s *Store) kept(ctx context.Context, key string) (string, error) {
+	answer, err := s.client.Call(ctx, kernel.OwnFlow, reads, "get", key)
+	text, _ := answer.(string)
+	return text, err
+}
+
+// keep stores a text at a key; with "nx" only where there is none.
+func (s *Store) keep(ctx context.Context, key, text string, condition ...string) error {
+	_, err := s.client.Call(ctx, kernel.OwnFlow, writes, "set", key, append([]string{text}, condition...)...)
+	return kernel.NothingVisible(err) // repeating it is harmless
 }
 
 func parseKeyRecord(id, text string) (KeyRecord, error) {
@@ -145,15 +142,9 @@ func parseKeyRecord(id, text string) (KeyRecord, error) {
 	if len(parts) != 4 {
 		return KeyRecord{}, fmt.Errorf("%w: key %s", errReply, id)
 	}
-	var times [3]time.Time
-	for i := range times {
-		ms, err := strconv.ParseInt(parts[i], 10, 64)
-		if err != nil {
-			return KeyRecord{}, fmt.Errorf("%w: key %s", errReply, id)
-		}
-		if ms != 0 {
-			times[i] = time.UnixMilli(ms)
-		}
+	r := &reply{}
+	record := KeyRecord{
+		ID: id, Created: r.ParseTimeOrZero(parts[0]), SignsFrom: r.ParseTimeOrZero(parts[1]), Ends: r.ParseTimeOrZero(parts[2]), Material: parts[3],
 	}
-	return KeyRecord{ID: id, Created: times[0], SignsFrom: times[1], Ends: times[2], Material: parts[3]}, nil
+	return record, r.Err
 }

@@ -100,14 +100,12 @@ const settledLeaseKept = time.Hour
 // ErrIdempotencyKeyReused.
 func (s *Store) GrantLease(ctx context.Context, c Caller, session uuid.UUID, n NewLease) (_ Lease, err error) {
 	defer func() { s.core.FreeClaim(ctx, c, n.Idempotency, err) }()
-	if n.Idempotency != nil {
-		n.Idempotency.Bounded = true
-	}
+	n.Idempotency.Bound()
 	act, err := s.core.ActOnSession(ctx, c, session, n.Idempotency)
 	if err != nil {
 		return Lease{}, err
 	}
-	held, err := s.reserveLease(ctx, act, n)
+	held, err := s.core.ReserveFor(ctx, act, s.leaseDemand(act, n), n.Idempotency)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -228,31 +226,19 @@ func (s *Store) Lease(ctx context.Context, c Caller, id uuid.UUID) (Lease, error
 // actOnLease returns the actor for an operation on the lease, and its session. The operation's script checks that the actor
 // may see it.
 func (s *Store) actOnLease(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (kernel.Actor, uuid.UUID, error) {
-	cell := id // an API key does not name the agent; the lease's id has its cell
-	if c.Token != nil {
-		cell = c.Token.Agent
-	}
-	if idem != nil {
-		idem.At = id
-	}
-	act, err := s.core.ActOnAgent(ctx, c, cell, idem)
+	act, err := s.actByCell(ctx, c, id, idem)
 	if err != nil {
 		return kernel.Actor{}, uuid.Nil, err
 	}
-	found, err := s.client.Call(ctx, act.Flow, reads, "hmget", s.keys.Lease(cell, id), leaseFields[:leaseSession+1]...)
-	if err != nil {
-		return kernel.Actor{}, uuid.Nil, err
-	}
-	values, ok := found.([]any)
+	r, err := s.client.Fields(ctx, act.Flow, s.keys.Lease(act.Agent, id), leaseFields[:leaseSession+1]...)
 	switch {
-	case !ok || len(values) != leaseSession+1:
-		return kernel.Actor{}, uuid.Nil, errReply
-	case values[leaseAgent] == nil && c.Token != nil: // the script says so, after it has checked the token
+	case err != nil:
+		return kernel.Actor{}, uuid.Nil, err
+	case r.Values[leaseAgent] == nil && c.Token != nil: // the script says so, after it has checked the token
 		return act, uuid.Nil, nil
-	case values[leaseAgent] == nil:
+	case r.Values[leaseAgent] == nil:
 		return kernel.Actor{}, uuid.Nil, ErrUnknownLease
 	}
-	r := &reply{Values: values}
 	if c.Key != nil {
 		act.Agent = r.ID(leaseAgent)
 	}

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"context"
 	"strings"
 
 	"github.com/google/uuid"
@@ -95,25 +94,12 @@ func (s *Store) leaseDemand(act kernel.Actor, n NewLease) kernel.Demand {
 	return d
 }
 
-// reserveLease reserves a lease. It does not refuse a repetition.
-func (s *Store) reserveLease(ctx context.Context, act kernel.Actor, n NewLease) (kernel.Reservation, error) {
-	d := s.leaseDemand(act, n)
-	if n.Idempotency == nil {
-		held, err := s.core.ReserveIn(act.Flow, d)
-		return held, s.core.Refusals.Count(err)
-	}
-	return s.core.ReserveUnlessStored(ctx, act.Flow, d, s.keys.Outcome(act.Agent, act.KeyDigest(n.Idempotency, "")))
-}
-
 // noteExpiredLeases counts leases that expired unsettled, and their memory.
 func (s *Store) noteExpiredLeases(organization uuid.UUID, expired int64) {
 	if expired == 0 {
 		return
 	}
 	s.expiredLeases.Add(float64(expired))
-	s.core.Usage.Note(organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
-		c.EventBytes += expired * kernel.EventSize
-		c.Expire(kernel.ExpiryOf('b', s.config.Retention, s.config.Retention), expired*kernel.LeaseSize)
-		unsent[kernel.BytesHeld] += expired * kernel.LeaseSize
-	})
+	s.core.Usage.NoteEvents(organization, expired)
+	s.core.Usage.NoteBytes(organization, expired*kernel.LeaseSize, s.config.Retention)
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -62,16 +63,9 @@ func (s *Store) OrganizationUse(ctx context.Context, id uuid.UUID) (Organization
 	}
 	found, err := s.organizationUses(ctx, []uuid.UUID{id}, suspended)
 	if err != nil || len(found) == 0 {
-		return OrganizationUse{}, orElse(err, ErrUnknownOrganization)
+		return OrganizationUse{}, cmp.Or(err, ErrUnknownOrganization)
 	}
 	return found[0], nil
-}
-
-func orElse(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // organizationUses omits organizations that do not exist.
@@ -117,13 +111,12 @@ func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended
 
 // organizationName returns the name of an organization. Errors: ErrUnknownOrganization.
 func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	name, err := s.client.Redis().HGet(ctx, s.keys.Organization(id), "name").Result()
-	if err == redis.Nil {
-		return "", ErrUnknownOrganization
+	answer, err := s.client.Call(ctx, kernel.OwnFlow, reads, "hget", s.keys.Organization(id), "name")
+	name, known := answer.(string)
+	if err == nil && !known {
+		err = ErrUnknownOrganization
 	}
-	return name, s.client.Classify(err, reads)
+	return name, err
 }
 
 var replaceAPIKey = kernel.NewScript("identity/replace_api_key", writes)
@@ -131,9 +124,38 @@ var replaceAPIKey = kernel.NewScript("identity/replace_api_key", writes)
 // ReplaceAPIKey makes fresh the first API key of the organization that it names, and returns when all other keys end: after
 // grace. Repeating it with the same key changes nothing. Errors: ErrUnknownOrganization.
 func (s *Store) ReplaceAPIKey(ctx context.Context, fresh APIKey, grace time.Duration) (time.Time, error) {
-	r, err := s.client.Run(ctx, kernel.OwnFlow, replaceAPIKey, []string{s.keys.Organization(fresh.Organization)}, fresh.Stored(), grace.Milliseconds())
-	if err != nil {
-		return time.Time{}, err
+	return timeOf(s.client.Run(ctx, kernel.OwnFlow, replaceAPIKey, []string{s.keys.Organization(fresh.Organization)}, fresh.Stored(), grace.Milliseconds()))
+}
+
+var (
+	suspendOrganization = kernel.NewScript("identity/suspend_organization", writes)
+	resumeOrganization  = kernel.NewScript("identity/resume_organization", writes)
+)
+
+// Suspend suspends an organization and returns since when it is suspended. Each instance refuses the organization after its
+// next ReadSuspensions. Errors: ErrUnknownOrganization.
+func (s *Store) Suspend(ctx context.Context, organization uuid.UUID) (kernel.Suspension, error) {
+	if _, err := s.organizationName(ctx, organization); err != nil {
+		return kernel.Suspension{}, err
 	}
-	return r.Time(0), r.Err
+	return s.suspendAs(ctx, organization, "suspended")
+}
+
+func (s *Store) suspendAs(ctx context.Context, organization uuid.UUID, state string) (kernel.Suspension, error) {
+	r, err := s.client.Run(ctx, kernel.OwnFlow, suspendOrganization, []string{s.keys.Suspended()}, organization, state)
+	if err != nil {
+		return kernel.Suspension{}, err
+	}
+	suspension := kernel.Suspension{Since: r.Time(0), Deleting: r.Text(1) == "deleting"}
+	return suspension, r.Err
+}
+
+// Resume ends an organization's suspension, and changes nothing if there is none. Errors: ErrUnknownOrganization,
+// ErrBeingDeleted.
+func (s *Store) Resume(ctx context.Context, organization uuid.UUID) error {
+	if _, err := s.organizationName(ctx, organization); err != nil {
+		return err
+	}
+	_, err := s.client.Run(ctx, kernel.OwnFlow, resumeOrganization, []string{s.keys.Suspended()}, organization)
+	return err
 }

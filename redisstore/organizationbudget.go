@@ -61,7 +61,7 @@ func (s *Store) notePeriod(ctx context.Context, organization uuid.UUID) {
 
 // Budget returns the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.
 func (s *Store) Budget(ctx context.Context, key APIKey) (OrganizationBudget, error) {
-	r, err := s.runOnBudget(ctx, key, getBudget, key.Credential())
+	r, err := s.runOnBudget(ctx, key, getBudget)
 	if err != nil {
 		return OrganizationBudget{}, err
 	}
@@ -70,13 +70,13 @@ func (s *Store) Budget(ctx context.Context, key APIKey) (OrganizationBudget, err
 
 // DeleteBudget removes the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.
 func (s *Store) DeleteBudget(ctx context.Context, key APIKey) error {
-	_, err := s.runOnBudget(ctx, key, deleteBudget, key.Credential())
+	_, err := s.runOnBudget(ctx, key, deleteBudget)
 	return err
 }
 
-func (s *Store) runOnBudget(ctx context.Context, key APIKey, sc *script, args ...any) (*reply, error) {
+func (s *Store) runOnBudget(ctx context.Context, key APIKey, sc *script) (*reply, error) {
 	keys := []string{s.keys.Organization(key.Organization), s.keys.OrganizationBudget(key.Organization)}
-	return s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), sc, keys, args...)
+	return s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), sc, keys, key.Credential())
 }
 
 func readBudgetReply(r *reply) (OrganizationBudget, error) {

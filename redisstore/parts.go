@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -104,14 +103,8 @@ func (s *Store) closeUsage(ctx context.Context, organization uuid.UUID, p place,
 	return b, r.Err
 }
 
-// settleOver closes a session and gives its part back, if it is over. It says whether it did. Any step may fail:
-// the next settlement goes on.
-func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place) (bool, error) {
-	state, err := s.settleOwn(ctx, organization, p)
-	return state == usageClosed, err
-}
-
-// settleOwn is settleOver, and returns the state of the session.
+// settleOwn closes a session and gives its part back, if it is over, and returns the session's state. Any step may fail: the next
+// settlement goes on.
 func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) (string, error) {
 	final, err := s.closeUsage(ctx, organization, p, refusesMissing)
 	if err != nil || final.state != usageClosed {
@@ -120,7 +113,7 @@ func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) 
 	return final.state, s.takeBack(ctx, organization, final.above, p, &final)
 }
 
-// settlePart is settleOver for a part of what is above. taken says that the usage has replaced the part already. It returns the
+// settlePart is settleOwn for a part of what is above. taken says that the usage has replaced the part already. It returns the
 // session's state, "" for a part that was taken.
 func (s *Store) settlePart(ctx context.Context, organization uuid.UUID, above, p place, taken bool, none missing) (string, error) {
 	if taken {
@@ -159,7 +152,7 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 		return err
 	}
 	if r.Text(0) != "" {
-		_, err = s.settleOver(ctx, organization, above)
+		_, err = s.settleOwn(ctx, organization, above)
 	}
 	return err
 }
@@ -187,26 +180,9 @@ func readPart(text string) (agent uuid.UUID, taken bool, err error) {
 	return agent, text[len(agent):] == "taken", nil
 }
 
-// eachOf calls do for 0 to n−1, some at once, and returns one of their errors.
+// eachOf is kernel.EachOf for the sessions of a tree.
 func eachOf(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var group sync.WaitGroup
-	turns := make(chan struct{}, stepsAtOnce)
-	for i := range n {
-		turns <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		group.Go(func() {
-			defer func() { <-turns }()
-			if err := do(ctx, i); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	group.Wait()
-	return context.Cause(ctx)
+	return kernel.EachOf(ctx, n, stepsAtOnce, do)
 }
 
 // deadline is until when a session whose value a budget reserved may be created, as create_session.lua takes it.

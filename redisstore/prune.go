@@ -23,13 +23,13 @@ const (
 
 // pruneAfterSession drops the index entry of a session that was not created, and sometimes prunes the indexes after one that
 // was. Failures are ignored, because a later reader drops what remains.
-func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, session uuid.UUID, c creationResult) {
+func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, session uuid.UUID, err error, replayed bool) {
 	switch {
-	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
+	case err == nil && !replayed && rand.N(pruneEvery) == 0:
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
 		s.pruneIndexes(ctx, organization, agent)
-	case c.createdNothing():
+	case createdNothing(err, replayed):
 		s.core.Drop(ctx, s.keys.OrganizationOpen(organization), kernel.Members{}, session)
 	}
 }
@@ -41,44 +41,29 @@ func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pruneTime)
 	defer cancel()
-	prune(ctx, s, kernel.Index[Agent]{
-		Key:  s.keys.OrganizationAgents(organization),
-		Late: s.core.LateIndex(organization, s.keys.OrganizationAgents, s.keys.SuspectAgents),
-		Load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
-			return s.loadAgents(ctx, organization, ids, listedAgentFields)
-		},
-	}, pruneSample)
+	prune(ctx, s, s.agentsOf(organization), pruneSample)
 }
 
 // pruneAfterBegin is pruneAfterSession for a transaction.
-func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creationResult) {
-	key := s.keys.OrganizationTransactions(t.Organization)
+func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, err error, replayed bool) {
 	switch {
-	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
+	case err == nil && !replayed && rand.N(pruneEvery) == 0:
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
-		load := s.loadTransactionsOf(t.Organization)
-		late := s.core.LateIndex(t.Organization, s.keys.OrganizationTransactions, s.keys.SuspectTransactions)
-		prune(ctx, s, kernel.Index[Transaction]{Key: key, Late: late, Load: load}, pruneSample)
-		prune(ctx, s, kernel.Index[Transaction]{Key: s.keys.AgentTransactions(t.Agent), Members: kernel.OfCell(t.Agent), Load: load}, pruneSample)
+		prune(ctx, s, s.transactionsOf(t.Organization), pruneSample)
+		prune(ctx, s, s.transactionsIn(t.Actor(), s.keys.AgentTransactions(t.Agent)), pruneSample)
 		if session != uuid.Nil {
-			key := s.keys.SessionTransactions(t.Agent, session)
-			prune(ctx, s, kernel.Index[Transaction]{Key: key, Members: kernel.OfCell(t.Agent), Load: load}, pruneSample)
+			prune(ctx, s, s.transactionsIn(t.Actor(), s.keys.SessionTransactions(t.Agent, session)), pruneSample)
 		}
-	case c.createdNothing():
-		s.core.Drop(ctx, key, kernel.Members{}, id)
+	case createdNothing(err, replayed):
+		s.core.Drop(ctx, s.keys.OrganizationTransactions(t.Organization), kernel.Members{}, id)
 	}
 }
 
-// creationResult is the result of creating an object that was entered in its index before.
-type creationResult struct {
-	err      error
-	replayed bool // an earlier request created another object
-}
-
-// createdNothing says whether the object with the new id certainly does not exist.
-func (c creationResult) createdNothing() bool {
-	return c.replayed || c.err != nil && !errors.Is(c.err, ErrOutcomeUnknown) && !errors.Is(c.err, ErrUnavailable)
+// createdNothing says whether an object that was entered in its index certainly does not exist. replayed says that an earlier request created
+// another one.
+func createdNothing(err error, replayed bool) bool {
+	return replayed || err != nil && !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrUnavailable)
 }
 
 func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {

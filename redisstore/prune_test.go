@@ -149,17 +149,18 @@ func prunedWhile(t *testing.T, create func() bool) {
 func TestOnlyCertainlyFailedCreationsAreRemovedFromTheirIndexes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		creationResult
-		want bool
+		err      error
+		replayed bool
+		want     bool
 	}{
-		"created":        {creationResult{nil, false}, false},
-		"created before": {creationResult{nil, true}, true},
-		"refused":        {creationResult{ErrUnknownSession, false}, true},
-		"refused before": {creationResult{&NotActiveError{Expired}, true}, true},
-		"in doubt":       {creationResult{fmt.Errorf("%w: lost", ErrOutcomeUnknown), false}, false},
-		"unavailable":    {creationResult{fmt.Errorf("%w: down", ErrUnavailable), false}, false},
+		"created":        {nil, false, false},
+		"created before": {nil, true, true},
+		"refused":        {ErrUnknownSession, false, true},
+		"refused before": {&NotActiveError{Expired}, true, true},
+		"in doubt":       {fmt.Errorf("%w: lost", ErrOutcomeUnknown), false, false},
+		"unavailable":    {fmt.Errorf("%w: down", ErrUnavailable), false, false},
 	} {
-		if got := test.createdNothing(); got != test.want {
+		if got := createdNothing(test.err, test.replayed); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,27 +92,10 @@ func (of requestedOf) readAll(fields *reply) ([]SessionRequest, error) {
 	return all, fields.Err
 }
 
-// reserveRequest reserves a request for more. It does not refuse a repetition. How long the request stays is known only
-// afterwards.
-func (s *Store) reserveRequest(ctx context.Context, act kernel.Actor, n NewSessionRequest) (kernel.Reservation, error) {
-	d := kernel.Demand{
+// requestDemand is the demand of a request for more. How long the request stays is known only afterwards.
+func (s *Store) requestDemand(act kernel.Actor, n NewSessionRequest) kernel.Demand {
+	return kernel.Demand{
 		Organization: act.Organization, Agent: act.Agent, Resource: kernel.NoResource, Events: kernel.EventSize,
 		Bytes: recordOverhead + int64(len(n.Reason)), Retained: s.config.Retention,
 	}
-	if n.Idempotency == nil {
-		held, err := s.core.ReserveIn(act.Flow, d)
-		return held, s.core.Refusals.Count(err)
-	}
-	return s.core.ReserveUnlessStored(ctx, act.Flow, d, s.keys.Outcome(act.Agent, act.KeyDigest(n.Idempotency, "")))
-}
-
-// noteDecision counts the event of a decision, and the memory that its comment takes.
-func (s *Store) noteDecision(organization uuid.UUID, grown int64, retained time.Duration) {
-	s.core.Usage.Note(organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
-		c.EventBytes += kernel.EventSize
-		if grown > 0 {
-			c.Expire(kernel.ExpiryOf('b', retained, retained), grown)
-			unsent[kernel.BytesHeld] += grown
-		}
-	})
 }

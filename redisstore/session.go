@@ -187,9 +187,8 @@ var (
 // ErrAgentRevoked, *ScopeError, ErrIdempotencyKeyReused, *QuotaError, *RateError, *BudgetError.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (_ Session, err error) {
 	defer func() { s.core.FreeClaim(ctx, Caller{Key: &key}, n.Idempotency, err) }()
-	if n.Idempotency != nil {
-		n.Idempotency.At, n.Idempotency.Bounded = n.Agent, true
-	}
+	n.Idempotency.BelongsAt(n.Agent)
+	n.Idempotency.Bound()
 	c := s.sessionCreation(ctx, key, n)
 	c.root.value = orEmpty((*int64)(&n.MaxValue))
 	held, err := s.reserveCreation(ctx, c, s.sessionDemand(n, key.Organization))
@@ -199,11 +198,11 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (_ 
 	session, err := s.writeSession(ctx, c, n)
 	replayed := n.Idempotency.IsReplay()
 	held.Finish(err, replayed)
-	if c.root.reserved != "" && (creationResult{err, replayed}).createdNothing() {
+	if c.root.reserved != "" && createdNothing(err, replayed) {
 		s.giveBackReservation(ctx, key.Organization, place{c.id, n.Agent})
 	}
 	if c.entered {
-		s.pruneAfterSession(ctx, key.Organization, n.Agent, c.id, creationResult{err, replayed})
+		s.pruneAfterSession(ctx, key.Organization, n.Agent, c.id, err, replayed)
 	}
 	return session, asUnavailable(err)
 }
@@ -242,8 +241,20 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	if err != nil {
 		return Session{}, err
 	}
+	session := n.createdAs(r)
+	if r.Err != nil {
+		return Session{}, r.Err
+	}
+	if n.Idempotency.IsReplay() {
+		session.Metadata, err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
+	}
+	return session, err
+}
+
+// createdAs returns the session with what the script that created it replied.
+func (n NewSession) createdAs(r *reply) Session {
 	session := Session{
-		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
+		ID: r.ID(0), Agent: n.Agent, Parent: n.Parent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: kernel.MoneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
 		MaxPerAction: n.MaxPerAction, Thresholds: n.Thresholds,
@@ -254,13 +265,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	if n.MaxCommitted != nil {
 		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
 	}
-	if r.Err != nil {
-		return Session{}, r.Err
-	}
-	if n.Idempotency.IsReplay() {
-		session.Metadata, err = s.core.FirstMetadata(ctx, act.Flow, s.keys.Session(n.Agent, session.ID), "md", session.Metadata)
-	}
-	return session, err
+	return session
 }
 
 // Session returns a session of the caller's organization or agent. Errors: ErrInvalidAPIKey or ErrInvalidToken,
@@ -285,14 +290,11 @@ func (s *Store) readSession(ctx context.Context, act kernel.Actor, id uuid.UUID)
 	if err != nil {
 		return Session{}, act.ErrorFor(err)
 	}
-	state, err := agentStateFrom(r)
-	if err != nil {
-		return Session{}, err
-	}
-	state.agent, state.leases, state.suspended = act.Agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
-	state.observed, state.perAction, state.tree = observedStateAt(r, 7, 8), perActionAt(r, 9), treeStateAt(r, 10)
-	state.thresholds = thresholdsAt(r, 13)
-	return readSession(id, r.From(14), state)
+	session, state := Session{ID: id, Agent: act.Agent}, agentStateFrom(r)
+	session.takeExtras(r, 3)
+	fields := r.From(14)
+	session.takeFields(fields, state)
+	return session, fields.Err
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:

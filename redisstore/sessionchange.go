@@ -63,7 +63,7 @@ func (s *Store) afterChange(ctx context.Context, act kernel.Actor, id uuid.UUID,
 	}
 	session, err := sessionFrom(r, id)
 	if err == nil && session.Delegated != nil { // as the change left it: a child may have come since the limits were read
-		err = s.narrowBelow(ctx, act, id, n)
+		err = unfinishedBelow(s.narrowBelow(ctx, act, id, n))
 	}
 	if err != nil {
 		return Session{}, err
@@ -101,7 +101,8 @@ func (s *Store) topUp(ctx context.Context, act kernel.Actor, at limitsNow, n New
 		}
 		switch {
 		case err == kernel.ErrBeyondParent:
-			return nil, at.needing(n, &ParentError{Parent: at.above.session, LimitError: &LimitError{Limit: "expires_at", Usage: at.usage()}})
+			usage := Usage{MaxActions: at.maxActions, MaxValue: at.maxValue, Expires: at.expires}
+			return nil, at.needing(n, &ParentError{Parent: at.above.session, LimitError: &LimitError{Limit: "expires_at", Usage: usage}})
 		case err != kernel.ErrStale:
 			return r, at.needing(n, err)
 		case attempt == maxGrants:

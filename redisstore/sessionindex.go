@@ -104,20 +104,10 @@ func (s *Store) sessionsOf(act kernel.Actor) kernel.Index[SessionSummary] {
 	}
 }
 
-// readAllSessions reads the open and the closed sessions of the key's organization as one index.
-func (s *Store) readAllSessions(key APIKey) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+// readSessions returns what reads a page of the open and the closed sessions of the key's organization as one index.
+func (s *Store) readSessions(key APIKey, sc *script, more ...string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	o := key.Organization
-	return s.readSessions(key, listSessions, s.keys.Organization(o), s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o))
-}
-
-// readActiveSessions reads those that may be active as one index.
-func (s *Store) readActiveSessions(key APIKey) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
-	o := key.Organization
-	return s.readSessions(key, listActive, s.keys.Organization(o), s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o),
-		s.keys.LatestExpiry(o))
-}
-
-func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	keys := append([]string{s.keys.Organization(o), s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o)}, more...)
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.core.RunByKey(ctx, key, s.core.Proven.Flow(key), sc, keys, key.Credential(), kernel.Members{}.Below(before), limit)
 		if err != nil {
@@ -141,4 +131,19 @@ func newestOf(a, b []uuid.UUID, limit int) []uuid.UUID {
 		merged, a = append(merged, a[0]), a[1:]
 	}
 	return merged
+}
+
+// closeSample is how many open sessions closeSome checks.
+const closeSample = 256
+
+// closeSome moves inactive sessions from the open to the closed ones, and returns whether it did. It does nothing when it was
+// called for the organization a moment ago.
+func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
+	if !s.core.Usage.MayPrune(organization) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	prune(ctx, s, s.openSessions(organization), closeSample)
+	return true
 }

@@ -52,12 +52,11 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[SessionSu
 		ix.Read = s.core.ReadAgentIndex(act, ix.Key)
 	case q.Status == Active:
 		ix = s.openSessions(c.Key.Organization)
-		ix.Read = s.readActiveSessions(*c.Key)
+		ix.Read = s.readSessions(*c.Key, listActive, s.keys.LatestExpiry(c.Key.Organization))
 	default:
 		ix = s.closedSessions(c.Key.Organization)
-		ix.Read = s.readAllSessions(*c.Key)
+		ix.Read = s.readSessions(*c.Key, listSessions)
 	}
-	ix.ID = func(v *SessionSummary) uuid.UUID { return v.ID }
 	ix.Matches = func(v *SessionSummary) bool { return q.Status == "" || v.Status == q.Status }
 	return kernel.ReadPage(ctx, s.core, ix, q)
 }

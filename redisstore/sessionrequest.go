@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -85,10 +86,7 @@ var (
 // ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key ErrIdempotencyKeyReused.
 func (s *Store) RequestMore(ctx context.Context, t AccessToken, session uuid.UUID, n NewSessionRequest) (SessionRequest, error) {
 	act := t.Actor()
-	if n.Idempotency != nil {
-		n.Idempotency.Bounded = true
-	}
-	held, err := s.reserveRequest(ctx, act, n)
+	held, err := s.core.ReserveFor(ctx, act, s.requestDemand(act, n), n.Idempotency)
 	if err != nil {
 		return SessionRequest{}, err
 	}
@@ -131,10 +129,7 @@ func (s *Store) readRequest(ctx context.Context, act kernel.Actor, session, id u
 	}
 	v, err := of.read(id, r.Text(5))
 	v.NewestEvent = r.Text(4)
-	if r.Err != nil {
-		return SessionRequest{}, r.Err
-	}
-	return v, err
+	return v, cmp.Or(r.Err, err)
 }
 
 // SessionRequests returns the requests for more of the session, newest first: the pending ones and the 32 decided last. Errors:
@@ -221,12 +216,10 @@ func (s *Store) decided(act kernel.Actor, session, id uuid.UUID, r *reply, err e
 	v, err := readRecord(id, r.Text(4))
 	v.Session, v.Agent, v.Repeated = session, act.Agent, r.Text(1) != ""
 	if !v.Repeated {
-		s.noteDecision(act.Organization, r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
+		s.core.Usage.NoteEvent(act.Organization)
+		s.core.Usage.NoteBytes(act.Organization, r.Number(2), time.Duration(r.Number(3))*time.Millisecond) // of the comment
 	}
-	if r.Err != nil {
-		return SessionRequest{}, r.Err
-	}
-	return v, err
+	return v, cmp.Or(r.Err, err)
 }
 
 // requestKeys are the keys of a script about a session's requests for more.

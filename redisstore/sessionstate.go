@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -50,115 +51,64 @@ var sessionFields = []string{
 	sessionFlags: "w",
 }
 
-// agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
-// status, its leases, its suspension and what it has observed.
+// agentState is what a session's own fields do not say: the time of the read and the state of its agent, which determine its status.
 type agentState struct {
-	agent   uuid.UUID
 	now     time.Time
-	revoked time.Time // of the agent, zero while it is active
-	scopes  string    // of the agent, separated by spaces
-	leases  leaseState
+	revoked time.Time // zero while the agent is active
+	scopes  string    // separated by spaces
+}
 
-	suspended suspendedState
-	observed  observedState
-	perAction *money.MicroUSD // max_value_usd_per_action, nil for none
-	tree      treeState
-
-	thresholds Thresholds
+// agentStateFrom reads the agent's state at the beginning of a reply with a session.
+func agentStateFrom(r *reply) agentState {
+	return agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
 func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
-	a, err := agentStateFrom(r)
-	if err != nil {
-		return Session{}, err
-	}
-	fields := r.List(3)
-	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
-	a.suspended = suspendedStateAt(fields, sessionSuspended, sessionSuspensionReason)
-	a.observed = observedStateAt(fields, sessionRestrictions, sessionObservedRefusals)
-	a.perAction = perActionAt(fields, sessionPerAction)
-	a.tree = treeStateAt(fields, sessionDelegatedActions)
-	a.thresholds = thresholdsAt(fields, sessionFlags)
-	return readSession(id, fields, a)
+	state, fields := agentStateFrom(r), r.List(3)
+	session := Session{ID: id, Agent: fields.ID(sessionAgent)}
+	session.takeExtras(fields, sessionLeased)
+	session.takeFields(fields, state)
+	return session, cmp.Or(r.Err, fields.Err)
 }
 
-// agentStateFrom reads the agent's state at the beginning of a reply with a session.
-func agentStateFrom(r *reply) (agentState, error) {
-	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
-	return a, r.Err
+// takeExtras reads the sessionFields from sessionLeased on, which begin at i: what only some sessions have. Leased value is shown as held.
+func (s *Session) takeExtras(r *reply, i int) {
+	at := func(field int) int { return i + field - sessionLeased }
+	s.ValueHeld, s.MaxLease = money.MicroUSD(r.NumberOr0(at(sessionLeased))), time.Duration(r.NumberOr0(at(sessionMaxLease)))*time.Second
+	s.Suspended, s.SuspensionReason = r.TimeOrZero(at(sessionSuspended)), kernel.ManyLines.Replace(r.Optional(at(sessionSuspensionReason)))
+	observes := strings.Contains(r.Optional(at(sessionRestrictions)), "o")
+	if r.Optional(at(sessionObservedRefusals)) != "" {
+		s.Observes, s.ObservedRefusals = observes, new(r.Number(at(sessionObservedRefusals)))
+	}
+	s.MaxPerAction = perActionAt(r, at(sessionPerAction))
+	if r.Optional(at(sessionDelegatedActions)) != "" {
+		s.Delegated = &Delegated{r.Number(at(sessionDelegatedActions)), money.MicroUSD(r.NumberOr0(at(sessionDelegatedValue)))}
+	}
+	if r.Optional(at(sessionParent)) != "" {
+		s.Parent = kernel.IDOrNilAt(r, at(sessionParent))
+	}
+	s.Thresholds = thresholdsAt(r, at(sessionFlags))
 }
 
-// readSession reads a session from its sessionFields, of which it leaves the agent to its caller.
-func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
-	session := Session{
-		ID: id, Agent: a.agent, Created: r.TimeSince(kernel.MadeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
-		ValueOverage: money.MicroUSD(r.NumberOr0(sessionOverage)),
-		Usage: Usage{
-			ActionCount: r.Number(sessionActions), MaxActions: r.Number(sessionMaxActions), Expires: r.Time(sessionExpires),
-			ValueUsed: kernel.MoneyAt(r, sessionValue), MaxValue: kernel.MoneyAt(r, sessionMaxValue),
-			ValueHeld: money.MicroUSD(r.NumberOr0(sessionHeld)),
-		},
-	}
+// takeFields reads the sessionFields before sessionLeased, but for the agent, after takeExtras. What is leased or delegated is not used.
+func (s *Session) takeFields(r *reply, a agentState) {
+	s.Created, s.Ended = r.TimeSince(kernel.MadeAt(s.ID), sessionCreated), r.TimeOrZero(sessionEnded)
+	s.ValueOverage = money.MicroUSD(r.NumberOr0(sessionOverage))
+	s.ActionCount, s.MaxActions, s.Expires = r.Number(sessionActions)-s.delegated().Actions, r.Number(sessionMaxActions), r.Time(sessionExpires)
+	s.ValueUsed, s.MaxValue = kernel.MoneyAt(r, sessionValue)-s.ValueHeld-s.delegated().Value, kernel.MoneyAt(r, sessionMaxValue)
+	s.ValueHeld += money.MicroUSD(r.NumberOr0(sessionHeld))
 	b := budgetAt(r, sessionBudget)
-	session.split(b)
-	session.takeLeases(a.leases)
-	session.MaxPerAction = a.perAction
-	session.takeTree(a.tree)
-	session.Thresholds = a.thresholds
-	session.Suspended, session.SuspensionReason = a.suspended.since, a.suspended.reason
-	session.Observes, session.ObservedRefusals = a.observed.observes, a.observed.refusals
-	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
-	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
-	if session.Status != Completed {
-		session.Ended = time.Time{} // see close_usage.lua
+	s.split(b)
+	s.ValueCommitted, s.MaxCommitted = min(s.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
+	s.Status = statusAt(a.now, lifeEvents{ended: s.Ended, revoked: a.revoked, expires: s.Expires})
+	if s.Status != Completed {
+		s.Ended = time.Time{} // see close_usage.lua
 	}
 	if r.Has(sessionMetadata) {
-		session.Metadata = r.Rest(sessionMetadata)
+		s.Metadata = r.Rest(sessionMetadata)
 	}
-	scopes := r.Optional(sessionScopes)
-	if scopes == "" {
-		scopes = a.scopes
-	}
-	session.Scopes = strings.Fields(scopes)
-	return session, r.Err
-}
-
-// leaseState is what a session has leased, and the longest lease.
-type leaseState struct {
-	leased  money.MicroUSD
-	longest time.Duration
-}
-
-// leaseStateAt reads a leaseState whose two values are at these places.
-func leaseStateAt(r *reply, leased, longest int) leaseState {
-	return leaseState{money.MicroUSD(r.NumberOr0(leased)), time.Duration(r.NumberOr0(longest)) * time.Second}
-}
-
-// suspendedState is since when a session is suspended, zero if it is not, and why.
-type suspendedState struct {
-	since  time.Time
-	reason string
-}
-
-// suspendedStateAt reads a suspendedState whose two values are at these places.
-func suspendedStateAt(r *reply, since, reason int) suspendedState {
-	return suspendedState{r.TimeOrZero(since), kernel.ManyLines.Replace(r.Optional(reason))}
-}
-
-// observedState is whether a session observes, and what its limits would have refused, nil if it never observed.
-type observedState struct {
-	observes bool
-	refusals *int64
-}
-
-// observedStateAt reads an observedState whose two values are at these places.
-func observedStateAt(r *reply, restrictions, refusals int) observedState {
-	if r.Optional(refusals) == "" {
-		return observedState{}
-	}
-	count := r.Number(refusals)
-	return observedState{strings.Contains(r.Optional(restrictions), "o"), &count}
+	s.Scopes = strings.Fields(cmp.Or(r.Optional(sessionScopes), a.scopes))
 }
 
 // perActionAt reads max_value_usd_per_action, nil for none.
@@ -167,13 +117,6 @@ func perActionAt(r *reply, i int) *money.MicroUSD {
 		return nil
 	}
 	return new(kernel.MoneyAt(r, i))
-}
-
-// takeLeases shows leased value as held.
-func (s *Session) takeLeases(l leaseState) {
-	s.ValueUsed -= l.leased
-	s.ValueHeld += l.leased
-	s.MaxLease = l.longest
 }
 
 // The usage of a session by its index in the replies of scripts that charge it or refuse to.
@@ -204,34 +147,6 @@ func usageAt(r *reply, i int) Usage {
 		u.WouldRefuse = r.Optional(i + usageWouldRefuse)
 	}
 	return u
-}
-
-// treeState is what a session has delegated, and its parent.
-type treeState struct {
-	delegated *Delegated // nil for a session that never had children
-	parent    uuid.UUID  // uuid.Nil for a root
-}
-
-// treeStateAt reads a treeState whose three values begin at i. They may be missing, as those of leaseStateAt.
-func treeStateAt(r *reply, i int) treeState {
-	if !r.Has(i + 2) {
-		return treeState{}
-	}
-	var t treeState
-	if r.Optional(i) != "" {
-		t.delegated = &Delegated{r.Number(i), money.MicroUSD(r.NumberOr0(i + 1))}
-	}
-	if r.Optional(i+2) != "" {
-		t.parent = kernel.IDOrNilAt(r, i+2)
-	}
-	return t
-}
-
-// takeTree shows what is delegated as that, and not as used.
-func (s *Session) takeTree(t treeState) {
-	s.Parent, s.Delegated = t.parent, t.delegated
-	s.ActionCount -= s.delegated().Actions
-	s.ValueUsed -= s.delegated().Value
 }
 
 var peekSession = kernel.NewScript("budgets/peek_session", reads)

@@ -102,11 +102,7 @@ func (r *treeReader) readLevel(ctx context.Context, parents []*SessionTree) (lev
 
 // readChildren reads children and adds them to their parents. One may be on its way, or gone.
 func (r *treeReader) readChildren(ctx context.Context, listed []listedChild) (children []*SessionTree, err error) {
-	ids := make([]uuid.UUID, len(listed))
-	for i, child := range listed {
-		ids[i] = child.id
-	}
-	found, err := r.readSome(ctx, ids)
+	found, err := r.readSome(ctx, kernel.Map(listed, func(child listedChild) uuid.UUID { return child.id }))
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 func (s *Store) endTree(ctx context.Context, act kernel.Actor, id uuid.UUID, flags string) error {
 	v := &SessionSummary{ID: id, Agent: act.Agent, keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren)}
 	if v.hasChildren {
-		if err := s.endBelow(ctx, act, id); err != nil {
+		if err := unfinishedBelow(s.endBelow(ctx, act, id)); err != nil {
 			return err
 		}
 	}
@@ -59,12 +59,8 @@ func (s *Store) settleEach(ctx context.Context, organization uuid.UUID, over []*
 	if len(waiting) == 0 {
 		return settled, nil
 	}
-	above, again := make([]place, len(waiting)), make([]*SessionSummary, len(waiting))
-	for i, w := range waiting {
-		above[i], again[i] = w.at(), w.SessionSummary
-	}
-	s.settleAll(ctx, organization, above)
-	after, waiting := s.settleOvers(ctx, organization, again)
+	s.settleAll(ctx, organization, kernel.Map(waiting, waitingTree.at))
+	after, waiting := s.settleOvers(ctx, organization, kernel.Map(waiting, func(w waitingTree) *SessionSummary { return w.SessionSummary }))
 	return append(settled, after...), waiting
 }
 
@@ -105,11 +101,7 @@ func (s *Store) settleAll(ctx context.Context, organization uuid.UUID, above []p
 		if len(waiting) == 0 {
 			continue
 		}
-		below := make([]place, len(waiting))
-		for i, p := range waiting {
-			below[i] = p.place
-		}
-		s.settleAll(ctx, organization, below)
+		s.settleAll(ctx, organization, kernel.Map(waiting, part.at))
 		s.settleParts(ctx, organization, of, waiting)
 	}
 }

@@ -10,6 +10,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -120,14 +121,14 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Prefix == "" {
 		cfg.Prefix = defaultPrefix
 	}
-	cfg.Retention = orDefault(cfg.Retention, defaultRetention)
-	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
-	cfg.FamilyLifetime = orDefault(cfg.FamilyLifetime, defaultFamilyLifetime)
-	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
-	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
-	cfg.Durability = orDefault(cfg.Durability, Local)
-	cfg.UsageKept = orDefault(cfg.UsageKept, defaultUsageKept)
-	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
+	cfg.Retention = cmp.Or(cfg.Retention, defaultRetention)
+	cfg.RefreshLifetime = cmp.Or(cfg.RefreshLifetime, defaultRefreshLifetime)
+	cfg.FamilyLifetime = cmp.Or(cfg.FamilyLifetime, defaultFamilyLifetime)
+	cfg.AccessLifetime = cmp.Or(cfg.AccessLifetime, defaultAccessLifetime)
+	cfg.EventsKept = cmp.Or(cfg.EventsKept, defaultEventsKept)
+	cfg.Durability = cmp.Or(cfg.Durability, Local)
+	cfg.UsageKept = cmp.Or(cfg.UsageKept, defaultUsageKept)
+	cfg.UsageEvery = cmp.Or(cfg.UsageEvery, defaultUsageEvery)
 	trailKept := cfg.EventsKept
 	var own *feed.Feeds
 	if cfg.KeepsFeeds {
@@ -181,14 +182,52 @@ func (s *Store) Close() error {
 // Ping returns nil once Redis answers.
 func (s *Store) Ping(ctx context.Context) error { return s.client.Ping(ctx) }
 
-func orDefault[T int | time.Duration | Durability](given, standard T) T {
-	var none T
-	if given == none {
-		return standard
-	}
-	return given
-}
-
 func (c Config) feeds() feed.Config {
 	return feed.Config{Prefix: c.Prefix, EventsKept: c.EventsKept, Log: c.Log, NotesDue: c.RecordsDue, Render: c.render}
+}
+
+func newExpiredLeases() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "remit_leases_expired_total",
+		Help: "Leases that this instance observed expired before they were settled. They count as spent in full.",
+	})
+}
+
+func newExpiredHolds() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "remit_holds_expired_total",
+		Help: "Holds that this instance released because their time was up before they were settled.",
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (s *Store) Describe(to chan<- *prometheus.Desc) {
+	if s.core == nil { // it was not opened
+		return
+	}
+	s.core.Describe(to)
+	s.expiredLeases.Describe(to)
+	s.expiredHolds.Describe(to)
+	if s.feeds != nil {
+		s.feeds.Describe(to)
+	}
+	if s.recorder != nil {
+		to <- dueLag
+	}
+}
+
+// Collect implements prometheus.Collector. It sends nothing to Redis.
+func (s *Store) Collect(to chan<- prometheus.Metric) {
+	if s.core == nil {
+		return
+	}
+	s.core.Collect(to)
+	s.expiredLeases.Collect(to)
+	s.expiredHolds.Collect(to)
+	if s.feeds != nil {
+		s.feeds.Collect(to)
+	}
+	if s.recorder != nil {
+		to <- prometheus.MustNewConstMetric(dueLag, prometheus.GaugeValue, s.recorder.lag().Seconds())
+	}
 }

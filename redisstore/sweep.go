@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redisclient"
 	"remit/redisstore/internal/kernel"
 )
 
@@ -73,7 +74,7 @@ func (d *deletion) isMine(name kernel.KeyName) bool {
 
 // owned returns the keys whose values name the organization or its agents, each with its dependent keys.
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
-	owners, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
+	owners, err := redisclient.Pipelined(ctx, d.client, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
 		if name, _ := d.keys.Parse(key); name.Kind == "i" {
 			return p.Do(ctx, "getrange", key, -kernel.StoredEnd, -1)
 		}
@@ -105,7 +106,7 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 // unlink removes keys, WalkStep groups at a time. The keys of one group are in one slot, so one command removes them.
 func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
 	for chunk := range slices.Chunk(keys, kernel.WalkStep) {
-		removed, err := pipelined(ctx, d.Store, chunk, func(p redis.Pipeliner, together []string) *redis.IntCmd {
+		removed, err := redisclient.Pipelined(ctx, d.client, chunk, func(p redis.Pipeliner, together []string) *redis.IntCmd {
 			return p.Unlink(ctx, together...)
 		})
 		if err != nil {
@@ -117,24 +118,4 @@ func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
 	}
 	d.report(d.progress)
 	return nil
-}
-
-// pipelined sends one command for each thing in one pipeline, and returns the commands.
-func pipelined[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, command func(redis.Pipeliner, T) C) ([]C, error) {
-	if len(things) == 0 {
-		return nil, nil
-	}
-	sent := make([]C, len(things))
-	_, _ = s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be redis.Nil
-		for i, thing := range things {
-			sent[i] = command(p, thing)
-		}
-		return nil
-	})
-	for _, c := range sent {
-		if err := c.Err(); err != nil && err != redis.Nil { // redis.Nil: the key has just expired
-			return nil, s.client.Classify(err, reads)
-		}
-	}
-	return sent, nil
 }

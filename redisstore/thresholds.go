@@ -23,11 +23,7 @@ func (t Thresholds) text() string {
 	if t == nil || slices.Equal(t, DefaultThresholds) {
 		return ""
 	}
-	percents := make([]string, len(t))
-	for i, percent := range t {
-		percents[i] = strconv.Itoa(percent)
-	}
-	return "=" + strings.Join(percents, " ")
+	return "=" + strings.Join(kernel.Map(t, strconv.Itoa), " ")
 }
 
 // thresholdsText returns new thresholds as change_limits.lua takes them.
@@ -42,23 +38,15 @@ func thresholdsText(t *Thresholds) string {
 	}
 }
 
-// thresholdsAt reads thresholds from a session's flags (budgets/include/flags.lua). They may be missing, as the values of leaseStateAt.
+// thresholdsAt reads thresholds from a session's flags (budgets/include/flags.lua).
 func thresholdsAt(r *reply, i int) Thresholds {
-	if !r.Has(i) {
-		return nil
-	}
 	_, own, has := strings.Cut(r.Optional(i), "T")
 	if !has {
 		return nil
 	}
 	own, _, _ = strings.Cut(own, ".")
-	return percentsFrom(r, own)
-}
-
-// percentsFrom reads percents with spaces between.
-func percentsFrom(r *reply, text string) Thresholds {
 	t := Thresholds{}
-	for percent := range strings.FieldsSeq(text) {
+	for percent := range strings.FieldsSeq(own) {
 		t = append(t, int(r.Parse(percent)))
 	}
 	return t

@@ -106,7 +106,7 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	if n.DryRun {
 		return s.dryBegin(ctx, t, n)
 	}
-	held, err := s.reserveTransaction(ctx, t, n)
+	held, err := s.core.ReserveFor(ctx, t.Actor(), s.transactionDemand(t, n), n.Idempotency)
 	if err != nil {
 		return Transaction{}, err
 	}
@@ -125,7 +125,7 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 		held.Demand.Expires = r.Time(3)
 	}
 	held.Finish(err, n.Idempotency.IsReplay())
-	s.pruneAfterBegin(ctx, t, n.Session, id, creationResult{err, n.Idempotency.IsReplay()})
+	s.pruneAfterBegin(ctx, t, n.Session, id, err, n.Idempotency.IsReplay())
 	if err != nil {
 		return Transaction{}, t.Actor().ErrorFor(err)
 	}
@@ -149,10 +149,7 @@ func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
 	if r.Has(4) {
 		begun.WouldRefuse = r.Text(4)
 	}
-	if r.Err != nil {
-		return Transaction{}, r.Err
-	}
-	return begun, nil
+	return begun, r.Err
 }
 
 // dryBegin is Begin for a dry run: it neither enters an index nor counts anything.
@@ -288,18 +285,11 @@ func (s *Store) transactionKeys(act kernel.Actor, t Transaction) []string {
 // actOnTransaction returns the actor for an operation on the transaction, and the transaction's immutable fields. The
 // operation's script checks that the actor may see it.
 func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (kernel.Actor, Transaction, error) {
-	cell := id // an API key does not name the agent; the transaction's id has its cell
-	if c.Token != nil {
-		cell = c.Token.Agent
-	}
-	if idem != nil {
-		idem.At = id
-	}
-	act, err := s.core.ActOnAgent(ctx, c, cell, idem)
+	act, err := s.actByCell(ctx, c, id, idem)
 	if err != nil {
 		return kernel.Actor{}, Transaction{}, err
 	}
-	facts, err := s.transactionFacts(ctx, act.Flow, cell, id)
+	facts, err := s.transactionFacts(ctx, act.Flow, act.Agent, id)
 	if c.Key != nil {
 		act.Agent = facts.Agent
 	} else if err == ErrUnknownTransaction { // the script says so, after it has checked the token
@@ -308,21 +298,28 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, id
 	return act, facts, err
 }
 
+// actByCell returns the actor for an operation on the transaction or lease with this id. An API key does not name its agent: until that is
+// read the id, which has the same cell, stands for it.
+func (s *Store) actByCell(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (kernel.Actor, error) {
+	agent := id
+	if c.Token != nil {
+		agent = c.Token.Agent
+	}
+	idem.BelongsAt(id)
+	return s.core.ActOnAgent(ctx, c, agent, idem)
+}
+
 // transactionFacts reads the immutable fields of a transaction. If it is unknown, it returns only its id and
 // ErrUnknownTransaction.
 func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUID) (Transaction, error) {
-	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.Transaction(agent, id), transactionFacts...)
+	r, err := s.client.Fields(ctx, f, s.keys.Transaction(agent, id), transactionFacts...)
 	if err != nil {
 		return Transaction{}, err
 	}
-	values, ok := found.([]any)
-	switch {
-	case !ok || len(values) != len(transactionFacts):
-		return Transaction{}, errReply
-	case values[0] == nil:
+	if r.Values[factAgent] == nil {
 		return Transaction{ID: id}, ErrUnknownTransaction
 	}
-	return readFacts(id, &reply{Values: values})
+	return readFacts(id, r)
 }
 
 // withReply returns the transaction with the state in a script's reply, or the script's refusal.

@@ -12,12 +12,7 @@ import (
 // post-states and metadata. Errors: ErrInvalidAPIKey or ErrInvalidToken; ErrUnknownAgent or ErrUnknownSession when the query
 // names one that the caller may not see.
 func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Transaction], error) {
-	ix := kernel.Index[Transaction]{
-		ID: func(t *Transaction) uuid.UUID { return t.ID },
-		Matches: func(t *Transaction) bool {
-			return (q.Status == "" || t.Status == q.Status) && (!q.SettledByExpiry || t.SettledByExpiry)
-		},
-	}
+	var ix kernel.Index[Transaction]
 	if c.Token != nil && q.Agent == uuid.Nil {
 		q.Agent = c.Token.Agent
 	}
@@ -27,25 +22,40 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 		if err != nil {
 			return Page[Transaction]{}, err
 		}
-		ix.Key, ix.Members = s.keys.SessionTransactions(act.Agent, q.Session), kernel.OfCell(act.Agent)
-		ix.Read, ix.Load = s.core.ReadAgentIndex(act, ix.Key), s.loadTransactionsOf(act.Organization)
+		ix = s.transactionsIn(act, s.keys.SessionTransactions(act.Agent, q.Session))
+		ix.Read = s.core.ReadAgentIndex(act, ix.Key)
 	case q.Agent != uuid.Nil:
 		act, err := s.core.ActOnAgent(ctx, c, q.Agent, nil)
 		if err != nil {
 			return Page[Transaction]{}, err
 		}
-		ix.Key, ix.Members = s.keys.AgentTransactions(q.Agent), kernel.OfCell(q.Agent)
-		ix.Read, ix.Load = s.core.ReadAgentIndex(act, ix.Key), s.loadTransactionsOf(act.Organization)
+		ix = s.transactionsIn(act, s.keys.AgentTransactions(q.Agent))
+		ix.Read = s.core.ReadAgentIndex(act, ix.Key)
 	default:
-		ix.Key = s.keys.OrganizationTransactions(c.Key.Organization)
-		ix.Late = s.core.LateIndex(c.Key.Organization, s.keys.OrganizationTransactions, s.keys.SuspectTransactions)
-		ix.Read, ix.Load = s.core.ReadOrganizationIndex(*c.Key, ix.Key), s.loadTransactionsOf(c.Key.Organization)
+		ix = s.transactionsOf(c.Key.Organization)
+		ix.Read = s.core.ReadOrganizationIndex(*c.Key, ix.Key)
+	}
+	ix.Matches = func(t *Transaction) bool {
+		return (q.Status == "" || t.Status == q.Status) && (!q.SettledByExpiry || t.SettledByExpiry)
 	}
 	found, err := kernel.ReadPage(ctx, s.core, ix, q)
 	if q.Session != uuid.Nil && err == ErrUnknownAgent {
 		err = ErrUnknownSession // do not reveal that another organization has such a session
 	}
 	return found, err
+}
+
+// transactionsOf is the organization's index of transactions.
+func (s *Store) transactionsOf(organization uuid.UUID) kernel.Index[Transaction] {
+	return kernel.Index[Transaction]{
+		Key: s.keys.OrganizationTransactions(organization), Load: s.loadTransactionsOf(organization),
+		Late: s.core.LateIndex(organization, s.keys.OrganizationTransactions, s.keys.SuspectTransactions),
+	}
+}
+
+// transactionsIn is an index of transactions in the agent's cell: the agent's own, or a session's.
+func (s *Store) transactionsIn(act kernel.Actor, key string) kernel.Index[Transaction] {
+	return kernel.Index[Transaction]{Key: key, Members: kernel.OfCell(act.Agent), Load: s.loadTransactionsOf(act.Organization)}
 }
 
 // actOnListedSession returns the actor for reading what belongs to the session that the query names.
@@ -81,7 +91,7 @@ func (s *Store) ownerAmong(ctx context.Context, act kernel.Actor, session uuid.U
 func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Transaction, error) {
 		fields := append(append([]string{}, listedFacts...), listedState...)
-		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(ids, func(id uuid.UUID) string { return s.keys.Transaction(id, id) }), fields...)
+		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.Map(ids, func(id uuid.UUID) string { return s.keys.Transaction(id, id) }), fields...)
 		if err != nil {
 			return nil, err
 		}
@@ -112,16 +122,14 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 // applySessionEnds gives the transactions at these places, which are stored as pending, the status that follows from the end
 // of their sessions.
 func (s *Store) applySessionEnds(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
-	sessions := make([]uuid.UUID, len(places))
-	for i, place := range places {
-		sessions[i] = all[place].Session
-	}
-	ends, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(sessions, func(session uuid.UUID) string { return s.keys.Session(session, session) }), "a", "e")
+	sessions := kernel.Map(places, func(i int) string { return s.keys.Session(all[i].Session, all[i].Session) })
+	ends, err := s.client.ReadAll(ctx, flow{Owner: organization}, sessions, "a", "e")
 	if err != nil {
 		return err
 	}
 	// A transaction that is still pending after this read of its session's end was pending when the session ended.
-	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, kernel.KeysOf(idsAt(all, places), func(id uuid.UUID) string { return s.keys.Transaction(id, id) }), listedState...)
+	pending := kernel.Map(places, func(i int) string { return s.keys.Transaction(all[i].ID, all[i].ID) })
+	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, pending, listedState...)
 	if err != nil {
 		return err
 	}
@@ -140,12 +148,4 @@ func (s *Store) applySessionEnds(ctx context.Context, organization uuid.UUID, al
 		*all[place] = settled
 	}
 	return nil
-}
-
-func idsAt(all []*Transaction, places []int) []uuid.UUID {
-	ids := make([]uuid.UUID, len(places))
-	for i, place := range places {
-		ids[i] = all[place].ID
-	}
-	return ids
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisstore/internal/kernel"
 )
 
 // The immutable fields of a transaction by their index in the read before its scripts run, and its hold, which scripts also
@@ -162,4 +163,43 @@ func (e transactionEvents) sessionEnd() time.Time {
 		return time.UnixMilli(ms)
 	}
 	return time.Time{}
+}
+
+func (s *Store) transactionDemand(t AccessToken, n NewTransaction) kernel.Demand {
+	d := kernel.Demand{
+		Organization: t.Organization, Agent: t.Agent, Resource: kernel.PendingHeld, Lifetime: n.Lifetime, Events: kernel.EventSize,
+		Bytes: kernel.BeginSize + kernel.Texts(kernel.BeginTableSize, n.PreState, n.Metadata, n.ActionType), Retained: n.Lifetime + s.config.Retention,
+	}
+	if n.Session != uuid.Nil {
+		d.Bytes += kernel.InSessionSize + int64(len(n.ActionType)) // as it is, and by action type
+	}
+	return d
+}
+
+// countSettlement counts that a transaction is no longer pending, and the memory of its post-state.
+func (s *Store) countSettlement(act kernel.Actor, idem *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
+	return func(t Transaction, err error) (Transaction, error) {
+		if err != nil || idem.IsReplay() {
+			return t, err
+		}
+		wasPending := t.Committed.IsZero() || t.RolledBack.IsZero()
+		at := t.Committed
+		if t.RolledBack.After(at) {
+			at = t.RolledBack
+		}
+		s.core.Usage.Note(act.Organization, func(c *kernel.Changes, unsent *kernel.Quantities) {
+			c.EventBytes += kernel.EventSize
+			if remaining := t.Expires.Sub(at); wasPending && remaining > 0 {
+				c.Expire(kernel.PendingUntil(t.Expires.Sub(t.Created), t.Expires), -1)
+				unsent[kernel.PendingHeld]--
+			}
+			if postState != "" {
+				bytes := kernel.Texts(0, postState)
+				retention := s.config.Retention
+				c.Expire(kernel.ExpiryOf('b', retention, retention), bytes)
+				unsent[kernel.BytesHeld] += bytes
+			}
+		})
+		return t, nil
+	}
 }

@@ -85,10 +85,6 @@ func parseTrustedIssuer(id uuid.UUID, text string) (TrustedIssuer, error) {
 	return i, nil
 }
 
-func sortIssuers(issuers []TrustedIssuer) {
-	slices.SortFunc(issuers, func(a, b TrustedIssuer) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-}
-
 // UnknownAgentsError refuses rules that name agents which are not the organization's.
 type UnknownAgentsError struct{ Agents []uuid.UUID }
 
@@ -116,7 +112,7 @@ func (s *Store) CreateTrustedIssuer(ctx context.Context, key APIKey, settings Tr
 		return TrustedIssuer{}, err
 	}
 	if idem != nil {
-		idem.Seal = openSeal{} // the answer has no credential
+		idem.Seal = kernel.Unsealed{} // the answer has no credential
 	}
 	r, err := s.core.RunSealedByKey(ctx, key, putTrustedIssuer, idem, kernel.IssuerSize+int64(len(settings.Issuer)+len(text)), s.issuerKeys(key.Organization),
 		key.Credential(), NewID(key.Organization), settings.Issuer, text, MostTrustedIssuers)
@@ -125,12 +121,6 @@ func (s *Store) CreateTrustedIssuer(ctx context.Context, key APIKey, settings Tr
 	}
 	return TrustedIssuer{ID: r.ID(0), Settings: settings, stored: text}, r.Err
 }
-
-// openSeal is the seal of an answer that has no credential.
-type openSeal struct{}
-
-func (openSeal) Seal(string) string         { return "" }
-func (openSeal) Open(string) (string, bool) { return "", true }
 
 // checkAgents returns *UnknownAgentsError for agents that are not the organization's. One that is deleted afterwards gets no
 // tokens, whatever a rule says.
@@ -173,7 +163,7 @@ func (s *Store) TrustedIssuers(ctx context.Context, key APIKey) ([]TrustedIssuer
 		}
 		issuers = append(issuers, issuer)
 	}
-	sortIssuers(issuers)
+	slices.SortFunc(issuers, func(a, b TrustedIssuer) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	return issuers, stored.Err
 }
 

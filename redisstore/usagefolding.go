@@ -59,7 +59,7 @@ func (s *Store) foldOrganization(ctx context.Context, organization uuid.UUID) er
 // foldAgents folds the usage of the sessions of agents.
 func (s *Store) foldAgents(ctx context.Context, f flow, organization uuid.UUID, agents []uuid.UUID) error {
 	folding := &folding{Store: s, flow: f, organization: organization}
-	err := kernel.SomeOf(ctx, len(agents), func(ctx context.Context, i int) error {
+	err := kernel.EachOf(ctx, len(agents), kernel.ReadersAtOnce, func(ctx context.Context, i int) error {
 		return s.core.EachSession(ctx, f, agents[i], func(sessions []uuid.UUID) error { return folding.add(ctx, agents[i], sessions) })
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -219,7 +220,7 @@ func TestAReportTellsSessionsApartWhileTheyAreFolded(t *testing.T) {
 			var folding sync.WaitGroup
 			folding.Go(func() {
 				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 1})
-				if err := orElse(err, s.foldOrganization(t.Context(), w.key.Organization)); err != nil {
+				if err := cmp.Or(err, s.foldOrganization(t.Context(), w.key.Organization)); err != nil {
 					t.Error(err)
 				}
 			})

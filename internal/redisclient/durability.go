@@ -77,41 +77,29 @@ func (c *confirmer) end(p redis.Pipeliner, key string, deadline time.Time) (fail
 		mark = &own
 		c.mark.Store(mark)
 	}
-	marked, wait := c.addMark(p, *mark), c.addWait(p, deadline)
-	return func() error {
-		if err := marked.Err(); err != nil {
-			c.mark.Store(nil) // its slot may have moved: the next takes one of its own
-			return c.failed(err)
-		}
-		return wait()
-	}
-}
-
-// addMark sends the script with its source each time: in a pipeline it could not be sent again after NOSCRIPT.
-func (c *confirmer) addMark(p redis.Pipeliner, key string) *redis.Cmd {
-	marked := redis.NewCmd(context.Background(), "eval", c.markWrite.source, 1, key, markLifetime.Milliseconds())
-	_ = p.Process(context.Background(), marked) // queues it
-	return marked
+	return c.addMark(p, *mark, deadline)
 }
 
 // endAsking is end for a server that gets commands after ASK for a slot that it does not own yet. It may have no other, so the
 // mark is in that slot.
 func (c *confirmer) endAsking(p redis.Pipeliner, key string, deadline time.Time) (failure func() error) {
 	p.Do(context.Background(), "asking")
-	marked, wait := c.addMark(p, c.keys.mark(key)), c.addWait(p, deadline)
-	return func() error {
-		if err := marked.Err(); err != nil {
-			return c.failed(err)
-		}
-		return wait()
-	}
+	return c.addMark(p, c.keys.mark(key), deadline)
 }
 
-func (c *confirmer) addWait(p redis.Pipeliner, deadline time.Time) (failure func() error) {
+// addMark adds the mark and the WAIT. It sends the script with its source each time: in a pipeline it could not be sent again after
+// NOSCRIPT.
+func (c *confirmer) addMark(p redis.Pipeliner, mark string, deadline time.Time) (failure func() error) {
+	marked := redis.NewCmd(context.Background(), "eval", c.markWrite.source, 1, mark, markLifetime.Milliseconds())
+	_ = p.Process(context.Background(), marked) // queues it
 	most := min(confirmTime, time.Until(deadline)-confirmSpare)
 	wait := redis.NewIntCmd(context.Background(), "wait", 1, max(most.Milliseconds(), 1)) // 0 would be for ever
 	_ = p.Process(context.Background(), wait)                                             // queues it
 	return func() error {
+		if err := marked.Err(); err != nil {
+			c.mark.Store(nil) // its slot may have moved: the next takes one of its own
+			return c.failed(err)
+		}
 		switch replicas, err := wait.Result(); {
 		case err != nil:
 			return c.failed(err)

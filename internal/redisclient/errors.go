@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -64,15 +65,20 @@ func isShed(err error) bool { return errors.Is(err, ErrOverloaded) }
 
 // isReply says whether an error is an answer of Redis, and not one of the connection to it.
 func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
+	_, is := errors.AsType[redis.Error](err)
+	return is
+}
+
+// isDial says whether no connection could be made.
+func isDial(err error) bool {
+	opErr, is := errors.AsType[*net.OpError](err)
+	return is && opErr.Op == "dial"
 }
 
 // neverRan says whether the error shows that the command was not carried out: it was never sent, or Redis refused it
 // before its first write. Scripts validate before they write, so a refused write is always their first.
 func neverRan(err error) bool {
-	var opErr *net.OpError
-	if errors.As(err, &opErr) && opErr.Op == "dial" {
+	if isDial(err) {
 		return true
 	}
 	for _, unsent := range []error{
@@ -103,16 +109,8 @@ func RefusedWrite(err error) bool { return answeredWith(err, writeRefusals) }
 
 // answeredWith reports whether Redis replied with an error that begins with one of these.
 func answeredWith(err error, beginnings []string) bool {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return false
-	}
-	for _, beginning := range beginnings {
-		if strings.HasPrefix(reply.Error(), beginning) {
-			return true
-		}
-	}
-	return false
+	reply, is := errors.AsType[redis.Error](err)
+	return is && slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(reply.Error(), beginning) })
 }
 
 // RecoverTo hands on a panic of one of the client's own goroutines as an error: it would end the process. Defer it there.
@@ -124,11 +122,7 @@ func RecoverTo(handOn func(error)) {
 
 // passing says whether a command that never ran may be sent again at once: the connection was refused.
 func passing(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
-	var opErr *net.OpError
-	return errors.As(err, &opErr) && opErr.Op == "dial"
+	return isDial(err) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // moving says that a command did not run because its keys' slot is moving to another node of a cluster: some keys are
@@ -139,4 +133,48 @@ func moving(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") || mo
 // keys. Only go-redis knows where to send it then.
 func movedElsewhere(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
+}
+
+// NotReadyError says why Redis cannot be used now, in words without anything secret. It is an ErrUnavailable.
+type NotReadyError struct {
+	Reason string
+	cause  error
+}
+
+func (e *NotReadyError) Error() string { return fmt.Sprintf("%s: %v", e.Reason, e.cause) }
+
+// Unwrap returns ErrUnavailable and the cause, for the log.
+func (e *NotReadyError) Unwrap() []error { return []error{ErrUnavailable, e.cause} }
+
+// unreachable is the reason when Redis has answered nothing that says one.
+const unreachable = "Redis cannot be reached"
+
+// reasons are what the errors mean with which Redis refuses a write, by their beginnings.
+var reasons = []struct{ beginning, reason string }{
+	{"OOM", "Redis is full: it has reached its maxmemory and refuses writes"},
+	{"MISCONF", "Redis cannot save to its disk and refuses writes"},
+	{"READONLY", "Redis is a replica and refuses writes"},
+	{"NOREPLICAS", "Redis has fewer replicas than min-replicas-to-write and refuses writes"},
+	{"LOADING", "Redis is loading its data"},
+	{"MASTERDOWN", "Redis is a replica without its primary"},
+	{"CLUSTERDOWN", "the Redis Cluster does not serve all of its slots"},
+	{"BUSY", "Redis is busy with a script"},
+	{"NOAUTH", "Redis does not let the service in"},
+	{"WRONGPASS", "Redis does not let the service in"},
+	{"NOPERM", "Redis does not let the service in"},
+	{"ERR max number of clients", "Redis has as many clients as it may"},
+}
+
+// NotReady turns the error of a check into the reason that it stands for. It returns nil for nil.
+func (c *Client) NotReady(err error) error {
+	if err == nil {
+		return nil
+	}
+	c.Suspect(err)
+	for _, known := range reasons {
+		if answeredWith(err, []string{known.beginning}) {
+			return &NotReadyError{known.reason, err}
+		}
+	}
+	return &NotReadyError{unreachable, err}
 }

@@ -1,6 +1,8 @@
 package redisclient
 
-import "time"
+import (
+	"time"
+)
 
 // fairQueue is the calls that wait for a pipeline: a queue for each flow, which take turns, as in fair queueing (RFC 8290
 // without its hashing). A flow with many calls makes only its own queue longer.
@@ -168,3 +170,10 @@ func (q *fairQueue) remove(p *pendingCall) bool {
 
 // length returns how many calls wait, with the overflow.
 func (q *fairQueue) length() int { return q.waiting + q.overflow.length }
+
+// Flow says who a call is made for. Calls of one flow wait for one another, and each flow has an equal share of Redis when
+// more calls come than it can serve. Flows are only compared: neither field means anything to the client.
+type Flow struct {
+	Owner [16]byte
+	Kind  byte
+}

@@ -7,7 +7,7 @@ import (
 
 // keyspace spells the keys that the client itself uses, each after the prefix:
 //
-//	n:none     list    never written: the monitor of the server's role blocks on it (role.go)
+//	n:none     list    never written: the monitor of the server's role blocks on it (rolemonitor.go)
 //	r:{cell}   string  written by Probe; TTL 1 minute
 //	w:{tag}    hash    written so that a replica has something to confirm (durability.go); TTL 1 day
 type keyspace struct{ prefix string }

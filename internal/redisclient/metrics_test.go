@@ -26,7 +26,7 @@ func TestCallsAreCountedByOperationAndOutcome(t *testing.T) {
 		c.metrics.called(addScript.counted, time.Now(), err)
 		c.metrics.called(addAgain.counted, time.Now(), err)
 	}
-	c.metrics.called(operationOf("hget"), time.Now(), nil)
+	c.metrics.called(commandOperations["hget"], time.Now(), nil)
 	for labels, want := range map[string]float64{
 		"add ok ": 2, "add refused ": 4, "add unavailable ": 2, "add overloaded ": 4,
 		"add unknown ": 2, "add failed ": 2, "hget ok ": 1,
@@ -189,7 +189,7 @@ func TestPoolSumsGoOnWhereGoRedisBeginsAgain(t *testing.T) {
 func TestEveryOperationHasOnePlace(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"hget", "hmget", "zadd", "get", "pttl", "exists"} {
-		if op := operationOf(verb); operations[op] != verb {
+		if op := commandOperations[verb]; operations[op] != verb {
 			t.Errorf("%s is counted as %s", verb, operations[op])
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,10 +40,22 @@ func (c *Client) probe(ctx context.Context, cell uint16) error {
 
 func anyCell() uint16 { return uint16(rand.Uint32()) }
 
+// InfoFields are the fields of a section of INFO.
+type InfoFields map[string]string
+
+// Number returns the value of a field that is a whole number, else 0.
+func (i InfoFields) Number(name string) int64 {
+	n, err := strconv.ParseInt(i[name], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Info returns the fields of a section of INFO, none if the server does not give it: an in-memory stand-in, or a user without
 // the permission.
-func Info(ctx context.Context, server redis.Cmdable, section string) map[string]string {
-	fields := map[string]string{}
+func Info(ctx context.Context, server redis.Cmdable, section string) InfoFields {
+	fields := InfoFields{}
 	lines := bufio.NewScanner(strings.NewReader(server.Info(ctx, section).Val()))
 	for lines.Scan() {
 		if name, value, found := strings.Cut(strings.TrimSpace(lines.Text()), ":"); found {

@@ -72,7 +72,7 @@ func (c *Client) readPipeline(ctx context.Context, f Flow, first, others Hashes)
 			_ = p.Process(ctx, command) // queues it
 		}
 	})
-	c.metrics.called(opHMGet, began, err)
+	c.metrics.called(commandOperations["hmget"], began, err)
 	return commands, err
 }
 
@@ -117,4 +117,24 @@ func (c *Client) readsOf(all ...Hashes) [][]any {
 		}
 	}
 	return reads
+}
+
+// Pipelined sends one command for each thing in one pipeline per server, and returns the commands. redis.Nil is no error: there is no such key.
+func Pipelined[T any, C redis.Cmder](ctx context.Context, c *Client, things []T, command func(redis.Pipeliner, T) C) ([]C, error) {
+	if len(things) == 0 {
+		return nil, nil
+	}
+	sent := make([]C, len(things))
+	_, _ = c.redis.Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be redis.Nil
+		for i, thing := range things {
+			sent[i] = command(p, thing)
+		}
+		return nil
+	})
+	for _, one := range sent {
+		if err := one.Err(); err != nil && err != redis.Nil {
+			return nil, c.Classify(err, Reads)
+		}
+	}
+	return sent, nil
 }

@@ -2,6 +2,7 @@ package redisclient
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,7 +27,8 @@ func (c *Client) checkRoles(options *redis.UniversalOptions) {
 	options.OnConnect = func(ctx context.Context, server *redis.Conn) error { return checkRole(ctx, server) }
 	own := *options
 	own.PoolSize, own.MaxActiveConns = 1, 1
-	c.role.server, c.role.stopping = redis.NewUniversalClient(&own), make(chan struct{})
+	c.role.server = redis.NewUniversalClient(&own)
+	c.role.ctx, c.role.cancel = context.WithCancel(context.Background())
 	options.OnConnect = func(ctx context.Context, server *redis.Conn) error {
 		if err := checkRole(ctx, server); err != nil {
 			return err
@@ -40,9 +42,9 @@ func (c *Client) checkRoles(options *redis.UniversalOptions) {
 func (c *Client) monitorRole() {
 	defer RecoverTo(func(error) {})
 	for {
-		err, pause := c.blockOnPrimary(), time.Duration(0)
+		err, rest := c.blockOnPrimary(), time.Duration(0)
 		if err != nil {
-			pause = rolePause
+			rest = rolePause
 		}
 		if err != nil && !becameReplica(err) {
 			err = c.askRole()
@@ -50,10 +52,8 @@ func (c *Client) monitorRole() {
 		if becameReplica(err) {
 			c.conns.retireAll()
 		}
-		select {
-		case <-c.role.stopping:
+		if !pause(c.role.ctx, rest) {
 			return
-		case <-time.After(pause):
 		}
 	}
 }
@@ -75,3 +75,61 @@ func (c *Client) askRole() error {
 	defer cancel()
 	return checkRole(ctx, c.redis)
 }
+
+// replicaError is the error of a connection to a replica. It begins as Redis's own refusal to write there.
+type replicaError struct{}
+
+func (replicaError) Error() string { return "READONLY the server is a replica" }
+
+// RedisError implements redis.Error.
+func (replicaError) RedisError() {}
+
+// checkRole refuses a new connection to a replica. A server that does not say its role is taken for a primary.
+func checkRole(ctx context.Context, server interface {
+	Do(context.Context, ...any) *redis.Cmd
+}) error {
+	said, err := server.Do(ctx, "HELLO", 2).Slice()
+	if err != nil && !isReply(err) {
+		return err
+	}
+	for i := 0; i+1 < len(said); i += 2 {
+		if said[i] == "role" && (said[i+1] == "replica" || said[i+1] == "slave") {
+			return replicaError{}
+		}
+	}
+	return nil
+}
+
+// roleMonitor notices when a client's server becomes a replica. The zero value monitors nothing.
+type roleMonitor struct {
+	mu      sync.Mutex
+	server  redis.UniversalClient // of one connection
+	running bool
+	ctx     context.Context // ends when it is stopped
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+}
+
+func (r *roleMonitor) start(monitor func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running || r.ctx.Err() != nil {
+		return
+	}
+	r.running = true
+	r.ended.Go(monitor)
+}
+
+// stop returns when the monitor has ended.
+func (r *roleMonitor) stop() {
+	if r.server == nil {
+		return
+	}
+	r.mu.Lock()
+	r.cancel()
+	r.mu.Unlock()
+	_ = r.server.Close()
+	r.ended.Wait()
+}
+
+func becameReplica(err error) bool { return answeredWith(err, []string{"READONLY", "UNBLOCKED"}) }

@@ -116,8 +116,21 @@ func (c *Client) Call(ctx context.Context, f Flow, a Access, verb, key string, a
 	if err != nil {
 		answer, err = nil, c.Classify(err, a)
 	}
-	c.metrics.called(operationOf(verb), began, err)
+	c.metrics.called(commandOperations[verb], began, err)
 	return answer, err
+}
+
+// Fields reads fields of a hash (HMGET), and returns what it answered: a value or nil for each.
+func (c *Client) Fields(ctx context.Context, f Flow, key string, fields ...string) (*Reply, error) {
+	answer, err := c.Call(ctx, f, Reads, "hmget", key, fields...)
+	if err != nil {
+		return nil, err
+	}
+	values, ok := answer.([]any)
+	if !ok || len(values) != len(fields) {
+		return nil, ErrReply
+	}
+	return &Reply{Values: values}, nil
 }
 
 // deadlineOf returns until when a call that begins now may take: its own time, or the caller's when that ends sooner.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -22,15 +21,7 @@ func (c *Client) confirmerOf(server *redis.Client) *confirmer {
 	return c.pipeliners.of(server).confirmed.confirms
 }
 
-// Write sends a command that is no script, writes the key and may be sent again. Its error is for Classify.
-func (c *Client) Write(ctx context.Context, key string, cmd redis.Cmder) error {
-	if !c.confirms(Writes) {
-		return c.redis.Process(ctx, cmd)
-	}
-	return c.writeConfirmed(&bounds{ctx, deadlineOf(ctx, time.Now())}, key, cmd)
-}
-
-// writeConfirmed is Write followed by the wait for a replica.
+// writeConfirmed sends a command that is no script and writes the key, and waits for a replica.
 func (c *Client) writeConfirmed(ctx *bounds, key string, cmd redis.Cmder) error {
 	server, err := c.serverOf(ctx, key)
 	if err != nil {

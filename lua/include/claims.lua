@@ -1,6 +1,6 @@
 -- Writes an organization's claim on an idempotency key: which request has the key, the cell where its outcome will be (4
 -- hexadecimal digits, '' for several), and the organization's id as text, by which its claims are found when it is deleted.
--- Go reads a claim too, in storedoutcomes.go.
+-- Go reads a claim too, in claim.go.
 local function claim_of(fingerprint, request_id, cell, organization)
   return fingerprint .. request_id .. ' ' .. cell .. ' ' .. string.sub(organization, -36)
 end

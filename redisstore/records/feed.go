@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -40,10 +41,7 @@ func (s *Reader) OrganizationEvents(ctx context.Context, key kernel.APIKey, afte
 		entry := list.List(i)
 		page.Events = append(page.Events, feedEventOf(entry.Text(0), entry.List(1)))
 	}
-	if r.Err == nil {
-		r.Err = list.Err
-	}
-	return page, r.Err
+	return page, cmp.Or(r.Err, list.Err)
 }
 
 // feedEventOf reads an entry of a feed.

@@ -1,3 +1,4 @@
+// Package records reads what is recorded: the trails of agents, the feeds of organizations, and what was used by day.
 package records
 
 import (
@@ -96,7 +97,7 @@ func (s *Reader) usageReport(ctx context.Context, f redisclient.Flow, organizati
 		return nil, err
 	}
 	report := usageReport{Reader: s, flow: f, query: q, lines: usageLines{}}
-	if err := kernel.SomeOf(ctx, len(agents), func(ctx context.Context, i int) error { return report.readAgent(ctx, agents[i]) }); err != nil {
+	if err := kernel.EachOf(ctx, len(agents), kernel.ReadersAtOnce, func(ctx context.Context, i int) error { return report.readAgent(ctx, agents[i]) }); err != nil {
 		return nil, err
 	}
 	lines := report.lines.sorted()
@@ -150,7 +151,7 @@ const readAttempts = 5
 func (r *usageReport) ofSessions(ctx context.Context, agent uuid.UUID, first int) (usageLines, error) {
 	own, alone := usageLines{}, sync.Mutex{}
 	err := r.core.EachSession(ctx, r.flow, agent, func(sessions []uuid.UUID) error {
-		return kernel.SomeOf(ctx, len(sessions), func(ctx context.Context, i int) error {
+		return kernel.EachOf(ctx, len(sessions), kernel.ReadersAtOnce, func(ctx context.Context, i int) error {
 			record, err := r.record(ctx, r.core.Keys.Session(agent, sessions[i]), false)
 			if err != nil {
 				return err
@@ -237,12 +238,8 @@ func (l usageLines) sorted() []UsageLine {
 // UsageDay returns the day of a time, in days since 1970 in UTC.
 func UsageDay(t time.Time) int { return int(t.Unix() / (24 * 60 * 60)) }
 
-var (
-	// ErrReportTooLong ends a report that takes longer than MostReportTime. What it has folded stays folded, so the next takes less.
-	ErrReportTooLong = errors.New("the usage report takes too long")
-)
+// ErrReportTooLong ends a report that takes longer than MostReportTime. What it has folded stays folded, so the next takes less.
+var ErrReportTooLong = errors.New("the usage report takes too long")
 
-const (
-	// MostReportTime is how long a report may take, waiting included.
-	MostReportTime = time.Minute
-)
+// MostReportTime is how long a report may take, waiting included.
+const MostReportTime = time.Minute

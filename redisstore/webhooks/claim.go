@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -71,10 +72,7 @@ func (s *Registry) DueDeliveries(ctx context.Context, organization, webhook uuid
 		return DueDeliveries{}, err
 	}
 	d.Due, err = readDeliveries(r.List(3))
-	if err == nil {
-		err = r.Err
-	}
-	return d, err
+	return d, cmp.Or(err, r.Err)
 }
 
 // WebhookSettings returns the settings of a webhook as they are now. Errors: ErrUnknownWebhook.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -46,22 +47,16 @@ type Delivery struct {
 // DeliveryID returns the id of the delivery of an event: the same from each instance, however often it is sent. Receivers know a repetition
 // by it. It is a UUIDv8 (RFC 9562).
 func DeliveryID(webhook uuid.UUID, event int64) uuid.UUID {
-	return hashedID(webhook, "event", binary.BigEndian.AppendUint64(nil, uint64(event)))
+	return hashedID(webhook, "event", event)
 }
 
 // URLTestID returns the id of the test that a version of a webhook's URL gets by itself.
 func URLTestID(webhook uuid.UUID, version int64) uuid.UUID {
-	return hashedID(webhook, "url", binary.BigEndian.AppendUint64(nil, uint64(version)))
+	return hashedID(webhook, "url", version)
 }
 
-func hashedID(webhook uuid.UUID, kind string, of []byte) (id uuid.UUID) {
-	hash := sha256.New()
-	hash.Write(webhook[:])
-	hash.Write([]byte(kind))
-	hash.Write(of)
-	copy(id[:], hash.Sum(nil))
-	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
-	return id
+func hashedID(webhook uuid.UUID, kind string, number int64) uuid.UUID {
+	return uuid.NewHash(sha256.New(), webhook, binary.BigEndian.AppendUint64([]byte(kind), uint64(number)), 8)
 }
 
 // deliveryRecord is a delivery as Redis stores it. The names are short because there are many. Times are ms since 1970.
@@ -190,22 +185,15 @@ func (s *Registry) SendTest(ctx context.Context, key kernel.APIKey, webhook uuid
 		if err != nil {
 			return Delivery{}, err
 		}
-		idem.Credential, idem.Seal = test.ID.String()+text, unsealed{}
+		idem.Credential, idem.Seal = test.ID.String()+" "+text, kernel.Unsealed{}
 	}
 	err := s.sendNow(ctx, key, webhook, "", test, idem)
 	if err != nil || !idem.IsReplay() {
 		return test, err
 	}
-	return parseDelivery(idem.Credential[:idTextSize], idem.Credential[idTextSize:])
+	id, text, _ := strings.Cut(idem.Credential, " ")
+	return parseDelivery(id, text)
 }
-
-const idTextSize = 36 // bytes of an id as text
-
-// unsealed keeps a delivery in place of a credential, as it is: it is no secret.
-type unsealed struct{}
-
-func (unsealed) Seal(text string) string         { return text }
-func (unsealed) Open(text string) (string, bool) { return text, len(text) > idTextSize }
 
 // sendNow stores a delivery as due and wakes the instance that delivers. idem is nil for no idempotency key.
 func (s *Registry) sendNow(ctx context.Context, key kernel.APIKey, webhook uuid.UUID, found string, d Delivery, idem *kernel.Idempotency) error {

@@ -40,7 +40,7 @@ func (s *Registry) WakeFor(ctx context.Context, organization uuid.UUID, do func(
 // PostponeWebhooks has an organization's webhooks looked at after so long, and returns the time that is set then. found is the
 // time that the caller set before, zero for any: if it is another by now, there is news, and nothing is changed.
 func (s *Registry) PostponeWebhooks(ctx context.Context, organization uuid.UUID, found time.Time, after time.Duration) (time.Time, error) {
-	return s.postponeWebhooks(ctx, organization, found, millis(after))
+	return s.postponeWebhooks(ctx, organization, found, strconv.FormatInt(after.Milliseconds(), 10))
 }
 
 // ForgetWebhooks is PostponeWebhooks for good: until WakeWebhooks.

@@ -1,11 +1,12 @@
+// Package webhooks stores webhooks, the queue of those that have something to do, and their deliveries.
 package webhooks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,12 +57,7 @@ type Secret struct {
 
 // Wants reports whether the webhook receives events of the type.
 func (s Settings) Wants(eventType string) bool {
-	for _, wanted := range s.Types {
-		if wanted == eventType {
-			return true
-		}
-	}
-	return len(s.Types) == 0
+	return len(s.Types) == 0 || slices.Contains(s.Types, eventType)
 }
 
 // Progress is how far a webhook has come. The version changes with each report.
@@ -121,17 +117,9 @@ func webhooksAt(r *redisclient.Reply, i int) ([]Webhook, error) {
 		}
 		webhooks = append(webhooks, w)
 	}
-	sortByID(webhooks)
-	for _, part := range []*redisclient.Reply{r, stored, reached} {
-		if part.Err != nil {
-			return nil, part.Err
-		}
-	}
-	return webhooks, nil
+	slices.SortFunc(webhooks, func(a, b Webhook) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	return webhooks, cmp.Or(r.Err, stored.Err, reached.Err)
 }
-
-// millis returns a duration as scripts take it.
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 var (
 	PutWebhook     = kernel.NewSealedScript("webhooks/put_webhook")
@@ -276,8 +264,4 @@ func (s *Registry) WebhookKeys(organization uuid.UUID) []string {
 func (s *Registry) DeliveryKeys(organization, webhook uuid.UUID) []string {
 	return []string{s.core.Keys.PendingDeliveries(organization, webhook), s.core.Keys.FinishedDeliveries(organization, webhook),
 		s.core.Keys.DeadDeliveries(organization, webhook), s.core.Keys.Deliveries(organization, webhook)}
-}
-
-func sortByID(webhooks []Webhook) {
-	slices.SortFunc(webhooks, func(a, b Webhook) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 }

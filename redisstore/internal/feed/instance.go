@@ -1,8 +1,12 @@
+// Package feed appends the events in the trails of agents to the feed of their organization: each once, in order, and numbered.
+// One instance leads a feed at a time. docs/events.md has the protocol.
 package feed
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -216,16 +220,7 @@ func (d *Feeds) ownerOf(agent uuid.UUID, keys []string) (uuid.UUID, error) {
 }
 
 // sleep returns false when the store is being closed.
-func (d *Feeds) sleep(pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return d.ctx.Err() == nil
-	case <-d.ctx.Done():
-		return false
-	}
-}
+func (d *Feeds) sleep(pause time.Duration) bool { return kernel.Rest(d.ctx, pause) == nil }
 
 // Watch returns what the client calls around the calls that may write events.
 func (d *Feeds) Watch() redisclient.Watch {
@@ -244,3 +239,27 @@ const (
 	FeedFactor = 100
 	EventRoom  = 512
 )
+
+// panickedFor is how long a feed rests after a panic: its cause may be in what it has yet to append.
+const panickedFor = time.Second
+
+var errFeedPanicked = errors.New("the loop of a feed panicked")
+
+// recovered keeps a panic from ending the process, counts and logs it, and then does what is left to do. Defer it.
+func (d *Feeds) recovered(then func()) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	d.Metrics.Panics.Inc()
+	if d.config.Log != nil {
+		d.config.Log.Error("the loop of a feed panicked", "cause", cause, "stack", string(debug.Stack()))
+	}
+	then()
+}
+
+// render is Config.render. A panic is an error: the event cannot be written.
+func (d *Feeds) render(e event.InFeed) (text []byte, err error) {
+	defer d.recovered(func() { err = errFeedPanicked })
+	return d.config.Render(e)
+}

@@ -33,7 +33,7 @@ func (d *Feeds) lookAtAll(ctx context.Context, a *ActiveFeed, began int64) error
 		if len(entries) == lookedAtOnce {
 			from = "(" + entries[lookedAtOnce-1]
 		}
-		behind, err := d.behind(ctx, o, indexedAgents(entries))
+		behind, err := d.behind(ctx, o, kernel.Map(entries, agentOf))
 		if err != nil {
 			return err
 		}
@@ -53,13 +53,10 @@ func (d *Feeds) lookAtAll(ctx context.Context, a *ActiveFeed, began int64) error
 	return err
 }
 
-// indexedAgents reads entries of the index of agents.
-func indexedAgents(entries []string) []uuid.UUID {
-	agents := make([]uuid.UUID, len(entries))
-	for i, entry := range entries {
-		agents[i], _ = kernel.Members{}.ID(entry)
-	}
-	return agents
+// agentOf reads an entry of the index of agents.
+func agentOf(entry string) uuid.UUID {
+	agent, _ := kernel.Members{}.ID(entry)
+	return agent
 }
 
 // behind returns those of the agents whose last event is not in the feed.
@@ -69,14 +66,10 @@ func (d *Feeds) behind(ctx context.Context, organization uuid.UUID, agents []uui
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	names := make([]string, len(agents))
-	for i, agent := range agents {
-		names[i] = agent.String()
-	}
 	var cursors *redis.SliceCmd
 	newest := make([]*redis.XMessageSliceCmd, len(agents))
 	_, err := d.Client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
-		cursors = p.HMGet(ctx, d.Keys.FeedCursors(organization), names...)
+		cursors = p.HMGet(ctx, d.Keys.FeedCursors(organization), kernel.Map(agents, uuid.UUID.String)...)
 		for i, agent := range agents {
 			newest[i] = p.XRevRangeN(ctx, d.Keys.Events(agent), "+", "-", 1)
 		}
@@ -116,7 +109,7 @@ func (d *Feeds) dropCursors(ctx context.Context, organization uuid.UUID) error {
 		}
 		gone, err := d.gone(ctx, organization, drawn)
 		if err != nil || len(gone) == 0 {
-			return d.Client.Classify(err, redisclient.Reads)
+			return err
 		}
 		if err := d.Client.Redis().HDel(ctx, cursors, gone...).Err(); err != nil {
 			return d.Client.Classify(err, redisclient.BestEffort)
@@ -129,13 +122,9 @@ func (d *Feeds) dropCursors(ctx context.Context, organization uuid.UUID) error {
 func (d *Feeds) gone(ctx context.Context, organization uuid.UUID, agents []string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	exist := make([]*redis.IntCmd, len(agents))
-	_, err := d.Client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, agent := range agents {
-			id, _ := uuid.Parse(agent)
-			exist[i] = p.Exists(ctx, d.Keys.Agent(id))
-		}
-		return nil
+	exist, err := redisclient.Pipelined(ctx, d.Client, agents, func(p redis.Pipeliner, agent string) *redis.IntCmd {
+		id, _ := uuid.Parse(agent)
+		return p.Exists(ctx, d.Keys.Agent(id))
 	})
 	if err != nil {
 		return nil, err

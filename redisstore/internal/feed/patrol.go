@@ -3,12 +3,12 @@ package feed
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisclient"
+	"remit/redisstore/internal/kernel"
 )
 
 const (
@@ -57,17 +57,11 @@ func (d *Feeds) patrolFrom(from int64) int64 {
 		d.Client.Suspect(err)
 		return from
 	}
-	places := make(chan struct{}, patrolWorkers)
-	var group sync.WaitGroup
-	for _, entry := range found {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			defer d.recovered(func() {})
-			d.leadIfNoneDoes(ctx, entry)
-		})
-	}
-	group.Wait()
+	_ = kernel.EachOf(ctx, len(found), patrolWorkers, func(ctx context.Context, i int) error {
+		defer d.recovered(func() {})
+		d.leadIfNoneDoes(ctx, found[i])
+		return nil
+	})
 	if len(found) < patrolled {
 		return 0
 	}

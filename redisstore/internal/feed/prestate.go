@@ -47,22 +47,15 @@ func (d *Feeds) readStates(ctx context.Context, trails []*Taken) error {
 func (d *Feeds) readSomeStates(ctx context.Context, wanted []wantedState) error {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	found := make([]*redis.StringCmd, len(wanted))
-	_, err := d.Client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, w := range wanted {
-			found[i] = p.HGet(ctx, d.Keys.Transaction(w.of.agent, w.transaction), "ps")
-		}
-		return nil
+	found, err := redisclient.Pipelined(ctx, d.Client, wanted, func(p redis.Pipeliner, w wantedState) *redis.StringCmd {
+		return p.HGet(ctx, d.Keys.Transaction(w.of.agent, w.transaction), "ps")
 	})
-	if err != nil && err != redis.Nil {
-		d.Client.Suspect(err)
-		return d.Client.Classify(err, redisclient.Reads)
+	if err != nil {
+		return err
 	}
 	for i, w := range wanted {
 		if state, err := found[i].Result(); err == nil && len(state) <= fedState {
 			w.of.states[w.transaction] = state
-		} else if err != nil && err != redis.Nil {
-			return d.Client.Classify(err, redisclient.Reads)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
@@ -36,18 +37,18 @@ func (s *Core) Audit(ctx context.Context, act Actor) redisclient.Joined {
 	return s.AuditAs(ctx, ActorAgent)
 }
 
-// requestContext carries the id of the request that an operation belongs to, for the audit trail.
+// requestContext says for the audit trail which request an operation belongs to.
 type requestContext struct {
 	context.Context
-	id string
+	audited string // the id of the request, and behind it, if the token is a delegated one, who acts. No id contains a space
 }
 
-type requestIDKey struct{}
+type requestKey struct{}
 
 // Value implements context.Context.
 func (c requestContext) Value(key any) any {
-	if key == (requestIDKey{}) {
-		return c.id
+	if key == (requestKey{}) {
+		return c.audited
 	}
 	return c.Context.Value(key)
 }
@@ -55,45 +56,22 @@ func (c requestContext) Value(key any) any {
 // WithRequestID returns a context for the operations of one request.
 func WithRequestID(ctx context.Context, id string) context.Context { return requestContext{ctx, id} }
 
-// actingContext is a requestContext for a request that an agent makes with a delegated token.
-type actingContext struct {
-	requestContext
-	actor uuid.UUID
-}
-
-type actorContextKey struct{}
-
-// Value implements context.Context.
-func (c actingContext) Value(key any) any {
-	if key == (actorContextKey{}) {
-		return c.actor
-	}
-	return c.requestContext.Value(key)
-}
-
 // WithActor is WithRequestID for a request that this agent makes with a delegated token: the audit trail of the token's agent
 // names it.
 func WithActor(ctx context.Context, id string, actor uuid.UUID) context.Context {
-	return actingContext{requestContext{ctx, id}, actor}
+	return requestContext{ctx, id + " " + actor.String()}
 }
 
-// auditedRequest returns the id of the request, and behind it, if the token is a delegated one, who acts. No id contains a space.
 func auditedRequest(ctx context.Context) string {
-	if own, ok := ctx.(requestContext); ok { // as most are
-		return own.id
+	if own, ok := ctx.(requestContext); ok { // most are, and need no copy of the text
+		return own.audited
 	}
-	id := RequestID(ctx)
-	if actor, acts := ctx.Value(actorContextKey{}).(uuid.UUID); acts {
-		id += " " + actor.String()
-	}
-	return id
+	audited, _ := ctx.Value(requestKey{}).(string)
+	return audited
 }
 
 // RequestID returns the id of the request that the context is for, "" for none.
 func RequestID(ctx context.Context) string {
-	if own, ok := ctx.(requestContext); ok { // most are, and need no copy of the id
-		return own.id
-	}
-	id, _ := ctx.Value(requestIDKey{}).(string)
+	id, _, _ := strings.Cut(auditedRequest(ctx), " ")
 	return id
 }

@@ -89,22 +89,20 @@ var (
 )
 
 // IsRoleError says whether an API key was refused because of its role.
-func IsRoleError(err error) bool {
-	var role *RoleError
-	return errors.As(err, &role)
-}
+func IsRoleError(err error) bool { return isA[*RoleError](err) }
 
 // IsBudgetExhausted says whether the organization's budget had no room.
-func IsBudgetExhausted(err error) bool {
-	var exhausted *BudgetError
-	return errors.As(err, &exhausted)
-}
+func IsBudgetExhausted(err error) bool { return isA[*BudgetError](err) }
 
 // IsSuspended says whether an agent or a session is suspended.
 func IsSuspended(err error) bool {
-	var agent *AgentSuspendedError
-	var session *SessionSuspendedError
-	return errors.As(err, &agent) || errors.As(err, &session)
+	return isA[*AgentSuspendedError](err) || isA[*SessionSuspendedError](err)
+}
+
+// isA says whether an error is of this type, or wraps one that is.
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
 }
 
 // AudienceError refuses an access token for an audience that the agent's tokens may not be for, or that a refresh token was not
@@ -166,20 +164,15 @@ func HalfDone(err error) error {
 
 // IsRefusedCreation says whether a quota or a rate refused a creation.
 func IsRefusedCreation(err error) bool {
-	var quota *QuotaError
-	var tooFast *RateError
-	return errors.As(err, &quota) || errors.As(err, &tooFast)
+	return isA[*QuotaError](err) || isA[*RateError](err)
 }
 
 // IsNoOutcome says whether a refusal is not stored as the outcome of an idempotency key, because the client may correct the
 // request, or repeat it later; see idempotent.lua.
 func IsNoOutcome(err error) bool {
-	var scope *ScopeError
-	var above *AboveBoundsError
-	var agentLimit *AgentLimitError
-	return errors.As(err, &agentLimit) || errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
+	return isA[*AgentLimitError](err) || errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
 		errors.Is(err, ErrUnknownLease) ||
-		err == ErrGivenUp || err == ErrStale || err == ErrBeyondParent || err == ErrParentEnforces || IsBudgetExhausted(err) || errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above) || IsSuspended(err)
+		err == ErrGivenUp || err == ErrStale || err == ErrBeyondParent || err == ErrParentEnforces || IsBudgetExhausted(err) || errors.Is(err, ErrTokenLacksScope) || isA[*ScopeError](err) || isA[*AboveBoundsError](err) || IsSuspended(err)
 }
 
 // NothingVisible turns the ErrOutcomeUnknown of an index write into ErrUnavailable: readers ignore an entry without its

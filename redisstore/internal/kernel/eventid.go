@@ -47,8 +47,6 @@ func ReadEvent(entry *redisclient.Reply) (Event, error) {
 // Event is one entry of an agent's audit trail.
 type Event = event.Event
 
-const (
-	// EventsLost is the type of an event that stands for events of an agent which its trail had no longer when they were to be
-	// appended, or which no version could read.
-	EventsLost = "events.lost"
-)
+// EventsLost is the type of an event that stands for events of an agent which its trail had no longer when they were to be
+// appended, or which no version could read.
+const EventsLost = "events.lost"

@@ -1,10 +1,10 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,6 +61,20 @@ func (o *Idempotency) Unguessable() bool { return len(o.Key) >= unguessableKey }
 // IsReplay reports whether the outcome is that of an earlier request with the key. Without a key (nil) it is not.
 func (o *Idempotency) IsReplay() bool { return o != nil && o.Outcome.Replayed }
 
+// Bound subjects a new key to the organization's quotas and rates. It does nothing without a key (nil).
+func (o *Idempotency) Bound() {
+	if o != nil {
+		o.Bounded = true
+	}
+}
+
+// BelongsAt says of which object the operation is. It does nothing without a key (nil).
+func (o *Idempotency) BelongsAt(object uuid.UUID) {
+	if o != nil {
+		o.At = object
+	}
+}
+
 // Perform runs an operation's script in an agent's cell, with an idempotency key unless idem is nil. The script's first key is
 // the agent's, its first argument the organization's id.
 func (s *Core) Perform(ctx context.Context, sc KeyedScript, act Actor, idem *Idempotency, keys []string, args ...any) (*redisclient.Reply, error) {
@@ -107,11 +121,8 @@ func KeyedArguments(ctx context.Context, act Actor, idem *Idempotency) []any {
 func (o *Idempotency) Read(r *redisclient.Reply) (*redisclient.Reply, error) {
 	o.Outcome.FirstRequest, o.Outcome.Replayed = r.Text(0), r.Text(1) != ""
 	inner := r.List(2)
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	if inner.Err != nil {
-		return nil, inner.Err
+	if err := cmp.Or(r.Err, inner.Err); err != nil {
+		return nil, err
 	}
 	outcome, err := inner.Whole()
 	o.Outcome.stored = err == nil || !IsNoOutcome(err) && err != ErrInvalidToken && !IsDue(err) && err != ErrNoOutcome
@@ -120,8 +131,7 @@ func (o *Idempotency) Read(r *redisclient.Reply) (*redisclient.Reply, error) {
 
 // forget says whether the operation runs without its idempotency key, because the quota leaves no room for it.
 func (o *Idempotency) forget(refusal error) bool {
-	var quota *QuotaError
-	o.Outcome.Forgotten = !o.Bounded && errors.As(refusal, &quota)
+	o.Outcome.Forgotten = !o.Bounded && isA[*QuotaError](refusal)
 	return o.Outcome.Forgotten
 }
 

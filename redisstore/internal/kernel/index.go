@@ -48,10 +48,9 @@ type Index[T any] struct {
 	Members Members
 	Read    func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
 	Load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for an object that does not exist
-	ID      func(*T) uuid.UUID
-	Matches func(*T) bool                         // whether the page contains it
-	Belongs func(*T) bool                         // whether it belongs in this index; nil for always
-	Move    func(ctx context.Context, those []*T) // moves those that do not belong
+	Matches func(*T) bool                                                           // whether the page contains it
+	Belongs func(*T) bool                                                           // whether it belongs in this index; nil for always
+	Move    func(ctx context.Context, those []*T)                                   // moves those that do not belong
 }
 
 // lateIndex is an organization's index that is written before its objects.
@@ -63,6 +62,7 @@ type lateIndex struct {
 // ReadPage reads an index until it has one entry more than the page needs, which means that there is a next page.
 func ReadPage[T any](ctx context.Context, s *Core, ix Index[T], q Query) (Page[T], error) {
 	var found []T
+	var last uuid.UUID // on the page, if there is a next one
 	before, chunk := q.Before, q.Limit+1
 	if q.Status != "" {
 		chunk = max(chunk, MinChunk)
@@ -79,16 +79,18 @@ func ReadPage[T any](ctx context.Context, s *Core, ix Index[T], q Query) (Page[T
 			return Page[T]{}, err
 		}
 		Repair(ctx, s, ix, ids, objects)
-		for _, object := range objects {
+		for i, object := range objects {
 			if object != nil && ix.Matches(object) {
 				if found == nil {
 					found = make([]T, 0, min(len(ids), q.Limit+1))
 				}
-				found = append(found, *object)
+				if found = append(found, *object); len(found) == q.Limit {
+					last = ids[i]
+				}
 			}
 		}
 		if len(found) > q.Limit {
-			return Page[T]{Items: found[:q.Limit], Next: ix.ID(&found[q.Limit-1])}, nil
+			return Page[T]{Items: found[:q.Limit], Next: last}, nil
 		}
 		if len(ids) < chunk {
 			return Page[T]{Items: found}, nil
@@ -148,4 +150,47 @@ func (s *Core) Drop(ctx context.Context, key string, m Members, gone ...uuid.UUI
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	_ = s.Client.Redis().ZRem(ctx, key, entries...).Err()
+}
+
+// Status is the state of an agent, a session or a transaction.
+type Status string
+
+// An agent is Active or Revoked; a session can be any of these.
+const (
+	Active    Status = "active"
+	Completed Status = "completed" // ended by a caller
+	Expired   Status = "expired"   // it reached its expiry
+	Revoked   Status = "revoked"   // its agent was revoked
+)
+
+var (
+	ListOrganization = NewScript("identity/list_organization", redisclient.Reads)
+	ListOfAgent      = NewScript("budgets/list_of_agent", redisclient.Reads)
+)
+
+// LateIndex returns the organization's index with this key, and the key of its suspects.
+func (s *Core) LateIndex(organization uuid.UUID, key, suspects func(uuid.UUID) string) *lateIndex {
+	return &lateIndex{organization, key(organization), suspects(organization)}
+}
+
+// ReadOrganizationIndex returns what reads a page of an organization's index.
+func (s *Core) ReadOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
+		r, err := s.RunByKey(ctx, key, s.Proven.Flow(key), ListOrganization, []string{s.Keys.Organization(key.Organization), index},
+			key.Credential(), Members{}.Below(before), limit)
+		return Members{}.Page(r, err)
+	}
+}
+
+// ReadAgentIndex returns what reads a page of an index in the actor's cell.
+func (s *Core) ReadAgentIndex(act Actor, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	m := OfCell(act.Agent)
+	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
+		r, err := s.Client.Run(ctx, act.Flow, ListOfAgent, []string{s.Keys.Agent(act.Agent), index},
+			act.Organization, act.Family, m.Below(before), limit)
+		if act.Family != "" {
+			err = act.ErrorFor(err)
+		}
+		return m.Page(r, err)
+	}
 }

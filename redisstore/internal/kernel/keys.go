@@ -248,15 +248,6 @@ func (k Keys) Suspended() string              { return k.Prefix + "k:suspended" 
 func (k Keys) Folding() string                { return k.Prefix + "k:folding" }
 func (k Keys) Bootstrap() string              { return k.Prefix + "k:bootstrap" }
 
-// KeysOf returns the keys of many objects.
-func KeysOf(ids []uuid.UUID, key func(uuid.UUID) string) []string {
-	keys := make([]string, len(ids))
-	for i, id := range ids {
-		keys[i] = key(id)
-	}
-	return keys
-}
-
 // Sessions returns the keys of many sessions, all in one piece of memory.
 func (k Keys) Sessions(ids []uuid.UUID) []string {
 	keys, text, start := make([]string, len(ids)), make([]byte, 0, len(ids)*(len(k.Prefix)+len("s:{c3f1}:")+StoredEnd)), 0
@@ -305,3 +296,12 @@ func FamilyField(family uuid.UUID) string {
 
 // BoundField is FamilyField for an access token that is bound to a key; see lua/block/refuse_unbound.lua.
 func BoundField(family uuid.UUID) string { return "bound:" + string(family[:]) }
+
+// KeyKind is the use of a key.
+type KeyKind string
+
+// The kinds of keys that Redis stores unless the service reads them from files.
+const (
+	SigningKeys KeyKind = "signing" // of access tokens
+	TokenKeys   KeyKind = "token"   // of refresh tokens; see --token-key
+)

@@ -25,13 +25,7 @@ type OwnersCell struct {
 // maxOwners bounds the memory for owners to about 1 MiB. One that is forgotten costs one more round trip.
 const maxOwners = 1 << 13
 
-func newOwners() owners {
-	met, err := lru.New[OwnersCell, uuid.UUID](maxOwners)
-	if err != nil {
-		panic(err) // the size is not positive
-	}
-	return owners{met}
-}
+func newOwners() owners { return owners{newCache[OwnersCell, uuid.UUID](maxOwners)} }
 
 // Likely returns the agents that may own what has these ids, without duplicates.
 func (o owners) Likely(organization uuid.UUID, ids []uuid.UUID) []uuid.UUID {
@@ -60,7 +54,7 @@ type Revocations map[uuid.UUID]time.Time
 
 // AgentsToRead says what revocations.take takes of agents.
 func (s *Core) AgentsToRead(agents []uuid.UUID) redisclient.Hashes {
-	return redisclient.Hashes{Keys: KeysOf(agents, s.Keys.Agent), Fields: []string{"organization", "revoked", "scopes"}}
+	return redisclient.Hashes{Keys: Map(agents, s.Keys.Agent), Fields: []string{"organization", "revoked", "scopes"}}
 }
 
 // Take adds those of the agents that are the organization's. One without scopes, of which an agent may have none, is an error.

@@ -31,7 +31,7 @@ var (
 // so one that rotates its keys often does not evict the keys of others.
 type provenKeys struct {
 	verified *lru.Cache[uuid.UUID, goodHashes]
-	used     *lru.Cache[usedKey, *keyUse] // keys whose use is noted in Redis; see noteUse
+	used     *lru.Cache[usedKey, *atomic.Int64] // when the use of a key was last noted in Redis, in ns since 1970; see noteUse
 }
 
 // goodHashes are credentials of one organization, latest first. Their arrays are never changed, because callers share them.
@@ -42,9 +42,6 @@ type usedKey struct {
 	hash         [32]byte
 }
 
-// keyUse is when the use of a key was last noted.
-type keyUse struct{ at atomic.Int64 } // ns since 1970
-
 const (
 	MaxProven   = 1 << 12 // organizations
 	MaxProvenOf = 64      // credentials of one organization; one that is forgotten is verified again
@@ -53,15 +50,16 @@ const (
 )
 
 func NewProvenKeys() provenKeys {
-	verified, err := lru.New[uuid.UUID, goodHashes](MaxProven)
+	return provenKeys{newCache[uuid.UUID, goodHashes](MaxProven), newCache[usedKey, *atomic.Int64](maxUsed)}
+}
+
+// newCache returns a cache of so many entries.
+func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, err := lru.New[K, V](size)
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	used, err := lru.New[usedKey, *keyUse](maxUsed)
-	if err != nil {
-		panic(err)
-	}
-	return provenKeys{verified, used}
+	return cache
 }
 
 // Note remembers the result of a check of the key.
@@ -90,14 +88,14 @@ func (p provenKeys) MayNoteUse(key APIKey, now time.Time) bool {
 	if !known {
 		return true
 	}
-	last := use.at.Load()
-	return now.UnixNano()-last >= int64(noteEvery) && use.at.CompareAndSwap(last, now.UnixNano()) // one caller does
+	last := use.Load()
+	return now.UnixNano()-last >= int64(noteEvery) && use.CompareAndSwap(last, now.UnixNano()) // one caller does
 }
 
 // Noted remembers that the use of the key is noted.
 func (p provenKeys) Noted(key APIKey, now time.Time) {
-	use := new(keyUse)
-	use.at.Store(now.UnixNano())
+	use := new(atomic.Int64)
+	use.Store(now.UnixNano())
 	p.used.Add(usedKey{key.Organization, key.Hash}, use)
 }
 

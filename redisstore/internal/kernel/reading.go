@@ -16,8 +16,8 @@ import (
 const (
 	// MembersAtOnce is how many members of an index one command reads.
 	MembersAtOnce = 1000
-	// readersAtOnce is how many sessions or agents of one organization wait for a turn at once.
-	readersAtOnce = 8
+	// ReadersAtOnce is how many sessions or agents of one organization wait for a turn at once.
+	ReadersAtOnce = 8
 )
 
 // InTurn makes one of the many calls with which a report or folding reads when it is its organization's turn. Four such calls are under way at once,
@@ -35,29 +35,35 @@ func (s *Core) InTurn(ctx context.Context, f redisclient.Flow, call func() error
 	return call()
 }
 
-// SomeOf calls do for 0 to n-1, some at once, until one fails, and returns the first error.
-func SomeOf(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+// EachOf calls do for 0 to n−1, so many at once, until one fails, and returns the first error.
+func EachOf(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup
-	next := make(chan int)
-	for range min(n, readersAtOnce) {
+	turns := make(chan struct{}, atOnce)
+	for i := range n {
+		turns <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		group.Go(func() {
-			for i := range next {
-				if ctx.Err() == nil {
-					if err := do(ctx, i); err != nil {
-						cancel(err)
-					}
-				}
+			defer func() { <-turns }()
+			if err := do(ctx, i); err != nil {
+				cancel(err)
 			}
 		})
 	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		next <- i
-	}
-	close(next)
 	group.Wait()
 	return context.Cause(ctx)
+}
+
+// Map returns what of returns for each of the things.
+func Map[T, R any](things []T, of func(T) R) []R {
+	all := make([]R, len(things))
+	for i, thing := range things {
+		all[i] = of(thing)
+	}
+	return all
 }
 
 // eachMember calls visit with the ids in an index whose scores are all 0, some at a time. What is added or removed meanwhile moves no other.
@@ -132,11 +138,6 @@ func (s *Core) Texts(ctx context.Context, f redisclient.Flow, verb, key string, 
 	if err != nil {
 		return nil, err
 	}
-	return textsOf(answer)
-}
-
-// textsOf reads an answer that is an array of texts.
-func textsOf(answer any) ([]string, error) {
 	values, ok := answer.([]any)
 	if !ok {
 		return nil, redisclient.ErrReply
@@ -164,10 +165,9 @@ func Patiently(ctx context.Context, call func() error) error {
 func Rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	return context.Cause(ctx)
 }
 
 // A call that found too many others waiting is tried again so often. It has waited for up to a second before.

@@ -1,6 +1,10 @@
 package kernel
 
-import "remit/internal/redisclient"
+import (
+	"cmp"
+
+	"remit/internal/redisclient"
+)
 
 // SharedRefusals maps reply codes of scripts to their errors, except ok, outcome, and those of
 // package redisstore (limiterrors.go) and of package feed (scripts.go).
@@ -68,8 +72,5 @@ func refuse(err error) func(*redisclient.Reply) error {
 
 // OrBroken returns the refusal, or the reply's error if reading the refusal failed.
 func OrBroken(r *redisclient.Reply, refusal error) error {
-	if r.Err != nil {
-		return r.Err
-	}
-	return refusal
+	return cmp.Or(r.Err, refusal)
 }

@@ -9,13 +9,8 @@ import (
 	"remit/internal/redisclient"
 )
 
-// ReserveByKey is reserve for an API key. Until the key is verified, it reserves nothing in the organization's account: the
-// operation checks the key, and its success adds the demand to the account.
-func (s *Core) ReserveByKey(key APIKey, d Demand) (Reservation, error) {
-	return s.ReserveIn(s.Proven.Flow(key), d)
-}
-
-// ReserveIn reserves a demand of a caller with this flow: nothing before the caller's credential has been verified.
+// ReserveIn reserves a demand of a caller with this flow. Until the caller's credential is verified, it reserves nothing in the organization's
+// account: the operation checks the credential, and its success adds the demand to the account.
 func (s *Core) ReserveIn(f redisclient.Flow, d Demand) (Reservation, error) {
 	if f.Kind == unproven {
 		d.Always = true
@@ -56,6 +51,17 @@ func (s *Core) ReserveUnlessStored(ctx context.Context, f redisclient.Flow, d De
 		return Reservation{}, nil
 	}
 	return held, s.Refusals.Count(err)
+}
+
+// ReserveFor reserves what an operation is about to create in the agent's cell, with an idempotency key unless idem is nil. It does not
+// refuse a repetition.
+func (s *Core) ReserveFor(ctx context.Context, act Actor, d Demand, idem *Idempotency) (Reservation, error) {
+	if idem == nil {
+		held, err := s.ReserveIn(act.Flow, d)
+		return held, s.Refusals.Count(err)
+	}
+	idem.Bounded = true
+	return s.ReserveUnlessStored(ctx, act.Flow, d, s.Keys.Outcome(act.Agent, act.KeyDigest(idem, "")))
 }
 
 // reserveKey reserves the idempotency key of an operation on an agent. For an API key it reserves only the outcome's memory,
@@ -105,23 +111,33 @@ func (s *Core) NoteFreed(organization uuid.UUID, err error) {
 
 // NoteOutcomes counts the memory of outcomes whose idempotency key the claim has counted.
 func (s *Core) NoteOutcomes(organization uuid.UUID, kept int64) {
-	s.Usage.Note(organization, func(c *Changes, unsent *Quantities) {
-		c.Expire(ExpiryOf('b', OutcomeLifetime, OutcomeLifetime), kept*keySize)
-		unsent[BytesHeld] += kept * keySize
-	})
+	s.Usage.NoteBytes(organization, kept*keySize, OutcomeLifetime)
 }
 
 // noteReleased counts that a claim was deleted.
 func (s *Core) noteReleased(organization uuid.UUID) {
 	s.Usage.Note(organization, func(c *Changes, unsent *Quantities) {
 		c.Expire(ExpiryOf('i', OutcomeLifetime, OutcomeLifetime), -1)
-		c.Expire(ExpiryOf('b', OutcomeLifetime, OutcomeLifetime), -claimSize)
 		unsent[keysHeld]--
-		unsent[BytesHeld] -= claimSize
 	})
+	s.Usage.NoteBytes(organization, -claimSize, OutcomeLifetime)
 }
 
 // NoteEvent counts an event of an agent of the organization.
-func (u *usage) NoteEvent(organization uuid.UUID) {
-	u.Note(organization, func(c *Changes, _ *Quantities) { c.EventBytes += EventSize })
+func (u *usage) NoteEvent(organization uuid.UUID) { u.NoteEvents(organization, 1) }
+
+// NoteEvents counts so many.
+func (u *usage) NoteEvents(organization uuid.UUID, count int64) {
+	u.Note(organization, func(c *Changes, _ *Quantities) { c.EventBytes += count * EventSize })
+}
+
+// NoteBytes counts memory that is taken for so long; below 0 it is given free.
+func (u *usage) NoteBytes(organization uuid.UUID, bytes int64, retained time.Duration) {
+	if bytes == 0 {
+		return
+	}
+	u.Note(organization, func(c *Changes, unsent *Quantities) {
+		c.Expire(ExpiryOf('b', retained, retained), bytes)
+		unsent[BytesHeld] += bytes
+	})
 }

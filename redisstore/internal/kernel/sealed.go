@@ -13,6 +13,15 @@ import (
 // opens it.
 var ErrSealed = errors.New("the answer under this idempotency key holds a credential; only the credential that first asked opens it")
 
+// Unsealed is the Seal of an operation whose answer has no secret: it keeps what stands in place of a credential as it is.
+type Unsealed struct{}
+
+// Seal implements Seal.
+func (Unsealed) Seal(text string) string { return text }
+
+// Open implements Seal.
+func (Unsealed) Open(text string) (string, bool) { return text, true }
+
 // PerformSealed runs an operation that issues a credential, with an idempotency key unless idem is nil. place is the Redis
 // key of the outcome, which belongs to the organization.
 func (s *Core) PerformSealed(ctx context.Context, sc KeyedScript, f redisclient.Flow, idem *Idempotency, place string, organization uuid.UUID,

@@ -42,10 +42,10 @@ const (
 type Rates struct{ Organization, Agent int }
 
 func newUsage(cfg Config) *usage {
-	u := &usage{defaults: DefaultQuotas.over(cfg.Quotas), rates: cfg.Rates, Now: time.Now}
-	u.Accounts, _ = lru.New[uuid.UUID, *account](maxAccounts)
-	u.agents, _ = lru.New[uuid.UUID, *agentShare](maxAgentShares)
-	return u
+	return &usage{
+		defaults: DefaultQuotas.over(cfg.Quotas), rates: cfg.Rates, Now: time.Now,
+		Accounts: newCache[uuid.UUID, *account](maxAccounts), agents: newCache[uuid.UUID, *agentShare](maxAgentShares),
+	}
 }
 
 // agentShare is an agent's organization and its rate.
@@ -306,18 +306,20 @@ func (r *Reservation) Resize(bytes int64, retained time.Duration) {
 
 // Finish releases the reservation, and counts the demand unless the operation has certainly created nothing.
 func (r Reservation) Finish(err error, replayed bool) {
-	if r.account == nil && err == nil && r.Usage != nil && r.Demand.Organization != uuid.Nil { // the credential is valid
-		r = r.countFor(r.Demand.Organization)
+	a := r.account
+	if a == nil && err == nil && r.Usage != nil && r.Demand.Organization != uuid.Nil { // nothing was reserved, and the credential is valid
+		a = r.Usage.Account(r.Demand.Organization)
 	}
-	if r.account == nil {
+	if a == nil {
 		return
 	}
 	created := (err == nil || errors.Is(err, redisclient.ErrOutcomeUnknown)) && !replayed
-	a := r.account
 	a.Mu.Lock()
 	held := r.Demand.held()
 	for i := range held {
-		a.Reserved[i] -= held[i]
+		if r.account != nil {
+			a.Reserved[i] -= held[i]
+		}
 	}
 	if created {
 		a.Unsent.add(held)
@@ -331,19 +333,8 @@ func (r Reservation) Finish(err error, replayed bool) {
 
 // FinishFor is finish for an operation whose reply names the organization.
 func (r Reservation) FinishFor(organization uuid.UUID, err error) {
-	if r.account == nil && err == nil && r.Usage != nil {
-		r = r.countFor(organization)
-	}
+	r.Demand.Organization = organization
 	r.Finish(err, false)
-}
-
-// countFor returns the reservation in the account of an organization whose credential is valid.
-func (r Reservation) countFor(organization uuid.UUID) Reservation {
-	r.account = r.Usage.Account(organization)
-	r.account.Mu.Lock()
-	r.account.Reserved.add(r.Demand.held())
-	r.account.Mu.Unlock()
-	return r
 }
 
 func (u *usage) created(a *account, d Demand) {
