@@ -44,7 +44,6 @@ func (h *Handlers) changeHold(ctx *fasthttp.RequestCtx, agent redisstore.AccessT
 		return err
 	}
 	changed, err := h.Store.ChangeHold(web.RequestContext(ctx), agent, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		h.counted.refusedByAgent(err)
 		return redisstore.Needing(err, 0, request.Value.Value)

@@ -209,7 +209,6 @@ func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx, caller access.Caller, id
 		return err
 	}
 	granted, err := h.Store.GrantLease(web.RequestContext(ctx), caller.Caller, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		h.counted.refusedByAgent(err)
 		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
@@ -236,7 +235,6 @@ func (h *Handlers) settleLease(ctx *fasthttp.RequestCtx, caller access.Caller, i
 		return err
 	}
 	settled, err := h.Store.SettleLease(web.RequestContext(ctx), caller.Caller, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}

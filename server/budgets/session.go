@@ -193,7 +193,6 @@ func (h *Handlers) createSession(ctx *fasthttp.RequestCtx, caller access.Caller)
 		create = h.Store.CreateRootSession
 	}
 	session, err := create(web.RequestContext(ctx), caller.Caller, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) && wanted.Parent == uuid.Nil {
 		return web.Invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)

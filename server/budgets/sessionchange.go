@@ -83,7 +83,6 @@ func (h *Handlers) changeLimits(ctx *fasthttp.RequestCtx, key redisstore.APIKey)
 		return err
 	}
 	session, err := h.Store.ChangeLimits(web.RequestContext(ctx), key, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	var above *redisstore.AboveBoundsError
 	if errors.As(err, &above) {
 		return aboveBounds(above.Limit)

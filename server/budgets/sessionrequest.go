@@ -125,7 +125,6 @@ func (h *Handlers) requestMore(ctx *fasthttp.RequestCtx, agent redisstore.Access
 		return err
 	}
 	asked, err := h.Store.RequestMore(web.RequestContext(ctx), agent, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return redisstore.Needing(err, wanted.AddActions, wanted.AddValue)
 	}

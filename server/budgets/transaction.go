@@ -184,7 +184,6 @@ func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.Cac
 		return err
 	}
 	begun, err := h.Store.Begin(web.RequestContext(ctx), *access.Caller.Token, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil && !wanted.DryRun {
 		h.counted.refusedByAgent(err)
 	}
@@ -212,7 +211,6 @@ func (h *Handlers) commitTransaction(ctx *fasthttp.RequestCtx, agent redisstore.
 		return err
 	}
 	committed, err := h.Store.Commit(web.RequestContext(ctx), agent, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -240,7 +238,6 @@ func (h *Handlers) rollbackTransaction(ctx *fasthttp.RequestCtx, caller access.C
 		}
 	}
 	undone, err := h.Store.Rollback(web.RequestContext(ctx), caller.Caller, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return undoRefused(err)
 	}

@@ -78,7 +78,6 @@ func (h *Handlers) createAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey) 
 		return err
 	}
 	agent, err := h.Store.CreateAgent(web.RequestContext(ctx), key, wanted, token.Hash(secret), idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -194,7 +193,6 @@ func (h *Handlers) rotateAgentSecret(ctx *fasthttp.RequestCtx, key redisstore.AP
 	}
 	previousExpires, err := h.Store.RotateAgentSecret(web.RequestContext(ctx), key, id,
 		redisstore.SecretRotation{Hash: token.Hash(secret), Grace: grace, RevokeFamilies: request.RevokeFamilies.Value}, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,6 @@ func (h *Handlers) createAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey)
 		return err
 	}
 	record, err := h.Store.CreateAPIKey(web.RequestContext(ctx), key, access.NewKey(key.Organization, apiKey), wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -139,7 +138,6 @@ func (h *Handlers) rotateAPIKeyOf(ctx *fasthttp.RequestCtx, key redisstore.APIKe
 		return err
 	}
 	ends, err := h.Store.RotateAPIKeyOf(web.RequestContext(ctx), key, id, access.NewKey(key.Organization, apiKey), grace, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -176,7 +174,6 @@ func (h *Handlers) rotateAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey)
 		return err
 	}
 	previousExpires, err := h.Store.RotateAPIKey(web.RequestContext(ctx), key, access.NewKey(key.Organization, apiKey), grace, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

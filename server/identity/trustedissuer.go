@@ -35,7 +35,6 @@ func (h *Handlers) createTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.
 		return err
 	}
 	created, err := h.Store.CreateTrustedIssuer(web.RequestContext(ctx), key, settings, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return ruleError(err, settings.Rules)
 	}

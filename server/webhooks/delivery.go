@@ -111,7 +111,6 @@ func (h *Handlers) testWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, 
 		return err
 	}
 	sent, err := h.store.SendTest(web.RequestContext(ctx), key, id, idempotency, time.Now())
-	h.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,6 @@ func (h *Handlers) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, 
 	settings := webhooks.Settings{Secrets: []webhooks.Secret{webhook.SealSecret(h.options.Encryption, id, secret)}}
 	request.apply(&settings)
 	created, err := h.store.CreateWebhook(web.RequestContext(ctx), key, id, settings, idempotency)
-	h.front.ReportReplay(ctx, idempotency)
 	return created, web.CredentialOf(webhook.FormatSecret(secret), idempotency), err
 }
 
@@ -194,7 +193,6 @@ func (h *Handlers) rotateWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 		settings.Secrets = webhook.Rotate(settings.Secrets, next, now, now.Add(grace))
 		return nil
 	})
-	h.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
