@@ -81,11 +81,7 @@ func timeShown(t time.Time) *web.Timestamp {
 
 // createAPIKey creates another API key of the organization.
 func (h *Handlers) createAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
-	var request createAPIKeyRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.newKey()
+	wanted, err := web.Decoded(ctx, (*createAPIKeyRequest).newKey)
 	if err != nil {
 		return err
 	}
@@ -111,14 +107,7 @@ func (h *Handlers) listAPIKeys(ctx *fasthttp.RequestCtx, key redisstore.APIKey) 
 		return err
 	}
 	records, err := h.Store.APIKeys(web.RequestContext(ctx), key)
-	if err != nil {
-		return err
-	}
-	answers := make([]apiKeyAnswer, len(records))
-	for i, record := range records {
-		answers[i] = apiKeyOf(record)
-	}
-	return web.Answer(ctx, answers)
+	return web.AnswerEach(ctx, apiKeyOf, records, err)
 }
 
 type rotatedKeyOfAnswer struct {
@@ -150,11 +139,7 @@ func (h *Handlers) deleteAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey,
 	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
-	if err := h.Store.DeleteAPIKey(web.RequestContext(ctx), key, id); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
+	return web.AnswerNothing(ctx, h.Store.DeleteAPIKey(web.RequestContext(ctx), key, id))
 }
 
 // RotatedKeyAnswer is the response to a rotation of an API key.

@@ -123,23 +123,13 @@ func (h *Handlers) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, 
 
 func (h *Handlers) listWebhooks(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	all, err := h.store.Webhooks(web.RequestContext(ctx), key)
-	if err != nil {
-		return err
-	}
 	slices.Reverse(all) // newest first
-	answers := make([]webhookAnswer, len(all))
-	for i, w := range all {
-		answers[i] = webhookOf(w)
-	}
-	return web.Answer(ctx, answers)
+	return web.AnswerEach(ctx, webhookOf, all, err)
 }
 
 func (h *Handlers) getWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	found, err := h.store.Webhook(web.RequestContext(ctx), key, id)
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, webhookOf(found))
+	return web.AnswerOf(ctx, webhookOf, found, err)
 }
 
 func (h *Handlers) changeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
@@ -157,18 +147,11 @@ func (h *Handlers) changeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 		request.apply(settings)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, webhookOf(changed))
+	return web.AnswerOf(ctx, webhookOf, changed, err)
 }
 
 func (h *Handlers) deleteWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
-	if err := h.store.DeleteWebhook(web.RequestContext(ctx), key, id); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
+	return web.AnswerNothing(ctx, h.store.DeleteWebhook(web.RequestContext(ctx), key, id))
 }
 
 type rotatedWebhookAnswer struct {

@@ -88,6 +88,14 @@ func AnnounceNext(ctx *fasthttp.RequestCtx, next uuid.UUID) {
 	}
 }
 
+// AnswerPage writes 200 with what show makes of each item of a page, and links to the next one, unless there is an error.
+func AnswerPage[T, A any](ctx *fasthttp.RequestCtx, show func(T) A, page redisstore.Page[T], err error) error {
+	if err == nil {
+		AnnounceNext(ctx, page.Next)
+	}
+	return AnswerEach(ctx, show, page.Items, err)
+}
+
 // Announce links to the request that differs in this parameter.
 func Announce(ctx *fasthttp.RequestCtx, parameter, value string) {
 	args := fasthttp.AcquireArgs()
