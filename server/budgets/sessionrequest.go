@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -239,20 +238,12 @@ type requestQuery struct {
 func readRequestQuery(ctx *fasthttp.RequestCtx, parameter string) (requestQuery, error) {
 	var v web.Validation
 	var q requestQuery
-	seen := map[string]bool{}
-	for name, value := range ctx.QueryArgs().All() {
-		field, text := string(name), string(value)
-		v.Require(!seen[field], web.Shown(field), "is given twice")
-		seen[field] = true
-		switch {
-		case field != parameter:
-			v.Add(web.Shown(field), "is not a parameter of this request")
-		case field == "status":
+	for field, text := range v.Parameters(ctx, "request", parameter) {
+		switch field {
+		case "status":
 			q.status = v.Status(text, []redisstore.Status{redisstore.Pending, redisstore.Approved, redisstore.Denied, redisstore.Lapsed})
-		default:
-			seconds, err := strconv.ParseUint(text, 10, 8)
-			v.Require(err == nil && seconds <= maxDecisionWait, field, "must be from 0 to "+strconv.Itoa(maxDecisionWait))
-			q.wait = time.Duration(seconds) * time.Second
+		case "wait":
+			q.wait = v.Wait(field, text, maxDecisionWait)
 		}
 	}
 	return q, v.Err()
