@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net"
 	"runtime/debug"
 	"time"
@@ -54,4 +55,14 @@ func (s *Stream) Recover() {
 		s.front.Metrics.Panics.Inc()
 		s.front.Log.Error("event stream panicked", "request_id", s.id, "cause", cause, "stack", string(debug.Stack()))
 	}
+}
+
+// Await runs wait until it returns, ctx ends or the patience is over. It returns only what went wrong besides that.
+func Await(ctx context.Context, patience time.Duration, wait func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := wait(bounded); err != bounded.Err() {
+		return err
+	}
+	return nil
 }
