@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"remit/internal/outbound"
 	"remit/internal/token"
 )
@@ -64,7 +65,7 @@ type Fetcher struct {
 	ctx     context.Context // of all fetches
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	metrics fetchMetrics
+	fetches *prometheus.CounterVec
 
 	mu    sync.Mutex
 	cache cache
@@ -75,7 +76,7 @@ type Fetcher struct {
 // New returns a Fetcher.
 func New(cfg Config) *Fetcher {
 	f := &Fetcher{
-		log: cfg.Log, now: cfg.Now, most: usualTimes, metrics: newFetchMetrics(), cache: newCache(usualBounds),
+		log: cfg.Log, now: cfg.Now, most: usualTimes, fetches: newFetches(), cache: newCache(usualBounds),
 		client: outbound.NewClient(transport(cfg)), lanes: outbound.NewLanes(places),
 	}
 	if f.log == nil {
@@ -176,7 +177,7 @@ func (f *Fetcher) fly(e *entry) {
 	e.flight = nil
 	tenant.flights--
 	f.cache.resize(e)
-	f.metrics.count(err)
+	f.count(err)
 	if err != nil {
 		f.log.Warn("keys cannot be read", "host", hostOf(e.URL), "org_id", e.Tenant, "cause", err.Error())
 	}

@@ -2,32 +2,27 @@ package jwksfetch
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// fetchMetrics are the metrics of a Fetcher.
-type fetchMetrics struct{ read, failed prometheus.Counter }
-
-func newFetchMetrics() fetchMetrics {
-	counter := func(outcome string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "remit_jwks_fetches_total", Help: "Reads of the key sets that agents and trusted issuers publish, by outcome: ok, failed.",
-			ConstLabels: prometheus.Labels{"outcome": outcome},
-		})
+// newFetches returns the metric of a Fetcher.
+func newFetches() *prometheus.CounterVec {
+	fetches := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "remit_jwks_fetches_total", Help: "Reads of the key sets that agents and trusted issuers publish, by outcome: ok, failed.",
+	}, []string{"outcome"})
+	for _, outcome := range []string{"ok", "failed"} {
+		fetches.WithLabelValues(outcome) // from 0 on
 	}
-	return fetchMetrics{read: counter("ok"), failed: counter("failed")}
+	return fetches
 }
 
-func (m fetchMetrics) count(err error) {
-	if err == nil {
-		m.read.Inc()
-	} else {
-		m.failed.Inc()
+func (f *Fetcher) count(err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = "failed"
 	}
+	f.fetches.WithLabelValues(outcome).Inc()
 }
 
 // Describe implements prometheus.Collector.
-func (f *Fetcher) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(f, to) }
+func (f *Fetcher) Describe(to chan<- *prometheus.Desc) { f.fetches.Describe(to) }
 
 // Collect implements prometheus.Collector.
-func (f *Fetcher) Collect(to chan<- prometheus.Metric) {
-	f.metrics.read.Collect(to)
-	f.metrics.failed.Collect(to)
-}
+func (f *Fetcher) Collect(to chan<- prometheus.Metric) { f.fetches.Collect(to) }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 
@@ -29,18 +28,6 @@ func (f consoleFlags) isOn(listens net.Addr) bool {
 	return f.Console == "on" || f.Console == "" && (f.ConsoleListen != "" || isLoopback(listens))
 }
 
-// listen returns nil without --console-listen.
-func (f consoleFlags) listen() (net.Listener, error) {
-	if f.ConsoleListen == "" {
-		return nil, nil
-	}
-	listener, err := net.Listen("tcp", f.ConsoleListen)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s for the console: %w", f.ConsoleListen, err)
-	}
-	return listener, nil
-}
-
 // add gives the server the console if it has one. It returns nil otherwise.
 func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr) *console.Console {
 	if !f.isOn(listens) {
@@ -49,18 +36,6 @@ func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr)
 	shown := console.New(to.Pages(), log)
 	to.Pages().Set(pages.Site{Prefix: console.Prefix, Answer: shown.Answer, Headers: console.WriteHeaders, Apart: f.ConsoleListen != ""})
 	return shown
-}
-
-// serveConsole serves the console on its own listener in the background until the service stops. A nil listener does nothing.
-func serveConsole(log *slog.Logger, service *server.Server, listener net.Listener) {
-	if listener == nil {
-		return
-	}
-	go func() {
-		if err := service.ServePages(listener); err != nil {
-			log.Error("the console's listener failed", "cause", err)
-		}
-	}()
 }
 
 // consoleURL returns where this machine reaches the console, "" for none.

@@ -114,10 +114,10 @@ func (s *service) listen() (err error) {
 		return fmt.Errorf("cannot listen on %s: %w", s.flags.Listen, err)
 	}
 	s.closers = append(s.closers, func() { _ = s.listener.Close() })
-	if s.metrics, err = s.flags.metricsFlags.listen(); err != nil {
+	if s.metrics, err = listenApart(s.flags.MetricsListen, "metrics"); err != nil {
 		return err
 	}
-	if s.console, err = s.flags.consoleFlags.listen(); err != nil {
+	if s.console, err = listenApart(s.flags.ConsoleListen, "the console"); err != nil {
 		return err
 	}
 	for _, own := range []net.Listener{s.metrics, s.console} {
@@ -136,8 +136,11 @@ func (s *service) url() string { return localURL(s.flags.scheme(), s.listener.Ad
 func (s *service) run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- s.server.Serve(s.listener) }()
-	serveMetrics(s.log, s.server, s.metrics)
-	serveConsole(s.log, s.server, s.console)
+	if s.metrics != nil {
+		s.log.Info("metrics", "url", localURL("http", s.metrics.Addr())+"/metrics")
+	}
+	serveApart(s.log, "the metrics listener", s.metrics, s.server.ServeMetrics)
+	serveApart(s.log, "the console's listener", s.console, s.server.ServePages)
 	err := s.load(endedWith(ctx, s.redis.ended))
 	if ctx.Err() != nil {
 		return nil // a stop before the service was ready is no failure

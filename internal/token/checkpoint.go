@@ -25,11 +25,7 @@ type Checkpoint struct {
 // SignCheckpoint returns the checkpoint as a JWS in its compact form (RFC 7515 §7.1).
 func (k *Keyring) SignCheckpoint(c Checkpoint) (string, error) {
 	key := k.signing[0]
-	header, err := json.Marshal(struct {
-		Alg string `json:"alg"`
-		Typ string `json:"typ"`
-		Kid string `json:"kid"`
-	}{key.method.Alg(), checkpointType, key.id})
+	header, err := encodeHeader(key.method.Alg(), checkpointType, key.id)
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +40,7 @@ func (k *Keyring) SignCheckpoint(c Checkpoint) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := encode(header) + "." + encode(payload)
+	text := header + "." + encode(payload)
 	signature, err := key.method.Sign(text, key.private)
 	if err != nil {
 		return "", err

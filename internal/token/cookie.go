@@ -1,10 +1,7 @@
 package token
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -41,17 +38,5 @@ func (k *Keyring) OpenCookie(name, text string) ([]byte, error) {
 }
 
 func (key *RefreshKey) cookieAEAD() cipher.AEAD {
-	derived, err := hkdf.Key(sha256.New, key.secret[:], nil, cookiePurpose, 32)
-	if err != nil {
-		panic(err) // only for keys that are too long
-	}
-	block, err := aes.NewCipher(derived)
-	if err != nil {
-		panic(err) // only for keys of another size
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		panic(err) // never for AES
-	}
-	return aead
+	return derivedAEAD(key.secret[:], nil, cookiePurpose)
 }

@@ -27,7 +27,7 @@ func CheckIssuerName(name string) error {
 		}
 	case err != nil || parsed.Hostname() == "" || parsed.Opaque != "" || !isVisible(name):
 		return errors.New("must be an absolute URL with a host")
-	case parsed.Scheme != "https" && !(parsed.Scheme == "http" && isLoopback(parsed.Hostname())):
+	case parsed.Scheme != "https" && !(parsed.Scheme == "http" && IsLoopbackHost(parsed.Hostname())):
 		return errors.New("must be an https URL, or spiffe:// and a trust domain")
 	case parsed.User != nil || strings.ContainsAny(name, "?#"):
 		return errors.New("must have no credentials, no query and no fragment")
@@ -45,7 +45,8 @@ func isVisible(text string) bool {
 	return strings.IndexFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
 }
 
-func isLoopback(host string) bool {
+// IsLoopbackHost reports whether a host of a URL is this machine.
+func IsLoopbackHost(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
 }

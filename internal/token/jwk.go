@@ -203,13 +203,7 @@ func parseJWK(raw []byte, uses ...string) (PublicKey, error) {
 }
 
 // reason returns what is wrong with a key without the words that every ErrKey begins with.
-func reason(err error) string {
-	text := err.Error()
-	if prefix := ErrKey.Error() + ": "; len(text) > len(prefix) && text[:len(prefix)] == prefix {
-		return text[len(prefix):]
-	}
-	return text
-}
+func reason(err error) string { return strings.TrimPrefix(err.Error(), ErrKey.Error()+": ") }
 
 func (t *keyText) parse(uses []string) (PublicKey, error) {
 	switch {

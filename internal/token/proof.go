@@ -94,12 +94,13 @@ func ProofURL(scheme, host, path string) string {
 // Known is a key that an earlier proof returned, or nil. Errors: ErrMalformed, ErrKey, ErrClaims, ErrExpired, ErrNonce and
 // ErrSignature, each with a reason that quotes nothing of the proof.
 func (k *Keyring) VerifyProof(text string, use ProofUse, known *ProofKey) (Proof, error) {
-	header, payload, signature, err := splitProof(text)
-	if err != nil {
-		return Proof{}, err
+	header, payload, signature, ok := cutJWT(text, MaxProofSize)
+	if !ok {
+		return Proof{}, errProofText
 	}
 	key := known
 	if key == nil || key.header != header {
+		var err error
 		if key, err = parseProofKey(header); err != nil {
 			return Proof{}, err
 		}
@@ -122,14 +123,6 @@ func (k *Keyring) VerifyProof(text string, use ProofUse, known *ProofKey) (Proof
 }
 
 var errProofText = fmt.Errorf("%w: it must be one JWT of at most %d bytes", ErrMalformed, MaxProofSize)
-
-func splitProof(text string) (header, payload, signature string, err error) {
-	header, payload, signature, ok := cutJWT(text, MaxProofSize)
-	if !ok {
-		return "", "", "", errProofText
-	}
-	return header, payload, signature, nil
-}
 
 // proofHeader is the JOSE header (RFC 9449 §4.2). Members that it does not list are ignored (RFC 7515 §4), but none that is
 // critical.

@@ -16,10 +16,20 @@ type AnswerSeal struct {
 
 // NewAnswerSeal returns the seal for the response to one request, by the caller's secret and the request's idempotency key.
 func NewAnswerSeal(secret, idempotencyKey string) *AnswerSeal {
-	key, err := hkdf.Key(sha256.New, []byte(secret), []byte(idempotencyKey), "remit credential in a repeated answer", 32)
+	return &AnswerSeal{derivedAEAD([]byte(secret), []byte(idempotencyKey), "remit credential in a repeated answer"), idempotencyKey}
+}
+
+// derivedAEAD returns AES-256-GCM under a key that is derived from a secret for one purpose.
+func derivedAEAD(secret, salt []byte, purpose string) cipher.AEAD {
+	key, err := hkdf.Key(sha256.New, secret, salt, purpose, 32)
 	if err != nil {
 		panic(err) // only for keys that are too long
 	}
+	return newAEAD(key)
+}
+
+// newAEAD returns AES-256-GCM under a key of 32 bytes.
+func newAEAD(key []byte) cipher.AEAD {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err) // only for keys of another size
@@ -28,7 +38,7 @@ func NewAnswerSeal(secret, idempotencyKey string) *AnswerSeal {
 	if err != nil {
 		panic(err) // never for AES
 	}
-	return &AnswerSeal{aead, idempotencyKey}
+	return aead
 }
 
 // Seal returns the credential in the form to store.

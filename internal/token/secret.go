@@ -55,17 +55,15 @@ func LooksLikeAPIKey(text []byte) bool { return bytes.HasPrefix(text, []byte(api
 func Hint(apiKey string) string { return apiKey[len(apiKey)-4:] }
 
 // NewAgentSecret returns a new agent secret: rms_, base62 of 32 random bytes, and a checksum.
-func NewAgentSecret() string {
-	payload := make([]byte, randomSize)
-	rand.Read(payload)
-	return format(secretPrefix, payload, secretDigits)
-}
+func NewAgentSecret() string { return newSecret(secretPrefix) }
 
 // NewBootstrapToken returns a new bootstrap token: rmb_, base62 of 32 random bytes, and a checksum.
-func NewBootstrapToken() string {
+func NewBootstrapToken() string { return newSecret(bootstrapPrefix) }
+
+func newSecret(prefix string) string {
 	payload := make([]byte, randomSize)
 	rand.Read(payload)
-	return format(bootstrapPrefix, payload, secretDigits)
+	return format(prefix, payload, secretDigits)
 }
 
 // CheckAgentSecret returns ErrMalformed for anything that NewAgentSecret cannot have returned.

@@ -83,7 +83,7 @@ func ParseSigningKey(text []byte) (*SigningKey, error) {
 	}
 	key.id = key.public.thumbprint()
 	key.public.Use, key.public.Alg, key.public.Kid = "sig", key.method.Alg(), key.id
-	key.header, err = encodeHeader(key.method.Alg(), key.id)
+	key.header, err = encodeHeader(key.method.Alg(), accessTokenType, key.id)
 	return key, err
 }
 
@@ -128,12 +128,12 @@ func exponent(e int) []byte {
 	return bytes.TrimLeft(binary.BigEndian.AppendUint64(nil, uint64(e)), "\x00")
 }
 
-func encodeHeader(algorithm, id string) (string, error) {
+func encodeHeader(algorithm, typ, id string) (string, error) {
 	header, err := json.Marshal(struct {
 		Alg string `json:"alg"`
 		Typ string `json:"typ"`
 		Kid string `json:"kid"`
-	}{algorithm, accessTokenType, id})
+	}{algorithm, typ, id})
 	return encode(header), err
 }
 

@@ -1,7 +1,6 @@
 package token
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
 	"fmt"
@@ -23,12 +22,7 @@ func ParseKeyEncryptionKey(text []byte) (*KeyEncryptionKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, err := aes.NewCipher(secret)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrKey, err)
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return &KeyEncryptionKey{aead}, err
+	return &KeyEncryptionKey{newAEAD(secret)}, nil
 }
 
 // Seal returns the material of a key in the form to store: encrypted and bound to the key's name, so that records cannot be

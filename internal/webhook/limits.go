@@ -58,10 +58,7 @@ type places struct {
 }
 
 func newPlaces(l limits) *places {
-	known, err := lru.New[uuid.UUID, struct{}](maxSlow)
-	if err != nil {
-		panic(err) // the size is not positive
-	}
+	known, _ := lru.New[uuid.UUID, struct{}](maxSlow) // it fails only for a size that is not positive
 	return &places{limits: l, lanes: outbound.NewLanes(l.requests), known: known}
 }
 

@@ -54,7 +54,6 @@ func (h *Handlers) charge(ctx *fasthttp.RequestCtx, caller access.Caller, id uui
 		return err
 	}
 	usage, err := h.Store.Charge(web.RequestContext(ctx), caller.Caller, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	h.counted.charged(wanted, err)
 	if err != nil {
 		return redisstore.Needing(err, wanted.Count, wanted.Value)

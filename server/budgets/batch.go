@@ -48,7 +48,6 @@ func (h *Handlers) chargeBatch(ctx *fasthttp.RequestCtx, caller access.Caller) e
 		return err
 	}
 	outcomes, err := h.Store.ChargeBatch(web.RequestContext(ctx), caller.Caller, wanted, whole)
-	h.Front.ReportReplay(ctx, whole)
 	if err != nil {
 		return err
 	}

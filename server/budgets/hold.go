@@ -17,14 +17,10 @@ type changeHoldRequest struct {
 
 func (r *changeHoldRequest) hold() (redisstore.NewHold, error) {
 	var v web.Validation
-	var n redisstore.NewHold
-	if r.Value.Given {
-		n.Value = &r.Value.Value
-	}
+	n := redisstore.NewHold{Value: r.Value.Pointer()}
 	if r.ExpiresIn.Given {
 		v.Within("expires_in_seconds", r.ExpiresIn.Value, 1, web.MaxLifetimeSeconds)
-		lifetime := time.Duration(r.ExpiresIn.Value) * time.Second
-		n.Lifetime = &lifetime
+		n.Lifetime = new(time.Duration(r.ExpiresIn.Value) * time.Second)
 	}
 	v.Require(n != (redisstore.NewHold{}), "", "name at least one of value_usd and expires_in_seconds")
 	return n, v.Err()
@@ -44,7 +40,6 @@ func (h *Handlers) changeHold(ctx *fasthttp.RequestCtx, agent redisstore.AccessT
 		return err
 	}
 	changed, err := h.Store.ChangeHold(web.RequestContext(ctx), agent, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		h.counted.refusedByAgent(err)
 		return redisstore.Needing(err, 0, request.Value.Value)

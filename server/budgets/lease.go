@@ -197,11 +197,7 @@ func settlementOf(l redisstore.Lease) SettlementAnswer {
 
 // grantLease grants a part of a session's limits that its holder spends without asking.
 func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
-	var request LeaseRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.lease()
+	wanted, err := web.Decoded(ctx, (*LeaseRequest).lease)
 	if err != nil {
 		return err
 	}
@@ -209,7 +205,6 @@ func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx, caller access.Caller, id
 		return err
 	}
 	granted, err := h.Store.GrantLease(web.RequestContext(ctx), caller.Caller, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		h.counted.refusedByAgent(err)
 		return redisstore.Needing(err, wanted.MaxActions, wanted.MaxValue)
@@ -224,11 +219,7 @@ func (h *Handlers) grantLease(ctx *fasthttp.RequestCtx, caller access.Caller, id
 
 // settleLease charges what was spent of a lease, and may grant its renewal in the same step.
 func (h *Handlers) settleLease(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
-	var request settleRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.settlement()
+	wanted, err := web.Decoded(ctx, (*settleRequest).settlement)
 	if err != nil {
 		return err
 	}
@@ -236,7 +227,6 @@ func (h *Handlers) settleLease(ctx *fasthttp.RequestCtx, caller access.Caller, i
 		return err
 	}
 	settled, err := h.Store.SettleLease(web.RequestContext(ctx), caller.Caller, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -246,8 +236,5 @@ func (h *Handlers) settleLease(ctx *fasthttp.RequestCtx, caller access.Caller, i
 
 func (h *Handlers) getLease(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	l, err := h.Store.Lease(web.RequestContext(ctx), caller.Caller, id)
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, leaseOf(l))
+	return web.AnswerOf(ctx, leaseOf, l, err)
 }

@@ -62,24 +62,14 @@ func (h *Handlers) setBudget(ctx *fasthttp.RequestCtx, key redisstore.APIKey) er
 		return err
 	}
 	set, err := h.Store.SetBudget(web.RequestContext(ctx), key, request.MaxValue.Value, redisstore.BudgetPeriod(request.Period.Value))
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, budgetOf(set))
+	return web.AnswerOf(ctx, budgetOf, set, err)
 }
 
 func (h *Handlers) getBudget(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	b, err := h.Store.Budget(web.RequestContext(ctx), key)
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, budgetOf(b))
+	return web.AnswerOf(ctx, budgetOf, b, err)
 }
 
 func (h *Handlers) deleteBudget(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
-	if err := h.Store.DeleteBudget(web.RequestContext(ctx), key); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
+	return web.AnswerNothing(ctx, h.Store.DeleteBudget(web.RequestContext(ctx), key))
 }

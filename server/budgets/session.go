@@ -19,7 +19,7 @@ func (h *Handlers) sessionRoutes(r *web.Routes) {
 		r.Post(prefix+"/sessions", redisstore.Operator, h.byCreator(h.createSession))
 		r.Get(prefix+"/sessions", redisstore.Viewer, h.Guard.ByEither(h.listSessions))
 		r.Get(prefix+"/sessions/{id}", redisstore.Viewer, h.Guard.ByEitherAt(h.getSession))
-		r.Patch(prefix+"/sessions/{id}", redisstore.Operator, access.ByKey(h.changeLimits))
+		r.Patch(prefix+"/sessions/{id}", redisstore.Operator, access.ByKeyAt(h.changeLimits))
 		r.Post(prefix+"/sessions/{id}/end", redisstore.Operator, h.Guard.ByEitherAt(h.endSession))
 		r.Get(prefix+"/sessions/{id}/tree", redisstore.Viewer, h.Guard.ByEitherAt(h.getSessionTree))
 		r.Get(prefix+"/sessions/{id}/usage", redisstore.Viewer, h.Guard.ByEitherAt(h.getSessionUsage))
@@ -46,22 +46,19 @@ type CreateSessionRequest struct {
 	Thresholds   web.Nullable[[]int]          `json:"thresholds"`
 }
 
-func (r *CreateSessionRequest) session(defaults SessionDefaults) (redisstore.NewSession, error) {
+func (h *Handlers) newSession(r *CreateSessionRequest) (redisstore.NewSession, error) {
 	var v web.Validation
 	n := redisstore.NewSession{
 		Agent:      v.ID("agent_id", r.Agent),
-		MaxActions: r.MaxActions.Or(defaults.MaxActions),
-		MaxValue:   r.MaxValue.Or(defaults.MaxValue),
+		MaxActions: r.MaxActions.Or(h.Defaults.MaxActions),
+		MaxValue:   r.MaxValue.Or(h.Defaults.MaxValue),
 		Scopes:     r.Scopes.Value, MaxPerAction: r.MaxPerAction.Value,
-		Metadata: v.Object("metadata", r.Metadata, web.MaxMetadata),
-	}
-	if r.MaxCommitted.Given {
-		n.MaxCommitted = &r.MaxCommitted.Value
+		Metadata: v.Object("metadata", r.Metadata, web.MaxMetadata), MaxCommitted: r.MaxCommitted.Pointer(),
 	}
 	if r.Parent.Given {
 		n.Parent, n.FitActions, n.FitValue = v.ID("parent_session_id", r.Parent), !r.MaxActions.Given, !r.MaxValue.Given
 	}
-	lifetime := r.ExpiresIn.Or(int64(defaults.Lifetime / time.Second))
+	lifetime := r.ExpiresIn.Or(int64(h.Defaults.Lifetime / time.Second))
 	v.Within("max_actions", n.MaxActions, 1, maxActionsLimit)
 	v.Within("expires_in_seconds", lifetime, 1, web.MaxLifetimeSeconds)
 	v.Within("max_lease_seconds", r.MaxLease.Value, 0, maxLeaseSeconds)
@@ -173,11 +170,7 @@ func SessionOf(v redisstore.Session) SessionAnswer {
 }
 
 func (h *Handlers) createSession(ctx *fasthttp.RequestCtx, caller access.Caller) error {
-	var request CreateSessionRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.session(h.Defaults)
+	wanted, err := web.Decoded(ctx, h.newSession)
 	if err != nil {
 		return err
 	}
@@ -193,7 +186,6 @@ func (h *Handlers) createSession(ctx *fasthttp.RequestCtx, caller access.Caller)
 		create = h.Store.CreateRootSession
 	}
 	session, err := create(web.RequestContext(ctx), caller.Caller, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) && wanted.Parent == uuid.Nil {
 		return web.Invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
@@ -26,33 +27,25 @@ type ChangeLimitsRequest struct {
 
 func (r *ChangeLimitsRequest) limits() (redisstore.NewLimits, error) {
 	var v web.Validation
-	var n redisstore.NewLimits
-	if r.MaxActions.Given {
-		v.Within("max_actions", r.MaxActions.Value, 1, maxActionsLimit)
-		n.MaxActions = &r.MaxActions.Value
+	n := redisstore.NewLimits{
+		MaxActions: r.MaxActions.Pointer(), MaxValue: r.MaxValue.Pointer(), AddActions: r.AddActions.Pointer(), AddValue: r.AddValue.Pointer(),
 	}
-	if r.MaxValue.Given {
-		n.MaxValue = &r.MaxValue.Value
-	}
+	v.Within("max_actions", r.MaxActions.Or(1), 1, maxActionsLimit)
 	if r.AddActions.Given {
 		v.Require(!r.MaxActions.Given, "add_actions", "cannot be given together with max_actions")
 		v.Within("add_actions", r.AddActions.Value, 1, maxActionsLimit)
-		n.AddActions = &r.AddActions.Value
 	}
 	if r.AddValue.Given {
 		v.Require(!r.MaxValue.Given, "add_value_usd", "cannot be given together with max_value_usd")
 		v.Require(r.AddValue.Value > 0, "add_value_usd", "must be more than 0")
-		n.AddValue = &r.AddValue.Value
 	}
 	if r.ExpiresIn.Given {
 		v.Within("expires_in_seconds", r.ExpiresIn.Value, 1, web.MaxLifetimeSeconds)
-		lifetime := time.Duration(r.ExpiresIn.Value) * time.Second
-		n.Lifetime = &lifetime
+		n.Lifetime = new(time.Duration(r.ExpiresIn.Value) * time.Second)
 	}
 	if r.MaxLease.Given {
 		v.Within("max_lease_seconds", r.MaxLease.Value, 0, maxLeaseSeconds)
-		longest := time.Duration(r.MaxLease.Value) * time.Second
-		n.MaxLease = &longest
+		n.MaxLease = new(time.Duration(r.MaxLease.Value) * time.Second)
 	}
 	if observes := validEnforcement(&v, r.Enforcement); r.Enforcement.Given {
 		n.Observes = &observes
@@ -66,16 +59,8 @@ func (r *ChangeLimitsRequest) limits() (redisstore.NewLimits, error) {
 }
 
 // changeLimits raises or lowers the limits of an active session.
-func (h *Handlers) changeLimits(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
-	id, err := web.PathID(ctx)
-	if err != nil {
-		return err
-	}
-	var request ChangeLimitsRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.limits()
+func (h *Handlers) changeLimits(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
+	wanted, err := web.Decoded(ctx, (*ChangeLimitsRequest).limits)
 	if err != nil {
 		return err
 	}
@@ -83,7 +68,6 @@ func (h *Handlers) changeLimits(ctx *fasthttp.RequestCtx, key redisstore.APIKey)
 		return err
 	}
 	session, err := h.Store.ChangeLimits(web.RequestContext(ctx), key, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	var above *redisstore.AboveBoundsError
 	if errors.As(err, &above) {
 		return aboveBounds(above.Limit)

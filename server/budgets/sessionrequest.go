@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -63,20 +62,19 @@ type approveRequest struct {
 
 func (r *approveRequest) approval() (redisstore.Approval, error) {
 	var v web.Validation
-	a := redisstore.Approval{Comment: r.Comment.Value}
-	if r.AddActions.Given {
-		v.Within("add_actions", r.AddActions.Value, 0, maxActionsLimit)
-		a.AddActions = &r.AddActions.Value
-	}
-	if r.AddValue.Given {
-		a.AddValue = &r.AddValue.Value
-	}
+	v.Within("add_actions", r.AddActions.Value, 0, maxActionsLimit)
 	checkRequestText(&v, "comment", r.Comment)
-	return a, v.Err()
+	return redisstore.Approval{AddActions: r.AddActions.Pointer(), AddValue: r.AddValue.Pointer(), Comment: r.Comment.Value}, v.Err()
 }
 
 type denyRequest struct {
 	Comment web.Optional[string] `json:"comment"`
+}
+
+func (r *denyRequest) comment() (string, error) {
+	var v web.Validation
+	checkRequestText(&v, "comment", r.Comment)
+	return r.Comment.Value, v.Err()
 }
 
 // SessionRequestAnswer is a request for more than a session's limits.
@@ -113,11 +111,7 @@ func sessionRequestOf(v redisstore.SessionRequest) SessionRequestAnswer {
 
 // requestMore asks for more than the session's limits allow.
 func (h *Handlers) requestMore(ctx *fasthttp.RequestCtx, agent redisstore.AccessToken, id uuid.UUID) error {
-	var request moreRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.request()
+	wanted, err := web.Decoded(ctx, (*moreRequest).request)
 	if err != nil {
 		return err
 	}
@@ -125,7 +119,6 @@ func (h *Handlers) requestMore(ctx *fasthttp.RequestCtx, agent redisstore.Access
 		return err
 	}
 	asked, err := h.Store.RequestMore(web.RequestContext(ctx), agent, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return redisstore.Needing(err, wanted.AddActions, wanted.AddValue)
 	}
@@ -171,10 +164,7 @@ func (h *Handlers) getRequest(ctx *fasthttp.RequestCtx, caller access.Caller, se
 	if err == nil && found.Status == redisstore.Pending && query.wait > 0 && !ctx.IsHead() {
 		found, err = h.awaitDecision(ctx, caller, found, query.wait)
 	}
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, sessionRequestOf(found))
+	return web.AnswerOf(ctx, sessionRequestOf, found, err)
 }
 
 func (h *Handlers) approveRequest(ctx *fasthttp.RequestCtx, key redisstore.APIKey, session uuid.UUID) error {
@@ -182,11 +172,7 @@ func (h *Handlers) approveRequest(ctx *fasthttp.RequestCtx, key redisstore.APIKe
 	if err != nil {
 		return err
 	}
-	var request approveRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	approval, err := request.approval()
+	approval, err := web.Decoded(ctx, (*approveRequest).approval)
 	if err != nil {
 		return err
 	}
@@ -205,16 +191,11 @@ func (h *Handlers) denyRequest(ctx *fasthttp.RequestCtx, key redisstore.APIKey, 
 	if err != nil {
 		return err
 	}
-	var request denyRequest
-	if err := web.Decode(ctx, &request); err != nil {
+	comment, err := web.Decoded(ctx, (*denyRequest).comment)
+	if err != nil {
 		return err
 	}
-	var v web.Validation
-	checkRequestText(&v, "comment", request.Comment)
-	if err := v.Err(); err != nil {
-		return err
-	}
-	denied, err := h.Store.DenyRequest(web.RequestContext(ctx), key, session, id, request.Comment.Value)
+	denied, err := h.Store.DenyRequest(web.RequestContext(ctx), key, session, id, comment)
 	if err != nil {
 		return AsConflict(err)
 	}
@@ -257,20 +238,12 @@ type requestQuery struct {
 func readRequestQuery(ctx *fasthttp.RequestCtx, parameter string) (requestQuery, error) {
 	var v web.Validation
 	var q requestQuery
-	seen := map[string]bool{}
-	for name, value := range ctx.QueryArgs().All() {
-		field, text := string(name), string(value)
-		v.Require(!seen[field], web.Shown(field), "is given twice")
-		seen[field] = true
-		switch {
-		case field != parameter:
-			v.Add(web.Shown(field), "is not a parameter of this request")
-		case field == "status":
+	for field, text := range v.Parameters(ctx, "request", parameter) {
+		switch field {
+		case "status":
 			q.status = v.Status(text, []redisstore.Status{redisstore.Pending, redisstore.Approved, redisstore.Denied, redisstore.Lapsed})
-		default:
-			seconds, err := strconv.ParseUint(text, 10, 8)
-			v.Require(err == nil && seconds <= maxDecisionWait, field, "must be from 0 to "+strconv.Itoa(maxDecisionWait))
-			q.wait = time.Duration(seconds) * time.Second
+		case "wait":
+			q.wait = v.Wait(field, text, maxDecisionWait)
 		}
 	}
 	return q, v.Err()

@@ -71,8 +71,5 @@ func (h *Handlers) getSessionTree(ctx *fasthttp.RequestCtx, caller access.Caller
 		return err
 	}
 	tree, err := h.Store.Tree(web.RequestContext(ctx), caller.Caller, id)
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, sessionTreeOf(tree))
+	return web.AnswerOf(ctx, sessionTreeOf, tree, err)
 }

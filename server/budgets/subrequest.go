@@ -40,7 +40,6 @@ func (h *Handlers) Authorize(ctx *fasthttp.RequestCtx) error {
 		return h.Guard.SubrequestProofError(err)
 	}
 	usage, left, err := h.Store.Authorize(web.RequestContext(ctx), caller.Caller, session, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	h.counted.charged(wanted, err)
 	if err != nil {
 		return h.Guard.AtSubrequest(redisstore.Needing(err, wanted.Count, wanted.Value))
@@ -121,7 +120,7 @@ func idempotencyParameter(v *web.Validation, ctx *fasthttp.RequestCtx, session u
 	key := access.ParameterOf(v, ctx, subrequestKey, web.HeaderIdempotencyKey)
 	v.Require(web.IsIdempotencyKey([]byte(key)), subrequestKey, web.NotAnIdempotencyKey)
 	body := fmt.Appendf(nil, "%d %d %q %q", r.Count.Or(1), int64(r.Value.Value), r.Scope.Value, r.ActionType.Value)
-	return web.NewIdempotency(key, "authorize", session, body)
+	return web.NewIdempotency(ctx, key, "authorize", session, body)
 }
 
 func isForwarded(ctx *fasthttp.RequestCtx) bool {

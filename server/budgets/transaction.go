@@ -84,11 +84,7 @@ type commitRequest struct {
 
 func (r *commitRequest) commit() (redisstore.Commit, error) {
 	var v web.Validation
-	c := redisstore.Commit{PostState: v.Object("post_state", r.PostState, maxState)}
-	if r.Value.Given {
-		c.Value = &r.Value.Value
-	}
-	return c, v.Err()
+	return redisstore.Commit{Value: r.Value.Pointer(), PostState: v.Object("post_state", r.PostState, maxState)}, v.Err()
 }
 
 type rollbackRequest struct {
@@ -169,11 +165,7 @@ func transactionOf(t redisstore.Transaction) TransactionAnswer {
 }
 
 func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.CachedToken) error {
-	var request BeginRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.transaction()
+	wanted, err := web.Decoded(ctx, (*BeginRequest).transaction)
 	if err != nil {
 		return err
 	}
@@ -184,7 +176,6 @@ func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.Cac
 		return err
 	}
 	begun, err := h.Store.Begin(web.RequestContext(ctx), *access.Caller.Token, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil && !wanted.DryRun {
 		h.counted.refusedByAgent(err)
 	}
@@ -200,11 +191,7 @@ func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.Cac
 }
 
 func (h *Handlers) commitTransaction(ctx *fasthttp.RequestCtx, agent redisstore.AccessToken, id uuid.UUID) error {
-	var request commitRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.commit()
+	wanted, err := web.Decoded(ctx, (*commitRequest).commit)
 	if err != nil {
 		return err
 	}
@@ -212,7 +199,6 @@ func (h *Handlers) commitTransaction(ctx *fasthttp.RequestCtx, agent redisstore.
 		return err
 	}
 	committed, err := h.Store.Commit(web.RequestContext(ctx), agent, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -223,11 +209,7 @@ func (h *Handlers) commitTransaction(ctx *fasthttp.RequestCtx, agent redisstore.
 // rollbackTransaction releases a hold or reverses a commit. An agent may always release its own hold, but needs a scope to
 // reverse a commit, which another part of it may have made.
 func (h *Handlers) rollbackTransaction(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
-	var request rollbackRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.rollback()
+	wanted, err := web.Decoded(ctx, (*rollbackRequest).rollback)
 	if err != nil {
 		return err
 	}
@@ -240,7 +222,6 @@ func (h *Handlers) rollbackTransaction(ctx *fasthttp.RequestCtx, caller access.C
 		}
 	}
 	undone, err := h.Store.Rollback(web.RequestContext(ctx), caller.Caller, id, wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return undoRefused(err)
 	}
@@ -262,10 +243,7 @@ func undoRefused(err error) error {
 
 func (h *Handlers) getTransaction(ctx *fasthttp.RequestCtx, caller access.Caller, id uuid.UUID) error {
 	t, err := h.Store.Transaction(web.RequestContext(ctx), caller.Caller, id)
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, transactionOf(t))
+	return web.AnswerOf(ctx, transactionOf, t, err)
 }
 
 // appendSummary writes the transaction without its states and metadata, as the encoder would.

@@ -95,19 +95,26 @@ func TestATrustedProxyMayHaveAllConnections(t *testing.T) {
 
 func TestConnectionsAreForgottenWithTheLast(t *testing.T) {
 	t.Parallel()
-	a := newAddressCounts(nil, 2)
-	address := netip.MustParseAddr("192.0.2.1")
-	for range 2 {
-		if !a.add(address) {
-			t.Fatal("no place")
-		}
+	s := NewSet(Config{Limit: 9, LimitPerAddress: 2})
+	from := farEnd{address: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}
+	first, second := s.acquire(from), s.acquire(from)
+	if first == nil || second == nil {
+		t.Fatal("no place")
 	}
-	if a.add(address) {
+	if s.acquire(from) != nil {
 		t.Error("one too many")
 	}
-	a.remove(address)
-	a.remove(address)
-	if len(a.count) != 0 {
-		t.Errorf("%d addresses are counted still", len(a.count))
+	first()
+	second()
+	if len(s.byAddress) != 0 || s.counted != 0 {
+		t.Errorf("%d addresses and %d connections are counted still", len(s.byAddress), s.counted)
 	}
 }
+
+// farEnd is a connection of which only the other end's address is asked.
+type farEnd struct {
+	net.Conn
+	address net.Addr
+}
+
+func (p farEnd) RemoteAddr() net.Addr { return p.address }

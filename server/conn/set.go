@@ -12,6 +12,7 @@ package conn
 
 import (
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 )
@@ -30,13 +31,15 @@ type Config struct {
 
 // Set is the open connections of a server with its listeners.
 type Set struct {
-	opaque    bool
-	addresses *addressCounts
-	limit     int
+	opaque          bool
+	proxies         Proxies
+	limit           int
+	limitPerAddress int
 
 	mu        sync.Mutex
 	open      map[*Conn]struct{}
-	counted   int // those that are open, and those that are being closed
+	counted   int                // those that are open, and those that are being closed
+	byAddress map[netip.Addr]int // of these, without those of trusted proxies
 	listeners []*accepting
 	closing   bool
 }
@@ -44,8 +47,8 @@ type Set struct {
 // NewSet returns a set without connections.
 func NewSet(c Config) *Set {
 	return &Set{
-		opaque: c.Opaque, addresses: newAddressCounts(c.Proxies, c.LimitPerAddress), limit: c.Limit,
-		open: map[*Conn]struct{}{},
+		opaque: c.Opaque, proxies: c.Proxies, limit: c.Limit, limitPerAddress: c.LimitPerAddress,
+		open: map[*Conn]struct{}{}, byAddress: map[netip.Addr]int{},
 	}
 }
 
@@ -59,36 +62,31 @@ func (s *Set) Len() int {
 // acquire counts an accepted connection. It returns nil when a limit is reached, else the function that uncounts it, which
 // may be called more than once.
 func (s *Set) acquire(accepted net.Conn) (release func()) {
-	if !s.acquirePlace() {
-		return nil
-	}
-	address, counts := s.addresses.countedAs(accepted)
-	if counts && !s.addresses.add(address) {
-		s.releasePlace()
-		return nil
-	}
-	return sync.OnceFunc(func() {
-		if counts {
-			s.addresses.remove(address)
-		}
-		s.releasePlace()
-	})
-}
-
-func (s *Set) acquirePlace() bool {
+	address := peerAddress(accepted.RemoteAddr())
+	counts := address.IsValid() && !s.proxies.Include(address)
+	address = Aggregate(address)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.counted >= s.limit {
-		return false
+	if s.counted >= s.limit || counts && s.byAddress[address] >= s.limitPerAddress {
+		return nil
 	}
 	s.counted++
-	return true
+	if counts {
+		s.byAddress[address]++
+	}
+	return sync.OnceFunc(func() { s.release(address, counts) })
 }
 
-func (s *Set) releasePlace() {
+func (s *Set) release(address netip.Addr, counts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counted--
+	if !counts {
+		return
+	}
+	if s.byAddress[address]--; s.byAddress[address] == 0 {
+		delete(s.byAddress, address)
+	}
 }
 
 func (s *Set) add(c *Conn) {

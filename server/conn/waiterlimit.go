@@ -1,11 +1,9 @@
 package conn
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"net/netip"
-	"sync"
 
 	"github.com/google/uuid"
 )
@@ -20,108 +18,83 @@ var (
 	ErrAddressWaiting = errors.New("too many requests from your address are waiting for events or decisions")
 )
 
-// WaiterLimit bounds the requests that wait for events, shares its slots fairly by number, and ends all waiters with the
-// server. (Pool shares memory by bytes.)
+// WaiterLimit bounds the requests that wait for events, in a Pool whose reservations are slots of size 1, and ends all waiters with
+// the server.
 //
 // Neither an organization nor a client address may hold more than half of the slots. When all are taken, a newcomer
 // displaces the newest slot of the organization or address that holds most, unless its own organization or address would
 // then hold as many. The organizations of one address share that address's slots in the same way.
 type WaiterLimit struct {
-	ctx context.Context
-	end context.CancelFunc
-
-	mu            sync.Mutex
-	most          int // slots
-	total         int
-	organizations shares[uuid.UUID]
-	addresses     shares[netip.Addr]
-	pairs         shares[tenantAt]
-}
-
-// tenantAt is an organization at an address.
-type tenantAt struct {
-	organization uuid.UUID
-	address      netip.Addr
+	ctx   context.Context
+	end   context.CancelFunc
+	slots *Pool
 }
 
 // Slot is held by one waiting request.
 type Slot struct {
-	ctx     context.Context
-	End     context.CancelFunc
-	in      *WaiterLimit
-	of      tenantAt
-	entries []shareEntry // nil after its release
-}
-
-// shareEntry is the place of a slot in one of the shares that it counts for.
-type shareEntry struct {
-	share *share
-	entry *list.Element
+	ctx  context.Context
+	End  context.CancelFunc
+	held Reservation
 }
 
 // NewWaiterLimit returns a limit of so many slots.
 func NewWaiterLimit(most int) *WaiterLimit {
 	ctx, end := context.WithCancel(context.Background())
-	return &WaiterLimit{ctx: ctx, end: end, most: most}
+	return &WaiterLimit{ctx: ctx, end: end, slots: NewPool(most, ErrManyWaiting, ErrOwnWaiting)}
 }
 
 // SetMost changes how many slots there are.
-func (w *WaiterLimit) SetMost(most int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.most = most
-}
+func (w *WaiterLimit) SetMost(most int) { w.slots.SetMost(most) }
 
 // Acquire takes a slot for an organization at an address. An invalid address does not count: it belongs to a trusted proxy
 // or is not an IP address. Errors: ErrOwnWaiting, ErrAddressWaiting, ErrManyWaiting.
 func (w *WaiterLimit) Acquire(organization uuid.UUID, address netip.Addr) (*Slot, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	most := max(w.most/2, 1)
+	tenants := []Tenant{{Organization: organization}, {Address: address}, {organization, address}}
+	if !address.IsValid() {
+		tenants = tenants[:1]
+	}
+	p := w.slots
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	most := max(p.Most/2, 1)
 	switch {
-	case w.organizations.size(organization) >= most:
+	case p.sizeOf(tenants[0]) >= most:
 		return nil, ErrOwnWaiting
-	case w.addresses.size(address) >= most:
+	case len(tenants) > 1 && p.sizeOf(tenants[1]) >= most:
 		return nil, ErrAddressWaiting
-	case w.total >= w.most && !w.makeRoom(tenantAt{organization, address}):
+	case p.all.size >= p.Most && !p.makeSlot(tenants):
 		return nil, ErrManyWaiting
 	}
-	p := &Slot{in: w, of: tenantAt{organization, address}}
-	p.ctx, p.End = context.WithCancel(w.ctx)
-	w.total++
-	p.join(w.organizations.of(organization, &w.organizations.ranks))
-	if address.IsValid() {
-		at := w.addresses.of(address, &w.addresses.ranks)
-		p.join(at)
-		p.join(w.pairs.of(p.of, &at.within))
-	}
-	return p, nil
+	slot := &Slot{held: Reservation{pool: p, tenants: tenants}}
+	slot.ctx, slot.End = context.WithCancel(w.ctx)
+	slot.held.cut = slot.End
+	p.enter(&slot.held, 1, tenants)
+	return slot, nil
 }
 
-// makeRoom displaces the newest slot of the largest share that is larger than the newcomer's would be, and reports whether
-// there was one.
-func (w *WaiterLimit) makeRoom(newcomer tenantAt) bool {
-	organization, address := w.organizations.ranks.largest(), w.addresses.ranks.largest()
-	own := max(w.organizations.size(newcomer.organization), w.addresses.size(newcomer.address)) + 1
-	switch {
-	case address.size() >= organization.size() && address.size() > own:
-		w.displace(address.within.largest())
-	case organization.size() > own:
-		w.displace(organization)
-	default:
-		at := w.addresses.byKey[newcomer.address]
-		if at == nil || at.within.largest().size() <= w.pairs.size(newcomer)+1 {
+// makeSlot displaces the newest slot of the largest share that is larger than the newcomer's would be, and reports whether
+// there was one. At an address it is the largest organization's.
+func (p *Pool) makeSlot(newcomer []Tenant) bool {
+	own := p.sizeOf(newcomer[0]) + 1
+	for _, t := range newcomer[1:] {
+		own = max(own, p.sizeOf(t)+1)
+	}
+	from := p.all.within.largest()
+	if from.weight() <= own {
+		if len(newcomer) == 1 {
 			return false
 		}
-		w.displace(at.within.largest())
+		at := p.shares[newcomer[1]]
+		if at == nil || at.within.largest().weight() <= p.sizeOf(newcomer[2])+1 {
+			return false
+		}
+		from = at
 	}
+	if len(from.within) > 0 {
+		from = from.within.largest()
+	}
+	p.displace(from.order.Back().Value.(*Reservation))
 	return true
-}
-
-func (w *WaiterLimit) displace(from *share) {
-	newest := from.waiters.Back().Value.(*Slot)
-	newest.End()
-	w.remove(newest)
 }
 
 // Stop ends all waiters, and those that come later.
@@ -131,35 +104,13 @@ func (w *WaiterLimit) Stop() { w.end() }
 func (w *WaiterLimit) Stopping() <-chan struct{} { return w.ctx.Done() }
 
 // Context ends with the server, and when the slot is displaced.
-func (p *Slot) Context() context.Context { return p.ctx }
+func (s *Slot) Context() context.Context { return s.ctx }
 
 // Len returns how many slots are taken.
-func (w *WaiterLimit) Len() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.total
-}
+func (w *WaiterLimit) Len() int { return w.slots.Reserved() }
 
 // Release frees the slot. A displaced slot is free already.
-func (p *Slot) Release() {
-	p.End()
-	p.in.mu.Lock()
-	defer p.in.mu.Unlock()
-	p.in.remove(p)
+func (s *Slot) Release() {
+	s.End()
+	s.held.Release()
 }
-
-func (w *WaiterLimit) remove(p *Slot) {
-	if p.entries == nil {
-		return
-	}
-	w.total--
-	for _, s := range p.entries {
-		s.share.remove(s.entry)
-	}
-	p.entries = nil
-	w.organizations.forgetEmpty(p.of.organization)
-	w.pairs.forgetEmpty(p.of)
-	w.addresses.forgetEmpty(p.of.address)
-}
-
-func (p *Slot) join(in *share) { p.entries = append(p.entries, shareEntry{in, in.add(p)}) }

@@ -11,7 +11,7 @@ import (
 func addressOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
 
 // orgOf returns always the same id for the same number.
-func orgOf(i int) uuid.UUID { return uuid.UUID{15: byte(i), 14: byte(i >> 8)} }
+func orgOf(i int) uuid.UUID { return uuid.UUID{0: 1, 15: byte(i), 14: byte(i >> 8)} }
 
 // taken holds what was taken, in order.
 type taken struct {
@@ -104,8 +104,8 @@ func TestPlacesToWaitAreSharedFairly(t *testing.T) {
 			if err == nil {
 				came.Release()
 			}
-			if p.total != 0 || len(p.organizations.byKey)+len(p.addresses.byKey)+len(p.pairs.byKey) != 0 || p.organizations.ranks.largest() != nil {
-				t.Errorf("%d are counted still: %+v", p.total, p.WaiterLimit)
+			if p.Len() != 0 || len(p.slots.shares) != 0 || len(p.slots.all.within) != 0 {
+				t.Errorf("%d are counted still: %+v", p.Len(), p.WaiterLimit)
 			}
 		})
 	}
@@ -130,8 +130,8 @@ func TestAFloodAtOneAddressLeavesOthersTheirPlaces(t *testing.T) {
 			t.Errorf("honest place %d was displaced", i)
 		}
 	}
-	if p.total != 64 {
-		t.Errorf("%d waiters are taken of 64", p.total)
+	if p.Len() != 64 {
+		t.Errorf("%d waiters are taken of 64", p.Len())
 	}
 }
 

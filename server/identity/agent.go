@@ -64,11 +64,7 @@ func AgentOf(a redisstore.Agent) AgentAnswer {
 }
 
 func (h *Handlers) createAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
-	var request createAgentRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.newAgent(h.AllowPrivate)
+	wanted, err := web.Decoded(ctx, h.newAgent)
 	if err != nil {
 		return err
 	}
@@ -78,7 +74,6 @@ func (h *Handlers) createAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey) 
 		return err
 	}
 	agent, err := h.Store.CreateAgent(web.RequestContext(ctx), key, wanted, token.Hash(secret), idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -93,7 +88,7 @@ func (h *Handlers) createAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey) 
 	return web.AnswerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
 }
 
-func (r *createAgentRequest) newAgent(allowPrivate bool) (redisstore.Agent, error) {
+func (h *Handlers) newAgent(r *createAgentRequest) (redisstore.Agent, error) {
 	var v web.Validation
 	v.Name(r.Name)
 	v.Require(r.Scopes.Given, "scopes", "is required")
@@ -104,7 +99,7 @@ func (r *createAgentRequest) newAgent(allowPrivate bool) (redisstore.Agent, erro
 		Metadata: v.Object("metadata", r.Metadata, web.MaxMetadata), Limits: r.Limits.Value.limits(&v),
 		NoSecret: !r.Secret.Or(true),
 	}
-	r.agentCredentialsRequest.newAgent(&v, &agent, allowPrivate)
+	r.agentCredentialsRequest.newAgent(&v, &agent, h.AllowPrivate)
 	return agent, v.Err()
 }
 
@@ -126,15 +121,7 @@ func (h *Handlers) listAgents(ctx *fasthttp.RequestCtx, key redisstore.APIKey) e
 		return err
 	}
 	page, err := h.Store.Agents(web.RequestContext(ctx), key, query)
-	if err != nil {
-		return err
-	}
-	agents := make([]AgentAnswer, len(page.Items))
-	for i, agent := range page.Items {
-		agents[i] = AgentOf(agent)
-	}
-	web.AnnounceNext(ctx, page.Next)
-	return web.Answer(ctx, agents)
+	return web.AnswerPage(ctx, AgentOf, page, err)
 }
 
 // RevokedAgentAnswer is the response to a revocation or deletion.
@@ -194,7 +181,6 @@ func (h *Handlers) rotateAgentSecret(ctx *fasthttp.RequestCtx, key redisstore.AP
 	}
 	previousExpires, err := h.Store.RotateAgentSecret(web.RequestContext(ctx), key, id,
 		redisstore.SecretRotation{Hash: token.Hash(secret), Grace: grace, RevokeFamilies: request.RevokeFamilies.Value}, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

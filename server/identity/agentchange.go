@@ -19,25 +19,18 @@ type changeAgentRequest struct {
 	agentCredentialsRequest
 }
 
-func (r *changeAgentRequest) changes(allowPrivate bool) (redisstore.AgentChanges, error) {
+func (h *Handlers) agentChanges(r *changeAgentRequest) (redisstore.AgentChanges, error) {
 	var v web.Validation
-	c := r.check(&v, allowPrivate)
+	c := r.check(&v, h.AllowPrivate)
+	c.Name, c.Description, c.Scopes = r.Name.Pointer(), r.Description.Pointer(), r.Scopes.Pointer()
 	if r.Name.Given {
 		v.Name(r.Name)
-		c.Name = &r.Name.Value
 	}
-	if r.Description.Given {
-		checkDescription(&v, r.Description.Value)
-		c.Description = &r.Description.Value
-	}
+	checkDescription(&v, r.Description.Value)
 	if r.Metadata.Given {
-		metadata := v.Object("metadata", r.Metadata, web.MaxMetadata)
-		c.Metadata = &metadata
+		c.Metadata = new(v.Object("metadata", r.Metadata, web.MaxMetadata))
 	}
-	if r.Scopes.Given {
-		v.Scopes(r.Scopes.Value)
-		c.Scopes = &r.Scopes.Value
-	}
+	v.Scopes(r.Scopes.Value)
 	c.Limits = r.Limits.Value.changes(&v)
 	v.Require(c != (redisstore.AgentChanges{}), "", "name at least one of name, description, metadata, scopes, limits, audiences, jwks, jwks_uri and dpop_required")
 	return c, v.Err()
@@ -49,17 +42,10 @@ func checkDescription(v *web.Validation, description string) {
 
 // changeAgent changes an agent. Scopes that it no longer has are refused at once.
 func (h *Handlers) changeAgent(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
-	var request changeAgentRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.changes(h.AllowPrivate)
+	wanted, err := web.Decoded(ctx, h.agentChanges)
 	if err != nil {
 		return err
 	}
 	agent, err := h.Store.ChangeAgent(web.RequestContext(ctx), key, id, wanted)
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, agentWithLimits(agent))
+	return web.AnswerOf(ctx, agentWithLimits, agent, err)
 }

@@ -41,9 +41,7 @@ func (r *agentCredentialsRequest) check(v *web.Validation, allowPrivate bool) re
 	if r.JWKSURI.Given {
 		c.JWKSURI = new(validKeySetURI(v, r.JWKSURI.Value, allowPrivate))
 	}
-	if r.DPoPRequired.Given {
-		c.DPoPRequired = &r.DPoPRequired.Value
-	}
+	c.DPoPRequired = r.DPoPRequired.Pointer()
 	v.Require(r.JWKS.Value == nil || r.JWKSURI.Value == nil, "jwks_uri", "must not be given together with jwks")
 	return c
 }

@@ -81,11 +81,7 @@ func timeShown(t time.Time) *web.Timestamp {
 
 // createAPIKey creates another API key of the organization.
 func (h *Handlers) createAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
-	var request createAPIKeyRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.newKey()
+	wanted, err := web.Decoded(ctx, (*createAPIKeyRequest).newKey)
 	if err != nil {
 		return err
 	}
@@ -94,7 +90,6 @@ func (h *Handlers) createAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey)
 		return err
 	}
 	record, err := h.Store.CreateAPIKey(web.RequestContext(ctx), key, access.NewKey(key.Organization, apiKey), wanted)
-	h.Front.ReportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -112,14 +107,7 @@ func (h *Handlers) listAPIKeys(ctx *fasthttp.RequestCtx, key redisstore.APIKey) 
 		return err
 	}
 	records, err := h.Store.APIKeys(web.RequestContext(ctx), key)
-	if err != nil {
-		return err
-	}
-	answers := make([]apiKeyAnswer, len(records))
-	for i, record := range records {
-		answers[i] = apiKeyOf(record)
-	}
-	return web.Answer(ctx, answers)
+	return web.AnswerEach(ctx, apiKeyOf, records, err)
 }
 
 type rotatedKeyOfAnswer struct {
@@ -139,7 +127,6 @@ func (h *Handlers) rotateAPIKeyOf(ctx *fasthttp.RequestCtx, key redisstore.APIKe
 		return err
 	}
 	ends, err := h.Store.RotateAPIKeyOf(web.RequestContext(ctx), key, id, access.NewKey(key.Organization, apiKey), grace, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
@@ -152,11 +139,7 @@ func (h *Handlers) deleteAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey,
 	if err := web.Decode(ctx, &web.Nothing{}); err != nil {
 		return err
 	}
-	if err := h.Store.DeleteAPIKey(web.RequestContext(ctx), key, id); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
+	return web.AnswerNothing(ctx, h.Store.DeleteAPIKey(web.RequestContext(ctx), key, id))
 }
 
 // RotatedKeyAnswer is the response to a rotation of an API key.
@@ -176,7 +159,6 @@ func (h *Handlers) rotateAPIKey(ctx *fasthttp.RequestCtx, key redisstore.APIKey)
 		return err
 	}
 	previousExpires, err := h.Store.RotateAPIKey(web.RequestContext(ctx), key, access.NewKey(key.Organization, apiKey), grace, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

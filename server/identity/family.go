@@ -28,15 +28,11 @@ func (h *Handlers) listFamilies(ctx *fasthttp.RequestCtx, key redisstore.APIKey,
 		return err
 	}
 	page, err := h.Store.Families(web.RequestContext(ctx), key, agent, query)
-	if err != nil {
-		return err
-	}
-	families := make([]FamilyAnswer, len(page.Items))
-	for i, f := range page.Items {
-		families[i] = FamilyAnswer{f.ID, web.Timestamp(f.Created), web.Timestamp(f.LastUsed), web.Timestamp(f.Expires)}
-	}
-	web.AnnounceNext(ctx, page.Next)
-	return web.Answer(ctx, families)
+	return web.AnswerPage(ctx, familyOf, page, err)
+}
+
+func familyOf(f redisstore.Family) FamilyAnswer {
+	return FamilyAnswer{f.ID, web.Timestamp(f.Created), web.Timestamp(f.LastUsed), web.Timestamp(f.Expires)}
 }
 
 // endFamily revokes a refresh token family of an agent, with its access tokens.

@@ -134,7 +134,6 @@ func (h *Handlers) createOrganization(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	created, err := h.makeOrganization(ctx, request.Name.Value, metadata, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

@@ -22,11 +22,7 @@ func (h *Handlers) trustedIssuerRoutes(r *web.Routes) {
 
 // createTrustedIssuer makes the organization trust an issuer.
 func (h *Handlers) createTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
-	var request trustedIssuerRequest
-	if err := web.Decode(ctx, &request); err != nil {
-		return err
-	}
-	settings, err := request.read(h.AllowPrivate)
+	settings, err := web.Decoded(ctx, h.newTrustedIssuer)
 	if err != nil {
 		return err
 	}
@@ -35,7 +31,6 @@ func (h *Handlers) createTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.
 		return err
 	}
 	created, err := h.Store.CreateTrustedIssuer(web.RequestContext(ctx), key, settings, idempotency)
-	h.Front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return ruleError(err, settings.Rules)
 	}
@@ -91,11 +86,7 @@ func (h *Handlers) changeTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.
 }
 
 func (h *Handlers) deleteTrustedIssuer(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
-	if err := h.Store.DeleteTrustedIssuer(web.RequestContext(ctx), key, id); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
+	return web.AnswerNothing(ctx, h.Store.DeleteTrustedIssuer(web.RequestContext(ctx), key, id))
 }
 
 // ruleError names the rules whose agents the organization does not have.

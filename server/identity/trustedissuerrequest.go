@@ -37,7 +37,7 @@ type issuerRuleRequest struct {
 	Claims web.Optional[map[string]string] `json:"claims"`
 }
 
-func (r *trustedIssuerRequest) read(allowPrivate bool) (redisstore.TrustedIssuerSettings, error) {
+func (h *Handlers) newTrustedIssuer(r *trustedIssuerRequest) (redisstore.TrustedIssuerSettings, error) {
 	var v web.Validation
 	v.Require(r.Issuer.Given, "issuer", "is required")
 	if err := token.CheckIssuerName(r.Issuer.Value); r.Issuer.Given && err != nil {
@@ -45,7 +45,7 @@ func (r *trustedIssuerRequest) read(allowPrivate bool) (redisstore.TrustedIssuer
 	}
 	v.Require(r.JWKSURI.Given || r.JWKS.Given, "jwks_uri", "is required, or jwks")
 	v.Require(r.Rules.Given, "rules", "is required")
-	settings := r.settings(&v, allowPrivate)
+	settings := r.settings(&v, h.AllowPrivate)
 	settings.Issuer = r.Issuer.Value
 	return settings, v.Err()
 }

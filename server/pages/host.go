@@ -3,7 +3,9 @@ package pages
 
 import (
 	"strings"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
@@ -89,4 +91,9 @@ const pageCallRoute = "page"
 func isForPages(ctx *fasthttp.RequestCtx) bool {
 	c := conn.Of(ctx.Conn())
 	return c != nil && c.ForPages
+}
+
+// DueLag returns how late what time brings to an organization is recorded.
+func (h *Host) DueLag(page *fasthttp.RequestCtx, organization uuid.UUID) (time.Duration, error) {
+	return h.store.DueLag(web.RequestContext(page), organization)
 }

@@ -22,15 +22,8 @@ func (h *Host) Stream(page *fasthttp.RequestCtx, organization uuid.UUID, run fun
 	if err != nil {
 		return h.front.Hooks.ProblemOf(err).Status
 	}
-	stream := h.front.NewStream(page, slot)
-	page.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer held.Release()
-		defer slot.Release()
-		defer stream.Recover()
-		ctx, left := context.WithCancel(slot.Context())
-		defer left()
-		go stream.AwaitDisconnect(left)
-		run(ctx, func(text []byte) error { return send(&stream, w, text) })
+	h.front.Stream(page, slot, func() { held.Release() }, func(ctx context.Context, stream *web.Stream, w *bufio.Writer) {
+		run(ctx, func(text []byte) error { return send(stream, w, text) })
 	})
 	return 0
 }

@@ -1,7 +1,9 @@
 package records
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -34,8 +36,8 @@ func (h *Handlers) listOrganizationEvents(ctx *fasthttp.RequestCtx, key redissto
 		return h.streamFeed(ctx, key, query)
 	}
 	page, err := h.scanFeed(ctx, key, query, web.MaxPage)
-	if err == nil && len(page.events) == 0 && !page.more && query.wait > 0 && !ctx.IsHead() {
-		query.after = page.after
+	if err == nil && len(page.events) == 0 && !page.more && query.Wait > 0 && !ctx.IsHead() {
+		query.After = page.after
 		page, err = h.awaitFeed(ctx, key, query)
 	}
 	if err != nil {
@@ -58,18 +60,18 @@ type feedPage struct {
 
 // scanFeed looks at events until it has a page of those that match, or has looked at enough. It looks at so many at once, at most, and
 // reserves memory for as many, and for the page, before it reads.
-func (h *Handlers) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery, atOnce int) (feedPage, error) {
-	reserved := q.limit
-	if len(q.types) > 0 {
+func (h *Handlers) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q EventQuery[int64], atOnce int) (feedPage, error) {
+	reserved := q.Limit
+	if len(q.Types) > 0 {
 		reserved += atOnce
 	}
 	if err := h.Front.ReserveAnswer(ctx, reserved*conn.EventBytes); err != nil {
 		return feedPage{}, err
 	}
-	page := feedPage{after: q.after, more: true}
-	for scanned := 0; page.more && len(page.events) < q.limit && scanned < scannedEvents; {
-		most := q.limit - len(page.events)
-		if len(q.types) > 0 {
+	page := feedPage{after: q.After, more: true}
+	for scanned := 0; page.more && len(page.events) < q.Limit && scanned < scannedEvents; {
+		most := q.Limit - len(page.events)
+		if len(q.Types) > 0 {
 			most = atOnce
 		}
 		found, err := h.Store.OrganizationEvents(web.RequestContext(ctx), key, page.after, most)
@@ -79,7 +81,7 @@ func (h *Handlers) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q f
 		page.more = len(found.Events) == most
 		scanned += len(found.Events)
 		for _, e := range found.Events {
-			if len(page.events) == q.limit {
+			if len(page.events) == q.Limit {
 				page.more = true
 				break
 			}
@@ -92,27 +94,27 @@ func (h *Handlers) scanFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q f
 	return page, nil
 }
 
-// awaitFeed waits for events that the query wants, and returns a page of them, or after query.wait an empty one. While it waits, no memory
+// awaitFeed waits for events that the query wants, and returns a page of them, or after query.Wait an empty one. While it waits, no memory
 // is reserved. The page is small, because the same event may wake thousands.
-func (h *Handlers) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q feedQuery) (feedPage, error) {
+func (h *Handlers) awaitFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q EventQuery[int64]) (feedPage, error) {
 	slot, err := h.Front.Waiters.Acquire(key.Organization, h.Front.WaiterAddress(ctx))
 	if err != nil {
 		return feedPage{}, err
 	}
 	defer slot.Release()
-	wanted, cancel := context.WithTimeout(slot.Context(), q.wait)
+	wanted, cancel := context.WithTimeout(slot.Context(), q.Wait)
 	defer cancel()
-	q.limit = min(q.limit, conn.StreamPage)
+	q.Limit = min(q.Limit, conn.StreamPage)
 	for {
 		web.ReleaseAnswer(ctx)
-		if err := h.awaitFeedFor(wanted, key, q.after, q.wait); err != nil && wanted.Err() == nil {
+		if err := h.awaitFeedFor(wanted, key, q.After, q.Wait); err != nil && wanted.Err() == nil {
 			return feedPage{}, err
 		}
 		page, err := h.scanFeed(ctx, key, q, conn.StreamPage)
 		if err != nil || len(page.events) > 0 || page.more || wanted.Err() != nil {
 			return page, err
 		}
-		q.after = page.after
+		q.After = page.after
 	}
 }
 
@@ -148,6 +150,36 @@ func (h *Handlers) getCheckpoint(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 // maxSequence is more than any number of an event: Redis counts exactly only so far.
 const maxSequence = 1<<53 - 1
 
-func (q feedQuery) wants(e records.FeedEvent) bool {
-	return len(q.types) == 0 || slices.Contains(q.types, e.Type)
+func (q EventQuery[P]) wants(e records.FeedEvent) bool {
+	return len(q.Types) == 0 || slices.Contains(q.Types, e.Type)
+}
+
+// streamFeed streams the organization's events as they come. Ids of the stream are numbers of events.
+func (h *Handlers) streamFeed(ctx *fasthttp.RequestCtx, key redisstore.APIKey, q EventQuery[int64]) error {
+	events := &tail[records.FeedEvent]{
+		organization: key.Organization,
+		read: func(ctx context.Context) ([]records.FeedEvent, bool, error) {
+			page, err := h.Store.OrganizationEvents(ctx, key, q.After, conn.StreamPage)
+			return page.Events, len(page.Events) == conn.StreamPage, err
+		},
+		await: func(ctx context.Context, most time.Duration) error { return h.awaitFeedFor(ctx, key, q.After, most) },
+		write: func(w *bufio.Writer, e records.FeedEvent) (written bool, err error) {
+			if q.After = e.Sequence; q.wants(e) {
+				written = true
+				_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.Sequence, e.Type, e.JSON)
+			}
+			return written, err
+		},
+		size: sizeOf,
+		over: func() bool { return false }, // a key that has ended is refused at the next read
+	}
+	return events.stream(ctx, h)
+}
+
+// sizeOf returns how many bytes the events take.
+func sizeOf(events []records.FeedEvent) (bytes int) {
+	for _, e := range events {
+		bytes += len(e.JSON)
+	}
+	return bytes
 }

@@ -44,17 +44,10 @@ func (t *tail[T]) stream(ctx *fasthttp.RequestCtx, h *Handlers) error {
 		return err
 	}
 	memory.Tenants = h.Front.AnswerTenants(ctx) // the credential is known to be the organization's now
-	s := h.Front.NewStream(ctx, slot)
 	web.KeepFromCaches(ctx)
-	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer slot.Release()
-		defer memory.Release()
-		defer s.Recover()
+	h.Front.Stream(ctx, slot, memory.Release, func(wanted context.Context, s *web.Stream, w *bufio.Writer) {
 		page := first
 		first = nil // else the first page would stay in memory as long as the stream
-		wanted, left := context.WithCancel(slot.Context())
-		defer left()
-		go s.AwaitDisconnect(left)
 		for !t.over() {
 			if memory.Keep(t.size(page)) != nil || t.writePage(w, page) != nil || wanted.Err() != nil {
 				return

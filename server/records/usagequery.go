@@ -34,11 +34,7 @@ func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error)
 	q := usageQuery{UsageQuery: records.UsageQuery{
 		From: -1, To: records.UsageDay(now), Groups: []records.UsageGroup{records.ByDay},
 	}}
-	seen := map[string]bool{}
-	for name, value := range ctx.QueryArgs().All() {
-		field, text := string(name), string(value)
-		v.Require(!seen[field], web.Shown(field), "is given twice")
-		seen[field] = true
+	for field, text := range v.Parameters(ctx, "list", "from", "to", "group_by", "agent_id", "format") {
 		switch field {
 		case "from":
 			q.From = validDate(&v, field, text)
@@ -51,8 +47,6 @@ func readUsageQuery(ctx *fasthttp.RequestCtx, now time.Time) (usageQuery, error)
 		case "format":
 			v.Require(text == "json" || text == "csv", field, unknownUsageForm)
 			q.csv = text == "csv"
-		default:
-			v.Add(web.Shown(field), "is not a parameter of this list")
 		}
 	}
 	if q.From == -1 {

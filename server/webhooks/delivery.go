@@ -57,11 +57,7 @@ func (h *Handlers) listDeliveries(ctx *fasthttp.RequestCtx, key redisstore.APIKe
 	}
 	page, next := pageOfDeliveries(all, query)
 	web.AnnounceNext(ctx, next)
-	answers := make([]deliveryAnswer, len(page))
-	for i, d := range page {
-		answers[i] = deliveryOf(id, d)
-	}
-	return web.Answer(ctx, answers)
+	return web.AnswerEach(ctx, func(d webhooks.Delivery) deliveryAnswer { return deliveryOf(id, d) }, page, nil)
 }
 
 // pageOfDeliveries returns the page that a query asks for, and the id that the next one begins behind, uuid.Nil if there is none. A
@@ -111,7 +107,6 @@ func (h *Handlers) testWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, 
 		return err
 	}
 	sent, err := h.store.SendTest(web.RequestContext(ctx), key, id, idempotency, time.Now())
-	h.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

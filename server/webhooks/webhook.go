@@ -118,29 +118,18 @@ func (h *Handlers) makeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, 
 	settings := webhooks.Settings{Secrets: []webhooks.Secret{webhook.SealSecret(h.options.Encryption, id, secret)}}
 	request.apply(&settings)
 	created, err := h.store.CreateWebhook(web.RequestContext(ctx), key, id, settings, idempotency)
-	h.front.ReportReplay(ctx, idempotency)
 	return created, web.CredentialOf(webhook.FormatSecret(secret), idempotency), err
 }
 
 func (h *Handlers) listWebhooks(ctx *fasthttp.RequestCtx, key redisstore.APIKey) error {
 	all, err := h.store.Webhooks(web.RequestContext(ctx), key)
-	if err != nil {
-		return err
-	}
 	slices.Reverse(all) // newest first
-	answers := make([]webhookAnswer, len(all))
-	for i, w := range all {
-		answers[i] = webhookOf(w)
-	}
-	return web.Answer(ctx, answers)
+	return web.AnswerEach(ctx, webhookOf, all, err)
 }
 
 func (h *Handlers) getWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	found, err := h.store.Webhook(web.RequestContext(ctx), key, id)
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, webhookOf(found))
+	return web.AnswerOf(ctx, webhookOf, found, err)
 }
 
 func (h *Handlers) changeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
@@ -158,18 +147,11 @@ func (h *Handlers) changeWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 		request.apply(settings)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, webhookOf(changed))
+	return web.AnswerOf(ctx, webhookOf, changed, err)
 }
 
 func (h *Handlers) deleteWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
-	if err := h.store.DeleteWebhook(web.RequestContext(ctx), key, id); err != nil {
-		return err
-	}
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	return nil
+	return web.AnswerNothing(ctx, h.store.DeleteWebhook(web.RequestContext(ctx), key, id))
 }
 
 type rotatedWebhookAnswer struct {
@@ -194,7 +176,6 @@ func (h *Handlers) rotateWebhook(ctx *fasthttp.RequestCtx, key redisstore.APIKey
 		settings.Secrets = webhook.Rotate(settings.Secrets, next, now, now.Add(grace))
 		return nil
 	})
-	h.front.ReportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func (g *Guard) exchangeClient(ctx *fasthttp.RequestCtx, client Credential, aske
 // checkClient authenticates a client by what it presents, and returns its organization.
 func (g *Guard) checkClient(ctx *fasthttp.RequestCtx, client Credential) (uuid.UUID, error) {
 	if client.assertion == nil {
-		return g.checkSecret(ctx, client)
+		return g.Store.CheckSecret(web.RequestContext(ctx), client.Agent, client.Secret)
 	}
 	verified, err := g.verifyClient(ctx, client)
 	if err != nil {

@@ -2,7 +2,6 @@ package access
 
 import (
 	"errors"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -87,12 +86,6 @@ func audienceOf(keys *token.Keyring, grant redisstore.Grant) []string {
 	return audience
 }
 
-// signAccess is token.Keyring.SignAccess for a grant.
-func signAccess(keys *token.Keyring, grant redisstore.Grant, access token.Access) (string, error) {
-	text, err := keys.SignAccess(access)
-	return text, tooLong(err, grant)
-}
-
 // tooLong says what makes the access token of a grant too long, if an error is that.
 func tooLong(err error, grant redisstore.Grant) error {
 	if errors.Is(err, token.ErrAccessSize) && !slices.Equal(grant.Audience, []string{redisstore.Self}) {
@@ -114,7 +107,7 @@ func CheckAudience(text string) error {
 		return errors.New("must not have a fragment")
 	case parsed.Scheme == "https" && parsed.Hostname() == "":
 		return errors.New("must have a host")
-	case parsed.Scheme == "http" && !isLoopbackHost(parsed.Hostname()):
+	case parsed.Scheme == "http" && !token.IsLoopbackHost(parsed.Hostname()):
 		return errors.New("must be an https URI: http is for loopback hosts only")
 	}
 	return nil
@@ -130,9 +123,4 @@ func isURIText(text string) bool {
 		}
 	}
 	return true
-}
-
-func isLoopbackHost(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }

@@ -177,33 +177,3 @@ func Bearer(ctx *fasthttp.RequestCtx) ([]byte, bool) {
 	scheme, given, found := bytes.Cut(ctx.Request.Header.PeekCanonical(web.CanonicalAuthorization), []byte(" "))
 	return given, found && bytes.EqualFold(scheme, []byte("Bearer"))
 }
-
-// CallerAndID returns the caller and the id in the path.
-func (g *Guard) CallerAndID(ctx *fasthttp.RequestCtx) (Caller, uuid.UUID, error) {
-	either, err := g.EitherCaller(ctx)
-	if err != nil {
-		return Caller{}, uuid.Nil, err
-	}
-	id, err := web.PathID(ctx)
-	return either, id, err
-}
-
-// KeyAndID returns the API key and the id in the path.
-func KeyAndID(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, error) {
-	key, err := OrganizationKey(ctx)
-	if err != nil {
-		return redisstore.APIKey{}, uuid.Nil, err
-	}
-	id, err := web.PathID(ctx)
-	return key, id, err
-}
-
-// AgentAndID returns the access token of the agent that calls, and the id in the path.
-func (g *Guard) AgentAndID(ctx *fasthttp.RequestCtx) (redisstore.AccessToken, uuid.UUID, error) {
-	access, err := g.AgentToken(ctx)
-	if err != nil {
-		return redisstore.AccessToken{}, uuid.Nil, err
-	}
-	id, err := web.PathID(ctx)
-	return *access.Caller.Token, id, err
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/server/internal/web"
 )
 
 // AuthLimiter bounds failed authentications. A client that fails must not shut out its neighbours, so each agent at each
@@ -51,18 +52,9 @@ const (
 
 // NewAuthLimiter returns a limiter of so many failures a minute of one agent at one address.
 func NewAuthLimiter(quota int, now func() time.Time) *AuthLimiter {
-	succeeded, err := lru.New[uuid.UUID, SecretHash](maxSucceeded)
-	if err != nil {
-		panic(err) // only for a size that is not positive
-	}
-	signers, err := lru.New[uuid.UUID, token.PublicKey](maxSigners)
-	if err != nil {
-		panic(err)
-	}
-	failed, err := lru.New[token.RefreshToken, struct{}](maxSucceeded)
-	if err != nil {
-		panic(err)
-	}
+	succeeded, _ := lru.New[uuid.UUID, SecretHash](maxSucceeded) // it fails only for a size that is not positive, like the next two
+	signers, _ := lru.New[uuid.UUID, token.PublicKey](maxSigners)
+	failed, _ := lru.New[token.RefreshToken, struct{}](maxSucceeded)
 	return &AuthLimiter{
 		Attempts:  NewRateLimiter[attempt]("failed-auth", quota, MaxAddresses, now),
 		Addresses: NewRateLimiter[netip.Addr]("failed-auth-address", addressFactor*quota, MaxAddresses, now),
@@ -141,6 +133,31 @@ func (l *AuthLimiter) forget(c Credential) {
 	default:
 		l.Succeeded.Remove(c.Agent)
 	}
+}
+
+// Authenticate checks a credential, unless too many like it have failed.
+func (g *Guard) Authenticate(ctx *fasthttp.RequestCtx, c Credential, check func() error) error {
+	limit := g.FailedAuth
+	if limit == nil {
+		return check()
+	}
+	address := g.Front.ClientAddress(ctx)
+	if left := limit.check(ctx, address, c); left.Remaining == 0 && !limit.IsKnownGood(c) {
+		g.Metrics.limitedTokens.Inc()
+		return &web.RateLimited{RetryAfter: left.Reset}
+	}
+	err := check()
+	limit.Record(address, c, err)
+	if isWrongCredential(err) {
+		limit.check(ctx, address, c)
+	}
+	return err
+}
+
+// RejectCredential counts a credential that was found wrong or malformed without asking the store, and returns err, or a
+// RateLimited error.
+func (g *Guard) RejectCredential(ctx *fasthttp.RequestCtx, agent uuid.UUID, err error) error {
+	return g.Authenticate(ctx, Credential{Agent: agent}, func() error { return err })
 }
 
 // isWrongCredential also counts a wrong signature of a proof, which costs as much to check as a right one.

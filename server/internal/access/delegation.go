@@ -110,9 +110,9 @@ func (g *Guard) answerDelegation(ctx *fasthttp.RequestCtx, d *Delegation, grante
 	if err != nil {
 		return g.RefusedDelegation(d, err)
 	}
-	text, err := signAccess(d.keys, grant, access)
+	text, err := d.keys.SignAccess(access)
 	if err != nil {
-		return err
+		return tooLong(err, grant)
 	}
 	g.Metrics.tokensByDelegation.Inc()
 	return web.Answer(ctx, delegatedGrant{

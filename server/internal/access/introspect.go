@@ -118,11 +118,8 @@ func (g *Guard) describeToken(ctx context.Context, text, audience string, organi
 
 func (g *Guard) describeAccess(ctx context.Context, keys *token.Keyring, text string) (Introspection, uuid.UUID, error) {
 	access, err := g.verifyAccess(text)
-	if KeysUnavailable(err) {
-		return Introspection{}, uuid.Nil, err
-	}
 	if err != nil {
-		return Introspection{}, uuid.Nil, ErrInvalidToken
+		return Introspection{}, uuid.Nil, refused(err, ErrInvalidToken)
 	}
 	scopes, err := g.scopesLeft(ctx, access)
 	if err != nil {
@@ -143,11 +140,8 @@ func (g *Guard) describeAccess(ctx context.Context, keys *token.Keyring, text st
 
 func (g *Guard) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (Introspection, uuid.UUID, error) {
 	refresh, err := g.parseRefresh(text)
-	if KeysUnavailable(err) {
-		return Introspection{}, uuid.Nil, err
-	}
 	if err != nil {
-		return Introspection{}, uuid.Nil, ErrInvalidToken
+		return Introspection{}, uuid.Nil, refused(err, ErrInvalidToken)
 	}
 	grant, expires, err := g.Store.CheckRefresh(ctx, refresh.Agent, refresh.Family, refresh.Generation)
 	if err != nil {

@@ -76,6 +76,14 @@ func KeysUnavailable(err error) bool {
 	return errors.Is(err, ErrStaleKeys) || errors.Is(err, ErrNoKeyring)
 }
 
+// refused returns the refusal of a credential that was not verified, or why it could not be.
+func refused(err, refusal error) error {
+	if err == nil || KeysUnavailable(err) {
+		return err
+	}
+	return refusal
+}
+
 // SetKeyring sets the keys. Equal keys keep the token cache.
 func (g *Guard) SetKeyring(k *token.Keyring) {
 	if v := g.Tokens.Load(); v == nil || !v.Keys.Equal(k) {

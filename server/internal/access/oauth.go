@@ -112,7 +112,7 @@ func (g *Guard) oauthRefresh(ctx *fasthttp.RequestCtx, client Credential, form u
 	if err != nil || spent.Agent != client.Agent {
 		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
 	}
-	return g.rotateRefresh(ctx, spent, asked)
+	return g.rotateRefresh(ctx, Credential{Agent: spent.Agent, refresh: spent}, asked)
 }
 
 // oauthAuthorize refuses: there is no authorization by users (RFC 6749 §4.1.2.1, without a client to redirect to).

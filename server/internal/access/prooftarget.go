@@ -72,15 +72,8 @@ func lastForwarded(ctx *fasthttp.RequestCtx, name string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	_, last, _ := cutLastComma(lines[len(lines)-1])
-	return string(bytes.TrimSpace(last))
-}
-
-func cutLastComma(line []byte) (before, last []byte, found bool) {
-	if at := bytes.LastIndexByte(line, ','); at >= 0 {
-		return line[:at], line[at+1:], true
-	}
-	return nil, line, false
+	last := lines[len(lines)-1]
+	return string(bytes.TrimSpace(last[bytes.LastIndexByte(last, ',')+1:]))
 }
 
 // original is the request that a proxy asks about.

@@ -44,13 +44,13 @@ func (p TokenPair) Append(o web.Object) web.Object {
 
 // pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
 func pairFor(keys *token.Keyring, grant redisstore.Grant, now time.Time) (TokenPair, error) {
-	access, err := signAccess(keys, grant, accessOf(keys, grant, now))
+	access, err := keys.SignAccess(accessOf(keys, grant, now))
 	return TokenPair{
 		AccessToken:  access,
 		RefreshToken: refreshFor(keys, grant),
 		TokenType:    tokenType(grant, "bearer"),
 		ExpiresIn:    int64(token.AccessLifetime / time.Second),
-	}, err
+	}, tooLong(err, grant)
 }
 
 // accessOf returns the access token of a grant.
@@ -142,42 +142,72 @@ func (request exchangeRequest) presentedSecret() (Credential, error) {
 	return Credential{Agent: agent, Secret: token.Hash(request.Secret.Value)}, nil
 }
 
-// presentedExchange returns the secret in the body, what it is to give, and the keys to sign that.
-func (g *Guard) presentedExchange(ctx *fasthttp.RequestCtx) (*token.Keyring, Credential, redisstore.GrantRequest, error) {
+// exchange is a request for a token pair: the keys that are to sign it, who presents what, and what it asks for.
+type exchange struct {
+	keys   *token.Keyring
+	client Credential
+	asked  redisstore.GrantRequest
+}
+
+// ask reads what a request asks for.
+func (e *exchange) ask(g *Guard, of resourceField) (err error) {
+	if e.keys, err = g.Keys(); err != nil {
+		return err
+	}
+	e.asked, err = of.asked(e.keys.Issuer())
+	return err
+}
+
+// readExchange reads a request with a secret. An error comes with the agent, if the request names one.
+func (g *Guard) readExchange(ctx *fasthttp.RequestCtx) (e exchange, err error) {
 	request, err := decodeExchange(ctx)
 	if err != nil {
-		return nil, Credential{}, redisstore.GrantRequest{}, err
+		return e, err
 	}
-	presented, err := request.presentedSecret()
-	if err != nil {
-		return nil, presented, redisstore.GrantRequest{}, err
+	if e.client, err = request.presentedSecret(); err != nil {
+		return e, err
 	}
-	keys, err := g.Keys()
-	if err != nil {
-		return nil, presented, redisstore.GrantRequest{}, err
-	}
-	asked, err := request.asked(keys.Issuer())
-	return keys, presented, asked, err
+	return e, e.ask(g, request.resourceField)
 }
 
 func (g *Guard) exchangeToken(ctx *fasthttp.RequestCtx) error {
-	keys, presented, asked, err := g.presentedExchange(ctx)
-	if err != nil {
-		return g.RejectCredential(ctx, presented.Agent, err)
+	e, err := g.readExchange(ctx)
+	return g.answerExchange(ctx, e, err, g.exchangeSecret)
+}
+
+// exchangeSecret opens a family for a client by its secret.
+func (g *Guard) exchangeSecret(ctx *fasthttp.RequestCtx, client Credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+	grant, err := g.Store.ExchangeSecret(web.RequestContext(ctx), client.Agent, client.Secret, asked)
+	if err == nil {
+		g.Metrics.tokensBySecret.Inc()
 	}
-	var grant redisstore.Grant
-	err = g.Authenticate(ctx, presented, func() (err error) {
-		if asked.Proof, err = g.grantProof(ctx); err != nil {
+	return grant, err
+}
+
+// answerExchange authenticates the client of an exchange that was read, unless that failed, and answers with the pair that grant grants.
+func (g *Guard) answerExchange(ctx *fasthttp.RequestCtx, e exchange, failed error,
+	grant func(*fasthttp.RequestCtx, Credential, redisstore.GrantRequest) (redisstore.Grant, error)) error {
+	if failed != nil {
+		return g.RejectCredential(ctx, e.client.Agent, failed)
+	}
+	var granted redisstore.Grant
+	err := g.Authenticate(ctx, e.client, func() (err error) {
+		if e.asked.Proof, err = g.grantProof(ctx); err != nil {
 			return err
 		}
-		grant, err = g.exchangeSecret(ctx, presented, asked)
+		granted, err = grant(ctx, e.client, e.asked)
 		return AsProofError(400, err)
 	})
 	if err != nil {
 		return err
 	}
-	web.IdentifyCaller(ctx, grant.Organization, grant.Agent)
-	return g.answerPair(ctx, keys, grant)
+	web.IdentifyCaller(ctx, granted.Organization, granted.Agent)
+	pair, err := pairFor(e.keys, granted, g.Clock())
+	if err != nil {
+		return err
+	}
+	web.KeepFromCaches(ctx)
+	return web.AnswerWritten(ctx, pair.Append(make([]byte, 0, pairSize)))
 }
 
 // refreshRequest is the body of POST /v1/auth/refresh.
@@ -197,57 +227,37 @@ func decodeRefresh(ctx *fasthttp.RequestCtx) (refreshRequest, error) {
 	return request, err
 }
 
-// issuedRefresh returns the refresh token if this service issued it, with the keys to sign its successor.
-func (g *Guard) issuedRefresh(given web.Optional[string]) (*token.Keyring, token.RefreshToken, error) {
+// issuedRefresh returns the refresh token if this service issued it.
+func (g *Guard) issuedRefresh(given web.Optional[string]) (token.RefreshToken, error) {
 	if !given.Given {
-		return nil, token.RefreshToken{}, web.Invalid("refresh_token", "is required")
+		return token.RefreshToken{}, web.Invalid("refresh_token", "is required")
 	}
 	presented, err := g.parseRefresh(given.Value)
-	if KeysUnavailable(err) {
-		return nil, token.RefreshToken{}, err
-	}
-	if err != nil {
-		return nil, token.RefreshToken{}, redisstore.ErrInvalidRefreshToken
-	}
-	keys, err := g.Keys()
-	return keys, presented, err
+	return presented, refused(err, redisstore.ErrInvalidRefreshToken)
 }
 
-// presentedRefresh returns the refresh token in the body, what it is to give, and the keys to sign that.
-func (g *Guard) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, redisstore.GrantRequest, error) {
+// readRefresh reads a request with a refresh token. An error comes with the agent, if this service issued the token.
+func (g *Guard) readRefresh(ctx *fasthttp.RequestCtx) (e exchange, err error) {
 	request, err := decodeRefresh(ctx)
 	if err != nil {
-		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
+		return e, err
 	}
-	keys, spent, err := g.issuedRefresh(request.RefreshToken)
+	spent, err := g.issuedRefresh(request.RefreshToken)
 	if err != nil {
-		return nil, token.RefreshToken{}, redisstore.GrantRequest{}, err
+		return e, err
 	}
-	asked, err := request.asked(keys.Issuer())
-	return keys, spent, asked, err
+	e.client = Credential{Agent: spent.Agent, refresh: spent}
+	return e, e.ask(g, request.resourceField)
 }
 
 func (g *Guard) refreshToken(ctx *fasthttp.RequestCtx) error {
-	keys, spent, asked, err := g.presentedRefresh(ctx)
-	if err != nil {
-		return g.RejectCredential(ctx, spent.Agent, err)
-	}
-	var grant redisstore.Grant
-	err = g.Authenticate(ctx, Credential{Agent: spent.Agent, refresh: spent}, func() (err error) {
-		if asked.Proof, err = g.grantProof(ctx); err != nil {
-			return err
-		}
-		grant, err = g.rotateRefresh(ctx, spent, asked)
-		return AsProofError(400, err)
-	})
-	if err != nil {
-		return err
-	}
-	return g.answerPair(ctx, keys, grant)
+	e, err := g.readRefresh(ctx)
+	return g.answerExchange(ctx, e, err, g.rotateRefresh)
 }
 
 // rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
-func (g *Guard) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+func (g *Guard) rotateRefresh(ctx *fasthttp.RequestCtx, client Credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
+	spent := client.refresh
 	web.IdentifyCaller(ctx, uuid.Nil, spent.Agent)
 	if err := g.checkRefreshSize(ctx, spent, asked); err != nil {
 		return redisstore.Grant{}, err
@@ -263,9 +273,6 @@ func (g *Guard) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken
 		g.Metrics.tokensReused.Inc()
 		g.Front.Log.Warn("refresh token reused, family revoked", "request_id", web.RequestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
-	}
-	if err == nil {
-		web.IdentifyCaller(ctx, grant.Organization, grant.Agent)
 	}
 	return grant, err
 }
@@ -291,15 +298,6 @@ func (g *Guard) checkRefreshSize(ctx *fasthttp.RequestCtx, spent token.RefreshTo
 	return tooLong(keys.CheckAccess(accessOf(keys, grant, g.Clock())), grant)
 }
 
-func (g *Guard) answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
-	pair, err := pairFor(keys, grant, g.Clock())
-	if err != nil {
-		return err
-	}
-	web.KeepFromCaches(ctx)
-	return web.AnswerWritten(ctx, pair.Append(make([]byte, 0, pairSize)))
-}
-
 type revokeRequest struct {
 	RefreshToken web.Optional[string] `json:"refresh_token"`
 }
@@ -318,7 +316,7 @@ func (g *Guard) revokeToken(ctx *fasthttp.RequestCtx) error {
 	if err := web.Decode(ctx, &request); err != nil {
 		return err
 	}
-	_, refresh, err := g.issuedRefresh(request.RefreshToken)
+	refresh, err := g.issuedRefresh(request.RefreshToken)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,34 @@ func Answer(ctx *fasthttp.RequestCtx, value any) error {
 	return AnswerStatus(ctx, fasthttp.StatusOK, value)
 }
 
+// AnswerOf is Answer with what show makes of a value, unless there is an error.
+func AnswerOf[T, A any](ctx *fasthttp.RequestCtx, show func(T) A, value T, err error) error {
+	if err != nil {
+		return err
+	}
+	return Answer(ctx, show(value))
+}
+
+// AnswerEach is AnswerOf for a list.
+func AnswerEach[T, A any](ctx *fasthttp.RequestCtx, show func(T) A, values []T, err error) error {
+	if err != nil {
+		return err
+	}
+	shown := make([]A, len(values))
+	for i, value := range values {
+		shown[i] = show(value)
+	}
+	return Answer(ctx, shown)
+}
+
+// AnswerNothing writes 204, unless there is an error.
+func AnswerNothing(ctx *fasthttp.RequestCtx, err error) error {
+	if err == nil {
+		ctx.SetStatusCode(fasthttp.StatusNoContent)
+	}
+	return err
+}
+
 // AnswerCreated writes 201 with the object and its location.
 func AnswerCreated(ctx *fasthttp.RequestCtx, location string, value any) error {
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, location)

@@ -44,6 +44,16 @@ func Decode(ctx *fasthttp.RequestCtx, request any) error {
 	return nil
 }
 
+// Decoded decodes the body, and returns what the request asks for when it is valid.
+func Decoded[R, W any](ctx *fasthttp.RequestCtx, check func(*R) (W, error)) (W, error) {
+	var request R
+	if err := Decode(ctx, &request); err != nil {
+		var none W
+		return none, err
+	}
+	return check(&request)
+}
+
 // IsJSON reports whether the body is declared as JSON in the usual spelling.
 func IsJSON(header *fasthttp.RequestHeader) bool {
 	return bytes.Equal(header.ContentType(), []byte("application/json")) &&

@@ -37,7 +37,7 @@ func IdempotencyOf(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID)
 	if err != nil {
 		return nil, err
 	}
-	return NewIdempotency(string(given[0]), operation, object, body), nil
+	return NewIdempotency(ctx, string(given[0]), operation, object, body), nil
 }
 
 const NotWithAKey = "cannot be given together with an Idempotency-Key: a dry run keeps nothing"
@@ -51,12 +51,14 @@ func IdempotencyUnlessDry(ctx *fasthttp.RequestCtx, operation string, object uui
 }
 
 // NewIdempotency is IdempotencyOf for a key and a request that are already read.
-func NewIdempotency(key, operation string, object uuid.UUID, body []byte) *redisstore.Idempotency {
+func NewIdempotency(ctx *fasthttp.RequestCtx, key, operation string, object uuid.UUID, body []byte) *redisstore.Idempotency {
 	h := sha256.New()
 	h.Write([]byte(operation + "\x00"))
 	h.Write(object[:])
 	h.Write(body)
-	return &redisstore.Idempotency{Key: key, Fingerprint: [32]byte(h.Sum(nil))}
+	o := &redisstore.Idempotency{Key: key, Fingerprint: [32]byte(h.Sum(nil))}
+	InfoOf(ctx).Idempotency = o
+	return o
 }
 
 // SealedIdempotency is IdempotencyOf for an operation whose response carries a credential. Only the request's own API key,
@@ -98,15 +100,11 @@ func Canonical(body []byte) ([]byte, error) {
 	return value, err
 }
 
-type firstRequest struct{}
-
-// setFirstRequest says that the response belongs to an earlier request.
-func setFirstRequest(ctx *fasthttp.RequestCtx, id string) { ctx.SetUserValue(firstRequest{}, id) }
-
 // AnsweredID returns the id of the request that the response belongs to: this one, or the earlier one that it repeats.
+// The response to a replay is identical to the first one, so it carries the earlier id.
 func AnsweredID(ctx *fasthttp.RequestCtx) string {
-	if first, ok := ctx.UserValue(firstRequest{}).(string); ok {
-		return first
+	if o := InfoOf(ctx).Idempotency; o != nil && o.Outcome.FirstRequest != "" {
+		return o.Outcome.FirstRequest
 	}
 	return RequestID(ctx)
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -97,3 +98,47 @@ func (v *Validation) Within(field string, value, low, high int64) {
 
 // Nothing is the body of a request without fields.
 type Nothing struct{}
+
+// Rotation is the body of a request that rotates a credential.
+type Rotation struct {
+	Grace Optional[int64] `json:"grace_seconds"`
+}
+
+// DecodeGrace returns how long the previous credential stays valid: usual seconds unless the request says otherwise.
+func DecodeGrace(ctx *fasthttp.RequestCtx, usual int64) (time.Duration, error) {
+	var request Rotation
+	if err := Decode(ctx, &request); err != nil {
+		return 0, err
+	}
+	return request.Duration(usual)
+}
+
+// Duration is DecodeGrace for a request that is decoded already.
+func (r Rotation) Duration(usual int64) (time.Duration, error) {
+	var v Validation
+	grace := r.Grace.Or(usual)
+	v.Within("grace_seconds", grace, 0, MaxGrace)
+	return time.Duration(grace) * time.Second, v.Err()
+}
+
+const maxReason = 500 // characters
+
+type reasonRequest struct {
+	Reason Optional[string] `json:"reason"`
+}
+
+// DecodeReason returns why an agent or a session is suspended or resumed, "" for no reason.
+func DecodeReason(ctx *fasthttp.RequestCtx) (string, error) {
+	var request reasonRequest
+	if err := Decode(ctx, &request); err != nil {
+		return "", err
+	}
+	var v Validation
+	v.Reason(request.Reason.Value)
+	return request.Reason.Value, v.Err()
+}
+
+// Reason checks the reason of a suspension.
+func (v *Validation) Reason(reason string) {
+	v.Require(utf8.RuneCountInString(reason) <= maxReason, "reason", "must have at most 500 characters")
+}

@@ -2,8 +2,10 @@ package web
 
 import (
 	"encoding/base64"
+	"iter"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -15,30 +17,53 @@ import (
 func ReadQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, filters ...string) (redisstore.Query, error) {
 	var v Validation
 	q := redisstore.Query{Limit: DefaultPage}
-	seen := map[string]bool{}
-	for name, value := range ctx.QueryArgs().All() {
-		field, text := string(name), string(value)
-		v.Require(!seen[field], Shown(field), "is given twice")
-		seen[field] = true
-		switch {
-		case field == "limit":
+	known := append([]string{"limit", "cursor"}, filters...)
+	if len(statuses) > 0 {
+		known = append(known, "status")
+	}
+	for field, text := range v.Parameters(ctx, "list", known...) {
+		switch field {
+		case "limit":
 			q.Limit = v.PageSize(text)
-		case field == "cursor":
+		case "cursor":
 			q.Before = v.cursor(text)
-		case field == "status" && len(statuses) > 0:
+		case "status":
 			q.Status = v.Status(text, statuses)
-		case field == "agent_id" && slices.Contains(filters, field):
+		case "agent_id":
 			q.Agent = v.FilterID(field, text)
-		case field == "session_id" && slices.Contains(filters, field):
+		case "session_id":
 			q.Session = v.FilterID(field, text)
-		case field == "settled_by" && slices.Contains(filters, field):
+		case "settled_by":
 			q.SettledByExpiry = true
 			v.Require(text == SettledByExpiry, field, "must be "+SettledByExpiry)
-		default:
-			v.Add(Shown(field), "is not a parameter of this list")
 		}
 	}
 	return q, v.Err()
+}
+
+// Parameters returns the parameters of the query that are among the known ones. It refuses the others, and one that is given
+// twice.
+func (v *Validation) Parameters(ctx *fasthttp.RequestCtx, of string, known ...string) iter.Seq2[string, string] {
+	return func(yield func(field, text string) bool) {
+		seen := map[string]bool{}
+		for name, value := range ctx.QueryArgs().All() {
+			field := string(name)
+			v.Require(!seen[field], Shown(field), "is given twice")
+			seen[field] = true
+			if !slices.Contains(known, field) {
+				v.Add(Shown(field), "is not a parameter of this "+of)
+			} else if !yield(field, string(value)) {
+				return
+			}
+		}
+	}
+}
+
+// Wait reads how many seconds to wait, at most so many.
+func (v *Validation) Wait(field, text string, most uint64) time.Duration {
+	seconds, err := strconv.ParseUint(text, 10, 8)
+	v.Require(err == nil && seconds <= most, field, "must be from 0 to "+strconv.FormatUint(most, 10))
+	return time.Duration(seconds) * time.Second
 }
 
 // SettledByExpiry says of a transaction that its hold was spent because it expired.
@@ -86,6 +111,14 @@ func AnnounceNext(ctx *fasthttp.RequestCtx, next uuid.UUID) {
 	if next != uuid.Nil {
 		Announce(ctx, "cursor", CursorOf(next))
 	}
+}
+
+// AnswerPage writes 200 with what show makes of each item of a page, and links to the next one, unless there is an error.
+func AnswerPage[T, A any](ctx *fasthttp.RequestCtx, show func(T) A, page redisstore.Page[T], err error) error {
+	if err == nil {
+		AnnounceNext(ctx, page.Next)
+	}
+	return AnswerEach(ctx, show, page.Items, err)
 }
 
 // Announce links to the request that differs in this parameter.

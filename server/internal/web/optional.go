@@ -37,6 +37,14 @@ func (n *Nullable[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, &n.Value)
 }
 
+// Pointer returns the value, or nil when it was not given.
+func (o *Optional[T]) Pointer() *T {
+	if o.Given {
+		return &o.Value
+	}
+	return nil
+}
+
 // Or returns the value, or absent when it was not given.
 func (o *Optional[T]) Or(absent T) T {
 	if o.Given {

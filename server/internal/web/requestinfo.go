@@ -27,6 +27,8 @@ type RequestInfo struct {
 	Proofs int  // how many headers DPoP it has
 	Proven bool // its access token comes under the scheme DPoP
 
+	Idempotency *redisstore.Idempotency // nil without a key
+
 	Shared bool            // the response body is shared by all requests and takes no memory of its own
 	unread bool            // the request could not be read completely; fasthttp then takes it for a GET
 	traced context.Context // carries the span; nil without tracing
@@ -52,6 +54,7 @@ func begunInfo(ctx *fasthttp.RequestCtx) *RequestInfo {
 // end takes the info back from its request, and gives it to a later one.
 func (info *RequestInfo) end(ctx *fasthttp.RequestCtx) {
 	ctx.RemoveUserValue(infoKey{})
+	info.Idempotency = nil // it may have a credential
 	infoPool.Put(info)
 }
 

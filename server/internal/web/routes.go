@@ -119,7 +119,12 @@ func (f *Front) AtRole(route string, role redisstore.Role, h Handler) fasthttp.R
 	return func(ctx *fasthttp.RequestCtx) {
 		info := InfoOf(ctx)
 		info.Route, info.Metrics, info.Role = route, metrics, role
-		if err := h(ctx); err != nil {
+		err := h(ctx)
+		if info.Idempotency.IsReplay() {
+			f.Metrics.replays.Inc()
+			ctx.Response.Header.Set(headerReplayed, "true")
+		}
+		if err != nil {
 			ReleaseAnswer(ctx)
 			f.AnswerProblem(ctx, f.Hooks.Refusal(ctx, err))
 			return

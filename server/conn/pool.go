@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"container/list"
 	"net/netip"
 	"slices"
 	"sync"
@@ -13,8 +12,6 @@ import (
 const (
 	// graceTime is how long a reservation in a full pool is safe from tenants that hold less than its own.
 	graceTime = time.Second
-	// sampledTenants is how many tenants are sampled by default, because there may be thousands.
-	sampledTenants = 16
 	// maxDisplaced is how many reservations one new reservation may displace: as many of the smallest make room for the
 	// largest body.
 	maxDisplaced = 128
@@ -22,50 +19,41 @@ const (
 	maxScanned = 1024
 )
 
-// Pool bounds the bytes that request bodies, or responses, hold at once, and shares them fairly by bytes among
-// tenants. (WaiterLimit shares places by number.) A tenant may hold at most half. In a full pool a new reservation
-// displaces the oldest reservation of a tenant that holds many bytes, then any reservation older than graceTime.
+// Pool bounds what is held at once, in bytes or in places, and shares it fairly among tenants. It has the rules for the bytes of
+// request bodies and responses; WaiterLimit has those for places. A tenant may hold at most half. In a full pool a new
+// reservation displaces the oldest reservation of the tenant that holds most, then any reservation older than graceTime.
 // Organizations that share an address share that address's half in the same way. So no tenant can keep others out by
 // holding memory, or by reserving it again and again.
 type Pool struct {
-	Most    int   // bytes
-	sampled int   // how many tenants are sampled to find a large one
+	Most    int   // bytes or places
 	errFull error // when the pool has no room
 	errHalf error // when the tenant would have more than half of the pool
 
-	mu       sync.Mutex
-	sum      int                     // bytes of all reservations
-	byTenant map[Tenant]*tenantUsage // without tenants that hold nothing
-	order    list.List               // of *reservation: those that can be displaced, oldest first
+	mu     sync.Mutex
+	all    share             // of all tenants together
+	shares map[Tenant]*share // without tenants that hold nothing
 }
 
-// Tenant is what a reservation counts for: an organization or a client address.
+// Tenant is what a reservation counts for: an organization, a client address, or in a WaiterLimit an organization at an address.
 type Tenant struct {
 	Organization uuid.UUID
 	Address      netip.Addr
 }
 
-// tenantUsage is what one tenant holds of a pool.
-type tenantUsage struct {
-	bytes int
-	order list.List // of *reservation: those that can be displaced, oldest first
-}
-
-// Reservation is a number of bytes reserved in a pool. Nil reserves none.
+// Reservation is a number of bytes or a place in a pool. Nil reserves none.
 type Reservation struct {
 	pool      *Pool
-	bytes     int
+	size      int
 	tenants   []Tenant
 	since     time.Time
-	cut       func()        // aborts what holds the bytes, without waiting
-	displaced bool          // it was aborted and no longer holds bytes
-	inPool    *list.Element // nil when it cannot be displaced
-	inTenant  *list.Element // of the first tenant
+	cut       func()    // aborts what holds the reservation, without waiting
+	displaced bool      // it was aborted and holds nothing more
+	listed    []listing // nil when it cannot be displaced
 }
 
 // NewPool returns a pool of so many bytes. It refuses with errFull without room, and with errHalf what would give a tenant more than half.
 func NewPool(most int, errFull, errHalf error) *Pool {
-	return &Pool{Most: most, sampled: sampledTenants, errFull: errFull, errHalf: errHalf, byTenant: map[Tenant]*tenantUsage{}}
+	return &Pool{Most: most, errFull: errFull, errHalf: errHalf, shares: map[Tenant]*share{}}
 }
 
 // Reserve returns a reservation, which the caller releases, or errHalf or errFull. It counts for each of the tenants; the
@@ -77,13 +65,11 @@ func (p *Pool) Reserve(bytes int, now time.Time, cut func(), tenants ...Tenant) 
 		return nil, err
 	}
 	one := &Reservation{pool: p, tenants: tenants, since: now, cut: cut}
-	p.count(one, bytes)
-	one.inPool = p.order.PushBack(one)
-	one.inTenant = p.byTenant[tenants[0]].order.PushBack(one)
+	p.enter(one, bytes, tenants[:1])
 	return one, nil
 }
 
-// SetMost changes how many bytes the pool bounds. What is reserved stays.
+// SetMost changes how much the pool bounds. What is reserved stays.
 func (p *Pool) SetMost(most int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +80,7 @@ func (p *Pool) SetMost(most int) {
 func (p *Pool) HeldLonger(than time.Duration) (count int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for e := p.order.Front(); e != nil; e = e.Next() {
+	for e := p.all.order.Front(); e != nil; e = e.Next() {
 		if time.Since(e.Value.(*Reservation).since) > than {
 			count++
 		}
@@ -102,11 +88,11 @@ func (p *Pool) HeldLonger(than time.Duration) (count int) {
 	return count
 }
 
-// Reserved returns how many bytes are reserved in all.
+// Reserved returns how much is reserved in all.
 func (p *Pool) Reserved() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sum
+	return p.all.size
 }
 
 // Resize changes the size of the reservation. Without room it changes nothing and returns errHalf or errFull.
@@ -117,12 +103,12 @@ func (one *Reservation) Resize(bytes int, now time.Time) error {
 	if one.displaced {
 		return p.errFull
 	}
-	if more := bytes - one.bytes; more > 0 {
+	if more := bytes - one.size; more > 0 {
 		if err := p.makeRoom(more, now, one.tenants, one); err != nil {
 			return err
 		}
 	}
-	p.count(one, bytes-one.bytes)
+	p.count(one, bytes-one.size)
 	return nil
 }
 
@@ -133,10 +119,10 @@ func (one *Reservation) Pin() {
 	}
 	one.pool.mu.Lock()
 	defer one.pool.mu.Unlock()
-	one.pool.unlist(one)
+	one.unlist()
 }
 
-// Release returns the bytes to the pool, and reports whether the reservation was displaced. It may be called again.
+// Release returns the reservation to the pool, and reports whether the reservation was displaced. It may be called again.
 func (one *Reservation) Release() (displaced bool) {
 	if one == nil {
 		return false
@@ -149,7 +135,7 @@ func (one *Reservation) Release() (displaced bool) {
 
 // makeRoom displaces reservations other than keep until there is room, as far as the tenants may.
 func (p *Pool) makeRoom(bytes int, now time.Time, tenants []Tenant, keep *Reservation) error {
-	own := p.bytesOf(tenants[0]) + bytes
+	own := p.sizeOf(tenants[0]) + bytes
 	if own > p.Most/2 {
 		return p.errHalf
 	}
@@ -159,7 +145,7 @@ func (p *Pool) makeRoom(bytes int, now time.Time, tenants []Tenant, keep *Reserv
 		}
 	}
 	for range maxDisplaced {
-		if p.sum+bytes <= p.Most {
+		if p.all.size+bytes <= p.Most {
 			return nil
 		}
 		victim := p.victim(own, now, keep)
@@ -174,7 +160,7 @@ func (p *Pool) makeRoom(bytes int, now time.Time, tenants []Tenant, keep *Reserv
 // makeRoomWithin is makeRoom within the half of a tenant that several share, such as an address with several organizations.
 func (p *Pool) makeRoomWithin(shared Tenant, own, bytes int, now time.Time, keep *Reservation) error {
 	for range maxDisplaced {
-		if p.bytesOf(shared)+bytes <= p.Most/2 {
+		if p.sizeOf(shared)+bytes <= p.Most/2 {
 			return nil
 		}
 		victim := p.victimWithin(shared, own, now, keep)
@@ -190,13 +176,13 @@ func (p *Pool) makeRoomWithin(shared Tenant, own, bytes int, now time.Time, keep
 // the oldest ones.
 func (p *Pool) victimWithin(shared Tenant, own int, now time.Time, keep *Reservation) *Reservation {
 	scanned := 0
-	for at := p.order.Front(); at != nil && scanned < maxScanned; at = at.Next() {
+	for at := p.all.order.Front(); at != nil && scanned < maxScanned; at = at.Next() {
 		scanned++
 		one := at.Value.(*Reservation)
 		if one == keep || !slices.Contains(one.tenants[1:], shared) {
 			continue
 		}
-		if p.bytesOf(one.tenants[0]) > own || now.Sub(one.since) > graceTime {
+		if p.sizeOf(one.tenants[0]) > own || now.Sub(one.since) > graceTime {
 			return one
 		}
 	}
@@ -209,67 +195,22 @@ func (p *Pool) displace(victim *Reservation) {
 	victim.cut()
 }
 
-func (p *Pool) bytesOf(h Tenant) int {
-	if s := p.byTenant[h]; s != nil {
-		return s.bytes
+func (p *Pool) sizeOf(t Tenant) int {
+	if s := p.shares[t]; s != nil {
+		return s.size
 	}
 	return 0
 }
 
 // victim returns the reservation that a tenant with this many bytes may displace next, or nil.
 func (p *Pool) victim(own int, now time.Time, keep *Reservation) *Reservation {
-	var largest *tenantUsage
-	sampled := 0
-	for _, s := range p.byTenant { // in random order
-		if s.order.Len() > 0 && (largest == nil || s.bytes > largest.bytes) {
-			largest = s
-		}
-		if sampled++; sampled == p.sampled {
-			break
-		}
-	}
-	if largest != nil && largest.bytes > own {
+	if largest := p.all.within.largest(); largest.weight() > own {
 		return largest.order.Front().Value.(*Reservation)
 	}
-	if oldest := p.order.Front(); oldest != nil {
+	if oldest := p.all.order.Front(); oldest != nil {
 		if one := oldest.Value.(*Reservation); one != keep && now.Sub(one.since) > graceTime {
 			return one
 		}
 	}
 	return nil
-}
-
-// count changes the size of a reservation by so many bytes.
-func (p *Pool) count(one *Reservation, change int) {
-	one.bytes += change
-	p.sum += change
-	for _, h := range one.tenants {
-		s := p.byTenant[h]
-		if s == nil {
-			s = &tenantUsage{}
-			p.byTenant[h] = s
-		}
-		s.bytes += change
-	}
-}
-
-// remove takes a reservation out of the pool.
-func (p *Pool) remove(one *Reservation) {
-	p.unlist(one)
-	p.count(one, -one.bytes)
-	for _, h := range one.tenants {
-		if s := p.byTenant[h]; s.bytes == 0 && s.order.Len() == 0 { // a place without bytes remains listed
-			delete(p.byTenant, h)
-		}
-	}
-}
-
-// unlist takes a reservation out of those that can be displaced.
-func (p *Pool) unlist(one *Reservation) {
-	if one.inPool == nil {
-		return
-	}
-	p.order.Remove(one.inPool)
-	p.byTenant[one.tenants[0]].order.Remove(one.inTenant)
-	one.inPool, one.inTenant = nil, nil
 }

@@ -116,8 +116,8 @@ func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	p := newTestPool(100)
 	one, _ := p.take("a", 40, 0)
 	two, _ := p.take("b", 50, 0)
-	if err := one.Resize(60, poolStart); err != errTestHalf || one.bytes != 40 {
-		t.Errorf("resized beyond half: %v, %d bytes", err, one.bytes)
+	if err := one.Resize(60, poolStart); err != errTestHalf || one.size != 40 {
+		t.Errorf("resized beyond half: %v, %d bytes", err, one.size)
 	}
 	if err := one.Resize(50, poolStart); err != nil {
 		t.Error(err)
@@ -136,8 +136,8 @@ func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	if !one.Release() || two.Release() || three.Release() || two.Release() || (*Reservation)(nil).Release() {
 		t.Error("release does not say which place was displaced")
 	}
-	if p.sum != 0 || len(p.byTenant) != 0 || p.order.Len() != 0 {
-		t.Errorf("%d bytes, %d holders and %d places are left", p.sum, len(p.byTenant), p.order.Len())
+	if p.all.size != 0 || len(p.shares) != 0 || p.all.order.Len() != 0 || len(p.all.within) != 0 {
+		t.Errorf("%d bytes, %d holders and %d places are left", p.all.size, len(p.shares), p.all.order.Len())
 	}
 }
 
@@ -151,15 +151,15 @@ func TestAPlaceWithoutBytesOutlivesTheOthersOfItsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.Release()
-	if err := waiting.Resize(40, poolStart); err != nil || p.byTenant[tenantNamed("a")].order.Len() != 1 {
+	if err := waiting.Resize(40, poolStart); err != nil || p.shares[tenantNamed("a")].order.Len() != 1 {
 		t.Errorf("%v; it cannot be displaced any more", err)
 	}
 	if err := waiting.Resize(0, poolStart); err != nil {
 		t.Error(err)
 	}
 	waiting.Release()
-	if p.sum != 0 || len(p.byTenant) != 0 || p.order.Len() != 0 {
-		t.Errorf("%d bytes, %d holders and %d places are left", p.sum, len(p.byTenant), p.order.Len())
+	if p.all.size != 0 || len(p.shares) != 0 || p.all.order.Len() != 0 || len(p.all.within) != 0 {
+		t.Errorf("%d bytes, %d holders and %d places are left", p.all.size, len(p.shares), p.all.order.Len())
 	}
 }
 
