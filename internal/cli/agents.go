@@ -54,13 +54,13 @@ func (c *createAgent) Run() error {
 			return err
 		}
 		if !c.NoSecret {
-			shownOnce("agent's secret")
+			ShownOnce("agent's secret")
 		}
 		secret := string(made.Secret)
-		return c.show(struct {
+		return c.Show(struct {
 			client.AgentInfo
 			Secret string `json:"secret,omitzero"`
-		}{made, secret}, append(factsOfAgent(made), fact{"SECRET", secret}))
+		}{made, secret}, append(factsOfAgent(made), Fact{"SECRET", secret}))
 	})
 }
 
@@ -73,7 +73,7 @@ type listAgents struct {
 func (c *listAgents) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		agents := o.Agents(ctx, client.AgentFilter{Status: unlessAll(c.Status)})
-		return list(c.output, agents, "ID\tNAME\tSTATUS\tSCOPES\tCREATED", func(a client.AgentInfo) []string {
+		return list(c.Output, agents, "ID\tNAME\tSTATUS\tSCOPES\tCREATED", func(a client.AgentInfo) []string {
 			return []string{a.ID, a.Name, a.Status, strings.Join(a.Scopes, ","), moment(a.CreatedAt)}
 		})
 	})
@@ -94,11 +94,11 @@ func (c *showAgent) read(ctx context.Context, o *client.Organization) error {
 	if err != nil {
 		return err
 	}
-	return c.show(info, factsOfAgent(info))
+	return c.Show(info, factsOfAgent(info))
 }
 
-func factsOfAgent(a client.AgentInfo) []fact {
-	facts := []fact{
+func factsOfAgent(a client.AgentInfo) []Fact {
+	facts := []Fact{
 		{"ID", a.ID}, {"NAME", a.Name}, {"STATUS", a.Status}, {"SUSPENDED", moment(a.SuspendedAt)}, {"REASON", a.SuspensionReason},
 		{"SCOPES", strings.Join(a.Scopes, ",")}, {"DESCRIPTION", a.Description}, {"METADATA", shownMetadata(a.Metadata)},
 		{"ORGANIZATION", a.OrganizationID}, {"CREATED", moment(a.CreatedAt)}, {"REVOKED", moment(a.RevokedAt)},
@@ -130,20 +130,9 @@ type rotateAgentSecret struct {
 
 // Run rotates the secret.
 func (c *rotateAgentSecret) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		rotated, err := o.RotateAgentSecret(ctx, c.ID, client.RotateSecretParams{
-			Grace: time.Duration(c.Grace), RevokeFamilies: c.RevokeFamilies,
-		})
-		if err != nil {
-			return err
-		}
-		shownOnce("agent's secret")
-		secret := string(rotated.Secret)
-		return c.show(struct {
-			ID string `json:"id"`
-			client.RotatedSecret
-			Secret string `json:"secret"`
-		}{c.ID, rotated, secret}, []fact{{"SECRET", secret}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	return c.rotate("agent's secret", func(ctx context.Context, o *client.Organization) (rotated, error) {
+		r, err := o.RotateAgentSecret(ctx, c.ID, client.RotateSecretParams{Grace: time.Duration(c.Grace), RevokeFamilies: c.RevokeFamilies})
+		return rotated{ID: c.ID, PreviousExpires: r.PreviousExpiresAt, Secret: string(r.Secret)}, err
 	})
 }
 
@@ -155,7 +144,7 @@ type listFamilies struct {
 // Run lists the families.
 func (c *listFamilies) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		return list(c.output, o.Families(ctx, c.ID), "ID\tCREATED\tLAST USED\tEXPIRES", func(f client.Family) []string {
+		return list(c.Output, o.Families(ctx, c.ID), "ID\tCREATED\tLAST USED\tEXPIRES", func(f client.Family) []string {
 			return []string{f.ID, moment(f.CreatedAt), moment(f.LastUsedAt), moment(f.ExpiresAt)}
 		})
 	})
@@ -169,12 +158,8 @@ type revokeFamily struct {
 
 // Run revokes the family.
 func (c *revokeFamily) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		if err := o.RevokeFamily(ctx, c.Agent, c.Family); err != nil {
-			return err
-		}
-		return c.show(struct {
-			Revoked bool `json:"revoked"`
-		}{true}, []fact{{"FAMILY", c.Family}, {"STATUS", "revoked"}})
+	facts := func(ended) []Fact { return []Fact{{"FAMILY", c.Family}, {"STATUS", "revoked"}} }
+	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+		return ended{Revoked: true}, o.RevokeFamily(ctx, c.Agent, c.Family)
 	})
 }

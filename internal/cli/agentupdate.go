@@ -32,18 +32,14 @@ func (c *updateAgent) Validate() error {
 
 // Run changes the agent and shows it.
 func (c *updateAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
+	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
 		keys, err := c.keys()
 		if err != nil {
-			return err
+			return client.AgentInfo{}, err
 		}
-		changed, err := o.UpdateAgent(ctx, c.ID, client.AgentChanges{
+		return o.UpdateAgent(ctx, c.ID, client.AgentChanges{
 			Name: c.Name, Description: c.Description, Metadata: c.Metadata.sent(), Scopes: listOrNone(c.Scopes), Limits: c.sent(),
 			JWKS: keys, JWKSURI: c.JWKSURI, Audiences: listOrNone(c.Audiences), DPoPRequired: c.DPoPRequired, Remove: c.Remove,
 		})
-		if err != nil {
-			return err
-		}
-		return c.show(changed, factsOfAgent(changed))
 	})
 }

@@ -73,7 +73,7 @@ func writeEvents(to io.Writer, events func(func(client.OrganizationEvent, error)
 }
 
 type verifyExport struct {
-	output
+	Output
 	Export string `arg:"" type:"existingfile" help:"The export."`
 	Keys   string `name:"jwks" env:"-" type:"existingfile" placeholder:"FILE" help:"The issuer's keys, as its /.well-known/jwks.json has them. Without them the checkpoint's signature is not verified."`
 }
@@ -100,7 +100,7 @@ func (c *verifyExport) Run() error {
 	if end.Issued != 0 {
 		issued = time.Unix(end.Issued, 0).UTC().Format(time.RFC3339)
 	}
-	return c.show(struct {
+	return c.Show(struct {
 		First        int64  `json:"first"`
 		Last         int64  `json:"last"`
 		Hash         string `json:"hash"`
@@ -108,7 +108,7 @@ func (c *verifyExport) Run() error {
 		Issuer       string `json:"issuer,omitempty"`
 		Organization string `json:"organization_id,omitempty"`
 		Issued       string `json:"issued_at,omitempty"`
-	}{found.First, found.Last, found.Hash, signed, end.Issuer, end.Organization, issued}, []fact{
+	}{found.First, found.Last, found.Hash, signed, end.Issuer, end.Organization, issued}, []Fact{
 		{"FIRST", strconv.FormatInt(found.First, 10)}, {"LAST", strconv.FormatInt(found.Last, 10)}, {"HASH", found.Hash},
 		{"SIGNED", strconv.FormatBool(signed)}, {"ISSUER", end.Issuer}, {"ORGANIZATION", end.Organization}, {"ISSUED", issued},
 	})

@@ -10,13 +10,6 @@ import (
 	"remit/client"
 )
 
-// view is the state of a session at a moment.
-type view struct {
-	session client.SessionInfo
-	now     time.Time
-	away    string // why the service does not respond; empty: it does
-}
-
 // style is what a terminal can show.
 type style struct {
 	width   int  // columns of the terminal
@@ -108,9 +101,8 @@ func (g gauge) cells(n int) (used, held int) {
 	return used, share(g.used, g.held) - used
 }
 
-// gauges returns the three budgets: actions, value and time.
-func (v view) gauges() []gauge {
-	s := v.session
+// gaugesOf returns the three budgets of a session at a moment: actions, value and time.
+func gaugesOf(s client.SessionInfo, now time.Time) []gauge {
 	value := gauge{
 		label: "value", used: int64(s.ValueUsed), held: sum(int64(s.ValueHeld), int64(s.ValueDelegated)), over: int64(s.ValueOverage), limit: int64(s.MaxValue),
 		words: [2]string{fmt.Sprintf("%s used", s.ValueUsed), s.ValueUsed.String()},
@@ -138,13 +130,11 @@ func (v view) gauges() []gauge {
 			fmt.Sprintf("%d+%d/%d", s.ActionCount, s.ActionsDelegated, s.MaxActions),
 		}
 	}
-	return []gauge{actions, value, v.time()}
+	return []gauge{actions, value, lifetimeOf(s, now)}
 }
 
-// time returns the gauge of a session's lifetime, by this machine's clock.
-func (v view) time() gauge {
-	s := v.session
-	until := v.now
+// lifetimeOf returns the gauge of a session's lifetime, by this machine's clock.
+func lifetimeOf(s client.SessionInfo, until time.Time) gauge {
 	if !s.EndedAt.IsZero() {
 		until = s.EndedAt
 	}
@@ -162,13 +152,13 @@ func (v view) time() gauge {
 	return g
 }
 
-// draw returns the view as lines. They leave one column free, because a full line would wrap.
-func (v view) draw(s style) []line {
+// drawSession returns a session as lines. They leave one column free, because a full line would wrap.
+func drawSession(v seen[client.SessionInfo], s style) []line {
 	width := max(s.width-1, 1)
 	lines := []line{{
-		{printable(statusOf(v.session)), statusColour(statusOf(v.session))}, {"  session " + printable(v.session.ID), plain},
+		{printable(statusOf(v.value)), statusColour(statusOf(v.value))}, {"  session " + printable(v.value.ID), plain},
 	}}
-	gauges := v.gauges()
+	gauges := gaugesOf(v.value, v.now)
 	words, barWidth := fit(gauges, width)
 	for i, g := range gauges {
 		lines = append(lines, g.line(barWidth, words[i], s.unicode))

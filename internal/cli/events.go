@@ -43,22 +43,18 @@ func (c *events) Run() error {
 			if err != nil {
 				return err
 			}
-			return list(c.output, asWritten(s.everything.ListAllEvents(ctx, after, c.Types...)), headOfAll, cellsOfAll)
+			return list(c.Output, asWritten(s.everything.ListAllEvents(ctx, after, c.Types...)), headOfAll, cellsOfAll)
 		}
-		found, err := c.ofAgent(ctx, s, c.After, false)
-		if err != nil {
-			return err
-		}
-		return list(c.output, found, "OCCURRED\tTYPE\tACTOR\tSESSION\tDATA", cellsOfEvent)
+		return list(c.Output, c.ofAgent(ctx, s, c.After, false), "OCCURRED\tTYPE\tACTOR\tSESSION\tDATA", cellsOfEvent)
 	})
 }
 
 // isOfAll reports whether to print the events of all agents.
 func (c *events) isOfAll(s sessions) bool { return c.Of == "" && s.everything != nil }
 
-func (c *events) ofAgent(ctx context.Context, s sessions, after string, follow bool) (iter.Seq2[client.Event, error], error) {
+func (c *events) ofAgent(ctx context.Context, s sessions, after string, follow bool) iter.Seq2[client.Event, error] {
 	if len(c.Types) > 0 {
-		return nil, errTypes
+		return each[client.Event](nil, errTypes)
 	}
 	return s.events(ctx, c.Of, after, follow)
 }
@@ -105,27 +101,20 @@ func (c *events) followAll(ctx context.Context, o *client.Organization) error {
 		return err
 	}
 	soFar := noting(o.ListAllEvents(ctx, after, c.Types...), func(e client.OrganizationEvent) { after = max(after, e.Sequence) })
-	if err := printEach(c.output, asWritten(soFar), cellsOfAll); err != nil {
+	if err := printEach(c.Output, asWritten(soFar), cellsOfAll); err != nil {
 		return err
 	}
-	return printEach(c.output, asWritten(o.AllEvents(ctx, after, c.Types...)), cellsOfAll)
+	return printEach(c.Output, asWritten(o.AllEvents(ctx, after, c.Types...)), cellsOfAll)
 }
 
 // followAgent does the same with an agent's audit trail.
 func (c *events) followAgent(ctx context.Context, s sessions) error {
 	after := c.After
-	soFar, err := c.ofAgent(ctx, s, after, false)
-	if err != nil {
+	soFar := noting(c.ofAgent(ctx, s, after, false), func(e client.Event) { after = e.ID })
+	if err := printEach(c.Output, soFar, cellsOfEvent); err != nil {
 		return err
 	}
-	if err := printEach(c.output, noting(soFar, func(e client.Event) { after = e.ID }), cellsOfEvent); err != nil {
-		return err
-	}
-	rest, err := c.ofAgent(ctx, s, after, true)
-	if err != nil {
-		return err
-	}
-	return printEach(c.output, rest, cellsOfEvent)
+	return printEach(c.Output, c.ofAgent(ctx, s, after, true), cellsOfEvent)
 }
 
 // noting notes each element after it was used.
@@ -141,27 +130,20 @@ func noting[T any](elements iter.Seq2[T, error], note func(T)) iter.Seq2[T, erro
 }
 
 // printEach prints each element when it comes.
-func printEach[T any](o output, elements iter.Seq2[T, error], row func(T) []string) error {
+func printEach[T any](o Output, elements iter.Seq2[T, error], row func(T) []string) error {
 	for element, err := range elements {
-		if err == nil {
-			err = printOne(o, element, row)
+		switch {
+		case err != nil:
+		case o.JSON:
+			err = writeJSON(os.Stdout, element)
+		default:
+			err = writeTable(os.Stdout, [][]string{row(element)})
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func printOne[T any](o output, element T, row func(T) []string) error {
-	if o.JSON {
-		return writeJSON(os.Stdout, element)
-	}
-	cells := row(element)
-	for i := range cells {
-		cells[i] = printable(cells[i])
-	}
-	return writeTable(os.Stdout, [][]string{cells})
 }
 
 func cellsOfEvent(e client.Event) []string {
