@@ -133,7 +133,6 @@ type AgentFilter struct {
 
 // CreateAgent creates an agent. Only this response holds its secret, unless it has none.
 func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInfo, error) {
-	var made AgentInfo
 	p.Scopes = append([]string{}, p.Scopes...) // null would be refused
 	p.Metadata = asGiven(p.Metadata)
 	body := struct {
@@ -147,8 +146,7 @@ func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInf
 	if p.Audiences != nil {
 		body.Audiences = new(append([]string{}, *p.Audiences...)) // null would be refused
 	}
-	err := o.caller.do(ctx, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, body), &made)
-	return made, err
+	return decoded[AgentInfo](ctx, o.caller, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, body))
 }
 
 // GetAgent reads an agent.

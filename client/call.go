@@ -150,14 +150,14 @@ func (c *caller) attempt(ctx context.Context, q call, body []byte) (response, er
 	}
 	access, err := c.tokens.get(ctx, "")
 	if err != nil {
-		return response{}, &noToken{err}
+		return response{}, noToken(err)
 	}
 	got, err := c.deliver(ctx, q, body, access)
 	if !hasCode(err, codeInvalidToken) {
 		return got, err
 	}
 	if access, err = c.tokens.get(ctx, access); err != nil {
-		return response{}, &noToken{err}
+		return response{}, noToken(err)
 	}
 	return c.deliver(ctx, q, body, access)
 }

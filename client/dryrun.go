@@ -9,9 +9,9 @@ import (
 // IdempotencyKey.
 func (s *Session) DryRunCharge(ctx context.Context, c Charge) (Usage, error) {
 	body := struct {
-		chargeBody
+		Charge
 		DryRun bool `json:"dry_run"`
-	}{c.body(), true}
+	}{c, true}
 	return decoded[Usage](ctx, s.caller, call{method: http.MethodPost, path: sessionPath(s.id) + "/actions", body: body})
 }
 

@@ -16,10 +16,9 @@ type TokenPair struct {
 // Exchange exchanges an agent's secret for a new pair of tokens, for callers that store and renew tokens themselves. An
 // Agent does this itself.
 func (c *Client) Exchange(ctx context.Context, agentID, secret string) (TokenPair, error) {
-	var pair TokenPair
 	body := map[string]string{"agent_id": agentID, "secret": secret}
-	err := (&caller{client: c}).do(ctx, call{method: http.MethodPost, path: "/v1/auth/token", body: body, semantics: safe}, &pair)
-	return pair, err
+	q := call{method: http.MethodPost, path: "/v1/auth/token", body: body, semantics: safe}
+	return decoded[TokenPair](ctx, &caller{client: c}, q)
 }
 
 // ExchangeWith is Exchange for any credential.
@@ -29,9 +28,5 @@ func (c *Client) ExchangeWith(ctx context.Context, agentID string, o AgentOption
 		return TokenPair{}, err
 	}
 	own := agent.caller.tokens
-	pair, err := own.request(ctx, own.exchange())
-	if err != nil {
-		return TokenPair{}, err
-	}
-	return TokenPair{Credential(pair.AccessToken), Credential(pair.RefreshToken), pair.TokenType, pair.ExpiresIn}, nil
+	return own.request(ctx, own.exchange())
 }

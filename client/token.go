@@ -64,14 +64,6 @@ type renewal struct {
 	err    error
 }
 
-// tokenPair is the response to an exchange and to a refresh.
-type tokenPair struct {
-	AccessToken  string `json:"access_token"`
-	RefreshToken string `json:"refresh_token"`
-	TokenType    string `json:"token_type"`
-	ExpiresIn    int64  `json:"expires_in"` // seconds
-}
-
 // get returns an access token other than the refused one. It waits only without a usable token: a token that is due for
 // renewal is returned while the renewal is in flight.
 func (t *tokens) get(ctx context.Context, refused string) (string, error) {
@@ -134,13 +126,13 @@ func (t *tokens) do(ctx context.Context, r *renewal) {
 	} else {
 		t.renewAt = time.Now().Add(between(renewPause/2, renewPause))
 	}
-	r.access, r.err = pair.AccessToken, err
+	r.access, r.err = string(pair.AccessToken), err
 	t.renewal = nil
 	close(r.done)
 }
 
 // obtain refreshes, or exchanges the agent's credential without a refresh token or when the service refuses it.
-func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
+func (t *tokens) obtain(ctx context.Context) (TokenPair, error) {
 	if presented, left := t.present(); presented != "" {
 		pair, err := t.refreshWith(ctx, presented, left)
 		if err == nil {
@@ -156,7 +148,7 @@ func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
 }
 
 // refreshWith presents the refresh token, for the time left at most.
-func (t *tokens) refreshWith(ctx context.Context, presented string, left time.Duration) (tokenPair, error) {
+func (t *tokens) refreshWith(ctx context.Context, presented string, left time.Duration) (TokenPair, error) {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	body := map[string]string{"refresh_token": presented}
@@ -195,25 +187,24 @@ func (t *tokens) forget(refused string) {
 
 // request sends a call for tokens. It counts as safe: a repeated refresh returns the same successor, and a repeated exchange
 // only opens a second token family.
-func (t *tokens) request(ctx context.Context, q call) (tokenPair, error) {
+func (t *tokens) request(ctx context.Context, q call) (TokenPair, error) {
 	q.method, q.semantics = http.MethodPost, safe
-	var pair tokenPair
-	err := t.issuer.do(ctx, q, &pair)
+	pair, err := decoded[TokenPair](ctx, t.issuer, q)
 	switch {
 	case err != nil:
-		return pair, err
+		return TokenPair{}, err
 	case pair.AccessToken == "" || pair.ExpiresIn <= 0:
-		return tokenPair{}, errors.New("remit: POST " + q.path + ": the answer has no token, or no lifetime")
+		return TokenPair{}, errors.New("remit: POST " + q.path + ": the answer has no token, or no lifetime")
 	case t.issuer.prover != nil && !strings.EqualFold(pair.TokenType, "DPoP"):
-		return tokenPair{}, errors.New("remit: POST " + q.path + ": the token is not bound to the key: the service does not know DPoP")
+		return TokenPair{}, errors.New("remit: POST " + q.path + ": the token is not bound to the key: the service does not know DPoP")
 	}
 	return pair, nil
 }
 
 // keep stores a pair that was just received. Called with mu held.
-func (t *tokens) keep(p tokenPair) {
+func (t *tokens) keep(p TokenPair) {
 	now, lifetime := time.Now(), time.Duration(min(p.ExpiresIn, longestLifetime))*time.Second
-	t.access, t.refresh, t.doubt = p.AccessToken, p.RefreshToken, moment{}
+	t.access, t.refresh, t.doubt = string(p.AccessToken), string(p.RefreshToken), moment{}
 	t.renewAt = now.Add(between(part(lifetime, renewFrom), part(lifetime, renewUntil)))
 	t.usableUntil = now.Add(part(lifetime, useUntil))
 }

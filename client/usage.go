@@ -39,14 +39,13 @@ func (o *Organization) Usage(ctx context.Context, p UsageParams) ([]UsageLine, e
 
 // UsageCSV is Usage as a table with a header (RFC 4180), in which no action type is a formula to a spreadsheet.
 func (o *Organization) UsageCSV(ctx context.Context, p UsageParams) (string, error) {
-	var table verbatim
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: p.path("csv"), most: maxReport}, &table)
+	table, err := decoded[verbatim](ctx, o.caller, call{method: http.MethodGet, path: p.path("csv"), most: maxReport})
 	return string(table), err
 }
 
 // SessionUsage reports what a session was used for, as Session.Usage does.
 func (o *Organization) SessionUsage(ctx context.Context, id string) ([]UsageLine, error) {
-	return o.caller.usage(ctx, sessionPath(id)+"/usage")
+	return o.session(id).Usage(ctx)
 }
 
 // Usage reports what the session was used for, by action type, without what its children used. The first 64 types are separate;
@@ -61,8 +60,8 @@ func (p UsageParams) path(format string) string {
 }
 
 func (c *caller) usage(ctx context.Context, path string) ([]UsageLine, error) {
-	var lines []usageLine
-	if err := c.do(ctx, call{method: http.MethodGet, path: path, most: maxReport}, &lines); err != nil {
+	lines, err := decoded[[]usageLine](ctx, c, call{method: http.MethodGet, path: path, most: maxReport})
+	if err != nil {
 		return nil, err
 	}
 	read := make([]UsageLine, len(lines))
