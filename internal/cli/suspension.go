@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -111,9 +110,14 @@ func (a *allAgents) confirm(ctx context.Context, o *client.Organization, what st
 	if err != nil || organization.ID == "" {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "This %s all agents of %s. Type its name to continue: ", what, strconv.Quote(organization.Name))
+	return AskForName(fmt.Sprintf("This %s all agents of %q.", what, organization.Name), organization.Name)
+}
+
+// AskForName tells a person at a terminal what a command does, and asks for the name of what it does that to.
+func AskForName(what, name string) error {
+	fmt.Fprint(os.Stderr, what+" Type its name to continue: ")
 	typed, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	if strings.TrimRight(typed, "\r\n") != organization.Name {
+	if strings.TrimRight(typed, "\r\n") != name {
 		return errors.New("the name does not match; nothing was changed")
 	}
 	return nil
