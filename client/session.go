@@ -72,6 +72,16 @@ func (c Charge) asking(s *Session, again func(key string) error) *asking {
 	return &asking{s, amount{max(c.Count, 1), c.Value}, c.Reason, c.IdempotencyKey, again}
 }
 
+// DryRunCharge reports what Charge would return now, the usage after it included, and charges nothing. It ignores OnLimit and
+// IdempotencyKey.
+func (s *Session) DryRunCharge(ctx context.Context, c Charge) (Usage, error) {
+	body := struct {
+		Charge
+		DryRun bool `json:"dry_run"`
+	}{c, true}
+	return decoded[Usage](ctx, s.caller, call{method: http.MethodPost, path: sessionPath(s.id) + "/actions", body: body})
+}
+
 // ChargeMany makes up to 500 charges to this session in one request; see Agent.ChargeMany.
 func (s *Session) ChargeMany(ctx context.Context, charges []Charge, options BatchOptions) ([]Result, error) {
 	own := make([]SessionCharge, len(charges))

@@ -67,9 +67,14 @@ func (t *tokens) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	*t = tokens{n, true, err != nil || n < 0 || n > prices.MaxTokens}
+	n, is := integer(text)
+	*t = tokens{n, true, !is || n < 0 || n > prices.MaxTokens}
 	return nil
+}
+
+func integer(text []byte) (n int64, is bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil
 }
 
 // split takes the part out of the whole: cached tokens out of input, reasoning out of output.

@@ -103,10 +103,7 @@ func (g gauge) cells(n int) (used, held int) {
 
 // gaugesOf returns the three budgets of a session at a moment: actions, value and time.
 func gaugesOf(s client.SessionInfo, now time.Time) []gauge {
-	value := gauge{
-		label: "value", used: int64(s.ValueUsed), held: sum(int64(s.ValueHeld), int64(s.ValueDelegated)), over: int64(s.ValueOverage), limit: int64(s.MaxValue),
-		words: [2]string{fmt.Sprintf("%s used", s.ValueUsed), s.ValueUsed.String()},
-	}
+	value := valueGauge(s, fmt.Sprintf("%s used", s.ValueUsed), s.ValueUsed.String())
 	if s.ValueHeld > 0 {
 		value.words[0] += fmt.Sprintf(" + %s held", s.ValueHeld)
 		value.words[1] += "+" + s.ValueHeld.String()
@@ -121,9 +118,7 @@ func gaugesOf(s client.SessionInfo, now time.Time) []gauge {
 		value.words[0] += fmt.Sprintf(", %s beyond", s.ValueOverage)
 		value.words[1] += fmt.Sprintf(" %s over", s.ValueOverage)
 	}
-	actions := gauge{label: "actions", used: s.ActionCount, held: s.ActionsDelegated, limit: s.MaxActions, words: [2]string{
-		fmt.Sprintf("%d used of %d", s.ActionCount, s.MaxActions), fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions),
-	}}
+	actions := actionsGauge(s, fmt.Sprintf("%d used of %d", s.ActionCount, s.MaxActions))
 	if s.ActionsDelegated > 0 {
 		actions.words = [2]string{
 			fmt.Sprintf("%d used + %d delegated of %d", s.ActionCount, s.ActionsDelegated, s.MaxActions),
@@ -131,6 +126,18 @@ func gaugesOf(s client.SessionInfo, now time.Time) []gauge {
 		}
 	}
 	return []gauge{actions, value, lifetimeOf(s, now)}
+}
+
+func valueGauge(s client.SessionInfo, long, short string) gauge {
+	return gauge{
+		label: "value", used: int64(s.ValueUsed), held: sum(int64(s.ValueHeld), int64(s.ValueDelegated)), over: int64(s.ValueOverage),
+		limit: int64(s.MaxValue), words: [2]string{long, short},
+	}
+}
+
+func actionsGauge(s client.SessionInfo, long string) gauge {
+	short := fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions)
+	return gauge{label: "actions", used: s.ActionCount, held: s.ActionsDelegated, limit: s.MaxActions, words: [2]string{long, short}}
 }
 
 // lifetimeOf returns the gauge of a session's lifetime, by this machine's clock.

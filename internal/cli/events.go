@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"os"
-	"os/signal"
 	"strconv"
 	"syscall"
 
@@ -35,7 +34,7 @@ var (
 // Run prints events.
 func (c *events) Run() error {
 	if c.Follow {
-		return c.follow()
+		return c.callUntil(client.Options{}, c.follow, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	}
 	return c.call(func(ctx context.Context, s sessions) error {
 		if c.isOfAll(s) {
@@ -71,27 +70,12 @@ func (c *events) sequence() (int64, error) {
 	return n, nil
 }
 
-// follow prints events until a signal interrupts it, and so has no deadline.
-func (c *events) follow() error {
-	remit, err := c.client(client.Options{})
-	if err != nil {
-		return err
-	}
-	s, err := c.sessions(remit)
-	if err != nil {
-		return c.explain(err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+// follow prints events until a signal interrupts it.
+func (c *events) follow(ctx context.Context, s sessions) error {
 	if c.isOfAll(s) {
-		err = c.followAll(ctx, s.everything)
-	} else {
-		err = c.followAgent(ctx, s)
+		return c.followAll(ctx, s.everything)
 	}
-	if ctx.Err() != nil {
-		return errInterrupted
-	}
-	return c.explain(err)
+	return c.followAgent(ctx, s)
 }
 
 // followAll prints the events so far, or fails at once, and then waits for more as long as it takes.

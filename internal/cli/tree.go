@@ -178,15 +178,8 @@ func alignLabels(gauges []gauge) int {
 
 // gauge returns the gauge of the limit that is nearest: that of the value or that of the actions.
 func (n node) gauge() gauge {
-	value := gauge{
-		used: int64(n.ValueUsed), held: sum(int64(n.ValueHeld), int64(n.ValueDelegated)), over: int64(n.ValueOverage), limit: int64(n.MaxValue),
-		words: [2]string{valueOf(n.SessionInfo), n.ValueUsed.String() + "/" + n.MaxValue.String()},
-	}
-	nearest := value
-	actions := gauge{used: n.ActionCount, held: n.ActionsDelegated, limit: n.MaxActions, words: [2]string{
-		actionsOf(n.SessionInfo) + " actions", fmt.Sprintf("%d/%d", n.ActionCount, n.MaxActions),
-	}}
-	if actions.percent() > value.percent() {
+	nearest := valueGauge(n.SessionInfo, valueOf(n.SessionInfo), n.ValueUsed.String()+"/"+n.MaxValue.String())
+	if actions := actionsGauge(n.SessionInfo, actionsOf(n.SessionInfo)+" actions"); actions.percent() > nearest.percent() {
 		nearest = actions
 	}
 	if status := statusOf(n.SessionInfo); status != "active" {

@@ -55,7 +55,17 @@ func watch[T any](
 	e *asEither, interval time.Duration, draw func(seen[T], style) []line, write func(io.Writer, seen[T]) error,
 	read func(context.Context, sessions) (value T, over bool, err error),
 ) error {
-	remit, err := e.client(client.Options{MaxAttempts: 1}) // because follow retries, and shows that it does
+	once := client.Options{MaxAttempts: 1} // because follow retries, and shows that it does
+	return e.callUntil(once, func(ctx context.Context, s sessions) error {
+		show, end := display(e.Output, draw, write)
+		defer end()
+		return follow(ctx, interval, func(ctx context.Context) (T, bool, error) { return read(ctx, s) }, e.explain, show)
+	}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+}
+
+// callUntil is call until one of the signals ends it, and so has no deadline.
+func (e *asEither) callUntil(options client.Options, operation func(context.Context, sessions) error, signals ...os.Signal) error {
+	remit, err := e.client(options)
 	if err != nil {
 		return err
 	}
@@ -63,11 +73,13 @@ func watch[T any](
 	if err != nil {
 		return e.explain(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
-	show, end := display(e.Output, draw, write)
-	defer end()
-	return e.explain(follow(ctx, interval, func(ctx context.Context) (T, bool, error) { return read(ctx, s) }, e.explain, show))
+	err = operation(ctx, s)
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return e.explain(err)
 }
 
 // display returns a function that shows what was seen, and one that ends it: in a terminal it draws, otherwise it writes changes and
