@@ -87,15 +87,9 @@ type showAgent struct {
 
 // Run shows the agent.
 func (c *showAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error { return c.read(ctx, o) })
-}
-
-func (c *showAgent) read(ctx context.Context, o *client.Organization) error {
-	info, err := o.GetAgent(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.Show(info, factsOfAgent(info))
+	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+		return o.GetAgent(ctx, c.ID)
+	})
 }
 
 func factsOfAgent(a client.AgentInfo) []Fact {
@@ -148,14 +142,15 @@ type revokeAgent struct{ showAgent }
 
 // Run revokes the agent and shows it.
 func (c *revokeAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
+	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
 		if err := o.RevokeAgent(ctx, c.ID); err != nil {
-			return err
+			return client.AgentInfo{}, err
 		}
-		if err := c.read(ctx, o); err != nil {
-			return fmt.Errorf("the agent is revoked, but could not be read: %w", c.explain(err))
+		info, err := o.GetAgent(ctx, c.ID)
+		if err != nil {
+			err = fmt.Errorf("the agent is revoked, but could not be read: %w", c.explain(err))
 		}
-		return nil
+		return info, err
 	})
 }
 

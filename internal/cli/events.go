@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -84,37 +85,26 @@ func (c *events) followAll(ctx context.Context, o *client.Organization) error {
 	if err != nil {
 		return err
 	}
-	soFar := noting(o.ListAllEvents(ctx, after, c.Types...), func(e client.OrganizationEvent) { after = max(after, e.Sequence) })
-	if err := printEach(c.Output, asWritten(soFar), cellsOfAll); err != nil {
+	last, err := printEach(c.Output, asWritten(o.ListAllEvents(ctx, after, c.Types...)), cellsOfAll)
+	if err != nil {
 		return err
 	}
-	return printEach(c.Output, asWritten(o.AllEvents(ctx, after, c.Types...)), cellsOfAll)
+	_, err = printEach(c.Output, asWritten(o.AllEvents(ctx, max(after, last.Sequence), c.Types...)), cellsOfAll)
+	return err
 }
 
 // followAgent does the same with an agent's audit trail.
 func (c *events) followAgent(ctx context.Context, s sessions) error {
-	after := c.After
-	soFar := noting(c.ofAgent(ctx, s, after, false), func(e client.Event) { after = e.ID })
-	if err := printEach(c.Output, soFar, cellsOfEvent); err != nil {
+	last, err := printEach(c.Output, c.ofAgent(ctx, s, c.After, false), cellsOfEvent)
+	if err != nil {
 		return err
 	}
-	return printEach(c.Output, c.ofAgent(ctx, s, after, true), cellsOfEvent)
+	_, err = printEach(c.Output, c.ofAgent(ctx, s, cmp.Or(last.ID, c.After), true), cellsOfEvent)
+	return err
 }
 
-// noting notes each element after it was used.
-func noting[T any](elements iter.Seq2[T, error], note func(T)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for element, err := range elements {
-			if !yield(element, err) || err != nil {
-				return
-			}
-			note(element)
-		}
-	}
-}
-
-// printEach prints each element when it comes.
-func printEach[T any](o Output, elements iter.Seq2[T, error], row func(T) []string) error {
+// printEach prints each element when it comes, and returns the last.
+func printEach[T any](o Output, elements iter.Seq2[T, error], row func(T) []string) (last T, err error) {
 	for element, err := range elements {
 		switch {
 		case err != nil:
@@ -124,10 +114,11 @@ func printEach[T any](o Output, elements iter.Seq2[T, error], row func(T) []stri
 			err = writeTable(os.Stdout, [][]string{row(element)})
 		}
 		if err != nil {
-			return err
+			return last, err
 		}
+		last = element
 	}
-	return nil
+	return last, nil
 }
 
 func cellsOfEvent(e client.Event) []string {

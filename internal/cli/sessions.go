@@ -149,29 +149,22 @@ type showSession struct {
 
 // Run shows the session.
 func (c *showSession) Run() error {
-	return c.call(func(ctx context.Context, s sessions) error { return c.read(ctx, s) })
-}
-
-func (c *showSession) read(ctx context.Context, s sessions) error {
-	info, err := s.get(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.Show(info, factsOfSession(info))
+	return showing(c, factsOfSession, func(ctx context.Context, s sessions) (client.SessionInfo, error) { return s.get(ctx, c.ID) })
 }
 
 type endSession struct{ showSession }
 
 // Run ends the session and shows it.
 func (c *endSession) Run() error {
-	return c.call(func(ctx context.Context, s sessions) error {
+	return showing(c, factsOfSession, func(ctx context.Context, s sessions) (client.SessionInfo, error) {
 		if err := s.end(ctx, c.ID); err != nil {
-			return err
+			return client.SessionInfo{}, err
 		}
-		if err := c.read(ctx, s); err != nil {
-			return fmt.Errorf("the session has ended, but could not be read: %w", c.explain(err))
+		info, err := s.get(ctx, c.ID)
+		if err != nil {
+			err = fmt.Errorf("the session has ended, but could not be read: %w", c.explain(err))
 		}
-		return nil
+		return info, err
 	})
 }
 
