@@ -133,7 +133,6 @@ type AgentFilter struct {
 
 // CreateAgent creates an agent. Only this response holds its secret, unless it has none.
 func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInfo, error) {
-	var made AgentInfo
 	p.Scopes = append([]string{}, p.Scopes...) // null would be refused
 	p.Metadata = asGiven(p.Metadata)
 	body := struct {
@@ -147,8 +146,7 @@ func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInf
 	if p.Audiences != nil {
 		body.Audiences = new(append([]string{}, *p.Audiences...)) // null would be refused
 	}
-	err := o.caller.do(ctx, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, body), &made)
-	return made, err
+	return decoded[AgentInfo](ctx, o.caller, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, body))
 }
 
 // GetAgent reads an agent.
@@ -183,4 +181,23 @@ func (o *Organization) RotateAgentSecret(ctx context.Context, id string, p Rotat
 		RevokeFamilies bool  `json:"revoke_families,omitzero"`
 	}{seconds(p.Grace), p.RevokeFamilies}
 	return decoded[RotatedSecret](ctx, o.caller, o.caller.client.keyed(agentPath(id)+"/secret/rotate", p.IdempotencyKey, body))
+}
+
+// Family is all refresh tokens that descend from one exchange of an agent's secret.
+type Family struct {
+	ID         string    `json:"family_id"`
+	CreatedAt  time.Time `json:"created_at"`
+	LastUsedAt time.Time `json:"last_used_at,omitzero"`
+	ExpiresAt  time.Time `json:"expires_at"`
+}
+
+// Families yields an agent's live families, newest first. A family that no client of yours opened may be a thief's.
+func (o *Organization) Families(ctx context.Context, agentID string) iter.Seq2[Family, error] {
+	return list[Family](ctx, o.caller, agentPath(agentID)+"/families", perPage)
+}
+
+// RevokeFamily ends a family at once, with its access tokens. Revoking it again has no effect.
+func (o *Organization) RevokeFamily(ctx context.Context, agentID, familyID string) error {
+	var revoked struct{}
+	return o.caller.do(ctx, call{method: http.MethodDelete, path: familyPath(agentID, familyID), semantics: idempotent}, &revoked)
 }

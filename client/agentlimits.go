@@ -55,18 +55,18 @@ func limitOrNull[T int64 | money.MicroUSD](limit T) any {
 
 // AgentChanges change an agent. Omitted fields stay.
 type AgentChanges struct {
-	Name        string    // empty: omitted
-	Description *string   // nil: omitted
-	Metadata    any       // a JSON object of at most 16 KiB; nil: omitted
-	Scopes      *[]string // at most 64; nil: omitted
-	Limits      AgentLimits
+	Name        string      `json:"name,omitzero"`        // empty: omitted
+	Description *string     `json:"description,omitzero"` // nil: omitted
+	Metadata    any         `json:"metadata,omitzero"`    // a JSON object of at most 16 KiB; nil: omitted
+	Scopes      *[]string   `json:"scopes,omitzero"`      // at most 64; nil: omitted
+	Limits      AgentLimits `json:"-"`
 
-	JWKS         json.RawMessage // as in AgentParams; it replaces JWKSURI, and the other way round
-	JWKSURI      string
-	Audiences    *[]string // for new tokens; nil: omitted; empty: the service alone
-	DPoPRequired *bool     // nil: omitted; true also refuses the tokens that are not bound
+	JWKS         json.RawMessage `json:"-"` // as in AgentParams; it replaces JWKSURI, and the other way round
+	JWKSURI      string          `json:"-"`
+	Audiences    *[]string       `json:"-"`                      // for new tokens; nil: omitted; empty: the service alone
+	DPoPRequired *bool           `json:"dpop_required,omitzero"` // nil: omitted; true also refuses the tokens that are not bound
 
-	Remove []string // of jwks, jwks_uri and audiences: those that the agent is to have no more
+	Remove []string `json:"-"` // of jwks, jwks_uri and audiences: those that the agent is to have no more
 }
 
 // UpdateAgent changes an agent. A scope that it loses is refused from now on, whatever its tokens and sessions say. A new limit
@@ -76,28 +76,21 @@ func (o *Organization) UpdateAgent(ctx context.Context, id string, c AgentChange
 	if err != nil {
 		return AgentInfo{}, err
 	}
-	var changed AgentInfo
-	err = o.caller.do(ctx, call{method: http.MethodPatch, path: agentPath(id), body: body, semantics: idempotent}, &changed)
-	return changed, err
+	return decoded[AgentInfo](ctx, o.caller, call{method: http.MethodPatch, path: agentPath(id), body: body, semantics: idempotent})
 }
 
 // agentChangesBody is AgentChanges on the wire.
 type agentChangesBody struct {
-	Name         string         `json:"name,omitzero"`
-	Description  *string        `json:"description,omitzero"`
-	Metadata     any            `json:"metadata,omitzero"`
-	Scopes       *[]string      `json:"scopes,omitzero"`
-	Limits       map[string]any `json:"limits,omitzero"`
-	JWKS         any            `json:"jwks,omitzero"`
-	JWKSURI      any            `json:"jwks_uri,omitzero"`
-	Audiences    any            `json:"audiences,omitzero"`
-	DPoPRequired *bool          `json:"dpop_required,omitzero"`
+	AgentChanges
+	Limits    map[string]any `json:"limits,omitzero"`
+	JWKS      any            `json:"jwks,omitzero"`
+	JWKSURI   any            `json:"jwks_uri,omitzero"`
+	Audiences any            `json:"audiences,omitzero"`
 }
 
 func (c AgentChanges) body() (agentChangesBody, error) {
-	body := agentChangesBody{
-		Name: c.Name, Description: c.Description, Metadata: asGiven(c.Metadata), Limits: c.Limits.sent(), DPoPRequired: c.DPoPRequired,
-	}
+	body := agentChangesBody{AgentChanges: c, Limits: c.Limits.sent()}
+	body.Metadata = asGiven(c.Metadata)
 	if c.Scopes != nil {
 		body.Scopes = new(append([]string{}, *c.Scopes...)) // null would be refused
 	}

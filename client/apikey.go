@@ -8,13 +8,13 @@ import (
 
 // APIKeyParams describe a new API key.
 type APIKeyParams struct {
-	Name string // 1 to 200 characters
+	Name string `json:"name"` // 1 to 200 characters
 	// Role is what the key may do. A viewer reads everything that contains no credential. An operator also creates, changes and
 	// ends sessions, suspends, resumes, revokes and rolls back. An admin may do everything.
-	Role      string        // viewer, operator or admin
-	ExpiresIn time.Duration // how long the key lives, to the second, up to 10 years; 0: it never expires
+	Role      string        `json:"role"` // viewer, operator or admin
+	ExpiresIn time.Duration `json:"-"`    // how long the key lives, to the second, up to 10 years; 0: it never expires
 
-	IdempotencyKey string // empty: a random one
+	IdempotencyKey string `json:"-"` // empty: a random one
 }
 
 // APIKeyInfo is one of an organization's API keys. The key that came with the organization has the organization's id.
@@ -32,14 +32,11 @@ type APIKeyInfo struct {
 // CreateAPIKey creates an API key of the organization. Only this response holds it. An organization has at most 64; beyond that
 // the error is *QuotaExceeded.
 func (o *Organization) CreateAPIKey(ctx context.Context, p APIKeyParams) (APIKeyInfo, error) {
-	var made APIKeyInfo
 	body := struct {
-		Name    string `json:"name"`
-		Role    string `json:"role"`
-		Expires int64  `json:"expires_in_seconds,omitzero"`
-	}{p.Name, p.Role, seconds(p.ExpiresIn)}
-	err := o.caller.do(ctx, o.caller.client.keyed(apiKeysPath, p.IdempotencyKey, body), &made)
-	return made, err
+		APIKeyParams
+		ExpiresIn int64 `json:"expires_in_seconds,omitzero"`
+	}{p, seconds(p.ExpiresIn)}
+	return decoded[APIKeyInfo](ctx, o.caller, o.caller.client.keyed(apiKeysPath, p.IdempotencyKey, body))
 }
 
 // APIKeys lists the organization's API keys, newest first, without their texts.

@@ -97,13 +97,15 @@ func (a *asking) keyOf(step string, round int) string {
 	return a.key + "-" + step + "-" + strconv.Itoa(round)
 }
 
-func (c *caller) awaitRequest(ctx context.Context, session, id string) (MoreRequest, error) {
-	path := withQuery(requestPath(session, id), "wait", strconv.Itoa(int(requestWait/time.Second)))
+// AwaitRequest waits until a request for more is decided or its session ends, also while the service is unavailable, and returns
+// it. When the ctx ends first, the error is that of the ctx.
+func (s *Session) AwaitRequest(ctx context.Context, id string) (MoreRequest, error) {
+	path := withQuery(requestPath(s.id, id), "wait", strconv.Itoa(int(requestWait/time.Second)))
 	for {
 		begun := time.Now()
 		var r MoreRequest
 		err := patiently(ctx, waitingForDecision, func() error {
-			return c.do(ctx, call{method: http.MethodGet, path: path, wait: requestWait}, &r)
+			return s.caller.do(ctx, call{method: http.MethodGet, path: path, wait: requestWait}, &r)
 		})
 		if err != nil || r.Status != "pending" {
 			return r, err

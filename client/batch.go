@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 )
 
 // SessionCharge is a charge to one of many sessions. Its own IdempotencyKey is ignored: the batch has one.
 type SessionCharge struct {
-	SessionID string
+	SessionID string `json:"session_id"`
 	Charge
 }
 
@@ -27,12 +28,6 @@ type Result struct {
 	Err   error
 }
 
-// batchItem is a SessionCharge on the wire.
-type batchItem struct {
-	SessionID string `json:"session_id"`
-	chargeBody
-}
-
 // batchResult is the result of one item on the wire.
 type batchResult struct {
 	Status int             `json:"status"`
@@ -40,16 +35,13 @@ type batchResult struct {
 }
 
 func (c *caller) chargeMany(ctx context.Context, charges []SessionCharge, options BatchOptions) ([]Result, error) {
-	items := make([]batchItem, len(charges))
-	for i, one := range charges {
-		if one.OnLimit != "" {
-			return nil, errors.New("remit: ChargeMany does not ask: charge one by one with OnLimit")
-		}
-		items[i] = batchItem{one.SessionID, one.body()}
+	if slices.ContainsFunc(charges, func(one SessionCharge) bool { return one.OnLimit != "" }) {
+		return nil, errors.New("remit: ChargeMany does not ask: charge one by one with OnLimit")
 	}
-	var returned []batchResult
+	items := append([]SessionCharge{}, charges...) // null would be refused
 	q := c.client.keyed("/v1/actions", options.IdempotencyKey, map[string]any{"actions": items})
-	if err := c.do(ctx, q, &returned); err != nil {
+	returned, err := decoded[[]batchResult](ctx, c, q)
+	if err != nil {
 		return nil, err
 	}
 	if len(returned) != len(charges) {

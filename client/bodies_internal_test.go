@@ -120,12 +120,12 @@ func sentWith(ctx context.Context, c *Client, value any) map[string]struct {
 			A string   `json:"agent_id"`
 			M int64    `json:"max_actions"`
 			V float64  `json:"max_value_usd"`
-			E int64    `json:"expires_in_seconds"`
 			S []string `json:"scopes"`
 			D any      `json:"metadata,omitzero"`
 			C float64  `json:"max_committed_usd"`
+			E int64    `json:"expires_in_seconds"`
 			L int64    `json:"max_lease_seconds"`
-		}{hostile, 7, 0, 60, []string{}, value, 1e9, 30}, func() error {
+		}{hostile, 7, 0, []string{}, value, 1e9, 60, 30}, func() error {
 			_, err := organization.CreateSession(ctx, SessionParams{
 				AgentID: hostile, MaxActions: 7, MaxValue: new(money.MicroUSD), ExpiresIn: time.Minute, Scopes: []string{},
 				Metadata: value, MaxCommitted: &limit, MaxLease: 30 * time.Second,
@@ -159,14 +159,14 @@ func sentWith(ctx context.Context, c *Client, value any) map[string]struct {
 func TestRequestsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]any{
-		"charge": chargeBody{hostile, money.Max, math.MaxInt64, hostile}, "least charge": chargeBody{},
-		"batch": map[string]any{"actions": []batchItem{{"s1", chargeBody{Count: 1}}, {hostile, chargeBody{hostile, 1, 1, "a"}}}},
+		"charge": Charge{hostile, money.Max, math.MaxInt64, hostile, Ask, "reason", "key"}, "least charge": Charge{},
+		"batch": map[string]any{"actions": []SessionCharge{{"s1", Charge{Count: 1}}, {hostile, Charge{ActionType: hostile, Value: 1, Count: 1, Scope: "a"}}}},
 		"lease": grantBody{math.MaxInt64, money.Max, 3600, true}, "least lease": grantBody{},
 		"settlement": settleBody{7, money.Max, map[string]typeUsage{hostile: {7, money.Max}}, &grantBody{ExpiresIn: 1}},
 		"no usage":   settleBody{ByActionType: map[string]typeUsage{}}, "least settlement": settleBody{},
-		"empty batch":  map[string]any{"actions": []batchItem{}},
+		"empty batch":  map[string]any{"actions": []SessionCharge{}},
 		"credentials":  map[string]string{"secret": hostile, "agent_id": "<>&"},
-		"least limits": struct{ limitsBody }{},
+		"least limits": SessionLimits{}, "least session": SessionParams{},
 	} {
 		want, refused := firstEncoded(body)
 		if got, err := encode(body); !bytes.Equal(got, want) || err != nil || refused != nil {
@@ -284,7 +284,7 @@ func FuzzRequestsKeepTheirBytes(f *testing.F) {
 			value = raw
 		}
 		for _, body := range []any{
-			chargeBody{ActionType: text, Scope: text}, AgentParams{Name: text, Metadata: json.RawMessage(raw)},
+			Charge{ActionType: text, Scope: text}, AgentParams{Name: text, Metadata: json.RawMessage(raw)},
 			AgentParams{Metadata: asGiven(map[string]any{text: value})}, AgentParams{Metadata: asGiven(value)},
 		} {
 			want, refused := firstEncoded(body)

@@ -46,8 +46,6 @@ type call struct {
 	mayRetry func() bool // called before each attempt except the first; nil: always true
 }
 
-func (q call) isAllowedToRetry() bool { return q.mayRetry == nil || q.mayRetry() }
-
 // keyed returns a POST with the given Idempotency-Key, or a random one.
 func (c *Client) keyed(path, own string, body any) call {
 	return c.withKey(call{method: http.MethodPost, path: path, body: body}, own)
@@ -117,7 +115,7 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 			return nil, nil
 		}
 		inDoubt = q.semantics != safe && (mayHaveHappened(err) || inDoubt && !resolvesDoubt(err))
-		if attempt >= c.client.attempts || !q.isRetryable(err) || !pause(ctx, attempt, err) || !q.isAllowedToRetry() {
+		if attempt >= c.client.attempts || !q.isRetryable(err) || !pause(ctx, attempt, err) || q.mayRetry != nil && !q.mayRetry() {
 			return nil, conclude(ctx, q, inDoubt, err)
 		}
 	}
@@ -137,7 +135,6 @@ func (q call) refusal(status int, header http.Header, body []byte) error {
 
 // response is an HTTP response whose body was read.
 type response struct {
-	status int
 	header http.Header
 	body   []byte
 }
@@ -150,14 +147,14 @@ func (c *caller) attempt(ctx context.Context, q call, body []byte) (response, er
 	}
 	access, err := c.tokens.get(ctx, "")
 	if err != nil {
-		return response{}, &noToken{err}
+		return response{}, noToken(err)
 	}
 	got, err := c.deliver(ctx, q, body, access)
 	if !hasCode(err, codeInvalidToken) {
 		return got, err
 	}
 	if access, err = c.tokens.get(ctx, access); err != nil {
-		return response{}, &noToken{err}
+		return response{}, noToken(err)
 	}
 	return c.deliver(ctx, q, body, access)
 }
@@ -215,7 +212,7 @@ func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (
 		}
 		return response{}, err
 	}
-	return response{received.StatusCode, received.Header, text}, nil
+	return response{received.Header, text}, nil
 }
 
 // withoutURL unwraps the error in which http.Client repeats method and URL.

@@ -315,7 +315,7 @@ func TestIssuersAndKeysOfAgentsAreSent(t *testing.T) {
 	}
 	for i, want := range []string{
 		`{"name":"n","scopes":[],"jwks":{"keys":[]},"audiences":[],"dpop_required":true,"secret":false}`,
-		`{"jwks_uri":"https://k.test/","audiences":["urn:b"],"dpop_required":false}`,
+		`{"dpop_required":false,"jwks_uri":"https://k.test/","audiences":["urn:b"]}`,
 		`{"jwks":{"keys":[]},"jwks_uri":null,"audiences":[]}`,
 		`{"jwks":null,"audiences":null}`,
 	} {

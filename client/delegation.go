@@ -16,28 +16,26 @@ type DelegateParams struct {
 
 // DelegatedToken is an access token for one child session, and for nothing else. It ends with the session, and cannot be renewed.
 type DelegatedToken struct {
-	AccessToken Credential
-	TokenType   string // Bearer or DPoP
-	ExpiresIn   int64  // seconds
-	Scopes      []string
-	SessionID   string
-	AgentID     string // whose session it is
+	AccessToken Credential `json:"access_token"`
+	TokenType   string     `json:"token_type"` // Bearer or DPoP
+	ExpiresIn   int64      `json:"expires_in"` // seconds
+	Scopes      []string   `json:"-"`
+	SessionID   string     `json:"-"`
+	AgentID     string     `json:"-"` // whose session it is
 }
 
 // Delegate returns a token for a child of one of the agent's sessions (Session.CreateChild), which Client.AgentWithToken uses (RFC
 // 8693). The agent needs the scope sessions:delegate. If the agent has a DPoP key, the token is bound to it too.
 func (a *Agent) Delegate(ctx context.Context, childSessionID string, p DelegateParams) (DelegatedToken, error) {
 	var answer struct {
-		AccessToken string `json:"access_token"`
-		TokenType   string `json:"token_type"`
-		ExpiresIn   int64  `json:"expires_in"`
-		Scope       string `json:"scope"`
+		DelegatedToken
+		Scope string `json:"scope"`
 	}
 	var presented string
 	q := call{method: http.MethodPost, path: oauthTokenPath, semantics: safe, form: func(ctx context.Context) (url.Values, error) {
 		access, err := a.Token(ctx)
 		if err != nil {
-			return nil, &noToken{err}
+			return nil, noToken(err)
 		}
 		presented = access
 		form := tokenForm(grantExchange, "", p.Scopes, p.Resource)
@@ -56,12 +54,11 @@ func (a *Agent) Delegate(ctx context.Context, childSessionID string, p DelegateP
 	if err != nil {
 		return DelegatedToken{}, err
 	}
-	claims, err := unverifiedClaims(answer.AccessToken)
+	claims, err := unverifiedClaims(string(answer.AccessToken))
 	if err != nil {
 		return DelegatedToken{}, errors.New("remit: POST " + oauthTokenPath + ": the answer has no access token")
 	}
-	return DelegatedToken{
-		AccessToken: Credential(answer.AccessToken), TokenType: answer.TokenType, ExpiresIn: answer.ExpiresIn,
-		Scopes: strings.Fields(answer.Scope), SessionID: childSessionID, AgentID: claims.Subject,
-	}, nil
+	made := answer.DelegatedToken
+	made.Scopes, made.SessionID, made.AgentID = strings.Fields(answer.Scope), childSessionID, claims.Subject
+	return made, nil
 }

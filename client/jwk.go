@@ -34,11 +34,6 @@ type jwk struct {
 	QI string `json:"qi,omitzero"`
 }
 
-// jwkSet is a JWK Set (RFC 7517 §5).
-type jwkSet struct {
-	Keys []jwk `json:"keys"`
-}
-
 // public returns the key without its private members.
 func (k jwk) public() jwk {
 	return jwk{Type: k.Type, Curve: k.Curve, X: k.X, Y: k.Y, N: k.N, E: k.E, ID: k.ID, Algorithm: k.Algorithm}

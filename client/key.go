@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -114,15 +115,14 @@ func PublicJWKS(text string) (json.RawMessage, error) {
 	return setOf(keys...), nil
 }
 
+// setOf returns the public parts of keys as a JWK Set (RFC 7517 §5).
 func setOf(keys ...jwk) json.RawMessage {
-	set := jwkSet{make([]jwk, len(keys))}
+	public := make([]jwk, len(keys))
 	for i, k := range keys {
-		set.Keys[i] = k.public()
-		if k.ID == "" {
-			set.Keys[i].ID = k.thumbprint()
-		}
+		public[i] = k.public()
+		public[i].ID = cmp.Or(k.ID, k.thumbprint())
 	}
-	text, _ := json.Marshal(set) // strings
+	text, _ := json.Marshal(map[string][]jwk{"keys": public}) // strings
 	return text
 }
 

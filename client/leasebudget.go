@@ -79,11 +79,6 @@ func (l *Lease) present(now time.Duration) amount {
 	}
 }
 
-// learn notes what a charge of the session says about its budget. Called with mu held.
-func (l *Lease) learn(u Usage, now time.Duration) {
-	l.budget.see(amount{u.RemainingActions, u.RemainingValue}, now)
-}
-
 // remainder is what remains of a session.
 func (i *SessionInfo) remainder() amount {
 	left := amount{i.MaxActions - i.ActionCount - i.ActionsDelegated, i.MaxValue - i.ValueUsed - i.ValueHeld - i.ValueDelegated}

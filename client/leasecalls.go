@@ -144,7 +144,10 @@ func (l *Lease) finish(op *operation, answer *operationAnswer, err error) {
 		return
 	}
 	l.due, l.demand = false, amount{}
-	made := answer.granted(op)
+	made := &answer.leaseAnswer
+	if op.settles != nil {
+		made = answer.Renewed
+	}
 	if err != nil || made == nil || made.ID == "" {
 		l.grantAt = l.now() + refusedPause
 		return

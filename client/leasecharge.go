@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -22,22 +23,11 @@ func (l *Lease) chargeSlowly(ctx context.Context, c Charge) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return waited(ctx)
+			return fmt.Errorf("remit: waiting for a lease: %w", ctx.Err()) // it was not sent
 		}
 	}
 	return l.chargeSession(ctx, c)
 }
-
-// waited is the error of a charge whose ctx ended before it was made.
-func waited(ctx context.Context) error {
-	return &unmade{ctx.Err()}
-}
-
-// unmade is the error of a leased charge that was given up before it was sent.
-type unmade struct{ error }
-
-func (e *unmade) Error() string { return "remit: waiting for a lease: " + e.error.Error() }
-func (e *unmade) Unwrap() error { return e.error }
 
 // tryGrants charges the grants at hand. If they do not cover the charge and a grant may come that does, it returns a channel
 // that is closed when an operation has ended.
@@ -127,7 +117,7 @@ func (l *Lease) send(ctx context.Context, c Charge, key string) error {
 			usage = limit.Usage
 		}
 		l.mu.Lock()
-		l.learn(usage, now)
+		l.budget.see(amount{usage.RemainingActions, usage.RemainingValue}, now)
 		l.mu.Unlock()
 	}
 	return err

@@ -54,14 +54,6 @@ type operationAnswer struct {
 	Renewed     *leaseAnswer `json:"renewed"` // of a settlement
 }
 
-// granted returns the lease that was granted; nil: none was.
-func (a *operationAnswer) granted(op *operation) *leaseAnswer {
-	if op.settles != nil {
-		return a.Renewed
-	}
-	return &a.leaseAnswer
-}
-
 func (l *Lease) grantBody(ask amount) *grantBody {
 	return &grantBody{ask.actions, ask.value, l.seconds, true}
 }

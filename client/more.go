@@ -57,28 +57,23 @@ func (s *Session) RequestMore(ctx context.Context, p MoreParams) (MoreRequest, e
 
 // Requests lists the session's requests for more, newest first: the pending ones and those decided last.
 func (s *Session) Requests(ctx context.Context, f MoreFilter) ([]MoreRequest, error) {
-	return s.caller.requests(ctx, s.id, f)
+	path := withQuery(requestsPath(s.id), "status", f.Status)
+	return decoded[[]MoreRequest](ctx, s.caller, call{method: http.MethodGet, path: path})
 }
 
 // GetRequest reads a request for more.
 func (s *Session) GetRequest(ctx context.Context, id string) (MoreRequest, error) {
-	return s.caller.readRequest(ctx, s.id, id)
-}
-
-// AwaitRequest waits until a request for more is decided or its session ends, also while the service is unavailable, and returns
-// it. When the ctx ends first, the error is that of the ctx.
-func (s *Session) AwaitRequest(ctx context.Context, id string) (MoreRequest, error) {
-	return s.caller.awaitRequest(ctx, s.id, id)
+	return decoded[MoreRequest](ctx, s.caller, call{method: http.MethodGet, path: requestPath(s.id, id)})
 }
 
 // Requests lists a session's requests for more, as Session.Requests does.
 func (o *Organization) Requests(ctx context.Context, session string, f MoreFilter) ([]MoreRequest, error) {
-	return o.caller.requests(ctx, session, f)
+	return o.session(session).Requests(ctx, f)
 }
 
 // GetRequest reads a request for more.
 func (o *Organization) GetRequest(ctx context.Context, session, id string) (MoreRequest, error) {
-	return o.caller.readRequest(ctx, session, id)
+	return o.session(session).GetRequest(ctx, id)
 }
 
 // ApproveRequest approves a request for more: it raises the session's limits by what it grants, at most what was asked for. The same
@@ -95,13 +90,4 @@ func (o *Organization) DenyRequest(ctx context.Context, session, id, comment str
 
 func (o *Organization) decide(ctx context.Context, path string, p ApprovalParams) (MoreRequest, error) {
 	return decoded[MoreRequest](ctx, o.caller, call{method: http.MethodPost, path: path, body: p, semantics: idempotent})
-}
-
-func (c *caller) requests(ctx context.Context, session string, f MoreFilter) ([]MoreRequest, error) {
-	path := withQuery(requestsPath(session), "status", f.Status)
-	return decoded[[]MoreRequest](ctx, c, call{method: http.MethodGet, path: path})
-}
-
-func (c *caller) readRequest(ctx context.Context, session, id string) (MoreRequest, error) {
-	return decoded[MoreRequest](ctx, c, call{method: http.MethodGet, path: requestPath(session, id)})
 }

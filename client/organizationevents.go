@@ -38,8 +38,7 @@ func (o *Organization) ListAllEvents(ctx context.Context, after int64, types ...
 
 // Checkpoint returns a statement of where the organization's events end, signed by the issuer: a JWS in its compact form.
 func (o *Organization) Checkpoint(ctx context.Context) (string, error) {
-	var jws verbatim
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: "/v1/events/checkpoint"}, &jws)
+	jws, err := decoded[verbatim](ctx, o.caller, call{method: http.MethodGet, path: "/v1/events/checkpoint"})
 	return string(jws), err
 }
 

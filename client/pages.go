@@ -26,8 +26,7 @@ func list[T any](ctx context.Context, c *caller, path, limit string, parameters 
 			q := call{method: http.MethodGet, path: withQuery(path, append(parameters, "limit", limit, "cursor", cursor)...)}
 			header, err := c.doWithHeader(ctx, q, &page)
 			if err != nil {
-				var none T
-				yield(none, err)
+				yield(*new(T), err)
 				return
 			}
 			for _, element := range page {
@@ -37,8 +36,7 @@ func list[T any](ctx context.Context, c *caller, path, limit string, parameters 
 			}
 			last := cursor
 			if cursor, more = nextPage(header, "cursor"); more && cursor == last {
-				var none T
-				yield(none, fmt.Errorf("remit: GET %s: %w", path, &unreadable{errors.New("the next page is the same page")}))
+				yield(*new(T), fmt.Errorf("remit: GET %s: %w", path, &unreadable{errors.New("the next page is the same page")}))
 				return
 			}
 		}

@@ -129,19 +129,17 @@ func (r ProtectedResource) verify(request *http.Request, c *Client) (Verified, e
 
 // refuse answers a request whose token was not confirmed.
 func (r ProtectedResource) refuse(w http.ResponseWriter, err error) {
-	var scope *InsufficientScope
+	text, status := "the access token is not valid here", http.StatusUnauthorized
 	switch {
 	case errors.Is(err, errNoToken):
-		w.Header().Set("WWW-Authenticate", r.Challenge(nil))
-		http.Error(w, "an access token is needed", http.StatusUnauthorized)
-	case errors.As(err, &scope):
-		w.Header().Set("WWW-Authenticate", r.Challenge(err))
-		http.Error(w, "the access token lacks a scope", http.StatusForbidden)
-	case errors.Is(err, ErrUnauthorized):
-		w.Header().Set("WWW-Authenticate", r.Challenge(err))
-		http.Error(w, "the access token is not valid here", http.StatusUnauthorized)
-	default: // the token may be good
+		err, text = nil, "an access token is needed"
+	case errors.As(err, new(*InsufficientScope)):
+		text, status = "the access token lacks a scope", http.StatusForbidden
+	case !errors.Is(err, ErrUnauthorized): // the token may be good
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the access token cannot be checked now", http.StatusServiceUnavailable)
+		return
 	}
+	w.Header().Set("WWW-Authenticate", r.Challenge(err))
+	http.Error(w, text, status)
 }

@@ -101,15 +101,10 @@ func (a *Agent) Prove(ctx context.Context, r *http.Request) error {
 		return err
 	}
 	r.Header.Set("Authorization", "Bearer "+access)
-	own := newProver(a.caller.keyOfProofs()) // whose nonces are the service's
-	return own.prove(r, access)
-}
-
-func (c *caller) keyOfProofs() *Key {
-	if c.prover == nil {
+	if a.caller.prover == nil {
 		return nil
 	}
-	return c.prover.key
+	return newProver(a.caller.prover.key).prove(r, access) // without the nonces, which are the service's
 }
 
 // clockSkew returns this machine's clock minus the one in the header of a response.

@@ -114,7 +114,7 @@ func TestWhatIsSent(t *testing.T) {
 		{"set a limit per action", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
 			_, err := o.UpdateSession(ctx, "s1", client.SessionLimits{MaxValuePerAction: new(money.USD), Enforcement: "observe"})
 			return err
-		}, `PATCH /v1/sessions/s1 {"max_value_usd_per_action":1,"enforcement":"observe"}`, false, sessionBody},
+		}, `PATCH /v1/sessions/s1 {"enforcement":"observe","max_value_usd_per_action":1}`, false, sessionBody},
 		{"remove a limit per action", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
 			_, err := o.UpdateSession(ctx, "s1", client.SessionLimits{MaxValuePerAction: new(money.MicroUSD(client.NoLimit))})
 			return err

@@ -30,10 +30,7 @@ func (e *unreadable) Error() string { return "unreadable answer: " + e.error.Err
 func (e *unreadable) Unwrap() error { return e.error }
 
 // noToken reports that there is no access token to send a call with.
-type noToken struct{ error }
-
-func (e *noToken) Error() string { return "no access token: " + e.error.Error() }
-func (e *noToken) Unwrap() error { return e.error }
+func noToken(err error) error { return fmt.Errorf("no access token: %w", err) }
 
 // doubt is the last error of a write of which an attempt may have taken effect. It does not unwrap its cause, because
 // that may be ErrUnavailable, which promises that nothing happened.
@@ -111,14 +108,7 @@ func pause(ctx context.Context, attempt int, err error) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
 		return false
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, wait)
 }
 
 // backoff is exponential with full jitter: a random duration up to a bound that doubles, so that many callers spread out.

@@ -19,28 +19,18 @@ type Session struct {
 
 // Charge is one use of a session. The zero value charges one action and no value.
 type Charge struct {
-	ActionType string         // such as llm.call or payment
-	Value      money.MicroUSD // of all Count actions together
-	Count      int64          // 1 to 1000; 0: 1
-	Scope      string         // which the token and the session must have; empty: none
+	ActionType string         `json:"action_type,omitzero"` // such as llm.call or payment
+	Value      money.MicroUSD `json:"value_usd,omitzero"`   // of all Count actions together
+	Count      int64          `json:"count,omitzero"`       // 1 to 1000; 0: 1
+	Scope      string         `json:"scope,omitzero"`       // which the token and the session must have; empty: none
 
 	// With Ask, a charge beyond the session's limit asks for what is missing and waits for the decision. If it is denied, or the
 	// ctx ends first, the error is *RequestNotApproved. ChargeMany does not ask.
-	OnLimit OnLimit
-	Reason  string // for who decides; Ask requires it
+	OnLimit OnLimit `json:"-"`
+	Reason  string  `json:"-"` // for who decides; Ask requires it
 
-	IdempotencyKey string // empty: a random one
+	IdempotencyKey string `json:"-"` // empty: a random one
 }
-
-// chargeBody is a Charge on the wire.
-type chargeBody struct {
-	ActionType string         `json:"action_type,omitzero"`
-	Value      money.MicroUSD `json:"value_usd,omitzero"`
-	Count      int64          `json:"count,omitzero"`
-	Scope      string         `json:"scope,omitzero"`
-}
-
-func (c Charge) body() chargeBody { return chargeBody{c.ActionType, c.Value, c.Count, c.Scope} }
 
 // Usage is what is used of a session and what remains. ValueHeld is held by pending transactions and does not remain.
 type Usage struct {
@@ -75,11 +65,21 @@ func (s *Session) Charge(ctx context.Context, c Charge) (Usage, error) {
 }
 
 func (s *Session) charge(ctx context.Context, c Charge, key string) (Usage, error) {
-	return decoded[Usage](ctx, s.caller, s.caller.client.keyed(sessionPath(s.id)+"/actions", key, c.body()))
+	return decoded[Usage](ctx, s.caller, s.caller.client.keyed(sessionPath(s.id)+"/actions", key, c))
 }
 
 func (c Charge) asking(s *Session, again func(key string) error) *asking {
 	return &asking{s, amount{max(c.Count, 1), c.Value}, c.Reason, c.IdempotencyKey, again}
+}
+
+// DryRunCharge reports what Charge would return now, the usage after it included, and charges nothing. It ignores OnLimit and
+// IdempotencyKey.
+func (s *Session) DryRunCharge(ctx context.Context, c Charge) (Usage, error) {
+	body := struct {
+		Charge
+		DryRun bool `json:"dry_run"`
+	}{c, true}
+	return decoded[Usage](ctx, s.caller, call{method: http.MethodPost, path: sessionPath(s.id) + "/actions", body: body})
 }
 
 // ChargeMany makes up to 500 charges to this session in one request; see Agent.ChargeMany.
@@ -107,53 +107,58 @@ func (s *Session) Begin(ctx context.Context, p TransactionParams) (*Transaction,
 }
 
 // Get reads the session.
-func (s *Session) Get(ctx context.Context) (SessionInfo, error) { return s.caller.session(ctx, s.id) }
+func (s *Session) Get(ctx context.Context) (SessionInfo, error) {
+	return decoded[SessionInfo](ctx, s.caller, call{method: http.MethodGet, path: sessionPath(s.id)})
+}
 
 // End ends the session and rolls back its pending transactions. Ending it again has no effect. It returns *SessionNotActive
 // for a session that has expired or was revoked.
-func (s *Session) End(ctx context.Context) error { return s.caller.endSession(ctx, s.id) }
+func (s *Session) End(ctx context.Context) error {
+	var ended struct{}
+	return s.caller.do(ctx, call{method: http.MethodPost, path: sessionPath(s.id) + "/end", semantics: idempotent}, &ended)
+}
 
 // SessionParams describe a new session. An omitted limit gets the service's default, which the response shows.
 type SessionParams struct {
-	AgentID    string
-	MaxActions int64           // 1 to 1,000,000,000
-	MaxValue   *money.MicroUSD // nil: omitted; 0 is a limit
-	ExpiresIn  time.Duration   // to the second, up to 30 days
-	Scopes     []string        // of the agent's; nil: all of them
-	Metadata   any             // a JSON object of at most 16 KiB
+	AgentID    string          `json:"agent_id"`
+	MaxActions int64           `json:"max_actions,omitzero"`   // 1 to 1,000,000,000
+	MaxValue   *money.MicroUSD `json:"max_value_usd,omitzero"` // nil: omitted; 0 is a limit
+	ExpiresIn  time.Duration   `json:"-"`                      // to the second, up to 30 days
+	Scopes     []string        `json:"scopes,omitzero"`        // of the agent's; nil: all of them
+	Metadata   any             `json:"metadata,omitzero"`      // a JSON object of at most 16 KiB
 
 	// MaxCommitted limits SessionInfo.ValueCommitted, which rollbacks do not lower; nil: no such limit.
-	MaxCommitted *money.MicroUSD
+	MaxCommitted *money.MicroUSD `json:"max_committed_usd,omitzero"`
 
 	// MaxLease is the longest time of a lease, to the second, up to an hour; 0: the agent may not lease (Session.Lease).
-	MaxLease time.Duration
+	MaxLease time.Duration `json:"-"`
 
-	MaxValuePerAction *money.MicroUSD // limit of one charge or hold; nil: none
-	Enforcement       string          // enforce or observe: do and count what limits would refuse; empty: enforce
-	Thresholds        []int           // percents, 1 to 100, that the event budget.threshold tells; nil: 80 and 100; empty: none
-	ParentSessionID   string          // the session of which this one is a part; empty: none. Session.CreateChild sets it
+	MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"` // limit of one charge or hold; nil: none
+	Enforcement       string          `json:"enforcement,omitzero"`              // enforce or observe: do and count what limits would refuse; empty: enforce
+	Thresholds        []int           `json:"thresholds,omitzero"`               // percents, 1 to 100, that the event budget.threshold tells; nil: 80 and 100; empty: none
+	ParentSessionID   string          `json:"parent_session_id,omitzero"`        // the session of which this one is a part; empty: none. Session.CreateChild sets it
 
-	IdempotencyKey string // empty: a random one
+	IdempotencyKey string `json:"-"` // empty: a random one
 }
 
 // SessionLimits are new limits of a session. Omitted ones stay.
 type SessionLimits struct {
-	MaxActions int64
-	MaxValue   *money.MicroUSD // nil: omitted; 0 is a limit
-	ExpiresIn  time.Duration   // from now, to the second
+	MaxActions int64           `json:"max_actions,omitzero"`
+	MaxValue   *money.MicroUSD `json:"max_value_usd,omitzero"` // nil: omitted; 0 is a limit
+	ExpiresIn  time.Duration   `json:"-"`                      // from now, to the second
 
 	// AddActions and AddValue raise a limit by an amount, so that concurrent top-ups add up. The service refuses them together
 	// with MaxActions or MaxValue.
-	AddActions int64
-	AddValue   money.MicroUSD
+	AddActions int64          `json:"add_actions,omitzero"`
+	AddValue   money.MicroUSD `json:"add_value_usd,omitzero"`
 
-	MaxLease *time.Duration // of a lease, as in SessionParams; nil: omitted; 0: no further leases
+	MaxLease *time.Duration `json:"-"` // of a lease, as in SessionParams; nil: omitted; 0: no further leases
 
-	MaxValuePerAction *money.MicroUSD // as in SessionParams; nil: omitted; NoLimit: removed
-	Enforcement       string          // enforce or observe; empty: omitted
-	Thresholds        []int           // as in SessionParams; nil: omitted
+	MaxValuePerAction *money.MicroUSD `json:"-"`                    // as in SessionParams; nil: omitted; NoLimit: removed
+	Enforcement       string          `json:"enforcement,omitzero"` // enforce or observe; empty: omitted
+	Thresholds        []int           `json:"thresholds,omitzero"`  // as in SessionParams; nil: omitted
 
-	IdempotencyKey string // for AddActions and AddValue; empty: a random one
+	IdempotencyKey string `json:"-"` // for AddActions and AddValue; empty: a random one
 }
 
 // SessionInfo is a session as the service returns it.
@@ -213,54 +218,29 @@ type SessionFilter struct {
 	AgentID string
 }
 
-// limitsBody is the common part of creating a session and changing its limits, on the wire.
-type limitsBody struct {
-	MaxActions int64           `json:"max_actions,omitzero"`
-	MaxValue   *money.MicroUSD `json:"max_value_usd,omitzero"`
-	ExpiresIn  int64           `json:"expires_in_seconds,omitzero"`
-}
-
 // CreateSession creates a session for an agent.
 func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (SessionInfo, error) {
 	return o.caller.createSession(ctx, p)
 }
 
 func (c *caller) createSession(ctx context.Context, p SessionParams) (SessionInfo, error) {
+	p.Metadata = asGiven(p.Metadata)
 	body := struct {
-		AgentID string `json:"agent_id"`
-		limitsBody
-		Scopes   []string `json:"scopes,omitzero"`
-		Metadata any      `json:"metadata,omitzero"`
-
-		MaxCommitted *money.MicroUSD `json:"max_committed_usd,omitzero"`
-		MaxLease     int64           `json:"max_lease_seconds,omitzero"`
-
-		MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"`
-		Enforcement       string          `json:"enforcement,omitzero"`
-		Thresholds        []int           `json:"thresholds,omitzero"`
-		ParentSessionID   string          `json:"parent_session_id,omitzero"`
-	}{
-		p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted,
-		seconds(p.MaxLease), p.MaxValuePerAction, p.Enforcement, p.Thresholds, p.ParentSessionID,
-	}
+		SessionParams
+		ExpiresIn int64 `json:"expires_in_seconds,omitzero"`
+		MaxLease  int64 `json:"max_lease_seconds,omitzero"`
+	}{p, seconds(p.ExpiresIn), seconds(p.MaxLease)}
 	return decoded[SessionInfo](ctx, c, c.client.keyed("/v1/sessions", p.IdempotencyKey, body))
 }
 
 // UpdateSession raises or lowers the limits of an active session. A limit below what is used and held is a *LimitBelowUsage.
 func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLimits) (SessionInfo, error) {
 	body := struct {
-		limitsBody
-		AddActions int64          `json:"add_actions,omitzero"`
-		AddValue   money.MicroUSD `json:"add_value_usd,omitzero"`
-		MaxLease   *int64         `json:"max_lease_seconds,omitzero"`
-
+		SessionLimits
+		ExpiresIn         int64  `json:"expires_in_seconds,omitzero"`
+		MaxLease          *int64 `json:"max_lease_seconds,omitzero"`
 		MaxValuePerAction any    `json:"max_value_usd_per_action,omitzero"`
-		Enforcement       string `json:"enforcement,omitzero"`
-		Thresholds        []int  `json:"thresholds,omitzero"`
-	}{
-		limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue, secondsOrNil(l.MaxLease), nil, l.Enforcement,
-		l.Thresholds,
-	}
+	}{l, seconds(l.ExpiresIn), secondsOrNil(l.MaxLease), nil}
 	if l.MaxValuePerAction != nil {
 		body.MaxValuePerAction = limitOrNull(*l.MaxValuePerAction)
 	}
@@ -273,8 +253,11 @@ func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLi
 
 // GetSession reads a session.
 func (o *Organization) GetSession(ctx context.Context, id string) (SessionInfo, error) {
-	return o.caller.session(ctx, id)
+	return o.session(id).Get(ctx)
 }
+
+// session returns a session of the organization, for what an agent may do with it too.
+func (o *Organization) session(id string) *Session { return &Session{id: id, caller: o.caller} }
 
 // Sessions yields the organization's sessions, newest first.
 func (o *Organization) Sessions(ctx context.Context, f SessionFilter) iter.Seq2[SessionSummary, error] {
@@ -283,18 +266,9 @@ func (o *Organization) Sessions(ctx context.Context, f SessionFilter) iter.Seq2[
 
 // EndSession ends a session, as Session.End does.
 func (o *Organization) EndSession(ctx context.Context, id string) error {
-	return o.caller.endSession(ctx, id)
-}
-
-func (c *caller) session(ctx context.Context, id string) (SessionInfo, error) {
-	return decoded[SessionInfo](ctx, c, call{method: http.MethodGet, path: sessionPath(id)})
+	return o.session(id).End(ctx)
 }
 
 func (c *caller) sessions(ctx context.Context, f SessionFilter) iter.Seq2[SessionSummary, error] {
 	return list[SessionSummary](ctx, c, "/v1/sessions", perPage, "status", f.Status, "agent_id", f.AgentID)
-}
-
-func (c *caller) endSession(ctx context.Context, id string) error {
-	var ended struct{}
-	return c.do(ctx, call{method: http.MethodPost, path: sessionPath(id) + "/end", semantics: idempotent}, &ended)
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -13,20 +12,13 @@ import (
 
 // signerFor returns what signs by the key, in the form of RFC 7518 §3 and RFC 8037 §3.1.
 func signerFor(private crypto.Signer, a Algorithm) func([]byte) ([]byte, error) {
-	switch key := private.(type) {
-	case ed25519.PrivateKey:
-		return func(message []byte) ([]byte, error) { return ed25519.Sign(key, message), nil }
-	case *ecdsa.PrivateKey:
+	if key, is := private.(*ecdsa.PrivateKey); is {
 		return func(message []byte) ([]byte, error) { return signEC(key, message) }
 	}
-	key, _ := private.(*rsa.PrivateKey)
-	return func(message []byte) ([]byte, error) {
-		digest := sha256.Sum256(message)
-		if a == PS256 {
-			return rsa.SignPSS(rand.Reader, key, crypto.SHA256, digest[:], &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash})
-		}
-		return rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
-	}
+	how := map[Algorithm]crypto.SignerOpts{
+		EdDSA: crypto.Hash(0), RS256: crypto.SHA256, PS256: &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256},
+	}[a]
+	return func(message []byte) ([]byte, error) { return crypto.SignMessage(private, rand.Reader, message, how) }
 }
 
 // signEC returns r and s, each as long as the curve's order (RFC 7518 §3.4).

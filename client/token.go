@@ -64,12 +64,30 @@ type renewal struct {
 	err    error
 }
 
-// tokenPair is the response to an exchange and to a refresh.
-type tokenPair struct {
-	AccessToken  string `json:"access_token"`
-	RefreshToken string `json:"refresh_token"`
-	TokenType    string `json:"token_type"`
-	ExpiresIn    int64  `json:"expires_in"` // seconds
+// TokenPair is an access token and a refresh token.
+type TokenPair struct {
+	AccessToken  Credential `json:"access_token"`
+	RefreshToken Credential `json:"refresh_token"` // empty: none, as for an assertion
+	TokenType    string     `json:"token_type"`    // bearer, or DPoP for tokens that are bound to a key
+	ExpiresIn    int64      `json:"expires_in"`    // lifetime of the access token in seconds
+}
+
+// Exchange exchanges an agent's secret for a new pair of tokens, for callers that store and renew tokens themselves. An
+// Agent does this itself.
+func (c *Client) Exchange(ctx context.Context, agentID, secret string) (TokenPair, error) {
+	body := map[string]string{"agent_id": agentID, "secret": secret}
+	q := call{method: http.MethodPost, path: "/v1/auth/token", body: body, semantics: safe}
+	return decoded[TokenPair](ctx, &caller{client: c}, q)
+}
+
+// ExchangeWith is Exchange for any credential.
+func (c *Client) ExchangeWith(ctx context.Context, agentID string, o AgentOptions) (TokenPair, error) {
+	agent, err := c.AgentWith(agentID, o)
+	if err != nil {
+		return TokenPair{}, err
+	}
+	own := agent.caller.tokens
+	return own.request(ctx, own.exchange())
 }
 
 // get returns an access token other than the refused one. It waits only without a usable token: a token that is due for
@@ -134,13 +152,13 @@ func (t *tokens) do(ctx context.Context, r *renewal) {
 	} else {
 		t.renewAt = time.Now().Add(between(renewPause/2, renewPause))
 	}
-	r.access, r.err = pair.AccessToken, err
+	r.access, r.err = string(pair.AccessToken), err
 	t.renewal = nil
 	close(r.done)
 }
 
 // obtain refreshes, or exchanges the agent's credential without a refresh token or when the service refuses it.
-func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
+func (t *tokens) obtain(ctx context.Context) (TokenPair, error) {
 	if presented, left := t.present(); presented != "" {
 		pair, err := t.refreshWith(ctx, presented, left)
 		if err == nil {
@@ -156,7 +174,7 @@ func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
 }
 
 // refreshWith presents the refresh token, for the time left at most.
-func (t *tokens) refreshWith(ctx context.Context, presented string, left time.Duration) (tokenPair, error) {
+func (t *tokens) refreshWith(ctx context.Context, presented string, left time.Duration) (TokenPair, error) {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	body := map[string]string{"refresh_token": presented}
@@ -195,25 +213,24 @@ func (t *tokens) forget(refused string) {
 
 // request sends a call for tokens. It counts as safe: a repeated refresh returns the same successor, and a repeated exchange
 // only opens a second token family.
-func (t *tokens) request(ctx context.Context, q call) (tokenPair, error) {
+func (t *tokens) request(ctx context.Context, q call) (TokenPair, error) {
 	q.method, q.semantics = http.MethodPost, safe
-	var pair tokenPair
-	err := t.issuer.do(ctx, q, &pair)
+	pair, err := decoded[TokenPair](ctx, t.issuer, q)
 	switch {
 	case err != nil:
-		return pair, err
+		return TokenPair{}, err
 	case pair.AccessToken == "" || pair.ExpiresIn <= 0:
-		return tokenPair{}, errors.New("remit: POST " + q.path + ": the answer has no token, or no lifetime")
+		return TokenPair{}, errors.New("remit: POST " + q.path + ": the answer has no token, or no lifetime")
 	case t.issuer.prover != nil && !strings.EqualFold(pair.TokenType, "DPoP"):
-		return tokenPair{}, errors.New("remit: POST " + q.path + ": the token is not bound to the key: the service does not know DPoP")
+		return TokenPair{}, errors.New("remit: POST " + q.path + ": the token is not bound to the key: the service does not know DPoP")
 	}
 	return pair, nil
 }
 
 // keep stores a pair that was just received. Called with mu held.
-func (t *tokens) keep(p tokenPair) {
+func (t *tokens) keep(p TokenPair) {
 	now, lifetime := time.Now(), time.Duration(min(p.ExpiresIn, longestLifetime))*time.Second
-	t.access, t.refresh, t.doubt = p.AccessToken, p.RefreshToken, moment{}
+	t.access, t.refresh, t.doubt = string(p.AccessToken), string(p.RefreshToken), moment{}
 	t.renewAt = now.Add(between(part(lifetime, renewFrom), part(lifetime, renewUntil)))
 	t.usableUntil = now.Add(part(lifetime, useUntil))
 }

@@ -196,6 +196,22 @@ func (p TransactionParams) body(session string) transactionBody {
 	return transactionBody{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, p.OnExpiry, asGiven(p.Metadata)}
 }
 
+// DryRun is what a transaction that was only tried would have met.
+type DryRun struct {
+	// WouldRefuse is the limit that would have refused it, if the session did not only observe its limits; empty: none.
+	WouldRefuse string `json:"would_refuse,omitzero"`
+}
+
+// DryRunBegin reports whether Begin would succeed now, and begins nothing. Its errors are those of Begin. It ignores OnLimit and
+// IdempotencyKey.
+func (s *Session) DryRunBegin(ctx context.Context, p TransactionParams) (DryRun, error) {
+	body := struct {
+		transactionBody
+		DryRun bool `json:"dry_run"`
+	}{p.body(s.id), true}
+	return decoded[DryRun](ctx, s.caller, call{method: http.MethodPost, path: "/v1/transactions", body: body})
+}
+
 func (c *caller) begin(ctx context.Context, body transactionBody, key string) (*Transaction, error) {
 	t := openTransaction(c, "")
 	err := t.send(ctx, c.client.keyed("/v1/transactions", key, body))

@@ -214,7 +214,7 @@ func TestShortDurationsDoNotBecomeDefaults(t *testing.T) {
 	if _, err := organization.CreateSession(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"agent_id":"a1","max_value_usd":0,"expires_in_seconds":1,"scopes":[]}`
+	want := `{"agent_id":"a1","max_value_usd":0,"scopes":[],"expires_in_seconds":1}`
 	if got := f.requests[0].body; got != want {
 		t.Errorf("sent %s, want %s", got, want)
 	}

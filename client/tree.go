@@ -30,16 +30,14 @@ func (s *Session) CreateChild(ctx context.Context, p SessionParams) (SessionInfo
 }
 
 // Tree reads the session with its descendants.
-func (s *Session) Tree(ctx context.Context) (SessionTree, error) { return s.caller.tree(ctx, s.id) }
+func (s *Session) Tree(ctx context.Context) (SessionTree, error) {
+	return decoded[SessionTree](ctx, s.caller, call{method: http.MethodGet, path: sessionPath(s.id) + "/tree", most: maxTree})
+}
 
 // SessionTree reads a session with its descendants.
 func (o *Organization) SessionTree(ctx context.Context, id string) (SessionTree, error) {
-	return o.caller.tree(ctx, id)
+	return o.session(id).Tree(ctx)
 }
 
 // maxTree bounds the response with a tree, in bytes.
 const maxTree = 16 << 20
-
-func (c *caller) tree(ctx context.Context, id string) (SessionTree, error) {
-	return decoded[SessionTree](ctx, c, call{method: http.MethodGet, path: sessionPath(id) + "/tree", most: maxTree})
-}

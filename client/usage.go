@@ -23,12 +23,12 @@ type UsageParams struct {
 
 // UsageLine is what a group used. It has the members of the groups that the report tells apart.
 type UsageLine struct {
-	Day         string  // such as 2026-11-21, in UTC
-	AgentID     string  //
-	SessionID   *string // nil: sessions that are no longer kept, together
-	ActionType  *string // nil: charges without one
-	ActionCount int64
-	Value       money.MicroUSD // below 0 when more was given back than used
+	Day         string         `json:"day"` // such as 2026-11-21, in UTC
+	AgentID     string         `json:"agent_id"`
+	SessionID   *string        `json:"session_id"`  // nil: sessions that are no longer kept, together
+	ActionType  *string        `json:"action_type"` // nil: charges without one
+	ActionCount int64          `json:"action_count"`
+	Value       money.MicroUSD `json:"value_usd"` // below 0 when more was given back than used
 }
 
 // Usage reports what the organization used. A report of more than 10,000 lines is an invalid request: ask for fewer days or for
@@ -39,14 +39,13 @@ func (o *Organization) Usage(ctx context.Context, p UsageParams) ([]UsageLine, e
 
 // UsageCSV is Usage as a table with a header (RFC 4180), in which no action type is a formula to a spreadsheet.
 func (o *Organization) UsageCSV(ctx context.Context, p UsageParams) (string, error) {
-	var table verbatim
-	err := o.caller.do(ctx, call{method: http.MethodGet, path: p.path("csv"), most: maxReport}, &table)
+	table, err := decoded[verbatim](ctx, o.caller, call{method: http.MethodGet, path: p.path("csv"), most: maxReport})
 	return string(table), err
 }
 
 // SessionUsage reports what a session was used for, as Session.Usage does.
 func (o *Organization) SessionUsage(ctx context.Context, id string) ([]UsageLine, error) {
-	return o.caller.usage(ctx, sessionPath(id)+"/usage")
+	return o.session(id).Usage(ctx)
 }
 
 // Usage reports what the session was used for, by action type, without what its children used. The first 64 types are separate;
@@ -61,25 +60,22 @@ func (p UsageParams) path(format string) string {
 }
 
 func (c *caller) usage(ctx context.Context, path string) ([]UsageLine, error) {
-	var lines []usageLine
-	if err := c.do(ctx, call{method: http.MethodGet, path: path, most: maxReport}, &lines); err != nil {
+	lines, err := decoded[[]usageLine](ctx, c, call{method: http.MethodGet, path: path, most: maxReport})
+	if err != nil {
 		return nil, err
 	}
 	read := make([]UsageLine, len(lines))
 	for i, l := range lines {
-		read[i] = UsageLine{l.Day, l.AgentID, l.SessionID, l.ActionType, l.ActionCount, money.MicroUSD(l.Value)}
+		read[i] = l.UsageLine
+		read[i].Value = money.MicroUSD(l.Value)
 	}
 	return read, nil
 }
 
 // usageLine is a UsageLine on the wire.
 type usageLine struct {
-	Day         string  `json:"day"`
-	AgentID     string  `json:"agent_id"`
-	SessionID   *string `json:"session_id"`
-	ActionType  *string `json:"action_type"`
-	ActionCount int64   `json:"action_count"`
-	Value       change  `json:"value_usd"`
+	UsageLine
+	Value change `json:"value_usd"`
 }
 
 // change is an amount that may be below 0, or above money.Max as sums over sessions may be.

@@ -54,13 +54,10 @@ func New(t testing.TB) *Remit {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.redis.Close)
-	store, err := redisstore.Open(redisstore.Config{
+	store := must(redisstore.Open(redisstore.Config{
 		URL: "redis://" + r.redis.Addr(), RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
 		KeepsFeeds: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	r.serve(t, server.New(server.Config{
 		Store: store, Log: slog.New(slog.DiscardHandler), Limits: server.Limits{Off: true}, Clock: r.Now,
@@ -72,10 +69,7 @@ func New(t testing.TB) *Remit {
 // serve serves until the test ends.
 func (r *Remit) serve(t testing.TB, s *server.Server) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r.URL = "http://" + listener.Addr().String()
 	s.SetKeyring(newKeyring(t, r.URL))
 	served := make(chan error, 1)
@@ -92,38 +86,30 @@ func (r *Remit) serve(t testing.TB, s *server.Server) {
 			t.Errorf("the service did not serve: %v", err)
 		}
 	})
-	if r.Client, err = client.New(r.URL, client.Options{HTTPClient: &http.Client{Transport: connections}}); err != nil {
-		t.Fatal(err)
-	}
+	r.Client = must(client.New(r.URL, client.Options{HTTPClient: &http.Client{Transport: connections}}))(t)
 }
 
 func newKeyring(t testing.TB, issuer string) *token.Keyring {
 	t.Helper()
-	material, err := token.GenerateSigningKey(token.Ed25519)
-	if err != nil {
-		t.Fatal(err)
+	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
+	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
+	return must(token.NewKeyring(issuer, []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
+}
+
+// must returns a value without an error, which ends the test.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
 	}
-	signing, err := token.ParseSigningKey(material)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refresh, err := token.ParseRefreshKey(token.GenerateRefreshKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := token.NewKeyring(issuer, []*token.SigningKey{signing}, []*token.RefreshKey{refresh})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
 }
 
 func (r *Remit) createOrganization(t testing.TB) {
 	t.Helper()
-	made, err := r.Client.CreateOrganization(t.Context(), client.OrganizationParams{Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(r.Client.CreateOrganization(t.Context(), client.OrganizationParams{Name: "test"}))(t)
 	r.APIKey = string(made.APIKey)
 	r.Organization = r.Client.Organization(r.APIKey)
 }
@@ -152,10 +138,7 @@ func (r *Remit) Environment(t testing.TB, p client.SessionParams) (session *clie
 	}
 	id, secret := r.createAgent(t, client.AgentParams{Scopes: p.Scopes})
 	p.AgentID = id
-	made, err := r.Organization.CreateSession(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(r.Organization.CreateSession(t.Context(), p))(t)
 	variables = []string{"REMIT_ADDR=" + r.URL, "REMIT_AGENT=" + id, "REMIT_SECRET=" + secret, "REMIT_SESSION=" + made.ID}
 	return r.Client.Agent(id, secret).Session(made.ID), variables
 }
@@ -165,10 +148,7 @@ func (r *Remit) createAgent(t testing.TB, p client.AgentParams) (id, secret stri
 	if p.Name == "" {
 		p.Name = "agent"
 	}
-	made, err := r.Organization.CreateAgent(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(r.Organization.CreateAgent(t.Context(), p))(t)
 	return made.ID, string(made.Secret)
 }
 

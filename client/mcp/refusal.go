@@ -1,6 +1,7 @@
 package remitmcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func refusalOf(cause error, tool string, price Price) *refusal {
 	case errors.Is(cause, client.ErrUnavailable), errors.Is(cause, client.ErrOutcomeUnknown), errors.Is(cause, client.ErrRateLimited):
 		return unavailable(cause)
 	case errors.As(cause, &problem):
-		return &refusal{"the budget cannot be used. Tell the operator of this server.", map[string]any{"code": codeOf(problem, "refused")}}
+		return &refusal{"the budget cannot be used. Tell the operator of this server.", map[string]any{"code": cmp.Or(problem.Code, "refused")}}
 	}
 	return nil
 }
@@ -95,19 +96,12 @@ func unavailable(cause error) *refusal {
 	data := map[string]any{"code": "unavailable"}
 	var problem *client.Problem
 	if errors.As(cause, &problem) {
-		data["code"] = codeOf(problem, "unavailable")
+		data["code"] = cmp.Or(problem.Code, "unavailable")
 		if problem.RetryAfter > 0 {
 			data["retry_after_seconds"] = problem.RetryAfter.Seconds()
 		}
 	}
 	return &refusal{"the budget cannot be checked now. Try again later.", data}
-}
-
-func codeOf(p *client.Problem, otherwise string) string {
-	if p.Code == "" {
-		return otherwise
-	}
-	return p.Code
 }
 
 // hasOwnShape reports whether a tool says what its structured content looks like. Clients refuse any other, in errors too.

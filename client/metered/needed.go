@@ -10,18 +10,6 @@ import (
 	"remit/money"
 )
 
-// nameLimit notes the maximum of output that the request has, the highest, or should have.
-func (q *call) nameLimit(request members) {
-	names := q.format.maxima()
-	q.limitName = names[0]
-	var most int64
-	for _, name := range names {
-		if n, err := q.highest(request, []string{name}); err == nil && n > most {
-			q.limitName, q.isLimited, most = name, true, n
-		}
-	}
-}
-
 // explained adds to a refusal by a limit of value what the call needs, and how it needs less.
 func (q *call) explained(err error, worst money.MicroUSD) error {
 	if !isOfValue(err) {

@@ -34,7 +34,7 @@ type call struct {
 	tier       string // service_tier as sent; empty: none
 	reasons    bool   // it may have output that is not sent
 	hidesUsage bool   // the caller did not ask for the usage of its stream
-	limitName  string // of the request's maximum of output
+	limitName  string // of the request's maximum of output, the highest, or of the one that it should have
 	isLimited  bool   // the request has it
 
 	mostInput, mostOutput int64 // tokens
@@ -191,15 +191,15 @@ func (q *call) bound(request members, limits prices.Limits) error {
 			return &UnboundedCall{q.model, "it refers to content elsewhere: give the model max_input_tokens in the price table"}
 		}
 	}
-	n, err := q.highest(request, q.format.answers())
+	n, _, err := q.highest(request, q.format.answers())
 	if err != nil {
 		return err
 	}
-	most, err := q.highest(request, q.format.maxima())
+	most, name, err := q.highest(request, q.format.maxima())
 	if err != nil {
 		return err
 	}
-	q.nameLimit(request)
+	q.limitName, q.isLimited = cmp.Or(name, q.format.maxima()[0]), name != ""
 	n, most = max(n, 1), cmp.Or(most, limits.MaxOutputTokens)
 	if most == 0 {
 		return &UnboundedCall{q.model, "set " + q.format.maxima()[0] + " in the request, or max_output_tokens in the price table"}
@@ -211,8 +211,8 @@ func (q *call) bound(request members, limits prices.Limits) error {
 	return nil
 }
 
-// highest returns the highest of counts in the request, because servers differ in which one they heed. 0: there is none.
-func (q *call) highest(request members, names []string) (most int64, err error) {
+// highest returns the highest of counts in the request, because servers differ in which one they heed, and its name. 0: there is none.
+func (q *call) highest(request members, names []string) (most int64, of string, err error) {
 	for _, name := range names {
 		if request[name] == nil {
 			continue
@@ -220,11 +220,13 @@ func (q *call) highest(request members, names []string) (most int64, err error) 
 		number, _ := request[name].(json.Number)
 		n, err := number.Float64() // as TypeScript reads it: 1e3 and 1000.0 are integers
 		if err != nil || n != math.Trunc(n) || n < 1 || n > prices.MaxTokens {
-			return 0, &UnboundedCall{q.model, name + " must be a JSON integer from 1"}
+			return 0, "", &UnboundedCall{q.model, name + " must be a JSON integer from 1"}
 		}
-		most = max(most, int64(n))
+		if int64(n) > most {
+			most, of = int64(n), name
+		}
 	}
-	return most, nil
+	return most, of, nil
 }
 
 // worst returns the most that the call can cost.

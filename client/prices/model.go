@@ -37,31 +37,26 @@ func (p *price) add(v variant) {
 	slices.SortFunc(p.variants, func(a, b variant) int { return cmp.Compare(a.above, b.above) })
 }
 
-// rates are the prices of one service tier.
-type rates struct {
-	input, output, cacheRead, cacheCreation, reasoning price
+// The kinds of tokens.
+const (
+	input = iota
+	output
+	cacheRead
+	cacheCreation
+	reasoning
+	kinds
+)
+
+// kindNames are the names of their prices.
+var kindNames = [kinds]string{
+	"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost", "output_cost_per_reasoning_token",
 }
 
-// named returns where the price of this name is kept, nil for other names.
-func (r *rates) named(member string) *price {
-	switch member {
-	case "input_cost_per_token":
-		return &r.input
-	case "output_cost_per_token":
-		return &r.output
-	case "cache_read_input_token_cost":
-		return &r.cacheRead
-	case "cache_creation_input_token_cost":
-		return &r.cacheCreation
-	case "output_cost_per_reasoning_token":
-		return &r.reasoning
-	}
-	return nil
-}
+// wholes are the kinds of which others are a part.
+var wholes = [kinds]int{cacheRead: input, cacheCreation: input, reasoning: output}
 
-func (r *rates) all() []*price {
-	return []*price{&r.input, &r.output, &r.cacheRead, &r.cacheCreation, &r.reasoning}
-}
+// rates are the prices of one service tier, by the kind of token.
+type rates [kinds]price
 
 // model has the prices of a model and its limits.
 type model struct {
@@ -70,33 +65,28 @@ type model struct {
 	reasons bool
 }
 
-// costs are the prices of one call, all given.
-type costs struct {
-	input, output, cacheRead, cacheCreation, reasoning *big.Int
-}
+// costs are the prices of one call by the kind of token, all given.
+type costs [kinds]*big.Int
 
 // at returns the prices of a call with so many tokens in its prompt in a tier.
 func (m *model) at(t tier, prompt int64) costs {
 	own, standard := &m.tiers[t], &m.tiers[standardTier]
-	input, output := own.input.orStandard(&standard.input, prompt), own.output.orStandard(&standard.output, prompt)
+	var all costs
+	for kind := range all {
+		all[kind] = own[kind].orStandard(&standard[kind], prompt)
+	}
 	// A part of input or output without a price in the tier costs what it costs in the standard one, or what input or output costs in
 	// this tier if that is dearer. Without any price of its own it costs what input or output costs.
-	part := func(p, standard, whole *price, costOfWhole *big.Int) *big.Int {
-		cost := p.orStandard(standard, prompt)
+	for part := cacheRead; part < kinds; part++ {
+		whole := wholes[part]
 		switch {
-		case cost == nil:
-			return costOfWhole
-		case !p.isGiven(prompt) && whole.isGiven(prompt):
-			return highest(cost, costOfWhole)
+		case all[part] == nil:
+			all[part] = all[whole]
+		case !own[part].isGiven(prompt) && own[whole].isGiven(prompt):
+			all[part] = highest(all[part], all[whole])
 		}
-		return cost
 	}
-	return costs{
-		input: input, output: output,
-		cacheRead:     part(&own.cacheRead, &standard.cacheRead, &own.input, input),
-		cacheCreation: part(&own.cacheCreation, &standard.cacheCreation, &own.input, input),
-		reasoning:     part(&own.reasoning, &standard.reasoning, &own.output, output),
-	}
+	return all
 }
 
 func (p *price) isGiven(prompt int64) bool {
@@ -122,8 +112,8 @@ func (p *price) orStandard(standard *price, prompt int64) *big.Int {
 func (m *model) promptsWithin(prompt int64) []int64 {
 	sizes := []int64{0}
 	for t := range m.tiers {
-		for _, p := range m.tiers[t].all() {
-			for _, v := range p.variants {
+		for kind := range m.tiers[t] {
+			for _, v := range m.tiers[t][kind].variants {
 				if prompt > v.above {
 					sizes = append(sizes, v.above+1)
 				}

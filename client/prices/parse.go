@@ -57,7 +57,7 @@ func Parse(text []byte) (*Table, error) {
 			err.Model = name
 			return nil, err
 		}
-		if standard := &m.tiers[standardTier]; standard.input.base != nil && standard.output.base != nil {
+		if standard := &m.tiers[standardTier]; standard[input].base != nil && standard[output].base != nil {
 			t.models[name] = m
 		}
 	}
@@ -95,7 +95,7 @@ func parseModel(text []byte) (*model, *InvalidPrices) {
 	if m.limits.MaxOutputTokens == 0 {
 		m.limits.MaxOutputTokens = parseLimit(string(members["max_tokens"]))
 	}
-	m.reasons = string(members["supports_reasoning"]) == "true" || m.tiers[standardTier].reasoning.base != nil
+	m.reasons = string(members["supports_reasoning"]) == "true" || m.tiers[standardTier][reasoning].base != nil
 	return m, nil
 }
 
@@ -109,11 +109,11 @@ func (m *model) set(member string, value json.RawMessage) error {
 	if parts == nil || string(value) == "null" {
 		return nil
 	}
-	rates := &m.tiers[tierNames[parts[3]]] // "": the standard tier
-	p, thousands := rates.named(parts[1]), parts[2]
-	if p == nil || p == &rates.reasoning && thousands != "" {
+	kind, thousands := slices.Index(kindNames[:], parts[1]), parts[2]
+	if kind < 0 || kind == reasoning && thousands != "" {
 		return nil
 	}
+	p := &m.tiers[tierNames[parts[3]]][kind] // "": the standard tier
 	text := string(value)
 	if value[0] == '"' {
 		if err := json.Unmarshal(value, &text); err != nil {

@@ -67,11 +67,9 @@ func (t *Table) CostIn(model, requestedTier, servedTier string, u Usage) (money.
 
 func (at costs) cost(u Usage) *big.Int {
 	sum := new(big.Int)
-	addProduct(sum, u.Input, at.input)
-	addProduct(sum, u.CachedInput, at.cacheRead)
-	addProduct(sum, u.CacheCreationInput, at.cacheCreation)
-	addProduct(sum, u.Output, at.output)
-	addProduct(sum, u.Reasoning, at.reasoning)
+	for kind, tokens := range [kinds]int64{u.Input, u.Output, u.CachedInput, u.CacheCreationInput, u.Reasoning} {
+		addProduct(sum, tokens, at[kind])
+	}
 	return sum
 }
 
@@ -95,8 +93,8 @@ func (t *Table) WorstIn(model, requestedTier string, inputTokens, outputTokens i
 		for _, prompt := range m.promptsWithin(inputTokens) {
 			at := m.at(tier, prompt)
 			sum := new(big.Int)
-			addProduct(sum, inputTokens, highest(at.input, at.cacheRead, at.cacheCreation))
-			addProduct(sum, outputTokens, highest(at.output, at.reasoning))
+			addProduct(sum, inputTokens, highest(at[input], at[cacheRead], at[cacheCreation]))
+			addProduct(sum, outputTokens, highest(at[output], at[reasoning]))
 			worst = highest(worst, sum)
 		}
 	}

@@ -49,6 +49,5 @@ func (t *Table) HasTier(model, serviceTier string) bool {
 	if err != nil || !is {
 		return false
 	}
-	input, output := m.tiers[own].input.base, m.tiers[own].output.base
-	return input != nil && (output != nil || m.tiers[standardTier].output.base.Sign() == 0)
+	return m.tiers[own][input].base != nil && (m.tiers[own][output].base != nil || m.tiers[standardTier][output].base.Sign() == 0)
 }

@@ -43,7 +43,7 @@ func (f keyFile) read() (json.RawMessage, error) {
 }
 
 // factsOfKeys are how an agent authenticates, and what its tokens may be for.
-func factsOfKeys(a client.AgentInfo) []fact {
+func factsOfKeys(a client.AgentInfo) []Fact {
 	var secret, audiences, proofs string
 	if a.HasSecret != nil && !*a.HasSecret {
 		secret = "no"
@@ -57,7 +57,7 @@ func factsOfKeys(a client.AgentInfo) []fact {
 	if a.DPoPRequired {
 		proofs = "required"
 	}
-	return []fact{{"HAS A SECRET", secret}, {"KEYS", shownKeys(a.JWKS)}, {"KEYS AT", a.JWKSURI}, {"AUDIENCES", audiences}, {"PROOFS", proofs}}
+	return []Fact{{"HAS A SECRET", secret}, {"KEYS", shownKeys(a.JWKS)}, {"KEYS AT", a.JWKSURI}, {"AUDIENCES", audiences}, {"PROOFS", proofs}}
 }
 
 // shownKeys names public keys by their ids and types.

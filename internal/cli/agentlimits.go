@@ -64,7 +64,7 @@ func listOrNone[T ~string](given *[]T) *[]T {
 }
 
 // factsOfLimits are the limits that an agent has, with what is used of them.
-func factsOfLimits(a client.AgentInfo) []fact {
+func factsOfLimits(a client.AgentInfo) []Fact {
 	if a.Limits == nil {
 		return nil
 	}
@@ -84,5 +84,5 @@ func factsOfLimits(a client.AgentInfo) []fact {
 			open = fmt.Sprintf("%d of %d", *a.Usage.OpenSessions, *most)
 		}
 	}
-	return []fact{{"PER DAY", day}, {"PER MINUTE", minute}, {"OPEN SESSIONS", open}}
+	return []Fact{{"PER DAY", day}, {"PER MINUTE", minute}, {"OPEN SESSIONS", open}}
 }

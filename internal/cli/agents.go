@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -54,13 +55,13 @@ func (c *createAgent) Run() error {
 			return err
 		}
 		if !c.NoSecret {
-			shownOnce("agent's secret")
+			ShownOnce("agent's secret")
 		}
 		secret := string(made.Secret)
-		return c.show(struct {
+		return c.Show(struct {
 			client.AgentInfo
 			Secret string `json:"secret,omitzero"`
-		}{made, secret}, append(factsOfAgent(made), fact{"SECRET", secret}))
+		}{made, secret}, append(factsOfAgent(made), Fact{"SECRET", secret}))
 	})
 }
 
@@ -73,7 +74,7 @@ type listAgents struct {
 func (c *listAgents) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		agents := o.Agents(ctx, client.AgentFilter{Status: unlessAll(c.Status)})
-		return list(c.output, agents, "ID\tNAME\tSTATUS\tSCOPES\tCREATED", func(a client.AgentInfo) []string {
+		return list(c.Output, agents, "ID\tNAME\tSTATUS\tSCOPES\tCREATED", func(a client.AgentInfo) []string {
 			return []string{a.ID, a.Name, a.Status, strings.Join(a.Scopes, ","), moment(a.CreatedAt)}
 		})
 	})
@@ -86,19 +87,13 @@ type showAgent struct {
 
 // Run shows the agent.
 func (c *showAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error { return c.read(ctx, o) })
+	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+		return o.GetAgent(ctx, c.ID)
+	})
 }
 
-func (c *showAgent) read(ctx context.Context, o *client.Organization) error {
-	info, err := o.GetAgent(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.show(info, factsOfAgent(info))
-}
-
-func factsOfAgent(a client.AgentInfo) []fact {
-	facts := []fact{
+func factsOfAgent(a client.AgentInfo) []Fact {
+	facts := []Fact{
 		{"ID", a.ID}, {"NAME", a.Name}, {"STATUS", a.Status}, {"SUSPENDED", moment(a.SuspendedAt)}, {"REASON", a.SuspensionReason},
 		{"SCOPES", strings.Join(a.Scopes, ",")}, {"DESCRIPTION", a.Description}, {"METADATA", shownMetadata(a.Metadata)},
 		{"ORGANIZATION", a.OrganizationID}, {"CREATED", moment(a.CreatedAt)}, {"REVOKED", moment(a.RevokedAt)},
@@ -106,18 +101,56 @@ func factsOfAgent(a client.AgentInfo) []fact {
 	return append(append(facts, factsOfKeys(a)...), factsOfLimits(a)...)
 }
 
+type updateAgent struct {
+	asOrganization
+	ID          string    `arg:"" help:"The agent's id."`
+	Name        string    `env:"-" help:"New name, 1 to 200 characters."`
+	Description *string   `env:"-" help:"New description; an empty one removes it."`
+	Metadata    metadata  `env:"-" placeholder:"JSON" help:"New metadata: a JSON object."`
+	Scopes      *[]string `env:"-" placeholder:"SCOPE,…" help:"New scopes of the agent; repeatable; an empty one removes all. Scopes that it loses are refused at once."`
+	agentLimits
+	agentKeys
+	Audiences    *[]string `name:"audience" sep:"none" env:"-" placeholder:"URI" help:"Audience that new tokens of the agent may have; repeatable; an empty one means the service alone."`
+	DPoPRequired *bool     `name:"dpop-required" negatable:"" env:"-" help:"Refuse tokens of the agent that are not bound to a key, also those it has; or accept them again."`
+	Remove       []string  `env:"-" enum:"jwks,jwks_uri,audiences" placeholder:"FIELD,…" help:"Fields to remove: jwks, jwks_uri, audiences (any audience); repeatable."`
+}
+
+// Validate is called by the flag parser.
+func (c *updateAgent) Validate() error {
+	isOld := c.Name == "" && c.Description == nil && c.Metadata == nil && c.Scopes == nil && c.agentLimits == (agentLimits{})
+	if isOld && c.agentKeys == (agentKeys{}) && c.Audiences == nil && c.DPoPRequired == nil && c.Remove == nil {
+		return errors.New("set at least one of --name, --description, --metadata, --scopes, the limits, --jwks, --jwks-uri, --audience, --dpop-required and --remove")
+	}
+	return nil
+}
+
+// Run changes the agent and shows it.
+func (c *updateAgent) Run() error {
+	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+		keys, err := c.keys()
+		if err != nil {
+			return client.AgentInfo{}, err
+		}
+		return o.UpdateAgent(ctx, c.ID, client.AgentChanges{
+			Name: c.Name, Description: c.Description, Metadata: c.Metadata.sent(), Scopes: listOrNone(c.Scopes), Limits: c.sent(),
+			JWKS: keys, JWKSURI: c.JWKSURI, Audiences: listOrNone(c.Audiences), DPoPRequired: c.DPoPRequired, Remove: c.Remove,
+		})
+	})
+}
+
 type revokeAgent struct{ showAgent }
 
 // Run revokes the agent and shows it.
 func (c *revokeAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
+	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
 		if err := o.RevokeAgent(ctx, c.ID); err != nil {
-			return err
+			return client.AgentInfo{}, err
 		}
-		if err := c.read(ctx, o); err != nil {
-			return fmt.Errorf("the agent is revoked, but could not be read: %w", c.explain(err))
+		info, err := o.GetAgent(ctx, c.ID)
+		if err != nil {
+			err = fmt.Errorf("the agent is revoked, but could not be read: %w", c.explain(err))
 		}
-		return nil
+		return info, err
 	})
 }
 
@@ -130,20 +163,9 @@ type rotateAgentSecret struct {
 
 // Run rotates the secret.
 func (c *rotateAgentSecret) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		rotated, err := o.RotateAgentSecret(ctx, c.ID, client.RotateSecretParams{
-			Grace: time.Duration(c.Grace), RevokeFamilies: c.RevokeFamilies,
-		})
-		if err != nil {
-			return err
-		}
-		shownOnce("agent's secret")
-		secret := string(rotated.Secret)
-		return c.show(struct {
-			ID string `json:"id"`
-			client.RotatedSecret
-			Secret string `json:"secret"`
-		}{c.ID, rotated, secret}, []fact{{"SECRET", secret}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	return c.rotate("agent's secret", func(ctx context.Context, o *client.Organization) (rotated, error) {
+		r, err := o.RotateAgentSecret(ctx, c.ID, client.RotateSecretParams{Grace: time.Duration(c.Grace), RevokeFamilies: c.RevokeFamilies})
+		return rotated{ID: c.ID, PreviousExpires: r.PreviousExpiresAt, Secret: string(r.Secret)}, err
 	})
 }
 
@@ -155,7 +177,7 @@ type listFamilies struct {
 // Run lists the families.
 func (c *listFamilies) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		return list(c.output, o.Families(ctx, c.ID), "ID\tCREATED\tLAST USED\tEXPIRES", func(f client.Family) []string {
+		return list(c.Output, o.Families(ctx, c.ID), "ID\tCREATED\tLAST USED\tEXPIRES", func(f client.Family) []string {
 			return []string{f.ID, moment(f.CreatedAt), moment(f.LastUsedAt), moment(f.ExpiresAt)}
 		})
 	})
@@ -169,12 +191,8 @@ type revokeFamily struct {
 
 // Run revokes the family.
 func (c *revokeFamily) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		if err := o.RevokeFamily(ctx, c.Agent, c.Family); err != nil {
-			return err
-		}
-		return c.show(struct {
-			Revoked bool `json:"revoked"`
-		}{true}, []fact{{"FAMILY", c.Family}, {"STATUS", "revoked"}})
+	facts := func(ended) []Fact { return []Fact{{"FAMILY", c.Family}, {"STATUS", "revoked"}} }
+	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+		return ended{Revoked: true}, o.RevokeFamily(ctx, c.Agent, c.Family)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"time"
 
 	"remit/client"
 	"remit/internal/auditlog"
@@ -73,7 +72,7 @@ func writeEvents(to io.Writer, events func(func(client.OrganizationEvent, error)
 }
 
 type verifyExport struct {
-	output
+	Output
 	Export string `arg:"" type:"existingfile" help:"The export."`
 	Keys   string `name:"jwks" env:"-" type:"existingfile" placeholder:"FILE" help:"The issuer's keys, as its /.well-known/jwks.json has them. Without them the checkpoint's signature is not verified."`
 }
@@ -94,13 +93,14 @@ func (c *verifyExport) Run() error {
 		return err
 	}
 	if !signed {
-		fmt.Fprintln(os.Stderr, "remit: no signature was verified: "+c.unsigned(found))
+		why := "give the issuer's keys with --jwks"
+		if found.Checkpoint == "" {
+			why = "the export has no checkpoint, so events may be missing at its end"
+		}
+		fmt.Fprintln(os.Stderr, "remit: no signature was verified: "+why)
 	}
-	issued := ""
-	if end.Issued != 0 {
-		issued = time.Unix(end.Issued, 0).UTC().Format(time.RFC3339)
-	}
-	return c.show(struct {
+	issued := second(end.Issued)
+	return c.Show(struct {
 		First        int64  `json:"first"`
 		Last         int64  `json:"last"`
 		Hash         string `json:"hash"`
@@ -108,18 +108,10 @@ func (c *verifyExport) Run() error {
 		Issuer       string `json:"issuer,omitempty"`
 		Organization string `json:"organization_id,omitempty"`
 		Issued       string `json:"issued_at,omitempty"`
-	}{found.First, found.Last, found.Hash, signed, end.Issuer, end.Organization, issued}, []fact{
+	}{found.First, found.Last, found.Hash, signed, end.Issuer, end.Organization, issued}, []Fact{
 		{"FIRST", strconv.FormatInt(found.First, 10)}, {"LAST", strconv.FormatInt(found.Last, 10)}, {"HASH", found.Hash},
 		{"SIGNED", strconv.FormatBool(signed)}, {"ISSUER", end.Issuer}, {"ORGANIZATION", end.Organization}, {"ISSUED", issued},
 	})
-}
-
-// unsigned says why no signature was verified.
-func (c *verifyExport) unsigned(found auditlog.Result) string {
-	if found.Checkpoint == "" {
-		return "the export has no checkpoint, so events may be missing at its end"
-	}
-	return "give the issuer's keys with --jwks"
 }
 
 var errUnsigned = errors.New("the export has no checkpoint: it does not end with one, as an export of remit does")

@@ -10,13 +10,6 @@ import (
 	"remit/client"
 )
 
-// view is the state of a session at a moment.
-type view struct {
-	session client.SessionInfo
-	now     time.Time
-	away    string // why the service does not respond; empty: it does
-}
-
 // style is what a terminal can show.
 type style struct {
 	width   int  // columns of the terminal
@@ -108,13 +101,9 @@ func (g gauge) cells(n int) (used, held int) {
 	return used, share(g.used, g.held) - used
 }
 
-// gauges returns the three budgets: actions, value and time.
-func (v view) gauges() []gauge {
-	s := v.session
-	value := gauge{
-		label: "value", used: int64(s.ValueUsed), held: sum(int64(s.ValueHeld), int64(s.ValueDelegated)), over: int64(s.ValueOverage), limit: int64(s.MaxValue),
-		words: [2]string{fmt.Sprintf("%s used", s.ValueUsed), s.ValueUsed.String()},
-	}
+// gaugesOf returns the three budgets of a session at a moment: actions, value and time.
+func gaugesOf(s client.SessionInfo, now time.Time) []gauge {
+	value := valueGauge(s, fmt.Sprintf("%s used", s.ValueUsed), s.ValueUsed.String())
 	if s.ValueHeld > 0 {
 		value.words[0] += fmt.Sprintf(" + %s held", s.ValueHeld)
 		value.words[1] += "+" + s.ValueHeld.String()
@@ -129,22 +118,30 @@ func (v view) gauges() []gauge {
 		value.words[0] += fmt.Sprintf(", %s beyond", s.ValueOverage)
 		value.words[1] += fmt.Sprintf(" %s over", s.ValueOverage)
 	}
-	actions := gauge{label: "actions", used: s.ActionCount, held: s.ActionsDelegated, limit: s.MaxActions, words: [2]string{
-		fmt.Sprintf("%d used of %d", s.ActionCount, s.MaxActions), fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions),
-	}}
+	actions := actionsGauge(s, fmt.Sprintf("%d used of %d", s.ActionCount, s.MaxActions))
 	if s.ActionsDelegated > 0 {
 		actions.words = [2]string{
 			fmt.Sprintf("%d used + %d delegated of %d", s.ActionCount, s.ActionsDelegated, s.MaxActions),
 			fmt.Sprintf("%d+%d/%d", s.ActionCount, s.ActionsDelegated, s.MaxActions),
 		}
 	}
-	return []gauge{actions, value, v.time()}
+	return []gauge{actions, value, lifetimeOf(s, now)}
 }
 
-// time returns the gauge of a session's lifetime, by this machine's clock.
-func (v view) time() gauge {
-	s := v.session
-	until := v.now
+func valueGauge(s client.SessionInfo, long, short string) gauge {
+	return gauge{
+		label: "value", used: int64(s.ValueUsed), held: sum(int64(s.ValueHeld), int64(s.ValueDelegated)), over: int64(s.ValueOverage),
+		limit: int64(s.MaxValue), words: [2]string{long, short},
+	}
+}
+
+func actionsGauge(s client.SessionInfo, long string) gauge {
+	short := fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions)
+	return gauge{label: "actions", used: s.ActionCount, held: s.ActionsDelegated, limit: s.MaxActions, words: [2]string{long, short}}
+}
+
+// lifetimeOf returns the gauge of a session's lifetime, by this machine's clock.
+func lifetimeOf(s client.SessionInfo, until time.Time) gauge {
 	if !s.EndedAt.IsZero() {
 		until = s.EndedAt
 	}
@@ -162,13 +159,13 @@ func (v view) time() gauge {
 	return g
 }
 
-// draw returns the view as lines. They leave one column free, because a full line would wrap.
-func (v view) draw(s style) []line {
+// drawSession returns a session as lines. They leave one column free, because a full line would wrap.
+func drawSession(v seen[client.SessionInfo], s style) []line {
 	width := max(s.width-1, 1)
 	lines := []line{{
-		{printable(statusOf(v.session)), statusColour(statusOf(v.session))}, {"  session " + printable(v.session.ID), plain},
+		{printable(statusOf(v.value)), statusColour(statusOf(v.value))}, {"  session " + printable(v.value.ID), plain},
 	}}
-	gauges := v.gauges()
+	gauges := gaugesOf(v.value, v.now)
 	words, barWidth := fit(gauges, width)
 	for i, g := range gauges {
 		lines = append(lines, g.line(barWidth, words[i], s.unicode))

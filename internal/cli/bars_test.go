@@ -24,16 +24,16 @@ func sessionAt(status string, actions, limit int64, used, held, over, most money
 
 func TestADrawingIsAsWideAsTheTerminal(t *testing.T) {
 	t.Parallel()
-	half := view{session: sessionAt("active", 5, 10, money.USD/2, money.USD/4, 0, money.USD), now: noon.Add(15 * time.Minute)}
-	fresh := view{session: sessionAt("active", 0, 1000, 0, 0, 0, 100*money.USD), now: noon}
-	spent := view{session: sessionAt("active", 10, 10, money.USD, 0, money.USD/5, money.USD), now: noon.Add(59*time.Minute + 59*time.Second)}
-	ended := view{session: sessionAt("completed", 1, 3, 1, 0, 0, 3), now: noon.Add(50 * time.Minute)}
-	ended.session.EndedAt = noon.Add(30 * time.Minute)
+	half := seen[client.SessionInfo]{value: sessionAt("active", 5, 10, money.USD/2, money.USD/4, 0, money.USD), now: noon.Add(15 * time.Minute)}
+	fresh := seen[client.SessionInfo]{value: sessionAt("active", 0, 1000, 0, 0, 0, 100*money.USD), now: noon}
+	spent := seen[client.SessionInfo]{value: sessionAt("active", 10, 10, money.USD, 0, money.USD/5, money.USD), now: noon.Add(59*time.Minute + 59*time.Second)}
+	ended := seen[client.SessionInfo]{value: sessionAt("completed", 1, 3, 1, 0, 0, 3), now: noon.Add(50 * time.Minute)}
+	ended.value.EndedAt = noon.Add(30 * time.Minute)
 	away := half
 	away.away = "since 12:15:00: no response from http://127.0.0.1:8080: connect: connection refused"
-	nothing := view{session: sessionAt("expired", 0, 1, 0, 0, 0, 0), now: noon.Add(2 * time.Hour)}
+	nothing := seen[client.SessionInfo]{value: sessionAt("expired", 0, 1, 0, 0, 0, 0), now: noon.Add(2 * time.Hour)}
 	for name, c := range map[string]struct {
-		view  view
+		view  seen[client.SessionInfo]
 		style style
 		want  string
 	}{
@@ -103,7 +103,7 @@ time     ` + strings.Repeat("█", 38) + strings.Repeat("░", 116) + `  25%  45
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := "\n"
-			for _, l := range c.view.draw(c.style) {
+			for _, l := range drawSession(c.view, c.style) {
 				got += l.text(false) + "\n"
 			}
 			if got != c.want {
@@ -116,9 +116,9 @@ time     ` + strings.Repeat("█", 38) + strings.Repeat("░", 116) + `  25%  45
 // A line that fills the last column would wrap, and the next drawing would land a row too low.
 func TestNoLineReachesTheLastColumn(t *testing.T) {
 	t.Parallel()
-	v := view{session: sessionAt("active", 1e9, 1e9, money.Max, 0, money.Max, money.Max), now: noon, away: strings.Repeat("away ", 99)}
+	v := seen[client.SessionInfo]{value: sessionAt("active", 1e9, 1e9, money.Max, 0, money.Max, money.Max), now: noon, away: strings.Repeat("away ", 99)}
 	for width := 1; width < 300; width++ {
-		for _, l := range v.draw(style{width: width, unicode: true}) {
+		for _, l := range drawSession(v, style{width: width, unicode: true}) {
 			if text := l.text(false); l.columns() > max(width-1, 1) || utf8.RuneCountInString(text) != l.columns() {
 				t.Fatalf("of %d columns: %q", width, text)
 			}
@@ -142,12 +142,12 @@ func TestBarsAreDrawnForAnyNumbers(t *testing.T) {
 	}
 	long := sessionAt("active", -5, 4, math.MinInt64, math.MaxInt64, math.MaxInt64, 1)
 	long.CreatedAt, long.ExpiresAt = noon, noon.AddDate(4, 0, 0)
-	v := view{session: long, now: noon.AddDate(2, 0, 0)}
+	v := seen[client.SessionInfo]{value: long, now: noon.AddDate(2, 0, 0)}
 	for _, width := range []int{1, 20, 80, 300} {
-		v.draw(style{width: width})
+		drawSession(v, style{width: width})
 	}
-	if used, held := v.time().cells(300); used != 150 || held != 0 || v.time().percent() != 50 { // 731 days of 1461
-		t.Errorf("half of four years is %d and %d cells of 300, %d%%", used, held, v.time().percent())
+	if used, held := lifetimeOf(v.value, v.now).cells(300); used != 150 || held != 0 || lifetimeOf(v.value, v.now).percent() != 50 { // 731 days of 1461
+		t.Errorf("half of four years is %d and %d cells of 300, %d%%", used, held, lifetimeOf(v.value, v.now).percent())
 	}
 }
 
@@ -161,9 +161,9 @@ func TestColoursShowHowFullABarIs(t *testing.T) {
 	if got := (gauge{used: 50, held: 30, limit: 100}).colour(); got != yellow {
 		t.Errorf("what is held counts: %s", got)
 	}
-	v := view{session: sessionAt("active", 8, 10, 1, 0, 0, 10), now: noon}
+	v := seen[client.SessionInfo]{value: sessionAt("active", 8, 10, 1, 0, 0, 10), now: noon}
 	escapes := regexp.MustCompile("\x1b\\[[0-9;]*m")
-	for _, l := range v.draw(style{width: 80}) {
+	for _, l := range drawSession(v, style{width: 80}) {
 		bright, sober := l.text(true), l.text(false)
 		if escapes.MatchString(sober) || !escapes.MatchString(bright) || escapes.ReplaceAllString(bright, "") != sober {
 			t.Errorf("%q and %q", bright, sober)

@@ -21,12 +21,8 @@ type setBudget struct {
 
 // Run sets the budget and shows it.
 func (c *setBudget) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		b, err := o.SetBudget(ctx, client.BudgetParams{MaxValue: c.MaxValue, Period: c.Period})
-		if err != nil {
-			return err
-		}
-		return c.show(b, factsOfBudget(b))
+	return showing(c, factsOfBudget, func(ctx context.Context, o *client.Organization) (client.Budget, error) {
+		return o.SetBudget(ctx, client.BudgetParams{MaxValue: c.MaxValue, Period: c.Period})
 	})
 }
 
@@ -34,12 +30,8 @@ type showBudget struct{ asOrganization }
 
 // Run shows the budget.
 func (c *showBudget) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		b, err := o.GetBudget(ctx)
-		if err != nil {
-			return err
-		}
-		return c.show(b, factsOfBudget(b))
+	return showing(c, factsOfBudget, func(ctx context.Context, o *client.Organization) (client.Budget, error) {
+		return o.GetBudget(ctx)
 	})
 }
 
@@ -47,23 +39,19 @@ type deleteBudget struct{ asOrganization }
 
 // Run deletes the budget.
 func (c *deleteBudget) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		if err := o.DeleteBudget(ctx); err != nil {
-			return err
-		}
-		return c.show(struct {
-			Deleted bool `json:"deleted"`
-		}{true}, []fact{{"BUDGET", "deleted"}})
+	facts := func(ended) []Fact { return []Fact{{"BUDGET", "deleted"}} }
+	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+		return ended{Deleted: true}, o.DeleteBudget(ctx)
 	})
 }
 
-func factsOfBudget(b client.Budget) []fact {
-	facts := []fact{
+func factsOfBudget(b client.Budget) []Fact {
+	facts := []Fact{
 		{"MAXIMUM", usd(b.MaxValue)}, {"PERIOD", b.Period}, {"RESERVED", usd(b.ValueReserved)}, {"USED", usd(b.ValueUsed)},
 		{"REMAINING", usd(b.Remaining)},
 	}
 	if b.ResetsAt != nil {
-		facts = append(facts, fact{"RESETS", moment(*b.ResetsAt)})
+		facts = append(facts, Fact{"RESETS", moment(*b.ResetsAt)})
 	}
 	return facts
 }

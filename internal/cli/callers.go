@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"remit/client"
@@ -12,6 +13,53 @@ import (
 type asOrganization struct {
 	service
 	APIKey credential `name:"api-key" placeholder:"KEY" help:"API key of the organization: @FILE, - for standard input, or the key itself. Prefer the environment variable: other users of this machine can see command lines."`
+}
+
+// caller is a command that calls the service as a C: an organization, an agent, or either.
+type caller[C any] interface {
+	call(operation func(context.Context, C) error) error
+	Show(document any, facts []Fact) error
+}
+
+// showing calls an operation and shows what it returns.
+func showing[C, T any](c caller[C], facts func(T) []Fact, operation func(context.Context, C) (T, error)) error {
+	return c.call(func(ctx context.Context, as C) error {
+		found, err := operation(ctx, as)
+		if err != nil {
+			return err
+		}
+		return c.Show(found, facts(found))
+	})
+}
+
+// ended is what is left of an object that a command has ended.
+type ended struct {
+	ID      string `json:"id,omitzero"`
+	Deleted bool   `json:"deleted,omitzero"`
+	Revoked bool   `json:"revoked,omitzero"`
+}
+
+// rotated is a credential that replaces another.
+type rotated struct {
+	ID              string    `json:"id,omitzero"`
+	PreviousExpires time.Time `json:"previous_expires_at"`
+	APIKey          string    `json:"api_key,omitzero"`
+	Secret          string    `json:"secret,omitzero"`
+}
+
+// rotate calls an operation that replaces a credential, and shows the new one.
+func (o *asOrganization) rotate(what string, operation func(context.Context, *client.Organization) (rotated, error)) error {
+	return showing(o, factsOfRotated, func(ctx context.Context, organization *client.Organization) (rotated, error) {
+		r, err := operation(ctx, organization)
+		if err == nil {
+			ShownOnce(what)
+		}
+		return r, err
+	})
+}
+
+func factsOfRotated(r rotated) []Fact {
+	return []Fact{{"API KEY", r.APIKey}, {"SECRET", r.Secret}, {"PREVIOUS ENDS", moment(r.PreviousExpires)}}
 }
 
 func (o *asOrganization) call(operation func(context.Context, *client.Organization) error) error {
@@ -25,27 +73,6 @@ func (o *asOrganization) call(operation func(context.Context, *client.Organizati
 	return o.service.call(func(ctx context.Context, remit *client.Client) error {
 		return operation(ctx, remit.Organization(key))
 	})
-}
-
-// callAtLeisure is call with a confirmation before it, for which a person may take longer than callTime.
-func (o *asOrganization) callAtLeisure(confirm, operation func(context.Context, *client.Organization) error) error {
-	var confirmation error
-	key, err := o.APIKey.read()
-	if err != nil {
-		return err
-	}
-	o.APIKey = credential(key) // standard input is read once
-	if key == "" {
-		return errNoKey
-	}
-	remit, err := o.client(client.Options{})
-	if err != nil {
-		return err
-	}
-	if confirmation = confirm(context.Background(), remit.Organization(key)); confirmation != nil {
-		return o.explain(confirmation)
-	}
-	return o.call(operation)
 }
 
 // agentFlags are an agent's id, how it authenticates, and what its tokens are for.

@@ -29,25 +29,17 @@ func (c *charge) Validate() error {
 
 // Run charges the session and shows its usage.
 func (c *charge) Run() error {
-	return c.call(func(ctx context.Context, s sessions) error {
-		used, err := s.charge(ctx, c.ID, client.Charge{
+	return showing(c, factsOfUsage, func(ctx context.Context, s sessions) (client.Usage, error) {
+		return s.charge(ctx, c.ID, client.Charge{
 			ActionType: c.Type, Value: c.Value, Count: c.Count, Scope: c.Scope, IdempotencyKey: c.Key,
 		})
-		if err != nil {
-			return err
-		}
-		return c.show(used, factsOfUsage(used))
 	})
 }
 
-func factsOfUsage(u client.Usage) []fact {
-	held := ""
-	if u.ValueHeld > 0 {
-		held = usd(u.ValueHeld)
-	}
-	return []fact{
+func factsOfUsage(u client.Usage) []Fact {
+	return []Fact{
 		{"ACTIONS", fmt.Sprintf("%d of %d", u.ActionCount, u.MaxActions)},
-		{"VALUE", u.ValueUsed.String() + " of " + usd(u.MaxValue)}, {"HELD", held},
+		{"VALUE", u.ValueUsed.String() + " of " + usd(u.MaxValue)}, {"HELD", usdIfAny(u.ValueHeld)},
 		{"REMAINING", fmt.Sprintf("%d actions, %s", u.RemainingActions, usd(u.RemainingValue))}, {"EXPIRES", moment(u.ExpiresAt)},
 		{"WOULD REFUSE", u.WouldRefuse},
 	}

@@ -18,7 +18,7 @@ type listDeliveries struct {
 func (c *listDeliveries) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		found := o.Deliveries(ctx, c.ID, client.DeliveryFilter{Status: unlessAll(c.Status)})
-		return list(c.output, found, "ID\tSEQ\tTYPE\tSTATUS\tATTEMPTS\tRESPONSE\tCREATED\tNEXT ATTEMPT\tERROR", func(d client.Delivery) []string {
+		return list(c.Output, found, "ID\tSEQ\tTYPE\tSTATUS\tATTEMPTS\tRESPONSE\tCREATED\tNEXT ATTEMPT\tERROR", func(d client.Delivery) []string {
 			return []string{
 				d.ID, dashed(unlessZero(d.EventSequence)), string(d.Type), d.Status, strconv.FormatInt(d.AttemptCount, 10),
 				dashed(unlessZero(int64(d.ResponseStatus))), moment(d.CreatedAt), momentOr(&d.NextAttemptAt, "-"), d.Error,
@@ -35,21 +35,17 @@ type retryDelivery struct {
 
 // Run sends the delivery again and shows it.
 func (c *retryDelivery) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		sent, err := o.RetryDelivery(ctx, c.Webhook, c.ID)
-		if err != nil {
-			return err
-		}
-		return c.show(sent, factsOfDelivery(sent))
+	return showing(c, factsOfDelivery, func(ctx context.Context, o *client.Organization) (client.Delivery, error) {
+		return o.RetryDelivery(ctx, c.Webhook, c.ID)
 	})
 }
 
-func factsOfDelivery(d client.Delivery) []fact {
+func factsOfDelivery(d client.Delivery) []Fact {
 	took := ""
 	if !d.LastAttemptAt.IsZero() {
 		took = (time.Duration(d.DurationMS) * time.Millisecond).String()
 	}
-	return []fact{
+	return []Fact{
 		{"ID", d.ID}, {"WEBHOOK", d.WebhookID}, {"SEQ", unlessZero(d.EventSequence)}, {"TYPE", string(d.Type)}, {"STATUS", d.Status},
 		{"ATTEMPTS", strconv.FormatInt(d.AttemptCount, 10)}, {"RESPONSE", unlessZero(int64(d.ResponseStatus))}, {"ERROR", d.Error},
 		{"TOOK", took}, {"CREATED", moment(d.CreatedAt)}, {"LAST ATTEMPT", moment(d.LastAttemptAt)}, {"NEXT ATTEMPT", moment(d.NextAttemptAt)},

@@ -41,7 +41,7 @@ type sessions struct {
 	// everything has the events of the whole organization; nil for an agent.
 	everything *client.Organization
 	// events are those of an agent, which an agent itself need not name.
-	events func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error)
+	events func(ctx context.Context, agent, after string, follow bool) iter.Seq2[client.Event, error]
 }
 
 func sessionsOfOrganization(o *client.Organization) sessions {
@@ -55,11 +55,11 @@ func sessionsOfOrganization(o *client.Organization) sessions {
 			return results[0].Usage, results[0].Err
 		},
 		transaction: o.Transaction, transactions: o.Transactions, everything: o,
-		events: func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error) {
+		events: func(ctx context.Context, agent, after string, follow bool) iter.Seq2[client.Event, error] {
 			if follow {
-				return o.Events(ctx, agent, after), nil
+				return o.Events(ctx, agent, after)
 			}
-			return o.ListEvents(ctx, agent, after), nil
+			return o.ListEvents(ctx, agent, after)
 		},
 	}
 }
@@ -78,14 +78,14 @@ func sessionsOfAgent(a *client.Agent) sessions {
 			return a.Session(id).Charge(ctx, one)
 		},
 		transaction: a.Transaction, transactions: a.Transactions,
-		events: func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error) {
+		events: func(ctx context.Context, agent, after string, follow bool) iter.Seq2[client.Event, error] {
 			switch {
 			case agent != "" && agent != a.ID():
-				return nil, errOtherAgent
+				return each[client.Event](nil, errOtherAgent)
 			case follow:
-				return a.Events(ctx, after), nil
+				return a.Events(ctx, after)
 			}
-			return a.ListEvents(ctx, after), nil
+			return a.ListEvents(ctx, after)
 		},
 	}
 }

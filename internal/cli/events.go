@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"os"
-	"os/signal"
 	"strconv"
 	"syscall"
 
@@ -35,7 +35,7 @@ var (
 // Run prints events.
 func (c *events) Run() error {
 	if c.Follow {
-		return c.follow()
+		return c.callUntil(client.Options{}, c.follow, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	}
 	return c.call(func(ctx context.Context, s sessions) error {
 		if c.isOfAll(s) {
@@ -43,22 +43,18 @@ func (c *events) Run() error {
 			if err != nil {
 				return err
 			}
-			return list(c.output, asWritten(s.everything.ListAllEvents(ctx, after, c.Types...)), headOfAll, cellsOfAll)
+			return list(c.Output, asWritten(s.everything.ListAllEvents(ctx, after, c.Types...)), headOfAll, cellsOfAll)
 		}
-		found, err := c.ofAgent(ctx, s, c.After, false)
-		if err != nil {
-			return err
-		}
-		return list(c.output, found, "OCCURRED\tTYPE\tACTOR\tSESSION\tDATA", cellsOfEvent)
+		return list(c.Output, c.ofAgent(ctx, s, c.After, false), "OCCURRED\tTYPE\tACTOR\tSESSION\tDATA", cellsOfEvent)
 	})
 }
 
 // isOfAll reports whether to print the events of all agents.
 func (c *events) isOfAll(s sessions) bool { return c.Of == "" && s.everything != nil }
 
-func (c *events) ofAgent(ctx context.Context, s sessions, after string, follow bool) (iter.Seq2[client.Event, error], error) {
+func (c *events) ofAgent(ctx context.Context, s sessions, after string, follow bool) iter.Seq2[client.Event, error] {
 	if len(c.Types) > 0 {
-		return nil, errTypes
+		return each[client.Event](nil, errTypes)
 	}
 	return s.events(ctx, c.Of, after, follow)
 }
@@ -75,27 +71,12 @@ func (c *events) sequence() (int64, error) {
 	return n, nil
 }
 
-// follow prints events until a signal interrupts it, and so has no deadline.
-func (c *events) follow() error {
-	remit, err := c.client(client.Options{})
-	if err != nil {
-		return err
-	}
-	s, err := c.sessions(remit)
-	if err != nil {
-		return c.explain(err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+// follow prints events until a signal interrupts it.
+func (c *events) follow(ctx context.Context, s sessions) error {
 	if c.isOfAll(s) {
-		err = c.followAll(ctx, s.everything)
-	} else {
-		err = c.followAgent(ctx, s)
+		return c.followAll(ctx, s.everything)
 	}
-	if ctx.Err() != nil {
-		return errInterrupted
-	}
-	return c.explain(err)
+	return c.followAgent(ctx, s)
 }
 
 // followAll prints the events so far, or fails at once, and then waits for more as long as it takes.
@@ -104,64 +85,40 @@ func (c *events) followAll(ctx context.Context, o *client.Organization) error {
 	if err != nil {
 		return err
 	}
-	soFar := noting(o.ListAllEvents(ctx, after, c.Types...), func(e client.OrganizationEvent) { after = max(after, e.Sequence) })
-	if err := printEach(c.output, asWritten(soFar), cellsOfAll); err != nil {
+	last, err := printEach(c.Output, asWritten(o.ListAllEvents(ctx, after, c.Types...)), cellsOfAll)
+	if err != nil {
 		return err
 	}
-	return printEach(c.output, asWritten(o.AllEvents(ctx, after, c.Types...)), cellsOfAll)
+	_, err = printEach(c.Output, asWritten(o.AllEvents(ctx, max(after, last.Sequence), c.Types...)), cellsOfAll)
+	return err
 }
 
 // followAgent does the same with an agent's audit trail.
 func (c *events) followAgent(ctx context.Context, s sessions) error {
-	after := c.After
-	soFar, err := c.ofAgent(ctx, s, after, false)
+	last, err := printEach(c.Output, c.ofAgent(ctx, s, c.After, false), cellsOfEvent)
 	if err != nil {
 		return err
 	}
-	if err := printEach(c.output, noting(soFar, func(e client.Event) { after = e.ID }), cellsOfEvent); err != nil {
-		return err
-	}
-	rest, err := c.ofAgent(ctx, s, after, true)
-	if err != nil {
-		return err
-	}
-	return printEach(c.output, rest, cellsOfEvent)
+	_, err = printEach(c.Output, c.ofAgent(ctx, s, cmp.Or(last.ID, c.After), true), cellsOfEvent)
+	return err
 }
 
-// noting notes each element after it was used.
-func noting[T any](elements iter.Seq2[T, error], note func(T)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for element, err := range elements {
-			if !yield(element, err) || err != nil {
-				return
-			}
-			note(element)
-		}
-	}
-}
-
-// printEach prints each element when it comes.
-func printEach[T any](o output, elements iter.Seq2[T, error], row func(T) []string) error {
+// printEach prints each element when it comes, and returns the last.
+func printEach[T any](o Output, elements iter.Seq2[T, error], row func(T) []string) (last T, err error) {
 	for element, err := range elements {
-		if err == nil {
-			err = printOne(o, element, row)
+		switch {
+		case err != nil:
+		case o.JSON:
+			err = writeJSON(os.Stdout, element)
+		default:
+			err = writeTable(os.Stdout, [][]string{row(element)})
 		}
 		if err != nil {
-			return err
+			return last, err
 		}
+		last = element
 	}
-	return nil
-}
-
-func printOne[T any](o output, element T, row func(T) []string) error {
-	if o.JSON {
-		return writeJSON(os.Stdout, element)
-	}
-	cells := row(element)
-	for i := range cells {
-		cells[i] = printable(cells[i])
-	}
-	return writeTable(os.Stdout, [][]string{cells})
+	return last, nil
 }
 
 func cellsOfEvent(e client.Event) []string {

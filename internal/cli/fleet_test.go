@@ -122,7 +122,7 @@ func TestTheCommandsOfAFleetSendAndShow(t *testing.T) {
 			`POST /v1/sessions {"agent_id":"a1","max_value_usd_per_action":0.5,"parent_session_id":"s1"}`,
 			[]string{`^PARENT +s1$`, `^PER ACTION +0.5 USD$`}},
 		{"session update s1 --max-value-usd-per-action none --enforcement observe",
-			`PATCH /v1/sessions/s1 {"max_value_usd_per_action":null,"enforcement":"observe"}`,
+			`PATCH /v1/sessions/s1 {"enforcement":"observe","max_value_usd_per_action":null}`,
 			[]string{`^DELEGATED +4 actions, 2 USD$`, `^ENFORCEMENT +3 refusals observed \(observe\)$`}},
 		{"session requests s1 --status pending", `GET /v1/sessions/s1/requests`, []string{`^r1  pending  \+2 +\+0.5 USD  2026-11-21T09:19:32Z  more pages$`}},
 		{"session approve s1 r1 --add-actions 1 --add-value-usd 0.25 --comment go.on",

@@ -37,12 +37,12 @@ func (c *createKey) Run() error {
 		if err != nil {
 			return err
 		}
-		shownOnce("API key")
+		ShownOnce("API key")
 		key := string(made.APIKey)
-		return c.show(struct {
+		return c.Show(struct {
 			client.APIKeyInfo
 			APIKey string `json:"api_key"`
-		}{made, key}, []fact{
+		}{made, key}, []Fact{
 			{"ID", made.ID}, {"NAME", made.Name}, {"ROLE", made.Role}, {"CREATED", moment(made.CreatedAt)},
 			{"EXPIRES", momentOr(made.ExpiresAt, "never")}, {"API KEY", key},
 		})
@@ -54,11 +54,7 @@ type listKeys struct{ asOrganization }
 // Run lists the keys.
 func (c *listKeys) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		keys, err := o.APIKeys(ctx)
-		if err != nil {
-			return err
-		}
-		return list(c.output, each(keys), "ID\tNAME\tROLE\tENDS IN\tCREATED\tEXPIRES\tLAST USED", func(k client.APIKeyInfo) []string {
+		return list(c.Output, each(o.APIKeys(ctx)), "ID\tNAME\tROLE\tENDS IN\tCREATED\tEXPIRES\tLAST USED", func(k client.APIKeyInfo) []string {
 			return []string{k.ID, k.Name, k.Role, "…" + k.Hint, moment(k.CreatedAt), momentOr(k.ExpiresAt, "never"), momentOr(k.LastUsedAt, "never")}
 		})
 	})
@@ -77,19 +73,9 @@ type rotateKey struct {
 
 // Run rotates the key.
 func (c *rotateKey) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		grace := time.Duration(c.Grace)
-		rotated, err := o.RotateAPIKey(ctx, c.ID, client.RotateKeyParams{Grace: &grace})
-		if err != nil {
-			return err
-		}
-		shownOnce("API key")
-		key := string(rotated.APIKey)
-		return c.show(struct {
-			ID string `json:"id"`
-			client.RotatedKey
-			APIKey string `json:"api_key"`
-		}{c.ID, rotated, key}, []fact{{"API KEY", key}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	return c.rotate("API key", func(ctx context.Context, o *client.Organization) (rotated, error) {
+		r, err := o.RotateAPIKey(ctx, c.ID, client.RotateKeyParams{Grace: (*time.Duration)(&c.Grace)})
+		return rotated{ID: c.ID, PreviousExpires: r.PreviousExpiresAt, APIKey: string(r.APIKey)}, err
 	})
 }
 
@@ -100,13 +86,8 @@ type revokeKey struct {
 
 // Run revokes the key.
 func (c *revokeKey) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		if err := o.DeleteAPIKey(ctx, c.ID); err != nil {
-			return err
-		}
-		return c.show(struct {
-			ID      string `json:"id"`
-			Revoked bool   `json:"revoked"`
-		}{c.ID, true}, []fact{{"KEY", c.ID}, {"STATUS", "revoked"}})
+	facts := func(e ended) []Fact { return []Fact{{"KEY", e.ID}, {"STATUS", "revoked"}} }
+	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+		return ended{ID: c.ID, Revoked: true}, o.DeleteAPIKey(ctx, c.ID)
 	})
 }

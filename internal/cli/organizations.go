@@ -33,12 +33,12 @@ func (c *createOrg) Run() error {
 		if err != nil {
 			return err
 		}
-		shownOnce("API key")
+		ShownOnce("API key")
 		key := string(made.APIKey)
-		return c.show(struct {
+		return c.Show(struct {
 			client.OrganizationInfo
 			APIKey string `json:"api_key"`
-		}{made, key}, append(factsOfOrg(made), fact{"API KEY", key}))
+		}{made, key}, append(factsOfOrg(made), Fact{"API KEY", key}))
 	})
 }
 
@@ -59,17 +59,13 @@ type showOrg struct {
 
 // Run shows the organization.
 func (c *showOrg) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.Info(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfOrg(info))
+	return showing(c, factsOfOrg, func(ctx context.Context, o *client.Organization) (client.OrganizationInfo, error) {
+		return o.Info(ctx, c.ID)
 	})
 }
 
-func factsOfOrg(o client.OrganizationInfo) []fact {
-	return []fact{
+func factsOfOrg(o client.OrganizationInfo) []Fact {
+	return []Fact{
 		{"ID", o.ID}, {"NAME", o.Name}, {"METADATA", shownMetadata(o.Metadata)}, {"CREATED", moment(o.CreatedAt)},
 	}
 }
@@ -82,17 +78,8 @@ type rotateOrgKey struct {
 
 // Run rotates the key.
 func (c *rotateOrgKey) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		grace := time.Duration(c.Grace)
-		rotated, err := o.RotateKey(ctx, c.ID, client.RotateKeyParams{Grace: &grace})
-		if err != nil {
-			return err
-		}
-		shownOnce("API key")
-		key := string(rotated.APIKey)
-		return c.show(struct {
-			client.RotatedKey
-			APIKey string `json:"api_key"`
-		}{rotated, key}, []fact{{"API KEY", key}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	return c.rotate("API key", func(ctx context.Context, o *client.Organization) (rotated, error) {
+		r, err := o.RotateKey(ctx, c.ID, client.RotateKeyParams{Grace: (*time.Duration)(&c.Grace)})
+		return rotated{PreviousExpires: r.PreviousExpiresAt, APIKey: string(r.APIKey)}, err
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,58 +18,58 @@ import (
 	"remit/money"
 )
 
-// output is how a command prints its result.
-type output struct {
+// Output is how a command prints its result: a table, or with --json one JSON document. Commands of other packages embed it too.
+type Output struct {
 	JSON bool `name:"json" env:"-" help:"Print one JSON document with the API's names instead of a table."`
 }
 
-// fact is a row of the table of one object.
-type fact struct{ name, value string }
+// Fact is a row of the table of one object.
+type Fact struct{ Name, Value string }
 
-// show prints one object. Its table omits facts without a value.
-func (o output) show(document any, facts []fact) error {
+// Show prints one object. Its table omits facts without a value.
+func (o Output) Show(document any, facts []Fact) error {
 	if o.JSON {
 		return writeJSON(os.Stdout, document)
 	}
 	var rows [][]string
 	for _, f := range facts {
-		if f.value != "" {
-			rows = append(rows, []string{f.name, printable(f.value)})
+		if f.Value != "" {
+			rows = append(rows, []string{f.Name, f.Value})
 		}
 	}
 	return writeTable(os.Stdout, rows)
 }
 
+// List prints a list. Its table has a head and a row for each element.
+func (o Output) List(documents any, head []string, rows [][]string) error {
+	if o.JSON {
+		return writeJSON(os.Stdout, documents)
+	}
+	return writeTable(os.Stdout, slices.Insert(rows, 0, head))
+}
+
 // list prints a list once it is complete, so that an error leaves no partial output.
-func list[T any](o output, elements iter.Seq2[T, error], head string, row func(T) []string) error {
-	all := []T{}
+func list[T any](o Output, elements iter.Seq2[T, error], head string, row func(T) []string) error {
+	all, rows := []T{}, [][]string{}
 	for element, err := range elements {
 		if err != nil {
 			return err
 		}
-		all = append(all, element)
+		all, rows = append(all, element), append(rows, row(element))
 	}
-	if o.JSON {
-		return writeJSON(os.Stdout, all)
-	}
-	rows := [][]string{strings.Split(head, "\t")}
-	for _, element := range all {
-		cells := row(element)
-		for i := range cells {
-			cells[i] = printable(cells[i])
-		}
-		rows = append(rows, cells)
-	}
-	return writeTable(os.Stdout, rows)
+	return o.List(all, strings.Split(head, "\t"), rows)
 }
 
-// each returns elements that are all there for list.
-func each[T any](all []T) iter.Seq2[T, error] {
+// each returns elements that are all there, or the error instead of them, for list.
+func each[T any](all []T, err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, element := range all {
 			if !yield(element, nil) {
 				return
 			}
+		}
+		if err != nil {
+			yield(*new(T), err)
 		}
 	}
 }
@@ -101,8 +102,8 @@ func escapeControls(document []byte) []byte {
 	return safe
 }
 
-// shownOnce warns on standard error that a new credential is not shown again. Scripts read standard output.
-func shownOnce(what string) {
+// ShownOnce warns on standard error that a new credential is not shown again. Scripts read standard output.
+func ShownOnce(what string) {
 	fmt.Fprintf(os.Stderr, "remit: the %s is shown only once: store it securely\n", what)
 }
 
@@ -147,6 +148,22 @@ func unlessZero(n int64) string {
 func dashed(text string) string { return cmp.Or(text, "-") }
 
 func usd(amount money.MicroUSD) string { return amount.String() + " USD" }
+
+// usdIfAny returns an amount; 0 and less are empty.
+func usdIfAny(amount money.MicroUSD) string {
+	if amount <= 0 {
+		return ""
+	}
+	return usd(amount)
+}
+
+// orZero returns what a flag says; the zero value: it is not given.
+func orZero[T any](given *T) (value T) {
+	if given != nil {
+		value = *given
+	}
+	return value
+}
 
 // metadata is a flag: a JSON object, as typed.
 type metadata json.RawMessage

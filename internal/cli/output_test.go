@@ -3,7 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"io"
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -26,19 +26,16 @@ func controls(text string) (found []rune) {
 
 func TestResponsesCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
-	v := view{session: client.SessionInfo{ID: commands, Status: commands, Metadata: json.RawMessage(`{"\u009b":"` + "\u009b\x7f" + `"}`)}, away: commands}
+	v := seen[client.SessionInfo]{value: client.SessionInfo{ID: commands, Status: commands, Metadata: json.RawMessage(`{"\u009b":"` + "\u009b\x7f" + `"}`)}, away: commands}
 	var drawn strings.Builder
-	for _, l := range v.draw(style{width: 1000}) {
+	for _, l := range drawSession(v, style{width: 1000}) {
 		drawn.WriteString(l.text(false) + "\n")
 	}
-	written := func(write func(io.Writer, view) error) string {
-		var text bytes.Buffer
-		if err := write(&text, v); err != nil {
-			t.Error(err)
-		}
-		return text.String()
+	var written, document strings.Builder
+	if err := errors.Join(writeLine(&written, v), writeJSON(&document, v.value)); err != nil {
+		t.Error(err)
 	}
-	for name, text := range map[string]string{"bars": drawn.String(), "a line": written(writeLine), "a document": written(writeChange)} {
+	for name, text := range map[string]string{"bars": drawn.String(), "a line": written.String(), "a document": document.String()} {
 		if found := controls(text); len(found) > 0 || !strings.Contains(text, "PWNED") {
 			t.Errorf("%s has %q: %q", name, found, text)
 		}

@@ -18,11 +18,8 @@ type listRequests struct {
 // Run lists the requests for more.
 func (c *listRequests) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
-		found, err := s.requests(ctx, c.ID, client.MoreFilter{Status: unlessAll(c.Status)})
-		if err != nil {
-			return err
-		}
-		return list(c.output, each(found), "ID\tSTATUS\tACTIONS\tVALUE\tCREATED\tREASON", func(r client.MoreRequest) []string {
+		found := each(s.requests(ctx, c.ID, client.MoreFilter{Status: unlessAll(c.Status)}))
+		return list(c.Output, found, "ID\tSTATUS\tACTIONS\tVALUE\tCREATED\tREASON", func(r client.MoreRequest) []string {
 			return []string{r.ID, r.Status, fmt.Sprintf("+%d", r.AddActions), "+" + usd(r.AddValue), moment(r.CreatedAt), r.Reason}
 		})
 	})
@@ -52,13 +49,9 @@ func (c *approveRequest) Validate() error {
 
 // Run approves the request and shows it.
 func (c *approveRequest) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
+	return showing(c, factsOfRequest, func(ctx context.Context, o *client.Organization) (client.MoreRequest, error) {
 		granted := client.ApprovalParams{AddActions: c.AddActions, AddValue: c.AddValue, Comment: c.Comment}
-		r, err := o.ApproveRequest(ctx, c.Session, c.ID, granted)
-		if err != nil {
-			return err
-		}
-		return c.show(r, factsOfRequest(r))
+		return o.ApproveRequest(ctx, c.Session, c.ID, granted)
 	})
 }
 
@@ -66,21 +59,17 @@ type denyRequest struct{ oneRequest }
 
 // Run denies the request and shows it.
 func (c *denyRequest) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		r, err := o.DenyRequest(ctx, c.Session, c.ID, c.Comment)
-		if err != nil {
-			return err
-		}
-		return c.show(r, factsOfRequest(r))
+	return showing(c, factsOfRequest, func(ctx context.Context, o *client.Organization) (client.MoreRequest, error) {
+		return o.DenyRequest(ctx, c.Session, c.ID, c.Comment)
 	})
 }
 
-func factsOfRequest(r client.MoreRequest) []fact {
+func factsOfRequest(r client.MoreRequest) []Fact {
 	granted := ""
 	if r.Status == "approved" {
 		granted = fmt.Sprintf("%d actions, %s", r.GrantedActions, usd(r.GrantedValue))
 	}
-	return []fact{
+	return []Fact{
 		{"ID", r.ID}, {"SESSION", r.SessionID}, {"AGENT", r.AgentID}, {"STATUS", r.Status},
 		{"ASKED", fmt.Sprintf("%d actions, %s", r.AddActions, usd(r.AddValue))}, {"GRANTED", granted}, {"REASON", r.Reason},
 		{"COMMENT", r.Comment}, {"CREATED", moment(r.CreatedAt)}, {"DECIDED", moment(r.DecidedAt)},

@@ -20,7 +20,7 @@ const (
 // defaultWidth is the assumed width of a terminal that does not report it.
 const defaultWidth = 80
 
-// screen draws each view in place of the previous one, from the line of the cursor. It does not touch the lines above, and
+// screen draws each drawing in place of the previous one, from the line of the cursor. It does not touch the lines above, and
 // leaves the last drawing when it is closed.
 type screen struct {
 	out *os.File
@@ -60,9 +60,6 @@ func isUnicode(getenv func(string) string) bool {
 	}
 	return false
 }
-
-// show draws a view in place of the previous one.
-func (s *screen) show(v view) error { return s.draw(v.draw) }
 
 // draw draws in place of the previous drawing.
 func (s *screen) draw(drawing func(style) []line) error {

@@ -19,7 +19,7 @@ const defaultAddr = "http://127.0.0.1:8080"
 // caller read environment variables, so that the command line alone says what a command does.
 type service struct {
 	Addr string `placeholder:"URL" help:"URL of the service. The default is http://127.0.0.1:8080."`
-	output
+	Output
 }
 
 // call runs an operation within callTime and rewrites its error for people.

@@ -54,21 +54,11 @@ func (l limits) check() error {
 }
 
 func (l limits) sent() client.SessionLimits {
-	var sent client.SessionLimits
-	if l.MaxActions != nil {
-		sent.MaxActions = *l.MaxActions
+	return client.SessionLimits{
+		MaxActions: orZero(l.MaxActions), MaxValue: l.MaxValue, ExpiresIn: time.Duration(orZero(l.ExpiresIn)),
+		MaxLease: (*time.Duration)(l.MaxLease), MaxValuePerAction: (*money.MicroUSD)(l.MaxValuePerAction),
+		Enforcement: l.Enforcement, Thresholds: orZero(l.Thresholds),
 	}
-	if l.ExpiresIn != nil {
-		sent.ExpiresIn = time.Duration(*l.ExpiresIn)
-	}
-	if l.MaxLease != nil {
-		sent.MaxLease = (*time.Duration)(l.MaxLease)
-	}
-	sent.MaxValue, sent.MaxValuePerAction, sent.Enforcement = l.MaxValue, (*money.MicroUSD)(l.MaxValuePerAction), l.Enforcement
-	if l.Thresholds != nil {
-		sent.Thresholds = *l.Thresholds
-	}
-	return sent
 }
 
 type createSession struct {
@@ -85,14 +75,6 @@ type createSession struct {
 // Validate is called by the flag parser.
 func (c *createSession) Validate() error { return c.check() }
 
-// longestLease is what a new session allows, 0 when it is omitted.
-func (l limits) longestLease() time.Duration {
-	if l.MaxLease == nil {
-		return 0
-	}
-	return time.Duration(*l.MaxLease)
-}
-
 // perAction is the limit of each action of a new session, nil when there is none.
 func (l limits) perAction() *money.MicroUSD {
 	if l.MaxValuePerAction == nil || *l.MaxValuePerAction == client.NoLimit {
@@ -103,17 +85,13 @@ func (l limits) perAction() *money.MicroUSD {
 
 // Run creates the session.
 func (c *createSession) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
+	return showing(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
 		l := c.sent()
-		made, err := o.CreateSession(ctx, client.SessionParams{
+		return o.CreateSession(ctx, client.SessionParams{
 			AgentID: c.Agent, MaxActions: l.MaxActions, MaxValue: l.MaxValue, ExpiresIn: l.ExpiresIn, Scopes: c.Scopes,
-			Metadata: c.Metadata.sent(), MaxCommitted: c.MaxCommitted, MaxLease: c.longestLease(), MaxValuePerAction: c.perAction(),
+			Metadata: c.Metadata.sent(), MaxCommitted: c.MaxCommitted, MaxLease: orZero(l.MaxLease), MaxValuePerAction: c.perAction(),
 			Enforcement: l.Enforcement, Thresholds: l.Thresholds, ParentSessionID: c.Parent,
 		})
-		if err != nil {
-			return err
-		}
-		return c.show(made, factsOfSession(made))
 	})
 }
 
@@ -138,14 +116,10 @@ func (c *updateSession) Validate() error {
 
 // Run changes the session's limits.
 func (c *updateSession) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
+	return showing(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
 		l := c.sent()
 		l.AddActions, l.AddValue = c.AddActions, c.AddValue
-		changed, err := o.UpdateSession(ctx, c.ID, l)
-		if err != nil {
-			return err
-		}
-		return c.show(changed, factsOfSession(changed))
+		return o.UpdateSession(ctx, c.ID, l)
 	})
 }
 
@@ -159,7 +133,7 @@ type listSessions struct {
 func (c *listSessions) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
 		found := s.list(ctx, client.SessionFilter{Status: unlessAll(c.Status), AgentID: c.Of})
-		return list(c.output, found, "ID\tAGENT\tSTATUS\tACTIONS\tVALUE\tEXPIRES", func(s client.SessionSummary) []string {
+		return list(c.Output, found, "ID\tAGENT\tSTATUS\tACTIONS\tVALUE\tEXPIRES", func(s client.SessionSummary) []string {
 			return []string{
 				s.ID, s.AgentID, s.Status, fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions),
 				s.ValueUsed.String() + "/" + usd(s.MaxValue), moment(s.ExpiresAt),
@@ -175,34 +149,27 @@ type showSession struct {
 
 // Run shows the session.
 func (c *showSession) Run() error {
-	return c.call(func(ctx context.Context, s sessions) error { return c.read(ctx, s) })
-}
-
-func (c *showSession) read(ctx context.Context, s sessions) error {
-	info, err := s.get(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.show(info, factsOfSession(info))
+	return showing(c, factsOfSession, func(ctx context.Context, s sessions) (client.SessionInfo, error) { return s.get(ctx, c.ID) })
 }
 
 type endSession struct{ showSession }
 
 // Run ends the session and shows it.
 func (c *endSession) Run() error {
-	return c.call(func(ctx context.Context, s sessions) error {
+	return showing(c, factsOfSession, func(ctx context.Context, s sessions) (client.SessionInfo, error) {
 		if err := s.end(ctx, c.ID); err != nil {
-			return err
+			return client.SessionInfo{}, err
 		}
-		if err := c.read(ctx, s); err != nil {
-			return fmt.Errorf("the session has ended, but could not be read: %w", c.explain(err))
+		info, err := s.get(ctx, c.ID)
+		if err != nil {
+			err = fmt.Errorf("the session has ended, but could not be read: %w", c.explain(err))
 		}
-		return nil
+		return info, err
 	})
 }
 
-func factsOfSession(s client.SessionInfo) []fact {
-	held, overage, committed, leases := "", "", "", ""
+func factsOfSession(s client.SessionInfo) []Fact {
+	committed, leases := "", ""
 	if s.MaxLeaseSeconds > 0 {
 		leases = "up to " + (time.Duration(s.MaxLeaseSeconds) * time.Second).String()
 	}
@@ -212,17 +179,11 @@ func factsOfSession(s client.SessionInfo) []fact {
 	if s.MaxCommitted != nil {
 		committed = s.ValueCommitted.String() + " of " + usd(*s.MaxCommitted)
 	}
-	if s.ValueHeld > 0 {
-		held = usd(s.ValueHeld)
-	}
-	if s.ValueOverage > 0 {
-		overage = usd(s.ValueOverage)
-	}
-	facts := []fact{
+	facts := []Fact{
 		{"ID", s.ID}, {"AGENT", s.AgentID}, {"PARENT", s.ParentSessionID}, {"STATUS", s.Status},
 		{"SUSPENDED", moment(s.SuspendedAt)}, {"REASON", s.SuspensionReason},
 		{"ACTIONS", fmt.Sprintf("%d of %d", s.ActionCount, s.MaxActions)},
-		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", held}, {"OVERAGE", overage}, {"COMMITTED", committed}, {"LEASES", leases},
+		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", usdIfAny(s.ValueHeld)}, {"OVERAGE", usdIfAny(s.ValueOverage)}, {"COMMITTED", committed}, {"LEASES", leases},
 		{"THRESHOLDS", shownPercents(s.Thresholds)},
 		{"SCOPES", strings.Join(s.Scopes, ",")}, {"METADATA", shownMetadata(s.Metadata)},
 		{"CREATED", moment(s.CreatedAt)}, {"EXPIRES", moment(s.ExpiresAt)}, {"ENDED", moment(s.EndedAt)},
@@ -231,7 +192,7 @@ func factsOfSession(s client.SessionInfo) []fact {
 }
 
 // factsOfRestrictions are what few sessions have.
-func factsOfRestrictions(s client.SessionInfo) []fact {
+func factsOfRestrictions(s client.SessionInfo) []Fact {
 	delegated, perAction, observed := "", "", ""
 	if s.ActionsDelegated > 0 || s.ValueDelegated > 0 {
 		delegated = fmt.Sprintf("%d actions, %s", s.ActionsDelegated, usd(s.ValueDelegated))
@@ -242,5 +203,5 @@ func factsOfRestrictions(s client.SessionInfo) []fact {
 	if s.Enforcement == "observe" || s.ObservedRefusals > 0 {
 		observed = fmt.Sprintf("%d refusals observed (%s)", s.ObservedRefusals, s.Enforcement)
 	}
-	return []fact{{"DELEGATED", delegated}, {"PER ACTION", perAction}, {"ENFORCEMENT", observed}}
+	return []Fact{{"DELEGATED", delegated}, {"PER ACTION", perAction}, {"ENFORCEMENT", observed}}
 }

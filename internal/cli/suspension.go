@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -25,12 +24,8 @@ type suspendAgent struct {
 
 // Run suspends the agent and shows it.
 func (c *suspendAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.SuspendAgent(ctx, c.ID, c.Reason)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfAgent(info))
+	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+		return o.SuspendAgent(ctx, c.ID, c.Reason)
 	})
 }
 
@@ -41,12 +36,8 @@ type resumeAgent struct {
 
 // Run resumes the agent and shows it.
 func (c *resumeAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.ResumeAgent(ctx, c.ID, c.Reason)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfAgent(info))
+	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+		return o.ResumeAgent(ctx, c.ID, c.Reason)
 	})
 }
 
@@ -63,12 +54,8 @@ type suspendSession struct {
 
 // Run suspends the session and shows it.
 func (c *suspendSession) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.SuspendSession(ctx, c.ID, c.Reason)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfSession(info))
+	return showing(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
+		return o.SuspendSession(ctx, c.ID, c.Reason)
 	})
 }
 
@@ -79,24 +66,41 @@ type resumeSession struct {
 
 // Run resumes the session and shows it.
 func (c *resumeSession) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.ResumeSession(ctx, c.ID, c.Reason)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfSession(info))
+	return showing(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
+		return o.ResumeSession(ctx, c.ID, c.Reason)
 	})
 }
 
-// confirmed is the flag of commands that change all agents.
-type confirmed struct {
+// allAgents are the flags of commands that change all agents.
+type allAgents struct {
+	asOrganization
 	Yes bool `env:"-" help:"Skip the confirmation, which asks for the organization's name."`
+}
+
+// callConfirmed is call with a confirmation before it, for which a person may take longer than callTime.
+func (a *allAgents) callConfirmed(what string, operation func(context.Context, *client.Organization) error) error {
+	key, err := a.APIKey.read()
+	if err != nil {
+		return err
+	}
+	a.APIKey = credential(key) // standard input is read once
+	if key == "" {
+		return errNoKey
+	}
+	remit, err := a.client(client.Options{})
+	if err != nil {
+		return err
+	}
+	if err := a.confirm(context.Background(), remit.Organization(key), what); err != nil {
+		return a.explain(err)
+	}
+	return a.call(operation)
 }
 
 // confirm asks for the organization's name at a terminal, so that the wrong API key changes nothing. Without a terminal it requires
 // --yes.
-func (c confirmed) confirm(ctx context.Context, o *client.Organization, what string) error {
-	if c.Yes {
+func (a *allAgents) confirm(ctx context.Context, o *client.Organization, what string) error {
+	if a.Yes {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
@@ -106,9 +110,14 @@ func (c confirmed) confirm(ctx context.Context, o *client.Organization, what str
 	if err != nil || organization.ID == "" {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "This %s all agents of %s. Type its name to continue: ", what, strconv.Quote(organization.Name))
+	return AskForName(fmt.Sprintf("This %s all agents of %q.", what, organization.Name), organization.Name)
+}
+
+// AskForName tells a person at a terminal what a command does, and asks for the name of what it does that to.
+func AskForName(what, name string) error {
+	fmt.Fprint(os.Stderr, what+" Type its name to continue: ")
 	typed, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	if strings.TrimRight(typed, "\r\n") != organization.Name {
+	if strings.TrimRight(typed, "\r\n") != name {
 		return errors.New("the name does not match; nothing was changed")
 	}
 	return nil
@@ -126,42 +135,34 @@ func organizationOf(ctx context.Context, o *client.Organization) (client.Organiz
 }
 
 type suspendAll struct {
-	asOrganization
-	confirmed
+	allAgents
 	reason
 }
 
 // Run suspends all agents and prints how many are suspended.
 func (c *suspendAll) Run() error {
-	return c.callAtLeisure(func(ctx context.Context, o *client.Organization) error {
-		return c.confirm(ctx, o, "suspends")
-	}, func(ctx context.Context, o *client.Organization) error {
+	return c.callConfirmed("suspends", func(ctx context.Context, o *client.Organization) error {
 		n, err := o.SuspendAllAgents(ctx, c.Reason)
 		if err != nil {
 			return err
 		}
-		return c.show(struct {
+		return c.Show(struct {
 			Suspended int64 `json:"suspended"`
-		}{n}, []fact{{"SUSPENDED", fmt.Sprint(n)}})
+		}{n}, []Fact{{"SUSPENDED", fmt.Sprint(n)}})
 	})
 }
 
-type resumeAll struct {
-	asOrganization
-	confirmed
-}
+type resumeAll struct{ allAgents }
 
 // Run resumes all agents and prints how many are not suspended.
 func (c *resumeAll) Run() error {
-	return c.callAtLeisure(func(ctx context.Context, o *client.Organization) error {
-		return c.confirm(ctx, o, "resumes")
-	}, func(ctx context.Context, o *client.Organization) error {
+	return c.callConfirmed("resumes", func(ctx context.Context, o *client.Organization) error {
 		n, err := o.ResumeAllAgents(ctx)
 		if err != nil {
 			return err
 		}
-		return c.show(struct {
+		return c.Show(struct {
 			Resumed int64 `json:"resumed"`
-		}{n}, []fact{{"RESUMED", fmt.Sprint(n)}})
+		}{n}, []Fact{{"RESUMED", fmt.Sprint(n)}})
 	})
 }

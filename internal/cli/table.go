@@ -10,15 +10,16 @@ import (
 
 const columnGap = 2 // spaces
 
-// writeTable writes rows of equal length, aligned by the width of their text in a terminal.
+// writeTable writes rows of equal length, aligned by the width of their text in a terminal, which no cell controls.
 func writeTable(to io.Writer, rows [][]string) error {
 	var widths []int
 	for _, row := range rows {
-		for i, cell := range row {
+		for i := range row {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], columnsOf(cell))
+			row[i] = printable(row[i])
+			widths[i] = max(widths[i], columnsOf(row[i]))
 		}
 	}
 	var text strings.Builder

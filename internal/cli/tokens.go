@@ -37,11 +37,11 @@ func (c *getToken) Run() error {
 			return err
 		}
 		access, refresh := string(pair.AccessToken), string(pair.RefreshToken)
-		return c.show(struct {
+		return c.Show(struct {
 			Access  string `json:"access_token"`
 			Refresh string `json:"refresh_token,omitzero"`
 			client.TokenPair
-		}{access, refresh, pair}, []fact{
+		}{access, refresh, pair}, []Fact{
 			{"ACCESS TOKEN", access}, {"REFRESH TOKEN", refresh}, {"BOUND TO", boundTo(o.DPoP)},
 			{"EXPIRES IN", (time.Duration(pair.ExpiresIn) * time.Second).String()},
 		})
@@ -73,12 +73,12 @@ func (c *verifyToken) Run() error {
 		if err != nil {
 			return err
 		}
-		return c.show(struct {
+		return c.Show(struct {
 			Agent        string   `json:"agent_id"`
 			Organization string   `json:"org_id"`
 			Scopes       []string `json:"scopes"`
 			Actor        string   `json:"actor_id,omitzero"`
-		}{v.AgentID, v.OrganizationID, v.Scopes, v.ActorID}, []fact{
+		}{v.AgentID, v.OrganizationID, v.Scopes, v.ActorID}, []Fact{
 			{"AGENT", v.AgentID}, {"ORGANIZATION", v.OrganizationID}, {"SCOPES", strings.Join(v.Scopes, ",")}, {"ACTOR", v.ActorID},
 		})
 	})
@@ -95,17 +95,13 @@ func (c *inspectToken) Run() error {
 	if err != nil {
 		return err
 	}
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.Introspect(ctx, token)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfToken(info))
+	return showing(c, factsOfToken, func(ctx context.Context, o *client.Organization) (client.Introspection, error) {
+		return o.Introspect(ctx, token)
 	})
 }
 
-func factsOfToken(t client.Introspection) []fact {
-	return []fact{
+func factsOfToken(t client.Introspection) []Fact {
+	return []Fact{
 		{"ACTIVE", strconv.FormatBool(t.Active)}, {"AGENT", t.AgentID}, {"ORGANIZATION", t.OrganizationID}, {"SCOPES", t.Scope},
 		{"ISSUER", t.Issuer}, {"AUDIENCE", strings.Join(t.Audience, ",")}, {"BOUND TO", t.Thumbprint},
 		{"SESSION", t.SessionID}, {"ACTORS", strings.Join(t.Actors, ",")},

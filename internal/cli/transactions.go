@@ -41,15 +41,15 @@ func (c *beginTransaction) Validate() error {
 
 // Run begins the transaction.
 func (c *beginTransaction) Run() error {
-	return c.call(func(ctx context.Context, agent *client.Agent) error {
+	return showing(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
 		begun, err := agent.Session(c.Session).Begin(ctx, client.TransactionParams{
 			ActionType: c.Type, Value: c.Value, ExpiresIn: time.Duration(c.ExpiresIn), PreState: c.PreState.sent(),
 			Irreversible: c.Irreversible, OnExpiry: c.OnExpiry, Metadata: c.Metadata.sent(), IdempotencyKey: c.Key,
 		})
 		if err != nil {
-			return err
+			return client.TransactionInfo{}, err
 		}
-		return c.show(begun.Info(), factsOfTransaction(begun.Info()))
+		return begun.Info(), nil
 	})
 }
 
@@ -64,7 +64,7 @@ type listTransactions struct {
 func (c *listTransactions) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
 		found := s.transactions(ctx, client.TransactionFilter{Status: unlessAll(c.Status), SessionID: c.Session, SettledBy: unlessAll(c.SettledBy)})
-		return list(c.output, found, "ID\tSESSION\tSTATUS\tTYPE\tVALUE\tCREATED", func(t client.TransactionInfo) []string {
+		return list(c.Output, found, "ID\tSESSION\tSTATUS\tTYPE\tVALUE\tCREATED", func(t client.TransactionInfo) []string {
 			return []string{t.ID, t.SessionID, t.Status, t.ActionType, usd(t.Value), moment(t.CreatedAt)}
 		})
 	})
@@ -77,12 +77,8 @@ type showTransaction struct {
 
 // Run shows the transaction.
 func (c *showTransaction) Run() error {
-	return c.call(func(ctx context.Context, s sessions) error {
-		info, err := s.transaction(c.ID).Get(ctx)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfTransaction(info))
+	return showing(c, factsOfTransaction, func(ctx context.Context, s sessions) (client.TransactionInfo, error) {
+		return s.transaction(c.ID).Get(ctx)
 	})
 }
 
@@ -106,15 +102,10 @@ func (c *updateTransaction) Validate() error {
 
 // Run changes the transaction.
 func (c *updateTransaction) Run() error {
-	return c.call(func(ctx context.Context, agent *client.Agent) error {
-		t, changes := agent.Transaction(c.ID), client.TransactionChanges{Value: c.Value}
-		if c.ExpiresIn != nil {
-			changes.ExpiresIn = time.Duration(*c.ExpiresIn)
-		}
-		if err := t.Update(ctx, changes); err != nil {
-			return err
-		}
-		return c.show(t.Info(), factsOfTransaction(t.Info()))
+	return showing(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
+		t := agent.Transaction(c.ID)
+		err := t.Update(ctx, client.TransactionChanges{Value: c.Value, ExpiresIn: time.Duration(orZero(c.ExpiresIn))})
+		return t.Info(), err
 	})
 }
 
@@ -127,12 +118,10 @@ type commitTransaction struct {
 
 // Run commits the transaction and shows it.
 func (c *commitTransaction) Run() error {
-	return c.call(func(ctx context.Context, agent *client.Agent) error {
+	return showing(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
 		t := agent.Transaction(c.ID)
-		if err := t.Commit(ctx, client.CommitParams{Value: c.Value, PostState: c.PostState.sent()}); err != nil {
-			return err
-		}
-		return c.show(t.Info(), factsOfTransaction(t.Info()))
+		err := t.Commit(ctx, client.CommitParams{Value: c.Value, PostState: c.PostState.sent()})
+		return t.Info(), err
 	})
 }
 
@@ -143,26 +132,17 @@ type rollbackTransaction struct {
 
 // Run rolls the transaction back, even if it is committed, and shows it.
 func (c *rollbackTransaction) Run() error {
-	return c.call(func(ctx context.Context, s sessions) error {
+	return showing(c, factsOfTransaction, func(ctx context.Context, s sessions) (client.TransactionInfo, error) {
 		t := s.transaction(c.ID)
-		if err := t.Reverse(ctx, c.Reason); err != nil {
-			return err
-		}
-		return c.show(t.Info(), factsOfTransaction(t.Info()))
+		err := t.Reverse(ctx, c.Reason)
+		return t.Info(), err
 	})
 }
 
-func factsOfTransaction(t client.TransactionInfo) []fact {
-	held, overage := "", ""
-	if t.ValueHeld > 0 {
-		held = usd(t.ValueHeld)
-	}
-	if t.Overage > 0 {
-		overage = usd(t.Overage)
-	}
-	return []fact{
+func factsOfTransaction(t client.TransactionInfo) []Fact {
+	return []Fact{
 		{"ID", t.ID}, {"AGENT", t.AgentID}, {"SESSION", t.SessionID}, {"STATUS", t.Status}, {"TYPE", t.ActionType},
-		{"VALUE", usd(t.Value)}, {"HELD", held}, {"OVERAGE", overage}, {"REASON", t.Reason},
+		{"VALUE", usd(t.Value)}, {"HELD", usdIfAny(t.ValueHeld)}, {"OVERAGE", usdIfAny(t.Overage)}, {"REASON", t.Reason},
 		{"PRE-STATE", shownMetadata(t.PreState)}, {"POST-STATE", shownMetadata(t.PostState)}, {"METADATA", shownMetadata(t.Metadata)},
 		{"CREATED", moment(t.CreatedAt)}, {"EXPIRES", moment(t.ExpiresAt)},
 		{"COMMITTED", moment(t.CommittedAt)}, {"ROLLED BACK", moment(t.RolledBackAt)},

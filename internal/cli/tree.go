@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,10 @@ func (c *treeOfSession) Help() string {
 // Run shows the session with its descendants.
 func (c *treeOfSession) Run() error {
 	if c.Watch {
-		return c.watch()
+		return watch(&c.asEither, c.Interval, drawTree, writeTree, func(ctx context.Context, s sessions) (client.SessionTree, bool, error) {
+			tree, err := s.tree(ctx, c.ID)
+			return tree, tree.Status != "active", err
+		})
 	}
 	return c.call(func(ctx context.Context, s sessions) error {
 		tree, err := s.tree(ctx, c.ID)
@@ -42,44 +44,8 @@ func (c *treeOfSession) Run() error {
 		if c.JSON {
 			return writeJSON(os.Stdout, tree)
 		}
-		return writeTree(os.Stdout, tree)
+		return writeTree(os.Stdout, seen[client.SessionTree]{value: tree})
 	})
-}
-
-// watch shows the tree until its root session has ended.
-func (c *treeOfSession) watch() error {
-	return c.live(func(ctx context.Context, s sessions) error {
-		d, end := c.display()
-		defer end()
-		read := func(ctx context.Context) (client.SessionTree, error) { return s.tree(ctx, c.ID) }
-		return follow(ctx, c.Interval, read, c.explain, func(v seen[client.SessionTree]) (bool, error) {
-			return v.value.Status != "active", d(v)
-		})
-	})
-}
-
-// display returns a function that shows what was seen, and one that ends it.
-func (c *treeOfSession) display() (show func(seen[client.SessionTree]) error, end func()) {
-	if !c.JSON && isTerminal(os.Stdout) {
-		s := newScreen(os.Stdout)
-		return func(v seen[client.SessionTree]) error {
-			return s.draw(func(style style) []line { return drawTree(v, style) })
-		}, s.close
-	}
-	write := writeTree
-	if c.JSON {
-		write = func(to io.Writer, tree client.SessionTree) error { return writeJSON(to, tree) }
-	}
-	var away outage
-	var last client.SessionTree
-	return func(v seen[client.SessionTree]) error {
-		away.note(os.Stderr, v.away)
-		if reflect.DeepEqual(v.value, last) {
-			return nil
-		}
-		last = v.value
-		return write(os.Stdout, last)
-	}, func() {}
 }
 
 // node is a session of a tree, with the branches that lead to it.
@@ -111,15 +77,14 @@ func nodes(tree client.SessionTree, unicode bool) []node {
 }
 
 // writeTree writes the tree as a table.
-func writeTree(to io.Writer, tree client.SessionTree) error {
+func writeTree(to io.Writer, v seen[client.SessionTree]) error {
 	rows := [][]string{{"SESSION", "AGENT", "STATUS", "ACTIONS", "VALUE", "EXPIRES"}}
-	for _, n := range nodes(tree, isUnicode(os.Getenv)) {
+	for _, n := range nodes(v.value, isUnicode(os.Getenv)) {
 		rows = append(rows, []string{
-			n.branches + printable(n.ID), printable(n.AgentID), printable(statusOf(n.SessionInfo)), actionsOf(n.SessionInfo),
-			valueOf(n.SessionInfo), moment(n.ExpiresAt),
+			n.branches + n.ID, n.AgentID, statusOf(n.SessionInfo), actionsOf(n.SessionInfo), valueOf(n.SessionInfo), moment(n.ExpiresAt),
 		})
 	}
-	if err := writeTable(to, rows); err != nil || !isTruncated(tree) {
+	if err := writeTable(to, rows); err != nil || !isTruncated(v.value) {
 		return err
 	}
 	_, err := fmt.Fprintln(to, truncatedTree)
@@ -213,15 +178,8 @@ func alignLabels(gauges []gauge) int {
 
 // gauge returns the gauge of the limit that is nearest: that of the value or that of the actions.
 func (n node) gauge() gauge {
-	value := gauge{
-		used: int64(n.ValueUsed), held: sum(int64(n.ValueHeld), int64(n.ValueDelegated)), over: int64(n.ValueOverage), limit: int64(n.MaxValue),
-		words: [2]string{valueOf(n.SessionInfo), n.ValueUsed.String() + "/" + n.MaxValue.String()},
-	}
-	nearest := value
-	actions := gauge{used: n.ActionCount, held: n.ActionsDelegated, limit: n.MaxActions, words: [2]string{
-		actionsOf(n.SessionInfo) + " actions", fmt.Sprintf("%d/%d", n.ActionCount, n.MaxActions),
-	}}
-	if actions.percent() > value.percent() {
+	nearest := valueGauge(n.SessionInfo, valueOf(n.SessionInfo), n.ValueUsed.String()+"/"+n.MaxValue.String())
+	if actions := actionsGauge(n.SessionInfo, actionsOf(n.SessionInfo)+" actions"); actions.percent() > nearest.percent() {
 		nearest = actions
 	}
 	if status := statusOf(n.SessionInfo); status != "active" {

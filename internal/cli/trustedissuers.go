@@ -89,20 +89,14 @@ func (c *createTrustedIssuer) Validate() error {
 
 // Run creates the trusted issuer.
 func (c *createTrustedIssuer) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
+	return showing(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
 		keys, err := c.JWKS.read()
 		if err != nil {
-			return err
+			return client.TrustedIssuerInfo{}, err
 		}
-		p := client.TrustedIssuerParams{Issuer: c.Issuer, JWKSURI: c.JWKSURI, JWKS: keys, Rules: rulesOf(c.Rules)}
-		if c.Description != nil {
-			p.Description = *c.Description
-		}
-		made, err := o.CreateTrustedIssuer(ctx, p)
-		if err != nil {
-			return err
-		}
-		return c.show(made, factsOfIssuer(made))
+		return o.CreateTrustedIssuer(ctx, client.TrustedIssuerParams{
+			Issuer: c.Issuer, JWKSURI: c.JWKSURI, JWKS: keys, Rules: rulesOf(c.Rules), Description: orZero(c.Description),
+		})
 	})
 }
 
@@ -111,11 +105,7 @@ type listTrustedIssuers struct{ asOrganization }
 // Run lists the trusted issuers.
 func (c *listTrustedIssuers) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		found, err := o.TrustedIssuers(ctx)
-		if err != nil {
-			return err
-		}
-		return list(c.output, each(found), "ID\tISSUER\tKEYS AT\tRULES\tCREATED", func(i client.TrustedIssuerInfo) []string {
+		return list(c.Output, each(o.TrustedIssuers(ctx)), "ID\tISSUER\tKEYS AT\tRULES\tCREATED", func(i client.TrustedIssuerInfo) []string {
 			return []string{i.ID, i.Issuer, i.JWKSURI, fmt.Sprint(len(i.Rules)), moment(i.CreatedAt)}
 		})
 	})
@@ -133,12 +123,8 @@ type showTrustedIssuer struct {
 
 // Run shows the trusted issuer.
 func (c *showTrustedIssuer) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.GetTrustedIssuer(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfIssuer(info))
+	return showing(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
+		return o.GetTrustedIssuer(ctx, c.ID)
 	})
 }
 
@@ -158,17 +144,13 @@ func (c *updateTrustedIssuer) Validate() error {
 
 // Run changes the trusted issuer and shows it.
 func (c *updateTrustedIssuer) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
+	return showing(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
 		keys, err := c.JWKS.read()
 		if err != nil {
-			return err
+			return client.TrustedIssuerInfo{}, err
 		}
 		changes := client.TrustedIssuerChanges{JWKSURI: c.JWKSURI, JWKS: keys, Rules: rulesOf(c.Rules), Description: c.Description}
-		info, err := o.UpdateTrustedIssuer(ctx, c.ID, changes)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfIssuer(info))
+		return o.UpdateTrustedIssuer(ctx, c.ID, changes)
 	})
 }
 
@@ -176,19 +158,14 @@ type deleteTrustedIssuer struct{ showTrustedIssuer }
 
 // Run deletes the trusted issuer.
 func (c *deleteTrustedIssuer) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		if err := o.DeleteTrustedIssuer(ctx, c.ID); err != nil {
-			return err
-		}
-		return c.show(struct {
-			ID      string `json:"id"`
-			Deleted bool   `json:"deleted"`
-		}{c.ID, true}, []fact{{"TRUSTED ISSUER", c.ID}, {"STATUS", "deleted"}})
+	facts := func(e ended) []Fact { return []Fact{{"TRUSTED ISSUER", e.ID}, {"STATUS", "deleted"}} }
+	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+		return ended{ID: c.ID, Deleted: true}, o.DeleteTrustedIssuer(ctx, c.ID)
 	})
 }
 
-func factsOfIssuer(i client.TrustedIssuerInfo) []fact {
-	facts := []fact{
+func factsOfIssuer(i client.TrustedIssuerInfo) []Fact {
+	facts := []Fact{
 		{"ID", i.ID}, {"ISSUER", i.Issuer}, {"KEYS", shownKeys(i.JWKS)}, {"KEYS AT", i.JWKSURI},
 		{"DESCRIPTION", i.Description}, {"CREATED", moment(i.CreatedAt)},
 	}
@@ -197,7 +174,7 @@ func factsOfIssuer(i client.TrustedIssuerInfo) []fact {
 		for _, name := range slices.Sorted(maps.Keys(r.Claims)) {
 			claims = append(claims, name+"="+r.Claims[name])
 		}
-		facts = append(facts, fact{"AGENT " + r.AgentID, strings.Join(claims, ", ")})
+		facts = append(facts, Fact{"AGENT " + r.AgentID, strings.Join(claims, ", ")})
 	}
 	return facts
 }

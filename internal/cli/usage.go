@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +60,7 @@ func (c *usageCommand) Run() error {
 		if err != nil {
 			return err
 		}
-		return showUsage(c.output, c.GroupBy, lines)
+		return showUsage(c.Output, c.GroupBy, lines)
 	})
 }
 
@@ -76,32 +76,25 @@ func (c *sessionUsage) Run() error {
 		if err != nil {
 			return err
 		}
-		return showUsage(c.output, []string{"action_type"}, lines)
+		return showUsage(c.Output, []string{"action_type"}, lines)
 	})
 }
 
 // usageGroup is a group of a report: its member in the API, its column, and how a line shows it.
 type usageGroup struct {
 	member, column string
-	of             func(client.UsageLine) (text string, isNull bool)
+	of             func(client.UsageLine) *string // nil: null
 }
 
 var usageGroups = map[string]usageGroup{
-	"day":         {"day", "DAY", func(l client.UsageLine) (string, bool) { return l.Day, false }},
-	"agent":       {"agent_id", "AGENT", func(l client.UsageLine) (string, bool) { return l.AgentID, false }},
-	"session":     {"session_id", "SESSION", func(l client.UsageLine) (string, bool) { return textOrNull(l.SessionID) }},
-	"action_type": {"action_type", "ACTION TYPE", func(l client.UsageLine) (string, bool) { return textOrNull(l.ActionType) }},
-}
-
-func textOrNull(text *string) (string, bool) {
-	if text == nil {
-		return "", true
-	}
-	return *text, false
+	"day":         {"day", "DAY", func(l client.UsageLine) *string { return &l.Day }},
+	"agent":       {"agent_id", "AGENT", func(l client.UsageLine) *string { return &l.AgentID }},
+	"session":     {"session_id", "SESSION", func(l client.UsageLine) *string { return l.SessionID }},
+	"action_type": {"action_type", "ACTION TYPE", func(l client.UsageLine) *string { return l.ActionType }},
 }
 
 // showUsage prints a report of these groups.
-func showUsage(o output, groups []string, lines []client.UsageLine) error {
+func showUsage(o Output, groups []string, lines []client.UsageLine) error {
 	if o.JSON {
 		return writeJSON(os.Stdout, usageDocuments(groups, lines))
 	}
@@ -109,14 +102,10 @@ func showUsage(o output, groups []string, lines []client.UsageLine) error {
 	for _, group := range groups {
 		head = append(head, usageGroups[group].column)
 	}
-	return list(o, each(lines), strings.Join(append(head, "ACTIONS", "VALUE"), "\t"), func(l client.UsageLine) []string {
+	return list(o, each(lines, nil), strings.Join(append(head, "ACTIONS", "VALUE"), "\t"), func(l client.UsageLine) []string {
 		var cells []string
 		for _, group := range groups {
-			text, isNull := usageGroups[group].of(l)
-			if isNull {
-				text = "-"
-			}
-			cells = append(cells, text)
+			cells = append(cells, *cmp.Or(usageGroups[group].of(l), new("-")))
 		}
 		return append(cells, strconv.FormatInt(l.ActionCount, 10), usd(l.Value))
 	})
@@ -125,13 +114,10 @@ func showUsage(o output, groups []string, lines []client.UsageLine) error {
 // usageDocuments returns lines with the members that the API gives them.
 func usageDocuments(groups []string, lines []client.UsageLine) []map[string]any {
 	documents := make([]map[string]any, 0, len(lines))
-	for l := range slices.Values(lines) {
+	for _, l := range lines {
 		document := map[string]any{"action_count": l.ActionCount, "value_usd": l.Value}
 		for _, group := range groups {
-			text, isNull := usageGroups[group].of(l)
-			if document[usageGroups[group].member] = text; isNull {
-				document[usageGroups[group].member] = nil
-			}
+			document[usageGroups[group].member] = usageGroups[group].of(l)
 		}
 		documents = append(documents, document)
 	}

@@ -44,19 +44,28 @@ func (c *watchSession) Help() string {
 
 // Run shows the session until it has ended.
 func (c *watchSession) Run() error {
-	return c.live(func(ctx context.Context, s sessions) error {
-		d := c.display()
-		defer d.close()
-		read := func(ctx context.Context) (client.SessionInfo, error) { return s.get(ctx, c.ID) }
-		return follow(ctx, c.Interval, read, c.explain, func(v seen[client.SessionInfo]) (bool, error) {
-			return v.value.Status != "active", d.show(view{v.value, v.now, v.away})
-		})
+	return watch(&c.asEither, c.Interval, drawSession, writeLine, func(ctx context.Context, s sessions) (client.SessionInfo, bool, error) {
+		info, err := s.get(ctx, c.ID)
+		return info, info.Status != "active", err
 	})
 }
 
-// live runs an operation until a signal ends it.
-func (e *asEither) live(operation func(context.Context, sessions) error) error {
-	remit, err := e.client(client.Options{MaxAttempts: 1}) // because follow retries, and shows that it does
+// watch shows what read returns, until that is over or a signal ends it.
+func watch[T any](
+	e *asEither, interval time.Duration, draw func(seen[T], style) []line, write func(io.Writer, seen[T]) error,
+	read func(context.Context, sessions) (value T, over bool, err error),
+) error {
+	once := client.Options{MaxAttempts: 1} // because follow retries, and shows that it does
+	return e.callUntil(once, func(ctx context.Context, s sessions) error {
+		show, end := display(e.Output, draw, write)
+		defer end()
+		return follow(ctx, interval, func(ctx context.Context) (T, bool, error) { return read(ctx, s) }, e.explain, show)
+	}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+}
+
+// callUntil is call until one of the signals ends it, and so has no deadline.
+func (e *asEither) callUntil(options client.Options, operation func(context.Context, sessions) error, signals ...os.Signal) error {
+	remit, err := e.client(options)
 	if err != nil {
 		return err
 	}
@@ -64,25 +73,35 @@ func (e *asEither) live(operation func(context.Context, sessions) error) error {
 	if err != nil {
 		return e.explain(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
-	return e.explain(operation(ctx, s))
-}
-
-// display shows a sequence of views.
-type display interface {
-	show(view) error
-	close()
-}
-
-func (c *watchSession) display() display {
-	switch {
-	case c.JSON:
-		return &changes{out: os.Stdout, err: os.Stderr, write: writeChange}
-	case isTerminal(os.Stdout):
-		return newScreen(os.Stdout)
+	err = operation(ctx, s)
+	if ctx.Err() != nil {
+		return errInterrupted
 	}
-	return &changes{out: os.Stdout, err: os.Stderr, write: writeLine}
+	return e.explain(err)
+}
+
+// display returns a function that shows what was seen, and one that ends it: in a terminal it draws, otherwise it writes changes and
+// reports on standard error that the service is away.
+func display[T any](o Output, draw func(seen[T], style) []line, write func(io.Writer, seen[T]) error) (show func(seen[T]) error, end func()) {
+	switch {
+	case o.JSON:
+		write = func(to io.Writer, v seen[T]) error { return writeJSON(to, v.value) }
+	case isTerminal(os.Stdout):
+		s := newScreen(os.Stdout)
+		return func(v seen[T]) error { return s.draw(func(style style) []line { return draw(v, style) }) }, s.close
+	}
+	var away outage
+	var last T
+	return func(v seen[T]) error {
+		away.note(os.Stderr, v.away)
+		if reflect.DeepEqual(v.value, last) {
+			return nil
+		}
+		last = v.value
+		return write(os.Stdout, v)
+	}, func() {}
 }
 
 // seen is what was read last, and why the service does not respond since; empty: it does.
@@ -95,14 +114,14 @@ type seen[T any] struct {
 // follow reads every interval and shows what it read until that is over. A transient error ends it only before the first response,
 // because then the address may be wrong.
 func follow[T any](
-	ctx context.Context, interval time.Duration, read func(context.Context) (T, error), explain func(error) error,
-	show func(seen[T]) (over bool, err error),
+	ctx context.Context, interval time.Duration, read func(context.Context) (value T, over bool, err error), explain func(error) error,
+	show func(seen[T]) error,
 ) error {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	var v seen[T]
 	for known := false; ; {
-		value, err := poll(ctx, read)
+		value, over, err := poll(ctx, read)
 		v.now = time.Now()
 		switch {
 		case ctx.Err() != nil:
@@ -114,8 +133,7 @@ func follow[T any](
 		case v.away == "":
 			v.away = fmt.Sprintf("since %s: %s", v.now.Format(time.TimeOnly), explain(err))
 		}
-		over, failed := show(v)
-		if failed != nil || err == nil && over {
+		if failed := show(v); failed != nil || err == nil && over {
 			return failed
 		}
 		select {
@@ -126,7 +144,7 @@ func follow[T any](
 	}
 }
 
-func poll[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
+func poll[T any](ctx context.Context, read func(context.Context) (T, bool, error)) (T, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	return read(ctx)
@@ -147,39 +165,10 @@ func (o *outage) note(to io.Writer, away string) {
 	}
 }
 
-// changes is a display without a terminal: it writes changes, and reports on err that the service is away.
-type changes struct {
-	out, err io.Writer
-	write    func(io.Writer, view) error
-	last     client.SessionInfo
-	away     outage
-}
-
-func (c *changes) show(v view) error {
-	c.away.note(c.err, v.away)
-	if reflect.DeepEqual(v.session, c.last) {
-		return nil
-	}
-	c.last = v.session
-	return c.write(c.out, v)
-}
-
-func (c *changes) close() {}
-
-// writeChange writes the session as JSON.
-func writeChange(to io.Writer, v view) error { return writeJSON(to, v.session) }
-
 // writeLine writes the session as a line of text.
-func writeLine(to io.Writer, v view) error {
-	s := v.session
-	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), printable(statusOf(s)), s.ActionCount, s.MaxActions, s.ValueUsed)
-	if s.ValueHeld > 0 {
-		text += fmt.Sprintf("+%s held", s.ValueHeld)
-	}
-	if s.ValueDelegated > 0 {
-		text += fmt.Sprintf("+%s delegated", s.ValueDelegated)
-	}
-	text += fmt.Sprintf("/%s USD", s.MaxValue)
+func writeLine(to io.Writer, v seen[client.SessionInfo]) error {
+	s := v.value
+	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), printable(statusOf(s)), s.ActionCount, s.MaxActions, valueOf(s))
 	if s.ValueOverage > 0 {
 		text += fmt.Sprintf("  %s USD beyond", s.ValueOverage)
 	}

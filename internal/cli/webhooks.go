@@ -35,12 +35,12 @@ func (c *createWebhook) Run() error {
 		if err != nil {
 			return err
 		}
-		shownOnce("webhook's secret")
+		ShownOnce("webhook's secret")
 		secret := string(made.Secret)
-		return c.show(struct {
+		return c.Show(struct {
 			client.WebhookInfo
 			Secret string `json:"secret"`
-		}{made, secret}, append(factsOfWebhook(made), fact{"SECRET", secret}))
+		}{made, secret}, append(factsOfWebhook(made), Fact{"SECRET", secret}))
 	})
 }
 
@@ -49,11 +49,7 @@ type listWebhooks struct{ asOrganization }
 // Run lists the webhooks.
 func (c *listWebhooks) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		found, err := o.Webhooks(ctx)
-		if err != nil {
-			return err
-		}
-		return list(c.output, each(found), "ID\tURL\tTYPES\tCONFIRMED\tFAILING SINCE\tCREATED", func(w client.WebhookInfo) []string {
+		return list(c.Output, each(o.Webhooks(ctx)), "ID\tURL\tTYPES\tCONFIRMED\tFAILING SINCE\tCREATED", func(w client.WebhookInfo) []string {
 			return []string{w.ID, w.URL, typesOf(w), momentOr(&w.ConfirmedAt, "-"), momentOr(&w.FailingSince, "-"), moment(w.CreatedAt)}
 		})
 	})
@@ -71,12 +67,8 @@ type showWebhook struct {
 
 // Run shows the webhook.
 func (c *showWebhook) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.GetWebhook(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfWebhook(info))
+	return showing(c, factsOfWebhook, func(ctx context.Context, o *client.Organization) (client.WebhookInfo, error) {
+		return o.GetWebhook(ctx, c.ID)
 	})
 }
 
@@ -98,12 +90,8 @@ func (c *updateWebhook) Validate() error {
 
 // Run changes the webhook and shows it.
 func (c *updateWebhook) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		info, err := o.UpdateWebhook(ctx, c.ID, client.WebhookChanges{URL: c.URL, Types: listOrNone(c.Types), Description: c.Description})
-		if err != nil {
-			return err
-		}
-		return c.show(info, factsOfWebhook(info))
+	return showing(c, factsOfWebhook, func(ctx context.Context, o *client.Organization) (client.WebhookInfo, error) {
+		return o.UpdateWebhook(ctx, c.ID, client.WebhookChanges{URL: c.URL, Types: listOrNone(c.Types), Description: c.Description})
 	})
 }
 
@@ -111,12 +99,8 @@ type testWebhook struct{ showWebhook }
 
 // Run sends the test event and shows its delivery.
 func (c *testWebhook) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		sent, err := o.TestWebhook(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		return c.show(sent, factsOfDelivery(sent))
+	return showing(c, factsOfDelivery, func(ctx context.Context, o *client.Organization) (client.Delivery, error) {
+		return o.TestWebhook(ctx, c.ID)
 	})
 }
 
@@ -128,19 +112,9 @@ type rotateWebhook struct {
 
 // Run rotates the secret.
 func (c *rotateWebhook) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		grace := time.Duration(c.Grace)
-		rotated, err := o.RotateWebhookSecret(ctx, c.ID, client.RotateWebhookParams{Grace: &grace})
-		if err != nil {
-			return err
-		}
-		shownOnce("webhook's secret")
-		secret := string(rotated.Secret)
-		return c.show(struct {
-			ID string `json:"id"`
-			client.RotatedSecret
-			Secret string `json:"secret"`
-		}{c.ID, rotated, secret}, []fact{{"SECRET", secret}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	return c.rotate("webhook's secret", func(ctx context.Context, o *client.Organization) (rotated, error) {
+		r, err := o.RotateWebhookSecret(ctx, c.ID, client.RotateWebhookParams{Grace: (*time.Duration)(&c.Grace)})
+		return rotated{ID: c.ID, PreviousExpires: r.PreviousExpiresAt, Secret: string(r.Secret)}, err
 	})
 }
 
@@ -148,19 +122,14 @@ type deleteWebhook struct{ showWebhook }
 
 // Run deletes the webhook.
 func (c *deleteWebhook) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error {
-		if err := o.DeleteWebhook(ctx, c.ID); err != nil {
-			return err
-		}
-		return c.show(struct {
-			ID      string `json:"id"`
-			Deleted bool   `json:"deleted"`
-		}{c.ID, true}, []fact{{"WEBHOOK", c.ID}, {"STATUS", "deleted"}})
+	facts := func(e ended) []Fact { return []Fact{{"WEBHOOK", e.ID}, {"STATUS", "deleted"}} }
+	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+		return ended{ID: c.ID, Deleted: true}, o.DeleteWebhook(ctx, c.ID)
 	})
 }
 
-func factsOfWebhook(w client.WebhookInfo) []fact {
-	return []fact{
+func factsOfWebhook(w client.WebhookInfo) []Fact {
+	return []Fact{
 		{"ID", w.ID}, {"URL", w.URL}, {"TYPES", typesOf(w)}, {"DESCRIPTION", w.Description}, {"MISSED EVENTS", unlessZero(w.MissedEvents)},
 		{"CONFIRMED", momentOr(&w.ConfirmedAt, "-")}, {"FAILING SINCE", moment(w.FailingSince)}, {"CREATED", moment(w.CreatedAt)},
 	}

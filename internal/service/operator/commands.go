@@ -119,7 +119,7 @@ func (c *listOrganizations) Run() error {
 			documents[i] = d
 			rows[i] = []string{d.ID.String(), d.Name, d.Status, d.Created, decimal(d.Agents), decimal(d.OpenSessions), decimal(d.Transactions)}
 		}
-		return c.Output.List(documents, []string{"ID", "NAME", "STATUS", "CREATED", "AGENTS", "OPEN SESSIONS", "TRANSACTIONS"}, rows)
+		return c.List(documents, []string{"ID", "NAME", "STATUS", "CREATED", "AGENTS", "OPEN SESSIONS", "TRANSACTIONS"}, rows)
 	})
 }
 
@@ -138,10 +138,12 @@ func (c *showOrganization) Run() error {
 			return err
 		}
 		d := documentOf(found)
-		return c.Output.Show(d, [2]string{"ID", d.ID.String()}, [2]string{"NAME", d.Name}, [2]string{"STATUS", d.Status},
-			[2]string{"SUSPENDED", d.Suspended}, [2]string{"CREATED", d.Created}, [2]string{"AGENTS", decimal(d.Agents)},
-			[2]string{"OPEN SESSIONS", decimal(d.OpenSessions)}, [2]string{"CLOSED SESSIONS", decimal(d.ClosedSessions)},
-			[2]string{"TRANSACTIONS", decimal(d.Transactions)})
+		return c.Show(d, []cli.Fact{
+			{Name: "ID", Value: d.ID.String()}, {Name: "NAME", Value: d.Name}, {Name: "STATUS", Value: d.Status},
+			{Name: "SUSPENDED", Value: d.Suspended}, {Name: "CREATED", Value: d.Created}, {Name: "AGENTS", Value: decimal(d.Agents)},
+			{Name: "OPEN SESSIONS", Value: decimal(d.OpenSessions)}, {Name: "CLOSED SESSIONS", Value: decimal(d.ClosedSessions)},
+			{Name: "TRANSACTIONS", Value: decimal(d.Transactions)},
+		})
 	})
 }
 

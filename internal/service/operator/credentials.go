@@ -42,10 +42,10 @@ func (c *newOrganizationKey) Run() error {
 			return err
 		}
 		cli.ShownOnce("API key")
-		return c.Output.Show(struct {
+		return c.Show(struct {
 			APIKey          string `json:"api_key"`
 			PreviousExpires string `json:"previous_expires_at"`
-		}{key, timeText(ends)}, [2]string{"API KEY", key}, [2]string{"PREVIOUS ENDS", timeText(ends)})
+		}{key, timeText(ends)}, []cli.Fact{{Name: "API KEY", Value: key}, {Name: "PREVIOUS ENDS", Value: timeText(ends)}})
 	})
 }
 

@@ -1,17 +1,15 @@
 package operator
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/term"
+	"remit/internal/cli"
 	"remit/redisstore"
 )
 
@@ -56,10 +54,5 @@ func (c *deleteOrganization) confirm(ctx context.Context, store *redisstore.Stor
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return errors.New("deleting it without a terminal needs --yes; nothing was changed")
 	}
-	fmt.Fprintf(os.Stderr, "This permanently deletes %s with %d agents. Type its name to continue: ", strconv.Quote(found.Name), found.Agents)
-	typed, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	if strings.TrimRight(typed, "\r\n") != found.Name {
-		return errors.New("the name does not match; nothing was changed")
-	}
-	return nil
+	return cli.AskForName(fmt.Sprintf("This permanently deletes %q with %d agents.", found.Name, found.Agents), found.Name)
 }

@@ -35,7 +35,7 @@ func (c *organizationQuota) Run() error {
 		if err != nil {
 			return err
 		}
-		return c.Output.List(struct {
+		return c.List(struct {
 			Quotas map[string]int64 `json:"quotas"`
 			Usage  map[string]int64 `json:"usage"`
 		}{quotas, usage}, []string{"QUOTA", "USED", "MAX"}, quotaRows(usage, quotas))
