@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/valyala/fasthttp"
 	"remit/client"
 	"remit/internal/chart"
 )
@@ -146,25 +145,6 @@ func numberOf(text string) int {
 		return 0
 	}
 	return int(n)
-}
-
-// createAgent creates an agent and shows its secret once, on its page.
-func createAgent(v *visit) error {
-	body := map[string]any{"name": v.form("name"), "scopes": words(v.form("scopes"))}
-	if text := v.form("description"); text != "" {
-		body["description"] = text
-	}
-	var made client.AgentInfo
-	if err := v.api.change(fasthttp.MethodPost, "/v1/agents", v.once(), body, &made); err != nil {
-		return err
-	}
-	v.forgetFleet()
-	return v.reveal(agentPath(made.ID), "The agent was created.", "Secret", string(made.Secret))
-}
-
-// words splits a text at white space and commas.
-func words(text string) []string {
-	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' })...)
 }
 
 func agentPath(id string) string { return Prefix + "/agents/" + id }

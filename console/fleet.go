@@ -124,9 +124,6 @@ func (v *visit) fleet() (fleet, error) {
 	return shown, err
 }
 
-// forgetFleet makes the next page read the agents anew, after a change.
-func (v *visit) forgetFleet() { v.console.fleets.forget(v.who.Organization) }
-
 // agents returns the agents, which it reads with list unless they are fresh.
 func (f *fleets) agents(organization uuid.UUID, c *fleetCache, now time.Time, list listAgents) (*agentTable, error) {
 	c.mu.Lock()

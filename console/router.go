@@ -16,6 +16,7 @@ type page struct {
 	stream  bool            // its answer does not end
 	raw     bool            // its answer is for the script, no page
 	replays bool            // the key that it has just replaced may send it again, and gets the same answer
+	confirm string          // of a change: the word that its form asks the viewer to type; "" for none
 	undone  string          // of a change: what to say when it fails, such as "The agent was not suspended."
 
 	handle func(*visit) error

@@ -138,18 +138,15 @@ func (c *Console) result(j *stopJob) flash {
 }
 
 func stopAll(v *visit) error {
-	if err := v.confirmed("stop"); err != nil {
+	body, err := reason.given(v)
+	if err != nil {
 		return err
 	}
-	body := v.reasonOf()
 	body["all"] = true
 	return v.stopOrResume(false, "/v1/agents/suspend", body)
 }
 
 func resumeAll(v *visit) error {
-	if err := v.confirmed("resume"); err != nil {
-		return err
-	}
 	return v.stopOrResume(true, "/v1/agents/resume", map[string]any{"all": true})
 }
 

@@ -57,7 +57,7 @@ func (c *Console) serve(v *visit) error {
 		c.showProblem(v.ctx, v, &problem{Status: fasthttp.StatusForbidden, Code: "insufficient_role", RequiredRole: string(v.page.role)})
 		return nil
 	}
-	err := v.page.handle(v)
+	err := v.handle()
 	switch {
 	case err == nil:
 	case isUnauthorized(err): // the key has ended since enter
@@ -68,6 +68,14 @@ func (c *Console) serve(v *visit) error {
 		c.showProblem(v.ctx, v, c.explain(err))
 	}
 	return nil
+}
+
+// handle lets the page answer, unless the viewer was to type a word and typed another.
+func (v *visit) handle() error {
+	if word := v.page.confirm; word != "" && !strings.EqualFold(v.form("confirm"), word) {
+		return invalid("to confirm it, type " + word)
+	}
+	return v.page.handle(v)
 }
 
 func isRefusedRole(err error) bool {
@@ -105,14 +113,6 @@ func (v *visit) once() string {
 		return key
 	}
 	return ""
-}
-
-// confirmed returns an error unless the viewer typed the word that the form asked for.
-func (v *visit) confirmed(word string) error {
-	if !strings.EqualFold(v.form("confirm"), word) {
-		return invalid("to confirm it, type " + word)
-	}
-	return nil
 }
 
 // done leads to a page that says what was done.
