@@ -25,9 +25,7 @@ type agentPage struct {
 }
 
 // State is the status in one word.
-func (p agentPage) State() string {
-	return agentRow{Status: p.Status, SuspendedAt: p.SuspendedAt}.State()
-}
+func (p agentPage) State() string { return stateOf(p.Status, !p.SuspendedAt.IsZero()) }
 
 const (
 	shownSessions = "20" // of an agent
@@ -35,7 +33,7 @@ const (
 )
 
 func showAgent(v *visit) error {
-	id, seen := v.param("agent"), v.seen()
+	id, seen := v.params["agent"], v.seen()
 	page := agentPage{}
 	if err := v.api.get("/v1/agents/"+id, &page.AgentInfo); err != nil {
 		return err

@@ -51,7 +51,7 @@ func rotateAPIKey(v *visit) error {
 	if v.once() == "" {
 		return errCSRF // every form has one
 	}
-	id := v.param("key")
+	id := v.params["key"]
 	if v.who.Replaced && id != v.who.Key.String() {
 		return errSignedOut
 	}

@@ -227,16 +227,13 @@ func (f *follower) catchUp(head int64) {
 
 // noteOldest notes since when events are kept: a lease that was granted before is not counted.
 func (f *follower) noteOldest() error {
-	var oldest []eventRow
-	if err := f.api().get(query("/v1/events", "after", "0", "limit", "1"), &oldest); err != nil {
-		return err
-	}
-	if len(oldest) > 0 && oldest[0].Sequence > 1 {
+	oldest, err := f.api().oldest()
+	if oldest.Sequence > 1 {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.stats.leases.knowFrom(oldest[0].OccurredAt.Add(longestLease))
+		f.stats.leases.knowFrom(oldest.OccurredAt.Add(longestLease))
 	}
-	return nil
+	return err
 }
 
 func (f *follower) api() api {

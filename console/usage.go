@@ -61,6 +61,6 @@ func (a api) usage(parameters ...string) ([]usageLine, error) {
 
 // isTooLarge reports whether a report would have more lines than the API gives.
 func isTooLarge(err error) bool {
-	var p *problem
-	return errors.As(err, &p) && p.Status == 400 && strings.Contains(p.text(), "more than 10000 lines")
+	p := problemOf(err)
+	return p.Status == 400 && strings.Contains(p.text(), "more than 10000 lines")
 }

@@ -62,7 +62,7 @@ func (c *Console) serve(v *visit) error {
 	case err == nil:
 	case isUnauthorized(err): // the key has ended since enter
 		return c.leadToSignIn(v.ctx, v.page)
-	case isChange && !isRefusedRole(err):
+	case isChange && problemOf(err).Code != "insufficient_role":
 		return v.leave(v.back(), flash{Failed: true, Text: strings.TrimSpace(v.page.undone + " " + c.explain(err).text())})
 	default:
 		c.showProblem(v.ctx, v, c.explain(err))
@@ -78,11 +78,6 @@ func (v *visit) handle() error {
 	return v.page.handle(v)
 }
 
-func isRefusedRole(err error) bool {
-	var p *problem
-	return errors.As(err, &p) && p.Code == "insufficient_role"
-}
-
 // has reports whether the viewer's role may do what this role may.
 func (v *visit) has(role redisstore.Role) bool { return rank(v.who.Role) >= rank(role) }
 
@@ -95,9 +90,6 @@ func rank(role redisstore.Role) int {
 	}
 	return 3
 }
-
-// param returns an id of the path.
-func (v *visit) param(name string) string { return v.params[name] }
 
 // asked returns a parameter of the query.
 func (v *visit) asked(name string) string { return string(v.ctx.QueryArgs().Peek(name)) }

@@ -43,7 +43,7 @@ var deliveryStatuses = []string{statusPending, "delivered", "dead"}
 
 func showWebhook(v *visit) error {
 	page := webhookPage{Status: v.asked("status"), Statuses: deliveryStatuses}
-	path, cursor := "/v1/webhooks/"+v.param("webhook"), v.asked("cursor")
+	path, cursor := v.at(apiWebhook), v.asked("cursor")
 	if err := v.api.get(path, &page.WebhookInfo); err != nil {
 		return err
 	}
