@@ -62,7 +62,7 @@ func showAgent(v *visit) error {
 // readSpending reads what the agent spent by day and action type. A page waits only a moment for that: the service makes one report
 // of an organization at a time, and what stops an agent must not wait behind it.
 func (p *agentPage) readSpending(v *visit) {
-	p.Spent, p.Unspent = v.console.fleets.spendingsOfAgent(v.who.Organization, p.ID, v.now).latest(v.api.alone(), v.now)
+	p.Spent, p.Unspent = v.console.fleets.spendingsOf(spentOf{v.who.Organization, p.ID}, v.now).latest(v.api.alone(), v.now)
 	if p.Spent != nil {
 		p.Spending = p.Spent.days()
 	}

@@ -56,7 +56,7 @@ func TestTheOverviewShowsTheRestWhenAPartCannotBeRead(t *testing.T) {
 func TestSpendingThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	s := w.console.fleets.spendingsOf(uuid.New(), time.Now())
+	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		last, failed := s.latest(api{host: w.console.host, key: "rmk_x"}, time.Now())
 		if failed != "" && last == nil {
@@ -186,7 +186,7 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	w := newWorld(t, settings{log: &log})
-	s := w.console.fleets.spendingsOf(uuid.New(), time.Now())
+	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
 	for range 2 {
 		s.next = time.Time{}
 		if last, failed := s.latest(api{}, time.Now()); last != nil || failed == "" { // without a server it panics

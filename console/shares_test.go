@@ -73,21 +73,21 @@ func TestALookIsForgottenWithItsViewers(t *testing.T) {
 
 func TestSpendingsAreBounded(t *testing.T) {
 	t.Parallel()
-	var f fleets
+	f := newFleets(mostCached, func(string) {})
 	now := time.Now()
 	first := uuid.New()
-	kept := f.spendingsOf(first, now)
+	kept := f.spendingsOf(spentOf{organization: first}, now)
 	kept.reading = make(chan struct{}) // under way
 	for i := range 2 * mostSpent {
-		f.spendingsOf(uuid.New(), now.Add(time.Duration(i)))
+		f.spendingsOf(spentOf{organization: uuid.New()}, now.Add(time.Duration(i)))
 	}
-	if len(f.spent.known) != mostSpent || f.spendingsOf(first, now) != kept {
+	if len(f.spent.known) != mostSpent || f.spendingsOf(spentOf{organization: first}, now) != kept {
 		t.Errorf("%d are kept", len(f.spent.known))
 	}
 	for _, s := range f.spent.known {
 		s.reading = make(chan struct{})
 	}
-	if last, failed := f.spendingsOf(uuid.New(), now).latest(api{}, now); last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
+	if last, failed := f.spendingsOf(spentOf{organization: uuid.New()}, now).latest(api{}, now); last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
 		t.Errorf("without room: %v, %q, %d are kept", last, failed, len(f.spent.known))
 	}
 }

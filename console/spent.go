@@ -129,7 +129,7 @@ func (s *spent) sums() *spent {
 func (s *spendings) keep(next *spent) {
 	s.shorten()
 	sums := next.sums()
-	next.memory = s.pool.Reserve(s.of.organization, next.bytes(), func() {
+	next.memory = s.among.pool.Reserve(s.of.organization, next.bytes(), func() {
 		next.displaced.Store(true)
 		s.last.CompareAndSwap(next, sums)
 	})
