@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/valyala/fasthttp"
 	"remit/client"
 	"remit/internal/chart"
 )
@@ -26,9 +25,7 @@ type agentPage struct {
 }
 
 // State is the status in one word.
-func (p agentPage) State() string {
-	return agentRow{Status: p.Status, SuspendedAt: p.SuspendedAt}.State()
-}
+func (p agentPage) State() string { return stateOf(p.Status, !p.SuspendedAt.IsZero()) }
 
 const (
 	shownSessions = "20" // of an agent
@@ -36,7 +33,7 @@ const (
 )
 
 func showAgent(v *visit) error {
-	id, seen := v.param("agent"), v.seen()
+	id, seen := v.params["agent"], v.seen()
 	page := agentPage{}
 	if err := v.api.get("/v1/agents/"+id, &page.AgentInfo); err != nil {
 		return err
@@ -65,7 +62,7 @@ func showAgent(v *visit) error {
 // readSpending reads what the agent spent by day and action type. A page waits only a moment for that: the service makes one report
 // of an organization at a time, and what stops an agent must not wait behind it.
 func (p *agentPage) readSpending(v *visit) {
-	p.Spent, p.Unspent = v.console.fleets.spendingsOfAgent(v.who.Organization, p.ID, v.now).latest(v.api.alone(), v.now)
+	p.Spent, p.Unspent = v.console.fleets.spendingsOf(spentOf{v.who.Organization, p.ID}, v.now).latest(v.api.alone(), v.now)
 	if p.Spent != nil {
 		p.Spending = p.Spent.days()
 	}
@@ -146,25 +143,6 @@ func numberOf(text string) int {
 		return 0
 	}
 	return int(n)
-}
-
-// createAgent creates an agent and shows its secret once, on its page.
-func createAgent(v *visit) error {
-	body := map[string]any{"name": v.form("name"), "scopes": words(v.form("scopes"))}
-	if text := v.form("description"); text != "" {
-		body["description"] = text
-	}
-	var made client.AgentInfo
-	if err := v.api.change(fasthttp.MethodPost, "/v1/agents", v.once(), body, &made); err != nil {
-		return err
-	}
-	v.forgetFleet()
-	return v.reveal(agentPath(made.ID), "The agent was created.", "Secret", string(made.Secret))
-}
-
-// words splits a text at white space and commas.
-func words(text string) []string {
-	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' })...)
 }
 
 func agentPath(id string) string { return Prefix + "/agents/" + id }

@@ -31,11 +31,14 @@ const (
 )
 
 // State is the status in one word.
-func (a agentRow) State() string {
-	if a.Status == statusActive && !a.SuspendedAt.IsZero() {
+func (a agentRow) State() string { return stateOf(a.Status, !a.SuspendedAt.IsZero()) }
+
+// stateOf returns the state of an agent or a session in one word.
+func stateOf(status string, isSuspended bool) string {
+	if status == statusActive && isSuspended {
 		return statusSuspended
 	}
-	return a.Status
+	return status
 }
 
 // agentTable is the agents of an organization, newest first, in little memory. It does not change once it is read: viewers share it.
@@ -140,12 +143,7 @@ func (t *agentTable) all() iter.Seq2[*keptAgent, string] {
 }
 
 // state is the status in one word.
-func (a *keptAgent) state() string {
-	if a.suspended != 0 && agentStatuses[a.status] == statusActive {
-		return statusSuspended
-	}
-	return agentStatuses[a.status]
-}
+func (a *keptAgent) state() string { return stateOf(agentStatuses[a.status], a.suspended != 0) }
 
 // row returns the agent as pages show it.
 func (a *keptAgent) row(name string, spent spending) agentRow {

@@ -50,7 +50,7 @@ func (a api) feed(after int64, parameters ...string) (events []eventRow, next in
 }
 
 // change sends a change. With once, the text that a form carries, sending the form again changes nothing again.
-func (a api) change(method, path, once string, body, into any) error {
+func (a api) change(method, path, once string, body map[string]any, into any) error {
 	c := pages.Call{Method: method, Path: path, IdempotencyKey: once}
 	if body != nil {
 		text, err := json.Marshal(body)

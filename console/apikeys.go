@@ -21,6 +21,10 @@ func showAPIKeys(v *visit) error {
 	return v.show("apikeys", "API keys", page)
 }
 
+const apiKeyPath = "/v1/api-keys/{key}"
+
+var deleteAPIKey = call{fasthttp.MethodDelete, apiKeyPath, nil, apiKeys, "The API key is deleted. Sign-ins with it have ended."}
+
 func createAPIKey(v *visit) error {
 	body := map[string]any{"name": v.form("name"), "role": v.form("role")}
 	days, err := readCount(v.form("days"))
@@ -34,7 +38,7 @@ func createAPIKey(v *visit) error {
 		body["expires_in_seconds"] = n * 24 * 60 * 60
 	}
 	var made client.APIKeyInfo
-	if err := v.api.change(fasthttp.MethodPost, "/v1/api-keys", v.once(), body, &made); err != nil {
+	if err := v.send(post, "/v1/api-keys", body, &made); err != nil {
 		return err
 	}
 	return v.reveal(apiKeys, "The API key is created.", "API key", string(made.APIKey))
@@ -44,18 +48,15 @@ const maxKeyDays = 3650
 
 // rotateAPIKey replaces a key. A viewer who replaces the own key goes on with the new one; every other sign-in with it has ended.
 func rotateAPIKey(v *visit) error {
-	if err := v.confirmed("rotate"); err != nil {
-		return err
-	}
 	if v.once() == "" {
 		return errCSRF // every form has one
 	}
-	id := v.param("key")
+	id := v.params["key"]
 	if v.who.Replaced && id != v.who.Key.String() {
 		return errSignedOut
 	}
 	var rotated client.RotatedKey
-	if err := v.api.change(fasthttp.MethodPost, "/v1/api-keys/"+id+"/rotate", v.once(), map[string]any{}, &rotated); err != nil {
+	if err := v.send(post, apiKeyPath+"/rotate", nil, &rotated); err != nil {
 		return err
 	}
 	if id == v.who.Key.String() {
@@ -72,14 +73,4 @@ func (v *visit) goOnWith(apiKey string) error {
 	next.Began = v.signIn.Began
 	v.signIn = next
 	return v.console.setCookie(v.ctx, signInCookie, next, signInTime)
-}
-
-func deleteAPIKey(v *visit) error {
-	if err := v.confirmed("delete"); err != nil {
-		return err
-	}
-	if err := v.api.change(fasthttp.MethodDelete, "/v1/api-keys/"+v.param("key"), "", nil, nil); err != nil && !isNotFound(err) { // it is gone
-		return err
-	}
-	return v.done(apiKeys, "The API key is deleted. Sign-ins with it have ended.")
 }

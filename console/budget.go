@@ -27,27 +27,16 @@ func showBudget(v *visit) error {
 	return v.show("budget", "Budget", budgetPage{&set, budgetBar(set)})
 }
 
-func setBudget(v *visit) error {
-	value, err := readAmount(v.form("max_value_usd"))
-	if err != nil {
-		return err
-	}
-	if value == nil {
-		return invalid("say how many dollars")
-	}
-	body := map[string]any{"max_value_usd": value, "period": v.form("period")}
-	if err := v.api.change(fasthttp.MethodPut, "/v1/budget", "", body, nil); err != nil {
-		return err
-	}
-	return v.done(budget, "The budget is set.")
-}
+var (
+	setBudget    = call{fasthttp.MethodPut, "/v1/budget", fields{"max_value_usd": readLimit, "period": asTyped}, budget, "The budget is set."}
+	removeBudget = call{fasthttp.MethodDelete, "/v1/budget", nil, budget, "The budget is removed. Sessions keep their limits."}
+)
 
-func removeBudget(v *visit) error {
-	if err := v.confirmed("remove"); err != nil {
-		return err
+// readLimit reads an amount that must be given.
+func readLimit(text string) (any, error) {
+	value, err := readAmount(text)
+	if value == nil && err == nil {
+		return nil, invalid("say how many dollars")
 	}
-	if err := v.api.change(fasthttp.MethodDelete, "/v1/budget", "", nil, nil); err != nil && !isNotFound(err) { // it is gone
-		return err
-	}
-	return v.done(budget, "The budget is removed. Sessions keep their limits.")
+	return value, err
 }

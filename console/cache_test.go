@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/server/pages"
 )
 
 // idOf returns the id of a number, in the order of numbers.
@@ -64,10 +63,6 @@ func reportOf(name string) func(api, time.Time) (*spent, error) {
 	}
 }
 
-func newFleets(most int) *fleets {
-	return &fleets{pool: pages.NewCachePool(most), guard: func(string) {}}
-}
-
 // look reads the agents of an organization as a page does.
 func (f *fleets) look(t *testing.T, organization uuid.UUID, list listAgents) *agentTable {
 	t.Helper()
@@ -76,7 +71,7 @@ func (f *fleets) look(t *testing.T, organization uuid.UUID, list listAgents) *ag
 
 // addUp adds up what an organization spent as a page does, and returns when that is known.
 func (f *fleets) addUp(organization uuid.UUID, report func(api, time.Time) (*spent, error)) *spendings {
-	s := f.spendingsOf(organization, time.Now())
+	s := f.spendingsOf(spentOf{organization: organization}, time.Now())
 	s.mu.Lock()
 	s.report = report
 	s.mu.Unlock()
@@ -113,7 +108,7 @@ func TestLargeFleetsTakeBoundedMemory(t *testing.T) {
 		"longest names": {strings.Repeat("\U0001F9FE", 200), 8, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, pages := newFleets(mostCached), 0
+			f, pages := newFleets(mostCached, func(string) {}), 0
 			list, report := listOf(mostAgents, test.name, &pages), reportOf("llm.")
 			before := heap()
 			for range test.organizations {
@@ -145,11 +140,11 @@ func TestLargeFleetsTakeBoundedMemory(t *testing.T) {
 func TestACacheIsDroppedAMinuteAfterItsLastUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, pages, id := newFleets(mostCached), 0, uuid.New()
+		f, pages, id := newFleets(mostCached, func(string) {}), 0, uuid.New()
 		use := func() {
 			f.look(t, id, listOf(300, "scout", &pages))
-			f.spendingsOf(id, time.Now())
-			f.spendingsOfAgent(id, idOf(1), time.Now())
+			f.spendingsOf(spentOf{organization: id}, time.Now())
+			f.spendingsOf(spentOf{id, idOf(1)}, time.Now())
 		}
 		f.addUp(id, reportOf("llm."))
 		for range 3 {
@@ -171,7 +166,7 @@ func TestACacheIsDroppedAMinuteAfterItsLastUse(t *testing.T) {
 func TestSumsStayUntilTheNextReadingIsDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, id := newFleets(mostCached), uuid.New()
+		f, id := newFleets(mostCached, func(string) {}), uuid.New()
 		read := reportOf("llm.")
 		s := f.addUp(id, func(a api, now time.Time) (*spent, error) {
 			time.Sleep(10 * time.Second) // so the next one is 200 s later
@@ -179,11 +174,11 @@ func TestSumsStayUntilTheNextReadingIsDue(t *testing.T) {
 		})
 		time.Sleep(keptFor)
 		synctest.Wait()
-		last, _ := f.spendingsOf(id, time.Now()).latest(api{}, time.Now())
+		last, _ := f.spendingsOf(spentOf{organization: id}, time.Now()).latest(api{}, time.Now())
 		if last.Total != (spending{1, 2}) || !last.NoAgents || !last.NoTypes || last.Problem != notKept || f.pool.Reserved() != 0 {
 			t.Errorf("a minute later it has %d agents, %q; %d bytes are reserved", len(last.agents), last.Problem, f.pool.Reserved())
 		}
-		if f.spendingsOf(id, time.Now()) != s {
+		if f.spendingsOf(spentOf{organization: id}, time.Now()) != s {
 			t.Error("when the next reading is due is forgotten")
 		}
 		time.Sleep(300 * time.Second)
@@ -197,7 +192,7 @@ func TestSumsStayUntilTheNextReadingIsDue(t *testing.T) {
 func TestAFullCacheShowsWhatItCanAndSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // no time passes, so nothing is displaced for its age
-		f, pages := newFleets(1<<20), 0
+		f, pages := newFleets(1<<20, func(string) {}), 0
 		for range 1024 {
 			f.pool.Reserve(uuid.New(), 1<<10, func() { t.Error("an organization with less is displaced") })
 		}
@@ -218,7 +213,7 @@ func TestAFullCacheShowsWhatItCanAndSaysSo(t *testing.T) {
 func TestALargeCacheMakesRoomForASmallOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, pages := newFleets(4<<20), 0
+		f, pages := newFleets(4<<20, func(string) {}), 0
 		var large []uuid.UUID
 		for range 3 {
 			large = append(large, uuid.New())

@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"log/slog"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/server/pages"
 )
@@ -18,15 +19,15 @@ type Console struct {
 	router    *router
 	templates map[string]*template.Template
 	assets    *assets
-	fleets    fleets
+	fleets    *fleets
 	followers followers
 	stops     stops
 }
 
 // New returns the console of this host, for the Answer of a pages.Site.
 func New(host *pages.Host, log *slog.Logger) *Console {
-	c := &Console{host: host, log: log, assets: loadAssets()}
-	c.fleets.guard, c.fleets.pool = host.Recover, pages.NewCachePool(mostCached)
+	c := &Console{host: host, log: log, assets: loadAssets(), fleets: newFleets(mostCached, host.Recover)}
+	c.followers.known, c.stops.known = map[uuid.UUID]*follower{}, map[uuid.UUID]*stopJob{}
 	c.templates = parseTemplates(c.assets)
 	c.router = newRouter(c.pages())
 	return c

@@ -65,23 +65,20 @@ func (p *eventsPage) read(v *visit, before int64) (next string, err error) {
 	slices.Reverse(found)
 	p.Shown = found
 	oldest, err := v.api.oldest()
-	if p.Gone = oldest > 1 && older <= oldest; err != nil {
+	if p.Gone = oldest.Sequence > 1 && older <= oldest.Sequence; err != nil {
 		return "", err
 	}
-	if older > max(oldest, 1) {
+	if older > max(oldest.Sequence, 1) {
 		next = strconv.FormatInt(older, 10)
 	}
 	return next, nil
 }
 
-// oldest returns the number of the oldest event that is kept, 0 for none.
-func (a api) oldest() (int64, error) {
+// oldest returns the oldest event that is kept; its number is 0 for none.
+func (a api) oldest() (eventRow, error) {
 	var first []eventRow
 	err := a.get(query("/v1/events", "after", "0", "limit", "1"), &first)
-	if err != nil || len(first) == 0 {
-		return 0, err
-	}
-	return first[0].Sequence, nil
+	return append(first, eventRow{})[0], err
 }
 
 // between returns the events after one number and before another, oldest first.

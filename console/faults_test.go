@@ -56,7 +56,7 @@ func TestTheOverviewShowsTheRestWhenAPartCannotBeRead(t *testing.T) {
 func TestSpendingThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	s := w.console.fleets.spendingsOf(uuid.New(), time.Now())
+	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		last, failed := s.latest(api{host: w.console.host, key: "rmk_x"}, time.Now())
 		if failed != "" && last == nil {
@@ -116,9 +116,9 @@ func TestTheEndOfAFollowerEndsItsStreams(t *testing.T) {
 func TestARetiredFollowerForgetsOnlyItself(t *testing.T) {
 	t.Parallel()
 	c, of := &Console{}, uuid.New()
-	old, young := &follower{}, &follower{used: time.Now()}
+	old, young := &follower{console: c, organization: of}, &follower{used: time.Now()}
 	c.followers.known = map[uuid.UUID]*follower{of: young}
-	if c.retire(of, old, true); c.followers.known[of] != young {
+	if old.retire(true); c.followers.known[of] != young {
 		t.Error("it forgot its successor")
 	}
 }
@@ -186,7 +186,7 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	w := newWorld(t, settings{log: &log})
-	s := w.console.fleets.spendingsOf(uuid.New(), time.Now())
+	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
 	for range 2 {
 		s.next = time.Time{}
 		if last, failed := s.latest(api{}, time.Now()); last != nil || failed == "" { // without a server it panics
@@ -205,7 +205,7 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 
 func TestAShutdownWaitsForAStop(t *testing.T) {
 	t.Parallel()
-	var c Console
+	c := Console{stops: stops{known: map[uuid.UUID]*stopJob{}}}
 	end := make(chan struct{})
 	job := must(c.stops.begin(uuid.New(), false, time.Now(), func() (int64, error) { <-end; return 0, errors.New("x") }))(t)
 	waited := make(chan struct{})

@@ -1,11 +1,38 @@
 package console
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
 	"remit/money"
 )
+
+// fields are the fields of a form that become the body of a change, each with what reads it.
+type fields map[string]func(text string) (any, error)
+
+// read returns the body. A value is nil where a field is empty and its reader says so; nil fields have none.
+func (f fields) read(v *visit) (map[string]any, error) {
+	if f == nil {
+		return nil, nil
+	}
+	body := map[string]any{}
+	for field, read := range f {
+		value, err := read(v.form(field))
+		if err != nil {
+			return nil, err
+		}
+		body[field] = value
+	}
+	return body, nil
+}
+
+// given returns the body without values that are nil.
+func (f fields) given(v *visit) (map[string]any, error) {
+	body, err := f.read(v)
+	maps.DeleteFunc(body, func(_ string, value any) bool { return value == nil })
+	return body, err
+}
 
 // readAmount reads an exact amount of dollars. It returns nil for an empty text.
 func readAmount(text string) (any, error) {
@@ -32,17 +59,26 @@ func readCount(text string) (any, error) {
 	return n, nil
 }
 
-// readSome returns the fields of a form that are not empty, as the body of a change.
-func (v *visit) readSome(fields map[string]func(string) (any, error)) (map[string]any, error) {
-	body := map[string]any{}
-	for field, read := range fields {
-		value, err := read(v.form(field))
-		if err != nil {
-			return nil, err
-		}
-		if value != nil {
-			body[field] = value
-		}
+// readText returns nil for an empty text.
+func readText(text string) (any, error) {
+	if text == "" {
+		return nil, nil
 	}
-	return body, nil
+	return text, nil
+}
+
+// asTyped returns a text that may be empty.
+func asTyped(text string) (any, error) { return text, nil }
+
+// readWords splits a text at white space and commas.
+func readWords(text string) (any, error) {
+	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,\n\r\t", r) })...), nil
+}
+
+// readSomeWords returns nil for a text without words.
+func readSomeWords(text string) (any, error) {
+	if strings.Trim(text, " ,\n\r\t") == "" {
+		return nil, nil
+	}
+	return readWords(text)
 }

@@ -21,9 +21,16 @@ type fleets struct {
 
 	mu      sync.Mutex
 	known   map[uuid.UUID]*fleetCache
-	spent   spendingsOf // of organizations
-	byAgent spendingsOf // of single agents
-	guard   func(what string)
+	spent   *spendingsOf // of organizations
+	byAgent *spendingsOf // of single agents
+}
+
+func newFleets(most int, guard func(what string)) *fleets {
+	pool := pages.NewCachePool(most)
+	return &fleets{
+		pool: pool, known: map[uuid.UUID]*fleetCache{},
+		spent: newSpendings(spentPause, pool, guard), byAgent: newSpendings(agentPause, pool, guard),
+	}
 }
 
 // fleetCache is one organization's. mu is held while it is read, so viewers share one reading.
@@ -56,9 +63,6 @@ func (f *fleets) of(organization uuid.UUID) *fleetCache {
 	if c := f.known[organization]; c != nil {
 		c.idle.Reset(keptFor)
 		return c
-	}
-	if f.known == nil {
-		f.known = map[uuid.UUID]*fleetCache{}
 	}
 	c := &fleetCache{}
 	c.idle = time.AfterFunc(keptFor, func() { f.drop(organization, c) })
@@ -112,10 +116,10 @@ func (f fleet) Crowded() bool { return f.Agents != nil && f.Agents.crowded }
 
 // fleet returns the viewer's agents as they were a moment ago. What they spent it returns also with an error.
 func (v *visit) fleet() (fleet, error) {
-	f := &v.console.fleets
+	f := v.console.fleets
 	var shown fleet
 	var err error
-	shown.Spent, shown.Unspent = f.spendingsOf(v.who.Organization, v.now).latest(v.api.alone(), v.now)
+	shown.Spent, shown.Unspent = f.spendingsOf(spentOf{organization: v.who.Organization}, v.now).latest(v.api.alone(), v.now)
 	c := f.of(v.who.Organization)
 	shown.sorting = &c.sorting
 	shown.Agents, err = f.agents(v.who.Organization, c, v.now, func(cursor string, into *[]agentRow) (next string, err error) {
@@ -123,9 +127,6 @@ func (v *visit) fleet() (fleet, error) {
 	})
 	return shown, err
 }
-
-// forgetFleet makes the next page read the agents anew, after a change.
-func (v *visit) forgetFleet() { v.console.fleets.forget(v.who.Organization) }
 
 // agents returns the agents, which it reads with list unless they are fresh.
 func (f *fleets) agents(organization uuid.UUID, c *fleetCache, now time.Time, list listAgents) (*agentTable, error) {

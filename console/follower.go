@@ -1,13 +1,12 @@
 package console
 
 import (
-	"errors"
 	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/goccy/go-json"
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 	"remit/server/pages"
 )
@@ -32,9 +31,8 @@ const (
 
 // follower reads the events of one organization, tells viewers of those that concern what they look at, and counts.
 type follower struct {
-	host   *pages.Host
-	retire func(always bool) bool // says whether it may end, and then forgets it
-	guard  func(what string)
+	console      *Console
+	organization uuid.UUID
 
 	mu      sync.Mutex
 	key     string // the API key of the viewer who came last; each viewer's own requests use the viewer's own
@@ -42,7 +40,7 @@ type follower struct {
 	viewers map[*viewing]struct{}
 	looks   map[string]*look // by session
 	stats   stats
-	caught  bool // all events that are kept have been read
+	caught  bool // all events that are kept have been counted, so tell counts the others
 	begun   bool
 	seen    int64 // number of the last event that viewers were sent, once it has begun
 	dropped bool  // another organization has its place
@@ -66,14 +64,9 @@ func (c *Console) follow(v *visit) (*follower, error) {
 		if len(c.followers.known) >= mostFollowed && !c.followers.makeRoom(from) {
 			return nil, errManyFollowed
 		}
-		if c.followers.known == nil {
-			c.followers.known = map[uuid.UUID]*follower{}
-		}
-		f = &follower{host: c.host, viewers: map[*viewing]struct{}{}, stats: newStats(), from: from}
-		f.retire = func(always bool) bool { return c.retire(v.who.Organization, f, always) }
-		c.followers.known[v.who.Organization] = f
+		f = &follower{console: c, organization: v.who.Organization, viewers: map[*viewing]struct{}{}, stats: newStats(), from: from}
+		c.followers.known[f.organization] = f
 		f.use(v)
-		f.guard = c.host.Recover
 		go f.run()
 	}
 	f.use(v)
@@ -84,13 +77,14 @@ func (c *Console) follow(v *visit) (*follower, error) {
 // began most of them, unless the newcomer's would then have as many: one client cannot keep the others out.
 func (f *followers) makeRoom(newcomer netip.Addr) bool {
 	var idle, last uuid.UUID
+	var oldest time.Time // when that of idle was used
 	begun := map[netip.Addr]int{}
 	for organization, one := range f.known {
 		if one.from.IsValid() {
 			begun[one.from]++
 		}
-		if one.isIdle() && (idle == uuid.Nil || one.lastUsed().Before(f.known[idle].lastUsed())) {
-			idle = organization
+		if used, isIdle := one.idleSince(); isIdle && (idle == uuid.Nil || used.Before(oldest)) {
+			idle, oldest = organization, used
 		}
 	}
 	if idle != uuid.Nil {
@@ -118,16 +112,11 @@ func (f *followers) drop(organization uuid.UUID) {
 	delete(f.known, organization)
 }
 
-func (f *follower) isIdle() bool {
+// idleSince returns when a viewer last used the follower, and whether it has none now.
+func (f *follower) idleSince() (used time.Time, isIdle bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.viewers) == 0
-}
-
-func (f *follower) lastUsed() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.used
+	return f.used, len(f.viewers) == 0
 }
 
 func (f *follower) use(v *visit) {
@@ -136,22 +125,23 @@ func (f *follower) use(v *visit) {
 	f.key, f.used = v.signIn.APIKey, v.now
 }
 
-// retire forgets a follower, unless it is wanted: no viewer finds one that is about to end.
-func (c *Console) retire(organization uuid.UUID, f *follower, always bool) bool {
-	c.followers.mu.Lock()
-	defer c.followers.mu.Unlock()
+// retire forgets the follower, unless it is wanted: no viewer finds one that is about to end.
+func (f *follower) retire(always bool) bool {
+	all := &f.console.followers
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	if !always && f.isWanted() {
 		return false
 	}
-	if c.followers.known[organization] == f {
-		delete(c.followers.known, organization)
+	if all.known[f.organization] == f {
+		delete(all.known, f.organization)
 	}
 	return true
 }
 
 // run reads events until no viewer has looked for a while, the key ends, or the server stops.
 func (f *follower) run() {
-	defer f.guard("follower")
+	defer f.console.host.Recover("follower")
 	defer f.retire(true)
 	defer f.dismiss()
 	head, err := f.head()
@@ -161,7 +151,7 @@ func (f *follower) run() {
 		}
 	}
 	f.begin(head)
-	go f.catchUp(head)
+	go f.catchUp()
 	for after := head; !f.retire(false); {
 		began := time.Now()
 		events, _, err := f.api().feed(after, "wait", followWait)
@@ -186,11 +176,13 @@ func (f *follower) run() {
 	}
 }
 
-// catchUp counts the events that are kept already.
-func (f *follower) catchUp(head int64) {
-	defer f.guard("follower")
+// catchUp counts the events that are kept already, up to the last one that viewers were sent. tell counts those that come then, so all are
+// counted in their order.
+func (f *follower) catchUp() {
+	defer f.console.host.Recover("follower")
 	known := false // since when events are kept
 	for after := int64(0); ; {
+		until := f.lastSeen()
 		var events []eventRow
 		var next int64
 		var err error
@@ -207,42 +199,43 @@ func (f *follower) catchUp(head int64) {
 			}
 			continue
 		}
-		f.mu.Lock()
-		for _, e := range events {
-			if e.Sequence <= head {
-				f.stats.count(e)
-			}
+		if next <= after || next > until {
+			next = until
 		}
-		f.caught = next <= after || next >= head
-		caught := f.caught
-		if caught {
-			f.stats.leases.read()
-		}
-		f.mu.Unlock()
-		if after = next; caught || !f.pause(0) {
+		if after = next; f.countKept(events, after) || !f.pause(0) {
 			return
 		}
 	}
 }
 
+// countKept counts events that are kept already, and reports whether there are no others, or the follower has ended.
+func (f *follower) countKept(events []eventRow, until int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range events {
+		if e.Sequence <= until {
+			f.stats.count(e)
+		}
+	}
+	f.caught = until == f.seen
+	return f.caught || f.ended
+}
+
 // noteOldest notes since when events are kept: a lease that was granted before is not counted.
 func (f *follower) noteOldest() error {
-	var oldest []eventRow
-	if err := f.api().get(query("/v1/events", "after", "0", "limit", "1"), &oldest); err != nil {
-		return err
-	}
-	if len(oldest) > 0 && oldest[0].Sequence > 1 {
+	oldest, err := f.api().oldest()
+	if oldest.Sequence > 1 {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.stats.leases.knowFrom(oldest[0].OccurredAt.Add(longestLease))
+		f.stats.leases.knowFrom(oldest.OccurredAt.Add(longestLease))
 	}
-	return nil
+	return err
 }
 
 func (f *follower) api() api {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return api{host: f.host, key: f.key}
+	return api{host: f.console.host, key: f.key}
 }
 
 // useAnother takes the API key of another viewer, when that of the last one has ended.
@@ -278,7 +271,7 @@ func (f *follower) dismiss() {
 
 func (f *follower) pause(pause time.Duration) bool {
 	select {
-	case <-f.host.Stopping():
+	case <-f.console.host.Stopping():
 		return false
 	case <-time.After(pause):
 		return true
@@ -293,29 +286,20 @@ func (f *follower) head() (int64, error) {
 
 // checkpoint is where an organization's events end.
 type checkpoint struct {
+	jwt.RegisteredClaims
+
 	Sequence int64  `json:"seq"`
 	Hash     string `json:"hash"`
 	Issued   int64  `json:"iat"`
-	Issuer   string `json:"iss"`
 	Text     string `json:"-"` // as the service signed it
 }
-
-var errCheckpoint = errors.New("the checkpoint cannot be read")
 
 // checkpoint reads the signed checkpoint. The server made it a moment ago, so its signature needs no check here.
 func (a api) checkpoint() (checkpoint, error) {
 	var c checkpoint
 	err := a.call(pages.Call{Method: get, Path: "/v1/events/checkpoint"}, nil, func(r pages.Reply) { c.Text = string(r.Body) })
-	if err != nil {
-		return c, err
+	if err == nil {
+		_, _, err = jwt.NewParser().ParseUnverified(c.Text, &c)
 	}
-	parts := strings.Split(c.Text, ".")
-	if len(parts) != 3 {
-		return c, errCheckpoint
-	}
-	payload, err := decodeBase64(parts[1])
-	if err != nil || json.Unmarshal(payload, &c) != nil {
-		return c, errCheckpoint
-	}
-	return c, nil
+	return c, err
 }

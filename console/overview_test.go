@@ -140,7 +140,7 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	w.sample()
-	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org), time.Now())
+	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
 	a, now := api{host: w.console.host, key: w.keys[viewer]}, time.Now()
 	var first *spent
 	for first == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"remit/server/pages"
@@ -24,6 +23,7 @@ type problem struct {
 	} `json:"errors"`
 
 	retryAfter string // seconds; "" for none
+	methods    string // of the path, when it was asked with another; "" otherwise
 }
 
 func (p *problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
@@ -59,16 +59,6 @@ func invalid(detail string) *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Detail: detail}
 }
 
-// otherMethods are the methods that a path has, when it was asked with another.
-type otherMethods []string
-
-func (m otherMethods) Error() string { return "this address takes only " + m.text() }
-
-func (m otherMethods) text() string {
-	slices.Sort(m)
-	return strings.Join(slices.Compact(m), ", ")
-}
-
 var (
 	errSignedOut  = errors.New("no one is signed in, or the sign-in has ended")
 	errNoPage     = &problem{Status: http.StatusNotFound, Code: "not_found", Detail: "there is no such page"}
@@ -85,15 +75,12 @@ var (
 // codeInternal is the code of an unexpected error.
 const codeInternal = "internal"
 
-// problemOf returns the problem of any error.
+// problemOf returns the problem of any error. Without one it is that of an unexpected error.
 func problemOf(err error) *problem {
 	var p *problem
-	var methods otherMethods
 	switch {
 	case errors.As(err, &p):
 		return p
-	case errors.As(err, &methods):
-		return &problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: methods.Error()}
 	case errors.Is(err, pages.ErrNoKeys):
 		return &problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "the service has just started, or cannot reach its Redis"}
 	}
@@ -102,17 +89,14 @@ func problemOf(err error) *problem {
 
 // isUnauthorized reports whether an API key is not valid any more.
 func isUnauthorized(err error) bool {
-	var p *problem
-	return errors.As(err, &p) && p.Status == http.StatusUnauthorized
+	return problemOf(err).Status == http.StatusUnauthorized
 }
 
 // isOver reports whether a sign-in, its API key, or its organization's access has ended: pages that are live end then.
 func isOver(err error) bool {
-	var p *problem
-	return isUnauthorized(err) || errors.Is(err, errSignedOut) || errors.As(err, &p) && p.Code == "organization_suspended"
+	return isUnauthorized(err) || errors.Is(err, errSignedOut) || problemOf(err).Code == "organization_suspended"
 }
 
 func isNotFound(err error) bool {
-	var p *problem
-	return errors.As(err, &p) && p.Status == http.StatusNotFound
+	return problemOf(err).Status == http.StatusNotFound
 }

@@ -2,15 +2,14 @@ package console
 
 import (
 	"bytes"
-	"crypto/rand"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"html/template"
 	"net/http"
 	"path"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 )
 
@@ -23,7 +22,7 @@ var layout = []string{"templates/layout.html", "templates/parts.html"}
 func parseTemplates(a *assets) map[string]*template.Template {
 	functions := template.FuncMap{
 		"asset": a.path, "usd": usd, "count": count, "stamp": stampOf, "brief": brief, "short": short, "json": indented,
-		"plural": plural, "once": once, "dict": dict, "mayRollBack": mayRollBack, "excerpt": excerpt, "head": head,
+		"plural": plural, "once": uuid.NewString, "dict": dict, "mayRollBack": mayRollBack, "excerpt": excerpt, "head": head,
 	}
 	base := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, layout...))
 	parsed := map[string]*template.Template{}
@@ -38,13 +37,6 @@ func parseTemplates(a *assets) map[string]*template.Template {
 		}
 	}
 	return parsed
-}
-
-// once returns an idempotency key for one form.
-func once() string {
-	var bits [16]byte
-	rand.Read(bits[:]) // never fails
-	return hex.EncodeToString(bits[:])
 }
 
 // dict returns the arguments of a part of a page: name, value, name, value, …
@@ -127,8 +119,8 @@ func (v *visit) fill(shown *view) {
 
 // showProblem answers with a page that says what is wrong.
 func (c *Console) showProblem(ctx *fasthttp.RequestCtx, v *visit, p *problem) {
-	if methods := p.Status == http.StatusMethodNotAllowed; methods {
-		ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.TrimPrefix(p.Detail, otherMethods(nil).Error()))
+	if p.methods != "" {
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, p.methods)
 	}
 	tellRetryAfter(ctx, p)
 	shown := struct {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -16,6 +17,7 @@ type page struct {
 	stream  bool            // its answer does not end
 	raw     bool            // its answer is for the script, no page
 	replays bool            // the key that it has just replaced may send it again, and gets the same answer
+	confirm string          // of a change: the word that its form asks the viewer to type; "" for none
 	undone  string          // of a change: what to say when it fails, such as "The agent was not suspended."
 
 	handle func(*visit) error
@@ -36,12 +38,12 @@ func newRouter(pages []page) *router {
 	return r
 }
 
-// find returns the page and the ids in its path. Errors: errNoPage, *otherMethods.
+// find returns the page and the ids in its path. Errors: errNoPage, and 405 with the methods of the path.
 func (r *router) find(method, path string) (*page, map[string]string, error) {
 	if method == fasthttp.MethodHead {
 		method = fasthttp.MethodGet
 	}
-	var others otherMethods
+	var others []string
 	asked := strings.Split(path, "/")
 	for i, parts := range r.parts {
 		params, fits := match(parts, asked)
@@ -54,7 +56,9 @@ func (r *router) find(method, path string) (*page, map[string]string, error) {
 		}
 	}
 	if len(others) > 0 {
-		return nil, nil, others
+		slices.Sort(others)
+		methods := strings.Join(slices.Compact(others), ", ")
+		return nil, nil, &problem{Status: fasthttp.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "this address takes only " + methods, methods: methods}
 	}
 	return nil, nil, errNoPage
 }

@@ -27,7 +27,7 @@ func (p sessionPage) IsActive() bool { return p.Status == statusActive }
 const shownTransactions = "20"
 
 func showSession(v *visit) error {
-	id, seen := v.param("session"), v.seen()
+	id, seen := v.params["session"], v.seen()
 	page := sessionPage{sessionRow: sessionRow{Now: v.now}}
 	if err := v.api.get("/v1/sessions/"+id, &page.SessionInfo); err != nil {
 		return err
@@ -110,7 +110,7 @@ func mayRollBack(t client.TransactionInfo) bool {
 // showTransaction shows one transaction with its whole states.
 func showTransaction(v *visit) error {
 	var t client.TransactionInfo
-	if err := v.api.get("/v1/transactions/"+v.param("transaction"), &t); err != nil {
+	if err := v.api.get(v.at("/v1/transactions/{transaction}"), &t); err != nil {
 		return err
 	}
 	return v.show("transaction", "Transaction "+short(t.ID), t)
@@ -127,12 +127,7 @@ type sessionRow struct {
 }
 
 // State is the status in one word.
-func (s sessionRow) State() string {
-	if s.Status == statusActive && !s.SuspendedAt.IsZero() {
-		return statusSuspended
-	}
-	return s.Status
-}
+func (s sessionRow) State() string { return stateOf(s.Status, !s.SuspendedAt.IsZero()) }
 
 // Actions is the bar of the session's actions.
 func (s sessionRow) Actions() chart.Usage {

@@ -20,7 +20,7 @@ func TestOneClientKeepsNoOtherFromLiveUpdates(t *testing.T) {
 		if i == 0 {
 			from = other
 		}
-		w := &viewing{wake: make(chan struct{}, 1)}
+		w := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
 		one := &follower{from: from, viewers: map[*viewing]struct{}{w: {}}}
 		f.known[uuid.New()], watching[one] = one, w
 	}
@@ -41,7 +41,7 @@ func TestWhoFindsAFollowerThatEndsIsSentAway(t *testing.T) {
 	t.Parallel()
 	f := &follower{viewers: map[*viewing]struct{}{}}
 	f.dismiss()
-	w := &viewing{wake: make(chan struct{}, 1)}
+	w := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
 	if f.join(w); !w.dismissed {
 		t.Error("it waits for a follower that has ended")
 	}
@@ -50,9 +50,8 @@ func TestWhoFindsAFollowerThatEndsIsSentAway(t *testing.T) {
 func TestAFollowersEndDismissesItsViewers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	watching := &viewing{wake: make(chan struct{}, 1)}
-	f := &follower{host: w.console.host, guard: w.console.host.Recover, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
-	f.retire = func(bool) bool { return true }
+	watching := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
+	f := &follower{console: w.console, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
 	f.join(watching)
 	if f.run(); !watching.dismissed { // its key is none
 		t.Error("its viewer goes on without it")
@@ -62,8 +61,8 @@ func TestAFollowersEndDismissesItsViewers(t *testing.T) {
 func TestALookIsForgottenWithItsViewers(t *testing.T) {
 	t.Parallel()
 	f := &follower{viewers: map[*viewing]struct{}{}, looks: map[string]*look{"a": {}, "b": {}}}
-	first := &viewing{visit: &visit{}, watched: map[string]*watched{"a": {}, "b": {}}}
-	second := &viewing{visit: &visit{}, watched: map[string]*watched{"b": {}}}
+	first := &viewing{visit: &visit{}, check: &keyCheck{}, watched: map[string]*watched{"a": {}, "b": {}}}
+	second := &viewing{visit: &visit{}, check: &keyCheck{}, watched: map[string]*watched{"b": {}}}
 	f.join(first)
 	f.join(second)
 	if f.leave(first); len(f.looks) != 1 || f.looks["b"] == nil {
@@ -73,21 +72,21 @@ func TestALookIsForgottenWithItsViewers(t *testing.T) {
 
 func TestSpendingsAreBounded(t *testing.T) {
 	t.Parallel()
-	var f fleets
+	f := newFleets(mostCached, func(string) {})
 	now := time.Now()
 	first := uuid.New()
-	kept := f.spendingsOf(first, now)
+	kept := f.spendingsOf(spentOf{organization: first}, now)
 	kept.reading = make(chan struct{}) // under way
 	for i := range 2 * mostSpent {
-		f.spendingsOf(uuid.New(), now.Add(time.Duration(i)))
+		f.spendingsOf(spentOf{organization: uuid.New()}, now.Add(time.Duration(i)))
 	}
-	if len(f.spent.known) != mostSpent || f.spendingsOf(first, now) != kept {
+	if len(f.spent.known) != mostSpent || f.spendingsOf(spentOf{organization: first}, now) != kept {
 		t.Errorf("%d are kept", len(f.spent.known))
 	}
 	for _, s := range f.spent.known {
 		s.reading = make(chan struct{})
 	}
-	if last, failed := f.spendingsOf(uuid.New(), now).latest(api{}, now); last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
+	if last, failed := f.spendingsOf(spentOf{organization: uuid.New()}, now).latest(api{}, now); last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
 		t.Errorf("without room: %v, %q, %d are kept", last, failed, len(f.spent.known))
 	}
 }

@@ -7,20 +7,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/server/pages"
+	"remit/money"
 )
 
 // spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
 // show the last reading with its time. There is one reading at a time, and only while a page is open.
 type spendings struct {
-	turns  chan struct{} // shared with other organizations
-	guard  func(what string)
+	among  *spendingsOf // the others of its kind
 	report func(a api, now time.Time) (*spent, error)
-	pool   *pages.CachePool
 	of     spentOf
-	pause  time.Duration // the least between two readings
-	used   time.Time     // guarded by the mu of fleets
-	idle   *time.Timer   // drops it; nil if it is not kept at all
+	used   time.Time   // guarded by the mu of fleets
+	idle   *time.Timer // drops it; nil if it is not kept at all
 
 	last atomic.Pointer[spent] // nil before the first
 
@@ -82,9 +79,9 @@ func (s *spendings) isReading() bool {
 
 // read reads once. After an error the last reading stays.
 func (s *spendings) read(a api, now time.Time) {
-	defer s.guard("spending")
-	s.turns <- struct{}{}
-	defer func() { <-s.turns }()
+	defer s.among.guard("spending")
+	s.among.turns <- struct{}{}
+	defer func() { <-s.among.turns }()
 	began := time.Now()
 	var next *spent
 	err := errPanicked
@@ -97,54 +94,45 @@ func (s *spendings) read(a api, now time.Time) {
 		if err != nil && s.last.Load() == nil {
 			s.failed = problemOf(err).text()
 		}
-		s.next = time.Now().Add(max(s.pause, spentRest*time.Since(began)))
+		s.next = time.Now().Add(max(s.among.pause, spentRest*time.Since(began)))
 		close(s.reading)
 		s.reading = nil
 	}()
 	next, err = s.report(a, now)
 }
 
-// reportAgent returns the reading of one agent.
-func reportAgent(id string) func(a api, now time.Time) (*spent, error) {
-	return func(a api, now time.Time) (*spent, error) {
-		next := &spent{At: now}
-		lines, err := a.usage("group_by", "day,action_type", "agent_id", id)
-		if isTooLarge(err) {
-			next.Problem, next.NoTypes = tooManyOwnTypes, true
-			lines, err = a.usage("group_by", "day", "agent_id", id)
-		} else {
-			next.types = typesOf(lines)
-		}
-		next.Total.add(lines, now)
-		return next, err
-	}
-}
-
 // add adds the lines of a report that has days.
 func (s *spending) add(lines []usageLine, now time.Time) {
 	today := dayOf(now)
 	for _, line := range lines {
-		s.Month += line.Value.MicroUSD()
+		s.Month += money.MicroUSD(line.Value)
 		if line.Day == today {
-			s.Today += line.Value.MicroUSD()
+			s.Today += money.MicroUSD(line.Value)
 		}
 	}
 }
 
+// reports reads what was spent. What each agent spent it reads only of all of them.
 func (s *spendings) reports(a api, now time.Time) (*spent, error) {
 	next := &spent{At: now}
-	types, err := a.usage("group_by", "day,action_type")
+	lines, err := a.usage("group_by", "day,action_type", "agent_id", s.of.agent)
 	if isTooLarge(err) {
-		next.Problem, next.NoTypes = tooManyTypes, true
+		if next.Problem, next.NoTypes = tooManyTypes, true; s.of.agent != "" {
+			next.Problem = tooManyOwnTypes
+		}
 	} else if err != nil {
 		return nil, err
 	}
-	next.types = typesOf(types)
-	days, err := a.usage("group_by", "day")
-	if err != nil {
-		return nil, err
+	next.types = typesOf(lines)
+	if next.NoTypes || s.of.agent == "" {
+		if lines, err = a.usage("group_by", "day", "agent_id", s.of.agent); err != nil {
+			return nil, err
+		}
 	}
-	next.Total.add(days, now)
+	next.Total.add(lines, now)
+	if s.of.agent != "" {
+		return next, nil
+	}
 	by := map[string]spending{}
 	if !s.tooLarge { // only the reading under way uses it
 		err = a.addByDay(by, now)
@@ -182,11 +170,11 @@ func (a api) addSums(to map[string]spending, now time.Time) error {
 	}
 	today, err := a.usage("group_by", "agent", "from", dayOf(now), "to", dayOf(now))
 	for _, line := range month {
-		to[line.AgentID] = spending{Month: line.Value.MicroUSD()}
+		to[line.AgentID] = spending{Month: money.MicroUSD(line.Value)}
 	}
 	for _, line := range today {
 		of := to[line.AgentID]
-		of.Today = line.Value.MicroUSD()
+		of.Today = money.MicroUSD(line.Value)
 		to[line.AgentID] = of
 	}
 	return err

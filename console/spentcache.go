@@ -3,13 +3,20 @@ package console
 import (
 	"time"
 
-	"github.com/google/uuid"
+	"remit/server/pages"
 )
 
-// spendingsOf are what is added up of one kind.
+// spendingsOf are what is added up of one kind: of organizations, or of single agents.
 type spendingsOf struct {
 	known map[spentOf]*spendings
 	turns chan struct{} // a place for each reading under way
+	pause time.Duration // the least between two readings
+	pool  *pages.CachePool
+	guard func(what string)
+}
+
+func newSpendings(pause time.Duration, pool *pages.CachePool, guard func(what string)) *spendingsOf {
+	return &spendingsOf{map[spentOf]*spendings{}, make(chan struct{}, spentTurns), pause, pool, guard}
 }
 
 const (
@@ -19,47 +26,29 @@ const (
 
 const manySpent = "Too many organizations are looked at now."
 
-// spendingsOf returns what an organization spent.
-func (f *fleets) spendingsOf(organization uuid.UUID, now time.Time) *spendings {
+// spendingsOf returns what an organization or an agent spent. The least recently used one without a reading under way makes room. If all
+// have one, the new one fails with manySpent and is not kept.
+func (f *fleets) spendingsOf(what spentOf, now time.Time) *spendings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, isNew := f.find(&f.spent, spentOf{organization: organization}, now)
-	if isNew {
-		s.report, s.pause = s.reports, spentPause
+	among := f.spent
+	if what.agent != "" {
+		among = f.byAgent
 	}
-	return s
-}
-
-// spendingsOfAgent returns what an agent spent.
-func (f *fleets) spendingsOfAgent(organization uuid.UUID, agent string, now time.Time) *spendings {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s, isNew := f.find(&f.byAgent, spentOf{organization, agent}, now)
-	if isNew {
-		s.report, s.pause = reportAgent(agent), agentPause
-	}
-	return s
-}
-
-// find is called with mu held. The least recently used one without a reading under way makes room. If all have one, the new one fails
-// with manySpent and is not kept.
-func (f *fleets) find(among *spendingsOf, what spentOf, now time.Time) (s *spendings, isNew bool) {
-	if among.known == nil {
-		among.known, among.turns = map[spentOf]*spendings{}, make(chan struct{}, spentTurns)
-	}
-	if s = among.known[what]; s != nil {
+	if s := among.known[what]; s != nil {
 		s.used = now
 		s.idle.Reset(keptFor)
-		return s, false
+		return s
 	}
-	s = &spendings{turns: among.turns, guard: f.guard, pool: f.pool, of: what, used: now}
+	s := &spendings{among: among, of: what, used: now}
+	s.report = s.reports
 	if len(among.known) >= mostSpent && !among.makeRoom() {
 		s.failed, s.next = manySpent, now.Add(time.Hour)
-		return s, true
+		return s
 	}
-	s.idle = time.AfterFunc(keptFor, func() { f.dropSpendings(among, s) })
+	s.idle = time.AfterFunc(keptFor, func() { f.dropSpendings(s) })
 	among.known[what] = s
-	return s, true
+	return s
 }
 
 // makeRoom leaves the memory of what it drops to the timer of that.
@@ -79,18 +68,18 @@ func (among *spendingsOf) makeRoom() bool {
 
 // dropSpendings reduces spendings that were not used for keptFor to their sums, and drops these when the next reading is due. Dropped
 // earlier, they would be read again too soon.
-func (f *fleets) dropSpendings(among *spendingsOf, s *spendings) {
+func (f *fleets) dropSpendings(s *spendings) {
 	s.shorten()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if among.known[s.of] != s {
+	if s.among.known[s.of] != s {
 		return
 	}
 	if rest := s.rest(time.Now()); rest > 0 {
 		s.idle.Reset(max(rest, keptFor))
 		return
 	}
-	delete(among.known, s.of)
+	delete(s.among.known, s.of)
 }
 
 // rest returns how long it is until the next reading; one under way is not yet its last.

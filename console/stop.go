@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +66,7 @@ func (s *stops) begin(organization uuid.UUID, resume bool, now time.Time, do fun
 			return nil, errStopping
 		}
 	}
-	s.forgetOld(now)
+	maps.DeleteFunc(s.known, func(_ uuid.UUID, j *stopJob) bool { return !j.Running() && now.Sub(j.ended) > stopShown })
 	j := &stopJob{Resume: resume, Began: now, done: make(chan struct{})}
 	s.known[organization] = j
 	go j.run(before, do)
@@ -74,26 +76,12 @@ func (s *stops) begin(organization uuid.UUID, resume bool, now time.Time, do fun
 // Wait returns when no stop or resumption is under way any more, or ctx ends.
 func (c *Console) Wait(ctx context.Context) {
 	c.stops.mu.Lock()
-	var under []*stopJob
-	for _, j := range c.stops.known {
-		under = append(under, j)
-	}
+	under := slices.Collect(maps.Values(c.stops.known))
 	c.stops.mu.Unlock()
 	for _, j := range under {
 		select {
 		case <-j.done:
 		case <-ctx.Done():
-		}
-	}
-}
-
-func (s *stops) forgetOld(now time.Time) {
-	if s.known == nil {
-		s.known = map[uuid.UUID]*stopJob{}
-	}
-	for of, j := range s.known {
-		if !j.Running() && now.Sub(j.ended) > stopShown {
-			delete(s.known, of)
 		}
 	}
 }
@@ -138,18 +126,15 @@ func (c *Console) result(j *stopJob) flash {
 }
 
 func stopAll(v *visit) error {
-	if err := v.confirmed("stop"); err != nil {
+	body, err := reason.given(v)
+	if err != nil {
 		return err
 	}
-	body := v.reasonOf()
 	body["all"] = true
 	return v.stopOrResume(false, "/v1/agents/suspend", body)
 }
 
 func resumeAll(v *visit) error {
-	if err := v.confirmed("resume"); err != nil {
-		return err
-	}
 	return v.stopOrResume(true, "/v1/agents/resume", map[string]any{"all": true})
 }
 

@@ -9,7 +9,6 @@ type stopPage struct {
 	Truncated bool
 	Unknown   bool     // how many agents are suspended cannot be read now
 	Job       *stopJob // that runs; nil for none
-	Ended     *flash   // the result of one that has ended unseen
 }
 
 // progress is how far a stop is, as the script of the pages asks for it.
@@ -23,12 +22,9 @@ type progress struct {
 
 // showStop shows the switch, also when the agents cannot be counted.
 func showStop(v *visit) error {
-	page := stopPage{}
-	if j := v.console.stops.shown(v.who.Organization, v.now); j != nil && j.Running() {
-		page.Job, page.Running = j, true
-	} else if j != nil {
-		result := v.console.result(j)
-		page.Ended = &result
+	page := stopPage{Job: v.console.stops.shown(v.who.Organization, v.now)}
+	if page.progress = v.progress(page.Job); !page.Running {
+		page.Job = nil
 	}
 	all, err := v.fleet()
 	if isUnauthorized(err) {
@@ -37,6 +33,15 @@ func showStop(v *visit) error {
 	page.Unknown, page.Truncated = err != nil, all.Truncated()
 	page.count(all)
 	return v.show("stop", "Stop all", page)
+}
+
+// progress returns how far a job is, nil for none, without the counts of agents.
+func (v *visit) progress(j *stopJob) progress {
+	if j == nil || j.Running() {
+		return progress{Running: j != nil}
+	}
+	result := v.console.result(j)
+	return progress{Result: result.Text, Failed: result.Failed}
 }
 
 func (p *progress) count(all fleet) {
@@ -53,13 +58,7 @@ func (p *progress) count(all fleet) {
 
 // showProgress answers the script of the page.
 func showProgress(v *visit) error {
-	var p progress
-	if j := v.console.stops.shown(v.who.Organization, v.now); j != nil && j.Running() {
-		p.Running = true
-	} else if j != nil {
-		result := v.console.result(j)
-		p.Result, p.Failed = result.Text, result.Failed
-	}
+	p := v.progress(v.console.stops.shown(v.who.Organization, v.now))
 	all, err := v.fleet()
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
 			}
 		}
 	}
-	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org), time.Now())
+	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
 	got := must(s.reports(api{host: w.console.host, key: w.keys[viewer]}, time.Now()))(t)
 	if got.Problem != tooManyTypes || got.Total != (spending{102_400_000, 102_400_000}) {
 		t.Errorf("%+v, %q", got.Total, got.Problem)

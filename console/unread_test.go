@@ -43,7 +43,7 @@ func TestAnAgentsPageDoesNotWaitForItsReport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	agent := w.sample()["agent"]
-	s := w.console.fleets.spendingsOfAgent(uuid.MustParse(w.org), agent, time.Now())
+	s := w.console.fleets.spendingsOf(spentOf{uuid.MustParse(w.org), agent}, time.Now())
 	end := make(chan error)
 	s.report = func(api, time.Time) (*spent, error) { return nil, <-end }
 	path := agents + "/" + agent
@@ -65,7 +65,7 @@ func TestWhatIsNotKnownIsNotShownAsZero(t *testing.T) {
 	w.sample()
 	b := w.as(t, viewer)
 	w.caughtUp(b)
-	s := w.console.fleets.spendingsOf(uuid.MustParse(w.org), time.Now())
+	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
 	s.last.Store(&spent{At: time.Now(), Total: spending{5_000_000, 6_000_000}, NoTypes: true, NoAgents: true, Problem: tooManyTypes})
 	b.get(Prefix).says("Spent today (UTC) $5.00", tooManyTypes).saysNot("No agent spent anything", "Spent by")
 	b.get(agents).says(tooManyTypes, "– –").saysNot("$0.00")
@@ -98,11 +98,11 @@ func TestEventsThatCannotBeReadAreReadLater(t *testing.T) {
 	w.sample()
 	b := w.as(t, viewer)
 	w.overviewSays(b, "more is needed") // the feed has the event
-	f := &follower{host: w.console.host, guard: w.console.host.Recover, key: w.keys[viewer], used: time.Now(), stats: newStats()}
-	head := must(f.head())(t)
+	f := &follower{console: w.console, key: w.keys[viewer], used: time.Now(), stats: newStats()}
+	f.begin(must(f.head())(t))
 	w.mini.SetError("LOADING Redis is loading the dataset in memory")
 	done := make(chan struct{})
-	go func() { defer close(done); f.catchUp(head) }()
+	go func() { defer close(done); f.catchUp() }()
 	time.Sleep(100 * time.Millisecond) // in which it fails
 	w.mini.SetError("")
 	select {

@@ -57,12 +57,12 @@ func (c *Console) serve(v *visit) error {
 		c.showProblem(v.ctx, v, &problem{Status: fasthttp.StatusForbidden, Code: "insufficient_role", RequiredRole: string(v.page.role)})
 		return nil
 	}
-	err := v.page.handle(v)
+	err := v.handle()
 	switch {
 	case err == nil:
 	case isUnauthorized(err): // the key has ended since enter
 		return c.leadToSignIn(v.ctx, v.page)
-	case isChange && !isRefusedRole(err):
+	case isChange && problemOf(err).Code != "insufficient_role":
 		return v.leave(v.back(), flash{Failed: true, Text: strings.TrimSpace(v.page.undone + " " + c.explain(err).text())})
 	default:
 		c.showProblem(v.ctx, v, c.explain(err))
@@ -70,9 +70,12 @@ func (c *Console) serve(v *visit) error {
 	return nil
 }
 
-func isRefusedRole(err error) bool {
-	var p *problem
-	return errors.As(err, &p) && p.Code == "insufficient_role"
+// handle lets the page answer, unless the viewer was to type a word and typed another.
+func (v *visit) handle() error {
+	if word := v.page.confirm; word != "" && !strings.EqualFold(v.form("confirm"), word) {
+		return invalid("to confirm it, type " + word)
+	}
+	return v.page.handle(v)
 }
 
 // has reports whether the viewer's role may do what this role may.
@@ -88,9 +91,6 @@ func rank(role redisstore.Role) int {
 	return 3
 }
 
-// param returns an id of the path.
-func (v *visit) param(name string) string { return v.params[name] }
-
 // asked returns a parameter of the query.
 func (v *visit) asked(name string) string { return string(v.ctx.QueryArgs().Peek(name)) }
 
@@ -105,14 +105,6 @@ func (v *visit) once() string {
 		return key
 	}
 	return ""
-}
-
-// confirmed returns an error unless the viewer typed the word that the form asked for.
-func (v *visit) confirmed(word string) error {
-	if !strings.EqualFold(v.form("confirm"), word) {
-		return invalid("to confirm it, type " + word)
-	}
-	return nil
 }
 
 // done leads to a page that says what was done.
@@ -164,8 +156,9 @@ type keyCheck struct {
 	err  error
 }
 
-// of checks the sign-in of a visit that lasts. It asks the store once in a tick, and again after an event. Errors: errSignedOut and
-// those of isOver when the sign-in is over; any other when that is not known.
+// of checks the sign-in of a visit that lasts. It asks the store when an event was sent since the last check, the follower has ended, or
+// the check is old: recheckTime for a sign-in that lived, and a tick otherwise. Errors: errSignedOut and those of isOver when the sign-in
+// is over; any other when that is not known.
 func (c *keyCheck) of(v *visit, f *follower, now time.Time) error {
 	if v.signIn.isOver(now) {
 		return errSignedOut
@@ -173,7 +166,11 @@ func (c *keyCheck) of(v *visit, f *follower, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := f.lastSeen()
-	if seen == c.seen && now.Sub(c.at) < tick {
+	lasts := recheckTime
+	if c.err != nil {
+		lasts = tick
+	}
+	if seen == c.seen && now.Sub(c.at) < lasts {
 		return c.err
 	}
 	var who pages.KeyIdentity

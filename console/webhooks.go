@@ -17,18 +17,6 @@ func showWebhooks(v *visit) error {
 	return v.show("webhooks", "Webhooks", all)
 }
 
-func createWebhook(v *visit) error {
-	body := map[string]any{"url": v.form("url"), "description": v.form("description")}
-	if types := words(v.form("types")); len(types) > 0 {
-		body["types"] = types
-	}
-	var made client.WebhookInfo
-	if err := v.api.change(fasthttp.MethodPost, "/v1/webhooks", v.once(), body, &made); err != nil {
-		return err
-	}
-	return v.reveal(webhookPath(made.ID), "The webhook is created. The receiver verifies what it gets with this secret.", "Secret", string(made.Secret))
-}
-
 // webhookPage is one webhook with its deliveries.
 type webhookPage struct {
 	client.WebhookInfo
@@ -43,7 +31,7 @@ var deliveryStatuses = []string{statusPending, "delivered", "dead"}
 
 func showWebhook(v *visit) error {
 	page := webhookPage{Status: v.asked("status"), Statuses: deliveryStatuses}
-	path, cursor := "/v1/webhooks/"+v.param("webhook"), v.asked("cursor")
+	path, cursor := v.at(apiWebhook), v.asked("cursor")
 	if err := v.api.get(path, &page.WebhookInfo); err != nil {
 		return err
 	}
@@ -57,46 +45,18 @@ func showWebhook(v *visit) error {
 	return v.show("webhook", page.URL, page)
 }
 
-// changeWebhook sends a change of the webhook in the path, and leads back to its page.
-func (v *visit) changeWebhook(method, below string, body any, into any, text string) error {
-	id := v.param("webhook")
-	if err := v.api.change(method, "/v1/webhooks/"+id+below, v.once(), body, into); err != nil {
-		return err
-	}
-	return v.done(webhookPath(id), text)
-}
+const apiWebhook = "/v1/webhooks/{webhook}"
 
-func testWebhook(v *visit) error {
-	return v.changeWebhook(fasthttp.MethodPost, "/test", map[string]any{}, nil, "A test event is on its way. Reload the page to see how it went.")
-}
-
-func retryDelivery(v *visit) error {
-	return v.changeWebhook(fasthttp.MethodPost, "/deliveries/"+v.param("delivery")+"/retry", nil, nil, "The event is sent again.")
-}
-
-func rotateWebhook(v *visit) error {
-	if err := v.confirmed("rotate"); err != nil {
-		return err
+var (
+	createWebhook = call{
+		post, "/v1/webhooks", fields{"url": asTyped, "description": asTyped, "types": readSomeWords},
+		webhook, "The webhook is created. The receiver verifies what it gets with this secret.",
 	}
-	var rotated client.RotatedSecret
-	path := "/v1/webhooks/" + v.param("webhook") + "/rotate"
-	if err := v.api.change(fasthttp.MethodPost, path, v.once(), map[string]any{}, &rotated); err != nil {
-		return err
+	rotateWebhook = call{post, apiWebhook + "/rotate", nil, webhook, "The webhook has a new secret. For a day requests are signed by both."}
+	testWebhook   = call{post, apiWebhook + "/test", nil, webhook, "A test event is on its way. Reload the page to see how it went."}
+	retryDelivery = call{post, apiWebhook + "/deliveries/{delivery}/retry", nil, webhook, "The event is sent again."}
+	deleteWebhook = call{fasthttp.MethodDelete, apiWebhook, nil, webhooks, "The webhook is deleted, with its deliveries."}
+	changeWebhook = call{
+		fasthttp.MethodPatch, apiWebhook, fields{"url": asTyped, "description": asTyped, "types": readWords}, webhook, "The webhook is changed.",
 	}
-	return v.reveal(webhookPath(v.param("webhook")), "The webhook has a new secret. For a day requests are signed by both.", "Secret", string(rotated.Secret))
-}
-
-func changeWebhook(v *visit) error {
-	body := map[string]any{"url": v.form("url"), "description": v.form("description"), "types": words(v.form("types"))}
-	return v.changeWebhook(fasthttp.MethodPatch, "", body, nil, "The webhook is changed.")
-}
-
-func deleteWebhook(v *visit) error {
-	if err := v.confirmed("delete"); err != nil {
-		return err
-	}
-	if err := v.api.change(fasthttp.MethodDelete, "/v1/webhooks/"+v.param("webhook"), "", nil, nil); err != nil && !isNotFound(err) { // it is gone
-		return err
-	}
-	return v.done(webhooks, "The webhook is deleted, with its deliveries.")
-}
+)

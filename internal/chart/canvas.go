@@ -23,10 +23,11 @@ var (
 	dashes  = [...]string{"", "7 3", "2 2.5", "10 3 2 3"}
 )
 
-const (
-	ink    = "#22262b"
-	faint  = "#9aa1a9" // axes and ticks
-	raster = "#e6e8eb" // grid
+const ink = "#22262b"
+
+var (
+	axisStroke = stroke{colour: "#9aa1a9", width: 1} // also of ticks
+	gridStroke = stroke{colour: "#e6e8eb", width: 1}
 )
 
 // stroke is how a line is drawn.

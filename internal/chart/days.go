@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	mostBars   = 62 // more days than these share bars
-	mostSeries = 8  // the last one is all others
-	dayLabels  = 5  // at most, below the bars
+	mostSeries = 8 // the last one is all others
+	dayLabels  = 5 // at most, below the bars
 	plotHeight = 180
 	plotRoom   = plotHeight + 32 // with half a line above and the labels below
 	plotTop    = 8
@@ -23,14 +22,13 @@ const (
 // Entry is what one series has on one day. A value below zero corrects an earlier day. Several entries of a series and a day
 // are added.
 type Entry struct {
-	Day   int    // since 1970, in UTC
-	Key   string // tells series apart that have the same name; the name by default
+	Day   int // since 1970, in UTC
 	Name  string
 	Value int64
 }
 
 // Days are bars for the days From to To, both included, stacked by series: the seven with the largest sums, and all others
-// together. Entries of other days are left out. Beyond 62 days a bar stands for several.
+// together. Entries of other days are left out.
 type Days struct {
 	Title    string
 	Unit     Unit
@@ -52,41 +50,38 @@ func (d Days) HTML() template.HTML {
 
 // series is one colour of the stack, with a value for each bar.
 type series struct {
-	key, name string // the name is HTML
-	sum       int64
-	values    []int64
+	name   string
+	sum    int64
+	values []int64
 }
 
-// stack is what Days show: at most mostSeries series over at most mostBars bars.
+// stack is what Days show: at most mostSeries series, with a bar for each day.
 type stack struct {
 	unit   Unit
-	bars   []span
+	from   int // the first day
+	bars   int
 	series []series
 }
 
-// span is the days of a bar, both included.
-type span struct{ first, last int }
-
 func (d Days) stack() stack {
-	s := stack{unit: d.Unit, bars: spans(d.From, d.To)}
+	s := stack{unit: d.Unit, from: d.From, bars: d.To - d.From + 1}
 	index := map[string]int{}
 	for _, e := range d.Entries {
 		if e.Day < d.From || e.Day > d.To {
 			continue
 		}
-		key := cmp.Or(e.Key, e.Name)
-		i, known := index[key]
+		i, known := index[e.Name]
 		if !known {
 			i = len(s.series)
-			index[key] = i
-			s.series = append(s.series, series{key: key, name: e.Name, values: make([]int64, len(s.bars))})
+			index[e.Name] = i
+			s.series = append(s.series, series{name: e.Name, values: make([]int64, s.bars)})
 		}
 		one := &s.series[i]
-		bar := (e.Day - d.From) / s.bars[0].days()
+		bar := e.Day - d.From
 		one.sum, one.values[bar] = plus(one.sum, e.Value), plus(one.values[bar], e.Value)
 	}
 	slices.SortStableFunc(s.series, func(a, b series) int {
-		return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(a.name, b.name), cmp.Compare(a.key, b.key))
+		return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(a.name, b.name))
 	})
 	s.fold()
 	return s
@@ -95,7 +90,7 @@ func (d Days) stack() stack {
 // fold makes one series of all that are too many.
 func (s *stack) fold() {
 	if len(s.series) > mostSeries {
-		others := series{name: fmt.Sprintf("%d others", len(s.series)-mostSeries+1), values: make([]int64, len(s.bars))}
+		others := series{name: fmt.Sprintf("%d others", len(s.series)-mostSeries+1), values: make([]int64, s.bars)}
 		for _, one := range s.series[mostSeries-1:] {
 			others.sum = plus(others.sum, one.sum)
 			for bar, value := range one.values {
@@ -106,27 +101,10 @@ func (s *stack) fold() {
 	}
 }
 
-// spans divides days among at most mostBars bars. All but the last one have the same number of days.
-func spans(from, to int) []span {
-	days := (to-from)/mostBars + 1
-	bars := []span{{from, min(from+days-1, to)}}
-	for first := from + days; first <= to; first += days {
-		bars = append(bars, span{first, min(first+days-1, to)})
-	}
-	return bars
-}
-
-func (s span) days() int { return s.last - s.first + 1 }
-
-// String returns the days as YYYY-MM-DD.
-func (s span) String() string {
-	if s.last <= s.first {
-		return date(s.first).Format(time.DateOnly)
-	}
-	return date(s.first).Format(time.DateOnly) + " to " + date(s.last).Format(time.DateOnly)
-}
-
 func date(day int) time.Time { return time.Unix(int64(day)*24*60*60, 0).UTC() }
+
+// day returns the day of a bar as YYYY-MM-DD.
+func (s stack) day(bar int) string { return date(s.from + bar).Format(time.DateOnly) }
 
 // sumOf returns what all series have in a bar.
 func (s stack) sumOf(bar int) (sum int64) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// draw writes the drawing: ticks with lines, a bar for each span, and some of the days.
+// draw writes the drawing: ticks with lines, a bar for each day, and some of the days.
 func (s stack) draw(out *strings.Builder, title string) {
 	a := s.axis()
 	class := "chart-plot"
@@ -23,11 +23,11 @@ func (s stack) draw(out *strings.Builder, title string) {
 		fmt.Fprintf(out, `<line class="%s" x1="0" x2="100%%" y1="%s" y2="%s"/><text class="chart-tick" x="-8" y="%s" dy="4">%s</text>`,
 			class, y, y, y, a.label(tick))
 	}
-	every := (len(s.bars)-1)/dayLabels + 1
+	every := (s.bars-1)/dayLabels + 1
 	for bar := range s.bars {
 		s.drawBar(out, a, bar)
-		if (len(s.bars)-1-bar)%every == 0 { // the last one always
-			fmt.Fprintf(out, `<text class="chart-day" x="%s" y="%d">%s</text>`, s.at(100*bar+50), plotRoom-4, date(s.bars[bar].first).Format("Jan 2"))
+		if (s.bars-1-bar)%every == 0 { // the last one always
+			fmt.Fprintf(out, `<text class="chart-day" x="%s" y="%d">%s</text>`, s.at(100*bar+50), plotRoom-4, date(s.from+bar).Format("Jan 2"))
 		}
 	}
 	out.WriteString("</svg>")
@@ -35,7 +35,7 @@ func (s stack) draw(out *strings.Builder, title string) {
 
 // at returns where the hundredths of a bar's width lie, as a percentage of the plot's width.
 func (s stack) at(barHundredths int) string {
-	return percent(int64(barHundredths), int64(100*len(s.bars)))
+	return percent(int64(barHundredths), int64(100*s.bars))
 }
 
 // drawBar stacks what is above zero upwards, and what is below downwards.
@@ -48,7 +48,7 @@ func (s stack) drawBar(out *strings.Builder, a axis, bar int) {
 			continue
 		}
 		if !drawn {
-			fmt.Fprintf(out, `<g class="chart-bar"><title>%s: %s</title>`, s.bars[bar], s.unit.Text(s.sumOf(bar)))
+			fmt.Fprintf(out, `<g class="chart-bar"><title>%s: %s</title>`, s.day(bar), s.unit.Text(s.sumOf(bar)))
 			drawn = true
 		}
 		from := &up
@@ -94,10 +94,9 @@ func (s stack) description() string {
 			highest = bar
 		}
 	}
-	whole := span{s.bars[0].first, s.bars[len(s.bars)-1].last}
-	text := fmt.Sprintf("%s: %s in all.", whole, s.unit.Text(s.sum()))
+	text := fmt.Sprintf("%s to %s: %s in all.", s.day(0), s.day(s.bars-1), s.unit.Text(s.sum()))
 	if len(s.series) > 0 {
-		text += fmt.Sprintf(" The most is %s, on %s. The table below has all figures.", s.unit.Text(s.sumOf(highest)), s.bars[highest])
+		text += fmt.Sprintf(" The most is %s, on %s. The table below has all figures.", s.unit.Text(s.sumOf(highest)), s.day(highest))
 	}
 	return text
 }
@@ -126,8 +125,8 @@ func (s stack) table(out *strings.Builder, title string) {
 		fmt.Fprintf(out, `<th scope="col"><bdi>%s</bdi></th>`, name(one.name))
 	}
 	out.WriteString(`<th scope="col">All</th></tr></thead><tbody>`)
-	for bar, days := range s.bars {
-		fmt.Fprintf(out, `<tr><th scope="row">%s</th>`, days)
+	for bar := range s.bars {
+		fmt.Fprintf(out, `<tr><th scope="row">%s</th>`, s.day(bar))
 		for _, one := range s.series {
 			fmt.Fprintf(out, "<td>%s</td>", s.unit.Text(one.values[bar]))
 		}

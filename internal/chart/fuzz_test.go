@@ -19,9 +19,9 @@ func FuzzHostileNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, a, b int64, days int) {
 		days &= 511
 		for _, unit := range []Unit{Count, MicroUSD} {
-			entries := []Entry{{0, text, text, a}, {days, text + "2", text, b}, {days / 2, "", text, a}, {0, "x", "x", b}}
+			entries := []Entry{{0, text, a}, {days, text + "2", b}, {days / 2, text, a}, {0, "x", b}}
 			drawn := string(Days{text, unit, 0, days, entries}.HTML()) + string(Ranked{text, text, text, unit, []Row{{text, text, a}, {"n", "/n", b}}}.HTML()) +
-				string(Usage{text, unit, a, b, a, b, false}.SVG()) + string(Usage{text, unit, a, b, a, b, true}.SVG()) + string(Spark{text, unit, []int64{a, b, 0}}.SVG()) +
+				string(Usage{text, unit, a, b, a, b}.SVG()) +
 				string(Lifetime{text, time.Unix(a, 0), time.Unix(b, 0), time.Unix(0, a)}.SVG())
 			if !utf8.ValidString(drawn) {
 				t.Error("not UTF-8")

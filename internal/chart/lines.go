@@ -62,28 +62,32 @@ func (f *frame) drawAxes(l Labels) {
 		at := fmt.Sprintf(`transform="rotate(-90 %d %.1f)"`, margin+textSize, (f.top+f.bottom)/2)
 		f.text(margin+textSize, (f.top+f.bottom)/2, "middle", textSize, fit(label, textSize, f.bottom-f.top), at)
 	}
-	if label := line(l.X); label != "" {
-		f.text((f.left+f.right)/2, lineHeight-margin, "middle", textSize, fit(label, textSize, f.right-f.left))
-	}
-	grid, axis := stroke{colour: raster, width: 1}, stroke{colour: faint, width: 1}
-	for _, t := range f.x.ticks {
-		at, _ := f.at(t.at, f.y.least)
-		if t.label != "" {
-			f.line(grid, at, f.top, at, f.bottom)
-			f.text(at, f.bottom+6+tickSize, "middle", tickSize, t.label)
-		}
-		f.line(axis, at, f.bottom, at, f.bottom+5)
-	}
 	for _, t := range f.y.ticks {
 		_, at := f.at(f.x.least, t.at)
 		if t.label != "" {
-			f.line(grid, f.left, at, f.right, at)
+			f.line(gridStroke, f.left, at, f.right, at)
 			f.text(f.left-7, at+tickSize*0.35, "end", tickSize, t.label)
 		}
-		f.line(axis, f.left-5, at, f.left, at)
+		f.line(axisStroke, f.left-5, at, f.left, at)
 	}
-	f.line(axis, f.left, f.bottom, f.right, f.bottom)
-	f.line(axis, f.left, f.top, f.left, f.bottom)
+	f.drawX(line(l.X), lineHeight-margin)
+	f.line(axisStroke, f.left, f.top, f.left, f.bottom)
+}
+
+// drawX draws the axis of X with its ticks, a grid, and its label at a height.
+func (f *frame) drawX(label string, y float64) {
+	if label != "" {
+		f.text((f.left+f.right)/2, y, "middle", textSize, fit(label, textSize, f.right-f.left))
+	}
+	for _, t := range f.x.ticks {
+		at, _ := f.at(t.at, f.y.least)
+		if t.label != "" {
+			f.line(gridStroke, at, f.top, at, f.bottom)
+			f.text(at, f.bottom+6+tickSize, "middle", tickSize, t.label)
+		}
+		f.line(axisStroke, at, f.bottom, at, f.bottom+5)
+	}
+	f.line(axisStroke, f.left, f.bottom, f.right, f.bottom)
 }
 
 // drawSeries draws a line cut at its gaps; a point without a neighbour is a dot.

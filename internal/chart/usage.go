@@ -13,7 +13,6 @@ type Usage struct {
 	Unit                  Unit
 	Used, Held, Delegated int64
 	Limit                 int64
-	Unlimited             bool // Limit means nothing
 }
 
 // SVG returns the drawing. Its rect elements have the classes chart-used, chart-held and chart-delegated, in this order from
@@ -23,29 +22,24 @@ func (u Usage) SVG() template.HTML {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg class="chart-usage" width="100%%" height="14" role="img"><title>%s</title><desc>%s</desc>`,
 		html.EscapeString(u.Title()), u.Description())
-	if u.Unlimited {
-		out.WriteString(`<rect class="chart-track chart-unlimited" width="100%" height="14" rx="2"/>`)
-		drawParts(&out, 0, 0, 0, 1)
-	} else {
-		out.WriteString(`<rect class="chart-track" width="100%" height="14" rx="2"/>`)
-		scale := max(u.Limit, taken, 1)
-		drawParts(&out, u.Used, u.Held, u.Delegated, scale)
-		if taken > u.Limit {
-			at := percent(u.Limit, scale)
-			fmt.Fprintf(&out, `<line class="chart-limit" x1="%s" x2="%s" y1="0" y2="14"/>`, at, at)
-		}
+	out.WriteString(`<rect class="chart-track" width="100%" height="14" rx="2"/>`)
+	scale := max(u.Limit, taken, 1)
+	u.drawParts(&out, scale)
+	if taken > u.Limit {
+		at := percent(u.Limit, scale)
+		fmt.Fprintf(&out, `<line class="chart-limit" x1="%s" x2="%s" y1="0" y2="14"/>`, at, at)
 	}
 	out.WriteString("</svg>")
 	return template.HTML(out.String())
 }
 
-func drawParts(out *strings.Builder, used, held, delegated, scale int64) {
+func (u Usage) drawParts(out *strings.Builder, scale int64) {
 	from := int64(0)
 	for _, p := range [...]struct {
 		class     string
 		value     int64
 		y, height int
-	}{{"used", used, 0, 14}, {"held", held, 2, 10}, {"delegated", delegated, 4, 6}} {
+	}{{"used", u.Used, 0, 14}, {"held", u.Held, 2, 10}, {"delegated", u.Delegated, 4, 6}} {
 		fmt.Fprintf(out, `<rect class="chart-%s" x="%s" width="%s" y="%d" height="%d"/>`,
 			p.class, percent(from, scale), percent(p.value, scale), p.y, p.height)
 		from = plus(from, max(p.value, 0))
@@ -61,19 +55,13 @@ func (u Usage) Title() string {
 	if u.Delegated != 0 {
 		text += ", " + u.Unit.Text(u.Delegated) + " delegated"
 	}
-	if u.Unlimited {
-		return text
-	}
 	return text + " of " + u.Unit.Text(u.Limit)
 }
 
 // Description says what is left, as the drawing's description does: "$5.80 left."
 func (u Usage) Description() string {
 	taken := u.taken()
-	switch {
-	case u.Unlimited:
-		return "No limit."
-	case taken > u.Limit:
+	if taken > u.Limit {
 		return u.Unit.Text(plus(taken, -u.Limit)) + " beyond the limit."
 	}
 	return u.Unit.Text(plus(u.Limit, -taken)) + " left."
