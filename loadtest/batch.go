@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/money"
 )
 
 // chargeBatch charges sessions of one agent in one request, and checks the answer to each charge.
@@ -18,7 +17,7 @@ func (f *fleet) chargeBatch(ctx context.Context, a *agent, of action, due time.T
 	for i, item := range of.batch {
 		s := f.sessions[item.session]
 		actions[i] = client.SessionCharge{SessionID: s.sdk.ID(), Charge: client.Charge{
-			ActionType: of.kind, Value: money.MicroUSD(item.requested.value), Count: item.requested.count,
+			ActionType: of.kind, Value: item.requested.value, Count: item.requested.count,
 		}}
 		facts[i] = actionFact{session: s.sdk.ID(), limits: s.limits, requested: item.requested}
 		facts[i].before = s.ledger.send(effect{charge: item.requested})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"remit/money"
 )
 
 // rules returns the broken rules in order.
@@ -48,7 +50,7 @@ func problemReply(status int, members string) reply {
 }
 
 func TestCheckAction(t *testing.T) {
-	const usd = microsPerUSD
+	const usd = money.USD
 	one := charge{1, 1 * usd}
 	for _, test := range []struct {
 		name      string
@@ -113,12 +115,12 @@ func TestCheckAction(t *testing.T) {
 
 // The check finds an answer that counts more than was ever requested, in a success and in a refusal.
 func TestCheckActionAgainstCeiling(t *testing.T) {
-	const usd = microsPerUSD
+	const usd = money.USD
 	for _, test := range []struct {
 		name    string
 		reply   reply
 		ceiling charge
-		held    micros
+		held    money.MicroUSD
 		want    []rule
 	}{
 		{"just requested", done(), charge{10, 3 * usd}, usd, nil},

@@ -1,5 +1,7 @@
 package main
 
+import "remit/money"
+
 // closedNode is what is known of a session of a tree whose root has ended.
 type closedNode struct {
 	session, parent string // no parent: a root
@@ -50,7 +52,7 @@ func (n closedNode) check(s treeAnswer, children state) []violation {
 	return out
 }
 
-func checkClosedBudget(r reply, roots micros) []violation {
+func checkClosedBudget(r reply, roots money.MicroUSD) []violation {
 	b, err := readBudget(r)
 	if r.outcome() != acknowledged || err != nil {
 		return []violation{found(ruleUnchecked, budgetSubject, "reading it at the end: %s, %v", r, err)}

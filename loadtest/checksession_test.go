@@ -4,12 +4,14 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"remit/money"
 )
 
 // closed is the fact of a session that ended normally. Its 10 actions and 3.5 USD were all acknowledged.
 func closed() sessionFact {
 	return sessionFact{
-		session: "s", limits: limits{20, 8 * microsPerUSD}, window: uncertain(charge{10, 3_500_000}, charge{}),
+		session: "s", limits: limits{20, 8 * money.USD}, window: uncertain(charge{10, 3_500_000}, charge{}),
 		before: sessionReply("active", 10, "3.5", 20, "8"),
 		end:    problemReply(200, `"id":"s","status":"completed","ended_at":"2026-01-02T03:04:05.678Z"`),
 		after:  sessionReply("completed", 10, "3.5", 20, "8"),

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"remit/client"
+	"remit/money"
 )
 
 // stepFact is one step of a transaction: begin, commit or rollback.
@@ -12,8 +13,8 @@ type stepFact struct {
 	transaction string // empty for a begin, whose answer has it
 	session     string
 	limits      limits
-	hold        micros
-	requested   micros // cost of a commit
+	hold        money.MicroUSD
+	requested   money.MicroUSD // cost of a commit
 	reply       reply
 	window      // from the ledger
 }
@@ -94,7 +95,7 @@ type transactionList struct {
 	numbers     []int64 // in the order of the list
 	unfinished  int64   // pending, or still holding value
 	committed   int64
-	spent, over micros // by committed transactions
+	spent, over money.MicroUSD // by committed transactions
 }
 
 // enter adds a transaction to the sums.
@@ -106,8 +107,8 @@ func (r *transactionList) enter(t client.TransactionInfo) {
 		r.unfinished++
 	case t.Status == statusCommitted:
 		r.committed++
-		r.spent += micros(t.Value)
-		r.over += micros(t.Overage)
+		r.spent += t.Value
+		r.over += t.Overage
 	}
 }
 

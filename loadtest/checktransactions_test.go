@@ -33,7 +33,7 @@ func step(status int, changed ...string) reply {
 }
 
 func TestCheckBegin(t *testing.T) {
-	const usd = microsPerUSD
+	const usd = money.USD
 	for _, test := range []struct {
 		name  string
 		reply reply
@@ -71,13 +71,13 @@ func TestCheckBegin(t *testing.T) {
 }
 
 func TestCheckCommit(t *testing.T) {
-	const usd = microsPerUSD
+	const usd = money.USD
 	settled := func(value, over string, changed ...string) reply {
 		return step(200, append([]string{"status", `"committed"`, "value_held_usd", "0", "value_usd", value, "overage_usd", over}, changed...)...)
 	}
 	for _, test := range []struct {
 		name      string
-		requested micros
+		requested money.MicroUSD
 		reply     reply
 		want      []rule
 	}{
@@ -132,7 +132,7 @@ func TestCheckRollback(t *testing.T) {
 }
 
 // listed returns a transaction as the service lists it.
-func listed(number int64, status string, value, over micros) client.TransactionInfo {
+func listed(number int64, status string, value, over money.MicroUSD) client.TransactionInfo {
 	info := client.TransactionInfo{SequenceNumber: number, Status: status}
 	info.Value, info.Overage = money.MicroUSD(value), money.MicroUSD(over)
 	return info
@@ -141,7 +141,7 @@ func listed(number int64, status string, value, over micros) client.TransactionI
 // ended is the fact of a session of 4 transactions: 2 committed for 3 USD and 1 over, one rolled back, one undone; its
 // actions used 5 USD.
 func ended() (fact transactionsFact, list []client.TransactionInfo) {
-	const usd = microsPerUSD
+	const usd = money.USD
 	totals := effect{charge{9, 5 * usd}, flow{
 		begun: 4, committed: 3, undone: 1, numbers: 10, spent: 5 * usd, returned: 2 * usd, over: usd,
 	}}
@@ -156,7 +156,7 @@ func ended() (fact transactionsFact, list []client.TransactionInfo) {
 }
 
 func TestCheckTransactions(t *testing.T) {
-	const usd = microsPerUSD
+	const usd = money.USD
 	for _, test := range []struct {
 		name   string
 		change func(f *transactionsFact, list []client.TransactionInfo)

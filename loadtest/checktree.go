@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+
+	"remit/money"
 )
 
 // nodeFact is a request about a session of a tree, and its reply.
@@ -136,7 +138,7 @@ func checkPart(f nodeFact) []violation {
 }
 
 // checkPlanted checks the answer to a root's creation. A budget refuses it only if less remains.
-func checkPlanted(subject string, value micros, r reply) []violation {
+func checkPlanted(subject string, value money.MicroUSD, r reply) []violation {
 	switch r.outcome() {
 	case acknowledged:
 		return nil
@@ -144,7 +146,7 @@ func checkPlanted(subject string, value micros, r reply) []violation {
 		return []violation{found(ruleUnchecked, subject, "creating a root session: %s", r)} // if it exists, the budget counts it
 	}
 	p := struct {
-		Remaining micros `json:"remaining_usd"`
+		Remaining money.MicroUSD `json:"remaining_usd"`
 	}{absent}
 	err := json.Unmarshal(r.body, &p)
 	switch {
@@ -161,9 +163,9 @@ func checkPlanted(subject string, value micros, r reply) []violation {
 // treeAnswer is a session in the answer that has its tree.
 type treeAnswer struct {
 	sessionAnswer
-	DelegatedActions int64        `json:"actions_delegated"`
-	DelegatedValue   micros       `json:"value_delegated_usd"`
-	Children         []treeAnswer `json:"children"`
+	DelegatedActions int64          `json:"actions_delegated"`
+	DelegatedValue   money.MicroUSD `json:"value_delegated_usd"`
+	Children         []treeAnswer   `json:"children"`
 }
 
 func readTree(r reply) (s treeAnswer, err error) {
@@ -222,9 +224,9 @@ func (s treeAnswer) check() (out []violation) {
 }
 
 type budgetAnswer struct {
-	Max      micros `json:"max_value_usd"`
-	Reserved micros `json:"value_reserved_usd"`
-	Used     micros `json:"value_used_usd"`
+	Max      money.MicroUSD `json:"max_value_usd"`
+	Reserved money.MicroUSD `json:"value_reserved_usd"`
+	Used     money.MicroUSD `json:"value_used_usd"`
 }
 
 func readBudget(r reply) (budgetAnswer, error) {
@@ -239,7 +241,7 @@ func readBudget(r reply) (budgetAnswer, error) {
 }
 
 // checkBudgetRead checks the limit of the budget.
-func checkBudgetRead(max micros, r reply) []violation {
+func checkBudgetRead(max money.MicroUSD, r reply) []violation {
 	if r.outcome() != acknowledged {
 		return checkAccepted(budgetSubject, r)
 	}

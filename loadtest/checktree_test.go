@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"remit/money"
 )
 
 // nodeJSON returns a session of a tree as the service shows it, with so much used, delegated and below.
@@ -16,7 +18,7 @@ func nodeJSON(id, status string, actions int64, used, over string, delegated str
 
 func TestCheckNodeAction(t *testing.T) {
 	t.Parallel()
-	const usd = microsPerUSD
+	const usd = money.USD
 	used := func(changed ...string) reply { return problemReply(200, usageJSON(changed...)) }
 	for _, test := range []struct {
 		name   string
@@ -89,7 +91,7 @@ func TestCheckPlanted(t *testing.T) {
 		"refused otherwise":   {problemReply(403, `"code":"quota_exceeded"`), []rule{ruleStatus}},
 		"no answer":           {reply{err: errors.New("gone")}, []rule{ruleUnchecked}},
 	} {
-		if got := rules(checkPlanted("a", 2*microsPerUSD, test.reply)); !slices.Equal(got, test.want) {
+		if got := rules(checkPlanted("a", 2*money.USD, test.reply)); !slices.Equal(got, test.want) {
 			t.Errorf("%s: broken: %q, want %q", name, got, test.want)
 		}
 	}
@@ -97,8 +99,8 @@ func TestCheckPlanted(t *testing.T) {
 
 func TestCheckGrove(t *testing.T) {
 	t.Parallel()
-	const usd = microsPerUSD
-	acknowledged := func(n int64, value micros) window {
+	const usd = money.USD
+	acknowledged := func(n int64, value money.MicroUSD) window {
 		e := effect{charge: charge{n, value}}
 		return window{e, e}
 	}

@@ -65,7 +65,7 @@ func (f *fleet) checkUsage(ctx context.Context, subject string, want charge, rea
 	}
 	var sum charge
 	for _, line := range lines {
-		sum = sum.plus(charge{line.ActionCount, micros(line.Value)})
+		sum = sum.plus(charge{line.ActionCount, line.Value})
 	}
 	if sum != want {
 		return []violation{found(ruleUsage, subject, "its lines add up to %s; shown are %s", sum, want)}

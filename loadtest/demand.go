@@ -3,6 +3,8 @@ package main
 import (
 	"math/rand/v2"
 	"time"
+
+	"remit/money"
 )
 
 // What the fleet requests, and how much its sessions allow. The number of the action or session determines both, so two
@@ -21,15 +23,15 @@ const (
 	transactionLifetime = 4 * time.Hour
 
 	// topValue bounds the value of an action. The mean is about meanValue.
-	topValue  = 5 * microsPerUSD
-	meanValue = 2.4 * microsPerUSD
+	topValue  = 5 * money.USD
+	meanValue = 2.4e6 // micro-USD
 
 	// In closed loop the pace is not known in advance. Every machine is between these bounds.
 	slowestPace, fastestPace = 1000, 1_000_000 // actions per second
 
 	// The service's bounds of a session's limits.
 	maxSessionActions = 1_000_000_000
-	maxSessionValue   = 1_000_000_000 * microsPerUSD
+	maxSessionValue   = 1_000_000_000 * money.USD
 )
 
 var actionTypes = [...]string{"search", "tool_call", "payment", "message"}
@@ -52,9 +54,9 @@ type action struct {
 	task      task
 	requested charge // of a transaction: one action, and the held value
 	ending    ending
-	cost      micros      // of a committed transaction
-	batch     []batchItem // of a batch
-	draw      int         // decides which session of a tree, and which agent
+	cost      money.MicroUSD // of a committed transaction
+	batch     []batchItem    // of a batch
+	draw      int            // decides which session of a tree, and which agent
 }
 
 // nthAction returns action k of a fleet. Its value has 0 to 6 decimals.
@@ -73,7 +75,7 @@ func nthAction(k int64, cfg config) action {
 		a.ending, a.cost = nthEnding(r, a.requested.value)
 		if (a.ending == committed || a.ending == undone) && isTightInValue(a.session) {
 			// Begin with little, which fits, and commit much, which exceeds the limit once the session is full.
-			a.requested.value *= micros(r.IntN(2))
+			a.requested.value *= money.MicroUSD(r.IntN(2))
 			a.cost = a.requested.value + topValue
 		}
 	}
@@ -86,21 +88,21 @@ func drawCharge(r *rand.Rand) charge {
 	if r.IntN(100) < severalPercent {
 		c.count = 2 + r.Int64N(4)
 	}
-	unit := int64(microsPerUSD) // the last decimal place of this value
-	for range r.IntN(usdDecimals + 1) {
+	unit := money.USD     // the last decimal place of this value
+	for range r.IntN(7) { // up to 6 decimals
 		unit /= 10
 	}
-	c.value = micros(unit * r.Int64N(topValue/unit))
+	c.value = unit * money.MicroUSD(r.Int64N(int64(topValue/unit)))
 	return c
 }
 
 // nthEnding draws how a transaction ends, and its cost if it is committed.
-func nthEnding(r *rand.Rand, held micros) (e ending, cost micros) {
+func nthEnding(r *rand.Rand, held money.MicroUSD) (e ending, cost money.MicroUSD) {
 	n := r.IntN(100)
 	for _, way := range []struct {
 		percent int
 		ending  ending
-		cost    micros
+		cost    money.MicroUSD
 	}{
 		{asHeldPercent, committed, held},
 		{lessPercent, committed, held / 3},
@@ -128,7 +130,7 @@ func nthLimits(i int, cfg config) limits {
 	least, most := expected(slowest, cfg), expected(fastest, cfg)
 	may := limits{
 		actions: min(4*most.count+1000, maxSessionActions),
-		value:   min(4*most.value+1000*microsPerUSD, maxSessionValue),
+		value:   min(4*most.value+1000*money.USD, maxSessionValue),
 	}
 	switch {
 	case isTightInActions(i):
@@ -145,7 +147,7 @@ func isTightInValue(session int) bool   { return session%10 == 1 }
 // expected returns the mean demand on one session at a pace in actions per second over the fleet.
 func expected(pace int, cfg config) charge {
 	n := float64(pace) * cfg.duration.Seconds() / float64(cfg.fleetSessions())
-	return charge{count: int64(n * meanCount), value: micros(n * meanValue)}
+	return charge{count: int64(n * meanCount), value: money.MicroUSD(n * meanValue)}
 }
 
 // batchItem is one charge of a batch.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"remit/money"
 )
 
 // fault is what a fake service does wrong. The zero value is a correct service.
@@ -98,8 +100,8 @@ type fakeSession struct {
 	limits limits
 	used   charge
 	lies   charge // stored, but not in the answers to actions
-	held   micros
-	over   micros
+	held   money.MicroUSD
+	over   money.MicroUSD
 
 	kind         string // of the last action
 	transactions []*fakeTransaction
@@ -201,9 +203,9 @@ func (s *fakeService) writePair(w http.ResponseWriter, agent string, generation 
 
 func (s *fakeService) open(w http.ResponseWriter, r *http.Request) {
 	var requested struct {
-		MaxActions int64  `json:"max_actions"`
-		MaxValue   micros `json:"max_value_usd"`
-		Parent     string `json:"parent_session_id"`
+		MaxActions int64          `json:"max_actions"`
+		MaxValue   money.MicroUSD `json:"max_value_usd"`
+		Parent     string         `json:"parent_session_id"`
 	}
 	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
@@ -236,9 +238,9 @@ func (s *fakeService) end(w http.ResponseWriter, r *http.Request) {
 
 func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
 	var requested struct {
-		Kind  string `json:"action_type"`
-		Count int64  `json:"count"`
-		Value micros `json:"value_usd"`
+		Kind  string         `json:"action_type"`
+		Count int64          `json:"count"`
+		Value money.MicroUSD `json:"value_usd"`
 	}
 	json.NewDecoder(r.Body).Decode(&requested)
 	first := strings.HasPrefix(r.Header.Get("Authorization"), "Bearer access 0 ")

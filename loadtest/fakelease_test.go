@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"remit/money"
 )
 
 // fakeLease is a lease. Its actions count as used by its session, and its value as held.
@@ -15,9 +17,9 @@ type fakeLease struct {
 
 // askedLease is the request for a lease. The SDK asks only for what fits.
 type askedLease struct {
-	MaxActions int64  `json:"max_actions"`
-	MaxValue   micros `json:"max_value_usd"`
-	Seconds    int64  `json:"expires_in_seconds"`
+	MaxActions int64          `json:"max_actions"`
+	MaxValue   money.MicroUSD `json:"max_value_usd"`
+	Seconds    int64          `json:"expires_in_seconds"`
 }
 
 func (s *fakeService) lease(w http.ResponseWriter, r *http.Request) {
@@ -49,9 +51,9 @@ func (s *fakeService) grant(it *fakeSession, asked askedLease) (made, limit stri
 
 func (s *fakeService) settle(w http.ResponseWriter, r *http.Request) {
 	var spent struct {
-		Count int64       `json:"action_count"`
-		Value micros      `json:"value_used_usd"`
-		Renew *askedLease `json:"renew"`
+		Count int64          `json:"action_count"`
+		Value money.MicroUSD `json:"value_used_usd"`
+		Renew *askedLease    `json:"renew"`
 	}
 	json.NewDecoder(r.Body).Decode(&spent)
 	s.mu.Lock()

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"remit/money"
 )
 
 // fakeTransaction is a transaction of a fake session. Its id is the session's id and its position.
 type fakeTransaction struct {
 	number      int
 	status      string
-	hold, value micros
-	over        micros
+	hold, value money.MicroUSD
+	over        money.MicroUSD
 }
 
 func (t *fakeTransaction) String() string {
-	held := micros(0)
+	held := money.MicroUSD(0)
 	if t.status == "pending" {
 		held = t.hold
 	}
@@ -26,8 +28,8 @@ func (t *fakeTransaction) String() string {
 
 func (s *fakeService) begin(w http.ResponseWriter, r *http.Request) {
 	var requested struct {
-		Session string `json:"session_id"`
-		Value   micros `json:"value_usd"`
+		Session string         `json:"session_id"`
+		Value   money.MicroUSD `json:"value_usd"`
 	}
 	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
@@ -74,7 +76,7 @@ func (s *fakeService) find(id string) (*fakeSession, *fakeTransaction) {
 
 func (s *fakeService) commit(w http.ResponseWriter, r *http.Request) {
 	var requested struct {
-		Value micros `json:"value_usd"`
+		Value money.MicroUSD `json:"value_usd"`
 	}
 	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()

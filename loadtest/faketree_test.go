@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"remit/money"
 )
 
 // fakeTree is what a session has in a tree.
@@ -19,7 +21,7 @@ type fakeTree struct {
 // fakeBudget is the budget of the organization. All roots count in it when it is set.
 type fakeBudget struct {
 	set                 bool
-	max, reserved, used micros
+	max, reserved, used money.MicroUSD
 }
 
 func (b fakeBudget) String() string {
@@ -28,7 +30,7 @@ func (b fakeBudget) String() string {
 
 func (s *fakeService) putBudget(w http.ResponseWriter, r *http.Request) {
 	var requested struct {
-		Max micros `json:"max_value_usd"`
+		Max money.MicroUSD `json:"max_value_usd"`
 	}
 	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
@@ -74,8 +76,8 @@ func (s *fakeService) place(w http.ResponseWriter, made *fakeSession, part charg
 // topUp raises the limits, and what is set aside for them.
 func (s *fakeService) topUp(w http.ResponseWriter, r *http.Request) {
 	var requested struct {
-		Actions int64  `json:"add_actions"`
-		Value   micros `json:"add_value_usd"`
+		Actions int64          `json:"add_actions"`
+		Value   money.MicroUSD `json:"add_value_usd"`
 	}
 	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()

@@ -31,7 +31,7 @@ type fleet struct {
 	apiKey   string
 	trees    []*tree // by slot; a slot may have had others before
 	grove    grove   // guards them
-	budget   micros
+	budget   money.MicroUSD
 	treeKeys atomic.Int64 // idempotency keys used
 }
 
@@ -124,7 +124,7 @@ func (f *fleet) open(ctx context.Context, i int) error {
 	var made client.SessionInfo
 	t := f.persist(ctx, opSession, time.Now(), func(ctx context.Context) (err error) {
 		made, err = f.org.CreateSession(ctx, client.SessionParams{
-			AgentID: a.sdk.ID(), MaxActions: may.actions, MaxValue: new(money.MicroUSD(may.value)),
+			AgentID: a.sdk.ID(), MaxActions: may.actions, MaxValue: new(may.value),
 			ExpiresIn: sessionLifetime(f.cfg), MaxLease: leaseTime,
 		})
 		return err

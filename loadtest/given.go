@@ -66,7 +66,7 @@ func (f *fleet) reconcileGiven(ctx context.Context, s *session) {
 	var stored charge
 	for _, line := range lines {
 		if line.ActionType != nil && *line.ActionType == f.ownType {
-			stored = stored.plus(charge{line.ActionCount, micros(line.Value)})
+			stored = stored.plus(charge{line.ActionCount, line.Value})
 		}
 	}
 	f.audit.add(checkOwn(s.sdk.ID(), stored, s.ledger.sums()))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/money"
 )
 
 // leaseTime is how long a lease of the fleet may last.
@@ -29,7 +28,7 @@ func (f *fleet) chargeLease(ctx context.Context, s *session, a action, due time.
 	requested := effect{charge: a.requested}
 	s.ledger.send(requested)
 	t := f.call(ctx, opLeased, due, func(ctx context.Context) error {
-		return s.lease.Charge(ctx, client.Charge{ActionType: a.kind, Value: money.MicroUSD(a.requested.value), Count: a.requested.count})
+		return s.lease.Charge(ctx, client.Charge{ActionType: a.kind, Value: a.requested.value, Count: a.requested.count})
 	})
 	if len(t.own()) == 0 {
 		f.local.Add(1)

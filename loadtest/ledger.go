@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"sync"
+
+	"remit/money"
 )
 
 // charge is what an action requests, or a sum of these.
 type charge struct {
 	count int64
-	value micros
+	value money.MicroUSD
 }
 
 func (c charge) plus(d charge) charge  { return charge{c.count + d.count, c.value + d.value} }
@@ -18,11 +20,11 @@ func (c charge) String() string        { return fmt.Sprintf("%d actions, %s USD"
 // flow is what a step of a transaction moves, or a sum of these. Returns are summed separately and not subtracted, because
 // sums that only grow can be bounded without knowing the order in which the service executed the steps.
 type flow struct {
-	begun, committed, undone int64  // transactions; undone: rolled back after the commit
-	numbers                  int64  // sum of the sequence numbers in answers
-	held, freed              micros // by begins; by commits and rollbacks
-	spent, returned          micros // by commits; by undoing commits
-	over, overReturned       micros // beyond the limit
+	begun, committed, undone int64          // transactions; undone: rolled back after the commit
+	numbers                  int64          // sum of the sequence numbers in answers
+	held, freed              money.MicroUSD // by begins; by commits and rollbacks
+	spent, returned          money.MicroUSD // by commits; by undoing commits
+	over, overReturned       money.MicroUSD // beyond the limit
 }
 
 func (a flow) plus(b flow) flow {
@@ -55,14 +57,14 @@ func (e effect) minus(d effect) effect {
 // limits are the limits that a session was created with.
 type limits struct {
 	actions int64
-	value   micros
+	value   money.MicroUSD
 }
 
 // state is what a session has used and holds.
 type state struct {
 	count      int64
-	used, held micros
-	over       micros
+	used, held money.MicroUSD
+	over       money.MicroUSD
 }
 
 func (s state) String() string {

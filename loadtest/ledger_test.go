@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"testing"
+
+	"remit/money"
 )
 
 // The ledger bounds an answer by what was acknowledged before the request, and by what can have happened since.
 func TestLedger(t *testing.T) {
 	var l ledger
-	of := func(count int64, value micros) effect { return effect{charge: charge{count, value}} }
+	of := func(count int64, value money.MicroUSD) effect { return effect{charge: charge{count, value}} }
 	ok, lost, noRoom := done(), reply{err: errors.New("gone")}, overLimit(limitValue)
 	if before := l.send(of(1, 10)); before != (effect{}) {
 		t.Errorf("before the first: %v", before)

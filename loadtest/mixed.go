@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/money"
 )
 
 // start creates a session for the agent of s, and charges it once.
@@ -17,7 +16,7 @@ func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) 
 	var made client.SessionInfo
 	t := f.call(ctx, opSession, due, func(ctx context.Context) (err error) {
 		made, err = f.org.CreateSession(ctx, client.SessionParams{
-			AgentID: s.agent.sdk.ID(), MaxActions: startedLimits.actions, MaxValue: new(money.MicroUSD(startedLimits.value)),
+			AgentID: s.agent.sdk.ID(), MaxActions: startedLimits.actions, MaxValue: new(startedLimits.value),
 			ExpiresIn: sessionLifetime(f.cfg),
 		})
 		return err

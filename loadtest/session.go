@@ -19,7 +19,7 @@ type session struct {
 // does returns the SDK call for an action on the session.
 func (s *session) does(a action) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := s.sdk.Charge(ctx, client.Charge{ActionType: a.kind, Value: money.MicroUSD(a.requested.value), Count: a.requested.count})
+		_, err := s.sdk.Charge(ctx, client.Charge{ActionType: a.kind, Value: a.requested.value, Count: a.requested.count})
 		return err
 	}
 }
@@ -31,7 +31,7 @@ func (s *session) get(ctx context.Context) error {
 }
 
 // startedLimits are the limits of a session created during a run, which is charged once.
-var startedLimits = limits{actions: 100, value: 1000 * microsPerUSD}
+var startedLimits = limits{actions: 100, value: 1000 * money.USD}
 
 // startedSessions are the sessions created during a run. It is safe for concurrent use.
 type startedSessions struct {

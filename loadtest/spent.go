@@ -1,9 +1,11 @@
 package main
 
+import "remit/money"
+
 // spent is what a session and its descendants have surely used and hold at one moment.
 type spent struct {
 	count      int64
-	used, held micros
+	used, held money.MicroUSD
 }
 
 // checkSpent checks the limits of all sessions of a tree against what was acknowledged in and below each, at one moment between two

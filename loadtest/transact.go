@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/money"
 )
 
 // transact begins a transaction that was due at the given time, and ends it at once as drawn. It checks each step's answer.
@@ -17,7 +16,7 @@ func (f *fleet) transact(ctx context.Context, s *session, a action, due time.Tim
 	fact.before = s.ledger.send(requested)
 	t := f.call(ctx, opBegin, due, func(ctx context.Context) (err error) {
 		tx, err = s.sdk.Begin(ctx, client.TransactionParams{
-			ActionType: a.kind, PreState: preState, Value: money.MicroUSD(a.requested.value), ExpiresIn: transactionLifetime,
+			ActionType: a.kind, PreState: preState, Value: a.requested.value, ExpiresIn: transactionLifetime,
 		})
 		return err
 	})
@@ -51,7 +50,7 @@ func (f *fleet) commit(ctx context.Context, s *session, tx *client.Transaction, 
 	requested := effect{flow: flow{committed: 1, freed: fact.hold, spent: fact.requested, over: max(fact.requested-fact.hold, 0)}}
 	fact.before = s.ledger.send(requested)
 	t := f.call(ctx, opCommit, time.Now(), func(ctx context.Context) error {
-		return tx.Commit(ctx, client.CommitParams{Value: new(money.MicroUSD(fact.requested)), PostState: preState})
+		return tx.Commit(ctx, client.CommitParams{Value: new(fact.requested), PostState: preState})
 	})
 	fact.reply = t.reply()
 	did = requested

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/money"
 )
 
 // transactInTree begins a transaction on a session of a tree, and commits it or rolls it back as drawn. Another worker may end the
@@ -16,7 +15,7 @@ func (f *fleet) transactInTree(ctx context.Context, n *node, a action, due time.
 	var tx *client.Transaction
 	t := f.call(ctx, opBegin, due, func(ctx context.Context) (err error) {
 		tx, err = n.sdk.Begin(ctx, client.TransactionParams{
-			ActionType: a.kind, PreState: preState, Value: money.MicroUSD(a.requested.value), ExpiresIn: transactionLifetime,
+			ActionType: a.kind, PreState: preState, Value: a.requested.value, ExpiresIn: transactionLifetime,
 		})
 		return err
 	})
@@ -28,7 +27,7 @@ func (f *fleet) transactInTree(ctx context.Context, n *node, a action, due time.
 		f.settleInTree(ctx, n, opRollback, flow{freed: a.requested.value}, func(ctx context.Context) error { return tx.Rollback(ctx, "not done") })
 	default:
 		f.settleInTree(ctx, n, opCommit, flow{committed: 1, freed: a.requested.value, spent: a.cost, over: a.cost}, func(ctx context.Context) error {
-			return tx.Commit(ctx, client.CommitParams{Value: new(money.MicroUSD(a.cost)), PostState: preState})
+			return tx.Commit(ctx, client.CommitParams{Value: new(a.cost), PostState: preState})
 		})
 	}
 	return t

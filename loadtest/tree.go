@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"remit/client"
+	"remit/money"
 )
 
 const (
@@ -132,7 +133,7 @@ func (f *fleet) setBudget(ctx context.Context) error {
 // rootLimits returns the limits of the root in a slot. Twice those of all roots fit into a budget.
 func rootLimits(slot int, cfg config) limits {
 	may := nthLimits(slot, cfg)
-	may.value = min(may.value, maxSessionValue/2/micros(cfg.fleetSessions()))
+	may.value = min(may.value, maxSessionValue/2/money.MicroUSD(cfg.fleetSessions()))
 	return may
 }
 
@@ -144,7 +145,7 @@ func (f *fleet) plantFirst(ctx context.Context, slot int) error {
 // plant creates the root of a new tree in a slot, with a part of the slot's value. If the budget is exhausted, the slot stays empty.
 func (f *fleet) plant(ctx context.Context, slot, part int, due time.Time) *recorder {
 	a, may := f.agents[slot%len(f.agents)], rootLimits(slot, f.cfg)
-	may.value /= micros(part)
+	may.value /= money.MicroUSD(part)
 	t := f.asks(ctx, opSession, due, http.MethodPost, sessionsPath, fmt.Sprintf(
 		`{"agent_id":%q,"max_actions":%d,"max_value_usd":%s,"expires_in_seconds":%d}`,
 		a.sdk.ID(), may.actions, may.value, int64(sessionLifetime(f.cfg).Seconds())))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"remit/money"
 )
 
 // Names of the API that the fleet and the checks use.
@@ -41,14 +43,14 @@ func (p tokenPair) usable() bool {
 }
 
 type sessionAnswer struct {
-	ID          string `json:"id"`
-	Status      string `json:"status"`
-	MaxActions  int64  `json:"max_actions"`
-	ActionCount int64  `json:"action_count"`
-	MaxValue    micros `json:"max_value_usd"`
-	ValueUsed   micros `json:"value_used_usd"`
-	ValueHeld   micros `json:"value_held_usd"`
-	Overage     micros `json:"value_overage_usd"`
+	ID          string         `json:"id"`
+	Status      string         `json:"status"`
+	MaxActions  int64          `json:"max_actions"`
+	ActionCount int64          `json:"action_count"`
+	MaxValue    money.MicroUSD `json:"max_value_usd"`
+	ValueUsed   money.MicroUSD `json:"value_used_usd"`
+	ValueHeld   money.MicroUSD `json:"value_held_usd"`
+	Overage     money.MicroUSD `json:"value_overage_usd"`
 }
 
 type endAnswer struct {
@@ -58,24 +60,24 @@ type endAnswer struct {
 }
 
 type transactionAnswer struct {
-	ID        string `json:"id"`
-	Session   string `json:"session_id"`
-	Sequence  int64  `json:"sequence_number"`
-	Status    string `json:"status"`
-	Value     micros `json:"value_usd"`
-	ValueHeld micros `json:"value_held_usd"`
-	Overage   micros `json:"overage_usd"`
+	ID        string         `json:"id"`
+	Session   string         `json:"session_id"`
+	Sequence  int64          `json:"sequence_number"`
+	Status    string         `json:"status"`
+	Value     money.MicroUSD `json:"value_usd"`
+	ValueHeld money.MicroUSD `json:"value_held_usd"`
+	Overage   money.MicroUSD `json:"overage_usd"`
 }
 
 // usage is the state of a session in the answer to an action, acknowledged or refused.
 type usage struct {
-	ActionCount      int64  `json:"action_count"`
-	MaxActions       int64  `json:"max_actions"`
-	RemainingActions int64  `json:"remaining_actions"`
-	ValueUsed        micros `json:"value_used_usd"`
-	MaxValue         micros `json:"max_value_usd"`
-	ValueHeld        micros `json:"value_held_usd"`
-	RemainingValue   micros `json:"remaining_value_usd"`
+	ActionCount      int64          `json:"action_count"`
+	MaxActions       int64          `json:"max_actions"`
+	RemainingActions int64          `json:"remaining_actions"`
+	ValueUsed        money.MicroUSD `json:"value_used_usd"`
+	MaxValue         money.MicroUSD `json:"max_value_usd"`
+	ValueHeld        money.MicroUSD `json:"value_held_usd"`
+	RemainingValue   money.MicroUSD `json:"remaining_value_usd"`
 }
 
 // problem is the body of a refusal.
