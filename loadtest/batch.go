@@ -13,28 +13,24 @@ import (
 // chargeBatch charges sessions of one agent in one request, and checks the answer to each charge.
 func (f *fleet) chargeBatch(ctx context.Context, a *agent, of action, due time.Time) *recorder {
 	actions := make([]client.SessionCharge, len(of.batch))
-	facts := make([]actionFact, len(of.batch))
+	known := make([]sent, len(of.batch))
 	for i, item := range of.batch {
 		s := f.sessions[item.session]
 		actions[i] = client.SessionCharge{SessionID: s.sdk.ID(), Charge: client.Charge{
 			ActionType: of.kind, Value: item.requested.value, Count: item.requested.count,
 		}}
-		facts[i] = actionFact{session: s.sdk.ID(), limits: s.limits, requested: item.requested}
-		facts[i].before = s.ledger.send(effect{charge: item.requested})
+		known[i] = s.send(effect{charge: item.requested})
 	}
 	t := f.call(ctx, opBatch, due, func(ctx context.Context) error {
 		_, err := a.sdk.ChargeMany(ctx, actions, client.BatchOptions{})
 		return err
 	})
-	replies, err := readBatch(t.reply(), len(facts))
+	replies, err := readBatch(t.reply(), len(known))
 	if err != nil {
 		f.audit.add([]violation{found(ruleUnreadable, a.sdk.ID(), "batch: %v", err)})
 	}
 	for i, item := range of.batch {
-		requested := effect{charge: item.requested}
-		facts[i].reply = replies[i]
-		facts[i].possible = f.sessions[item.session].ledger.finish(requested, requested, replies[i])
-		f.audit.add(checkAction(facts[i]))
+		f.audit.add(checkAction(f.sessions[item.session].finish(known[i], known[i].requested, replies[i])))
 	}
 	return t
 }

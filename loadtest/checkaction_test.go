@@ -99,8 +99,8 @@ func TestCheckAction(t *testing.T) {
 		{"not active", one, problemReply(403, `"code":"session_not_active"`), []rule{ruleStatus}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := rules(checkAction(actionFact{
-				session: "s", limits: limits{20, 8 * usd}, requested: test.requested, reply: test.reply,
+			got := rules(checkAction(fact{
+				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: test.requested}, reply: test.reply,
 				window: window{
 					before:   effect{charge: charge{5, 2 * usd}},
 					possible: effect{charge: charge{100, 100 * usd}, flow: flow{held: 100 * usd}},
@@ -136,8 +136,8 @@ func TestCheckActionAgainstCeiling(t *testing.T) {
 			if test.reply.outcome() == refused {
 				requested.count = 11
 			}
-			got := rules(checkAction(actionFact{
-				session: "s", limits: limits{20, 8 * usd}, requested: requested, reply: test.reply,
+			got := rules(checkAction(fact{
+				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: requested}, reply: test.reply,
 				window: window{possible: effect{test.ceiling, flow{held: test.held}}},
 			}))
 			if !slices.Equal(got, test.want) {

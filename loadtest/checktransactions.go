@@ -8,25 +8,12 @@ import (
 	"remit/money"
 )
 
-// stepFact is one step of a transaction: begin, commit or rollback.
-type stepFact struct {
-	transaction string // empty for a begin, whose answer has it
-	session     string
-	limits      limits
-	hold        money.MicroUSD
-	requested   money.MicroUSD // cost of a commit
-	reply       reply
-	window      // from the ledger
-}
-
 // checkBegin checks the answer to a begin. Its sequence number counts the begins before it, and begins in flight at the same
 // time may come first.
-func checkBegin(f stepFact) []violation {
+func checkBegin(f fact) []violation {
 	switch f.reply.outcome() {
 	case refused:
-		return checkRefused(actionFact{
-			session: f.session, limits: f.limits, requested: charge{1, f.hold}, reply: f.reply, window: f.window,
-		})
+		return checkRefused(f)
 	case unknown:
 		return checkUnanswered(f.session, f.reply)
 	}
@@ -34,10 +21,10 @@ func checkBegin(f stepFact) []violation {
 	if err != nil || f.reply.status != http.StatusCreated {
 		return []violation{found(ruleUnreadable, f.session, "begin answered %d: %v", f.reply.status, err)}
 	}
-	var out []violation
-	if t.Session != f.session || t.Status != statusPending || t.ValueHeld != f.hold || t.Overage != 0 {
+	out := f.checkDone()
+	if t.Session != f.session || t.Status != statusPending || t.ValueHeld != f.requested.held || t.Overage != 0 {
 		out = append(out, found(ruleStep, f.session, "begin answered session %s, %s, %s held of %s, %s over",
-			t.Session, t.Status, t.ValueHeld, f.hold, t.Overage))
+			t.Session, t.Status, t.ValueHeld, f.requested.held, t.Overage))
 	}
 	if t.Sequence <= f.before.begun || t.Sequence > f.possible.begun {
 		out = append(out, found(ruleSequence, f.session, "begin is number %d, after %d acknowledged and of %d sent",
@@ -47,17 +34,17 @@ func checkBegin(f stepFact) []violation {
 }
 
 // checkCommit checks the answer to a commit. The cost is charged up to the session's limit, and the rest recorded as
-// overage. The held value always fits, and the rest unless the session is full.
-func checkCommit(f stepFact) []violation {
+// overage. The held value always fits, and the rest unless the session is full. In a tree, what it has delegated fills it too.
+func checkCommit(f fact) []violation {
 	t, out := checkOutcome(f, statusCommitted)
 	if len(out) > 0 || f.reply.outcome() != acknowledged {
 		return out
 	}
-	if t.Value+t.Overage != f.requested || t.Value < min(f.requested, f.hold) {
+	if cost, hold := f.requested.spent, f.requested.freed; t.Value+t.Overage != cost || t.Value < min(cost, hold) {
 		out = append(out, found(ruleStep, f.transaction, "commit of %s USD, of which %s were held: %s charged, %s over",
-			f.requested, f.hold, t.Value, t.Overage))
+			cost, hold, t.Value, t.Overage))
 	}
-	if most := f.most(); t.Overage > 0 && most.used+most.held < f.limits.value {
+	if most := f.most(); t.Overage > 0 && most.used+most.held < f.limits.value && !f.inTree {
 		out = append(out, found(ruleRefusal, f.transaction, "%s USD over, with at most %s of %s USD used and held",
 			t.Overage, most.used+most.held, f.limits.value))
 	}
@@ -65,16 +52,19 @@ func checkCommit(f stepFact) []violation {
 }
 
 // checkRollback checks the answer to a rollback.
-func checkRollback(f stepFact) []violation {
+func checkRollback(f fact) []violation {
 	_, out := checkOutcome(f, statusRolledBack)
 	return out
 }
 
 // checkOutcome checks what commits and rollbacks have in common. The service must not refuse them, because the fleet ends
-// each transaction once and in time.
-func checkOutcome(f stepFact, status string) (transactionAnswer, []violation) {
+// each transaction once and in time, unless the session's end came first.
+func checkOutcome(f fact, status string) (transactionAnswer, []violation) {
 	switch f.reply.outcome() {
 	case refused:
+		if code := readProblem(f.reply).Code; f.ending && (code == codeNotPending || code == codeNotActive) {
+			return transactionAnswer{}, nil
+		}
 		return transactionAnswer{}, []violation{found(ruleStatus, f.transaction, "to be %s: refused with %s", status, f.reply)}
 	case unknown:
 		return transactionAnswer{}, checkUnanswered(f.transaction, f.reply)

@@ -56,8 +56,8 @@ func TestCheckBegin(t *testing.T) {
 		{"not active", problemReply(403, `"code":"session_not_active"`), []rule{ruleStatus}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := rules(checkBegin(stepFact{
-				session: "s", limits: limits{20, 8 * usd}, hold: 2 * usd, reply: test.reply,
+			got := rules(checkBegin(fact{
+				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge{count: 1}, flow{begun: 1, held: 2 * usd}}, reply: test.reply,
 				window: window{
 					before:   effect{flow: flow{begun: 5}},
 					possible: effect{charge{100, 100 * usd}, flow{begun: 8, held: 100 * usd}},
@@ -97,8 +97,8 @@ func TestCheckCommit(t *testing.T) {
 		{"refused", 2 * usd, problemReply(409, `"code":"transaction_not_pending"`), []rule{ruleStatus}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fact := stepFact{
-				transaction: "t", session: "s", limits: limits{20, 8 * usd}, hold: 2 * usd, requested: test.requested, reply: test.reply,
+			fact := fact{
+				transaction: "t", session: "s", limits: limits{20, 8 * usd}, requested: effect{flow: flow{freed: 2 * usd, spent: test.requested}}, reply: test.reply,
 				window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
 			}
 			if got := rules(checkCommit(fact)); !slices.Equal(got, test.want) {
@@ -106,8 +106,8 @@ func TestCheckCommit(t *testing.T) {
 			}
 		})
 	}
-	roomy := stepFact{
-		transaction: "t", limits: limits{20, 9 * usd}, hold: 2 * usd, requested: 5 * usd, reply: settled("3.5", "1.5"),
+	roomy := fact{
+		transaction: "t", limits: limits{20, 9 * usd}, requested: effect{flow: flow{freed: 2 * usd, spent: 5 * usd}}, reply: settled("3.5", "1.5"),
 		window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
 	}
 	if got := rules(checkCommit(roomy)); !slices.Equal(got, []rule{ruleRefusal}) {
@@ -125,7 +125,7 @@ func TestCheckRollback(t *testing.T) {
 		"committed":     {step(200, "status", `"committed"`, "value_held_usd", "0"), []rule{ruleStep}},
 		"refused":       {problemReply(403, `"code":"insufficient_scope"`), []rule{ruleStatus}},
 	} {
-		if got := rules(checkRollback(stepFact{transaction: "t", reply: test.reply})); !slices.Equal(got, test.want) {
+		if got := rules(checkRollback(fact{transaction: "t", reply: test.reply})); !slices.Equal(got, test.want) {
 			t.Errorf("%s: broken: %q, want %q", name, got, test.want)
 		}
 	}

@@ -8,115 +8,8 @@ import (
 	"remit/money"
 )
 
-// nodeFact is a request about a session of a tree, and its reply.
-type nodeFact struct {
-	session   string
-	limits    limits // the most that it may have
-	requested charge
-	reply     reply
-	window    // from its own ledger, to those of all its descendants
-	ending    bool
-	barring   // by the suspensions of it and of those above
-}
-
-// checkNodeAction checks the answer to an action on a session of a tree. Its usage includes that of children that have closed,
-// and what it has delegated to the others does not remain.
-func checkNodeAction(f nodeFact) []violation {
-	switch f.reply.outcome() {
-	case acknowledged:
-		used, err := readUsage(f.reply)
-		if err != nil || f.reply.status != http.StatusOK {
-			return []violation{found(ruleUnreadable, f.session, "action answered %d: %v", f.reply.status, err)}
-		}
-		return append(f.checkDone(), checkNodeUsage(f, used, f.requested)...)
-	case refused:
-		return checkNodeRefused(f)
-	}
-	return checkUnanswered(f.session, f.reply)
-}
-
-// checkNodeBegin checks the answer to a begin.
-func checkNodeBegin(f nodeFact) []violation {
-	switch f.reply.outcome() {
-	case refused:
-		return checkNodeRefused(f)
-	case unknown:
-		return checkUnanswered(f.session, f.reply)
-	}
-	t, err := readTransaction(f.reply)
-	if err != nil || t.Session != f.session || t.Status != statusPending || t.ValueHeld != f.requested.value {
-		return []violation{found(ruleStep, f.session, "begin answered session %s, %s, %s held of %s: %v", t.Session, t.Status, t.ValueHeld,
-			f.requested.value, err)}
-	}
-	return f.checkDone()
-}
-
-// checkNodeSettled checks the answer to a commit or rollback. It may be refused only because the session's end came first.
-func checkNodeSettled(f nodeFact) []violation {
-	switch f.reply.outcome() {
-	case refused:
-		if code := readProblem(f.reply).Code; f.ending && (code == codeNotPending || code == codeNotActive) {
-			return nil
-		}
-		return []violation{found(ruleStatus, f.session, "settling a transaction: refused with %s", f.reply)}
-	case unknown:
-		return checkUnanswered(f.session, f.reply)
-	}
-	t, err := readTransaction(f.reply)
-	if err != nil || t.ValueHeld != 0 || t.Status == statusCommitted && t.Value+t.Overage != f.requested.value {
-		return []violation{found(ruleStep, f.session, "a transaction of %s USD is %s with %s, %s over and %s held: %v", f.requested.value,
-			t.Status, t.Value, t.Overage, t.ValueHeld, err)}
-	}
-	return nil
-}
-
-func checkNodeRefused(f nodeFact) []violation {
-	p := readProblem(f.reply)
-	switch {
-	case f.ending && p.Code == codeNotActive:
-		return nil
-	case p.Code == codeSuspended:
-		return f.checkSuspended()
-	case f.reply.status != http.StatusForbidden || p.Code != codeLimitReached:
-		return []violation{found(ruleStatus, f.session, "refused with %s, when its end was sent: %t", f.reply, f.ending)}
-	}
-	if err := p.complete(); err != nil {
-		return []violation{found(ruleUnreadable, f.session, "refused: %v", err)}
-	}
-	return append(checkNodeUsage(f, p.usage, charge{}), checkNoRoom(f, p)...)
-}
-
-// checkNoRoom checks that the request exceeds what remains of the limit that its refusal names.
-func checkNoRoom(f nodeFact, p problem) []violation {
-	if p.Limit == limitActions && f.requested.count <= p.RemainingActions || p.Limit == limitValue && f.requested.value <= p.RemainingValue {
-		return []violation{found(ruleRefusal, f.session, "%s requested for %s, with %d actions and %s USD remaining", f.requested, p.Limit,
-			p.RemainingActions, p.RemainingValue)}
-	}
-	return nil
-}
-
-func checkNodeUsage(f nodeFact, u usage, own charge) []violation {
-	var out []violation
-	add := func(r rule, format string, args ...any) { out = append(out, found(r, f.session, format, args...)) }
-	least, most := f.least(), f.most()
-	if u.MaxActions > f.limits.actions || u.MaxValue > f.limits.value {
-		add(ruleLimits, "says %d actions, %s USD; created and topped up to %d, %s at most", u.MaxActions, u.MaxValue, f.limits.actions, f.limits.value)
-	}
-	if u.ActionCount+u.RemainingActions > u.MaxActions || u.ValueUsed+u.ValueHeld+u.RemainingValue > u.MaxValue {
-		add(ruleExceeded, "%d of %d actions and %d remaining, %s USD used and %s held of %s and %s remaining", u.ActionCount, u.MaxActions,
-			u.RemainingActions, u.ValueUsed, u.ValueHeld, u.MaxValue, u.RemainingValue)
-	}
-	if u.ActionCount < least.count+own.count || u.ValueUsed < least.used+own.value {
-		add(ruleStale, "says %d actions, %s USD used; its own that were acknowledged: %s", u.ActionCount, u.ValueUsed, least)
-	}
-	if u.ActionCount > most.count || u.ValueUsed > most.used || u.ValueHeld > most.held {
-		add(ruleInvented, "says %d actions, %s USD used and %s held; requested here and below: %s", u.ActionCount, u.ValueUsed, u.ValueHeld, most)
-	}
-	return out
-}
-
 // checkPart checks the answer to a child's creation or to a top-up. It may be refused for want of room above.
-func checkPart(f nodeFact) []violation {
+func checkPart(f fact) []violation {
 	p := readProblem(f.reply)
 	switch f.reply.outcome() {
 	case acknowledged:
@@ -134,7 +27,7 @@ func checkPart(f nodeFact) []violation {
 	case p.complete() != nil:
 		return nil // it names a limit without an amount
 	}
-	return checkNoRoom(f, p)
+	return checkRefusal(f, p)
 }
 
 // checkPlanted checks the answer to a root's creation. A budget refuses it only if less remains.

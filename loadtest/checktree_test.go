@@ -16,7 +16,7 @@ func nodeJSON(id, status string, actions int64, used, over string, delegated str
 		`"value_held_usd":0,"value_overage_usd":%s,"actions_delegated":0,"value_delegated_usd":%s,"children":[%s]`, id, status, actions, used, over, delegated, children))
 }
 
-func TestCheckNodeAction(t *testing.T) {
+func TestCheckActionInATree(t *testing.T) {
 	t.Parallel()
 	const usd = money.USD
 	used := func(changed ...string) reply { return problemReply(200, usageJSON(changed...)) }
@@ -30,7 +30,7 @@ func TestCheckNodeAction(t *testing.T) {
 		{"no answer", reply{err: errors.New("gone")}, false, nil},
 		{"with what children used", used("action_count", "9", "remaining_actions", "11"), false, nil},
 		{"less remains, for it is delegated", used("remaining_actions", "1"), false, nil},
-		{"more remains than there is", used("remaining_actions", "19"), false, []rule{ruleExceeded}},
+		{"more remains than there is", used("remaining_actions", "19"), false, []rule{ruleRemainder}},
 		{"limits lowered", used("max_actions", "19", "remaining_actions", "9"), false, nil},
 		{"limits beyond the top-ups", used("max_actions", "21"), false, []rule{ruleLimits}},
 		{"an action forgotten", used("action_count", "2"), false, []rule{ruleStale}},
@@ -43,8 +43,8 @@ func TestCheckNodeAction(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := rules(checkNodeAction(nodeFact{
-				session: "s", limits: limits{20, 8 * usd}, requested: charge{1, usd}, reply: test.reply, ending: test.ending,
+			got := rules(checkAction(fact{
+				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: charge{1, usd}}, reply: test.reply, inTree: true, ending: test.ending,
 				window: window{before: effect{charge: charge{2, usd}}, possible: effect{charge{12, 7 * usd}, flow{held: 7 * usd}}},
 			}))
 			if !slices.Equal(got, test.want) {

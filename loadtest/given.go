@@ -30,10 +30,9 @@ func newOwnType() string { return fmt.Sprintf("loadtest.%08x", rand.Uint32()) }
 // chargeGiven charges a given session. A charge that was sent is answered, also when the run is interrupted.
 func (f *fleet) chargeGiven(ctx context.Context, s *session, a action, due time.Time) *recorder {
 	a.kind = f.ownType
-	requested := effect{charge: a.requested}
-	s.ledger.send(requested)
+	known := s.send(effect{charge: a.requested})
 	t := f.call(context.WithoutCancel(ctx), opAction, due, s.does(a))
-	s.ledger.finish(requested, requested, t.reply())
+	s.finish(known, known.requested, t.reply())
 	f.audit.add(checkGiven(s.sdk.ID(), t.reply()))
 	return t
 }

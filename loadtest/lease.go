@@ -24,23 +24,19 @@ func (f *fleet) openLease(ctx context.Context, s *session) error {
 // chargeLease charges the session's lease for an action. The service sees few of these charges. Whether all are in its usage
 // is checked at the end of the session.
 func (f *fleet) chargeLease(ctx context.Context, s *session, a action, due time.Time) *recorder {
-	fact := actionFact{session: s.sdk.ID(), limits: s.limits, requested: a.requested}
-	requested := effect{charge: a.requested}
-	s.ledger.send(requested)
+	known := s.send(effect{charge: a.requested})
 	t := f.call(ctx, opLeased, due, func(ctx context.Context) error {
 		return s.lease.Charge(ctx, client.Charge{ActionType: a.kind, Value: a.requested.value, Count: a.requested.count})
 	})
 	if len(t.own()) == 0 {
 		f.local.Add(1)
 	}
-	fact.reply = t.reply()
-	s.ledger.finish(requested, requested, fact.reply)
-	f.audit.add(checkLeased(fact))
+	f.audit.add(checkLeased(s.finish(known, known.requested, t.reply())))
 	return t
 }
 
 // checkLeased checks the outcome of an action that was charged to a lease.
-func checkLeased(f actionFact) []violation {
+func checkLeased(f fact) []violation {
 	switch f.reply.outcome() {
 	case acknowledged:
 		return nil

@@ -140,9 +140,8 @@ func (l *ledger) send(requested effect) (before effect) {
 	return l.acknowledged.effect
 }
 
-// finish adds the outcome of a request, and what it did if it was acknowledged. It returns the most that the answer can
-// include.
-func (l *ledger) finish(requested, did effect, r reply) (possible effect) {
+// finish adds the outcome of a request, and what it did if it was acknowledged.
+func (l *ledger) finish(requested, did effect, r reply) {
 	column := l.columnFor(r)
 	if r.outcome() != acknowledged {
 		did = requested
@@ -153,7 +152,6 @@ func (l *ledger) finish(requested, did effect, r reply) (possible effect) {
 	if column != nil {
 		column.add(did)
 	}
-	return l.acknowledged.effect.plus(l.unknown.effect).plus(l.inFlight)
 }
 
 // possible returns the most that an answer which has just arrived can include.

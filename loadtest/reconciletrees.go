@@ -53,7 +53,7 @@ func (f *fleet) awaitClosed(ctx context.Context) (reply, error) {
 
 // readClosed reads all sessions of all trees, and makes them the fleet's sessions, for the totals.
 func (f *fleet) readClosed(ctx context.Context) ([]closedNode, error) {
-	var nodes []*node
+	var nodes []*session
 	for _, t := range f.grove.all {
 		nodes = append(nodes, t.nodes...)
 	}
@@ -68,7 +68,7 @@ func (f *fleet) readClosed(ctx context.Context) ([]closedNode, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		closed = append(closed, it)
-		f.sessions = append(f.sessions, n.session)
+		f.sessions = append(f.sessions, n)
 		return ctx.Err()
 	})
 	return closed, err

@@ -17,7 +17,7 @@ func (t *tree) checkSpent() []violation {
 	if len(t.nodes) == 0 {
 		return nil
 	}
-	acknowledged := map[*node]effect{}
+	acknowledged := map[*session]effect{}
 	for _, n := range t.nodes {
 		acknowledged[n] = n.ledger.sums().acknowledged.effect
 	}
@@ -27,7 +27,7 @@ func (t *tree) checkSpent() []violation {
 }
 
 // sumSpent returns what is surely used and held in and below the session.
-func (n *node) sumSpent(acknowledged map[*node]effect, out *[]violation) spent {
+func (n *session) sumSpent(acknowledged map[*session]effect, out *[]violation) spent {
 	before := acknowledged[n]
 	sum := spent{count: before.count, used: before.value + before.spent}
 	if !n.ending {

@@ -46,72 +46,68 @@ func (s *suspension) on(side int) bool {
 	return s.sure[side] || side == free && s.began[suspended] == 0
 }
 
-// knownAtSend is what is known when a request about a session of a tree is sent.
-type knownAtSend struct {
-	own         effect       // its ledger
-	suspensions []suspension // of it and of those above
-}
-
-// send adds a request to the session's ledger before it is sent.
-func (n *node) send(requested effect) knownAtSend {
-	m := knownAtSend{own: n.ledger.send(requested)}
-	n.tree.mu.Lock()
-	defer n.tree.mu.Unlock()
-	for at := n; at != nil; at = at.parent {
-		m.suspensions = append(m.suspensions, at.suspension)
+// suspensionsAbove returns the suspensions of the session and of those above.
+func (s *session) suspensionsAbove() []suspension {
+	s.tree.mu.Lock()
+	defer s.tree.mu.Unlock()
+	var list []suspension
+	for at := s; at != nil; at = at.parent {
+		list = append(list, at.suspension)
 	}
-	return m
+	return list
 }
 
-// barring is what suspensions said to a request all the time.
-type barring struct{ forbidden, allowed bool }
+// barring is what suspensions said to a request.
+type barring struct {
+	suspended      bool // all the time
+	maybeSuspended bool // at some time
+}
 
 // barredSince compares with the moment when a request was sent. The tree must be locked.
-func (n *node) barredSince(before knownAtSend) barring {
-	b := barring{allowed: true}
-	for i, at := 0, n; at != nil && i < len(before.suspensions); i, at = i+1, at.parent {
-		b.forbidden = b.forbidden || at.suspension.stayed(before.suspensions[i], suspended)
-		b.allowed = b.allowed && at.suspension.stayed(before.suspensions[i], free)
+func (s *session) barredSince(before []suspension) (b barring) {
+	for i, at := 0, s; at != nil && i < len(before); i, at = i+1, at.parent {
+		b.suspended = b.suspended || at.suspension.stayed(before[i], suspended)
+		b.maybeSuspended = b.maybeSuspended || !at.suspension.stayed(before[i], free)
 	}
 	return b
 }
 
 // below returns a session that is drawn among this one and its descendants that are not ended.
-func (n *node) below(draw int) *node {
-	n.tree.mu.Lock()
-	defer n.tree.mu.Unlock()
-	var live []*node
-	n.eachBelow(func(m *node) {
+func (s *session) below(draw int) *session {
+	s.tree.mu.Lock()
+	defer s.tree.mu.Unlock()
+	var live []*session
+	s.eachBelow(func(m *session) {
 		if !m.ending {
 			live = append(live, m)
 		}
 	})
 	if len(live) == 0 {
-		return n
+		return s
 	}
 	return live[draw%len(live)]
 }
 
 // suspendInTree suspends a session, charges one of those below it, which must be refused, and resumes it, and charges another.
-func (f *fleet) suspendInTree(ctx context.Context, n *node, a action, due time.Time) *recorder {
-	t := f.turn(ctx, n, suspended, due)
-	f.chargeNode(ctx, n.below(a.draw), a, time.Now())
-	f.turn(ctx, n, free, time.Now())
-	f.chargeNode(ctx, n.below(a.draw/2), a, time.Now())
+func (f *fleet) suspendInTree(ctx context.Context, s *session, a action, due time.Time) *recorder {
+	t := f.turn(ctx, s, suspended, due)
+	f.charge(ctx, s.below(a.draw), a, time.Now())
+	f.turn(ctx, s, free, time.Now())
+	f.charge(ctx, s.below(a.draw/2), a, time.Now())
 	return t
 }
 
 // turn suspends or resumes a session. It asks once: an earlier request must not be done after a later one is answered.
-func (f *fleet) turn(ctx context.Context, n *node, side int, due time.Time) *recorder {
-	n.tree.mu.Lock()
-	before := n.suspension
-	n.suspension.begin(side)
-	n.tree.mu.Unlock()
+func (f *fleet) turn(ctx context.Context, s *session, side int, due time.Time) *recorder {
+	s.tree.mu.Lock()
+	before := s.suspension
+	s.suspension.begin(side)
+	s.tree.mu.Unlock()
 	what := [sides]string{"suspend", "resume"}[side]
-	t := f.call(ctx, opSuspend, due, f.byKey(http.MethodPost, fmt.Sprintf("%s/%s/%s", sessionsPath, n.sdk.ID(), what), "{}", ""))
-	n.tree.mu.Lock()
-	defer n.tree.mu.Unlock()
-	n.suspension.finish(side, before, t.reply().outcome())
-	f.audit.add(checkTurned(nodeFact{session: n.sdk.ID(), reply: t.reply(), ending: n.ending}))
+	t := f.call(ctx, opSuspend, due, f.byKey(http.MethodPost, fmt.Sprintf("%s/%s/%s", sessionsPath, s.sdk.ID(), what), "{}", ""))
+	s.tree.mu.Lock()
+	defer s.tree.mu.Unlock()
+	s.suspension.finish(side, before, t.reply().outcome())
+	f.audit.add(checkTurned(fact{session: s.sdk.ID(), reply: t.reply(), ending: s.ending}))
 	return t
 }

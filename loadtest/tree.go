@@ -23,25 +23,24 @@ type tree struct {
 	slot int // of the fleet
 
 	mu    sync.Mutex
-	nodes []*node // the root first; also the ended ones
+	nodes []*session // the root first; also the ended ones
 }
 
-// node is a session of a tree. Its own ledger has what was charged to it, without its children. The tree guards its fields.
+// node is the place of a session in a tree. The tree guards it and the session's limits.
 type node struct {
-	*session   // whose limits are the most that top-ups may have made
 	tree       *tree
-	parent     *node // nil for the root
+	parent     *session // nil for the root
 	depth      int
-	children   []*node
+	children   []*session
 	ending     bool // an end of it or of a session above was sent
 	suspension suspension
 }
 
 // live returns the sessions for which no end was sent.
-func (t *tree) live() []*node {
+func (t *tree) live() []*session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var live []*node
+	var live []*session
 	for _, n := range t.nodes {
 		if !n.ending {
 			live = append(live, n)
@@ -51,7 +50,7 @@ func (t *tree) live() []*node {
 }
 
 // add adds a session that was created. Its parent may have been ended meanwhile, and then it is too.
-func (t *tree) add(n *node) {
+func (t *tree) add(n *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.nodes = append(t.nodes, n)
@@ -62,14 +61,14 @@ func (t *tree) add(n *node) {
 }
 
 // willEnd notes that an end of the session is about to be sent.
-func (n *node) willEnd() {
+func (n *session) willEnd() {
 	n.tree.mu.Lock()
 	defer n.tree.mu.Unlock()
-	n.eachBelow(func(m *node) { m.ending = true })
+	n.eachBelow(func(m *session) { m.ending = true })
 }
 
 // eachBelow calls do for the session and its descendants.
-func (n *node) eachBelow(do func(*node)) {
+func (n *session) eachBelow(do func(*session)) {
 	do(n)
 	for _, child := range n.children {
 		child.eachBelow(do)
@@ -77,27 +76,27 @@ func (n *node) eachBelow(do func(*node)) {
 }
 
 // raise notes that the limits may become so much more.
-func (n *node) raise(by charge) {
+func (n *session) raise(by charge) {
 	n.tree.mu.Lock()
 	defer n.tree.mu.Unlock()
 	n.limits.actions, n.limits.value = n.limits.actions+by.count, n.limits.value+by.value
 }
 
 // mayHave returns the limits that the session may have.
-func (n *node) mayHave() limits {
+func (n *session) mayHave() limits {
 	n.tree.mu.Lock()
 	defer n.tree.mu.Unlock()
 	return n.limits
 }
 
-// judged completes a fact with what is known when its answer has arrived. The session's usage may include that of descendants,
-// that may have closed. before is what was known when the request was sent.
-func (n *node) judged(f nodeFact, before knownAtSend) nodeFact {
+// judgeInTree completes a fact. The session's usage may include that of descendants that have closed, and an end of it may have rolled
+// back what was held.
+func (n *session) judgeInTree(f fact, known sent) fact {
 	n.tree.mu.Lock()
 	defer n.tree.mu.Unlock()
-	f.session, f.limits, f.ending, f.barring = n.sdk.ID(), n.limits, n.ending, n.barredSince(before)
-	f.before = before.own
-	n.eachBelow(func(m *node) { f.possible = f.possible.plus(m.ledger.possible()) })
+	f.inTree, f.limits, f.ending, f.barring = true, n.limits, n.ending, n.barredSince(known.suspensions)
+	f.before.held = 0
+	n.eachBelow(func(m *session) { f.possible = f.possible.plus(m.ledger.possible()) })
 	return f
 }
 
@@ -154,7 +153,7 @@ func (f *fleet) plant(ctx context.Context, slot, part int, due time.Time) *recor
 		return t
 	}
 	planted := &tree{slot: slot}
-	planted.add(&node{session: &session{sdk: a.sdk.Session(idIn(t.reply())), agent: a, limits: may}, tree: planted, depth: 1})
+	planted.add(&session{sdk: a.sdk.Session(idIn(t.reply())), agent: a, limits: may, node: &node{tree: planted, depth: 1}})
 	f.grove.mu.Lock()
 	defer f.grove.mu.Unlock()
 	f.trees[slot] = planted
@@ -190,42 +189,34 @@ func (f *fleet) inTree(ctx context.Context, a action, due time.Time) *recorder {
 	case a.task == looks:
 		return f.look(ctx, live[0], due)
 	case a.task == transacts:
-		return f.transactInTree(ctx, n, a, due)
+		return f.transact(ctx, n, a, due)
 	}
-	return f.chargeNode(ctx, n, a, due)
-}
-
-// chargeNode charges a session for an action.
-func (f *fleet) chargeNode(ctx context.Context, n *node, a action, due time.Time) *recorder {
-	requested := effect{charge: a.requested}
-	before := n.send(requested)
-	t := f.call(ctx, opAction, due, n.does(a))
-	n.ledger.finish(requested, requested, t.reply())
-	f.audit.add(checkNodeAction(n.judged(nodeFact{requested: a.requested, reply: t.reply()}, before)))
-	return t
+	return f.charge(ctx, n, a, due)
 }
 
 // grow creates a child of a session, for an agent drawn for it.
-func (f *fleet) grow(ctx context.Context, parent *node, a action, due time.Time) *recorder {
-	owner, have, before := f.agents[a.draw%len(f.agents)], parent.mayHave(), parent.send(effect{})
+func (f *fleet) grow(ctx context.Context, parent *session, a action, due time.Time) *recorder {
+	owner, have, known := f.agents[a.draw%len(f.agents)], parent.mayHave(), parent.send(effect{})
 	may := limits{max(have.actions/partOfParent, 1), have.value / partOfParent}
 	t := f.asks(ctx, opChild, due, http.MethodPost, sessionsPath, fmt.Sprintf(
 		`{"agent_id":%q,"parent_session_id":%q,"max_actions":%d,"max_value_usd":%s}`, owner.sdk.ID(), parent.sdk.ID(), may.actions, may.value))
 	if t.err == nil {
-		s := &session{sdk: owner.sdk.Session(idIn(t.reply())), agent: owner, limits: may}
-		parent.tree.add(&node{session: s, tree: parent.tree, parent: parent, depth: parent.depth + 1})
+		place := &node{tree: parent.tree, parent: parent, depth: parent.depth + 1}
+		parent.tree.add(&session{sdk: owner.sdk.Session(idIn(t.reply())), agent: owner, limits: may, node: place})
 	}
-	f.audit.add(checkChild(parent.judged(nodeFact{requested: charge{may.actions, may.value}, reply: t.reply()}, before)))
+	known.requested.charge = charge{may.actions, may.value}
+	f.audit.add(checkChild(parent.judge(known, t.reply())))
 	return t
 }
 
 // raise tops up a session by what an action needs.
-func (f *fleet) raise(ctx context.Context, n *node, by charge, due time.Time) *recorder {
+func (f *fleet) raise(ctx context.Context, n *session, by charge, due time.Time) *recorder {
 	by.value++ // never nothing
 	n.raise(by)
-	before := n.send(effect{})
+	known := n.send(effect{})
 	t := f.asks(ctx, opTopUp, due, http.MethodPatch, sessionsPath+"/"+n.sdk.ID(), fmt.Sprintf(`{"add_actions":%d,"add_value_usd":%s}`, by.count, by.value))
-	f.audit.add(checkPart(n.judged(nodeFact{requested: by, reply: t.reply()}, before)))
+	known.requested.charge = by
+	f.audit.add(checkPart(n.judge(known, t.reply())))
 	if t.reply().outcome() == refused {
 		n.raise(charge{-by.count, -by.value})
 	}
@@ -233,7 +224,7 @@ func (f *fleet) raise(ctx context.Context, n *node, by charge, due time.Time) *r
 }
 
 // prune ends a session with its descendants. If it is a root, the slot gets a new tree with its next action.
-func (f *fleet) prune(ctx context.Context, n *node, due time.Time) *recorder {
+func (f *fleet) prune(ctx context.Context, n *session, due time.Time) *recorder {
 	n.willEnd()
 	t := f.persist(ctx, opEnd, due, n.sdk.End)
 	f.audit.add(checkEnd(sessionFact{session: n.sdk.ID(), end: t.reply()}))
@@ -241,7 +232,7 @@ func (f *fleet) prune(ctx context.Context, n *node, due time.Time) *recorder {
 }
 
 // look reads a tree and the budget, and checks every limit in them.
-func (f *fleet) look(ctx context.Context, root *node, due time.Time) *recorder {
+func (f *fleet) look(ctx context.Context, root *session, due time.Time) *recorder {
 	f.audit.add(root.tree.checkSpent())
 	t := f.asks(ctx, opTree, due, http.MethodGet, sessionsPath+"/"+root.sdk.ID()+"/tree", "")
 	f.audit.add(checkTreeRead(root.sdk.ID(), t.reply()))
