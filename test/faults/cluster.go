@@ -93,10 +93,10 @@ func (c *Cluster) FlushScripts() {
 	}
 }
 
-// SlotOf returns the slot of an agent and all its data. Keys hash by the last four digits of the agent's id.
-func (c *Cluster) SlotOf(agent *Agent) int {
+// SlotOf returns the slot of the agent with this id and all its data. Keys hash by the last four digits of the agent's id.
+func (c *Cluster) SlotOf(agent string) int {
 	c.t.Helper()
-	return int(c.do(c.nodes[len(c.nodes)-1], "CLUSTER", "KEYSLOT", "{"+agent.ID[len(agent.ID)-4:]+"}").(int64))
+	return int(c.do(c.nodes[len(c.nodes)-1], "CLUSTER", "KEYSLOT", "{"+agent[len(agent)-4:]+"}").(int64))
 }
 
 // PrimaryOf returns the index of the node that serves the slot, according to a running node.

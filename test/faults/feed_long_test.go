@@ -40,7 +40,7 @@ func TestAFeedIsCompleteThoughLeadersAndRedisAreKilledAndSlotsMove(t *testing.T)
 		c.keepEveryWrite(n % primaries)
 		c.awaitServing()
 		for _, id := range []string{f.Organization, f.agents[n%len(f.agents)], f.agents[(n+50)%len(f.agents)]} {
-			slot := c.SlotOf(&Agent{ID: id})
+			slot := c.SlotOf(id)
 			keys += c.Move(slot, (c.PrimaryOf(slot)+1)%primaries)
 		}
 		time.Sleep(time.Until(next))

@@ -157,13 +157,17 @@ func (s *Scenario) StopFleet() { s.fleet.Stop() }
 
 // StartFleet starts a new fleet, at the beginning and after StopFleet.
 func (s *Scenario) StartFleet() {
-	var urls []string
+	s.fleet = StartFleet(s.Fixture, s.Caller, s.urls(), s.setup.Workers, s.seed)
+	s.t.Cleanup(s.fleet.Stop)
+	s.seed++
+}
+
+// urls returns the base URLs of the instances.
+func (s *Scenario) urls() (urls []string) {
 	for _, i := range s.Instances {
 		urls = append(urls, i.URL)
 	}
-	s.fleet = StartFleet(s.Fixture, s.Caller, urls, s.setup.Workers, s.seed)
-	s.t.Cleanup(s.fleet.Stop)
-	s.seed++
+	return urls
 }
 
 // Finish stops the fleet, checks every rule, and reports each violation as an error of the test.

@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"remit/client"
+)
+
+// A given session exists before the run and after it, and others may charge, suspend and end it meanwhile. So its refusals are
+// counted and are no violations, and its totals are compared by an action type that only this run has.
+
+// setUpGiven gets the tokens of the session's agent, and reads the session.
+func (f *fleet) setUpGiven(ctx context.Context) error {
+	a := &agent{sdk: f.remit.Agent(f.cfg.agent, f.cfg.secret), secret: client.Credential(f.cfg.secret)}
+	s := &session{sdk: a.sdk.Session(f.cfg.session), agent: a}
+	f.agents[0], f.sessions[0] = a, s
+	if err := f.logIn(ctx, 0); err != nil {
+		return err
+	}
+	return f.persist(ctx, opRead, time.Now(), s.get).err
+}
+
+// newOwnType returns an action type for a run. A session tells 64 of them apart.
+func newOwnType() string { return fmt.Sprintf("loadtest.%08x", rand.Uint32()) }
+
+// chargeGiven charges a given session. A charge that was sent is answered, also when the run is interrupted.
+func (f *fleet) chargeGiven(ctx context.Context, s *session, a action, due time.Time) *recorder {
+	a.kind = f.ownType
+	known := s.send(effect{charge: a.requested})
+	t := f.call(context.WithoutCancel(ctx), opAction, due, s.does(a))
+	s.finish(known, known.requested, t.reply())
+	f.audit.add(checkGiven(s.sdk.ID(), t.reply()))
+	return t
+}
+
+// checkGiven checks the answer to a charge of a given session.
+func checkGiven(session string, r reply) []violation {
+	switch r.outcome() {
+	case refused:
+		return nil
+	case unknown:
+		return checkUnanswered(session, r)
+	}
+	if _, err := readUsage(r); err != nil || r.status != http.StatusOK {
+		return []violation{found(ruleUnreadable, session, "action answered %d: %v", r.status, err)}
+	}
+	return nil
+}
+
+// reconcileGiven compares the usage of a given session with the ledger.
+func (f *fleet) reconcileGiven(ctx context.Context, s *session) {
+	var lines []client.UsageLine
+	r := f.persist(ctx, opUsage, time.Now(), func(ctx context.Context) (err error) {
+		lines, err = s.sdk.Usage(ctx)
+		return err
+	}).reply()
+	if r.outcome() != acknowledged {
+		f.audit.add([]violation{found(ruleUnchecked, s.sdk.ID(), "its usage: %s", r)})
+		return
+	}
+	var stored charge
+	for _, line := range lines {
+		if line.ActionType != nil && *line.ActionType == f.ownType {
+			stored = stored.plus(charge{line.ActionCount, line.Value})
+		}
+	}
+	f.audit.add(checkOwn(s.sdk.ID(), stored, s.ledger.sums()))
+}
+
+// checkOwn compares what a session has of the run with the ledger.
+func checkOwn(session string, stored charge, sums entries) []violation {
+	least := sums.acknowledged.charge
+	most := least.plus(sums.unknown.charge)
+	var out []violation
+	if stored.count < least.count || stored.value < least.value {
+		out = append(out, found(ruleLost, session, "stored %s; acknowledged %s", stored, least))
+	}
+	if stored.count > most.count || stored.value > most.value {
+		out = append(out, found(ruleSurplus, session, "stored %s; acknowledged or of unknown outcome %s", stored, most))
+	}
+	return out
+}
+
+// otherRefusals returns the refusals of a given session's charges that name no limit.
+func (f *fleet) otherRefusals() []counted {
+	var out []counted
+	for _, k := range f.stats.kinds.sorted() {
+		if f.cfg.session != "" && k.op == opAction && !k.fault && k.what != kindOfLimit {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// kindOfLimit is how kindOf describes a refusal for a limit of the session, which the totals tell apart.
+var kindOfLimit = fmt.Sprintf("%d %s", http.StatusForbidden, codeLimitReached)
