@@ -1,9 +1,8 @@
 package faults
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -27,13 +26,14 @@ type Feed struct {
 	t       testing.TB
 	setup   FeedSetup
 	key     string
-	agents  []string // ids
-	client  *http.Client
-	stop    chan struct{} // closed when the changers are to end
-	ending  sync.Once
-	working sync.WaitGroup
-	reading chan struct{} // closed when the follower has ended
-	quit    chan struct{} // closed when it is to end
+	agents  []string        // ids
+	caller  *Caller         // whose history is not used
+	working context.Context // done: the changers end
+	stop    context.CancelFunc
+	workers sync.WaitGroup  // of the changers
+	reading context.Context // done: the follower ends
+	quit    context.CancelFunc
+	reader  sync.WaitGroup // of the follower
 
 	mu      sync.Mutex
 	changes []Change
@@ -75,10 +75,9 @@ const (
 // StartFeed starts two instances, creates the organization, and starts its changers and its follower.
 func StartFeed(t testing.TB, setup FeedSetup) *Feed {
 	t.Helper()
-	f := &Feed{
-		t: t, setup: setup, stop: make(chan struct{}), reading: make(chan struct{}), quit: make(chan struct{}), refused: map[string]int{},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: changersOfAgent * setup.Agents, DisableCompression: true}, Timeout: callLimit},
-	}
+	f := &Feed{t: t, setup: setup, refused: map[string]int{}, caller: NewCaller(NewHistory())}
+	f.working, f.stop = context.WithCancel(context.Background())
+	f.reading, f.quit = context.WithCancel(context.Background())
 	for range 2 {
 		i := StartInstance(t, setup.URL, feedKept)
 		f.Instances, f.urls = append(f.Instances, i), append(f.urls, i.URL)
@@ -97,9 +96,9 @@ func StartFeed(t testing.TB, setup FeedSetup) *Feed {
 	t.Cleanup(func() {
 		f.StopChanges()
 		f.stopReading()
-		f.client.CloseIdleConnections()
+		f.caller.Close()
 	})
-	go f.follow()
+	f.reader.Go(f.follow)
 	f.startChanges()
 	return f
 }
@@ -116,34 +115,8 @@ func (f *Feed) must(method, path string, body, into any) {
 }
 
 func (f *Feed) do(instance, method, path, request string, body any) (status int, answer []byte, err error) {
-	var text io.Reader
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, err
-		}
-		text = bytes.NewReader(encoded)
-	}
-	r, err := http.NewRequest(method, instance+path, text)
-	if err != nil {
-		return 0, nil, err
-	}
-	r.GetBody = nil // see Caller.send
-	for name, value := range map[string]string{"X-API-Key": f.key, "X-Request-Id": request} {
-		if value != "" {
-			r.Header.Set(name, value)
-		}
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	answered, err := f.client.Do(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer answered.Body.Close()
-	answer, err = io.ReadAll(answered.Body)
-	return answered.StatusCode, answer, err
+	status, _, answer, err = f.caller.send(instance, Request{Method: method, Path: path, Body: body, APIKey: f.key, ID: request})
+	return status, answer, err
 }
 
 // KillLeader kills the instance that leads the feed, or the nth if none is seen to lead, and starts another at its address. It

@@ -23,10 +23,10 @@ const (
 func (f *Feed) startChanges() {
 	turns := make(chan struct{}, max(1, int(float64(f.setup.Rate)*lateTurns.Seconds())))
 	f.began = time.Now()
-	f.working.Go(func() { f.giveTurns(turns) })
+	f.workers.Go(func() { f.giveTurns(turns) })
 	for i := range f.agents {
 		for n := range changersOfAgent {
-			f.working.Go(func() { f.change(turns, i, n) })
+			f.workers.Go(func() { f.change(turns, i, n) })
 		}
 	}
 }
@@ -36,7 +36,7 @@ func (f *Feed) giveTurns(turns chan<- struct{}) {
 	defer tick.Stop()
 	for given := 0; ; {
 		select {
-		case <-f.stop:
+		case <-f.working.Done():
 			return
 		case <-tick.C:
 		}
@@ -54,14 +54,14 @@ func (f *Feed) giveTurns(turns chan<- struct{}) {
 func (f *Feed) change(turns <-chan struct{}, agent, n int) {
 	for i := 0; ; i++ {
 		select {
-		case <-f.stop:
+		case <-f.working.Done():
 			return
 		case <-turns:
 		}
 		pause := leastPause
 		for tries := 0; !f.changeOnce(f.urls[(n+i+tries)%2], f.agents[agent], fmt.Sprintf("%d-%d-%d-%d", agent, n, i, tries), i%8 == 7); tries++ {
 			select {
-			case <-f.stop:
+			case <-f.working.Done():
 				return
 			case <-time.After(pause):
 			}
@@ -109,11 +109,11 @@ func (f *Feed) ChangeEach() {
 
 // StopChanges returns when the changers have ended.
 func (f *Feed) StopChanges() {
-	f.ending.Do(func() {
+	if f.working.Err() == nil {
 		f.ended = time.Now()
-		close(f.stop)
-	})
-	f.working.Wait()
+	}
+	f.stop()
+	f.workers.Wait()
 }
 
 // Acknowledged returns how many changes were acknowledged.

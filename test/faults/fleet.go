@@ -13,25 +13,18 @@ const stopPatience = 20 * time.Second
 // Fleet is a set of workers that call the service until they are stopped. Each makes every kind of call.
 type Fleet struct {
 	assignment
-	stop    chan struct{}
-	giveUp  context.CancelFunc
-	workers sync.WaitGroup
+	stop, giveUp context.CancelFunc
+	workers      sync.WaitGroup
 }
 
 // StartFleet starts workers that call the instances at these base URLs. The seed decides what each worker does, not when.
 func StartFleet(w *Fixture, c *Caller, instances []string, workers int, seed uint64) *Fleet {
-	f := newFleet(w, c, instances, seed)
-	for i := range workers {
-		f.workers.Go(f.newWorker(i).work)
-	}
-	return f
-}
-
-// newFleet returns a fleet without workers.
-func newFleet(w *Fixture, c *Caller, instances []string, seed uint64) *Fleet {
-	stop := make(chan struct{})
-	f := &Fleet{assignment: assignment{seed: seed, fixture: w, caller: c, instances: instances, stopping: stop}, stop: stop}
+	f := &Fleet{assignment: assignment{seed: seed, fixture: w, caller: c, instances: instances}}
+	f.working, f.stop = context.WithCancel(context.Background())
 	f.patience, f.giveUp = context.WithCancel(context.Background())
+	for n := range workers {
+		f.workers.Go(f.newWorker(n).work)
+	}
 	return f
 }
 
@@ -42,9 +35,7 @@ func (f *Fleet) newWorker(number int) *worker {
 
 // Stop returns when every worker has finished its current step. It may be called again.
 func (f *Fleet) Stop() {
-	if !f.stopped() {
-		close(f.stop)
-	}
+	f.stop()
 	timer := time.AfterFunc(stopPatience, f.giveUp)
 	defer timer.Stop()
 	f.workers.Wait()

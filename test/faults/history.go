@@ -39,7 +39,6 @@ const (
 	End      Kind = "end"
 	Use      Kind = "use"
 	Create   Kind = "create"
-	TopUp    Kind = "top-up"
 	Read     Kind = "read"
 )
 
@@ -105,8 +104,10 @@ func (h *History) Calls() []Call {
 
 // Count returns how many recorded calls the function holds for.
 func (h *History) Count(which func(Call) bool) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	n := 0
-	for _, c := range h.Calls() {
+	for _, c := range h.calls {
 		if which(c) {
 			n++
 		}

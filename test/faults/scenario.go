@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -51,7 +52,7 @@ type Scenario struct {
 // New starts the instances, creates the fixture and starts the fleet. All of it ends with the test.
 func New(t testing.TB, setup Setup) *Scenario {
 	t.Helper()
-	setup.Instances, setup.Workers = orDefault(setup.Instances, defaultInstances), orDefault(setup.Workers, defaultWorkers)
+	setup.Instances, setup.Workers = cmp.Or(setup.Instances, defaultInstances), cmp.Or(setup.Workers, defaultWorkers)
 	s := &Scenario{History: NewHistory(), t: t, setup: setup, seed: rand.Uint64()}
 	s.Caller = NewCaller(s.History)
 	for _, address := range setup.Servers {
@@ -92,13 +93,6 @@ func (s *Scenario) goroutinesAtRest() int {
 		s.t.Errorf("goroutines at rest: %v", err)
 	}
 	return len(stacks)
-}
-
-func orDefault(value, standard int) int {
-	if value == 0 {
-		return standard
-	}
-	return value
 }
 
 // AwaitAcknowledged returns when so many more calls of the fleet were acknowledged.

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"encoding/json"
 	"time"
 
 	"remit/money"
@@ -26,7 +25,7 @@ var steps = []struct {
 }
 
 func (w *worker) work() {
-	for !w.stopped() {
+	for w.working.Err() == nil {
 		w.draw()(w)
 		w.rest(workerPause)
 	}
@@ -82,8 +81,7 @@ func (w *worker) transact() {
 	if c.Outcome != OK {
 		return
 	}
-	var begun struct{ ID string }
-	_ = json.Unmarshal(body, &begun) // without an id, commit and rollback are refused, and Check reports that
+	begun := created(body)
 	w.fixture.addTransaction(begun.ID)
 
 	cost := money.MicroUSD(w.random.Int64N(int64(hold) + 1))
@@ -143,29 +141,29 @@ func (w *worker) revokeFamily() {
 // revokeAgent creates an agent with a session, revokes the agent, and tries to use its credentials and session.
 func (w *worker) revokeAgent() {
 	c, body := w.callUntilAnswered(w.fixture.createAgent())
-	var created struct{ ID, Secret string }
-	if c.Outcome != OK || json.Unmarshal(body, &created) != nil {
+	made := created(body)
+	if c.Outcome != OK || made.ID == "" {
 		return
 	}
-	c, body = w.callUntilAnswered(exchange(created.ID, created.Secret))
+	c, body = w.callUntilAnswered(exchange(made.ID, made.Secret))
 	if c.Outcome != OK {
 		return
 	}
 	pair := pairIn(body)
-	session, ok := w.openSession(created.ID)
+	session, ok := w.openSession(made.ID)
 	if !ok {
 		return
 	}
 	doomed := &Agent{Access: pair.Access}
 	w.callUntilAnswered(w.keyed(ChargeSession(doomed, session, 1, 1)))
-	revoke := w.post(Revoke, "/v1/agents/"+created.ID+"/revoke", nil)
-	revoke.Token, revoke.APIKey, revoke.Subject = "", w.fixture.APIKey, "agent "+created.ID
+	revoke := w.post(Revoke, "/v1/agents/"+made.ID+"/revoke", nil)
+	revoke.Token, revoke.APIKey, revoke.Subject = "", w.fixture.APIKey, "agent "+made.ID
 	if c, _ := w.callUntilAnswered(revoke); c.Outcome != OK {
 		return
 	}
 	byKey := ChargeSession(&Agent{}, session, 1, 1)
 	byKey.APIKey = w.fixture.APIKey
-	w.useRevoked(revoke.Subject, exchange(created.ID, created.Secret), refresh(pair.Refresh), ChargeSession(doomed, session, 1, 1), byKey)
+	w.useRevoked(revoke.Subject, exchange(made.ID, made.Secret), refresh(pair.Refresh), ChargeSession(doomed, session, 1, 1), byKey)
 }
 
 // endSession opens a session, charges it, ends it, and tries to charge it again.
@@ -188,12 +186,11 @@ func (w *worker) endSession() {
 func (w *worker) openSession(agent string) (id string, ok bool) {
 	r := w.keyed(w.fixture.createSession(agent, 1000, 10*money.USD))
 	c, body := w.callUntilAnswered(r)
-	var session struct{ ID string }
-	if c.Outcome != OK || json.Unmarshal(body, &session) != nil {
+	if id = created(body).ID; c.Outcome != OK || id == "" {
 		return "", false
 	}
-	w.fixture.addSession(session.ID)
-	return session.ID, true
+	w.fixture.addSession(id)
+	return id, true
 }
 
 // useRevoked makes calls that must be refused, now and, by Fixture.UseRevoked, at the end of the scenario.

@@ -28,11 +28,7 @@ func (s *Scenario) StartTrees(trees int) *Trees {
 func (w *Trees) AwaitCalls(more int64) {
 	w.s.t.Helper()
 	want := w.Acknowledged() + more
-	for deadline := time.Now().Add(workPatience); w.Acknowledged() < want; time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.s.t.Fatalf("no %d more calls of growers in %v", more, workPatience)
-		}
-	}
+	waitEvery(2*time.Millisecond, w.s.t, workPatience, "growers work", func() bool { return w.Acknowledged() >= want })
 }
 
 // NeedParts stops the growers, ends all below the roots that live, and asks each of these for all that is free then. A part without a

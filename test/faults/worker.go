@@ -19,17 +19,8 @@ type assignment struct {
 	caller    *Caller
 	instances []string
 
-	stopping <-chan struct{} // closed: begin no new steps
+	working  context.Context // done: begin no new steps
 	patience context.Context // done: make no new calls either
-}
-
-func (a *assignment) stopped() bool {
-	select {
-	case <-a.stopping:
-		return true
-	default:
-		return false
-	}
 }
 
 // worker is one goroutine of a fleet. It waits for the calls that it makes concurrently.
