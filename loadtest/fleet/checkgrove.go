@@ -42,14 +42,9 @@ func (n closedNode) check(s treeAnswer, children state) []violation {
 	if s.ValueHeld != 0 || s.DelegatedActions != 0 || s.DelegatedValue != 0 {
 		out = append(out, found(rulePart, n.session, "%s USD held, %d actions and %s USD delegated", s.ValueHeld, s.DelegatedActions, s.DelegatedValue))
 	}
-	own := state{count: s.ActionCount - children.count, used: s.ValueUsed - children.used, over: s.Overage - children.over}
-	if least := n.least(); own.count < least.count || own.used < least.used || own.over < least.over {
-		out = append(out, found(ruleLost, n.session, "stored %s without its children's; acknowledged %s", own, least))
-	}
-	if most := n.most(); own.count > most.count || own.used > most.used || own.over > most.over {
-		out = append(out, found(ruleSurplus, n.session, "stored %s without its children's; acknowledged or of unknown outcome %s", own, most))
-	}
-	return out
+	own, least, most := state{count: s.ActionCount - children.count, used: s.ValueUsed - children.used, over: s.Overage - children.over}, n.least(), n.most()
+	least.held, most.held = 0, 0
+	return append(out, checkBetween(n.session+" without its children", own, least, most)...)
 }
 
 func checkClosedBudget(r reply, roots money.MicroUSD) []violation {

@@ -26,7 +26,7 @@ func checkRefresh(f refreshFact) []violation {
 		}
 		return []violation{found(ruleRefresh, f.agent, "refused with %s", f.reply)}
 	}
-	next := readTokens(f.reply)
+	next := decoded[tokenPair](f.reply.body)
 	switch {
 	case !next.usable():
 		return []violation{found(ruleRefresh, f.agent, "the token pair is incomplete")}

@@ -63,11 +63,16 @@ func checkStored(f sessionFact, r reply, status string) []violation {
 	if status != statusActive {
 		least.held, most.held = 0, 0
 	}
+	return append(out, checkBetween(f.session, stored, least, most)...)
+}
+
+// checkBetween checks that what is stored is at least what was acknowledged, and at most what may have happened.
+func checkBetween(session string, stored, least, most state) (out []violation) {
 	if stored.count < least.count || stored.used < least.used || stored.held < least.held || stored.over < least.over {
-		out = append(out, found(ruleLost, f.session, "stored %s; acknowledged %s", stored, least))
+		out = append(out, found(ruleLost, session, "stored %s; acknowledged %s", stored, least))
 	}
 	if stored.count > most.count || stored.used > most.used || stored.held > most.held || stored.over > most.over {
-		out = append(out, found(ruleSurplus, f.session, "stored %s; acknowledged or of unknown outcome %s", stored, most))
+		out = append(out, found(ruleSurplus, session, "stored %s; acknowledged or of unknown outcome %s", stored, most))
 	}
 	return out
 }
@@ -80,7 +85,7 @@ func checkEnd(f sessionFact) []violation {
 	case refused:
 		return []violation{found(ruleEnd, f.session, "ending it: %s", f.end)}
 	}
-	e := readEnd(f.end)
+	e := decoded[endAnswer](f.end.body)
 	if _, err := time.Parse(time.RFC3339, e.EndedAt); err != nil || e.Status != statusCompleted || e.ID != f.session {
 		return []violation{found(ruleEnd, f.session, "answered id %q, status %q, ended_at %q", e.ID, e.Status, e.EndedAt)}
 	}

@@ -52,11 +52,7 @@ func (f *fleet) reconcileReport(ctx context.Context) {
 
 // checkUsage reads lines of usage, and checks their sum.
 func (f *fleet) checkUsage(ctx context.Context, subject string, want charge, read func(context.Context) ([]client.UsageLine, error)) []violation {
-	var lines []client.UsageLine
-	r := f.persist(ctx, opUsage, time.Now(), func(ctx context.Context) (err error) {
-		lines, err = read(ctx)
-		return err
-	}).reply()
+	lines, r := f.usageLines(ctx, read)
 	switch r.outcome() {
 	case unknown:
 		return []violation{found(ruleUnchecked, subject, "its usage: %s", r)}
@@ -71,4 +67,13 @@ func (f *fleet) checkUsage(ctx context.Context, subject string, want charge, rea
 		return []violation{found(ruleUsage, subject, "its lines add up to %s; shown are %s", sum, want)}
 	}
 	return nil
+}
+
+// usageLines reads lines of usage.
+func (f *fleet) usageLines(ctx context.Context, read func(context.Context) ([]client.UsageLine, error)) (lines []client.UsageLine, r reply) {
+	t := f.persist(ctx, opUsage, time.Now(), func(ctx context.Context) (err error) {
+		lines, err = read(ctx)
+		return err
+	})
+	return lines, t.reply()
 }

@@ -61,6 +61,7 @@ func newFleet(cfg config) (*fleet, error) {
 		audit:    &audit{},
 		agents:   make([]*agent, cfg.agents),
 		sessions: make([]*session, slots[false]),
+		started:  startedSessions{open: make(chan *session, maxStarted)},
 		ownType:  newOwnType(),
 		trees:    make([]*tree, slots[true]),
 	}, err
@@ -117,7 +118,7 @@ func (f *fleet) createAgent(ctx context.Context, i int) error {
 func (f *fleet) logIn(ctx context.Context, i int) error {
 	a := f.agents[i]
 	t := f.persist(ctx, opToken, time.Now(), a.sdk.Refresh)
-	a.take(readTokens(t.reply()))
+	a.take(decoded[tokenPair](t.reply().body))
 	if t.err == nil && !a.tokens.usable() {
 		return fmt.Errorf("token pair of agent %s is incomplete", a.sdk.ID())
 	}
@@ -169,7 +170,7 @@ func (f *fleet) renewed(t *recorder) {
 		}
 		f.stats.record(opRefresh, e.began, e.done, e.reply)
 		f.audit.add(checkRefresh(refreshFact{
-			agent: t.op.String(), presented: tokenPair{RefreshToken: presentedIn(e.sent)}, reply: e.reply,
+			agent: t.op.String(), presented: tokenPair{RefreshToken: decoded[tokenPair](e.sent).RefreshToken}, reply: e.reply,
 		}))
 	}
 }

@@ -53,11 +53,7 @@ func checkGiven(session string, r reply) []violation {
 
 // reconcileGiven compares the usage of a given session with the ledger.
 func (f *fleet) reconcileGiven(ctx context.Context, s *session) {
-	var lines []client.UsageLine
-	r := f.persist(ctx, opUsage, time.Now(), func(ctx context.Context) (err error) {
-		lines, err = s.sdk.Usage(ctx)
-		return err
-	}).reply()
+	lines, r := f.usageLines(ctx, s.sdk.Usage)
 	if r.outcome() != acknowledged {
 		f.audit.add([]violation{found(ruleUnchecked, s.sdk.ID(), "its usage: %s", r)})
 		return
@@ -73,16 +69,7 @@ func (f *fleet) reconcileGiven(ctx context.Context, s *session) {
 
 // checkOwn compares what a session has of the run with the ledger.
 func checkOwn(session string, stored charge, sums entries) []violation {
-	least := sums.acknowledged.charge
-	most := least.plus(sums.unknown.charge)
-	var out []violation
-	if stored.count < least.count || stored.value < least.value {
-		out = append(out, found(ruleLost, session, "stored %s; acknowledged %s", stored, least))
-	}
-	if stored.count > most.count || stored.value > most.value {
-		out = append(out, found(ruleSurplus, session, "stored %s; acknowledged or of unknown outcome %s", stored, most))
-	}
-	return out
+	return checkBetween(session, state{count: stored.count, used: stored.value}, sums.window().least(), sums.window().most())
 }
 
 // otherRefusals returns the refusals of a given session's charges that name no limit.

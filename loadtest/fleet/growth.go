@@ -166,7 +166,7 @@ func (f *fleet) needBudget(ctx context.Context) {
 	f.awaitRoom(ctx, budgetSubject, func() reply {
 		made := f.asks(ctx, opSession, time.Now(), f.rootOf(f.agents[0], limits{1, room})).reply()
 		if made.outcome() == acknowledged {
-			f.asks(ctx, opEnd, time.Now(), endOf(idIn(made), false))
+			f.asks(ctx, opEnd, time.Now(), endOf(decoded[endAnswer](made.body).ID, false))
 		}
 		return made
 	})

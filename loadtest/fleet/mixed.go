@@ -10,7 +10,7 @@ import (
 
 // start creates a session for the agent of s, and charges it once.
 func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) *recorder {
-	if !f.started.reserve() {
+	if f.started.made.Add(1) > maxStarted {
 		return f.read(ctx, s, due)
 	}
 	var made client.SessionInfo
@@ -27,14 +27,16 @@ func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) 
 	}
 	fresh := &session{sdk: s.agent.sdk.Session(made.ID), agent: s.agent, limits: startedLimits}
 	f.charge(ctx, fresh, a, time.Now())
-	f.started.push(fresh)
+	f.started.open <- fresh
 	return t
 }
 
 // end ends the oldest session created during the run, and checks it against its ledger. If there is none, it reads s.
 func (f *fleet) end(ctx context.Context, s *session, due time.Time) *recorder {
-	it := f.started.pop()
-	if it == nil {
+	var it *session
+	select {
+	case it = <-f.started.open:
+	default:
 		return f.read(ctx, s, due)
 	}
 	t := f.persist(ctx, opEnd, due, it.sdk.End)
@@ -72,12 +74,7 @@ func (f *fleet) verify(ctx context.Context, a *agent, due time.Time) *recorder {
 		if err != nil {
 			return err
 		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.wire.base+verifyPath+"?scope=read", nil)
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Authorization", bearer+access)
-		answer, err := f.wire.RoundTrip(r)
+		answer, err := f.wire.send(ctx, http.MethodGet, verifyPath+"?scope=read", "", map[string]string{"Authorization": bearer + access})
 		if err != nil {
 			return err
 		}
@@ -98,7 +95,7 @@ func (f *fleet) verify(ctx context.Context, a *agent, due time.Time) *recorder {
 func (f *fleet) exchange(ctx context.Context, a *agent, due time.Time) *recorder {
 	t := f.call(ctx, opToken, due, f.remit.Agent(a.sdk.ID(), string(a.secret)).Refresh)
 	f.audit.add(checkAccepted(a.sdk.ID(), t.reply()))
-	if t.err == nil && !readTokens(t.reply()).usable() {
+	if t.err == nil && !decoded[tokenPair](t.reply().body).usable() {
 		f.audit.add([]violation{found(ruleUnreadable, a.sdk.ID(), "token pair is incomplete")})
 	}
 	return t

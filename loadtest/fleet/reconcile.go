@@ -34,7 +34,9 @@ func (f *fleet) reconcile(ctx context.Context) error {
 	if err := f.closeLeases(ctx); err != nil {
 		return err
 	}
-	f.sessions = append(f.sessions, f.started.take()...)
+	for len(f.started.open) > 0 {
+		f.sessions = append(f.sessions, <-f.started.open)
+	}
 	err = each(ctx, len(f.sessions), func(ctx context.Context, i int) error {
 		closed := f.close(ctx, f.sessions[i])
 		f.audit.add(checkSession(closed))

@@ -67,7 +67,7 @@ func TestRecorderFindsTheLastExchangeOfAPath(t *testing.T) {
 func TestPresentedIn(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{`{"refresh_token":"r1"}`: "r1", `{}`: "", `no JSON`: ""} {
-		if got := presentedIn([]byte(body)); got != want {
+		if got := decoded[tokenPair]([]byte(body)).RefreshToken; got != want {
 			t.Errorf("%s: %q", body, got)
 		}
 	}

@@ -15,7 +15,7 @@ func (f *fleet) refresh(ctx context.Context, a *agent, due time.Time) *recorder 
 	t := f.persist(ctx, opRefresh, due, a.sdk.Refresh)
 	if e, ok := t.last(refreshPath); ok {
 		fact := refreshFact{agent: a.sdk.ID(), presented: a.tokens, reply: e.reply}
-		fact.presented.RefreshToken = presentedIn(e.sent)
+		fact.presented.RefreshToken = decoded[tokenPair](e.sent).RefreshToken
 		if !a.doubt.IsZero() {
 			fact.doubt = began.Sub(a.doubt)
 		}
@@ -23,14 +23,14 @@ func (f *fleet) refresh(ctx context.Context, a *agent, due time.Time) *recorder 
 		f.audit.add(broken)
 		switch o := e.reply.outcome(); {
 		case o == acknowledged && len(broken) == 0:
-			a.take(readTokens(e.reply))
+			a.take(decoded[tokenPair](e.reply.body))
 			a.refreshes++
 		case o == unknown && a.doubt.IsZero():
 			a.doubt = began
 		}
 	}
 	if e, ok := t.last(tokenPath); ok && e.reply.outcome() == acknowledged {
-		a.take(readTokens(e.reply))
+		a.take(decoded[tokenPair](e.reply.body))
 	}
 	return t
 }

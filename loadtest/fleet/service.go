@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,15 +88,9 @@ func buildService(ctx context.Context, binary string) error {
 
 // freeAddress finds a free loopback port. If another process takes it meanwhile, the service reports that and the run ends.
 func freeAddress() (string, error) {
-	l, err := listenOnLoopback()
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	port, err := redisproc.FreePort()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
-
-func listenOnLoopback() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
 
 // launch starts the process in its own process group, so that Ctrl-C does not end it while it answers requests. stop ends
 // it.

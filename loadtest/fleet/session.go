@@ -5,6 +5,7 @@ import (
 	"remit/client"
 	"remit/money"
 	"sync"
+	"sync/atomic"
 )
 
 // session is one session of an agent, with the client's ledger of it.
@@ -66,52 +67,14 @@ func (s *session) get(ctx context.Context) error {
 // startedLimits are the limits of a session created during a run, which is charged once.
 var startedLimits = limits{actions: 100, value: 1000 * money.USD}
 
-// startedSessions are the sessions created during a run. It is safe for concurrent use.
+// startedSessions are the sessions created during a run.
 type startedSessions struct {
-	mu   sync.Mutex
-	made int
-	open []*session // oldest first
+	made atomic.Int64
+	open chan *session // oldest first; room for maxStarted
 
+	mu    sync.Mutex
 	ended int     // how many have ended
 	sums  entries // their ledgers
-}
-
-// reserve reports whether another session may be created, and counts it.
-func (s *startedSessions) reserve() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.made >= maxStarted {
-		return false
-	}
-	s.made++
-	return true
-}
-
-func (s *startedSessions) push(it *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open = append(s.open, it)
-}
-
-// pop removes and returns the oldest open session, or nil.
-func (s *startedSessions) pop() *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.open) == 0 {
-		return nil
-	}
-	oldest := s.open[0]
-	s.open = s.open[1:]
-	return oldest
-}
-
-// take removes and returns all open sessions.
-func (s *startedSessions) take() []*session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rest := s.open
-	s.open = nil
-	return rest
 }
 
 // enter adds the ledger of a session that has ended.

@@ -189,7 +189,7 @@ func (f *fleet) plant(ctx context.Context, slot, part int, due time.Time) *recor
 		return t
 	}
 	planted := &tree{slot: slot}
-	planted.add(&session{sdk: a.sdk.Session(idIn(t.reply())), agent: a, limits: may, node: &node{tree: planted, depth: 1}})
+	planted.add(&session{sdk: a.sdk.Session(decoded[endAnswer](t.reply().body).ID), agent: a, limits: may, node: &node{tree: planted, depth: 1}})
 	f.grove.mu.Lock()
 	defer f.grove.mu.Unlock()
 	f.trees[slot] = planted
@@ -248,7 +248,7 @@ func (f *fleet) grow(ctx context.Context, parent *session, a action, due time.Ti
 	t := f.asks(ctx, opChild, due, r)
 	if t.err == nil {
 		place := &node{tree: parent.tree, parent: parent, depth: parent.depth + 1}
-		parent.tree.add(&session{sdk: owner.sdk.Session(idIn(t.reply())), agent: owner, limits: may, node: place})
+		parent.tree.add(&session{sdk: owner.sdk.Session(decoded[endAnswer](t.reply().body).ID), agent: owner, limits: may, node: place})
 	}
 	known.requested.charge = charge{may.actions, may.value}
 	f.audit.add(checkChild(parent.judge(known, t.reply())))

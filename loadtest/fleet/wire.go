@@ -145,22 +145,13 @@ func readSession(r reply) (sessionAnswer, error) {
 	return s, nil
 }
 
-// readEnd decodes the answer to ending a session. An unreadable one is empty.
-func readEnd(r reply) endAnswer {
-	var e endAnswer
-	if err := json.Unmarshal(r.body, &e); err != nil {
-		return endAnswer{}
+// decoded decodes a body whose members the caller checks. What is unreadable is empty.
+func decoded[T any](body []byte) T {
+	var into T
+	if err := json.Unmarshal(body, &into); err != nil {
+		return *new(T)
 	}
-	return e
-}
-
-// readTokens decodes a token pair. An unreadable one is not usable.
-func readTokens(r reply) tokenPair {
-	var p tokenPair
-	if err := json.Unmarshal(r.body, &p); err != nil {
-		return tokenPair{}
-	}
-	return p
+	return into
 }
 
 // readTransaction decodes a transaction.
@@ -231,23 +222,3 @@ const (
 	sessionsPath = "/v1/sessions"
 	budgetPath   = "/v1/budget"
 )
-
-// idIn is the id in the answer to a creation.
-func idIn(r reply) string {
-	var made struct {
-		ID string `json:"id"`
-	}
-	// Without an id every request about it fails, and the checks report that.
-	_ = json.Unmarshal(r.body, &made)
-	return made.ID
-}
-
-// presentedIn is the refresh token in the body of a request.
-func presentedIn(body []byte) string {
-	var requested struct {
-		RefreshToken string `json:"refresh_token"`
-	}
-	// An unreadable body presented no token.
-	_ = json.Unmarshal(body, &requested)
-	return requested.RefreshToken
-}
