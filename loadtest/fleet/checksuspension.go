@@ -4,16 +4,10 @@ import "net/http"
 
 // checkTurned checks the answer to a suspension or to its end. It may be refused only because the session's end came first.
 func checkTurned(f fact) []violation {
-	switch f.reply.outcome() {
-	case unknown:
-		return checkUnanswered(f.session, f.reply)
-	case refused:
-		if f.ending && f.reply.status == http.StatusConflict && readProblem(f.reply).Code == codeNotActive {
-			return nil
-		}
-		return []violation{found(ruleStatus, f.session, "to suspend or resume it: refused with %s", f.reply)}
+	if f.ending && f.reply.status == http.StatusConflict && readProblem(f.reply).Code == codeNotActive {
+		return nil
 	}
-	return nil
+	return checkAccepted(f.session, f.reply)
 }
 
 // checkDone checks something new that was done: no suspension was in force all the time.

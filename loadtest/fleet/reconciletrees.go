@@ -14,7 +14,7 @@ func (f *fleet) reconcileTrees(ctx context.Context) error {
 	roots := f.grove.all
 	err := each(ctx, len(roots), func(ctx context.Context, i int) error {
 		root := roots[i].nodes[0]
-		if len(roots[i].live()) > 0 {
+		if len(root.live()) > 0 {
 			at := f.asks(ctx, opTree, time.Now(), treeOf(root))
 			f.audit.add(checkTreeAtRest(root.sdk.ID(), at.reply()))
 		}

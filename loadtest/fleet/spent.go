@@ -1,13 +1,5 @@
 package fleet
 
-import "remit/money"
-
-// spent is what a session and its descendants have surely used and hold at one moment.
-type spent struct {
-	count      int64
-	used, held money.MicroUSD
-}
-
 // checkSpent checks the limits of all sessions of a tree against what was acknowledged in and below each, at one moment between two
 // looks at all ledgers: what was used before the first is used, and what was held then is held, unless it was to be settled by the
 // second.
@@ -27,9 +19,9 @@ func (t *tree) checkSpent() []violation {
 }
 
 // sumSpent returns what is surely used and held in and below the session.
-func (n *session) sumSpent(acknowledged map[*session]effect, out *[]violation) spent {
+func (n *session) sumSpent(acknowledged map[*session]effect, out *[]violation) state {
 	before := acknowledged[n]
-	sum := spent{count: before.count, used: before.value + before.spent}
+	sum := state{count: before.count, used: before.value + before.spent}
 	if !n.ending {
 		sum.held = max(before.held-n.ledger.possible().freed, 0)
 	}

@@ -74,18 +74,10 @@ func (s *session) barredSince(before []suspension) (b barring) {
 
 // below returns a session that is drawn among this one and its descendants that are not ended.
 func (s *session) below(draw int) *session {
-	s.tree.mu.Lock()
-	defer s.tree.mu.Unlock()
-	var live []*session
-	s.eachBelow(func(m *session) {
-		if !m.ending {
-			live = append(live, m)
-		}
-	})
-	if len(live) == 0 {
-		return s
+	if live := s.live(); len(live) > 0 {
+		return live[draw%len(live)]
 	}
-	return live[draw%len(live)]
+	return s
 }
 
 // suspendInTree suspends a session, charges one of those below it, which must be refused, and resumes it, and charges another.

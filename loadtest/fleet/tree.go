@@ -36,16 +36,15 @@ type node struct {
 	suspension suspension
 }
 
-// live returns the sessions for which no end was sent.
-func (t *tree) live() []*session {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var live []*session
-	for _, n := range t.nodes {
-		if !n.ending {
-			live = append(live, n)
+// live returns the session and its descendants, those left out for which an end was sent.
+func (n *session) live() (live []*session) {
+	n.tree.mu.Lock()
+	defer n.tree.mu.Unlock()
+	n.eachBelow(func(m *session) {
+		if !m.ending {
+			live = append(live, m)
 		}
-	}
+	})
 	return live
 }
 
@@ -214,7 +213,7 @@ func (f *fleet) inTree(ctx context.Context, a action, due time.Time) *recorder {
 	f.grove.mu.Lock()
 	t := f.trees[a.session]
 	f.grove.mu.Unlock()
-	live := t.live()
+	live := t.nodes[0].live()
 	if len(live) == 0 {
 		return f.plant(ctx, a.session, 1+a.draw%4, due)
 	}

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -22,18 +21,18 @@ type Feed struct {
 	Organization string // id
 	Instances    []*Instance
 
-	urls    []string // of the instances, which stay when one is replaced
-	t       testing.TB
-	setup   FeedSetup
-	key     string
-	agents  []string        // ids
-	caller  *Caller         // whose history is not used
-	working context.Context // done: the changers end
-	stop    context.CancelFunc
-	workers sync.WaitGroup  // of the changers
-	reading context.Context // done: the follower ends
-	quit    context.CancelFunc
-	reader  sync.WaitGroup // of the follower
+	urls     []string // of the instances, which stay when one is replaced
+	t        testing.TB
+	setup    FeedSetup
+	key      string
+	agents   []string        // ids
+	caller   *Caller         // whose history is not used
+	working  context.Context // done: the changers end
+	stop     context.CancelFunc
+	workers  sync.WaitGroup  // of the changers
+	reading  context.Context // done: the follower ends
+	quit     context.CancelFunc
+	follower sync.WaitGroup
 
 	mu      sync.Mutex
 	changes []Change
@@ -98,21 +97,19 @@ func StartFeed(t testing.TB, setup FeedSetup) *Feed {
 		f.stopReading()
 		f.caller.Close()
 	})
-	f.reader.Go(f.follow)
+	f.follower.Go(f.follow)
 	f.startChanges()
 	return f
 }
 
 func (f *Feed) must(method, path string, body, into any) {
 	f.t.Helper()
-	status, answer, err := f.do(f.urls[0], method, path, "", body)
-	if err != nil || status >= 300 {
-		f.t.Fatalf("%s %s: %d %s %v", method, path, status, answer, err)
-	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		f.t.Fatal(err)
+	if r := f.reader(); !r.do(Request{Method: method, Path: path, Body: body}, into) {
+		f.t.Fatalf("%s %s: %v", method, path, r.err)
 	}
 }
+
+func (f *Feed) reader() *reader { return &reader{caller: f.caller, instance: f.urls[0], key: f.key} }
 
 func (f *Feed) do(instance, method, path, request string, body any) (status int, answer []byte, err error) {
 	status, _, answer, err = f.caller.send(instance, Request{Method: method, Path: path, Body: body, APIKey: f.key, ID: request})

@@ -50,7 +50,7 @@ func (f *Feed) take(after int64, page []byte) int64 {
 
 func (f *Feed) stopReading() {
 	f.quit()
-	f.reader.Wait()
+	f.follower.Wait()
 }
 
 // Finish stops the changers, waits until the follower has every event of the trails, checks everything, and returns the events.
@@ -97,16 +97,12 @@ func (f *Feed) trails() map[string][]string {
 	f.t.Helper()
 	trails := map[string][]string{}
 	for _, agent := range f.agents {
-		for after := ""; ; {
-			var page []struct{ ID string }
-			f.must(http.MethodGet, fmt.Sprintf("/v1/agents/%s/events?limit=%d%s", agent, feedPage, after), nil, &page)
-			for _, e := range page {
-				trails[agent] = append(trails[agent], e.ID)
-				after = "&after=" + e.ID
-			}
-			if len(page) < feedPage {
-				break
-			}
+		r := f.reader()
+		for _, e := range r.readTrail(agent) {
+			trails[agent] = append(trails[agent], e.ID)
+		}
+		if r.err != nil {
+			f.t.Fatal(r.err)
 		}
 	}
 	return trails
