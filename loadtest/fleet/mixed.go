@@ -40,12 +40,7 @@ func (f *fleet) end(ctx context.Context, s *session, due time.Time) *recorder {
 		return f.read(ctx, s, due)
 	}
 	t := f.persist(ctx, opEnd, due, it.sdk.End)
-	fact := sessionFact{
-		session: it.sdk.ID(), limits: it.limits, window: it.ledger.sums().window(),
-		end:   t.reply(),
-		after: f.persist(ctx, opRead, time.Now(), it.get).reply(),
-		late:  f.persist(ctx, opLate, time.Now(), it.does(lateAction)).reply(),
-	}
+	fact := f.afterEnd(ctx, it, t.reply())
 	f.audit.add(checkEnded(fact))
 	f.shown.add(fact.after)
 	f.started.enter(it.ledger.sums())

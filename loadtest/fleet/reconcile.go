@@ -53,18 +53,19 @@ func (f *fleet) reconcile(ctx context.Context) error {
 // close reads a session, ends it, reads it again and tries to act on it. All of these may be repeated: ending a session is
 // idempotent, and no late action may succeed.
 func (f *fleet) close(ctx context.Context, s *session) sessionFact {
-	ask := func(op operation, do func(context.Context) error) reply {
-		return f.persist(ctx, op, time.Now(), do).reply()
-	}
-	read := s.get
+	before := f.persist(ctx, opRead, time.Now(), s.get).reply()
+	closed := f.afterEnd(ctx, s, f.persist(ctx, opEnd, time.Now(), s.sdk.End).reply())
+	closed.before = before
+	return closed
+}
+
+// afterEnd reads a session whose end was answered so, and tries to act on it.
+func (f *fleet) afterEnd(ctx context.Context, s *session, end reply) sessionFact {
 	return sessionFact{
-		session: s.sdk.ID(),
-		limits:  s.limits,
-		window:  s.ledger.sums().window(),
-		before:  ask(opRead, read),
-		end:     ask(opEnd, s.sdk.End),
-		after:   ask(opRead, read),
-		late:    ask(opLate, s.does(lateAction)),
+		session: s.sdk.ID(), limits: s.limits, window: s.ledger.sums().window(),
+		end:   end,
+		after: f.persist(ctx, opRead, time.Now(), s.get).reply(),
+		late:  f.persist(ctx, opLate, time.Now(), s.does(lateAction)).reply(),
 	}
 }
 

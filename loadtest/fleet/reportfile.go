@@ -28,21 +28,15 @@ func newReportFile(path string) (*reportFile, error) {
 	return &reportFile{path, temp}, nil
 }
 
-// report writes the report of a run. On nil it does nothing.
+// report replaces the file with the report of a run. On nil it does nothing.
 func (r *reportFile) report(of result) error {
 	if r == nil {
 		return nil
 	}
-	text, err := writePage(of)
-	if err != nil {
-		return fmt.Errorf("-report: %w", err)
+	content, err := writePage(of)
+	if err == nil {
+		_, err = r.temp.Write(content)
 	}
-	return r.write(text)
-}
-
-// write replaces the file with this content.
-func (r *reportFile) write(content []byte) error {
-	_, err := r.temp.Write(content)
 	if err == nil {
 		err = r.temp.Chmod(0o644)
 	}

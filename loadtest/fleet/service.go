@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,15 +130,15 @@ func (s *service) waitReady(ctx context.Context) error {
 	defer cancel()
 	api := newTransport(s.addr, 1)
 	for {
-		r := api.get("/readyz")
-		if r.outcome() == acknowledged {
+		answer, err := api.send(ctx, http.MethodGet, "/readyz", "", nil)
+		if err == nil && answer.StatusCode == http.StatusOK {
 			return nil
 		}
 		select {
 		case <-s.done:
 			return fmt.Errorf("the service ended before it was ready: %v%s", s.cmd.ProcessState, s.output)
 		case <-ctx.Done():
-			return fmt.Errorf("the service is not ready: %w: %s%s", context.Cause(ctx), r, s.output)
+			return fmt.Errorf("the service is not ready: %w: %v%s", context.Cause(ctx), err, s.output)
 		case <-time.After(readyPause):
 		}
 	}

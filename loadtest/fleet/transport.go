@@ -118,25 +118,19 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r, sent.invalidated = r.Clone(r.Context()), true
 		r.Header.Set("Authorization", credential)
 	}
-	answer := t.call(r, body)
-	sent.reply, sent.done = answer.reply, time.Now()
+	answer, header := t.call(r, body)
+	sent.reply, sent.done = answer, time.Now()
 	record(r.Context(), sent)
 	if answer.err != nil {
 		return nil, answer.err
 	}
 	return &http.Response{
-		StatusCode: answer.status, Header: answer.header, ContentLength: int64(len(answer.body)),
+		StatusCode: answer.status, Header: header, ContentLength: int64(len(answer.body)),
 		Body: io.NopCloser(bytes.NewReader(answer.body)), Request: r,
 	}, nil
 }
 
-// fullReply is a reply with its header.
-type fullReply struct {
-	reply
-	header http.Header
-}
-
-func (t *transport) call(r *http.Request, body []byte) fullReply {
+func (t *transport) call(r *http.Request, body []byte) (reply, http.Header) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
@@ -147,14 +141,14 @@ func (t *transport) call(r *http.Request, body []byte) fullReply {
 	}
 	req.SetBodyRaw(body)
 	if err := t.hosts[t.turn.Add(1)%uint64(len(t.hosts))].Do(req, resp); err != nil {
-		return fullReply{reply: reply{err: err}}
+		return reply{err: err}, nil
 	}
 	header := http.Header{}
 	for name, value := range resp.Header.All() {
 		header.Add(string(name), string(value))
 	}
 	// fasthttp reuses the response after its release, so copy its bytes.
-	return fullReply{reply{status: resp.StatusCode(), body: append([]byte(nil), resp.Body()...)}, header}
+	return reply{status: resp.StatusCode(), body: append([]byte(nil), resp.Body()...)}, header
 }
 
 // send sends a request with these headers and records it, as RoundTrip does. Empty headers are left out.
@@ -172,13 +166,4 @@ func (t *transport) send(ctx context.Context, method, path, body string, headers
 		}
 	}
 	return t.RoundTrip(r)
-}
-
-// get requests a path without a credential.
-func (t *transport) get(path string) reply {
-	r, err := http.NewRequest(http.MethodGet, t.base+path, nil)
-	if err != nil {
-		return reply{err: err}
-	}
-	return t.call(r, nil).reply
 }

@@ -51,7 +51,8 @@ func (c *Caller) Do(instance string, r Request) (Call, []byte) {
 	made.Ended, made.Status, made.Replayed = c.history.Now(), status, header.Get("Idempotent-Replayed") == "true"
 	switch {
 	case err != nil:
-		made.Outcome, made.Code, made.Err = outcomeOf(err), codeOf(err), err.Error()
+		made.Outcome, made.Code = outcomeOf(err)
+		made.Err = err.Error()
 	default:
 		made.Code = problemCode(status, body)
 		made.Outcome = outcomeOfAnswer(status, made.Code)
@@ -103,23 +104,16 @@ func (c *Caller) send(instance string, r Request) (status int, header http.Heade
 	return response.StatusCode, response.Header, answer, nil
 }
 
-// outcomeOf returns the outcome of a call without an answer. It is Refused only if no connection was made.
-func outcomeOf(err error) Outcome {
-	if codeOf(err) == codeUnreachable {
-		return Refused
-	}
-	return Unknown
-}
-
 // codeUnreachable is the code of a call without a connection.
 const codeUnreachable = "unreachable"
 
-func codeOf(err error) string {
+// outcomeOf returns the outcome of a call without an answer. It is Refused only if no connection was made.
+func outcomeOf(err error) (o Outcome, code string) {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return codeUnreachable
+		return Refused, codeUnreachable
 	}
-	return ""
+	return Unknown, ""
 }
 
 func outcomeOfAnswer(status int, code string) Outcome {

@@ -2,9 +2,7 @@ package faults
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -130,10 +128,5 @@ func Summary(calls []Call) string {
 			codes["no answer"]++
 		}
 	}
-	var parts []string
-	for _, code := range slices.Sorted(maps.Keys(codes)) {
-		parts = append(parts, fmt.Sprintf("%s %d", code, codes[code]))
-	}
-	return fmt.Sprintf("%d calls: %d ok, %d refused, %d unknown (%s)", len(calls),
-		outcomes[OK], outcomes[Refused], outcomes[Unknown], strings.Join(parts, ", "))
+	return fmt.Sprintf("%d calls: %d ok, %d refused, %d unknown (%v)", len(calls), outcomes[OK], outcomes[Refused], outcomes[Unknown], codes)
 }

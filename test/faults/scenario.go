@@ -194,7 +194,7 @@ func (s *Scenario) Violations() []Violation {
 		}
 	}
 	out = append(out, s.checkResources()...)
-	s.t.Logf("%s; recovery %v", Summary(s.History.Calls()), rounded(s.recovery))
+	s.t.Logf("%s; recovery %v", Summary(s.History.Calls()), s.recovery)
 	return out
 }
 
@@ -221,12 +221,4 @@ func (s *Scenario) checkResources() []Violation {
 func (s *Scenario) hasWorked(i *Instance) bool {
 	since := i.started.Sub(s.History.begin)
 	return s.History.Count(func(c Call) bool { return c.Instance == i.URL && c.Began >= since && c.Outcome == OK }) > 0
-}
-
-func rounded(all []time.Duration) []time.Duration {
-	var out []time.Duration
-	for _, d := range all {
-		out = append(out, d.Round(time.Millisecond))
-	}
-	return out
 }
