@@ -73,9 +73,7 @@ func checkUsage(f fact, u usage, own charge) []violation {
 	if u.MaxActions > f.limits.actions || u.MaxValue > f.limits.value || !f.inTree && (limits{u.MaxActions, u.MaxValue}) != f.limits {
 		add(ruleLimits, "says %d actions, %s USD; created with, or topped up to, %d, %s", u.MaxActions, u.MaxValue, f.limits.actions, f.limits.value)
 	}
-	if u.ActionCount > u.MaxActions || u.ValueUsed+u.ValueHeld > u.MaxValue {
-		add(ruleExceeded, "%d of %d actions, %s USD used and %s held of %s", u.ActionCount, u.MaxActions, u.ValueUsed, u.ValueHeld, u.MaxValue)
-	}
+	out = append(out, u.checkLimits(f.session)...)
 	if u.RemainingActions != actions || u.RemainingValue != value {
 		add(ruleRemainder, "%d - %d leaves %d actions; %s - %s - %s leaves %s USD",
 			u.MaxActions, u.ActionCount, u.RemainingActions, u.MaxValue, u.ValueUsed, u.ValueHeld, u.RemainingValue)

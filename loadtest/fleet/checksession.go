@@ -55,15 +55,21 @@ func checkStored(f sessionFact, r reply, status string) []violation {
 		out = append(out, found(ruleLimits, f.session, "stored %d actions, %s USD; created with %d, %s",
 			s.MaxActions, s.MaxValue, f.limits.actions, f.limits.value))
 	}
-	if s.ActionCount > s.MaxActions || s.ValueUsed+s.ValueHeld > s.MaxValue {
-		out = append(out, found(ruleExceeded, f.session, "%d of %d actions, %s USD used and %s held of %s",
-			s.ActionCount, s.MaxActions, s.ValueUsed, s.ValueHeld, s.MaxValue))
-	}
+	out = append(out, s.checkLimits(f.session)...)
 	stored, least, most := state{s.ActionCount, s.ValueUsed, s.ValueHeld, s.Overage}, f.least(), f.most()
 	if status != statusActive {
 		least.held, most.held = 0, 0
 	}
 	return append(out, checkBetween(f.session, stored, least, most)...)
+}
+
+// checkLimits checks that a session exceeds no limit.
+func (c counts) checkLimits(session string) []violation {
+	if c.ActionCount > c.MaxActions || c.ValueUsed+c.ValueHeld > c.MaxValue {
+		return []violation{found(ruleExceeded, session, "%d of %d actions, %s USD used and %s held of %s",
+			c.ActionCount, c.MaxActions, c.ValueUsed, c.ValueHeld, c.MaxValue)}
+	}
+	return nil
 }
 
 // checkBetween checks that what is stored is at least what was acknowledged, and at most what may have happened.

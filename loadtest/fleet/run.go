@@ -63,6 +63,14 @@ func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
 	return runOn(ctx, cfg, own, file, stdout, stderr)
 }
 
+// result is the outcome of a run.
+type result struct {
+	fleet     *fleet
+	unchecked error // why the totals were not checked; nil: they were
+	own       bool  // the service was started for the run
+	began     time.Time
+}
+
 // runOn does one load test of the service at cfg.addr, and returns the exit code. Own is that service if run has started it.
 func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdout, stderr io.Writer) int {
 	r := result{own: own != nil, began: time.Now()}

@@ -43,14 +43,19 @@ func (p tokenPair) usable() bool {
 }
 
 type sessionAnswer struct {
-	ID          string         `json:"id"`
-	Status      string         `json:"status"`
-	MaxActions  int64          `json:"max_actions"`
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	counts
+	Overage money.MicroUSD `json:"value_overage_usd"`
+}
+
+// counts are the limits of a session and what it has of them.
+type counts struct {
 	ActionCount int64          `json:"action_count"`
-	MaxValue    money.MicroUSD `json:"max_value_usd"`
+	MaxActions  int64          `json:"max_actions"`
 	ValueUsed   money.MicroUSD `json:"value_used_usd"`
+	MaxValue    money.MicroUSD `json:"max_value_usd"`
 	ValueHeld   money.MicroUSD `json:"value_held_usd"`
-	Overage     money.MicroUSD `json:"value_overage_usd"`
 }
 
 type endAnswer struct {
@@ -71,12 +76,8 @@ type transactionAnswer struct {
 
 // usage is the state of a session in the answer to an action, acknowledged or refused.
 type usage struct {
-	ActionCount      int64          `json:"action_count"`
-	MaxActions       int64          `json:"max_actions"`
+	counts
 	RemainingActions int64          `json:"remaining_actions"`
-	ValueUsed        money.MicroUSD `json:"value_used_usd"`
-	MaxValue         money.MicroUSD `json:"max_value_usd"`
-	ValueHeld        money.MicroUSD `json:"value_held_usd"`
 	RemainingValue   money.MicroUSD `json:"remaining_value_usd"`
 }
 
@@ -91,51 +92,50 @@ type problem struct {
 // absent marks a member that an answer does not have. No member read here may be negative.
 const absent = -1
 
-// noUsage has every member absent, as the initial value for decoding.
-func noUsage() usage { return usage{absent, absent, absent, absent, absent, absent, absent} }
+// noCounts and noUsage have every member absent, as the initial values for decoding.
+var (
+	noCounts = counts{absent, absent, absent, absent, absent}
+	noUsage  = usage{noCounts, absent, absent}
+)
 
 // complete returns an error that names the first absent member.
 func (u usage) complete() error {
-	switch {
-	case u.ActionCount < 0:
-		return errors.New("action_count is missing or negative")
-	case u.MaxActions < 0:
-		return errors.New("max_actions is missing or negative")
-	case u.RemainingActions < 0:
-		return errors.New("remaining_actions is missing or negative")
-	case u.ValueUsed < 0:
-		return errors.New("value_used_usd is missing or negative")
-	case u.MaxValue < 0:
-		return errors.New("max_value_usd is missing or negative")
-	case u.ValueHeld < 0:
-		return errors.New("value_held_usd is missing or negative")
-	case u.RemainingValue < 0:
-		return errors.New("remaining_value_usd is missing or negative")
+	for _, member := range [...]struct {
+		name   string
+		number int64
+	}{
+		{"action_count", u.ActionCount}, {"max_actions", u.MaxActions}, {"remaining_actions", u.RemainingActions},
+		{"value_used_usd", int64(u.ValueUsed)}, {"max_value_usd", int64(u.MaxValue)}, {"value_held_usd", int64(u.ValueHeld)},
+		{"remaining_value_usd", int64(u.RemainingValue)},
+	} {
+		if member.number < 0 {
+			return fmt.Errorf("%s is missing or negative", member.name)
+		}
 	}
 	return nil
 }
 
 // readUsage decodes the answer to an acknowledged action.
 func readUsage(r reply) (usage, error) {
-	u := noUsage()
+	u := noUsage
 	if err := json.Unmarshal(r.body, &u); err != nil {
-		return noUsage(), err
+		return noUsage, err
 	}
 	return u, u.complete()
 }
 
 // readProblem decodes a refusal. An unreadable one has no code and no usage.
 func readProblem(r reply) problem {
-	p := problem{usage: noUsage()}
+	p := problem{usage: noUsage}
 	if err := json.Unmarshal(r.body, &p); err != nil {
-		return problem{usage: noUsage()}
+		return problem{usage: noUsage}
 	}
 	return p
 }
 
 // readSession decodes a full session.
 func readSession(r reply) (sessionAnswer, error) {
-	s := sessionAnswer{MaxActions: absent, ActionCount: absent, MaxValue: absent, ValueUsed: absent, ValueHeld: absent, Overage: absent}
+	s := sessionAnswer{counts: noCounts, Overage: absent}
 	if err := json.Unmarshal(r.body, &s); err != nil {
 		return sessionAnswer{}, err
 	}

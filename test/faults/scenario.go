@@ -222,3 +222,19 @@ func (s *Scenario) hasWorked(i *Instance) bool {
 	since := i.started.Sub(s.History.begin)
 	return s.History.Count(func(c Call) bool { return c.Instance == i.URL && c.Began >= since && c.Outcome == OK }) > 0
 }
+
+// waitUntil polls the condition until it holds, and fails the test after the limit.
+func waitUntil(t testing.TB, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	waitEvery(5*time.Millisecond, t, limit, what, condition)
+}
+
+// waitEvery is waitUntil with another pause between two looks.
+func waitEvery(pause time.Duration, t testing.TB, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !condition(); time.Sleep(pause) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in %v: %s", limit, what)
+		}
+	}
+}
