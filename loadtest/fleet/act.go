@@ -54,7 +54,8 @@ func (f *fleet) perform(ctx context.Context, a action, due time.Time) *recorder 
 	}
 	s := f.sessions[a.session]
 	if f.cfg.session != "" {
-		return f.chargeGiven(ctx, s, a, due)
+		a.kind = f.ownType
+		return f.charge(context.WithoutCancel(ctx), s, a, due) // what was sent is answered, also when the run is interrupted
 	}
 	switch a.task {
 	case transacts:

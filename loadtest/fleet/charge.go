@@ -14,7 +14,11 @@ import (
 func (f *fleet) charge(ctx context.Context, s *session, a action, due time.Time) *recorder {
 	known := s.send(effect{charge: a.requested})
 	t := f.call(ctx, opAction, due, s.does(a))
-	f.audit.add(checkAction(s.finish(known, known.requested, t.reply())))
+	check := checkAction
+	if f.cfg.session != "" {
+		check = checkGiven
+	}
+	f.audit.add(check(s.finish(known, known.requested, t.reply())))
 	return t
 }
 

@@ -27,26 +27,16 @@ func (f *fleet) setUpGiven(ctx context.Context) error {
 // newOwnType returns an action type for a run. A session tells 64 of them apart.
 func newOwnType() string { return fmt.Sprintf("loadtest.%08x", rand.Uint32()) }
 
-// chargeGiven charges a given session. A charge that was sent is answered, also when the run is interrupted.
-func (f *fleet) chargeGiven(ctx context.Context, s *session, a action, due time.Time) *recorder {
-	a.kind = f.ownType
-	known := s.send(effect{charge: a.requested})
-	t := f.call(context.WithoutCancel(ctx), opAction, due, s.does(a))
-	s.finish(known, known.requested, t.reply())
-	f.audit.add(checkGiven(s.sdk.ID(), t.reply()))
-	return t
-}
-
 // checkGiven checks the answer to a charge of a given session.
-func checkGiven(session string, r reply) []violation {
-	switch r.outcome() {
+func checkGiven(f fact) []violation {
+	switch f.reply.outcome() {
 	case refused:
 		return nil
 	case unknown:
-		return checkUnanswered(session, r)
+		return checkUnanswered(f.session, f.reply)
 	}
-	if _, err := readUsage(r); err != nil || r.status != http.StatusOK {
-		return []violation{found(ruleUnreadable, session, "action answered %d: %v", r.status, err)}
+	if _, err := readUsage(f.reply); err != nil || f.reply.status != http.StatusOK {
+		return []violation{found(ruleUnreadable, f.session, "action answered %d: %v", f.reply.status, err)}
 	}
 	return nil
 }

@@ -37,32 +37,6 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return run(ctx, cfg, stdout, stderr)
 }
 
-// run does one load test and returns the exit code. The table goes to stdout, progress and errors to stderr. Before it
-// returns it stops everything that it has started, even if ctx was cancelled.
-func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
-	file, err := newReportFile(cfg.report)
-	if err != nil {
-		fmt.Fprintln(stderr, "loadtest:", err)
-		return exitUsage
-	}
-	defer file.discard()
-	var own *service
-	if cfg.addr == "" {
-		fmt.Fprintln(stderr, "loadtest: no -addr: building the service and starting it with its own Redis")
-		if own, err = startService(ctx); err != nil {
-			fmt.Fprintln(stderr, "loadtest:", err)
-			return exitFailed
-		}
-		defer func() {
-			if err := own.stop(); err != nil {
-				fmt.Fprintln(stderr, "loadtest:", err)
-			}
-		}()
-		cfg.addr = own.addr
-	}
-	return runOn(ctx, cfg, own, file, stdout, stderr)
-}
-
 // result is the outcome of a run.
 type result struct {
 	fleet     *fleet
@@ -71,18 +45,41 @@ type result struct {
 	began     time.Time
 }
 
-// runOn does one load test of the service at cfg.addr, and returns the exit code. Own is that service if run has started it.
-func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdout, stderr io.Writer) int {
-	r := result{own: own != nil, began: time.Now()}
+// run does one load test and returns the exit code. The table goes to stdout, progress and errors to stderr. Before it
+// returns it stops everything that it has started, even if ctx was cancelled.
+func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
+	say := func(what any) { fmt.Fprintln(stderr, "loadtest:", what) }
+	file, err := newReportFile(cfg.report)
+	if err != nil {
+		say(err)
+		return exitUsage
+	}
+	defer file.discard()
+	r := result{own: cfg.addr == ""}
+	if r.own {
+		say("no -addr: building the service and starting it with its own Redis")
+		own, err := startService(ctx)
+		if err != nil {
+			say(err)
+			return exitFailed
+		}
+		defer func() {
+			if err := own.stop(); err != nil {
+				say(err)
+			}
+		}()
+		cfg.addr = own.addr
+	}
+	r.began = time.Now()
 	r.fleet, r.unchecked = runFleet(ctx, cfg, stderr)
 	writeTable(stdout, r.fleet)
-	if r.unchecked != nil {
-		fmt.Fprintln(stderr, "loadtest: the totals were not checked:", r.unchecked)
-	} else {
+	if r.unchecked == nil {
 		writeTotals(stdout, r.fleet)
+	} else {
+		say(fmt.Errorf("the totals were not checked: %w", r.unchecked))
 	}
-	if failed := file.report(r); failed != nil {
-		fmt.Fprintln(stderr, "loadtest:", failed)
+	if err := file.report(r); err != nil {
+		say(err)
 		return exitFailed
 	}
 	if r.unchecked != nil || !r.fleet.audit.clean() {

@@ -75,13 +75,11 @@ func (f *Feed) changeOnce(instance, agent, request string, session bool) bool {
 func (f *Feed) ChangeEach() {
 	f.t.Helper()
 	for i, agent := range f.agents {
-		deadline := time.Now().Add(workPatience)
-		for n := 0; !f.changeOnce(f.urls[i%2], agent, fmt.Sprintf("last-%d-%d", i, n), false); n++ {
-			if time.Now().After(deadline) {
-				f.t.Fatalf("agent %d could not be changed in %v", i, workPatience)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		n := 0
+		waitEvery(20*time.Millisecond, f.t, workPatience, "each agent is changed", func() bool {
+			n++
+			return f.changeOnce(f.urls[i%2], agent, fmt.Sprintf("last-%d-%d", i, n), false)
+		})
 	}
 }
 

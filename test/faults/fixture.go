@@ -81,7 +81,7 @@ func NewFixture(t testing.TB, c *Caller, instance string, agents int) *Fixture {
 			value   money.MicroUSD
 		}{{&a.Roomy, roomyActions, roomyValue}, {&a.Tight, tightActions, tightValue}, {&a.Unkeyed, roomyActions, roomyValue}} {
 			*of.place = created(must(w.createSession(a.ID, of.actions, of.value))).ID
-			w.addSession(*of.place)
+			note(w, &w.sessions, *of.place)
 		}
 		w.Agents = append(w.Agents, a)
 	}
@@ -143,16 +143,11 @@ func pairIn(body []byte) (pair tokenPair) {
 	return pair
 }
 
-func (w *Fixture) addSession(id string) {
+// note adds to a list of the fixture.
+func note[T any](w *Fixture, list *[]T, more ...T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sessions = append(w.sessions, id)
-}
-
-func (w *Fixture) addTransaction(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.transactions = append(w.transactions, id)
+	*list = append(*list, more...)
 }
 
 func (w *Fixture) addToken(family, token string) {
@@ -161,12 +156,6 @@ func (w *Fixture) addToken(family, token string) {
 	if !slices.Contains(w.families[family], token) {
 		w.families[family] = append(w.families[family], token)
 	}
-}
-
-func (w *Fixture) addRevoked(uses []Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.revoked = append(w.revoked, uses...)
 }
 
 // UseRevoked repeats every call that must be refused. It returns how many were not answered.

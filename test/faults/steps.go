@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"slices"
 	"time"
 
 	"remit/money"
@@ -24,25 +25,19 @@ var steps = []struct {
 	{3, (*worker).endSession},
 }
 
+// deck has each step as often as its weight says.
+var deck = func() (all []func(*worker)) {
+	for _, step := range steps {
+		all = append(all, slices.Repeat([]func(*worker){step.do}, step.weight)...)
+	}
+	return all
+}()
+
 func (w *worker) work() {
 	for w.working.Err() == nil {
-		w.draw()(w)
+		deck[w.random.IntN(len(deck))](w)
 		w.rest(workerPause)
 	}
-}
-
-func (w *worker) draw() func(*worker) {
-	sum := 0
-	for _, step := range steps {
-		sum += step.weight
-	}
-	drawn := w.random.IntN(sum)
-	for _, step := range steps {
-		if drawn -= step.weight; drawn < 0 {
-			return step.do
-		}
-	}
-	panic("unreachable")
 }
 
 // drawSession draws the session to charge with a key: mostly the one with room.
@@ -82,7 +77,7 @@ func (w *worker) transact() {
 		return
 	}
 	begun := created(body)
-	w.fixture.addTransaction(begun.ID)
+	note(w.fixture, &w.fixture.transactions, begun.ID)
 
 	cost := money.MicroUSD(w.random.Int64N(int64(hold) + 1))
 	commit := w.keyed(w.post(Commit, "/v1/transactions/"+begun.ID+"/commit", object{"value_usd": cost}))
@@ -189,7 +184,7 @@ func (w *worker) openSession(agent string) (id string, ok bool) {
 	if id = created(body).ID; c.Outcome != OK || id == "" {
 		return "", false
 	}
-	w.fixture.addSession(id)
+	note(w.fixture, &w.fixture.sessions, id)
 	return id, true
 }
 
@@ -199,5 +194,5 @@ func (w *worker) useRevoked(subject string, uses ...Request) {
 		uses[i].Kind, uses[i].Subject, uses[i].Note = Use, subject, nothing
 		w.call(uses[i])
 	}
-	w.fixture.addRevoked(uses)
+	note(w.fixture, &w.fixture.revoked, uses...)
 }
