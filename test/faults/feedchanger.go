@@ -76,7 +76,7 @@ func (f *Feed) ChangeEach() {
 	f.t.Helper()
 	for i, agent := range f.agents {
 		n := 0
-		waitEvery(20*time.Millisecond, f.t, workPatience, "each agent is changed", func() bool {
+		waitEvery(f.t, 20*time.Millisecond, workPatience, "each agent is changed", func() bool {
 			n++
 			return f.changeOnce(f.urls[i%2], agent, fmt.Sprintf("last-%d-%d", i, n), false)
 		})

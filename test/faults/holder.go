@@ -204,7 +204,7 @@ func (h *Holders) AwaitUsedUp() {
 
 func (h *Holders) await(what string, is func() bool) {
 	h.s.t.Helper()
-	waitEvery(20*time.Millisecond, h.s.t, workPatience, what, is) // each look reads all that they have printed
+	waitEvery(h.s.t, 20*time.Millisecond, workPatience, what, is) // each look reads all that they have printed
 }
 
 // Finish closes all leases, waits until those of killed holders have expired, and checks the totals. It returns them.

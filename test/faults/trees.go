@@ -28,7 +28,7 @@ func (s *Scenario) StartTrees(trees int) *Trees {
 func (w *Trees) AwaitCalls(more int64) {
 	w.s.t.Helper()
 	want := w.Acknowledged() + more
-	waitEvery(2*time.Millisecond, w.s.t, workPatience, "growers work", func() bool { return w.Acknowledged() >= want })
+	waitEvery(w.s.t, 2*time.Millisecond, workPatience, "growers work", func() bool { return w.Acknowledged() >= want })
 }
 
 // NeedParts stops the growers, ends all below the roots that live, and asks each of these for all that is free then. A part without a
