@@ -89,11 +89,13 @@ func checkUsage(f fact, u usage, own charge) []violation {
 
 // checkRefusal checks that the request exceeds what remains of the limit that the refusal names.
 func checkRefusal(f fact, p problem) []violation {
-	needs := f.needs()
+	needs, actions, value := f.needs(), p.RemainingActions, p.RemainingValue
+	if !f.inTree {
+		actions, value = p.MaxActions-p.ActionCount, p.MaxValue-p.ValueUsed-p.ValueHeld
+	}
 	switch {
-	case p.Limit == limitActions && needs.count <= p.RemainingActions, p.Limit == limitValue && needs.value <= p.RemainingValue:
-		return []violation{found(ruleRefusal, f.session, "%s requested for %s, with %d actions and %s USD remaining", needs, p.Limit,
-			p.RemainingActions, p.RemainingValue)}
+	case p.Limit == limitActions && needs.count <= actions, p.Limit == limitValue && needs.value <= value:
+		return []violation{found(ruleRefusal, f.session, "%s requested for %s, with %d actions and %s USD remaining", needs, p.Limit, actions, value)}
 	case p.Limit != limitActions && p.Limit != limitValue:
 		return []violation{found(ruleUnreadable, f.session, "refused for limit %q", p.Limit)}
 	}

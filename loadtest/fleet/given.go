@@ -66,7 +66,7 @@ func checkOwn(session string, stored charge, sums entries) []violation {
 func (f *fleet) otherRefusals() []counted {
 	var out []counted
 	for _, k := range f.stats.kinds.sorted() {
-		if f.cfg.session != "" && k.op == opAction && !k.fault && k.what != kindOfLimit {
+		if f.cfg.session != "" && k.Op == opAction && !k.Fault && k.What != kindOfLimit {
 			out = append(out, k)
 		}
 	}

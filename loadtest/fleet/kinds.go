@@ -17,9 +17,9 @@ const maxKinds = 100
 
 // kind is why an operation was not acknowledged.
 type kind struct {
-	op    operation
-	what  string
-	fault bool // of the service or the network; otherwise a refusal
+	Op    operation
+	What  string
+	Fault bool // of the service or the network; otherwise a refusal
 }
 
 // kinds counts answers that were not acknowledgements. It is safe for concurrent use.
@@ -36,7 +36,7 @@ func (k *kinds) add(op operation, r reply) {
 		k.counts = map[kind]int64{}
 	}
 	if _, known := k.counts[key]; !known && len(k.counts) >= maxKinds {
-		key.what = "other"
+		key.What = "other"
 	}
 	k.counts[key]++
 }
@@ -56,10 +56,10 @@ func (k *kinds) sorted() []counted {
 		list = append(list, counted{kind, n})
 	}
 	slices.SortFunc(list, func(a, b counted) int {
-		if a.fault != b.fault {
-			return map[bool]int{true: -1, false: 1}[a.fault]
+		if a.Fault != b.Fault {
+			return map[bool]int{true: -1, false: 1}[a.Fault]
 		}
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.op, b.op), cmp.Compare(a.what, b.what))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Op, b.Op), cmp.Compare(a.What, b.What))
 	})
 	return list
 }

@@ -22,15 +22,9 @@ type page struct {
 	Charts                []template.HTML
 	Storm, Lag            string
 	Operations            []operationRow
-	Kinds                 []kindRow
+	Kinds                 []counted
 	Totals                string
 	Settings              []setting
-}
-
-type kindRow struct {
-	Name, What string
-	Fault      bool
-	Count      int64
 }
 
 type setting struct{ Name, Value string }
@@ -41,9 +35,7 @@ func writePage(r result) ([]byte, error) {
 	p := page{
 		Scenario: string(f.cfg.scenario), When: r.began.UTC().Format("2 January 2006, 15:04 UTC"), About: about(f.cfg),
 		Operations: f.operationRows(), Settings: settingsOf(r), Lag: lagOf(f), Storm: stormOf(f),
-	}
-	for _, k := range f.stats.kinds.sorted() {
-		p.Kinds = append(p.Kinds, kindRow{k.op.String(), k.what, k.fault, k.Count})
+		Kinds: f.stats.kinds.sorted(),
 	}
 	var totals strings.Builder
 	if r.unchecked != nil {

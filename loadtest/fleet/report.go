@@ -120,7 +120,7 @@ func writeTotals(w io.Writer, f *fleet) {
 		fmt.Fprintf(table, "%s\t%d requests\t%s\n", row.name, row.tally.requests, row.tally.charge)
 	}
 	for _, other := range f.otherRefusals() {
-		fmt.Fprintf(table, "refused with %s\t%d requests\n", other.what, other.Count)
+		fmt.Fprintf(table, "refused with %s\t%d requests\n", other.What, other.Count)
 	}
 	table.Flush()
 

@@ -76,7 +76,7 @@ func TestKindsAreBoundedAndSorted(t *testing.T) {
 	if len(list) > maxKinds+2 {
 		t.Errorf("%d kinds", len(list))
 	}
-	if first := list[0]; !first.fault || list[1].what != "other" || list[1].Count != 2*maxKinds {
+	if first := list[0]; !first.Fault || list[1].What != "other" || list[1].Count != 2*maxKinds {
 		t.Errorf("first %+v, then %+v", first, list[1])
 	}
 }
