@@ -59,7 +59,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/remittest":          {"remit/client", "remit/internal/token", "remit/redisstore", "remit/server"},
 		"remit/openapi/samples/go": {"remit/client", "remit/money"},
 
-		"remit/loadtest":          {"remit/client", "remit/internal/chart", "remit/internal/redisproc", "remit/money"},
+		"remit/loadtest":          {"remit/loadtest/fleet"},
+		"remit/loadtest/fleet":    {"remit/client", "remit/internal/chart", "remit/internal/redisproc", "remit/money"},
 		"remit/bench":             {},
 		"remit/bench/bare":        {},
 		"remit/bench/report":      {"remit/internal/chart", "remit/internal/redisproc"},
@@ -73,7 +74,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/test/conformance":  {"remit/openapi"},
 		"remit/test/docs":         {},
 		"remit/test/fakeprovider": {},
-		"remit/test/faults":       {"remit/client", "remit/internal/auditlog", "remit/internal/redisproc", "remit/money", "remit/test/serviceproc"},
+		"remit/test/faults":       {"remit/internal/auditlog", "remit/internal/redisproc", "remit/loadtest/fleet", "remit/money", "remit/client", "remit/test/serviceproc"},
 		"remit/test/hostile":      {},
 		"remit/test/interop":      {},
 		"remit/test/mutants":      {},

@@ -2,121 +2,22 @@
 //
 //	go run ./loadtest -agents 100 -sessions 2 -rate 5000 -duration 10s -addr http://127.0.0.1:8080
 //
-// README.md says what arrives in each -scenario, what is measured, and what must reconcile. Agents act through the Go SDK (package
-// client). By default it sends each request once and without an idempotency key. That is the cheapest request, and if its answer is
-// lost, the outcome stays unknown. With -keys writes carry keys, and the SDK repeats them when their answer is lost, as it does for
-// its users. The service must execute them once.
-//
-// The checks use the requests and answers on the wire (recorder.go), so they also see what the SDK repeats or replaces. Load goes to
-// this machine only.
-//
-// The checks are in the check*.go files. The exit code is 0 when the totals reconcile, 1 when they do not or could not be
-// checked, and 2 when a flag is invalid.
+// README.md says what arrives in each -scenario, what is measured, and what must reconcile. Load goes to this machine only. The exit
+// code is 0 when the totals reconcile, 1 when they do not or could not be checked, and 2 when a flag is invalid.
 package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
-)
 
-// Exit codes.
-const (
-	exitReconciled = 0
-	exitFailed     = 1
-	exitUsage      = 2
+	"remit/loadtest/fleet"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	cfg, err := parseConfig(os.Args[1:], os.Stderr)
-	code := exitUsage
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		code = exitReconciled
-	case err == nil:
-		code = run(ctx, cfg, os.Stdout, os.Stderr)
-	}
+	code := fleet.Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
-}
-
-// run does one load test and returns the exit code. The table goes to stdout, progress and errors to stderr. Before it
-// returns it stops everything that it has started, even if ctx was cancelled.
-func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
-	file, err := newReportFile(cfg.report)
-	if err != nil {
-		fmt.Fprintln(stderr, "loadtest:", err)
-		return exitUsage
-	}
-	defer file.discard()
-	var own *service
-	if cfg.addr == "" {
-		fmt.Fprintln(stderr, "loadtest: no -addr: building the service and starting it with its own Redis")
-		if own, err = startService(ctx); err != nil {
-			fmt.Fprintln(stderr, "loadtest:", err)
-			return exitFailed
-		}
-		defer func() {
-			if err := own.stop(); err != nil {
-				fmt.Fprintln(stderr, "loadtest:", err)
-			}
-		}()
-		cfg.addr = own.addr
-	}
-	return runOn(ctx, cfg, own, file, stdout, stderr)
-}
-
-// runOn does one load test of the service at cfg.addr, and returns the exit code. Own is that service if run has started it.
-func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdout, stderr io.Writer) int {
-	r := result{own: own != nil, began: time.Now()}
-	r.fleet, r.unchecked = runFleet(ctx, cfg, stderr)
-	writeTable(stdout, r.fleet)
-	if r.unchecked != nil {
-		fmt.Fprintln(stderr, "loadtest: the totals were not checked:", r.unchecked)
-	} else {
-		writeTotals(stdout, r.fleet)
-	}
-	if failed := file.report(r); failed != nil {
-		fmt.Fprintln(stderr, "loadtest:", failed)
-		return exitFailed
-	}
-	if r.unchecked != nil || !r.fleet.audit.clean() {
-		return exitFailed
-	}
-	return exitReconciled
-}
-
-// runFleet sets up a fleet, makes it act, and reconciles its sessions. The fleet's audit has the violations. The error says
-// why the totals were not checked. The fleet is never nil.
-func runFleet(ctx context.Context, cfg config, stderr io.Writer) (*fleet, error) {
-	f, err := newFleet(cfg)
-	if err != nil {
-		return f, err
-	}
-	defer f.dropLeases()
-	fmt.Fprintf(stderr, "loadtest: setting up %s at %s\n", cfg.size(), cfg.addr)
-	if err := f.setUp(ctx); err != nil {
-		return f, fmt.Errorf("set-up: %w", err)
-	}
-	stopProgress := startProgress(f.stats, stderr, time.Second)
-	f.act(ctx)
-	stopProgress()
-	if cfg.session != "" {
-		ctx = context.WithoutCancel(ctx) // an interruption ends the run early, and no more
-	}
-	if err := ctx.Err(); err != nil {
-		return f, errors.New("interrupted")
-	}
-	fmt.Fprintln(stderr, "loadtest: reconciling totals")
-	if err := f.reconcile(ctx); err != nil {
-		return f, fmt.Errorf("reconciliation: %w", err)
-	}
-	return f, nil
 }

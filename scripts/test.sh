@@ -67,7 +67,7 @@ beside_lint() {
 # measuring packages measure, or need a processor of their own: one of them at a time.
 measuring='^remit/(bench|deploy/monitoring)$'
 # heavy packages keep about one processor busy each.
-heavy='^remit/(loadtest|internal/redisclient|redisstore|server)$'
+heavy='^remit/(loadtest/fleet|internal/redisclient|redisstore|server)$'
 # waiting packages run programs and wait for them, with time limits: no linter beside them.
 waiting='^remit/(internal/service|test/(browser|docs|faults))$'
 # racing packages are about goroutines that share memory.

@@ -1,5 +1,10 @@
 package fakeprovider
 
+import (
+	"slices"
+	"strings"
+)
+
 const (
 	chatPath      = "/v1/chat/completions"
 	responsesPath = "/v1/responses"
@@ -32,26 +37,31 @@ type event struct {
 	tokens int64  // of output that it carries
 }
 
-// grouped joins the texts of one to three tokens each, as far as they go.
-func grouped(tokens []string) (texts []string, counts []int64) {
-	for i := 0; i < len(tokens); {
-		size := min(1+i%3, len(tokens)-i)
-		text := ""
-		for _, token := range tokens[i : i+size] {
-			text += token
-		}
-		texts, counts = append(texts, text), append(counts, int64(size))
-		i += size
-	}
-	return texts, counts
+// piece is what an event adds to a text or to the arguments of a tool call.
+type piece struct {
+	text   string
+	tokens int64
 }
 
-func joined(tokens []string) (text string) {
-	for _, token := range tokens {
-		text += token
+// pieces are those of a choice, of one to three tokens each. With tools they add up to arguments.
+func (c call) pieces(tokens []string) (pieces []piece) {
+	for i := 0; i < len(tokens); {
+		size := min(1+i%3, len(tokens)-i)
+		text := joined(tokens[i : i+size])
+		if c.fake.tools {
+			escaped := quoted(text)
+			text = escaped[1 : len(escaped)-1]
+		}
+		pieces = append(pieces, piece{text, int64(size)})
+		i += size
 	}
-	return text
+	if c.fake.tools {
+		return slices.Concat([]piece{{text: `{"query":"`}}, pieces, []piece{{text: `"}`}})
+	}
+	return pieces
 }
+
+func joined(tokens []string) string { return strings.Join(tokens, "") }
 
 // arguments are those of a tool call: JSON whose only text is that of the tokens.
 func arguments(tokens []string) string { return `{"query":` + quoted(joined(tokens)) + `}` }

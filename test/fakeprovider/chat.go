@@ -32,8 +32,15 @@ func (f chat) answer(c call, g generated) answer {
 			return []object{{"index": i, "delta": delta, "logprobs": nil, "finish_reason": finish}}
 		}
 		a.events = append(a.events, event{data: chunk(choice(object{"role": "assistant", "content": "", "refusal": nil}, nil), nil)})
-		for _, e := range f.deltas(c, tokens) {
-			a.events = append(a.events, event{data: chunk(choice(e.data.(object), nil), nil), tokens: e.tokens})
+		if c.fake.tools {
+			a.events = append(a.events, event{data: chunk(choice(f.function(object{"id": "call_fake", "type": "function"}, object{"name": "lookup", "arguments": ""}), nil), nil)})
+		}
+		for _, p := range c.pieces(tokens) {
+			delta := object{"content": p.text}
+			if c.fake.tools {
+				delta = f.function(object{}, object{"arguments": p.text})
+			}
+			a.events = append(a.events, event{data: chunk(choice(delta, nil), nil), tokens: p.tokens})
 		}
 		a.events = append(a.events, event{data: chunk(choice(object{}, f.finish(c, g)), nil)})
 	}
@@ -45,25 +52,10 @@ func (f chat) answer(c call, g generated) answer {
 	return a
 }
 
-// deltas are the changes that a stream of one choice makes to its message.
-func (chat) deltas(c call, tokens []string) (deltas []event) {
-	texts, counts := grouped(tokens)
-	if !c.fake.tools {
-		for i, text := range texts {
-			deltas = append(deltas, event{data: object{"content": text}, tokens: counts[i]})
-		}
-		return deltas
-	}
-	function := func(arguments string) object {
-		return object{"tool_calls": []object{{"index": 0, "function": object{"arguments": arguments}}}}
-	}
-	deltas = []event{{data: object{"tool_calls": []object{{"index": 0, "id": "call_fake", "type": "function",
-		"function": object{"name": "lookup", "arguments": ""}}}}}, {data: function(`{"query":"`)}}
-	for i, text := range texts {
-		escaped := quoted(text)
-		deltas = append(deltas, event{data: function(escaped[1 : len(escaped)-1]), tokens: counts[i]})
-	}
-	return append(deltas, event{data: function(`"}`)})
+// function is a change that a stream makes to a message's call of a tool.
+func (chat) function(call, function object) object {
+	call["index"], call["function"] = 0, function
+	return object{"tool_calls": []object{call}}
 }
 
 func (chat) finish(c call, g generated) string {
@@ -97,10 +89,7 @@ func (f chat) whole(c call, g generated) object {
 }
 
 func (chat) usage(c call, g generated) object {
-	output := g.usage.total()
-	if c.fake.usage == "negative" {
-		output = -output
-	}
+	output := c.output(g)
 	return object{
 		"prompt_tokens": g.usage.prompt(), "completion_tokens": output, "total_tokens": g.usage.prompt() + output,
 		"prompt_tokens_details":     object{"cached_tokens": g.usage.CachedInput, "audio_tokens": 0},

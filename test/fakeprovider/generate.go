@@ -112,5 +112,13 @@ func generate(c call) generated {
 	return g
 }
 
+// output is how many tokens of output an answer says it has.
+func (c call) output(g generated) int64 {
+	if c.fake.usage == "negative" {
+		return -g.usage.total()
+	}
+	return g.usage.total()
+}
+
 func (u Usage) prompt() int64 { return u.Input + u.CachedInput + u.CacheCreationInput }
 func (u Usage) total() int64  { return u.Output + u.Reasoning }

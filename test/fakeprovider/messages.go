@@ -29,13 +29,9 @@ func (f messages) answer(c call, g generated) answer {
 	block, delta := object{"type": "text", "text": ""}, func(text string) object { return object{"type": "text_delta", "text": text} }
 	if c.fake.tools {
 		block = object{"type": "tool_use", "id": "toolu_fake", "name": "lookup", "input": object{}}
-		delta = func(text string) object {
-			escaped := quoted(text)
-			return object{"type": "input_json_delta", "partial_json": escaped[1 : len(escaped)-1]}
-		}
+		delta = func(text string) object { return object{"type": "input_json_delta", "partial_json": text} }
 	}
 	index := 0
-	texts, counts := grouped(g.choices[0])
 	if hidden := g.usage.total() - int64(len(g.choices[0])); hidden > 0 {
 		add(0, "content_block_start", object{"index": 0, "content_block": object{"type": "thinking", "thinking": "", "signature": ""}})
 		for range hidden {
@@ -46,18 +42,12 @@ func (f messages) answer(c call, g generated) answer {
 		index = 1
 	}
 	add(0, "content_block_start", object{"index": index, "content_block": block})
-	if c.fake.tools {
-		add(0, "content_block_delta", object{"index": index, "delta": object{"type": "input_json_delta", "partial_json": `{"query":"`}})
-	}
-	for i, text := range texts {
-		add(counts[i], "content_block_delta", object{"index": index, "delta": delta(text)})
-	}
-	if c.fake.tools {
-		add(0, "content_block_delta", object{"index": index, "delta": object{"type": "input_json_delta", "partial_json": `"}`}})
+	for _, p := range c.pieces(g.choices[0]) {
+		add(p.tokens, "content_block_delta", object{"index": index, "delta": delta(p.text)})
 	}
 	add(0, "content_block_stop", object{"index": index})
 	end := object{"delta": object{"stop_reason": f.stop(c, g), "stop_sequence": nil}}
-	if usage, says := c.fake.shown(object{"output_tokens": f.output(c, g)}); says {
+	if usage, says := c.fake.shown(object{"output_tokens": c.output(g)}); says {
 		end["usage"] = usage
 	}
 	add(0, "message_delta", end)
@@ -76,13 +66,6 @@ func (messages) stop(c call, g generated) string {
 	return "end_turn"
 }
 
-func (messages) output(c call, g generated) int64 {
-	if c.fake.usage == "negative" {
-		return -g.usage.total()
-	}
-	return g.usage.total()
-}
-
 func (f messages) message(c call, g generated) object {
 	content := []object{}
 	if g.usage.total() > int64(len(g.choices[0])) {
@@ -96,7 +79,7 @@ func (f messages) message(c call, g generated) object {
 	o := object{"id": "msg_fake", "type": "message", "role": "assistant", "model": c.request.Model, "content": content,
 		"stop_reason": f.stop(c, g), "stop_sequence": nil}
 	usage := object{"input_tokens": g.usage.Input, "cache_creation_input_tokens": g.usage.CacheCreationInput,
-		"cache_read_input_tokens": g.usage.CachedInput, "output_tokens": f.output(c, g)}
+		"cache_read_input_tokens": g.usage.CachedInput, "output_tokens": c.output(g)}
 	c.fake.sayTier(usage)
 	if shown, says := c.fake.shown(usage); says {
 		o["usage"] = shown

@@ -21,15 +21,10 @@ func (f responses) answer(c call, g generated) answer {
 	add(0, "response.created", object{"response": f.response(c, g, "in_progress")})
 	add(0, "response.in_progress", object{"response": f.response(c, g, "in_progress")})
 	add(0, "response.output_item.added", object{"output_index": 0, "item": item})
-	texts, counts := grouped(g.choices[0])
 	if c.fake.tools {
-		add(0, "response.function_call_arguments.delta", object{"item_id": item["id"], "output_index": 0, "delta": `{"query":"`})
-		for i, text := range texts {
-			escaped := quoted(text)
-			add(counts[i], "response.function_call_arguments.delta",
-				object{"item_id": item["id"], "output_index": 0, "delta": escaped[1 : len(escaped)-1]})
+		for _, p := range c.pieces(g.choices[0]) {
+			add(p.tokens, "response.function_call_arguments.delta", object{"item_id": item["id"], "output_index": 0, "delta": p.text})
 		}
-		add(0, "response.function_call_arguments.delta", object{"item_id": item["id"], "output_index": 0, "delta": `"}`})
 		add(0, "response.function_call_arguments.done",
 			object{"item_id": item["id"], "output_index": 0, "name": "lookup", "arguments": arguments(g.choices[0])})
 	} else {
@@ -38,8 +33,8 @@ func (f responses) answer(c call, g generated) answer {
 			return more
 		}
 		add(0, "response.content_part.added", at(object{"part": f.part("")}))
-		for i, text := range texts {
-			add(counts[i], "response.output_text.delta", at(object{"delta": text, "logprobs": []any{}}))
+		for _, p := range c.pieces(g.choices[0]) {
+			add(p.tokens, "response.output_text.delta", at(object{"delta": p.text, "logprobs": []any{}}))
 		}
 		text := joined(g.choices[0])
 		add(0, "response.output_text.done", at(object{"text": text, "logprobs": []any{}}))
@@ -88,10 +83,7 @@ func (f responses) response(c call, g generated, status string) object {
 	}
 	o["output"] = []object{f.item(c, g.choices[0])}
 	c.fake.sayTier(o)
-	output := g.usage.total()
-	if c.fake.usage == "negative" {
-		output = -output
-	}
+	output := c.output(g)
 	o["usage"], _ = c.fake.shown(object{
 		"input_tokens": g.usage.prompt(), "output_tokens": output, "total_tokens": g.usage.prompt() + output,
 		"input_tokens_details":  object{"cached_tokens": g.usage.CachedInput},

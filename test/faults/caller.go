@@ -21,6 +21,7 @@ type Request struct {
 	Body         any    // as JSON; nil for none
 	APIKey       string // credential; empty for none
 	Token        string // access token; empty for none
+	ID           string // X-Request-Id; empty for none
 	// Note returns the part of the answer's body to record. Nil records all of it.
 	Note func(body []byte) string
 }
@@ -35,7 +36,7 @@ type Caller struct {
 // NewCaller returns a caller with connections of its own.
 func NewCaller(h *History) *Caller {
 	// Keep-alive connections, as real clients have them. No Proxy: the tests ignore the proxy of the environment.
-	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
+	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
 	return &Caller{h, transport, &http.Client{Transport: transport, Timeout: callLimit}}
 }
 
@@ -50,7 +51,8 @@ func (c *Caller) Do(instance string, r Request) (Call, []byte) {
 	made.Ended, made.Status, made.Replayed = c.history.Now(), status, header.Get("Idempotent-Replayed") == "true"
 	switch {
 	case err != nil:
-		made.Outcome, made.Code, made.Err = outcomeOf(err), codeOf(err), err.Error()
+		made.Outcome, made.Code = outcomeOf(err)
+		made.Err = err.Error()
 	default:
 		made.Code = problemCode(status, body)
 		made.Outcome = outcomeOfAnswer(status, made.Code)
@@ -79,7 +81,7 @@ func (c *Caller) send(instance string, r Request) (status int, header http.Heade
 	// Prevent retries by net/http: with GetBody it repeats a request that has an idempotency key when the answer is lost,
 	// and the error of the retry ("connection refused") would hide that the first one was sent.
 	request.GetBody = nil
-	for name, value := range map[string]string{"X-API-Key": r.APIKey, "Idempotency-Key": r.Key} {
+	for name, value := range map[string]string{"X-API-Key": r.APIKey, "Idempotency-Key": r.Key, "X-Request-Id": r.ID} {
 		if value != "" {
 			request.Header.Set(name, value)
 		}
@@ -102,23 +104,16 @@ func (c *Caller) send(instance string, r Request) (status int, header http.Heade
 	return response.StatusCode, response.Header, answer, nil
 }
 
-// outcomeOf returns the outcome of a call without an answer. It is Refused only if no connection was made.
-func outcomeOf(err error) Outcome {
-	if codeOf(err) == codeUnreachable {
-		return Refused
-	}
-	return Unknown
-}
-
 // codeUnreachable is the code of a call without a connection.
 const codeUnreachable = "unreachable"
 
-func codeOf(err error) string {
+// outcomeOf returns the outcome of a call without an answer. It is Refused only if no connection was made.
+func outcomeOf(err error) (o Outcome, code string) {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return codeUnreachable
+		return Refused, codeUnreachable
 	}
-	return ""
+	return Unknown, ""
 }
 
 func outcomeOfAnswer(status int, code string) Outcome {

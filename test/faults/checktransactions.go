@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -21,7 +20,7 @@ func checkTransactions(operations []*operation, stored map[string]string) []Viol
 	for _, o := range operations {
 		switch {
 		case o.Kind == Begin && o.Outcome == OK:
-			of(idIn(o.answers)).begun = true
+			of(created([]byte(o.answers[0])).ID).begun = true
 		case o.Kind != Commit && o.Kind != Rollback || o.Outcome == Refused:
 		case o.Outcome == Unknown:
 			of(o.Subject).unknown = true
@@ -44,13 +43,4 @@ func checkTransactions(operations []*operation, stored map[string]string) []Viol
 		}
 	}
 	return out
-}
-
-// idIn returns the id in an answer that creates something.
-func idIn(answers []string) string {
-	var created struct{ ID string }
-	if len(answers) > 0 {
-		_ = json.Unmarshal([]byte(answers[0]), &created)
-	}
-	return created.ID
 }

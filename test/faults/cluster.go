@@ -93,10 +93,10 @@ func (c *Cluster) FlushScripts() {
 	}
 }
 
-// SlotOf returns the slot of an agent and all its data. Keys hash by the last four digits of the agent's id.
-func (c *Cluster) SlotOf(agent *Agent) int {
+// SlotOf returns the slot of the agent with this id and all its data. Keys hash by the last four digits of the agent's id.
+func (c *Cluster) SlotOf(agent string) int {
 	c.t.Helper()
-	return int(c.do(c.nodes[len(c.nodes)-1], "CLUSTER", "KEYSLOT", "{"+agent.ID[len(agent.ID)-4:]+"}").(int64))
+	return int(c.do(c.nodes[len(c.nodes)-1], "CLUSTER", "KEYSLOT", "{"+agent[len(agent)-4:]+"}").(int64))
 }
 
 // PrimaryOf returns the index of the node that serves the slot, according to a running node.
@@ -151,7 +151,7 @@ func (c *Cluster) Move(slot, to int) (keys int) {
 // as there are primaries have the same slots.
 func (c *Cluster) AwaitPromotion(primary int) {
 	c.t.Helper()
-	c.await("a promotion", func() bool {
+	waitUntil(c.t, promotionPatience, "the replica is promoted", func() bool {
 		replica := c.nodes[(primary+primaries)%len(c.nodes)]
 		return c.says(replica, "INFO replication", "role:master") && c.says(replica, "CLUSTER INFO", "cluster_state:ok")
 	})
@@ -160,7 +160,7 @@ func (c *Cluster) AwaitPromotion(primary int) {
 // AwaitReplica returns when a node is a replica in sync with its primary.
 func (c *Cluster) AwaitReplica(node int) {
 	c.t.Helper()
-	c.await("a replica", func() bool {
+	waitUntil(c.t, promotionPatience, "a replica follows", func() bool {
 		return c.says(c.nodes[node], "INFO replication", "role:slave") && c.says(c.nodes[node], "INFO replication", "master_link_status:up")
 	})
 }
@@ -169,15 +169,6 @@ func (c *Cluster) says(node *redis.Client, command, text string) bool {
 	name, argument, _ := strings.Cut(command, " ")
 	answer, err := node.Do(context.Background(), name, argument).Text()
 	return err == nil && strings.Contains(answer, text)
-}
-
-func (c *Cluster) await(what string, holds func() bool) {
-	c.t.Helper()
-	for deadline := time.Now().Add(promotionPatience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("no %s in %v", what, promotionPatience)
-		}
-	}
 }
 
 func (c *Cluster) do(node *redis.Client, words ...any) any {

@@ -27,7 +27,7 @@ func TestSlotMigrationUnderLoadLosesNothing(t *testing.T) {
 		}
 		s.AwaitAcknowledged(200)
 		for _, agent := range s.Fixture.Agents {
-			slot := c.SlotOf(agent)
+			slot := c.SlotOf(agent.ID)
 			keys += c.Move(slot, (c.PrimaryOf(slot)+1)%primaries)
 			moves++
 		}

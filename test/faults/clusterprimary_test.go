@@ -29,7 +29,7 @@ func wantReplaced(t *testing.T, takeAway, bringBack func(c *Cluster, node int)) 
 	s := New(t, Setup{URL: c.URL(), Servers: c.Addrs})
 	for range rounds(1) {
 		s.AwaitAcknowledged(200)
-		primary := c.PrimaryOf(c.SlotOf(s.Fixture.Agents[0]))
+		primary := c.PrimaryOf(c.SlotOf(s.Fixture.Agents[0].ID))
 		removed := time.Now()
 		takeAway(c, primary)
 		c.AwaitPromotion(primary)

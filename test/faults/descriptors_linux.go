@@ -15,6 +15,12 @@ var tcpStates = []string{
 	listening, "closing",
 }
 
+// openFiles returns how many file descriptors the process has.
+func openFiles(pid int) (int, error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(entries), err
+}
+
 // descriptorsOf returns what the file descriptors of a process are, a line each: of a TCP connection, its state and ports.
 func descriptorsOf(pid int) string {
 	directory := fmt.Sprintf("/proc/%d/fd", pid)

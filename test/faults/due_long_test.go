@@ -58,7 +58,7 @@ func TestWhatTimeBringsIsRecordedThoughSlotsMove(t *testing.T) {
 		c.awaitServing()
 		for _, o := range e.organizations {
 			for _, id := range []string{o.id, o.agents[n].ID, o.agents[n+10].ID} {
-				slot := c.SlotOf(&Agent{ID: id})
+				slot := c.SlotOf(id)
 				c.Move(slot, (c.PrimaryOf(slot)+1)%primaries)
 			}
 		}

@@ -1,9 +1,7 @@
 package faults
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
+	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -23,17 +21,18 @@ type Feed struct {
 	Organization string // id
 	Instances    []*Instance
 
-	urls    []string // of the instances, which stay when one is replaced
-	t       testing.TB
-	setup   FeedSetup
-	key     string
-	agents  []string // ids
-	client  *http.Client
-	stop    chan struct{} // closed when the changers are to end
-	ending  sync.Once
-	working sync.WaitGroup
-	reading chan struct{} // closed when the follower has ended
-	quit    chan struct{} // closed when it is to end
+	urls     []string // of the instances, which stay when one is replaced
+	t        testing.TB
+	setup    FeedSetup
+	key      string
+	agents   []string        // ids
+	caller   *Caller         // whose history is not used
+	working  context.Context // done: the changers end
+	stop     context.CancelFunc
+	workers  sync.WaitGroup  // of the changers
+	reading  context.Context // done: the follower ends
+	quit     context.CancelFunc
+	follower sync.WaitGroup
 
 	mu      sync.Mutex
 	changes []Change
@@ -75,10 +74,9 @@ const (
 // StartFeed starts two instances, creates the organization, and starts its changers and its follower.
 func StartFeed(t testing.TB, setup FeedSetup) *Feed {
 	t.Helper()
-	f := &Feed{
-		t: t, setup: setup, stop: make(chan struct{}), reading: make(chan struct{}), quit: make(chan struct{}), refused: map[string]int{},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: changersOfAgent * setup.Agents, DisableCompression: true}, Timeout: callLimit},
-	}
+	f := &Feed{t: t, setup: setup, refused: map[string]int{}, caller: NewCaller(NewHistory())}
+	f.working, f.stop = context.WithCancel(context.Background())
+	f.reading, f.quit = context.WithCancel(context.Background())
 	for range 2 {
 		i := StartInstance(t, setup.URL, feedKept)
 		f.Instances, f.urls = append(f.Instances, i), append(f.urls, i.URL)
@@ -97,53 +95,25 @@ func StartFeed(t testing.TB, setup FeedSetup) *Feed {
 	t.Cleanup(func() {
 		f.StopChanges()
 		f.stopReading()
-		f.client.CloseIdleConnections()
+		f.caller.Close()
 	})
-	go f.follow()
+	f.follower.Go(f.follow)
 	f.startChanges()
 	return f
 }
 
 func (f *Feed) must(method, path string, body, into any) {
 	f.t.Helper()
-	status, answer, err := f.do(f.urls[0], method, path, "", body)
-	if err != nil || status >= 300 {
-		f.t.Fatalf("%s %s: %d %s %v", method, path, status, answer, err)
-	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		f.t.Fatal(err)
+	if r := f.reader(); !r.do(Request{Method: method, Path: path, Body: body}, into) {
+		f.t.Fatalf("%s %s: %v", method, path, r.err)
 	}
 }
 
+func (f *Feed) reader() *reader { return &reader{caller: f.caller, instance: f.urls[0], key: f.key} }
+
 func (f *Feed) do(instance, method, path, request string, body any) (status int, answer []byte, err error) {
-	var text io.Reader
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, err
-		}
-		text = bytes.NewReader(encoded)
-	}
-	r, err := http.NewRequest(method, instance+path, text)
-	if err != nil {
-		return 0, nil, err
-	}
-	r.GetBody = nil // see Caller.send
-	for name, value := range map[string]string{"X-API-Key": f.key, "X-Request-Id": request} {
-		if value != "" {
-			r.Header.Set(name, value)
-		}
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	answered, err := f.client.Do(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer answered.Body.Close()
-	answer, err = io.ReadAll(answered.Body)
-	return answered.StatusCode, answer, err
+	status, _, answer, err = f.caller.send(instance, Request{Method: method, Path: path, Body: body, APIKey: f.key, ID: request})
+	return status, answer, err
 }
 
 // KillLeader kills the instance that leads the feed, or the nth if none is seen to lead, and starts another at its address. It

@@ -40,7 +40,7 @@ func TestAFeedIsCompleteThoughLeadersAndRedisAreKilledAndSlotsMove(t *testing.T)
 		c.keepEveryWrite(n % primaries)
 		c.awaitServing()
 		for _, id := range []string{f.Organization, f.agents[n%len(f.agents)], f.agents[(n+50)%len(f.agents)]} {
-			slot := c.SlotOf(&Agent{ID: id})
+			slot := c.SlotOf(id)
 			keys += c.Move(slot, (c.PrimaryOf(slot)+1)%primaries)
 		}
 		time.Sleep(time.Until(next))
@@ -102,7 +102,7 @@ func processorTimes() (times [8]float64, known bool) {
 // keepEveryWrite has a node sync each write before it answers, and its replica never replace it: it comes back with everything.
 func (c *Cluster) keepEveryWrite(node int) {
 	c.t.Helper()
-	c.await("node that keeps every write", func() bool { // its connection may have ended with an earlier process
+	waitUntil(c.t, promotionPatience, "the node keeps every write", func() bool { // its connection may have ended with an earlier process
 		return c.nodes[node].ConfigSet(c.t.Context(), "appendfsync", "always").Err() == nil &&
 			c.nodes[node].ConfigSet(c.t.Context(), "cluster-replica-no-failover", "yes").Err() == nil
 	})
@@ -111,7 +111,7 @@ func (c *Cluster) keepEveryWrite(node int) {
 // awaitServing returns when all primaries serve all slots.
 func (c *Cluster) awaitServing() {
 	c.t.Helper()
-	c.await("serving cluster", func() bool {
+	waitUntil(c.t, promotionPatience, "the cluster serves", func() bool {
 		for node := range primaries {
 			if !c.says(c.nodes[node], "CLUSTER INFO", "cluster_state:ok") || !c.says(c.nodes[node], "INFO replication", "role:master") {
 				return false

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
 	// changersOfAgent is how many changes of an agent are under way at the most. Those of agents on a server that is down wait; the
 	// others take the turns meanwhile.
 	changersOfAgent = 4
-	// turnPause is how often turns are given, many at once, so that timers cost little.
-	turnPause = 5 * time.Millisecond
 	// lateTurns is for how long turns are kept when no changer takes them. What a longer stop delayed is not made up for.
 	lateTurns = 2 * time.Second
 	// leastPause and mostPause are between a change that was not acknowledged and the next one.
@@ -19,49 +19,27 @@ const (
 	mostPause  = 16 * leastPause
 )
 
-// startChanges starts the changers of each agent, and gives them turns at the rate that is asked for, to any changer that is free.
+// startChanges starts the changers of each agent. They take turns at the rate that is asked for, whichever of them is free.
 func (f *Feed) startChanges() {
-	turns := make(chan struct{}, max(1, int(float64(f.setup.Rate)*lateTurns.Seconds())))
+	kept := max(1, int(float64(f.setup.Rate)*lateTurns.Seconds()))
+	turns := rate.NewLimiter(rate.Limit(f.setup.Rate), kept)
 	f.began = time.Now()
-	f.working.Go(func() { f.giveTurns(turns) })
+	turns.AllowN(f.began, kept) // none is late yet
 	for i := range f.agents {
 		for n := range changersOfAgent {
-			f.working.Go(func() { f.change(turns, i, n) })
-		}
-	}
-}
-
-func (f *Feed) giveTurns(turns chan<- struct{}) {
-	tick := time.NewTicker(turnPause)
-	defer tick.Stop()
-	for given := 0; ; {
-		select {
-		case <-f.stop:
-			return
-		case <-tick.C:
-		}
-		for due := int(time.Since(f.began).Seconds() * float64(f.setup.Rate)); given < due; given++ {
-			select {
-			case turns <- struct{}{}:
-			default:
-			}
+			f.workers.Go(func() { f.change(turns, i, n) })
 		}
 	}
 }
 
 // change changes an agent once in each turn, through the instances in turn. What one does not acknowledge it asks of the other one anew,
 // as another change.
-func (f *Feed) change(turns <-chan struct{}, agent, n int) {
-	for i := 0; ; i++ {
-		select {
-		case <-f.stop:
-			return
-		case <-turns:
-		}
+func (f *Feed) change(turns *rate.Limiter, agent, n int) {
+	for i := 0; turns.Wait(f.working) == nil; i++ {
 		pause := leastPause
 		for tries := 0; !f.changeOnce(f.urls[(n+i+tries)%2], f.agents[agent], fmt.Sprintf("%d-%d-%d-%d", agent, n, i, tries), i%8 == 7); tries++ {
 			select {
-			case <-f.stop:
+			case <-f.working.Done():
 				return
 			case <-time.After(pause):
 			}
@@ -97,23 +75,21 @@ func (f *Feed) changeOnce(instance, agent, request string, session bool) bool {
 func (f *Feed) ChangeEach() {
 	f.t.Helper()
 	for i, agent := range f.agents {
-		deadline := time.Now().Add(workPatience)
-		for n := 0; !f.changeOnce(f.urls[i%2], agent, fmt.Sprintf("last-%d-%d", i, n), false); n++ {
-			if time.Now().After(deadline) {
-				f.t.Fatalf("agent %d could not be changed in %v", i, workPatience)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		n := 0
+		waitEvery(f.t, 20*time.Millisecond, workPatience, "each agent is changed", func() bool {
+			n++
+			return f.changeOnce(f.urls[i%2], agent, fmt.Sprintf("last-%d-%d", i, n), false)
+		})
 	}
 }
 
 // StopChanges returns when the changers have ended.
 func (f *Feed) StopChanges() {
-	f.ending.Do(func() {
+	if f.working.Err() == nil {
 		f.ended = time.Now()
-		close(f.stop)
-	})
-	f.working.Wait()
+	}
+	f.stop()
+	f.workers.Wait()
 }
 
 // Acknowledged returns how many changes were acknowledged.

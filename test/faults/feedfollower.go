@@ -16,14 +16,8 @@ const feedPage = 200
 
 // follow reads the feed page by page, each after the last event of the one before, at the instances in turn.
 func (f *Feed) follow() {
-	defer close(f.reading)
 	after := int64(0)
-	for n := 0; ; n++ {
-		select {
-		case <-f.quit:
-			return
-		default:
-		}
+	for n := 0; f.reading.Err() == nil; n++ {
 		status, answer, err := f.do(f.urls[n%2], http.MethodGet, fmt.Sprintf("/v1/events?after=%d&limit=%d&wait=1", after, feedPage), "", nil)
 		if err != nil || status != http.StatusOK {
 			time.Sleep(10 * time.Millisecond)
@@ -55,12 +49,8 @@ func (f *Feed) take(after int64, page []byte) int64 {
 }
 
 func (f *Feed) stopReading() {
-	select {
-	case <-f.quit:
-	default:
-		close(f.quit)
-	}
-	<-f.reading
+	f.quit()
+	f.follower.Wait()
 }
 
 // Finish stops the changers, waits until the follower has every event of the trails, checks everything, and returns the events.
@@ -107,16 +97,12 @@ func (f *Feed) trails() map[string][]string {
 	f.t.Helper()
 	trails := map[string][]string{}
 	for _, agent := range f.agents {
-		for after := ""; ; {
-			var page []struct{ ID string }
-			f.must(http.MethodGet, fmt.Sprintf("/v1/agents/%s/events?limit=%d%s", agent, feedPage, after), nil, &page)
-			for _, e := range page {
-				trails[agent] = append(trails[agent], e.ID)
-				after = "&after=" + e.ID
-			}
-			if len(page) < feedPage {
-				break
-			}
+		r := f.reader()
+		for _, e := range r.readTrail(agent) {
+			trails[agent] = append(trails[agent], e.ID)
+		}
+		if r.err != nil {
+			f.t.Fatal(r.err)
 		}
 	}
 	return trails

@@ -54,39 +54,34 @@ const (
 func NewFixture(t testing.TB, c *Caller, instance string, agents int) *Fixture {
 	t.Helper()
 	w := &Fixture{families: map[string][]string{}}
-	must := func(r Request, into any) {
+	must := func(r Request) []byte {
 		t.Helper()
 		call, body := c.Do(instance, r)
 		if call.Outcome != OK {
 			t.Fatalf("%s %s: %d %s %s", r.Method, r.Path, call.Status, call.Err, body)
 		}
-		if err := json.Unmarshal(body, into); err != nil {
-			t.Fatal(err)
-		}
+		return body
 	}
 	var organization struct {
 		ID     string
 		APIKey string `json:"api_key"`
 	}
-	must(Request{Call: Call{Kind: Create}, Method: http.MethodPost, Path: "/v1/organizations", Body: object{"name": "faults"}}, &organization)
+	answer := must(Request{Call: Call{Kind: Create}, Method: http.MethodPost, Path: "/v1/organizations", Body: object{"name": "faults"}})
+	if err := json.Unmarshal(answer, &organization); err != nil {
+		t.Fatal(err)
+	}
 	w.Organization, w.APIKey = organization.ID, organization.APIKey
 	for range agents {
-		a := &Agent{}
-		var created struct{ ID, Secret string }
-		must(w.createAgent(), &created)
-		a.ID, a.Secret = created.ID, created.Secret
-		var pair tokenPair
-		must(exchange(a.ID, a.Secret), &pair)
-		a.Access = pair.Access
+		made := created(must(w.createAgent()))
+		a := &Agent{ID: made.ID, Secret: made.Secret}
+		a.Access = pairIn(must(exchange(a.ID, a.Secret))).Access
 		for _, of := range []struct {
 			place   *string
 			actions int64
 			value   money.MicroUSD
 		}{{&a.Roomy, roomyActions, roomyValue}, {&a.Tight, tightActions, tightValue}, {&a.Unkeyed, roomyActions, roomyValue}} {
-			var session struct{ ID string }
-			must(w.createSession(a.ID, of.actions, of.value), &session)
-			*of.place = session.ID
-			w.addSession(session.ID)
+			*of.place = created(must(w.createSession(a.ID, of.actions, of.value))).ID
+			note(w, &w.sessions, *of.place)
 		}
 		w.Agents = append(w.Agents, a)
 	}
@@ -148,16 +143,11 @@ func pairIn(body []byte) (pair tokenPair) {
 	return pair
 }
 
-func (w *Fixture) addSession(id string) {
+// note adds to a list of the fixture.
+func note[T any](w *Fixture, list *[]T, more ...T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sessions = append(w.sessions, id)
-}
-
-func (w *Fixture) addTransaction(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.transactions = append(w.transactions, id)
+	*list = append(*list, more...)
 }
 
 func (w *Fixture) addToken(family, token string) {
@@ -166,12 +156,6 @@ func (w *Fixture) addToken(family, token string) {
 	if !slices.Contains(w.families[family], token) {
 		w.families[family] = append(w.families[family], token)
 	}
-}
-
-func (w *Fixture) addRevoked(uses []Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.revoked = append(w.revoked, uses...)
 }
 
 // UseRevoked repeats every call that must be refused. It returns how many were not answered.

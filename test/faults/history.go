@@ -2,9 +2,7 @@ package faults
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +37,6 @@ const (
 	End      Kind = "end"
 	Use      Kind = "use"
 	Create   Kind = "create"
-	TopUp    Kind = "top-up"
 	Read     Kind = "read"
 )
 
@@ -105,8 +102,10 @@ func (h *History) Calls() []Call {
 
 // Count returns how many recorded calls the function holds for.
 func (h *History) Count(which func(Call) bool) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	n := 0
-	for _, c := range h.Calls() {
+	for _, c := range h.calls {
 		if which(c) {
 			n++
 		}
@@ -129,10 +128,5 @@ func Summary(calls []Call) string {
 			codes["no answer"]++
 		}
 	}
-	var parts []string
-	for _, code := range slices.Sorted(maps.Keys(codes)) {
-		parts = append(parts, fmt.Sprintf("%s %d", code, codes[code]))
-	}
-	return fmt.Sprintf("%d calls: %d ok, %d refused, %d unknown (%s)", len(calls),
-		outcomes[OK], outcomes[Refused], outcomes[Unknown], strings.Join(parts, ", "))
+	return fmt.Sprintf("%d calls: %d ok, %d refused, %d unknown (%v)", len(calls), outcomes[OK], outcomes[Refused], outcomes[Unknown], codes)
 }

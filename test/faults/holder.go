@@ -174,7 +174,7 @@ func (h *Holders) Kill() {
 	h.s.t.Helper()
 	doomed := h.live[0]
 	granted := doomed.count(lineGranted)
-	h.await("a charge of the holder to kill", func() bool { return doomed.count(lineGranted) > granted })
+	h.await("the holder to kill charges", func() bool { return doomed.count(lineGranted) > granted })
 	doomed.Kill()
 	h.live = h.live[1:]
 	h.start()
@@ -191,24 +191,20 @@ func (h *Holders) count(kind string) (n int64) {
 func (h *Holders) AwaitGranted(more int) {
 	h.s.t.Helper()
 	want := h.count(lineGranted) + int64(more)
-	h.await("charges of holders", func() bool { return h.count(lineGranted) >= want })
+	h.await("holders charge", func() bool { return h.count(lineGranted) >= want })
 }
 
 // AwaitUsedUp returns when the session has refused every live holder.
 func (h *Holders) AwaitUsedUp() {
 	h.s.t.Helper()
 	for _, holder := range h.live {
-		h.await("the end of the session's limit", func() bool { return holder.count(lineLimit) > 0 })
+		h.await("the session's limit is reached", func() bool { return holder.count(lineLimit) > 0 })
 	}
 }
 
 func (h *Holders) await(what string, is func() bool) {
 	h.s.t.Helper()
-	for deadline := time.Now().Add(workPatience); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.s.t.Fatalf("no %s after %v", what, workPatience)
-		}
-	}
+	waitEvery(h.s.t, 20*time.Millisecond, workPatience, what, is) // each look reads all that they have printed
 }
 
 // Finish closes all leases, waits until those of killed holders have expired, and checks the totals. It returns them.
@@ -220,7 +216,7 @@ func (h *Holders) Finish() (fact leaseFact) {
 		}
 	}
 	r := reader{caller: h.s.Caller, instance: h.s.Instances[0].URL, key: h.s.Fixture.APIKey}
-	h.await("end of the killed holders' leases", func() bool {
+	h.await("the killed holders' leases end", func() bool {
 		return !r.get("/sessions/"+h.session, &fact.stored) || fact.stored.Held == 0
 	})
 	fact.trail = r.readTrail(h.agent.ID)

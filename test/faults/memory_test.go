@@ -47,7 +47,7 @@ func TestFullRedisStillRevokesAndEnds(t *testing.T) {
 		for _, use := range r.uses {
 			use.Kind, use.Subject, use.Note = Use, r.revoke.Subject, nothing
 			s.Caller.Do(at, use) // Finish checks that it was refused, here and when there is room again
-			s.Fixture.addRevoked([]Request{use})
+			note(s.Fixture, &s.Fixture.revoked, use)
 		}
 	}
 	limitMemory(t, redis, "0")

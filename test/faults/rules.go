@@ -26,7 +26,6 @@ const (
 	RuleFiles      Rule = "file descriptors leaked"
 	RuleExit       Rule = "an instance did not stop cleanly"
 	RuleUsage      Rule = "usage differs from its session"
-	RulePart       Rule = "a part of a limit that was set aside did not come back"
 )
 
 // Violation is one broken rule.

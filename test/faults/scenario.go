@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -51,7 +52,7 @@ type Scenario struct {
 // New starts the instances, creates the fixture and starts the fleet. All of it ends with the test.
 func New(t testing.TB, setup Setup) *Scenario {
 	t.Helper()
-	setup.Instances, setup.Workers = orDefault(setup.Instances, defaultInstances), orDefault(setup.Workers, defaultWorkers)
+	setup.Instances, setup.Workers = cmp.Or(setup.Instances, defaultInstances), cmp.Or(setup.Workers, defaultWorkers)
 	s := &Scenario{History: NewHistory(), t: t, setup: setup, seed: rand.Uint64()}
 	s.Caller = NewCaller(s.History)
 	for _, address := range setup.Servers {
@@ -92,13 +93,6 @@ func (s *Scenario) goroutinesAtRest() int {
 		s.t.Errorf("goroutines at rest: %v", err)
 	}
 	return len(stacks)
-}
-
-func orDefault(value, standard int) int {
-	if value == 0 {
-		return standard
-	}
-	return value
 }
 
 // AwaitAcknowledged returns when so many more calls of the fleet were acknowledged.
@@ -157,13 +151,17 @@ func (s *Scenario) StopFleet() { s.fleet.Stop() }
 
 // StartFleet starts a new fleet, at the beginning and after StopFleet.
 func (s *Scenario) StartFleet() {
-	var urls []string
+	s.fleet = StartFleet(s.Fixture, s.Caller, s.urls(), s.setup.Workers, s.seed)
+	s.t.Cleanup(s.fleet.Stop)
+	s.seed++
+}
+
+// urls returns the base URLs of the instances.
+func (s *Scenario) urls() (urls []string) {
 	for _, i := range s.Instances {
 		urls = append(urls, i.URL)
 	}
-	s.fleet = StartFleet(s.Fixture, s.Caller, urls, s.setup.Workers, s.seed)
-	s.t.Cleanup(s.fleet.Stop)
-	s.seed++
+	return urls
 }
 
 // Finish stops the fleet, checks every rule, and reports each violation as an error of the test.
@@ -196,7 +194,7 @@ func (s *Scenario) Violations() []Violation {
 		}
 	}
 	out = append(out, s.checkResources()...)
-	s.t.Logf("%s; recovery %v", Summary(s.History.Calls()), rounded(s.recovery))
+	s.t.Logf("%s; recovery %v", Summary(s.History.Calls()), s.recovery)
 	return out
 }
 
@@ -225,10 +223,18 @@ func (s *Scenario) hasWorked(i *Instance) bool {
 	return s.History.Count(func(c Call) bool { return c.Instance == i.URL && c.Began >= since && c.Outcome == OK }) > 0
 }
 
-func rounded(all []time.Duration) []time.Duration {
-	var out []time.Duration
-	for _, d := range all {
-		out = append(out, d.Round(time.Millisecond))
+// waitUntil polls the condition until it holds, and fails the test after the limit.
+func waitUntil(t testing.TB, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	waitEvery(t, 5*time.Millisecond, limit, what, condition)
+}
+
+// waitEvery is waitUntil with another pause between two looks.
+func waitEvery(t testing.TB, pause, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !condition(); time.Sleep(pause) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in %v: %s", limit, what)
+		}
 	}
-	return out
 }

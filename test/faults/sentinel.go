@@ -86,13 +86,3 @@ func (w *SentinelGroup) AwaitReplicas(replicas ...*Redis) {
 		_ = client.Close()
 	}
 }
-
-// waitUntil polls the condition until it holds, and fails the test after the limit.
-func waitUntil(t testing.TB, limit time.Duration, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in %v: %s", limit, what)
-		}
-	}
-}

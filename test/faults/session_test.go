@@ -20,7 +20,7 @@ func (s *Scenario) openSession(agent string, lifetime time.Duration) (id string)
 	if err := json.Unmarshal(body, &session); err != nil || call.Outcome != OK {
 		s.t.Fatalf("session: %d %v %s", call.Status, err, body)
 	}
-	s.Fixture.addSession(session.ID)
+	note(s.Fixture, &s.Fixture.sessions, session.ID)
 	return session.ID
 }
 

@@ -1,7 +1,7 @@
 package faults
 
 import (
-	"encoding/json"
+	"slices"
 	"time"
 
 	"remit/money"
@@ -25,25 +25,19 @@ var steps = []struct {
 	{3, (*worker).endSession},
 }
 
+// deck has each step as often as its weight says.
+var deck = func() (all []func(*worker)) {
+	for _, step := range steps {
+		all = append(all, slices.Repeat([]func(*worker){step.do}, step.weight)...)
+	}
+	return all
+}()
+
 func (w *worker) work() {
-	for !w.stopped() {
-		w.draw()(w)
+	for w.working.Err() == nil {
+		deck[w.random.IntN(len(deck))](w)
 		w.rest(workerPause)
 	}
-}
-
-func (w *worker) draw() func(*worker) {
-	sum := 0
-	for _, step := range steps {
-		sum += step.weight
-	}
-	drawn := w.random.IntN(sum)
-	for _, step := range steps {
-		if drawn -= step.weight; drawn < 0 {
-			return step.do
-		}
-	}
-	panic("unreachable")
 }
 
 // drawSession draws the session to charge with a key: mostly the one with room.
@@ -82,9 +76,8 @@ func (w *worker) transact() {
 	if c.Outcome != OK {
 		return
 	}
-	var begun struct{ ID string }
-	_ = json.Unmarshal(body, &begun) // without an id, commit and rollback are refused, and Check reports that
-	w.fixture.addTransaction(begun.ID)
+	begun := created(body)
+	note(w.fixture, &w.fixture.transactions, begun.ID)
 
 	cost := money.MicroUSD(w.random.Int64N(int64(hold) + 1))
 	commit := w.keyed(w.post(Commit, "/v1/transactions/"+begun.ID+"/commit", object{"value_usd": cost}))
@@ -143,29 +136,29 @@ func (w *worker) revokeFamily() {
 // revokeAgent creates an agent with a session, revokes the agent, and tries to use its credentials and session.
 func (w *worker) revokeAgent() {
 	c, body := w.callUntilAnswered(w.fixture.createAgent())
-	var created struct{ ID, Secret string }
-	if c.Outcome != OK || json.Unmarshal(body, &created) != nil {
+	made := created(body)
+	if c.Outcome != OK || made.ID == "" {
 		return
 	}
-	c, body = w.callUntilAnswered(exchange(created.ID, created.Secret))
+	c, body = w.callUntilAnswered(exchange(made.ID, made.Secret))
 	if c.Outcome != OK {
 		return
 	}
 	pair := pairIn(body)
-	session, ok := w.openSession(created.ID)
+	session, ok := w.openSession(made.ID)
 	if !ok {
 		return
 	}
 	doomed := &Agent{Access: pair.Access}
 	w.callUntilAnswered(w.keyed(ChargeSession(doomed, session, 1, 1)))
-	revoke := w.post(Revoke, "/v1/agents/"+created.ID+"/revoke", nil)
-	revoke.Token, revoke.APIKey, revoke.Subject = "", w.fixture.APIKey, "agent "+created.ID
+	revoke := w.post(Revoke, "/v1/agents/"+made.ID+"/revoke", nil)
+	revoke.Token, revoke.APIKey, revoke.Subject = "", w.fixture.APIKey, "agent "+made.ID
 	if c, _ := w.callUntilAnswered(revoke); c.Outcome != OK {
 		return
 	}
 	byKey := ChargeSession(&Agent{}, session, 1, 1)
 	byKey.APIKey = w.fixture.APIKey
-	w.useRevoked(revoke.Subject, exchange(created.ID, created.Secret), refresh(pair.Refresh), ChargeSession(doomed, session, 1, 1), byKey)
+	w.useRevoked(revoke.Subject, exchange(made.ID, made.Secret), refresh(pair.Refresh), ChargeSession(doomed, session, 1, 1), byKey)
 }
 
 // endSession opens a session, charges it, ends it, and tries to charge it again.
@@ -188,12 +181,11 @@ func (w *worker) endSession() {
 func (w *worker) openSession(agent string) (id string, ok bool) {
 	r := w.keyed(w.fixture.createSession(agent, 1000, 10*money.USD))
 	c, body := w.callUntilAnswered(r)
-	var session struct{ ID string }
-	if c.Outcome != OK || json.Unmarshal(body, &session) != nil {
+	if id = created(body).ID; c.Outcome != OK || id == "" {
 		return "", false
 	}
-	w.fixture.addSession(session.ID)
-	return session.ID, true
+	note(w.fixture, &w.fixture.sessions, id)
+	return id, true
 }
 
 // useRevoked makes calls that must be refused, now and, by Fixture.UseRevoked, at the end of the scenario.
@@ -202,5 +194,5 @@ func (w *worker) useRevoked(subject string, uses ...Request) {
 		uses[i].Kind, uses[i].Subject, uses[i].Note = Use, subject, nothing
 		w.call(uses[i])
 	}
-	w.fixture.addRevoked(uses)
+	note(w.fixture, &w.fixture.revoked, uses...)
 }

@@ -16,9 +16,9 @@ func TestTreesAreExactAfter200Kills(t *testing.T) {
 	killInstances(s, w, rounds(200))
 	w.NeedParts()
 	w.Finish()
-	for _, kind := range []Kind{Create, TopUp, End} {
-		if n := w.BrokenOff(kind); n == 0 {
-			t.Errorf("no %s was broken off", kind)
+	for _, what := range []string{"child", "top-up", "end"} {
+		if n := w.BrokenOff(what); n == 0 {
+			t.Errorf("no %s was broken off", what)
 		}
 	}
 	s.Finish()
@@ -30,7 +30,7 @@ func TestTreesAreExactThoughRedisIsKilled(t *testing.T) {
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 2})
 	w := s.StartTrees(6)
 	for range rounds(20) {
-		w.AwaitCalls(10 + rand.IntN(100))
+		w.AwaitCalls(10 + rand.Int64N(100))
 		redis.Kill()
 		redis.Start()
 		s.AwaitRecovery()
@@ -65,8 +65,8 @@ func TestTreesAreExactThoughClusterPrimariesAreReplaced(t *testing.T) {
 		if n%2 == 1 {
 			takeAway, bringBack = (*Cluster).Freeze, (*Cluster).Thaw
 		}
-		w.AwaitCalls(50 + rand.IntN(100))
-		primary := c.PrimaryOf(c.SlotOf(w.agents[n%treeAgents]))
+		w.AwaitCalls(50 + rand.Int64N(100))
+		primary := c.PrimaryOf(c.SlotOf(w.AgentID(n)))
 		takeAway(c, primary)
 		s.Instances[n%2].Kill()
 		c.AwaitPromotion(primary)

@@ -20,7 +20,7 @@ func TestTreesAreExactThoughTheServiceIsKilled(t *testing.T) {
 // killInstances kills the instances in turn, after a few more calls of growers each.
 func killInstances(s *Scenario, w *Trees, times int) {
 	for n := range times {
-		w.AwaitCalls(10 + n%40)
+		w.AwaitCalls(int64(10 + n%40))
 		s.Instances[n%2].Kill()
 		w.AwaitCalls(5) // the other one goes on
 		s.Restart(n % 2)

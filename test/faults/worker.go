@@ -12,29 +12,50 @@ import (
 // retryPause is how long a worker waits before it repeats a call that was not answered.
 const retryPause = 50 * time.Millisecond
 
-// assignment is what the workers of a fleet share.
-type assignment struct {
+// stopPatience is how long stopping workers keep retrying calls that have no known outcome yet.
+const stopPatience = 20 * time.Second
+
+// Fleet is a set of workers that call the service until they are stopped. Each makes every kind of call.
+type Fleet struct {
 	seed      uint64
 	fixture   *Fixture
 	caller    *Caller
-	instances []string
+	instances []string // base URLs
 
-	stopping <-chan struct{} // closed: begin no new steps
-	patience context.Context // done: make no new calls either
+	working      context.Context // done: begin no new steps
+	patience     context.Context // done: make no new calls either
+	stop, giveUp context.CancelFunc
+	workers      sync.WaitGroup
 }
 
-func (a *assignment) stopped() bool {
-	select {
-	case <-a.stopping:
-		return true
-	default:
-		return false
+// StartFleet starts workers that call the instances at these base URLs. The seed decides what each worker does, not when.
+func StartFleet(w *Fixture, c *Caller, instances []string, workers int, seed uint64) *Fleet {
+	f := &Fleet{seed: seed, fixture: w, caller: c, instances: instances}
+	f.working, f.stop = context.WithCancel(context.Background())
+	f.patience, f.giveUp = context.WithCancel(context.Background())
+	for n := range workers {
+		f.workers.Go(f.newWorker(n).work)
 	}
+	return f
+}
+
+func (f *Fleet) newWorker(number int) *worker {
+	return &worker{Fleet: f, number: number, agent: f.fixture.Agents[number%len(f.fixture.Agents)], next: number,
+		random: rand.New(rand.NewPCG(f.seed, uint64(number)))}
+}
+
+// Stop returns when every worker has finished its current step. It may be called again.
+func (f *Fleet) Stop() {
+	f.stop()
+	timer := time.AfterFunc(stopPatience, f.giveUp)
+	defer timer.Stop()
+	f.workers.Wait()
+	f.giveUp()
 }
 
 // worker is one goroutine of a fleet. It waits for the calls that it makes concurrently.
 type worker struct {
-	*assignment
+	*Fleet
 	number int
 	agent  *Agent
 	random *rand.Rand

@@ -7,7 +7,6 @@ import (
 
 	"remit/internal/event"
 	"remit/internal/redisclient"
-	"remit/redisstore/internal/kernel"
 )
 
 // serve marks the feed's agents, and leads the feed unless another instance does, until there is nothing to do.
@@ -168,26 +167,3 @@ func (d *Feeds) Take(ctx context.Context, a *ActiveFeed) (takenBatch, error) {
 	}
 	return b, cmp.Or(r.Err, agents.Err, cursors.Err)
 }
-
-// wakeForGood is what the leader of a feed runs before it has Redis forget that the webhooks are to be woken. The queue may be on
-// another server, whose failover must not lose it.
-var wakeForGood = kernel.NewScript("webhooks/wake_webhooks", redisclient.Writes)
-
-// WakeWebhooks wakes the webhooks for the events that the leader of their feed has appended. Redis keeps that they are to be
-// woken until take_agents.lua learns that they were, so that another leader does it if this one has ended.
-func (d *Feeds) WakeWebhooks(ctx context.Context, a *ActiveFeed) error {
-	l := &a.Leading
-	if l.Wake == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, wakeTime)
-	defer cancel()
-	if _, err := d.Client.Run(ctx, kernel.OwnFlow, wakeForGood, []string{d.Keys.WebhookQueue()}, a.Organization, 0); err != nil {
-		return err
-	}
-	l.Wake, l.Woken = "", l.Wake
-	return nil
-}
-
-// wakeTime bounds how long the queue of webhooks can keep the leader of a feed.
-const wakeTime = LeaseTime / 6

@@ -1,0 +1,154 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"remit/money"
+)
+
+// rules returns the broken rules in order.
+func rules(list []violation) []rule {
+	var out []rule
+	for _, v := range list {
+		out = append(out, v.rule)
+	}
+	return out
+}
+
+// usageJSON returns the members of an action's answer: 10 actions of at most 20, 3 USD used and 1 held of 8, changed by
+// the arguments: name, text, name, text.
+func usageJSON(changed ...string) string {
+	members := map[string]string{
+		"action_count": "10", "max_actions": "20", "remaining_actions": "10",
+		"value_used_usd": "3", "value_held_usd": "1", "max_value_usd": "8", "remaining_value_usd": "4",
+	}
+	for i := 0; i < len(changed); i += 2 {
+		members[changed[i]] = changed[i+1]
+	}
+	text := ""
+	for name, value := range members {
+		if value != "" {
+			text += fmt.Sprintf(`%q:%s,`, name, value)
+		}
+	}
+	return text[:len(text)-1]
+}
+
+func done(changed ...string) reply {
+	return reply{status: 200, body: []byte("{" + usageJSON(changed...) + "}")}
+}
+
+func overLimit(limit string, changed ...string) reply {
+	return reply{status: 403, body: fmt.Appendf(nil, `{"code":"session_limit_reached","limit":%q,%s}`, limit, usageJSON(changed...))}
+}
+
+func problemReply(status int, members string) reply {
+	return reply{status: status, body: []byte("{" + members + "}")}
+}
+
+func TestCheckAction(t *testing.T) {
+	const usd = money.USD
+	one := charge{1, 1 * usd}
+	for _, test := range []struct {
+		name      string
+		requested charge
+		reply     reply
+		want      []rule
+	}{
+		{"in order", one, done(), nil},
+		{"to the last action", one, done("action_count", "20", "remaining_actions", "0"), nil},
+		{"to the last cent", one, done("value_used_usd", "7", "remaining_value_usd", "0"), nil},
+		{"no answer", one, reply{err: errors.New("gone")}, nil},
+		{"just its own", one, done("action_count", "6", "remaining_actions", "14"), nil},
+		{"500", one, reply{status: 500}, nil},
+		{"503", one, problemReply(503, `"code":"outcome_unknown"`), nil},
+
+		{"too many actions", one, done("action_count", "21", "remaining_actions", "0"), []rule{ruleExceeded, ruleRemainder}},
+		{"too much value", one, done("value_used_usd", "7.000001", "remaining_value_usd", "0"), []rule{ruleExceeded, ruleRemainder}},
+		{"remaining actions", one, done("remaining_actions", "11"), []rule{ruleRemainder}},
+		{"remaining value", one, done("remaining_value_usd", "4.000001"), []rule{ruleRemainder}},
+		{"remaining value without what is held", one, done("remaining_value_usd", "5"), []rule{ruleRemainder}},
+		{"other action limit", one, done("max_actions", "21", "remaining_actions", "11"), []rule{ruleLimits}},
+		{"other value limit", one, done("max_value_usd", "9", "remaining_value_usd", "5"), []rule{ruleLimits}},
+		{"own action left out", one, done("action_count", "5", "remaining_actions", "15"), []rule{ruleStale}},
+		{"own value left out", one, done("value_used_usd", "2", "remaining_value_usd", "5"), []rule{ruleStale}},
+		{"member missing", one, done("value_held_usd", ""), []rule{ruleUnreadable}},
+		{"member null", one, done("remaining_actions", "null"), []rule{ruleUnreadable}},
+		{"amount as a string", one, done("value_used_usd", `"3"`), []rule{ruleUnreadable}},
+		{"amount with noise", one, done("value_used_usd", "3.0000000001"), []rule{ruleUnreadable}},
+		{"no JSON", one, reply{status: 200, body: []byte("ok")}, []rule{ruleUnreadable}},
+		{"201", one, reply{status: 201, body: done().body}, []rule{ruleUnreadable}},
+		{"204", one, reply{status: 204}, []rule{ruleStatus}},
+		{"302", one, reply{status: 302}, []rule{ruleStatus}},
+
+		{"refused for actions", charge{11, 0}, overLimit(limitActions), nil},
+		{"refused for value", charge{1, 4*usd + 1}, overLimit(limitValue), nil},
+		{"refused for actions that fit", charge{10, 5 * usd}, overLimit(limitActions), []rule{ruleRefusal}},
+		{"refused for value that fits", charge{11, 4 * usd}, overLimit(limitValue), []rule{ruleRefusal}},
+		{"refused for another limit", charge{11, 5 * usd}, overLimit("max_hours"), []rule{ruleUnreadable}},
+		{"refused by a stale count", charge{17, 0}, overLimit(limitActions, "action_count", "4", "remaining_actions", "16"), []rule{ruleStale}},
+		{"refused without usage", charge{11, 0}, problemReply(403, `"code":"session_limit_reached","limit":"max_actions"`), []rule{ruleUnreadable}},
+		{"refused with 409", charge{11, 0}, reply{status: 409, body: overLimit(limitActions).body}, []rule{ruleStatus}},
+		{"400", one, problemReply(400, `"code":"invalid_request"`), []rule{ruleStatus}},
+		{"401", one, problemReply(401, `"code":"invalid_token"`), []rule{ruleStatus}},
+		{"404 without a body", one, reply{status: 404}, []rule{ruleStatus}},
+		{"429", one, problemReply(429, `"code":"rate_limited"`), []rule{ruleStatus}},
+		{"not active", one, problemReply(403, `"code":"session_not_active"`), []rule{ruleStatus}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := rules(checkAction(fact{
+				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: test.requested}, reply: test.reply,
+				window: window{
+					before:   effect{charge: charge{5, 2 * usd}},
+					possible: effect{charge: charge{100, 100 * usd}, flow: flow{held: 100 * usd}},
+				},
+			}))
+			if !slices.Equal(got, test.want) {
+				t.Errorf("broken: %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The check finds an answer that counts more than was ever requested, in a success and in a refusal.
+func TestCheckActionAgainstCeiling(t *testing.T) {
+	const usd = money.USD
+	for _, test := range []struct {
+		name    string
+		reply   reply
+		ceiling charge
+		held    money.MicroUSD
+		want    []rule
+	}{
+		{"just requested", done(), charge{10, 3 * usd}, usd, nil},
+		{"one action more", done(), charge{9, 3 * usd}, usd, []rule{ruleInvented}},
+		{"used more", done(), charge{10, 3*usd - 1}, usd, []rule{ruleInvented}},
+		{"held more", done(), charge{10, 3 * usd}, usd - 1, []rule{ruleInvented}},
+		{"refusal just requested", overLimit(limitActions), charge{10, 3 * usd}, usd, nil},
+		{"refusal by an invented count", overLimit(limitActions), charge{9, 3 * usd}, usd, []rule{ruleInvented}},
+		{"refusal by an invented hold", overLimit(limitActions), charge{10, 3 * usd}, 0, []rule{ruleInvented}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			requested := charge{1, 0}
+			if test.reply.outcome() == refused {
+				requested.count = 11
+			}
+			got := rules(checkAction(fact{
+				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: requested}, reply: test.reply,
+				window: window{possible: effect{test.ceiling, flow{held: test.held}}},
+			}))
+			if !slices.Equal(got, test.want) {
+				t.Errorf("broken: %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func sessionReply(status string, count int, used string, maxCount int, maxValue string) reply {
+	return reply{status: 200, body: fmt.Appendf(nil,
+		`{"id":"s","status":%q,"action_count":%d,"value_used_usd":%s,"max_actions":%d,"max_value_usd":%s,"value_held_usd":0,"value_overage_usd":0}`,
+		status, count, used, maxCount, maxValue)}
+}

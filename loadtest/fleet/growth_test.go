@@ -1,0 +1,40 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestGrowthFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault fault
+		rule  rule // empty: everything reconciles
+	}{
+		"in order":                        {honest, ""},
+		"responses get lost":              {hangsUp, ""},
+		"charges are lost":                {losesCharges, ruleLost},
+		"a child's usage counts twice":    {takesTwice, ruleSurplus},
+		"what is set aside does not come": {keepsParts, rulePart},
+		"suspensions reach no descendant": {suspendsAlone, ruleSuspended},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, err := Grow(t.Context(), []string{startFake(t, test.fault)}, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for g.Acknowledged() < 600 && t.Context().Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+			g.Stop()
+			g.f.cfg.patience = 0 // the fake gives back at once, or never
+			g.NeedParts(t.Context())
+			report, reconciled := g.Finish(t.Context())
+			if reconciled != (test.rule == "") || !strings.Contains(report, string(test.rule)) {
+				t.Errorf("reconciled: %t, want %q in\n%s", reconciled, test.rule, report)
+			}
+		})
+	}
+}

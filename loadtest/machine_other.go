@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// memory is the machine's memory in bytes; 0, as it is not known here.
-func memory() uint64 { return 0 }

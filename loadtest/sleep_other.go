@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "time"
-
-// sleepInKernel sleeps for d. Timers outside Linux are not rounded to milliseconds.
-func sleepInKernel(d time.Duration) { time.Sleep(d) }
