@@ -26,7 +26,7 @@ class Readme(ServiceTest):
         made = self.organization.rotate_agent_secret(self.agent.id)
         settings = {
             "REMIT_ADDR": URL, "REMIT_AGENT": self.agent.id, "REMIT_SECRET": made.secret.reveal(),
-            "REMIT_SESSION": session.id, "PYTHONPATH": str(packages),
+            "REMIT_SESSION": session.id, "PYTHONPATH": os.pathsep.join([str(packages), str(HERE / "tests" / "clients")]),
         }
 
         def run() -> str:
@@ -52,7 +52,7 @@ class Readme(ServiceTest):
         printed = self.run_as_program("\n".join(self.BLOCKS), HERE / "src")()
         for words in (
             "999 actions and 99.63 USD left\n", "committed at 1.99 USD\n", "\n2.64\n0.64\n", "\nleases charged 4.38 USD in all\n",
-            " session.created\n", "\nnothing about owls\n", "\n['owls', 'mice']\n",
+            " session.created\n", "\nnothing about owls\n", "\n['owls', 'mice']\n", "\nSnowy owls\nBarn owls\n",
         ):
             self.assertIn(words, printed)
 

@@ -324,6 +324,15 @@ class Handlers(AsyncTest):
             handler.on_llm_error(asyncio.CancelledError(), run_id="r1")
             self.assertEqual(session.get().value_used, Decimal(used), asked)
 
+    def test_a_call_that_was_lost_while_an_earlier_one_was_handled_is_paid(self) -> None:
+        for error, is_paid in ((TimeoutError(), True), (ValueError(), False)):
+            session = self.new_session()
+            handler = hooks.RemitCallbackHandler(session, PRICES)
+            self.start(handler)
+            error.__context__ = Made({}).error("RateLimitError", status_code=429)
+            handler.on_llm_error(error, run_id="r1")
+            self.assertEqual(session.get().value_used > 0, is_paid)
+
     def test_a_refusal_says_what_the_call_needs(self) -> None:
         handler = hooks.RemitCallbackHandler(self.new_session(max_value="0.0001"), PRICES)
         cases: List[Tuple[Dict[str, Any], str]] = [

@@ -63,19 +63,25 @@ class APIError(Exception):
     """As the clients of OpenAI and Anthropic report an error in a stream."""
 
 
-async def request(call: int, fake: str, is_streamed: bool) -> AsyncIterator[Dict[str, Any]]:
+def body(api: str, is_streamed: bool) -> Dict[str, Any]:
+    """Returns the request of a call by an API."""
+    question = [{"role": "user", "content": QUESTION}]
+    if api == "responses":
+        return {"model": MODEL, "input": question, "max_output_tokens": MOST_OUTPUT, "stream": is_streamed}
+    asked = {"stream_options": {"include_usage": True}} if is_streamed and api == "chat/completions" else {}
+    return {"model": MODEL, "messages": question, "max_tokens": MOST_OUTPUT, "stream": is_streamed, **asked}
+
+
+async def request(call: int, fake: str, is_streamed: bool, api: str = "chat/completions") -> AsyncIterator[Dict[str, Any]]:
     """Asks the provider, and yields each chunk of its answer, or the whole."""
     where = urlsplit(PROVIDER)
-    body = json.dumps({
-        "model": MODEL, "messages": [{"role": "user", "content": QUESTION}], "max_tokens": MOST_OUTPUT, "stream": is_streamed,
-        **({"stream_options": {"include_usage": True}} if is_streamed else {}),
-    }, ensure_ascii=False).encode()
+    sent = json.dumps(body(api, is_streamed), ensure_ascii=False).encode()
     reader, writer = await asyncio.open_connection(where.hostname, where.port)
     try:
         writer.write((
-            f"POST /v1/chat/completions HTTP/1.0\r\nHost: {where.netloc}\r\nX-Call: {call}\r\nX-Fake: seed={call},{fake}\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        ).encode() + body)
+            f"POST /v1/{api} HTTP/1.0\r\nHost: {where.netloc}\r\nX-Call: {call}\r\nX-Fake: seed={call},{fake}\r\n"
+            f"Content-Length: {len(sent)}\r\n\r\n"
+        ).encode() + sent)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -106,9 +112,11 @@ async def streamed(reader: asyncio.StreamReader) -> AsyncIterator[Dict[str, Any]
             return
         if line.startswith("data: "):
             chunk: Dict[str, Any] = json.loads(line[6:])
-            if "error" in chunk:
+            if "error" in chunk or chunk.get("type") == "error":
                 raise APIError
             yield chunk
+            if chunk.get("type") in ("message_stop", "response.completed", "response.incomplete"):
+                return
 
 
 class Framework:
@@ -116,8 +124,12 @@ class Framework:
 
     transaction = ""  # the hold of the call
 
-    def __init__(self, session: remit.AsyncSession) -> None:
+    def __init__(self, session: Any) -> None:
         self._session = session
+
+    @staticmethod
+    def session(test: AsyncTest, client: remit.AsyncRemit, **limits: Any) -> Any:
+        return test.async_session(client, **limits)
 
     async def call(self, call: int, fake: str) -> None:
         raise NotImplementedError
@@ -175,10 +187,37 @@ class Agents(Framework):
         )
 
 
+class Block(Framework):
+    """A program that calls the provider itself, by each of its APIs."""
+
+    APIS = ("chat/completions", "responses", "messages")
+
+    async def call(self, call: int, fake: str) -> None:
+        api, is_streamed = self.APIS[call % 3], call % 2 == 0
+        async with self._session.model_call(PRICES, body(api, is_streamed)) as block:
+            await self.read(block, call, fake, is_streamed, api)
+
+    async def read(self, block: Any, call: int, fake: str, is_streamed: bool, api: str) -> None:
+        self.transaction = block._transaction.id
+        async for chunk in request(call, fake, is_streamed, api):
+            block.read(chunk)
+
+
+class SyncBlock(Block):
+    @staticmethod
+    def session(test: AsyncTest, client: remit.AsyncRemit, **limits: Any) -> Any:
+        return test.new_session(**limits)
+
+    async def call(self, call: int, fake: str) -> None:
+        api, is_streamed = self.APIS[call % 3], call % 2 == 0
+        with self._session.model_call(PRICES, body(api, is_streamed)) as block:
+            await self.read(block, call, fake, is_streamed, api)
+
+
 class Reconciled(AsyncTest):
     def test_the_books_agree_with_what_the_provider_has_counted(self) -> None:
         first = 1
-        for framework in (LangChain, Agents):
+        for framework in (LangChain, Agents, Block, SyncBlock):
             with self.subTest(framework.__name__):
                 calls = range(first, first + CALLS)
                 first += CALLS
@@ -188,7 +227,7 @@ class Reconciled(AsyncTest):
         outcomes: Dict[int, Tuple[str, str]] = {}  # the transaction of each call, and the error by which it ended
 
         async def steps(client: remit.AsyncRemit) -> None:
-            session, waiting = self.async_session(client, max_actions=2 * len(calls), max_value=1_000), iter(calls)
+            session, waiting = framework.session(self, client, max_actions=2 * len(calls), max_value=1_000), iter(calls)
 
             async def some() -> None:
                 for call in waiting:

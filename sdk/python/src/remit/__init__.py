@@ -59,6 +59,7 @@ from .eventtypes import EventType
 from .keys import Key, generate_key, parse_key, public_jwks
 from .lease import Lease
 from .limits import NO_LIMIT, REMOVE, AgentLimits, AgentUsage, NoLimit, Remove
+from .meteredcall import AsyncMeteredCall, MeteredCall
 from .modelerrors import InvalidPrices, UnboundedCall, UnknownModel, UnpricedTool, UsageMissing
 from .more import MoreRequest
 from .organization import AgentInfo, Family, Introspection, Organization, OrganizationInfo, RotatedSecret
@@ -74,11 +75,11 @@ from .webhooks import Delivery, RotatedWebhookSecret, WebhookInfo
 
 __all__ = [
     "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "ApiKeyInfo",
-    "AsyncAgent", "AsyncOrganization", "AsyncRemit", "AsyncSession", "AsyncTransaction", "Budget",
+    "AsyncAgent", "AsyncMeteredCall", "AsyncOrganization", "AsyncRemit", "AsyncSession", "AsyncTransaction", "Budget",
     "BudgetExhausted", "Charge", "Client", "Credential", "DelegatedToken", "DelegatedTokenRefused", "Delivery", "DPoPRequired",
     "DryRun", "Event", "EventType", "Family", "FieldError", "generate_key", "IdempotencyKeyReused", "InsufficientRole",
     "InsufficientScope", "Introspection", "InvalidPrices", "InvalidProof", "InvalidTarget", "IssuerExists", "Key", "LastAdminKey", "Lease", "LeaseClosed",
-    "LimitBelowUsage", "LimitReached", "MoreRequest", "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationEvent",
+    "LimitBelowUsage", "LimitReached", "MeteredCall", "MoreRequest", "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationEvent",
     "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "parse_key", "ProtectedResource", "public_jwks",
     "QuotaExceeded", "RateLimited", "RemitError", "REMOVE", "Remove", "RequestDecided", "RequestNotApproved", "Result",
     "RotatedKey", "RotatedSecret", "RotatedWebhookSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary",

@@ -8,7 +8,6 @@ streamed, or a request that was sent and never answered, is paid. With tools, ca
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -16,12 +15,13 @@ from typing import Any, Dict, Generic, Hashable, List, Mapping, Optional, Tuple,
 
 from .aio.session import AsyncSession
 from .aio.transactions import AsyncTransaction
-from .errors import AgentLimitReached, BudgetExhausted, LimitReached, RemitError
-from .metering import ModelCall, Settlement, Terms, ToolPrices, member, size, terms
+from .errors import RemitError
+from .holds import Holds
+from .metering import ModelCall, Settlement, Terms, ToolPrices, member, size
 from .modelcalls import Answered, agents_answered, agents_call, contents, langchain_answered, langchain_call
 from .modelerrors import UnpricedTool, UsageMissing
 from .prices import Prices, Usage
-from .runtime import Runtime, now
+from .runtime import Runtime
 from .sessions import Session
 from .transactions import Transaction
 from .wire import usd
@@ -29,9 +29,6 @@ from .wire import usd
 __all__ = ["AsyncRemitCallbackHandler", "RemitCallbackHandler", "RemitRunHooks"]
 
 MOST_OPEN = 10_000  # calls at once; those whose hold has expired are forgotten first
-_SETTLE_LIMIT = 10.0  # seconds
-
-_log = logging.getLogger("remit")
 
 S = TypeVar("S", Session, AsyncSession)
 
@@ -58,8 +55,8 @@ class _Open:
     batch: Optional[_Batch] = None  # None: it is alone
 
 
-class _Hooks(Generic[S]):
-    """What all hooks have in common. Its steps are coroutines: synchronous hooks run them to their end."""
+class _Hooks(Holds, Generic[S]):
+    """What all hooks have in common."""
 
     def __init__(
         self,
@@ -73,72 +70,53 @@ class _Hooks(Generic[S]):
         action_type: str = "llm.call",
         expires_in: float = 600,
     ) -> None:
-        """prices are those of the models, and models maps the names in requests to those in the table. tools, if given, has the price
-        of a call of each tool, 0 included; a tool without one raises UnpricedTool. on_limit and reason are those of Session.begin.
-        expires_in is after how many seconds a hold expires, and is spent, if this process ends; a call may last longer."""
-        self._session: Any = session
-        self._prices = prices
-        self._models = dict(models or {})
+        """The options are those of Session.model_call. tools, if given, has the price of a call of each tool, 0 included; a tool without
+        one raises UnpricedTool."""
+        super().__init__(session, prices, models, on_limit, reason, action_type, expires_in)
         self._tools = None if tools is None else {name: usd(price) for name, price in tools.items()}
-        self._asks: Dict[str, Any] = {} if on_limit is None else {"on_limit": on_limit, "reason": reason}
-        self._action_type = action_type
-        self._expires_in = expires_in
         self._open: Dict[Hashable, _Open] = {}
         self._batches: Dict[Tuple[Any, str, int], _Batch] = {}  # requests of which not all prompts have begun
 
     async def _hold_call(self, key: Hashable, call: ModelCall, subject: Any = None) -> None:
-        held = terms(self._prices, self._models, call)
-        try:
-            await self._hold(key, held, subject, self._action_type, held.value, {"model": call.model})
-        except (LimitReached, AgentLimitReached, BudgetExhausted) as e:
-            limit = "max_value_usd" if isinstance(e, BudgetExhausted) else e.limit
-            if limit.startswith("max_value_usd") or limit == "max_committed_usd":  # less output does not help against others
-                e._needs = held.needs
-            raise
+        held = self._terms(call)
+        await self._make_room(key)
+        self._open[key] = _Open(await self._begin_call(call, held), held, subject)
 
     async def _hold_tool(self, key: Hashable, name: str, subject: Any = None) -> None:
         if self._tools is None:
             return
         if name not in self._tools:
             raise UnpricedTool._of(name)
-        await self._hold(key, None, subject, name, self._tools[name], {"tool": name})
+        await self._make_room(key)
+        self._open[key] = _Open(await self._begin(name, self._tools[name], {"tool": name}, None), None, subject)
 
-    async def _hold(
-        self, key: Hashable, held: Optional[Terms], subject: Any, action_type: str, value: Any, metadata: Mapping[str, Any]
-    ) -> None:
-        await self._fail(key, None)  # one with the same key never ended
-        self._make_room()
-        spent = None if held is None else "commit"  # a provider may have answered a program that is killed
-        transaction: Any = await now(self._session.begin(
-            action_type, value=value, expires_in=self._expires_in, reversible=False, on_expiry=spent, metadata=metadata, **self._asks
-        ))
-        self._open[key] = _Open(transaction, held, subject)
-
-    def _make_room(self) -> None:
-        """Forgets calls whose hold has expired when there are too many calls; until then they may still end, and are paid."""
+    async def _make_room(self, key: Hashable) -> None:
+        """Settles a call with this key that never ended. Forgets calls whose hold has expired when there are too many calls; until
+        then they may still end, and are paid."""
+        await self._fail(key, None)
         if len(self._open) < MOST_OPEN:
             return
         expired = time.monotonic() - self._expires_in
-        for key, call in list(self._open.items()):
+        for old, call in list(self._open.items()):
             if call.since < expired:
-                self._open.pop(key, None)
+                self._open.pop(old, None)
         if len(self._open) >= MOST_OPEN:
             raise RemitError(f"{MOST_OPEN} calls have begun and not ended: pass the same hooks to all events of a call")
 
     async def _end_tool(self, key: Hashable) -> None:
         """Settles a call of a tool that has ended."""
         if self._tools is not None:
-            await self._settle(self._ended(key), None)
+            await self._settle(self._ended(key).transaction, None)
 
     async def _end_call(self, key: Hashable, answered: Answered) -> None:
         """Settles a call of a model that has ended. Raises UsageMissing."""
         call = self._ended(key)
         assert call.terms is not None
         if answered.is_cached:
-            await self._settle(call, Settlement(None, "answered from a cache"))
+            await self._settle(call.transaction, Settlement(None, "answered from a cache"))
             return
         usage = self._usage_in_batch(call, answered)
-        await self._settle(call, call.terms.ended(usage, answered.tier))
+        await self._settle(call.transaction, call.terms.ended(usage, answered.tier))
         if usage is None:
             raise UsageMissing._of(call.terms.model)
 
@@ -157,20 +135,7 @@ class _Hooks(Generic[S]):
         call = self._open.pop(key, None)
         if call is not None:
             failed = Settlement(None, "the tool failed") if call.terms is None else call.terms.failed(error, call.streamed)
-            await self._settle(call, failed)
-
-    async def _settle(self, call: _Open, settlement: Optional[Settlement]) -> None:
-        """Commits or rolls back; None commits what is held. The answer is delivered even if that fails: then the hold expires."""
-        transaction: Any = call.transaction
-        try:
-            if settlement is None:
-                await now(transaction.commit(timeout=_SETTLE_LIMIT))
-            elif settlement.value is None:
-                await now(transaction.rollback(settlement.reason, timeout=_SETTLE_LIMIT))
-            else:
-                await now(transaction.commit(value=settlement.value, timeout=_SETTLE_LIMIT))
-        except RemitError as e:
-            _log.warning("transaction %s could not be settled and is left to expire: %s", transaction.id, e)
+            await self._settle(call.transaction, failed)
 
 
 class _CallbackHandler(_Hooks[S]):

@@ -1,4 +1,4 @@
-"""What bounds a call of a model before it is made, and what it cost when it has ended. Decides only; hooks.py sends."""
+"""What bounds a call of a model before it is made, and what it cost when it has ended. Decides only; holds.py sends."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from .errors import RemitError
 from .modelerrors import UnboundedCall
 from .money import Amount
 from .prices import Prices, Usage
@@ -18,7 +19,8 @@ ToolPrices = Mapping[str, Amount]
 # Content that its own bytes bound. Images, files and references to what the provider keeps may be more tokens than bytes.
 _TEXT = {
     None, "text", "input_text", "output_text", "refusal", "message", "tool_use", "tool_result", "tool_call", "function_call",
-    "function_call_output", "thinking", "reasoning", "summary_text",
+    "function_call_output", "custom_tool_call", "custom_tool_call_output", "thinking", "redacted_thinking", "reasoning",
+    "reasoning_text", "summary_text",
 }
 # The values of parameters with which tokens cost what the price table says.
 _STANDARD: Dict[str, Tuple[Any, ...]] = {
@@ -86,14 +88,15 @@ class Terms:
             pass
         return Settlement(self.value)
 
-    def failed(self, error: Optional[BaseException], streamed_bytes: int) -> Settlement:
+    def failed(self, error: Optional[BaseException], streamed_bytes: int, in_doubt: bool = False) -> Settlement:
         """Settles a call that broke off. What may have happened is paid: all that was streamed, and all output of one that can reason;
-        or the hold if the request was sent and no answer came. An HTTP error and a refused connection cost nothing."""
+        or the hold if the request was sent and no answer came. An HTTP error and a refused connection cost nothing. in_doubt is whether
+        the hold is paid after an error that says neither."""
         if streamed_bytes:
             output = self.output if self.reasons else min(streamed_bytes, self.output)
             most = self.prices.worst(self.model, self.input, output, requested_tier=self.tier)
             return Settlement(min(most, self.value))
-        return Settlement(self.value) if _may_have_happened(error) else Settlement(None, "the call failed")
+        return Settlement(self.value) if _may_have_happened(error, in_doubt) else Settlement(None, "the call failed")
 
 
 def terms(prices: Prices, models: Mapping[str, str], call: ModelCall) -> Terms:
@@ -139,11 +142,28 @@ def usage_of_totals(
     return Usage(input - cached - created, cached, created, output - reasoning, reasoning)
 
 
+def openai_usage(told: Any, input: str, output: str, has_output: bool) -> Optional[Usage]:
+    """Returns the usage that an API of OpenAI tells, in counts of these names."""
+    cached, reasoning = member(told, input + "_details"), member(told, output + "_details")
+    return usage_of_totals(
+        member(told, input), member(cached, "cached_tokens"), 0, member(told, output), member(reasoning, "reasoning_tokens"), has_output,
+    )
+
+
 def member(of: Any, name: str, default: Any = None) -> Any:
     """Returns a member of an object or a mapping."""
     if isinstance(of, Mapping):
         return of.get(name, default)
     return getattr(of, name, default)
+
+
+def members(of: Any) -> Optional[Dict[str, Any]]:
+    """Returns the members of an object; None: it has none."""
+    dump = getattr(of, "model_dump", None)
+    if callable(dump) and not isinstance(of, type):
+        dumped: Dict[str, Any] = dump()
+        return dumped
+    return vars(of) if hasattr(of, "__dict__") and not callable(of) else None
 
 
 def size(value: Any, depth: int = _DEEPEST) -> int:
@@ -160,8 +180,8 @@ def size(value: Any, depth: int = _DEEPEST) -> int:
         return 2 + sum(size(name, depth - 1) + size(one, depth - 1) + 2 for name, one in value.items())
     if isinstance(value, (list, tuple, set, frozenset)):
         return 2 + sum(size(one, depth - 1) + 1 for one in value)
-    members = _members(value)
-    return len(str(value)) if members is None else size(members, depth - 1)
+    found = members(value)
+    return len(str(value)) if found is None else size(found, depth - 1)
 
 
 def is_text(content: Any, depth: int = _DEEPEST) -> bool:
@@ -172,12 +192,12 @@ def is_text(content: Any, depth: int = _DEEPEST) -> bool:
         return False
     if isinstance(content, (list, tuple)):
         return all(is_text(one, depth - 1) for one in content)
-    members = content if isinstance(content, Mapping) else _members(content)
-    if members is None or members.get("type") not in _TEXT or members.get("audio") is not None:
+    part = content if isinstance(content, Mapping) else members(content)
+    if part is None or part.get("type") not in _TEXT or part.get("audio") is not None:
         return False
-    if all(members.get(name) is None for name in ("type", "role", "content", "text")):
+    if all(part.get(name) is None for name in ("type", "role", "content", "text")):
         return False  # the id of an item that the provider keeps
-    return all(is_text(members.get(name), depth - 1) for name in ("content", "output", "summary") if name in members)
+    return all(is_text(part.get(name), depth - 1) for name in ("content", "output", "summary") if name in part)
 
 
 def sources(model: str, given: Mapping[str, Any], *more: Any) -> List[Mapping[str, Any]]:
@@ -220,7 +240,7 @@ def asks_to_reason(of: List[Mapping[str, Any]]) -> Optional[bool]:
     """Returns whether a request asks the model to reason, or turns it off. None: it says neither."""
     levels: List[Any] = []
     for _, value in values(of, *_REASONING):
-        parts = value if isinstance(value, Mapping) else None if isinstance(value, (str, bool)) else _members(value)
+        parts = value if isinstance(value, Mapping) else None if isinstance(value, (str, bool)) else members(value)
         # A level, or an object of it. What else an object has, such as max_tokens, asks too.
         levels += [value] if parts is None else [one if name in ("effort", "type") else True for name, one in parts.items() if one is not None]
     return any(level not in ("none", "disabled", False) for level in levels) if levels else None
@@ -249,28 +269,26 @@ def _unpriced_content(content: Any, depth: int) -> str:
     return _unpriced_content(list(content.values()), depth - 1)
 
 
-def _members(value: Any) -> Optional[Dict[str, Any]]:
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
-        dumped: Dict[str, Any] = dump()
-        return dumped
-    return vars(value) if hasattr(value, "__dict__") and not callable(value) else None
-
-
-def _may_have_happened(error: Optional[BaseException]) -> bool:
+def _may_have_happened(error: Optional[BaseException], in_doubt: bool) -> bool:
     """Returns whether a call that failed with this error may have been made. None: unknown."""
     if error is None:
         return True
-    happened = False
+    was_sent = False
     for _ in range(_DEEPEST):
         names = {kind.__name__ for kind in type(error).__mro__}
-        statuses = [member(error, name) for name in ("status_code", "status", "code")]
-        if names & _NOT_SENT or any(type(status) is int and status >= 400 for status in statuses):
+        if names & _NOT_SENT or _is_http_error(error):
             return False
         gave_up = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit, TimeoutError, ConnectionError))
-        happened = happened or gave_up or bool(names & _LOST) or "TimeoutError" in names
-        if error.__cause__ is None and error.__context__ is None:
+        was_sent = was_sent or gave_up or bool(names & _LOST) or "TimeoutError" in names
+        # Without a cause, the error that was being handled may be of an earlier request.
+        cause = error.__cause__ or (None if was_sent or in_doubt else error.__context__)
+        if cause is None:
             break
-        error = error.__cause__ or error.__context__
-        assert error is not None
-    return happened
+        error = cause
+    return was_sent or in_doubt
+
+
+def _is_http_error(error: BaseException) -> bool:
+    """Returns whether a provider has answered with an error. One of this SDK says nothing of the provider."""
+    statuses = [member(of, name) for of in (error, member(error, "response")) for name in ("status_code", "status", "code")]
+    return not isinstance(error, RemitError) and any(type(status) is int and status >= 400 for status in statuses)

@@ -17,8 +17,10 @@ from .block import block
 from .calls import PER_PAGE, Call, Caller, end_of, nothing
 from .lease import Lease, open_lease
 from .limits import NoLimit, usd_or_null
+from .meteredcall import MeteredCall
 from .money import Amount
 from .more import MoreRequest
+from .prices import Prices
 from .retry import Semantics
 from .transactions import DryRun, Transaction
 from .url import path
@@ -170,6 +172,7 @@ class Session(OneSession):
     """An agent's session. Agent.session makes one."""
 
     _transaction = Transaction
+    _metered_call = MeteredCall
 
     def charge(
         self,
@@ -284,6 +287,30 @@ class Session(OneSession):
         """
         action = Action(action_type, value, scope, expires_in)
         return lambda function: action.around(self, function)
+
+    def model_call(
+        self,
+        prices: Prices,
+        request: Mapping[str, Any],
+        *,
+        models: Optional[Mapping[str, str]] = None,
+        on_limit: Optional[str] = None,
+        reason: Optional[str] = None,
+        action_type: str = "llm.call",
+        expires_in: float = 600,
+    ) -> MeteredCall:
+        """Returns a block for one call of a model, which you make in it by the client of OpenAI or Anthropic; see MeteredCall.
+
+            with session.model_call(prices, request) as call:
+                answer = call.read(client.chat.completions.create(**request))
+
+        request has all arguments of chat.completions.create, responses.create or messages.create that the call costs by. Before the
+        block, the most that it can cost is held. A hold that does not fit raises LimitReached, and the block is not entered. Nor is it
+        with UnknownModel, and with UnboundedCall for a request that nothing bounds or prices.
+
+        models maps the names in requests to those in the price table. on_limit and reason are those of begin. expires_in is after how
+        many seconds a hold expires, and is spent, if this process ends; a call may last longer."""
+        return self._metered_call(self, prices, request, models, on_limit, reason, action_type, expires_in)
 
     def dry_run_begin(self, action_type: str, *, value: Amount = 0, timeout: Optional[float] = None) -> DryRun:
         """Returns whether begin would succeed now, and begins nothing. Raises the same errors."""

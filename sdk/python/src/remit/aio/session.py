@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Callable, Coroutine, Optional, TypeVar
 
 from ..action import Action
 from ..block import async_block
+from ..meteredcall import AsyncMeteredCall
 from ..sessions import OneSession, Session
-from .described import awaited, awaited_as
+from .described import awaited, awaited_as, made_as
 from .transactions import AsyncTransaction
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class AsyncSession(OneSession):
 
     _concurrent = True
     _transaction = AsyncTransaction
+    _metered_call = AsyncMeteredCall
 
     charge = awaited(Session.charge)
     dry_run_charge = awaited(Session.dry_run_charge)
@@ -42,6 +44,7 @@ class AsyncSession(OneSession):
         action = Action(action_type, value, scope, expires_in)
         return lambda function: action.around_async(self, function)
 
+    model_call = made_as(Session.model_call, AsyncMeteredCall)
     dry_run_begin = awaited(Session.dry_run_begin)
     create_child = awaited(Session.create_child)
     tree = awaited(Session.tree)
