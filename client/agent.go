@@ -137,8 +137,8 @@ func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInf
 	p.Metadata = asGiven(p.Metadata)
 	body := struct {
 		AgentParams
-		Limits map[string]any `json:"limits,omitzero"`
-		Secret *bool          `json:"secret,omitzero"`
+		Limits any   `json:"limits,omitzero"`
+		Secret *bool `json:"secret,omitzero"`
 	}{AgentParams: p, Limits: p.Limits.sent()}
 	if p.NoSecret {
 		body.Secret = new(false)

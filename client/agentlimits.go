@@ -29,28 +29,26 @@ type AgentUsage struct {
 }
 
 // sent returns the limits for a body: without those that stay, and with null for those that are removed.
-func (l AgentLimits) sent() map[string]any {
-	body := map[string]any{}
-	if l.MaxValuePerDay != nil {
-		body["max_value_usd_per_day"] = limitOrNull(*l.MaxValuePerDay)
-	}
-	if l.MaxActionsPerMinute != nil {
-		body["max_actions_per_minute"] = limitOrNull(*l.MaxActionsPerMinute)
-	}
-	if l.MaxOpenSessions != nil {
-		body["max_open_sessions"] = limitOrNull(*l.MaxOpenSessions)
-	}
-	if len(body) == 0 {
+func (l AgentLimits) sent() any {
+	if l == (AgentLimits{}) {
 		return nil
 	}
-	return body
+	return struct {
+		MaxActionsPerMinute any `json:"max_actions_per_minute,omitzero"`
+		MaxOpenSessions     any `json:"max_open_sessions,omitzero"`
+		MaxValuePerDay      any `json:"max_value_usd_per_day,omitzero"`
+	}{limitOrNull(l.MaxActionsPerMinute), limitOrNull(l.MaxOpenSessions), limitOrNull(l.MaxValuePerDay)}
 }
 
-func limitOrNull[T int64 | money.MicroUSD](limit T) any {
-	if limit == NoLimit {
+// limitOrNull returns a limit for a body: nil for one that stays, and null for one that is removed.
+func limitOrNull[T int64 | money.MicroUSD](limit *T) any {
+	switch {
+	case limit == nil:
+		return nil
+	case *limit == NoLimit:
 		return json.RawMessage("null")
 	}
-	return limit
+	return *limit
 }
 
 // AgentChanges change an agent. Omitted fields stay.
@@ -82,10 +80,10 @@ func (o *Organization) UpdateAgent(ctx context.Context, id string, c AgentChange
 // agentChangesBody is AgentChanges on the wire.
 type agentChangesBody struct {
 	AgentChanges
-	Limits    map[string]any `json:"limits,omitzero"`
-	JWKS      any            `json:"jwks,omitzero"`
-	JWKSURI   any            `json:"jwks_uri,omitzero"`
-	Audiences any            `json:"audiences,omitzero"`
+	Limits    any `json:"limits,omitzero"`
+	JWKS      any `json:"jwks,omitzero"`
+	JWKSURI   any `json:"jwks_uri,omitzero"`
+	Audiences any `json:"audiences,omitzero"`
 }
 
 func (c AgentChanges) body() (agentChangesBody, error) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,10 +80,7 @@ func New(baseURL string, options Options) (*Client, error) {
 	if c.attempts <= 0 {
 		c.attempts = defaultAttempts
 	}
-	httpClient := *defaultHTTP
-	if options.HTTPClient != nil {
-		httpClient = *options.HTTPClient
-	}
+	httpClient := *cmp.Or(options.HTTPClient, defaultHTTP)
 	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http = &httpClient
 	return c, nil

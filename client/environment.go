@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -25,11 +26,7 @@ const (
 
 // FromEnv returns a Client for the service at REMIT_ADDR, which defaults to http://127.0.0.1:8080.
 func FromEnv(options Options) (*Client, error) {
-	address := strings.TrimSpace(os.Getenv(variableAddress))
-	if address == "" {
-		address = defaultAddress
-	}
-	c, err := New(address, options)
+	c, err := New(cmp.Or(strings.TrimSpace(os.Getenv(variableAddress)), defaultAddress), options)
 	if err != nil {
 		return nil, fmt.Errorf("remit: %s: %s", variableAddress, strings.TrimPrefix(err.Error(), "remit: "))
 	}

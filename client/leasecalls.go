@@ -130,7 +130,9 @@ func (l *Lease) fail() {
 func (l *Lease) finish(op *operation, answer *operationAnswer, err error) {
 	l.pending, l.failures = nil, 0
 	l.epoch++
+	made := &answer.leaseAnswer
 	if op.settles != nil {
+		made = answer.Renewed
 		l.frozen = slices.DeleteFunc(l.frozen, func(g *grant) bool { return g == op.settles })
 		switch {
 		case err == nil:
@@ -144,10 +146,6 @@ func (l *Lease) finish(op *operation, answer *operationAnswer, err error) {
 		return
 	}
 	l.due, l.demand = false, amount{}
-	made := &answer.leaseAnswer
-	if op.settles != nil {
-		made = answer.Renewed
-	}
 	if err != nil || made == nil || made.ID == "" {
 		l.grantAt = l.now() + refusedPause
 		return

@@ -240,10 +240,7 @@ func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLi
 		ExpiresIn         int64  `json:"expires_in_seconds,omitzero"`
 		MaxLease          *int64 `json:"max_lease_seconds,omitzero"`
 		MaxValuePerAction any    `json:"max_value_usd_per_action,omitzero"`
-	}{l, seconds(l.ExpiresIn), secondsOrNil(l.MaxLease), nil}
-	if l.MaxValuePerAction != nil {
-		body.MaxValuePerAction = limitOrNull(*l.MaxValuePerAction)
-	}
+	}{l, seconds(l.ExpiresIn), secondsOrNil(l.MaxLease), limitOrNull(l.MaxValuePerAction)}
 	q := call{method: http.MethodPatch, path: sessionPath(id), body: body, semantics: idempotent, key: l.IdempotencyKey}
 	if l.AddActions != 0 || l.AddValue != 0 { // repeated without a key, they would count twice
 		q = o.caller.client.withKey(q, l.IdempotencyKey)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 )
@@ -23,9 +24,7 @@ type SessionTree struct {
 // max_depth (8) or max_open_children (1,000). Scopes beyond this session's are an *InsufficientScope.
 func (s *Session) CreateChild(ctx context.Context, p SessionParams) (SessionInfo, error) {
 	p.ParentSessionID = s.id
-	if p.AgentID == "" {
-		p.AgentID = s.agent
-	}
+	p.AgentID = cmp.Or(p.AgentID, s.agent)
 	return s.caller.createSession(ctx, p)
 }
 

@@ -94,14 +94,10 @@ func (f *agentFlags) AfterApply(parsed *kong.Context) error {
 	if !slices.ContainsFunc(credentialFlags, func(name string) bool { return inLine[name] }) {
 		return nil
 	}
-	if !inLine["secret"] {
-		f.Secret = ""
-	}
-	if !inLine["key-file"] {
-		f.KeyFile = ""
-	}
-	if !inLine["assertion-file"] {
-		f.AssertionFile = ""
+	for i, value := range []*string{(*string)(&f.Secret), &f.KeyFile, &f.AssertionFile} {
+		if !inLine[credentialFlags[i]] {
+			*value = ""
+		}
 	}
 	return nil
 }
@@ -124,16 +120,11 @@ func (f *agentFlags) options(missing error) (client.AgentOptions, error) {
 		return client.AgentOptions{}, err
 	}
 	o := client.AgentOptions{Secret: secret, KeyFile: f.KeyFile, AssertionFile: f.AssertionFile, Resource: f.Resource}
-	given := 0
-	for _, credential := range []string{secret, f.KeyFile, f.AssertionFile} {
-		if credential != "" {
-			given++
-		}
-	}
+	given := slices.DeleteFunc([]string{secret, f.KeyFile, f.AssertionFile}, func(credential string) bool { return credential == "" })
 	switch {
-	case f.Agent == "" || given == 0:
+	case f.Agent == "" || len(given) == 0:
 		return o, missing
-	case given > 1:
+	case len(given) > 1:
 		return o, errManyCredentials
 	}
 	o.DPoP, err = f.proofKey()
