@@ -33,9 +33,7 @@ type viewing struct {
 
 	dismissed bool // its follower has ended, guarded by the follower's mu
 
-	check     *keyCheck // shared with the follower's other viewers of the same API key
-	checked   time.Time // when the sign-in was last known to live
-	checkedAt int64     // number of the last event before that
+	check *keyCheck // shared with the follower's other viewers of the same API key
 
 	page   int64 // number of the last event that the page has, -1 when unknown
 	since  int64 // number of the last event before those that its follower tells it of, guarded by the follower's mu
@@ -93,7 +91,7 @@ func newViewing(v *visit) *viewing {
 	w := &viewing{
 		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
 		agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("list") == "all", of: v.asked("of"), page: -1,
-		check: &keyCheck{}, checked: v.now,
+		check: &keyCheck{at: v.now},
 	}
 	showsNews := w.agent != "" || w.session != "" || w.lists
 	if after, err := strconv.ParseInt(v.asked("after"), 10, 64); err == nil && after >= 0 && showsNews {
@@ -120,6 +118,7 @@ func (f *follower) join(w *viewing) bool {
 	if len(f.viewers) >= mostViewers {
 		return false
 	}
+	w.since, w.check.seen = f.seen, f.seen
 	for other := range f.viewers {
 		if other.visit.signIn.APIKey == w.visit.signIn.APIKey {
 			w.check = other.check
@@ -127,7 +126,6 @@ func (f *follower) join(w *viewing) bool {
 		}
 	}
 	f.viewers[w] = struct{}{}
-	w.since, w.checkedAt = f.seen, f.seen
 	w.dismissed = f.ended // since the viewer found it
 	w.rouse()             // the first update comes at once
 	return true
@@ -221,7 +219,7 @@ func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error)
 			return
 		}
 		now, pause := time.Now(), tick // at most four updates a second
-		text, err := []byte(streamIdle), w.recheck(f, now)
+		text, err := []byte(streamIdle), w.check.of(w.visit, f, now)
 		if isKnown = err == nil; isKnown {
 			text, err = w.update(f, now)
 		} else {
@@ -240,20 +238,6 @@ func (w *viewing) run(ctx context.Context, f *follower, send func([]byte) error)
 		case <-time.After(pause):
 		}
 	}
-}
-
-// recheck checks the sign-in when an event was sent since the last check, the follower has ended, or the check is old. Errors: those of
-// keyCheck.of.
-func (w *viewing) recheck(f *follower, now time.Time) error {
-	seen := f.lastSeen()
-	if seen == w.checkedAt && now.Sub(w.checked) < recheckTime {
-		return nil
-	}
-	err := w.check.of(w.visit, f, now)
-	if err == nil {
-		w.checked, w.checkedAt = now, seen
-	}
-	return err
 }
 
 // await returns when an event concerns the page, or a session is to be looked at again.

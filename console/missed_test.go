@@ -132,7 +132,7 @@ func TestNewsThatWereMissedComeBeforeLaterOnes(t *testing.T) {
 func TestAViewerWaitsForTheBeginningOfItsFollower(t *testing.T) {
 	t.Parallel()
 	f := &follower{viewers: map[*viewing]struct{}{}}
-	w := &viewing{watched: map[string]*watched{}, wake: make(chan struct{}, 1), page: 7}
+	w := &viewing{watched: map[string]*watched{}, wake: make(chan struct{}, 1), check: &keyCheck{}, page: 7}
 	f.join(w)
 	if err := w.makeGood(f); err != nil || w.whole {
 		t.Errorf("before the follower has begun: %v, whole %t", err, w.whole)

@@ -12,7 +12,7 @@ func (w *world) joined(f *follower, key string, now time.Time) *viewing {
 	w.t.Helper()
 	of := &viewing{
 		visit: &visit{console: w.console, signIn: newSignIn(key, now)}, watched: map[string]*watched{},
-		wake: make(chan struct{}, 1), check: &keyCheck{}, checked: now,
+		wake: make(chan struct{}, 1), check: &keyCheck{at: now},
 	}
 	if !f.join(of) {
 		w.t.Fatal("there is no place")
@@ -49,7 +49,7 @@ func TestPagesOfAnAPIKeyShareItsCheckUntilTheNextEvent(t *testing.T) {
 		var all sync.WaitGroup
 		for _, page := range pages {
 			all.Go(func() {
-				if err := page.recheck(f, now.Add(step.at)); err != nil {
+				if err := page.check.of(page.visit, f, now.Add(step.at)); err != nil {
 					t.Errorf("%d: %v", i, err)
 				}
 			})

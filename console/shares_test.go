@@ -20,7 +20,7 @@ func TestOneClientKeepsNoOtherFromLiveUpdates(t *testing.T) {
 		if i == 0 {
 			from = other
 		}
-		w := &viewing{wake: make(chan struct{}, 1)}
+		w := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
 		one := &follower{from: from, viewers: map[*viewing]struct{}{w: {}}}
 		f.known[uuid.New()], watching[one] = one, w
 	}
@@ -41,7 +41,7 @@ func TestWhoFindsAFollowerThatEndsIsSentAway(t *testing.T) {
 	t.Parallel()
 	f := &follower{viewers: map[*viewing]struct{}{}}
 	f.dismiss()
-	w := &viewing{wake: make(chan struct{}, 1)}
+	w := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
 	if f.join(w); !w.dismissed {
 		t.Error("it waits for a follower that has ended")
 	}
@@ -50,7 +50,7 @@ func TestWhoFindsAFollowerThatEndsIsSentAway(t *testing.T) {
 func TestAFollowersEndDismissesItsViewers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	watching := &viewing{wake: make(chan struct{}, 1)}
+	watching := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
 	f := &follower{host: w.console.host, guard: w.console.host.Recover, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
 	f.retire = func(bool) bool { return true }
 	f.join(watching)
@@ -62,8 +62,8 @@ func TestAFollowersEndDismissesItsViewers(t *testing.T) {
 func TestALookIsForgottenWithItsViewers(t *testing.T) {
 	t.Parallel()
 	f := &follower{viewers: map[*viewing]struct{}{}, looks: map[string]*look{"a": {}, "b": {}}}
-	first := &viewing{visit: &visit{}, watched: map[string]*watched{"a": {}, "b": {}}}
-	second := &viewing{visit: &visit{}, watched: map[string]*watched{"b": {}}}
+	first := &viewing{visit: &visit{}, check: &keyCheck{}, watched: map[string]*watched{"a": {}, "b": {}}}
+	second := &viewing{visit: &visit{}, check: &keyCheck{}, watched: map[string]*watched{"b": {}}}
 	f.join(first)
 	f.join(second)
 	if f.leave(first); len(f.looks) != 1 || f.looks["b"] == nil {

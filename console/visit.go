@@ -156,8 +156,9 @@ type keyCheck struct {
 	err  error
 }
 
-// of checks the sign-in of a visit that lasts. It asks the store once in a tick, and again after an event. Errors: errSignedOut and
-// those of isOver when the sign-in is over; any other when that is not known.
+// of checks the sign-in of a visit that lasts. It asks the store when an event was sent since the last check, the follower has ended, or
+// the check is old: recheckTime for a sign-in that lived, and a tick otherwise. Errors: errSignedOut and those of isOver when the sign-in
+// is over; any other when that is not known.
 func (c *keyCheck) of(v *visit, f *follower, now time.Time) error {
 	if v.signIn.isOver(now) {
 		return errSignedOut
@@ -165,7 +166,11 @@ func (c *keyCheck) of(v *visit, f *follower, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := f.lastSeen()
-	if seen == c.seen && now.Sub(c.at) < tick {
+	lasts := recheckTime
+	if c.err != nil {
+		lasts = tick
+	}
+	if seen == c.seen && now.Sub(c.at) < lasts {
 		return c.err
 	}
 	var who pages.KeyIdentity
