@@ -116,9 +116,9 @@ func TestTheEndOfAFollowerEndsItsStreams(t *testing.T) {
 func TestARetiredFollowerForgetsOnlyItself(t *testing.T) {
 	t.Parallel()
 	c, of := &Console{}, uuid.New()
-	old, young := &follower{}, &follower{used: time.Now()}
+	old, young := &follower{console: c, organization: of}, &follower{used: time.Now()}
 	c.followers.known = map[uuid.UUID]*follower{of: young}
-	if c.retire(of, old, true); c.followers.known[of] != young {
+	if old.retire(true); c.followers.known[of] != young {
 		t.Error("it forgot its successor")
 	}
 }

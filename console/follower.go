@@ -32,9 +32,8 @@ const (
 
 // follower reads the events of one organization, tells viewers of those that concern what they look at, and counts.
 type follower struct {
-	host   *pages.Host
-	retire func(always bool) bool // says whether it may end, and then forgets it
-	guard  func(what string)
+	console      *Console
+	organization uuid.UUID
 
 	mu      sync.Mutex
 	key     string // the API key of the viewer who came last; each viewer's own requests use the viewer's own
@@ -69,11 +68,9 @@ func (c *Console) follow(v *visit) (*follower, error) {
 		if c.followers.known == nil {
 			c.followers.known = map[uuid.UUID]*follower{}
 		}
-		f = &follower{host: c.host, viewers: map[*viewing]struct{}{}, stats: newStats(), from: from}
-		f.retire = func(always bool) bool { return c.retire(v.who.Organization, f, always) }
-		c.followers.known[v.who.Organization] = f
+		f = &follower{console: c, organization: v.who.Organization, viewers: map[*viewing]struct{}{}, stats: newStats(), from: from}
+		c.followers.known[f.organization] = f
 		f.use(v)
-		f.guard = c.host.Recover
 		go f.run()
 	}
 	f.use(v)
@@ -84,13 +81,14 @@ func (c *Console) follow(v *visit) (*follower, error) {
 // began most of them, unless the newcomer's would then have as many: one client cannot keep the others out.
 func (f *followers) makeRoom(newcomer netip.Addr) bool {
 	var idle, last uuid.UUID
+	var oldest time.Time // when that of idle was used
 	begun := map[netip.Addr]int{}
 	for organization, one := range f.known {
 		if one.from.IsValid() {
 			begun[one.from]++
 		}
-		if one.isIdle() && (idle == uuid.Nil || one.lastUsed().Before(f.known[idle].lastUsed())) {
-			idle = organization
+		if used, isIdle := one.idleSince(); isIdle && (idle == uuid.Nil || used.Before(oldest)) {
+			idle, oldest = organization, used
 		}
 	}
 	if idle != uuid.Nil {
@@ -118,16 +116,11 @@ func (f *followers) drop(organization uuid.UUID) {
 	delete(f.known, organization)
 }
 
-func (f *follower) isIdle() bool {
+// idleSince returns when a viewer last used the follower, and whether it has none now.
+func (f *follower) idleSince() (used time.Time, isIdle bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.viewers) == 0
-}
-
-func (f *follower) lastUsed() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.used
+	return f.used, len(f.viewers) == 0
 }
 
 func (f *follower) use(v *visit) {
@@ -136,22 +129,23 @@ func (f *follower) use(v *visit) {
 	f.key, f.used = v.signIn.APIKey, v.now
 }
 
-// retire forgets a follower, unless it is wanted: no viewer finds one that is about to end.
-func (c *Console) retire(organization uuid.UUID, f *follower, always bool) bool {
-	c.followers.mu.Lock()
-	defer c.followers.mu.Unlock()
+// retire forgets the follower, unless it is wanted: no viewer finds one that is about to end.
+func (f *follower) retire(always bool) bool {
+	all := &f.console.followers
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	if !always && f.isWanted() {
 		return false
 	}
-	if c.followers.known[organization] == f {
-		delete(c.followers.known, organization)
+	if all.known[f.organization] == f {
+		delete(all.known, f.organization)
 	}
 	return true
 }
 
 // run reads events until no viewer has looked for a while, the key ends, or the server stops.
 func (f *follower) run() {
-	defer f.guard("follower")
+	defer f.console.host.Recover("follower")
 	defer f.retire(true)
 	defer f.dismiss()
 	head, err := f.head()
@@ -188,7 +182,7 @@ func (f *follower) run() {
 
 // catchUp counts the events that are kept already.
 func (f *follower) catchUp(head int64) {
-	defer f.guard("follower")
+	defer f.console.host.Recover("follower")
 	known := false // since when events are kept
 	for after := int64(0); ; {
 		var events []eventRow
@@ -239,7 +233,7 @@ func (f *follower) noteOldest() error {
 func (f *follower) api() api {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return api{host: f.host, key: f.key}
+	return api{host: f.console.host, key: f.key}
 }
 
 // useAnother takes the API key of another viewer, when that of the last one has ended.
@@ -275,7 +269,7 @@ func (f *follower) dismiss() {
 
 func (f *follower) pause(pause time.Duration) bool {
 	select {
-	case <-f.host.Stopping():
+	case <-f.console.host.Stopping():
 		return false
 	case <-time.After(pause):
 		return true

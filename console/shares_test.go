@@ -51,8 +51,7 @@ func TestAFollowersEndDismissesItsViewers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	watching := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
-	f := &follower{host: w.console.host, guard: w.console.host.Recover, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
-	f.retire = func(bool) bool { return true }
+	f := &follower{console: w.console, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
 	f.join(watching)
 	if f.run(); !watching.dismissed { // its key is none
 		t.Error("its viewer goes on without it")

@@ -98,7 +98,7 @@ func TestEventsThatCannotBeReadAreReadLater(t *testing.T) {
 	w.sample()
 	b := w.as(t, viewer)
 	w.overviewSays(b, "more is needed") // the feed has the event
-	f := &follower{host: w.console.host, guard: w.console.host.Recover, key: w.keys[viewer], used: time.Now(), stats: newStats()}
+	f := &follower{console: w.console, key: w.keys[viewer], used: time.Now(), stats: newStats()}
 	head := must(f.head())(t)
 	w.mini.SetError("LOADING Redis is loading the dataset in memory")
 	done := make(chan struct{})
