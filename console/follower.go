@@ -41,7 +41,7 @@ type follower struct {
 	viewers map[*viewing]struct{}
 	looks   map[string]*look // by session
 	stats   stats
-	caught  bool // all events that are kept have been read
+	caught  bool // all events that are kept have been counted, so tell counts the others
 	begun   bool
 	seen    int64 // number of the last event that viewers were sent, once it has begun
 	dropped bool  // another organization has its place
@@ -155,7 +155,7 @@ func (f *follower) run() {
 		}
 	}
 	f.begin(head)
-	go f.catchUp(head)
+	go f.catchUp()
 	for after := head; !f.retire(false); {
 		began := time.Now()
 		events, _, err := f.api().feed(after, "wait", followWait)
@@ -180,11 +180,13 @@ func (f *follower) run() {
 	}
 }
 
-// catchUp counts the events that are kept already.
-func (f *follower) catchUp(head int64) {
+// catchUp counts the events that are kept already, up to the last one that viewers were sent. tell counts those that come then, so all are
+// counted in their order.
+func (f *follower) catchUp() {
 	defer f.console.host.Recover("follower")
 	known := false // since when events are kept
 	for after := int64(0); ; {
+		until := f.lastSeen()
 		var events []eventRow
 		var next int64
 		var err error
@@ -201,22 +203,26 @@ func (f *follower) catchUp(head int64) {
 			}
 			continue
 		}
-		f.mu.Lock()
-		for _, e := range events {
-			if e.Sequence <= head {
-				f.stats.count(e)
-			}
+		if next <= after || next > until {
+			next = until
 		}
-		f.caught = next <= after || next >= head
-		caught := f.caught
-		if caught {
-			f.stats.leases.read()
-		}
-		f.mu.Unlock()
-		if after = next; caught || !f.pause(0) {
+		if after = next; f.countKept(events, after) || !f.pause(0) {
 			return
 		}
 	}
+}
+
+// countKept counts events that are kept already, and reports whether there are no others, or the follower has ended.
+func (f *follower) countKept(events []eventRow, until int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range events {
+		if e.Sequence <= until {
+			f.stats.count(e)
+		}
+	}
+	f.caught = until == f.seen
+	return f.caught || f.ended
 }
 
 // noteOldest notes since when events are kept: a lease that was granted before is not counted.

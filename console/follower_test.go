@@ -84,3 +84,23 @@ func TestAPagesAddressOfUpdatesNamesABoundedNumber(t *testing.T) {
 		t.Errorf("%s", address)
 	}
 }
+
+func TestEventsAreCountedOnceAndInTheirOrder(t *testing.T) {
+	t.Parallel()
+	f := &follower{viewers: map[*viewing]struct{}{}, stats: newStats()}
+	event := func(n int64, kind string) eventRow {
+		return eventRow{Sequence: n, Type: kind, AskedID: "a", SessionID: "s"}
+	}
+	asked, approved := event(2, "session.more_requested"), event(3, "session.request_approved")
+	f.begin(2)
+	f.tell([]eventRow{approved})
+	if f.countKept([]eventRow{asked, approved}, 2) || len(f.stats.asked) != 1 {
+		t.Errorf("with an event to come: caught up %t, %d requests", f.caught, len(f.stats.asked))
+	}
+	if !f.countKept([]eventRow{approved}, 3) || len(f.stats.asked) != 0 {
+		t.Errorf("with all of them: caught up %t, %d requests", f.caught, len(f.stats.asked))
+	}
+	if f.tell([]eventRow{event(4, "session.more_requested")}); len(f.stats.asked) != 1 {
+		t.Errorf("of one that is sent then %d requests are counted", len(f.stats.asked))
+	}
+}

@@ -9,10 +9,8 @@ import (
 
 // leases are the leases of an organization that are open, as events tell: the API has no list of them.
 type leases struct {
-	open    map[string]lease
-	settled map[string]struct{} // those that were settled before their grant was read
-	isRead  bool                // all events that are kept have been read
-	since   time.Time           // from then on no lease is open that was granted before the oldest event that is kept
+	open  map[string]lease
+	since time.Time // from then on no lease is open that was granted before the oldest event that is kept, or that is not counted
 }
 
 // lease is what one holds until it is settled or expires.
@@ -29,10 +27,6 @@ const (
 )
 
 func (l *leases) grant(e eventRow, now time.Time) {
-	if _, isSettled := l.settled[e.LeaseID]; isSettled {
-		delete(l.settled, e.LeaseID)
-		return
-	}
 	var data struct {
 		Value   amount    `json:"value_leased_usd"`
 		Expires time.Time `json:"expires_at"`
@@ -42,7 +36,7 @@ func (l *leases) grant(e eventRow, now time.Time) {
 	}
 	if len(l.open) >= mostLeases {
 		if l.sum(now); len(l.open) >= mostLeases {
-			l.miss(now)
+			l.knowFrom(now.Add(longestLease))
 			return
 		}
 	}
@@ -53,23 +47,7 @@ func (l *leases) grant(e eventRow, now time.Time) {
 }
 
 // settle forgets a lease that was settled or has expired.
-func (l *leases) settle(e eventRow, now time.Time) {
-	if _, isOpen := l.open[e.LeaseID]; isOpen || l.isRead {
-		delete(l.open, e.LeaseID)
-		return
-	}
-	if len(l.settled) >= mostLeases {
-		l.miss(now)
-		return
-	}
-	if l.settled == nil {
-		l.settled = map[string]struct{}{}
-	}
-	l.settled[e.LeaseID] = struct{}{}
-}
-
-// miss notes that a lease is not counted right.
-func (l *leases) miss(now time.Time) { l.knowFrom(now.Add(longestLease)) }
+func (l *leases) settle(e eventRow) { delete(l.open, e.LeaseID) }
 
 // knowFrom notes that all open leases are known only from then on.
 func (l *leases) knowFrom(since time.Time) {
@@ -78,10 +56,7 @@ func (l *leases) knowFrom(since time.Time) {
 	}
 }
 
-// read is called when all events that are kept have been read.
-func (l *leases) read() { l.isRead, l.settled = true, nil }
-
-// sum returns what is leased, and whether that is all.
+// sum returns what is leased, and whether that is all of it, once all events have been counted.
 func (l *leases) sum(now time.Time) (sum money.MicroUSD, isAll bool) {
 	for id, one := range l.open {
 		if !now.Before(one.expires) {
@@ -90,5 +65,5 @@ func (l *leases) sum(now time.Time) (sum money.MicroUSD, isAll bool) {
 		}
 		sum += one.value
 	}
-	return sum, l.isRead && !now.Before(l.since)
+	return sum, !now.Before(l.since)
 }

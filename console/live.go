@@ -158,7 +158,9 @@ func (f *follower) tell(events []eventRow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range events {
-		f.stats.count(e)
+		if f.caught {
+			f.stats.count(e)
+		}
 		if l := f.looks[e.SessionID]; l != nil {
 			l.stale.Store(true)
 		}

@@ -127,7 +127,7 @@ func (p *overviewPage) addLeased(f *follower, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	leased, isAll := f.stats.leases.sum(now)
-	p.Leased, p.HeldPartly = leased, p.HeldPartly || !isAll
+	p.Leased, p.HeldPartly = leased, p.HeldPartly || !isAll || !f.caught
 	p.Held += leased
 }
 

@@ -75,7 +75,7 @@ func (s *stats) count(e eventRow) {
 	case "lease.granted":
 		s.leases.grant(e, time.Now())
 	case "lease.settled", "lease.expired":
-		s.leases.settle(e, time.Now())
+		s.leases.settle(e)
 	case "session.ended", "session.expired":
 		s.forgetSession(e.SessionID)
 	case "transaction.expired", "token.reuse_detected", "events.lost":

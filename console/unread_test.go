@@ -99,10 +99,10 @@ func TestEventsThatCannotBeReadAreReadLater(t *testing.T) {
 	b := w.as(t, viewer)
 	w.overviewSays(b, "more is needed") // the feed has the event
 	f := &follower{console: w.console, key: w.keys[viewer], used: time.Now(), stats: newStats()}
-	head := must(f.head())(t)
+	f.begin(must(f.head())(t))
 	w.mini.SetError("LOADING Redis is loading the dataset in memory")
 	done := make(chan struct{})
-	go func() { defer close(done); f.catchUp(head) }()
+	go func() { defer close(done); f.catchUp() }()
 	time.Sleep(100 * time.Millisecond) // in which it fails
 	w.mini.SetError("")
 	select {
