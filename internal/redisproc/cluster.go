@@ -17,9 +17,7 @@ var errNoCluster = errors.New("no cluster within 15 s")
 
 // Cluster is a running Redis Cluster. Its methods are safe for concurrent use, except
 // that Kill and Restart of one node must not run at the same time.
-type Cluster struct {
-	nodes []node
-}
+type Cluster struct{ nodes }
 
 // StartCluster runs a cluster of at least one primary on 127.0.0.1, without
 // replicas, without persistence, with the slots spread evenly, and returns when
@@ -96,15 +94,4 @@ func (c *Cluster) Restart(ctx context.Context, i int) error {
 // URL returns redis+cluster://127.0.0.1:p1,127.0.0.1:p2,... with every node.
 func (c *Cluster) URL() string {
 	return "redis+cluster://" + strings.Join(c.Addrs(), ",")
-}
-
-// Addrs returns the host:port of every node: of the primaries in the order of
-// their slots, and then of their replicas in the same order.
-func (c *Cluster) Addrs() []string {
-	return addrs(c.nodes)
-}
-
-// Stop ends all nodes at once, each as Server.Stop does, and joins their errors.
-func (c *Cluster) Stop() error {
-	return stopAll(c.nodes)
 }

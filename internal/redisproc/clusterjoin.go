@@ -103,20 +103,8 @@ func await(ctx context.Context, client *redis.Client, command string, holds func
 	for word := range strings.FieldsSeq(command) {
 		words = append(words, word)
 	}
-	pause := time.NewTicker(joinPause)
-	defer pause.Stop()
-	for {
+	return poll(ctx, joinPause, func() (bool, error) {
 		reply, err := client.Do(ctx, words...).Text()
-		if err != nil {
-			return err
-		}
-		if holds(reply) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-pause.C:
-		}
-	}
+		return err == nil && holds(reply), err
+	})
 }

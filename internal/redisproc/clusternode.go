@@ -92,20 +92,24 @@ func isFree(port int) bool {
 	return true
 }
 
-// addrs returns the host:port of every node.
-func addrs(nodes []node) []string {
-	addrs := make([]string, len(nodes))
-	for i, n := range nodes {
+// nodes are servers that belong together.
+type nodes []node
+
+// Addrs returns the host:port of every node: of a cluster, of the primaries in the
+// order of their slots, and then of their replicas in the same order.
+func (all nodes) Addrs() []string {
+	addrs := make([]string, len(all))
+	for i, n := range all {
 		addrs[i] = net.JoinHostPort(loopback, strconv.Itoa(n.port))
 	}
 	return addrs
 }
 
-// stopAll stops all nodes concurrently and joins their errors.
-func stopAll(nodes []node) error {
-	errs := make([]error, len(nodes))
+// Stop ends all nodes at once, each as Server.Stop does, and joins their errors.
+func (all nodes) Stop() error {
+	errs := make([]error, len(all))
 	var wg sync.WaitGroup
-	for i, n := range nodes {
+	for i, n := range all {
 		wg.Go(func() { errs[i] = n.Stop() })
 	}
 	wg.Wait()

@@ -45,18 +45,13 @@ func lockDir(ctx context.Context, dir string) (*os.File, error) {
 
 // awaitLock takes the lock as soon as it is free. Errors: EWOULDBLOCK when it stays taken, and why the context ended.
 func awaitLock(ctx context.Context, fd int) error {
-	over := time.After(lockPatience)
-	for {
+	ctx, cancel := context.WithTimeoutCause(ctx, lockPatience, syscall.EWOULDBLOCK)
+	defer cancel()
+	return poll(ctx, pollPause, func() (bool, error) {
 		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return err
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return false, nil
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-over:
-			return err
-		case <-time.After(pollPause):
-		}
-	}
+		return true, err
+	})
 }

@@ -21,18 +21,38 @@ var errSilent = errors.New("no reply within 10 s")
 func (s *Server) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, errSilent)
 	defer cancel()
-	pause := time.NewTicker(pollPause)
-	defer pause.Stop()
-	for !replies(s.socket()) {
+	err := poll(ctx, pollPause, func() (bool, error) {
 		select {
 		case <-s.done:
-			return fmt.Errorf("%w: %v%s", errEnded, s.cmd.ProcessState, s.output)
-		case <-ctx.Done():
-			return fmt.Errorf("redisproc: start of redis-server: %w", context.Cause(ctx))
-		case <-pause.C:
+			return false, errEnded
+		default:
+			return replies(s.socket()), nil
 		}
+	})
+	switch {
+	case errors.Is(err, errEnded):
+		return fmt.Errorf("%w: %v%s", errEnded, s.cmd.ProcessState, s.output)
+	case err != nil:
+		return fmt.Errorf("redisproc: start of redis-server: %w", err)
 	}
 	return nil
+}
+
+// poll returns when the condition holds, with its error, or with the cause of the
+// context's end. It pauses after each time that it does not hold.
+func poll(ctx context.Context, pause time.Duration, holds func() (bool, error)) error {
+	pauses := time.NewTicker(pause)
+	defer pauses.Stop()
+	for {
+		if is, err := holds(); is || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-pauses.C:
+		}
+	}
 }
 
 // replies reports whether a PING gets any reply: PONG, or an error such as LOADING,

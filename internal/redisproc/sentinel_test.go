@@ -33,7 +33,7 @@ func startReplicated(tb testing.TB) (primary, replica *Server, addresses [2]stri
 func TestSentinelsMakeAReplicaThePrimary(t *testing.T) {
 	t.Parallel()
 	primary, _, addresses := startReplicated(t)
-	sentinels, err := StartSentinels(t.Context(), 3, Watch{Primary: addresses[0]})
+	sentinels, err := StartSentinels(t.Context(), 3, addresses[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestSentinelsMakeAReplicaThePrimary(t *testing.T) {
 func TestStopEndsEverySentinel(t *testing.T) {
 	t.Parallel()
 	_, _, addresses := startReplicated(t)
-	sentinels, err := StartSentinels(t.Context(), 2, Watch{Primary: addresses[0], Name: "other"})
+	sentinels, err := StartSentinels(t.Context(), 2, addresses[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestStopEndsEverySentinel(t *testing.T) {
 
 func TestStartSentinelsRefusesAPrimaryWithoutAPort(t *testing.T) {
 	t.Parallel()
-	if _, err := StartSentinels(t.Context(), 1, Watch{Primary: "localhost"}); err == nil {
+	if _, err := StartSentinels(t.Context(), 1, "localhost"); err == nil {
 		t.Error("sentinels of a primary without a port were started")
 	}
 }

@@ -30,7 +30,7 @@ func StartSentinelGroup(t testing.TB, replicas int) *SentinelGroup {
 	}
 	w.AwaitReplicas(w.Servers[1:]...)
 	var err error
-	if w.Sentinels, err = redisproc.StartSentinels(t.Context(), 3, redisproc.Watch{Primary: w.Servers[0].Addr}); err != nil {
+	if w.Sentinels, err = redisproc.StartSentinels(t.Context(), 3, w.Servers[0].Addr); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Sentinels.Stop() })
