@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -81,7 +82,7 @@ func curl(op operation, parameters []object, o object) string {
 	command = append(command, flags[op.Credentials[0]])
 	command = append(command, words...)
 	command = append(command, bodyWords(o.object("requestBody").object("content"))...)
-	return strings.Join(without(command, ""), " \\\n  ")
+	return strings.Join(slices.DeleteFunc(command, isEmpty), " \\\n  ")
 }
 
 // ownPath replaces the ids in a path with variables.
@@ -138,14 +139,4 @@ func withVariables(value any) any {
 		return replaced
 	}
 	return value
-}
-
-func without(words []string, unwanted string) []string {
-	var kept []string
-	for _, word := range words {
-		if word != unwanted {
-			kept = append(kept, word)
-		}
-	}
-	return kept
 }

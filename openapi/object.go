@@ -82,25 +82,19 @@ func (o object) flag(name string) bool { flag, _ := o.values[name].(bool); retur
 // object returns a member that is an object, or an empty one.
 func (o object) object(name string) object { member, _ := o.values[name].(object); return member }
 
-func (o object) list(name string) []any { list, _ := o.values[name].([]any); return list }
-
 // objects returns the objects of a member that is a list.
-func (o object) objects(name string) []object {
-	var found []object
-	for _, item := range o.list(name) {
-		if member, ok := item.(object); ok {
-			found = append(found, member)
-		}
-	}
-	return found
-}
+func (o object) objects(name string) []object { return itemsOf[object](o.values[name]) }
 
 // texts returns the strings of a member that is a list.
-func (o object) texts(name string) []string {
-	var found []string
-	for _, item := range o.list(name) {
-		if text, ok := item.(string); ok {
-			found = append(found, text)
+func (o object) texts(name string) []string { return itemsOf[string](o.values[name]) }
+
+// itemsOf returns the items of a list that have this type.
+func itemsOf[T any](value any) []T {
+	var found []T
+	list, _ := value.([]any)
+	for _, item := range list {
+		if one, ok := item.(T); ok {
+			found = append(found, one)
 		}
 	}
 	return found
