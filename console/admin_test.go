@@ -196,7 +196,7 @@ func TestAStopThatTakesLongIsShownUntilItsEndIsTold(t *testing.T) {
 
 func TestAStopHasTheLastWord(t *testing.T) {
 	t.Parallel()
-	var s stops
+	s := stops{known: map[uuid.UUID]*stopJob{}}
 	var order []string
 	end := make(chan struct{})
 	org := uuid.New()

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -93,10 +94,7 @@ func (a *attention) readLag(v *visit) error {
 // readRequests reads the requests that events tell of. The service says whether each still waits.
 func (a *attention) readRequests(v *visit, f *follower) error {
 	f.mu.Lock()
-	waiting := make([]askedMore, 0, len(f.stats.asked))
-	for _, asked := range f.stats.asked {
-		waiting = append(waiting, asked)
-	}
+	waiting := slices.Collect(maps.Values(f.stats.asked))
 	f.mu.Unlock()
 	slices.SortFunc(waiting, func(a, b askedMore) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
 	a.AskedPart = len(waiting) > requestLooks

@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"log/slog"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/server/pages"
 )
@@ -26,6 +27,7 @@ type Console struct {
 // New returns the console of this host, for the Answer of a pages.Site.
 func New(host *pages.Host, log *slog.Logger) *Console {
 	c := &Console{host: host, log: log, assets: loadAssets(), fleets: newFleets(mostCached, host.Recover)}
+	c.followers.known, c.stops.known = map[uuid.UUID]*follower{}, map[uuid.UUID]*stopJob{}
 	c.templates = parseTemplates(c.assets)
 	c.router = newRouter(c.pages())
 	return c

@@ -205,7 +205,7 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 
 func TestAShutdownWaitsForAStop(t *testing.T) {
 	t.Parallel()
-	var c Console
+	c := Console{stops: stops{known: map[uuid.UUID]*stopJob{}}}
 	end := make(chan struct{})
 	job := must(c.stops.begin(uuid.New(), false, time.Now(), func() (int64, error) { <-end; return 0, errors.New("x") }))(t)
 	waited := make(chan struct{})

@@ -65,9 +65,6 @@ func (c *Console) follow(v *visit) (*follower, error) {
 		if len(c.followers.known) >= mostFollowed && !c.followers.makeRoom(from) {
 			return nil, errManyFollowed
 		}
-		if c.followers.known == nil {
-			c.followers.known = map[uuid.UUID]*follower{}
-		}
 		f = &follower{console: c, organization: v.who.Organization, viewers: map[*viewing]struct{}{}, stats: newStats(), from: from}
 		c.followers.known[f.organization] = f
 		f.use(v)

@@ -2,6 +2,8 @@ package console
 
 import (
 	"encoding/base64"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -148,16 +150,8 @@ func (s *stats) add(e eventRow, what string) int64 {
 }
 
 func (s *stats) forgetBefore(hour int64) {
-	for old := range s.hours {
-		if old < hour {
-			delete(s.hours, old)
-		}
-	}
-	for session, of := range s.reached {
-		if of.last < hour {
-			delete(s.reached, session)
-		}
-	}
+	maps.DeleteFunc(s.hours, func(old int64, _ map[string]int64) bool { return old < hour })
+	maps.DeleteFunc(s.reached, func(_ string, of *reached) bool { return of.last < hour })
 }
 
 func (s *stats) noteNear(session string) {
@@ -171,22 +165,13 @@ func (s *stats) noteNear(session string) {
 }
 
 func (s *stats) dropNear(session string) {
-	for i, id := range s.near {
-		if id == session {
-			s.near = append(s.near[:i:i], s.near[i+1:]...)
-			return
-		}
-	}
+	s.near = slices.DeleteFunc(s.near, func(id string) bool { return id == session })
 }
 
 func (s *stats) forgetSession(session string) {
 	delete(s.reached, session)
 	s.dropNear(session)
-	for id, asked := range s.asked {
-		if asked.session == session {
-			delete(s.asked, id)
-		}
-	}
+	maps.DeleteFunc(s.asked, func(_ string, asked askedMore) bool { return asked.session == session })
 }
 
 // last returns what was counted in the last day.

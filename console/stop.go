@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +66,7 @@ func (s *stops) begin(organization uuid.UUID, resume bool, now time.Time, do fun
 			return nil, errStopping
 		}
 	}
-	s.forgetOld(now)
+	maps.DeleteFunc(s.known, func(_ uuid.UUID, j *stopJob) bool { return !j.Running() && now.Sub(j.ended) > stopShown })
 	j := &stopJob{Resume: resume, Began: now, done: make(chan struct{})}
 	s.known[organization] = j
 	go j.run(before, do)
@@ -74,26 +76,12 @@ func (s *stops) begin(organization uuid.UUID, resume bool, now time.Time, do fun
 // Wait returns when no stop or resumption is under way any more, or ctx ends.
 func (c *Console) Wait(ctx context.Context) {
 	c.stops.mu.Lock()
-	var under []*stopJob
-	for _, j := range c.stops.known {
-		under = append(under, j)
-	}
+	under := slices.Collect(maps.Values(c.stops.known))
 	c.stops.mu.Unlock()
 	for _, j := range under {
 		select {
 		case <-j.done:
 		case <-ctx.Done():
-		}
-	}
-}
-
-func (s *stops) forgetOld(now time.Time) {
-	if s.known == nil {
-		s.known = map[uuid.UUID]*stopJob{}
-	}
-	for of, j := range s.known {
-		if !j.Running() && now.Sub(j.ended) > stopShown {
-			delete(s.known, of)
 		}
 	}
 }
