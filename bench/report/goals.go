@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
+
+	"remit/internal/chart"
 )
 
 // goal is the bound that a metric should meet.
@@ -85,7 +88,7 @@ func (g goal) value(r *run) float64 {
 
 // met judges the number that the page shows.
 func (g goal) met(value float64) bool {
-	value = asShown(value)
+	value, _ = strconv.ParseFloat(strings.ReplaceAll(digits(value), ",", ""), 64) // cannot fail: digits wrote it
 	if g.atMost {
 		return value <= g.bound
 	}
@@ -115,28 +118,13 @@ func withUnit(number, unit string) string {
 	return number + " " + unit
 }
 
-// asShown rounds as digits does.
-func asShown(value float64) float64 {
-	switch {
-	case value >= 100:
-		return math.RoundToEven(value)
-	case value >= 10:
-		return math.RoundToEven(10*value) / 10
-	}
-	return math.RoundToEven(1000*value) / 1000
-}
-
 const withCommas = 10_000
 
 // digits formats a number with three or four significant digits: without decimals from 100, with commas from 10,000.
 func digits(value float64) string {
 	switch {
 	case value >= withCommas:
-		whole := strconv.FormatFloat(value, 'f', 0, 64)
-		for i := len(whole) - 3; i > 0; i -= 3 {
-			whole = whole[:i] + "," + whole[i:]
-		}
-		return whole
+		return chart.Count.Text(int64(math.RoundToEven(value)))
 	case value >= 100:
 		return fmt.Sprintf("%.0f", value)
 	case value >= 10:

@@ -13,28 +13,21 @@ func draw(r *run) (map[string][]byte, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	plots := map[string][]byte{}
-	for name, drawn := range map[string]func() ([]byte, error){
-		"ratios.svg": func() ([]byte, error) {
-			return chart.Bars(chart.Labels{Title: "Speed, as a part of the floor's; the goal is at least", X: "ratio"}, ratios...)
-		},
-		"limits.svg": func() ([]byte, error) {
-			return chart.Bars(chart.Labels{Title: "What is used of each limit; the goal is at most 1", X: "measured / limit"}, limits...)
-		},
-		"processor.svg": func() ([]byte, error) {
-			return chart.Bars(chart.Labels{Title: "Processor time of client, service and Redis", X: "µs per request, or per charge of a batch"}, times...)
-		},
-		"growth.svg": func() ([]byte, error) {
-			return chart.Lines(chart.Labels{Title: "Charges, by the number of live sessions", X: "live sessions", Y: "charges per second", LogX: true}, growth...)
-		},
-	} {
-		svg, err := drawn()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+	plots, failed := map[string][]byte{}, error(nil)
+	add := func(name string, svg []byte, err error) {
+		if plots[name] = svg; err != nil {
+			failed = fmt.Errorf("%s: %w", name, err)
 		}
-		plots[name] = svg
 	}
-	return plots, nil
+	svg, err := chart.Bars(chart.Labels{Title: "Speed, as a part of the floor's; the goal is at least", X: "ratio"}, ratios...)
+	add("ratios.svg", svg, err)
+	svg, err = chart.Bars(chart.Labels{Title: "What is used of each limit; the goal is at most 1", X: "measured / limit"}, limits...)
+	add("limits.svg", svg, err)
+	svg, err = chart.Bars(chart.Labels{Title: "Processor time of client, service and Redis", X: "µs per request, or per charge of a batch"}, times...)
+	add("processor.svg", svg, err)
+	svg, err = chart.Lines(chart.Labels{Title: "Charges, by the number of live sessions", X: "live sessions", Y: "charges per second", LogX: true}, growth...)
+	add("growth.svg", svg, err)
+	return plots, failed
 }
 
 // goalBars returns the goals that are ratios, and those that are limits as a part of the limit. Others have no common scale.
