@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/format"
 	"log"
 	"os"
 	"path/filepath"
@@ -76,41 +77,45 @@ func listsOf(description []byte) (lists, error) {
 	return found, nil
 }
 
-// goSource writes unexported constants, such as codeInvalidAPIKey, aligned as gofmt does.
-func goSource(codes []string) string {
-	width := 0
-	for _, code := range codes {
-		width = max(width, len(camelCase(code)))
-	}
+// listed returns a source file that has a line for each name, between a head and a tail.
+func listed(names []string, head string, line func(name string) string, tail string) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "// %s\n\npackage client\n\n// The codes of problems.\nconst (\n", header)
-	for _, code := range codes {
-		fmt.Fprintf(&text, "\tcode%-*s = %q\n", width, camelCase(code), code)
+	text.WriteString(head)
+	for _, name := range names {
+		text.WriteString(line(name))
 	}
-	text.WriteString(")\n")
-	return text.String()
+	return text.String() + tail
+}
+
+// formatted aligns a Go file.
+func formatted(source string) string {
+	text, err := format.Source([]byte(source))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// goSource writes unexported constants, such as codeInvalidAPIKey.
+func goSource(codes []string) string {
+	return formatted(listed(codes, "// "+header+"\n\npackage client\n\n// The codes of problems.\nconst (\n", func(code string) string {
+		return fmt.Sprintf("code%s = %q\n", camelCase(code), code)
+	}, ")\n"))
 }
 
 // typeScriptSource writes an object, such as codes.invalidApiKey, and the type of its values.
 func typeScriptSource(codes []string) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "// %s\n\n/** The codes of problems. */\nexport const codes = {\n", header)
-	for _, code := range codes {
+	return listed(codes, "// "+header+"\n\n/** The codes of problems. */\nexport const codes = {\n", func(code string) string {
 		name := strings.ReplaceAll(camelCase(code), "API", "Api")
-		fmt.Fprintf(&text, "  %s: %q,\n", strings.ToLower(name[:1])+name[1:], code)
-	}
-	text.WriteString("} as const;\n\nexport type Code = (typeof codes)[keyof typeof codes];\n")
-	return text.String()
+		return fmt.Sprintf("  %s: %q,\n", strings.ToLower(name[:1])+name[1:], code)
+	}, "} as const;\n\nexport type Code = (typeof codes)[keyof typeof codes];\n")
 }
 
 // pythonSource writes constants, such as INVALID_API_KEY.
 func pythonSource(codes []string) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "# %s\n\"\"\"The codes of problems.\"\"\"\n\nfrom typing import Final\n\n", header)
-	for _, code := range codes {
-		fmt.Fprintf(&text, "%s: Final = %q\n", strings.ToUpper(code), code)
-	}
-	return text.String()
+	return listed(codes, "# "+header+"\n\"\"\"The codes of problems.\"\"\"\n\nfrom typing import Final\n\n", func(code string) string {
+		return fmt.Sprintf("%s: Final = %q\n", strings.ToUpper(code), code)
+	}, "")
 }
 
 // camelCase turns invalid_api_key into InvalidAPIKey.
