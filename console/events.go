@@ -16,7 +16,6 @@ type eventRow struct {
 	OccurredAt    time.Time       `json:"occurred_at"`
 	AgentID       string          `json:"agent_id"`
 	SessionID     string          `json:"session_id"`
-	ChildID       string          `json:"child_session_id"`
 	TransactionID string          `json:"transaction_id"`
 	AskedID       string          `json:"session_request_id"`
 	LeaseID       string          `json:"lease_id"`

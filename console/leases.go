@@ -43,7 +43,7 @@ func (l *leases) grant(e eventRow, now time.Time) {
 	if l.open == nil {
 		l.open = map[string]lease{}
 	}
-	l.open[e.LeaseID] = lease{data.Value.MicroUSD(), data.Expires}
+	l.open[e.LeaseID] = lease{money.MicroUSD(data.Value), data.Expires}
 }
 
 // settle forgets a lease that was settled or has expired.

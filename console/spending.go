@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
 )
 
 // spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
@@ -104,9 +105,9 @@ func (s *spendings) read(a api, now time.Time) {
 func (s *spending) add(lines []usageLine, now time.Time) {
 	today := dayOf(now)
 	for _, line := range lines {
-		s.Month += line.Value.MicroUSD()
+		s.Month += money.MicroUSD(line.Value)
 		if line.Day == today {
-			s.Today += line.Value.MicroUSD()
+			s.Today += money.MicroUSD(line.Value)
 		}
 	}
 }
@@ -169,11 +170,11 @@ func (a api) addSums(to map[string]spending, now time.Time) error {
 	}
 	today, err := a.usage("group_by", "agent", "from", dayOf(now), "to", dayOf(now))
 	for _, line := range month {
-		to[line.AgentID] = spending{Month: line.Value.MicroUSD()}
+		to[line.AgentID] = spending{Month: money.MicroUSD(line.Value)}
 	}
 	for _, line := range today {
 		of := to[line.AgentID]
-		of.Today = line.Value.MicroUSD()
+		of.Today = money.MicroUSD(line.Value)
 		to[line.AgentID] = of
 	}
 	return err

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,7 @@ type spent struct {
 	NoTypes, NoAgents bool // what each type, each agent cost is not known
 
 	agents []agentSpending // by id
-	types  typeSpending
+	types  []chart.Entry   // what each action type cost on each day
 
 	memory    *pages.CacheMemory // for both of them
 	displaced atomic.Bool
@@ -35,18 +36,6 @@ type spending struct{ Today, Month money.MicroUSD }
 type agentSpending struct {
 	id uuid.UUID
 	spending
-}
-
-// typeSpending is what each action type cost on each day.
-type typeSpending struct {
-	names []string
-	lines []typeLine
-}
-
-type typeLine struct {
-	day   int32  // since 1970, in UTC
-	name  uint32 // in names
-	value int64
 }
 
 const notKept = "What each agent and each action type cost is not in memory now. Reload the page later."
@@ -77,45 +66,40 @@ func (s *spent) by(id uuid.UUID) spending {
 	return s.agents[at].spending
 }
 
-// typesOf returns the lines of a report by day and action type.
-func typesOf(report []usageLine) typeSpending {
-	t := typeSpending{lines: make([]typeLine, 0, len(report))}
-	numbers := map[string]uint32{}
+// typesOf returns the lines of a report by day and action type. Lines of a type share its name.
+func typesOf(report []usageLine) []chart.Entry {
+	types := make([]chart.Entry, 0, len(report))
+	names := map[string]string{}
 	for _, line := range report {
 		day, err := time.Parse(time.DateOnly, line.Day)
 		if err != nil {
 			continue
 		}
-		number, known := numbers[line.typeName()]
-		if !known {
-			number = uint32(len(numbers)) //nolint:gosec // of 10,000 lines
-			numbers[line.typeName()] = number
-			t.names = append(t.names, line.typeName())
-		}
-		t.lines = append(t.lines, typeLine{dayNumber(day), number, int64(line.Value)})
+		name := cmp.Or(names[line.typeName()], line.typeName())
+		names[name] = name
+		types = append(types, chart.Entry{Day: dayNumber(day), Name: name, Value: int64(line.Value)})
 	}
-	t.names = slices.Clip(t.names)
-	return t
+	return types
 }
 
-func dayNumber(t time.Time) int32 { return int32(t.Unix() / (24 * 60 * 60)) } //nolint:gosec // for millions of years
+func dayNumber(t time.Time) int { return int(t.Unix() / (24 * 60 * 60)) }
 
 // days returns the chart of what each action type cost in the last 30 days.
 func (s *spent) days() chart.Days {
-	today := int(dayNumber(s.At))
-	days := chart.Days{Title: "Spent by action type, last 30 days", Unit: chart.MicroUSD, From: today - 29, To: today}
-	for _, line := range s.types.lines {
-		days.Entries = append(days.Entries, chart.Entry{Day: int(line.day), Name: s.types.names[line.name], Value: line.value})
-	}
-	return days
+	today := dayNumber(s.At)
+	return chart.Days{Title: "Spent by action type, last 30 days", Unit: chart.MicroUSD, From: today - 29, To: today, Entries: s.types}
 }
 
 // bytes returns how many bytes the reading takes, with what the allocator rounds up.
 func (s *spent) bytes() int {
 	const itself, ofName = 1 << 10, 16
-	sum := itself + len(s.agents)*int(unsafe.Sizeof(agentSpending{})) + len(s.types.lines)*int(unsafe.Sizeof(typeLine{}))
-	for _, name := range s.types.names {
-		sum += int(unsafe.Sizeof(name)) + ofName + len(name)
+	sum := itself + len(s.agents)*int(unsafe.Sizeof(agentSpending{})) + len(s.types)*int(unsafe.Sizeof(chart.Entry{}))
+	names := map[string]bool{}
+	for _, line := range s.types {
+		if !names[line.Name] {
+			names[line.Name] = true
+			sum += ofName + len(line.Name)
+		}
 	}
 	return sum + sum/8
 }

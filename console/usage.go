@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -27,18 +26,14 @@ func (l usageLine) Type() string {
 }
 
 // amount is a value that may be below 0, when more was given back than used, or above what one session may have.
-type amount int64
-
-// MicroUSD returns the amount as money.
-func (a amount) MicroUSD() money.MicroUSD { return money.MicroUSD(a) }
+type amount money.MicroUSD
 
 var errAmount = errors.New("not an amount")
 
 // UnmarshalJSON reads an exact decimal. Implements json.Unmarshaler.
 func (a *amount) UnmarshalJSON(number []byte) error {
 	const decimals = "000000"
-	digits, negative := bytes.CutPrefix(number, []byte("-"))
-	whole, fraction, _ := strings.Cut(string(digits), ".")
+	whole, fraction, _ := strings.Cut(string(number), ".")
 	if whole == "" || len(fraction) > len(decimals) {
 		return errAmount
 	}
@@ -46,9 +41,7 @@ func (a *amount) UnmarshalJSON(number []byte) error {
 	if err != nil {
 		return errAmount
 	}
-	if *a = amount(value); negative {
-		*a = -*a
-	}
+	*a = amount(value)
 	return nil
 }
 
