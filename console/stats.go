@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/base64"
 	"maps"
 	"slices"
 	"time"
@@ -186,5 +185,3 @@ func (s *stats) last(now time.Time) map[string]int64 {
 	}
 	return sum
 }
-
-func decodeBase64(text string) ([]byte, error) { return base64.RawURLEncoding.DecodeString(text) }
