@@ -80,7 +80,10 @@ type schema struct {
 var methods = []string{"post", "get", "patch", "put", "delete"}
 
 // reader resolves references while it reads.
-type reader struct{ root object }
+type reader struct {
+	root     object
+	statuses map[string]string // of the shared responses, by name, as operations return them
+}
 
 func read(text []byte) (api, error) {
 	value, err := parse(text)
@@ -88,7 +91,7 @@ func read(text []byte) (api, error) {
 	if err != nil || !isObject {
 		return api{}, fmt.Errorf("openapi.json: not one JSON object: %w", err)
 	}
-	r := reader{root}
+	r := reader{root, map[string]string{}}
 	info := root.object("info")
 	a := api{Title: info.text("title"), Summary: info.text("summary"), Description: info.text("description")}
 	components := root.object("components")
@@ -183,6 +186,7 @@ func (r reader) operation(path, method, also string, item, o object) operation {
 			op.Responses = append(op.Responses, response{status, resp.text("description"), r.headers(resp), r.contents(resp)})
 			continue
 		}
+		r.statuses[name] = status
 		op.Errors = append(op.Errors, errorLink{anchor(name), status, codesOf(resp)})
 	}
 	return op
@@ -218,14 +222,10 @@ func codesOf(resp object) []string {
 }
 
 func (r reader) errorResponse(name string, resp object) errorResponse {
-	found := errorResponse{ID: anchor(name), Description: resp.text("description"), Headers: r.headers(resp)}
+	found := errorResponse{ID: anchor(name), Status: r.statuses[name], Description: resp.text("description"), Headers: r.headers(resp)}
 	contents := resp.object("content")
 	for _, mediaType := range contents.names {
-		body := contents.object(mediaType)
-		if found.Status == "" {
-			found.Status = r.statusOf(name)
-		}
-		examples := body.object("examples")
+		examples := contents.object(mediaType).object("examples")
 		for _, code := range examples.names {
 			if !slices.ContainsFunc(found.Examples, func(e example) bool { return e.Code == code }) {
 				found.Examples = append(found.Examples, example{code, indented(examples.object(code).values["value"])})
@@ -233,22 +233,6 @@ func (r reader) errorResponse(name string, resp object) errorResponse {
 		}
 	}
 	return found
-}
-
-// statusOf returns the status with which operations return a response of the components.
-func (r reader) statusOf(name string) string {
-	paths := r.root.object("paths")
-	for _, path := range paths.names {
-		for _, method := range methods {
-			responses := paths.object(path).object(method).object("responses")
-			for _, status := range responses.names {
-				if strings.HasSuffix(responses.object(status).text("$ref"), "/responses/"+name) {
-					return status
-				}
-			}
-		}
-	}
-	return ""
 }
 
 func (r reader) headers(resp object) []field {
