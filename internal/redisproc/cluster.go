@@ -52,7 +52,7 @@ func startCluster(ctx context.Context, dirs []string, primaries int) (*Cluster, 
 	defer cancel()
 	c := &Cluster{}
 	for _, dir := range dirs {
-		n, err := startNode(ctx, dir)
+		n, err := startOnFreePort(ctx, node{dir: dir}.config())
 		if err != nil {
 			c.Stop()
 			return nil, err

@@ -126,7 +126,7 @@ func TestNodeOnATakenPortEndsBeforeItIsReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer taken.Close()
-		_, err = Start(t.Context(), Config{Port: port, Args: clusterArguments()})
+		_, err = Start(t.Context(), Config{Port: port, Args: node{}.config().Args})
 		if !errors.Is(err, errEnded) {
 			t.Errorf("start with port %d taken: %v; want %v", port+offset, err, errEnded)
 		}

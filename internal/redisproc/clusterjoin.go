@@ -58,7 +58,7 @@ func replicate(ctx context.Context, primaries, replicas []*redis.Client) error {
 		err := waitUntil(ctx, replica, "INFO replication", "master_link_status:up")
 		for _, primary := range primaries {
 			if err == nil {
-				err = waitUntilReplicas(ctx, primary, len(replicas))
+				err = await(ctx, primary, "CLUSTER NODES", func(reply string) bool { return strings.Count(reply, "slave ") == len(replicas) })
 			}
 		}
 		if err != nil {
@@ -93,11 +93,7 @@ func waitUntil(ctx context.Context, client *redis.Client, command, text string) 
 	return await(ctx, client, command, func(reply string) bool { return strings.Contains(reply, text) })
 }
 
-// waitUntilReplicas returns when the node knows n replicas in the cluster.
-func waitUntilReplicas(ctx context.Context, client *redis.Client, n int) error {
-	return await(ctx, client, "CLUSTER NODES", func(reply string) bool { return strings.Count(reply, "slave ") == n })
-}
-
+// await returns when the reply to a command is as wanted.
 func await(ctx context.Context, client *redis.Client, command string, holds func(reply string) bool) error {
 	var words []any
 	for word := range strings.FieldsSeq(command) {

@@ -32,13 +32,6 @@ type node struct {
 	dir  string // of its data, "" for none
 }
 
-// startNode runs a server in cluster mode that knows no other node.
-func startNode(ctx context.Context, dir string) (node, error) {
-	n, err := startOnFreePort(ctx, node{dir: dir}.config())
-	n.dir = dir
-	return n, err
-}
-
 // startOnFreePort runs a server on a free port. The package talks to it through
 // its unix socket, which the server opens after binding its ports: a reply there
 // cannot come from another process on the same port.
@@ -53,7 +46,7 @@ func startOnFreePort(ctx context.Context, cfg Config) (node, error) {
 		var s *Server
 		s, err = Start(ctx, cfg)
 		if err == nil {
-			return node{Server: s, port: port}, nil
+			return node{Server: s, port: port, dir: cfg.Dir}, nil
 		}
 		if !errors.Is(err, errEnded) {
 			return node{}, err
@@ -62,14 +55,13 @@ func startOnFreePort(ctx context.Context, cfg Config) (node, error) {
 	return node{}, fmt.Errorf("after %d ports: %w", portTries, err)
 }
 
-func (n node) config() Config { return Config{Dir: n.dir, Port: n.port, Args: clusterArguments()} }
-
-func clusterArguments() []string {
-	return []string{
+// config returns how the node runs in cluster mode.
+func (n node) config() Config {
+	return Config{Dir: n.dir, Port: n.port, Args: []string{
 		"--cluster-enabled", "yes",
 		"--cluster-announce-ip", loopback, // otherwise a node learns its address only from others
 		"--cluster-node-timeout", "2000", // ms
-	}
+	}}
 }
 
 // FreePort returns a free port of 127.0.0.1 whose cluster bus port is free too.
