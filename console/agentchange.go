@@ -1,9 +1,6 @@
 package console
 
-import (
-	"github.com/valyala/fasthttp"
-	"remit/client"
-)
+import "github.com/valyala/fasthttp"
 
 const apiAgent = "/v1/agents/{agent}"
 
@@ -11,31 +8,12 @@ var (
 	// reason is the body of a suspension.
 	reason = fields{"reason": readText}
 
+	createAgent  = call{post, "/v1/agents", fields{"name": asTyped, "scopes": readWords, "description": readText}, agent, "The agent was created."}
 	suspendAgent = call{post, apiAgent + "/suspend", reason, agent, "The agent is suspended."}
 	resumeAgent  = call{post, apiAgent + "/resume", nil, agent, "The agent is resumed."}
 	revokeAgent  = call{post, apiAgent + "/revoke", nil, agent, "The agent is revoked."}
+	rotateSecret = call{post, apiAgent + "/secret/rotate", nil, agent, "The agent has a new secret. The one before is not valid any more."}
 )
-
-// createAgent creates an agent and shows its secret once, on its page.
-func createAgent(v *visit) error {
-	body, err := fields{"name": asTyped, "scopes": readWords, "description": readText}.given(v)
-	if err != nil {
-		return err
-	}
-	var made client.AgentInfo
-	if err := v.send(post, "/v1/agents", body, &made); err != nil {
-		return err
-	}
-	return v.reveal(agentPath(made.ID), "The agent was created.", "Secret", string(made.Secret))
-}
-
-func rotateSecret(v *visit) error {
-	var rotated client.RotatedSecret
-	if err := v.send(post, apiAgent+"/secret/rotate", nil, &rotated); err != nil {
-		return err
-	}
-	return v.reveal(v.at(agent), "The agent has a new secret. The one before is not valid any more.", "Secret", string(rotated.Secret))
-}
 
 func revokeFamily(v *visit) error {
 	if err := v.send(fasthttp.MethodDelete, apiAgent+"/families/{family}", nil, nil); err != nil {

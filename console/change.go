@@ -10,23 +10,42 @@ import (
 type call struct {
 	method, path string // ids of the page's own path stand in it by their names
 	body         fields // nil for none
-	to           string // the page that it leads to; "" for the one that asked for it
+	to           string // the page that it leads to, maybe that of what it made; "" for the one that asked for it
 	text         string // what that page says
 }
 
+// handle makes the change.
 func (c call) handle(v *visit) error {
-	body, err := c.body.given(v)
+	to, _, err := c.send(v)
 	if err != nil {
 		return err
 	}
-	err = v.send(c.method, c.path, body, nil)
-	if err != nil && !(c.method == fasthttp.MethodDelete && isNotFound(err)) { // it is gone
+	return v.done(to, c.text)
+}
+
+// reveal makes the change, and shows the secret that it made once.
+func (c call) reveal(v *visit) error {
+	to, secret, err := c.send(v)
+	if err != nil {
 		return err
 	}
-	if c.to == "" {
-		return v.done(v.back(), c.text)
+	return v.reveal(to, c.text, "Secret", secret)
+}
+
+func (c call) send(v *visit) (to, secret string, err error) {
+	body, err := c.body.given(v)
+	if err != nil {
+		return "", "", err
 	}
-	return v.done(v.at(c.to), c.text)
+	var made struct{ ID, Secret string }
+	err = v.send(c.method, c.path, body, &made)
+	if err != nil && !(c.method == fasthttp.MethodDelete && isNotFound(err)) { // it is gone
+		return "", "", err
+	}
+	if c.to == "" {
+		return v.back(), "", nil
+	}
+	return strings.NewReplacer("{agent}", made.ID, "{webhook}", made.ID).Replace(v.at(c.to)), made.Secret, nil
 }
 
 // send sends a change to the API, and has the next page read the agents anew if it is one of agents.

@@ -70,10 +70,15 @@ func readText(text string) (any, error) {
 // asTyped returns a text that may be empty.
 func asTyped(text string) (any, error) { return text, nil }
 
-// readWords reads what words returns.
-func readWords(text string) (any, error) { return words(text), nil }
+// readWords splits a text at white space and commas.
+func readWords(text string) (any, error) {
+	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,\n\r\t", r) })...), nil
+}
 
-// words splits a text at white space and commas.
-func words(text string) []string {
-	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,\n\r\t", r) })...)
+// readSomeWords returns nil for a text without words.
+func readSomeWords(text string) (any, error) {
+	if strings.Trim(text, " ,\n\r\t") == "" {
+		return nil, nil
+	}
+	return readWords(text)
 }

@@ -35,12 +35,12 @@ func (c *Console) pages() []page {
 		{method: get, path: livePath, role: viewer, handle: streamUpdates, stream: true},
 
 		{method: get, path: agents, role: viewer, nav: "Agents", handle: showAgents},
-		{method: post, path: agents, role: admin, handle: createAgent, undone: "No agent was created."},
+		{method: post, path: agents, role: admin, handle: createAgent.reveal, undone: "No agent was created."},
 		{method: get, path: agent, role: viewer, handle: showAgent},
 		{method: post, path: agent + "/suspend", role: operator, handle: suspendAgent.handle, undone: "The agent was not suspended."},
 		{method: post, path: agent + "/resume", role: operator, handle: resumeAgent.handle, undone: "The agent was not resumed."},
 		{method: post, path: agent + "/revoke", role: operator, handle: revokeAgent.handle, confirm: "revoke", undone: "The agent was not revoked."},
-		{method: post, path: agent + "/rotate-secret", role: admin, handle: rotateSecret, confirm: "rotate", undone: "The secret was not rotated."},
+		{method: post, path: agent + "/rotate-secret", role: admin, handle: rotateSecret.reveal, confirm: "rotate", undone: "The secret was not rotated."},
 		{method: post, path: agent + "/limits", role: admin, handle: limitAgent, undone: "The limits were not changed."},
 		{method: post, path: agent + "/families/{family}/revoke", role: operator, handle: revokeFamily, undone: "The token family was not revoked."},
 
@@ -62,11 +62,11 @@ func (c *Console) pages() []page {
 		{method: get, path: eventsPath, role: viewer, nav: "Events", handle: showEvents},
 
 		{method: get, path: webhooks, role: viewer, nav: "Webhooks", handle: showWebhooks},
-		{method: post, path: webhooks, role: admin, handle: createWebhook, undone: "No webhook was created."},
+		{method: post, path: webhooks, role: admin, handle: createWebhook.reveal, undone: "No webhook was created."},
 		{method: get, path: webhook, role: viewer, handle: showWebhook},
 		{method: post, path: webhook + "/test", role: admin, handle: testWebhook.handle, undone: "No test was sent."},
 		{method: post, path: webhook + "/change", role: admin, handle: changeWebhook.handle, undone: "The webhook was not changed."},
-		{method: post, path: webhook + "/rotate", role: admin, handle: rotateWebhook, confirm: "rotate", undone: "The secret was not rotated."},
+		{method: post, path: webhook + "/rotate", role: admin, handle: rotateWebhook.reveal, confirm: "rotate", undone: "The secret was not rotated."},
 		{method: post, path: webhook + "/delete", role: admin, handle: deleteWebhook.handle, confirm: "delete", undone: "The webhook was not deleted."},
 		{method: post, path: webhook + "/deliveries/{delivery}/retry", role: admin, handle: retryDelivery.handle, undone: "The event was not sent again."},
 

@@ -17,18 +17,6 @@ func showWebhooks(v *visit) error {
 	return v.show("webhooks", "Webhooks", all)
 }
 
-func createWebhook(v *visit) error {
-	body := map[string]any{"url": v.form("url"), "description": v.form("description")}
-	if types := words(v.form("types")); len(types) > 0 {
-		body["types"] = types
-	}
-	var made client.WebhookInfo
-	if err := v.send(post, "/v1/webhooks", body, &made); err != nil {
-		return err
-	}
-	return v.reveal(webhookPath(made.ID), "The webhook is created. The receiver verifies what it gets with this secret.", "Secret", string(made.Secret))
-}
-
 // webhookPage is one webhook with its deliveries.
 type webhookPage struct {
 	client.WebhookInfo
@@ -60,6 +48,11 @@ func showWebhook(v *visit) error {
 const apiWebhook = "/v1/webhooks/{webhook}"
 
 var (
+	createWebhook = call{
+		post, "/v1/webhooks", fields{"url": asTyped, "description": asTyped, "types": readSomeWords},
+		webhook, "The webhook is created. The receiver verifies what it gets with this secret.",
+	}
+	rotateWebhook = call{post, apiWebhook + "/rotate", nil, webhook, "The webhook has a new secret. For a day requests are signed by both."}
 	testWebhook   = call{post, apiWebhook + "/test", nil, webhook, "A test event is on its way. Reload the page to see how it went."}
 	retryDelivery = call{post, apiWebhook + "/deliveries/{delivery}/retry", nil, webhook, "The event is sent again."}
 	deleteWebhook = call{fasthttp.MethodDelete, apiWebhook, nil, webhooks, "The webhook is deleted, with its deliveries."}
@@ -67,11 +60,3 @@ var (
 		fasthttp.MethodPatch, apiWebhook, fields{"url": asTyped, "description": asTyped, "types": readWords}, webhook, "The webhook is changed.",
 	}
 )
-
-func rotateWebhook(v *visit) error {
-	var rotated client.RotatedSecret
-	if err := v.send(post, apiWebhook+"/rotate", nil, &rotated); err != nil {
-		return err
-	}
-	return v.reveal(v.at(webhook), "The webhook has a new secret. For a day requests are signed by both.", "Secret", string(rotated.Secret))
-}
