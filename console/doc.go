@@ -8,6 +8,7 @@
 //	visit.go     one request of a signed-in viewer, and what handlers answer with
 //	signin.go    sign-in and sign-out; cookie.go seals what the browser keeps
 //	guard.go     what every request must satisfy, and the headers of every response
+//	change.go    changes that are one call of the API
 //	api.go       calls of the API, decoded into the types of package client
 //	render.go    templates/*.html; format.go how values read
 //	live.go      live updates of what a page shows

@@ -63,33 +63,31 @@ func goalTable(r *run) string {
 }
 
 func socketTable(r *run) string {
+	type path struct{ what, benchmark, bare, redis, program string }
+	paths := []path{
+		{"charge", "Socket/charge/connections=256", "x-bare", "x-redis", "x-redis-benchmark"},
+		{"charge, 1 connection", "Socket/charge/connections=1", "x-bare", "x-redis", ""},
+		{"verify", "Socket/verify/connections=256", "x-bare", "x-redis", ""},
+		{"authorize", "Socket/authorize/connections=256", "x-bare", "x-redis", ""},
+		{"get session", "Socket/session/connections=256", "x-bare", "x-redis", ""},
+		{"token exchange", "Socket/exchange/connections=256", "x-bare", "x-redis", ""},
+		{"refresh", "Socket/refresh/connections=256", "x-bare", "x-redis", ""},
+		{"list, page of 20", "Socket/list/connections=256", "x-bare", "", ""},
+		{"batch of 100 charges of one session", "Batch/sessions=1", "", "", "x-redis-benchmark"},
+		{"batch of 100 charges of ten sessions", "Batch/sessions=10", "", "", "x-redis-benchmark"},
+	}
+	for _, peer := range r.peers() {
+		paths = append(paths, path{peer.what, peer.benchmark, "x-bare", "", ""})
+	}
 	var rows []string
-	for _, path := range []struct{ what, benchmark, redis, program string }{
-		{"charge", "Socket/charge/connections=256", "x-redis", "x-redis-benchmark"},
-		{"charge, 1 connection", "Socket/charge/connections=1", "x-redis", ""},
-		{"verify", "Socket/verify/connections=256", "x-redis", ""},
-		{"authorize", "Socket/authorize/connections=256", "x-redis", ""},
-		{"get session", "Socket/session/connections=256", "x-redis", ""},
-		{"token exchange", "Socket/exchange/connections=256", "x-redis", ""},
-		{"refresh", "Socket/refresh/connections=256", "x-redis", ""},
-		{"list, page of 20", "Socket/list/connections=256", "", ""},
-	} {
+	for _, path := range paths {
 		get := func(metric string) string {
 			if metric == "" {
 				return ""
 			}
 			return digits(r.get(path.benchmark, metric))
 		}
-		rows = append(rows, row(path.what, get("ops/s"), get("p50-us"), get("x-bare"), get(path.redis), get(path.program)))
-	}
-	for _, batch := range []struct{ what, sessions string }{{"of one session", "1"}, {"of ten sessions", "10"}} {
-		name := "Batch/sessions=" + batch.sessions
-		rows = append(rows, row("batch of 100 charges "+batch.what, digits(r.get(name, "ops/s")),
-			digits(r.get(name, "p50-us")), "", "", digits(r.get(name, "x-redis-benchmark"))))
-	}
-	for _, peer := range r.peers() {
-		rows = append(rows, row(peer.what, digits(r.get(peer.benchmark, "ops/s")), digits(r.get(peer.benchmark, "p50-us")),
-			digits(r.get(peer.benchmark, "x-bare")), "", ""))
+		rows = append(rows, row(path.what, get("ops/s"), get("p50-us"), get(path.bare), get(path.redis), get(path.program)))
 	}
 	return table("path | per second | p50 µs | / bare | / go-redis | / redis-benchmark", rows)
 }
