@@ -56,11 +56,14 @@ func (l agentLimits) sent() client.AgentLimits {
 }
 
 // listOrNone returns the values of a flag; nil: it is not given. The one empty value that --scopes= gives means none.
-func listOrNone[T ~string](given *[]T) *[]T {
-	if given != nil && len(*given) == 1 && (*given)[0] == "" {
+func listOrNone[T ~string](given []T) *[]T {
+	switch {
+	case given == nil:
+		return nil
+	case len(given) == 1 && given[0] == "":
 		return new([]T)
 	}
-	return given
+	return &given
 }
 
 // factsOfLimits are the limits that an agent has, with what is used of them.

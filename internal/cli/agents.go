@@ -45,10 +45,7 @@ func (c *createAgent) Run() error {
 		}
 		p := client.AgentParams{
 			Name: c.Name, Scopes: c.Scopes, Description: c.Description, Metadata: c.Metadata.sent(), Limits: c.sent(),
-			NoSecret: c.NoSecret, JWKS: keys, JWKSURI: c.JWKSURI, DPoPRequired: c.DPoPRequired,
-		}
-		if c.Audiences != nil {
-			p.Audiences = listOrNone(&c.Audiences)
+			NoSecret: c.NoSecret, JWKS: keys, JWKSURI: c.JWKSURI, Audiences: listOrNone(c.Audiences), DPoPRequired: c.DPoPRequired,
 		}
 		made, err := o.CreateAgent(ctx, p)
 		if err != nil {
@@ -103,16 +100,16 @@ func factsOfAgent(a client.AgentInfo) []Fact {
 
 type updateAgent struct {
 	asOrganization
-	ID          string    `arg:"" help:"The agent's id."`
-	Name        string    `env:"-" help:"New name, 1 to 200 characters."`
-	Description *string   `env:"-" help:"New description; an empty one removes it."`
-	Metadata    metadata  `env:"-" placeholder:"JSON" help:"New metadata: a JSON object."`
-	Scopes      *[]string `env:"-" placeholder:"SCOPE,…" help:"New scopes of the agent; repeatable; an empty one removes all. Scopes that it loses are refused at once."`
+	ID          string   `arg:"" help:"The agent's id."`
+	Name        string   `env:"-" help:"New name, 1 to 200 characters."`
+	Description *string  `env:"-" help:"New description; an empty one removes it."`
+	Metadata    metadata `env:"-" placeholder:"JSON" help:"New metadata: a JSON object."`
+	Scopes      []string `env:"-" placeholder:"SCOPE,…" help:"New scopes of the agent; repeatable; an empty one removes all. Scopes that it loses are refused at once."`
 	agentLimits
 	agentKeys
-	Audiences    *[]string `name:"audience" sep:"none" env:"-" placeholder:"URI" help:"Audience that new tokens of the agent may have; repeatable; an empty one means the service alone."`
-	DPoPRequired *bool     `name:"dpop-required" negatable:"" env:"-" help:"Refuse tokens of the agent that are not bound to a key, also those it has; or accept them again."`
-	Remove       []string  `env:"-" enum:"jwks,jwks_uri,audiences" placeholder:"FIELD,…" help:"Fields to remove: jwks, jwks_uri, audiences (any audience); repeatable."`
+	Audiences    []string `name:"audience" sep:"none" env:"-" placeholder:"URI" help:"Audience that new tokens of the agent may have; repeatable; an empty one means the service alone."`
+	DPoPRequired *bool    `name:"dpop-required" negatable:"" env:"-" help:"Refuse tokens of the agent that are not bound to a key, also those it has; or accept them again."`
+	Remove       []string `env:"-" enum:"jwks,jwks_uri,audiences" placeholder:"FIELD,…" help:"Fields to remove: jwks, jwks_uri, audiences (any audience); repeatable."`
 }
 
 // Validate is called by the flag parser.

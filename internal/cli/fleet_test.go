@@ -113,6 +113,7 @@ func TestTheCommandsOfAFleetSendAndShow(t *testing.T) {
 			`PATCH /v1/agents/a1 {"limits":{"max_actions_per_minute":null,"max_open_sessions":7,"max_value_usd_per_day":5}}`,
 			[]string{`^PER DAY +1.25 of 5 USD until 2026-11-21T09:19:32Z$`, `^PER MINUTE +60 actions$`, `^OPEN SESSIONS +2 of 7$`}},
 		{"agent update a1 --name spy --scopes read,pay --description=", `PATCH /v1/agents/a1 {"name":"spy","description":"","scopes":["read","pay"]}`, nil},
+		{"agent update a1 --scopes read --scopes pay --audience urn:a --audience urn:b", `PATCH /v1/agents/a1 {"scopes":["read","pay"],"audiences":["urn:a","urn:b"]}`, nil},
 		{"agent update a1 --scopes=", `PATCH /v1/agents/a1 {"scopes":[]}`, nil},
 		{"suspend-all --yes --reason leak", `POST /v1/agents/suspend {"all":true,"reason":"leak"}`, []string{`^SUSPENDED +12$`}},
 		{"resume-all --yes", `POST /v1/agents/resume {"all":true}`, []string{`^RESUMED +11$`}},

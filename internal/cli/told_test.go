@@ -158,6 +158,7 @@ func TestWebhookCommands(t *testing.T) {
 	has(t, made.stderr, `^remit: the webhook's secret is shown only once`)
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(made.stdout)
 	has(t, s.good("webhook", "list").stdout, `^ID +URL +TYPES +CONFIRMED +FAILING SINCE +CREATED$`, `^`+id+`  `+receiver+`  session\.ended,session\.expired  - `)
+	has(t, s.good("webhook", "update", id, "--types", "session.created", "--types", "session.ended").stdout, `^TYPES +session.created,session.ended$`)
 	has(t, s.good("webhook", "update", id, "--types=", "--description=").stdout, `^TYPES +all$`)
 	if shown := s.object("webhook", "show", id); shown["description"] != "" || len(shown["types"].([]any)) != 0 || shown["secret"] != nil {
 		t.Errorf("%v", shown)

@@ -75,9 +75,9 @@ func (c *showWebhook) Run() error {
 type updateWebhook struct {
 	asOrganization
 	webhookID
-	URL         string              `env:"-" help:"Where to send events."`
-	Types       *[]client.EventType `env:"-" placeholder:"TYPE,…" help:"Types of events to send; repeatable; an empty one sends all."`
-	Description *string             `env:"-" help:"A description for people."`
+	URL         string             `env:"-" help:"Where to send events."`
+	Types       []client.EventType `env:"-" placeholder:"TYPE,…" help:"Types of events to send; repeatable; an empty one sends all."`
+	Description *string            `env:"-" help:"A description for people."`
 }
 
 // Validate is called by the flag parser.
