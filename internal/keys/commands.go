@@ -1,9 +1,15 @@
 package keys
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"text/tabwriter"
+	"time"
 
 	"remit/internal/token"
+	"remit/redisstore"
 )
 
 // Commands are `remit keys …`. All except generate work on the keys stored in Redis, whether instances are running or not.
@@ -30,4 +36,81 @@ func (c *generateKey) Run() error {
 	}
 	_, err := os.Stdout.Write(material)
 	return err
+}
+
+type listKeys struct{ storeFlags }
+
+// Run prints one line per stored key.
+func (c *listKeys) Run() error {
+	store, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "KIND\tKEY\tSTATE\tCREATED\tSIGNS FROM\tENDS")
+	for _, kind := range []redisstore.KeyKind{redisstore.SigningKeys, redisstore.TokenKeys} {
+		records, now, err := store.Keys(context.Background(), kind)
+		if err != nil {
+			return err
+		}
+		for i, record := range signerFirst(records, now) {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", kind, record.ID, stateOf(record, i == 0, now),
+				timeText(record.Created), timeText(record.SignsFrom), timeText(record.Ends))
+		}
+	}
+	return table.Flush()
+}
+
+func stateOf(record redisstore.KeyRecord, first bool, now time.Time) string {
+	switch {
+	case record.SignsFrom.After(now):
+		return "published"
+	case first:
+		return "signs"
+	}
+	return "verifies"
+}
+
+type retireKey struct {
+	storeFlags
+	Kind redisstore.KeyKind `arg:"" enum:"signing,token" help:"signing or token."`
+	Key  string             `arg:"" help:"The key's name, as keys list shows it."`
+}
+
+// Run ends the key.
+func (c *retireKey) Run() error {
+	store, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	err = store.RetireKey(context.Background(), c.Kind, c.Key)
+	if errors.Is(err, redisstore.ErrKeyInUse) {
+		return fmt.Errorf("%w; rotate first", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s is retired; within %s no instance accepts what it signed\n", sealName(c.Kind, c.Key), PollInterval)
+	return nil
+}
+
+// storeFlags say which Redis the commands work on.
+type storeFlags struct {
+	RedisURL         redisstore.URL        `required:"" help:"URL of the Redis that the instances use."`
+	Durability       redisstore.Durability `default:"local" enum:"local,replicated" help:"When a write is acknowledged, as for the instances: local or replicated."`
+	KeyEncryptionKey string                `help:"File with the key that encrypts the keys stored in Redis." type:"existingfile"`
+}
+
+func (f storeFlags) open() (*redisstore.Store, error) {
+	return redisstore.Open(redisstore.Config{URL: string(f.RedisURL), Durability: f.Durability})
+}
+
+// timeText returns "-" for the zero time.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
 }

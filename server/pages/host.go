@@ -3,9 +3,7 @@ package pages
 
 import (
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/server/conn"
@@ -91,9 +89,4 @@ const pageCallRoute = "page"
 func isForPages(ctx *fasthttp.RequestCtx) bool {
 	c := conn.Of(ctx.Conn())
 	return c != nil && c.ForPages
-}
-
-// DueLag returns how late what time brings to an organization is recorded.
-func (h *Host) DueLag(page *fasthttp.RequestCtx, organization uuid.UUID) (time.Duration, error) {
-	return h.store.DueLag(web.RequestContext(page), organization)
 }

@@ -22,29 +22,6 @@ func (h *Host) Identify(page *fasthttp.RequestCtx, apiKey string, read func(Repl
 	return h.callInside(page, c, h.identify, read)
 }
 
-// KeyIdentity is what a page may know of the API key that signed in. It is the body of the Reply to Identify and
-// SignIn.
-type KeyIdentity struct {
-	Organization uuid.UUID       `json:"organization_id"`
-	Name         string          `json:"organization_name"`
-	Key          uuid.UUID       `json:"key_id"` // of the first key, the organization's
-	Role         redisstore.Role `json:"role"`
-	Replaced     bool            `json:"replaced"` // by a rotation; the key is in its grace time
-}
-
-// keyIdentity answers Identify.
-func (h *Host) keyIdentity(ctx *fasthttp.RequestCtx) error {
-	key, err := access.OrganizationKey(ctx)
-	if err != nil {
-		return err
-	}
-	own, err := h.store.OwnKey(web.RequestContext(ctx), key)
-	if err != nil {
-		return err
-	}
-	return web.Answer(ctx, KeyIdentity{key.Organization, own.Organization, own.ID, own.Role, own.Replaced})
-}
-
 // SignIn is Identify for a key that was just typed: attempts that fail count as failed token exchanges do, for the
 // organization that the key names and for the address.
 func (h *Host) SignIn(page *fasthttp.RequestCtx, apiKey string, read func(Reply) error) error {

@@ -175,15 +175,6 @@ func (g *Guard) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	return g.answerExchange(ctx, e, err, g.exchangeSecret)
 }
 
-// exchangeSecret opens a family for a client by its secret.
-func (g *Guard) exchangeSecret(ctx *fasthttp.RequestCtx, client Credential, asked redisstore.GrantRequest) (redisstore.Grant, error) {
-	grant, err := g.Store.ExchangeSecret(web.RequestContext(ctx), client.Agent, client.Secret, asked)
-	if err == nil {
-		g.Metrics.tokensBySecret.Inc()
-	}
-	return grant, err
-}
-
 // answerExchange authenticates the client of an exchange that was read, unless that failed, and answers with the pair that grant grants.
 func (g *Guard) answerExchange(ctx *fasthttp.RequestCtx, e exchange, failed error,
 	grant func(*fasthttp.RequestCtx, Credential, redisstore.GrantRequest) (redisstore.Grant, error)) error {
