@@ -138,5 +138,8 @@ func (c *confirmer) send(ctx *bounds, server *redis.Client, key string, cmd redi
 		_, err := script.answer(nil)
 		return err
 	}
-	return cmp.Or(cmd.Err(), unconfirmed)
+	if err := cmd.Err(); err != nil && err != redis.Nil {
+		return err
+	}
+	return cmp.Or(unconfirmed, cmd.Err()) // also of a command that found its work done
 }

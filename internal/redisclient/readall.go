@@ -125,12 +125,15 @@ func Pipelined[T any, C redis.Cmder](ctx context.Context, c *Client, things []T,
 		return nil, nil
 	}
 	sent := make([]C, len(things))
-	_, _ = c.redis.Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be redis.Nil
+	_, err := c.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, thing := range things {
 			sent[i] = command(p, thing)
 		}
 		return nil
 	})
+	if err != nil && err != redis.Nil { // a refused connection leaves the commands without an error
+		return nil, c.Classify(err, Reads)
+	}
 	for _, one := range sent {
 		if err := one.Err(); err != nil && err != redis.Nil {
 			return nil, c.Classify(err, Reads)

@@ -88,7 +88,7 @@ func TestACertificateEnablesHTTPS(t *testing.T) {
 	if err := p.stop(t); err != nil {
 		t.Errorf("told to stop, it ended with %v:\n%s", err, p.Stderr())
 	}
-	if !strings.Contains(p.Stdout(), "curl -s https://") {
+	if !strings.Contains(p.Stdout(), "URL=https://") {
 		t.Errorf("the quickstart goes elsewhere:\n%s", p.Stdout())
 	}
 }

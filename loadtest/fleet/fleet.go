@@ -182,6 +182,7 @@ func (f *fleet) persist(ctx context.Context, op operation, due time.Time, do fun
 	for attempt := 1; attempt < f.cfg.attempts() && t.reply().outcome() == unknown && ctx.Err() == nil; attempt++ {
 		sleepOrDone(ctx, betweenAttempt)
 		t = f.call(ctx, op, time.Now(), do)
+		t.repeats = true
 	}
 	return t
 }

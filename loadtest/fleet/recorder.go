@@ -29,6 +29,8 @@ type recorder struct {
 	err  error     // the SDK's
 	done time.Time // when the call returned
 
+	repeats bool // an earlier call got no answer
+
 	mu        sync.Mutex // an early renewal may go on after the call
 	exchanges []exchange
 }

@@ -249,6 +249,9 @@ func (f *fleet) grow(ctx context.Context, parent *session, a action, due time.Ti
 		place := &node{tree: parent.tree, parent: parent, depth: parent.depth + 1}
 		parent.tree.add(&session{sdk: owner.sdk.Session(decoded[endAnswer](t.reply().body).ID), agent: owner, limits: may, node: place})
 	}
+	if f.cfg.breaking && t.repeats && readProblem(t.reply()).Code == codeNotActive {
+		return t // the first attempt was broken off, and its part has come back since
+	}
 	known.requested.charge = charge{may.actions, may.value}
 	f.audit.add(checkChild(parent.judge(known, t.reply())))
 	return t

@@ -131,7 +131,7 @@ func (u *usage) NoteEvents(organization uuid.UUID, count int64) {
 	u.Note(organization, func(c *Changes, _ *Quantities) { c.EventBytes += count * EventSize })
 }
 
-// NoteBytes counts memory that is taken for so long; below 0 it is given free.
+// NoteBytes counts memory that is taken for so long; below 0 it is free again.
 func (u *usage) NoteBytes(organization uuid.UUID, bytes int64, retained time.Duration) {
 	if bytes == 0 {
 		return
