@@ -40,6 +40,8 @@ func (a *audit) clean() bool { return a.total() == 0 }
 
 // total is the number of violations, including what could not be checked.
 func (a *audit) total() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var n int64
 	for _, count := range a.counts {
 		n += count
