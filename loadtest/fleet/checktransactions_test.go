@@ -134,7 +134,7 @@ func TestCheckRollback(t *testing.T) {
 // listed returns a transaction as the service lists it.
 func listed(number int64, status string, value, over money.MicroUSD) client.TransactionInfo {
 	info := client.TransactionInfo{SequenceNumber: number, Status: status}
-	info.Value, info.Overage = value, money.MicroUSD(over)
+	info.Value, info.Overage = value, over
 	return info
 }
 

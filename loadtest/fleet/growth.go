@@ -89,7 +89,7 @@ func (g *Growth) NeedParts(ctx context.Context) {
 	g.Stop()
 	all := g.f.grove.all
 	_ = each(ctx, len(all), func(ctx context.Context, i int) error {
-		if root := all[i].nodes[0]; !root.ending {
+		if root := all[i].root(); !root.ending {
 			g.f.needAll(ctx, root)
 		}
 		return nil

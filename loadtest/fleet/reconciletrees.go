@@ -13,7 +13,7 @@ const closePatience = time.Minute
 func (f *fleet) reconcileTrees(ctx context.Context) error {
 	roots := f.grove.all
 	err := each(ctx, len(roots), func(ctx context.Context, i int) error {
-		root := roots[i].nodes[0]
+		root := roots[i].root()
 		if len(root.live()) > 0 {
 			at := f.asks(ctx, opTree, time.Now(), treeOf(root))
 			f.audit.add(checkTreeAtRest(root.sdk.ID(), at.reply()))

@@ -36,6 +36,12 @@ type node struct {
 	suspension suspension
 }
 
+func (t *tree) root() *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.nodes[0]
+}
+
 // live returns the session and its descendants, those left out for which an end was sent.
 func (n *session) live() (live []*session) {
 	n.tree.mu.Lock()
@@ -213,7 +219,7 @@ func (f *fleet) inTree(ctx context.Context, a action, due time.Time) *recorder {
 	f.grove.mu.Lock()
 	t := f.trees[a.session]
 	f.grove.mu.Unlock()
-	live := t.nodes[0].live()
+	live := t.root().live()
 	if len(live) == 0 {
 		return f.plant(ctx, a.session, 1+a.draw%4, due)
 	}
