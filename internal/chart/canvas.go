@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -23,12 +25,29 @@ var (
 	dashes  = [...]string{"", "7 3", "2 2.5", "10 3 2 3"}
 )
 
-const ink = "#22262b"
+const (
+	ground = "#ffffff"
+	ink    = "#22262b"
+)
 
 var (
 	axisStroke = stroke{colour: "#9aa1a9", width: 1} // also of ticks
 	gridStroke = stroke{colour: "#e6e8eb", width: 1}
 )
+
+// onDark has the colours of a drawing that are others on a dark ground.
+var onDark = map[string]string{
+	ground: "#1e2226", ink: "#e6e8ea", "#e6e8eb": "#363c43", "#0072b2": "#4ba3dd", "#444950": "#a7afb7",
+}
+
+// DarkCSS returns the rules by which a page shows drawings of measurements on a dark ground.
+func DarkCSS() string {
+	var rules strings.Builder
+	for _, light := range slices.Sorted(maps.Keys(onDark)) {
+		fmt.Fprintf(&rules, "svg [fill=%[1]q] { fill: %[2]s; } svg [stroke=%[1]q] { stroke: %[2]s; }\n", light, onDark[light])
+	}
+	return rules.String()
+}
 
 // stroke is how a line is drawn.
 type stroke struct {
@@ -103,7 +122,7 @@ func (c *canvas) document(title string, height float64) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" viewBox="0 0 %d %.0f"`+
 		` style="max-width:100%%;height:auto" role="img" font-family="Arial,Helvetica,Liberation Sans,sans-serif"><title>%s</title>`+
-		`<rect width="100%%" height="100%%" fill="#fff"/>`, canvasWidth, height, canvasWidth, height, html.EscapeString(line(title)))
+		`<rect width="100%%" height="100%%" fill="%s"/>`, canvasWidth, height, canvasWidth, height, html.EscapeString(line(title)), ground)
 	out.Write(c.Bytes())
 	out.WriteString("</svg>")
 	return out.Bytes()

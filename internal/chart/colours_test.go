@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -30,6 +31,33 @@ func theme(t *testing.T, dark bool) map[string]colour {
 		t.Fatalf("%d colours: %v", len(colours), colours)
 	}
 	return colours
+}
+
+// parsed returns a colour of six hexadecimal digits.
+func parsed(t *testing.T, text string) colour {
+	t.Helper()
+	var hex uint32
+	if _, err := fmt.Sscanf(text, "#%06x", &hex); err != nil {
+		t.Fatal(text, err)
+	}
+	return colour{linear(hex >> 16), linear(hex >> 8 & 255), linear(hex & 255)}
+}
+
+func TestEveryLineStandsOutFromADarkGround(t *testing.T) {
+	t.Parallel()
+	least := map[string]float64{ink: 7} // WCAG 2.2, 1.4.6 and 1.4.11
+	for _, light := range palette {
+		least[light] = 3
+	}
+	for light, want := range least {
+		dark := cmp.Or(onDark[light], light)
+		if got := contrast(parsed(t, dark), parsed(t, onDark[ground])); got < want {
+			t.Errorf("%s has a contrast of %.2f with the ground, want %v", dark, got, want)
+		}
+		if !strings.Contains(DarkCSS(), dark) && dark != light {
+			t.Errorf("no rule has %s", dark)
+		}
+	}
 }
 
 func linear(channel uint32) float64 {

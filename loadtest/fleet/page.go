@@ -7,6 +7,8 @@ import (
 	"html/template"
 	"runtime"
 	"strings"
+
+	"remit/internal/chart"
 )
 
 //go:embed page.html.tmpl
@@ -20,6 +22,7 @@ type page struct {
 	Verdict               string
 	Reconciled            bool
 	Charts                []template.HTML
+	DarkCharts            template.CSS
 	Storm, Lag            string
 	Operations            []operationRow
 	Kinds                 []counted
@@ -35,7 +38,7 @@ func writePage(r result) ([]byte, error) {
 	p := page{
 		Scenario: string(f.cfg.scenario), When: r.began.UTC().Format("2 January 2006, 15:04 UTC"), About: about(f.cfg),
 		Operations: f.operationRows(), Settings: settingsOf(r), Lag: lagOf(f), Storm: stormOf(f),
-		Kinds: f.stats.kinds.sorted(),
+		Kinds: f.stats.kinds.sorted(), DarkCharts: template.CSS(chart.DarkCSS()), //nolint:gosec // it is constant
 	}
 	var totals strings.Builder
 	if r.unchecked != nil {

@@ -17,7 +17,7 @@ func writeTable(w io.Writer, f *fleet) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "operation\tcount\trate/s\tp50\tp90\tp99\tp99.9\tmax\trefused\terrors\t")
 	for _, row := range f.operationRows() {
-		fmt.Fprintf(table, "%s\t%d\t%.0f\t%s\t%d\t%d\t\n",
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%d\t\n",
 			row.Name, row.Count, row.PerSecond, strings.Join(row.Latencies, "\t"), row.Refused, row.Errors)
 	}
 	table.Flush()
@@ -33,7 +33,7 @@ func writeTable(w io.Writer, f *fleet) {
 type operationRow struct {
 	Name            string
 	Count           int64
-	PerSecond       float64
+	PerSecond       string
 	Latencies       []string // p50, p90, p99, p99.9 and the longest
 	Refused, Errors int64
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,13 +35,16 @@ func (s *series) add(due, done time.Time, o outcome) {
 	}
 }
 
-// perSecond is the mean rate between the first and the last.
-func (s *series) perSecond() float64 {
-	span := s.last.Sub(s.first).Seconds()
-	if span <= 0 {
-		return 0
+// perSecond is the mean rate between the first and the last, as text. A single call has none: its time is a latency.
+func (s *series) perSecond() string {
+	span, count := s.last.Sub(s.first).Seconds(), s.latencies.TotalCount()
+	switch {
+	case count == 1:
+		return "–"
+	case span <= 0:
+		return "0"
 	}
-	return float64(s.latencies.TotalCount()) / span
+	return fmt.Sprintf("%.0f", float64(count)/span)
 }
 
 // moment sums up the arrivals of a short time.
