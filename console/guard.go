@@ -61,9 +61,13 @@ func (c *Console) isOwnOrigin(ctx *fasthttp.RequestCtx) bool {
 			return true
 		}
 	}
-	scheme := "http://"
+	return origin == "" || origin == c.ownOrigin(ctx)
+}
+
+// ownOrigin is the address at which the request found this service.
+func (c *Console) ownOrigin(ctx *fasthttp.RequestCtx) string {
 	if c.host.IsHTTPS(ctx) {
-		scheme = "https://"
+		return "https://" + string(ctx.Host())
 	}
-	return origin == "" || origin == scheme+string(ctx.Host())
+	return "http://" + string(ctx.Host())
 }

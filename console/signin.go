@@ -12,6 +12,9 @@ import (
 type signInPage struct {
 	To      string // where it leads; "" for the overview
 	Problem string // why the last attempt failed; "" for none
+
+	Address  string // of the service, for commands
+	Creation NewOrganizations
 }
 
 // leadToSignIn shows the form in place of the overview, and leads every other page to it. Of a change it says that it was not made.
@@ -54,6 +57,7 @@ func ownPath(to string) string {
 }
 
 func (c *Console) showSignIn(ctx *fasthttp.RequestCtx, status int, form signInPage) error {
+	form.Address, form.Creation = c.ownOrigin(ctx), c.creation
 	return c.render(ctx, nil, status, "signin", "Sign in", form)
 }
 

@@ -30,6 +30,21 @@ func TestAKeyOfAnyRoleSignsIn(t *testing.T) {
 	}
 }
 
+func TestTheSignInSaysHowToGetAKeyHere(t *testing.T) {
+	t.Parallel()
+	for creation, says := range map[NewOrganizations]struct{ yes, no string }{
+		"open":   {"/v1/organizations -H 'Content-Type: application/json' -d", "BOOTSTRAP_TOKEN"},
+		"token":  {`-H "Authorization: Bearer $BOOTSTRAP_TOKEN" -d`, "Only the operator"},
+		"closed": {"Only the operator of this service creates organizations", "curl"},
+	} {
+		w := newWorld(t, settings{creation: creation})
+		got := w.browser(t).get(Prefix).want(200).says(says.yes, "REMIT_ADDR="+w.url+" remit key create")
+		if strings.Contains(got.words(), says.no) {
+			t.Errorf("%s: the page says %q:\n%s", creation, says.no, got.words())
+		}
+	}
+}
+
 func TestWhatIsNoLiveKeyDoesNotSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})

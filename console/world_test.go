@@ -33,13 +33,14 @@ type world struct {
 }
 
 type settings struct {
-	proxies []netip.Prefix
-	limits  server.Limits
-	log     io.Writer
-	keyring *token.Keyring
-	redis   *miniredis.Miniredis
-	apart   bool
-	events  int // kept of an agent
+	proxies  []netip.Prefix
+	limits   server.Limits
+	log      io.Writer
+	keyring  *token.Keyring
+	redis    *miniredis.Miniredis
+	apart    bool
+	events   int // kept of an agent
+	creation NewOrganizations
 }
 
 func newWorld(t *testing.T, with settings) *world {
@@ -56,7 +57,7 @@ func newWorld(t *testing.T, with settings) *world {
 	log := slog.New(slog.NewTextHandler(with.log, nil))
 	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + with.redis.Addr(), EventsKept: with.events, KeepsFeeds: true, UsageEvery: time.Hour}))(t)
 	s := server.New(server.Config{Store: store, Log: log, TrustedProxies: with.proxies, Limits: with.limits, AccessLog: server.AccessLog{Log: log, Every: 1}})
-	c := New(s.Pages(), log)
+	c := New(s.Pages(), log, with.creation)
 	s.Pages().Set(pages.Site{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders, Apart: with.apart})
 	s.SetKeyring(with.keyring)
 	w := &world{t: t, server: s, console: c, store: store, mini: with.redis, url: "http://" + serve(t, s, store), keys: map[redisstore.Role]string{}}

@@ -9,6 +9,7 @@ import (
 	"remit/server/conn"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
+	"remit/server/pages"
 )
 
 // rule maps one error to its problem. An empty detail means the text of the error.
@@ -24,6 +25,7 @@ type rule struct {
 var rules = []rule{
 	{web.ErrNoRoute, 404, "not_found", ""},
 	{web.ErrSlashAtEnd, 404, "not_found", ""},
+	{pages.ErrNotHere, 404, "not_found", ""},
 	{access.ErrUnknownOrg, 404, "not_found", ""},
 	{redisstore.ErrUnknownAgent, 404, "not_found", ""},
 	{redisstore.ErrUnknownAPIKey, 404, "not_found", ""},

@@ -7,6 +7,7 @@ import (
 
 	"remit/console"
 	"remit/server"
+	"remit/server/identity"
 	"remit/server/pages"
 )
 
@@ -29,11 +30,12 @@ func (f consoleFlags) isOn(listens net.Addr) bool {
 }
 
 // add gives the server the console if it has one. It returns nil otherwise.
-func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr) *console.Console {
+func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr, creation identity.OrganizationCreation) *console.Console {
 	if !f.isOn(listens) {
+		to.Pages().Set(pages.Site{Prefix: console.Prefix})
 		return nil
 	}
-	shown := console.New(to.Pages(), log)
+	shown := console.New(to.Pages(), log, console.NewOrganizations(creation))
 	to.Pages().Set(pages.Site{Prefix: console.Prefix, Answer: shown.Answer, Headers: console.WriteHeaders, Apart: f.ConsoleListen != ""})
 	return shown
 }

@@ -1,9 +1,11 @@
 package service
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,14 +43,25 @@ func TestTheConsolesAddressIsPrinted(t *testing.T) {
 		}
 	}
 	own := printed.FindStringSubmatch(p.Stderr())[1]
-	for address, want := range map[string]int{p.url + "/console": http.StatusNotFound, own + "/console": http.StatusOK, own + "/healthz": http.StatusNotFound} {
+	off := start(t, nil, "--console", "off").ready(t)
+	for address, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		own + "/console":     {http.StatusOK, "Sign in"},
+		own + "/healthz":     {http.StatusNotFound, "not_found"},
+		p.url + "/console":   {http.StatusNotFound, "the console is not served at this address: --console and --console-listen say"},
+		off.url + "/console": {http.StatusNotFound, "the console is not served at this address: --console and --console-listen say"},
+		off.url + "/consol":  {http.StatusNotFound, "there is nothing at this path"},
+	} {
 		answered, err := http.Get(address)
 		if err != nil {
 			t.Fatal(err)
 		}
+		body, _ := io.ReadAll(answered.Body)
 		_ = answered.Body.Close()
-		if answered.StatusCode != want {
-			t.Errorf("%s: %d, want %d", address, answered.StatusCode, want)
+		if answered.StatusCode != want.status || !strings.Contains(string(body), want.says) {
+			t.Errorf("%s: %d %s, want %d with %q", address, answered.StatusCode, body, want.status, want.says)
 		}
 	}
 }

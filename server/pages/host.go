@@ -2,6 +2,7 @@
 package pages
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -14,8 +15,8 @@ import (
 // Site is web pages for people, beside the API: package console has them. They call the API through Call, so whatever holds
 // for a client of the API holds for who looks at a page.
 type Site struct {
-	Prefix string // of their paths, without a slash at the end
-	Answer func(*fasthttp.RequestCtx)
+	Prefix string                     // of their paths, without a slash at the end
+	Answer func(*fasthttp.RequestCtx) // nil serves them nowhere: a request for one is told so
 	// Headers sets what every response has, also one that the server gives instead of the page's. Nil sets nothing.
 	Headers func(*fasthttp.ResponseHeader)
 	// Apart leaves them to ServePages.
@@ -50,25 +51,36 @@ func (h *Host) Set(site Site) {
 	})
 }
 
+// ErrNotHere refuses a page where the pages are not served.
+var ErrNotHere = errors.New("the console is not served at this address: --console and --console-listen say whether and where it is")
+
 // Handler returns the handler of every request: of the pages, and of the API.
 func (h *Host) Handler(api fasthttp.RequestHandler) fasthttp.RequestHandler {
 	h.api = h.front.Around(api)
 	nowhere := h.front.At("", func(*fasthttp.RequestCtx) error { return web.ErrNoRoute })
+	elsewhere := h.front.At("", func(*fasthttp.RequestCtx) error { return ErrNotHere })
 	return h.front.Around(func(ctx *fasthttp.RequestCtx) {
 		switch {
 		case h.has(ctx):
 			h.answer(ctx)
 		case isForPages(ctx):
 			nowhere(ctx)
+		case h.names(ctx):
+			elsewhere(ctx)
 		default:
 			api(ctx)
 		}
 	})
 }
 
-// has reports whether a request is for a page.
+// has reports whether a request is for a page that is served where it came.
 func (h *Host) has(ctx *fasthttp.RequestCtx) bool {
-	if h.served == nil || h.served.Apart != isForPages(ctx) {
+	return h.names(ctx) && h.served.Answer != nil && h.served.Apart == isForPages(ctx)
+}
+
+// names reports whether the path of a request is a page's.
+func (h *Host) names(ctx *fasthttp.RequestCtx) bool {
+	if h.served == nil {
 		return false
 	}
 	path := string(ctx.URI().PathOriginal())
