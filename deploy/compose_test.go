@@ -2,9 +2,16 @@ package deploy
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,6 +25,9 @@ func compose(file string) ([]byte, error) {
 
 // composed is what the tests read of the file.
 type composed struct {
+	Networks map[string]struct {
+		IPAM struct{ Config []struct{ Subnet string } }
+	}
 	Services map[string]struct {
 		Command     []string
 		Environment map[string]string
@@ -62,11 +72,50 @@ func TestTheComposeFileIsValidAndKeepsItsPromises(t *testing.T) {
 	}
 }
 
+// consoleURL matches where a service logs that its console is.
+var consoleURL = regexp.MustCompile(`msg=console url=(http://\S+)/console\n`)
+
+// consoleOf returns where a service's console listens.
+func consoleOf(t *testing.T, service *serviceproc.Service) *url.URL {
+	t.Helper()
+	if err := service.Await(func() bool { return consoleURL.MatchString(service.Output()) }); err != nil {
+		t.Fatal(err)
+	}
+	console, err := url.Parse(consoleURL.FindStringSubmatch(service.Output())[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return console
+}
+
+// signInBehindTLS signs in to a service's console through a proxy that ends TLS, as people do.
+func signInBehindTLS(t *testing.T, service *serviceproc.Service, key string) {
+	t.Helper()
+	console := consoleOf(t, service)
+	proxy := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(console)
+		r.SetXForwarded()
+		r.Out.Host = r.In.Host
+	}})
+	defer proxy.Close()
+	person := proxy.Client()
+	person.Jar, _ = cookiejar.New(nil)
+	signedIn, err := person.PostForm(proxy.URL+"/console", url.Values{"api_key": {key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer signedIn.Body.Close()
+	page, _ := io.ReadAll(signedIn.Body)
+	if signedIn.StatusCode != http.StatusOK || !strings.Contains(string(page), "composed") {
+		t.Errorf("signed in, the console answers %s\n%s", signedIn.Status, page)
+	}
+}
+
 // The test runs the command of the file's Redis outside a container, and the service with the settings of the file's Remit.
 func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	t.Parallel()
-	services, dir := readCompose(t).Services, t.TempDir()
-	remit, redis := services["remit"], services["redis"]
+	project, dir := readCompose(t), t.TempDir()
+	remit, redis := project.Services["remit"], project.Services["redis"]
 	acl, err := filepath.Abs("redis/users.acl")
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +156,8 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	service, err := serviceproc.LaunchWith(dir, []string{
 		"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + at("remit", redis.Environment["REDIS_PASSWORD"]),
 		"REMIT_ISSUER=" + remit.Environment["REMIT_ISSUER"],
+		"REMIT_CONSOLE_LISTEN=" + strings.Replace(remit.Environment["REMIT_CONSOLE_LISTEN"], "0.0.0.0:8081", "127.0.0.1:0", 1),
+		"REMIT_TRUSTED_PROXIES=" + strings.Replace(remit.Environment["REMIT_TRUSTED_PROXIES"], project.Networks["default"].IPAM.Config[0].Subnet, "127.0.0.0/8", 1),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +170,7 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	}
 	caller := serviceproc.Caller{T: t, URL: service.URL, Kept: map[string]string{}}
 	caller.Keep("key", "api_key", "/v1/organizations", nil, `{"name":"composed"}`)
+	signInBehindTLS(t, service, caller.Kept["key"])
 
 	binary, err := serviceproc.Program()
 	if err != nil {

@@ -1,6 +1,9 @@
 package deploy
 
 import (
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"remit/test/serviceproc"
 	"sigs.k8s.io/yaml"
 )
 
@@ -138,6 +142,29 @@ func TestPodsHaveLeastPrivilege(t *testing.T) {
 }
 
 // Readiness by /healthz keeps instances in service while Redis is full or unreachable (docs/operations.md).
+// kubectl port-forward connects within the pod, so the console is asked from its own machine.
+func TestAForwardedPortReachesTheConsole(t *testing.T) {
+	t.Parallel()
+	host, _, err := net.SplitHostPort(manifests(t)["ConfigMap"].Data["REMIT_CONSOLE_LISTEN"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	service, err := serviceproc.LaunchWith(dir, []string{"REMIT_LISTEN=0.0.0.0:0", "REMIT_CONSOLE_LISTEN=" + host + ":0", "REMIT_DATA_DIR=" + dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = service.Stop() })
+	answered, err := http.Get("http://localhost:" + consoleOf(t, service).Port() + "/console")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answered.Body.Close()
+	if page, _ := io.ReadAll(answered.Body); answered.StatusCode != http.StatusOK || !strings.Contains(string(page), "API key") {
+		t.Errorf("the console answers %s\n%s", answered.Status, page)
+	}
+}
+
 func TestReadinessProbesUseHealthz(t *testing.T) {
 	t.Parallel()
 	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
