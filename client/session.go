@@ -135,7 +135,7 @@ type SessionParams struct {
 
 	MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"` // limit of one charge or hold; nil: none
 	Enforcement       string          `json:"enforcement,omitzero"`              // enforce or observe: do and count what limits would refuse; empty: enforce
-	Thresholds        []int           `json:"thresholds,omitzero"`               // percents, 1 to 100, that the event budget.threshold tells; nil: 80 and 100; empty: none
+	Thresholds        []int           `json:"thresholds,omitzero"`               // percents, 1 to 100, at which budget.threshold is sent; nil: 80 and 100; empty: none
 	ParentSessionID   string          `json:"parent_session_id,omitzero"`        // the session of which this one is a part; empty: none. Session.CreateChild sets it
 
 	IdempotencyKey string `json:"-"` // empty: a random one
@@ -191,7 +191,7 @@ type SessionInfo struct {
 	Enforcement       string          `json:"enforcement,omitzero"`              // enforce or observe
 	ObservedRefusals  int64           `json:"observed_refusals,omitzero"`        // what limits would have refused
 
-	// Thresholds are the percents of its limits that the event budget.threshold tells; nil: 80 and 100.
+	// Thresholds are the percents of its limits at which budget.threshold is sent; nil: 80 and 100.
 	Thresholds []int `json:"thresholds,omitzero"`
 
 	// What the session's open children hold of it. ActionCount, ValueUsed and ValueHeld do not contain it.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,8 +18,8 @@ func (f fields) read(v *visit) (map[string]any, error) {
 		return nil, nil
 	}
 	body := map[string]any{}
-	for field, read := range f {
-		value, err := read(v.form(field))
+	for _, field := range slices.Sorted(maps.Keys(f)) { // the same one at fault is named each time
+		value, err := f[field](v.form(field))
 		if err != nil {
 			return nil, err
 		}

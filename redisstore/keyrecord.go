@@ -102,8 +102,6 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 // KeepIssuer stores the issuer for instances that are configured with none, unless one is stored already, and returns the
 // stored one. It reads first, so that an instance can start while Redis is read-only. Errors: ErrUnavailable.
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	kept, err := s.kept(ctx, s.keys.Issuer())
 	if err != nil || kept != "" { // only the first instance writes
 		return kept, err
@@ -116,8 +114,6 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 
 // SetIssuer replaces the stored issuer. It writes nothing if the issuer is stored already. Errors: ErrUnavailable.
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	if kept, err := s.kept(ctx, s.keys.Issuer()); err != nil || kept == issuer {
 		return err
 	}

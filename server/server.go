@@ -1,9 +1,6 @@
-// Package server is Remit's HTTP layer. Each resource has a file with its routes, requests, validation, responses and
-// handlers. problem.go is the only table from errors to statuses and codes. Package access finds out who calls, package web is what
-// every request passes, and package conn what knows no request.
-//
-// The files form layers: state.go holds what handlers share, above the parts it is made of; resources build on it; this
-// file wires everything together.
+// Package server is Remit's HTTP layer: it puts identity, budgets, records, webhooks and pages together. problem.go is the only table from
+// errors to statuses and codes. Package access finds out who calls, package web is what every request passes, and package conn what
+// knows no request.
 package server
 
 import (

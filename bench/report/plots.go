@@ -13,7 +13,8 @@ func draw(r *run) (map[string][]byte, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	plots, failed := map[string][]byte{}, error(nil)
+	plots := map[string][]byte{}
+	var failed error
 	add := func(name string, svg []byte, err error) {
 		if plots[name] = svg; err != nil {
 			failed = fmt.Errorf("%s: %w", name, err)

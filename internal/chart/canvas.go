@@ -37,7 +37,7 @@ var (
 
 // onDark has the colours of a drawing that are others on a dark ground.
 var onDark = map[string]string{
-	ground: "#1e2226", ink: "#e6e8ea", "#e6e8eb": "#363c43", "#0072b2": "#4ba3dd", "#444950": "#a7afb7",
+	ground: "#1e2226", ink: "#e6e8ea", gridStroke.colour: "#363c43", palette[0]: "#4ba3dd", palette[len(palette)-1]: "#a7afb7",
 }
 
 // DarkCSS returns the rules by which a page shows drawings of measurements on a dark ground.

@@ -87,8 +87,8 @@ func isFree(port int) bool {
 // nodes are servers that belong together.
 type nodes []node
 
-// Addrs returns the host:port of every node: of a cluster, of the primaries in the
-// order of their slots, and then of their replicas in the same order.
+// Addrs returns the host:port of every node. Those of a cluster's primaries come first, in the order of their slots, then those of their
+// replicas in the same order.
 func (all nodes) Addrs() []string {
 	addrs := make([]string, len(all))
 	for i, n := range all {

@@ -1,7 +1,7 @@
 // Package fleet runs a fleet of simulated agents against the service, and reconciles its totals. It is all of the command loadtest. Its
-// trees also grow in tests that break the service meanwhile ([Grove]).
+// trees also grow in tests that break the service meanwhile ([Growth]).
 //
-// Agents act through the Go SDK (package client). By default it sends each request once and without an idempotency key. That is the
+// Agents act through the Go SDK (package client). By default an agent sends each request once and without an idempotency key. That is the
 // cheapest request, and if its answer is lost, the outcome stays unknown. With -keys writes carry keys, and the SDK repeats them when
 // their answer is lost, as it does for its users. The service must execute them once.
 //

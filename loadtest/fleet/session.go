@@ -2,10 +2,11 @@ package fleet
 
 import (
 	"context"
-	"remit/client"
-	"remit/money"
 	"sync"
 	"sync/atomic"
+
+	"remit/client"
+	"remit/money"
 )
 
 // session is one session of an agent, with the client's ledger of it.

@@ -67,13 +67,13 @@ func (p *Pool) shareOf(t Tenant) *share {
 	return known
 }
 
-// list makes it possible to displace the reservation for a share.
+// list adds the reservation to those of a share that can be displaced.
 func (one *Reservation) list(in *share) {
 	one.listed = append(one.listed, listing{in, in.order.PushBack(one)})
 	in.grow(0)
 }
 
-// unlist makes it impossible to displace it.
+// unlist takes it from all of these.
 func (one *Reservation) unlist() {
 	for _, l := range one.listed {
 		l.in.order.Remove(l.entry)
@@ -82,7 +82,7 @@ func (one *Reservation) unlist() {
 	one.listed = nil
 }
 
-// grow changes the size of a share and ranks it anew, which its order may also have changed.
+// grow resizes a share and ranks it again; by 0 after its order has changed.
 func (s *share) grow(change int) {
 	if s.size += change; s.ranks != nil {
 		heap.Fix(s.ranks, s.rank)

@@ -16,7 +16,7 @@ import (
 // for a client of the API holds for who looks at a page.
 type Site struct {
 	Prefix string                     // of their paths, without a slash at the end
-	Answer func(*fasthttp.RequestCtx) // nil serves them nowhere: a request for one is told so
+	Answer func(*fasthttp.RequestCtx) // nil serves them nowhere: a request for one gets ErrNotHere
 	// Headers sets what every response has, also one that the server gives instead of the page's. Nil sets nothing.
 	Headers func(*fasthttp.ResponseHeader)
 	// Apart leaves them to ServePages.

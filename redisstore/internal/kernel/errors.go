@@ -175,8 +175,8 @@ func IsNoOutcome(err error) bool {
 		err == ErrGivenUp || err == ErrStale || err == ErrBeyondParent || err == ErrParentEnforces || IsBudgetExhausted(err) || errors.Is(err, ErrTokenLacksScope) || isA[*ScopeError](err) || isA[*AboveBoundsError](err) || IsSuspended(err)
 }
 
-// NothingVisible turns the ErrOutcomeUnknown of an index write into ErrUnavailable: readers ignore an entry without its
-// object, so the write has no visible effect.
+// NothingVisible turns the ErrOutcomeUnknown of a write that has no visible effect, or may be repeated, into ErrUnavailable. Readers
+// ignore an index entry without its object.
 func NothingVisible(err error) error {
 	if errors.Is(err, redisclient.ErrOutcomeUnknown) {
 		return fmt.Errorf("%w: %v", redisclient.ErrUnavailable, err) // not wrapped: the outcome is known now

@@ -57,11 +57,11 @@ func EachOf(ctx context.Context, n, atOnce int, do func(ctx context.Context, i i
 	return context.Cause(ctx)
 }
 
-// Map returns what of returns for each of the things.
-func Map[T, R any](things []T, of func(T) R) []R {
+// Map returns the results of f for the elements, in their order.
+func Map[T, R any](things []T, f func(T) R) []R {
 	all := make([]R, len(things))
 	for i, thing := range things {
-		all[i] = of(thing)
+		all[i] = f(thing)
 	}
 	return all
 }

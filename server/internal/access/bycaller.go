@@ -25,7 +25,7 @@ func (g *Guard) ByAgent(h func(*fasthttp.RequestCtx, *CachedToken) error) web.Ha
 	return by(g.AgentToken, h)
 }
 
-// ByAgentAt is ByAgent for a path with an id, and a handler that needs no more of the token than the store.
+// ByAgentAt is ByAgent for a path with an id, and a handler that passes the token to the store alone.
 func (g *Guard) ByAgentAt(h func(*fasthttp.RequestCtx, redisstore.AccessToken, uuid.UUID) error) web.Handler {
 	return by(g.AgentToken, withID(func(ctx *fasthttp.RequestCtx, granted *CachedToken, id uuid.UUID) error {
 		return h(ctx, *granted.Caller.Token, id)
