@@ -14,7 +14,7 @@ type signInPage struct {
 	Problem string // why the last attempt failed; "" for none
 
 	Address  string // of the service, for commands
-	Creation NewOrganizations
+	Creation OrganizationCreation
 }
 
 // leadToSignIn shows the form in place of the overview, and leads every other page to it. Of a change it says that it was not made.

@@ -32,7 +32,7 @@ func TestAKeyOfAnyRoleSignsIn(t *testing.T) {
 
 func TestTheSignInSaysHowToGetAKeyHere(t *testing.T) {
 	t.Parallel()
-	for creation, says := range map[NewOrganizations]struct{ yes, no string }{
+	for creation, says := range map[OrganizationCreation]struct{ yes, no string }{
 		"open":   {"/v1/organizations -H 'Content-Type: application/json' -d", "BOOTSTRAP_TOKEN"},
 		"token":  {`-H "Authorization: Bearer $BOOTSTRAP_TOKEN" -d`, "Only the operator"},
 		"closed": {"Only the operator of this service creates organizations", "curl"},

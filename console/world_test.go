@@ -40,7 +40,7 @@ type settings struct {
 	redis    *miniredis.Miniredis
 	apart    bool
 	events   int // kept of an agent
-	creation NewOrganizations
+	creation OrganizationCreation
 }
 
 func newWorld(t *testing.T, with settings) *world {

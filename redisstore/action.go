@@ -41,7 +41,7 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 
 func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (_ *reply, err error) {
 	defer func() { s.core.FreeClaim(ctx, c, charge.Idempotency, err) }()
-	charge.Idempotency.Bound()
+	charge.Idempotency.SetBounded()
 	act, err := s.core.ActOnSession(ctx, c, session, charge.Idempotency)
 	if err != nil {
 		return nil, err

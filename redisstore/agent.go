@@ -145,12 +145,12 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if _, err := s.core.Authenticate(ctx, s.core.Proven.Urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	return timeOf(s.client.Run(ctx, s.core.Proven.Urgent(key), revokeAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
+	return timeFrom(s.client.Run(ctx, s.core.Proven.Urgent(key), revokeAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
 		key.Organization, s.core.AuditAs(ctx, kernel.ActorKey)))
 }
 
-// timeOf reads the reply of a script that returns a time.
-func timeOf(r *reply, err error) (time.Time, error) {
+// timeFrom reads the reply of a script that returns a time.
+func timeFrom(r *reply, err error) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -170,7 +170,7 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if err != nil {
 		return time.Time{}, err
 	}
-	return timeOf(s.client.Run(ctx, s.core.Proven.Urgent(key), deleteAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
+	return timeFrom(s.client.Run(ctx, s.core.Proven.Urgent(key), deleteAgent, []string{s.keys.Agent(id), s.keys.Events(id)},
 		key.Organization, s.deletedLifetime(), s.core.AuditAs(ctx, kernel.ActorKey)))
 }
 
@@ -193,8 +193,8 @@ type SecretRotation struct {
 // ErrOutcomeUnknown the secret may be replaced, and some of the tokens be revoked.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, to SecretRotation, idem *Idempotency) (time.Time, error) {
 	c := Caller{Key: &key}.Urgently()
-	idem.BelongsAt(id)
-	idem.Bound()
+	idem.SetObject(id)
+	idem.SetBounded()
 	err := s.core.Authorize(ctx, c, idem)
 	if kernel.IsRefusedCreation(err) {
 		idem = nil // an organization over its quota may still rotate; its idempotency key is not stored

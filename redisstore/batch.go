@@ -29,7 +29,7 @@ var chargeBatch = kernel.NewKeyedScript("budgets/charge_batch").RecordingIf(batc
 // the others. It runs one script per session, in one pipeline per server. Errors of the whole batch, with nothing charged:
 // ErrInvalidAPIKey, ErrInvalidToken, *AgentSuspendedError, ErrIdempotencyKeyReused.
 func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]ChargeOutcome, error) {
-	idem.Bound()
+	idem.SetBounded()
 	parts, err := s.partsOf(ctx, c, charges, idem)
 	if err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ func (s *Store) CreateChildSession(ctx context.Context, c Caller, n NewSession) 
 	}
 	defer func() { s.core.FreeClaim(ctx, c, n.Idempotency, err) }()
 	key := *c.Key
-	n.Idempotency.BelongsAt(n.Parent)
-	n.Idempotency.Bound()
+	n.Idempotency.SetObject(n.Parent)
+	n.Idempotency.SetBounded()
 	cr := s.sessionCreation(ctx, key, n)
 	held, err := s.reserveCreation(ctx, cr, s.sessionDemand(n, key.Organization))
 	if err != nil {

@@ -43,6 +43,12 @@ func (l *look) noteAwaited(session uuid.UUID) {
 	l.awaited[session] = true
 }
 
+func (l *look) isAwaited(session uuid.UUID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.awaited[session]
+}
+
 // at looks at each entry's object, some at a time, and rests between.
 func (l *look) at(ctx context.Context, entries []feed.DueEntry) {
 	var ids []uuid.UUID
@@ -244,7 +250,7 @@ func (l *look) close(ctx context.Context, over []*SessionSummary) {
 	settled = append(settled, l.settleTrees(ctx, l.organization, inTrees)...)
 	l.closeListed(ctx, l.organization, settled)
 	for _, v := range inTrees {
-		if !slices.Contains(settled, v) && !l.awaited[v.ID] { // a child that closes settles the one above it, so this is for failures
+		if !slices.Contains(settled, v) && !l.isAwaited(v.ID) { // a child that closes settles the one above it, so this is for failures
 			l.lookAgainAt(feed.DueSession, v.ID, l.now+settleAgain.Milliseconds())
 		}
 	}

@@ -40,7 +40,7 @@ type limitsNow struct {
 // sessionToChange authorizes the caller, and reads the session; when its value is to change, in the same round trip also whether
 // the organization has a budget.
 func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n NewLimits) (kernel.Actor, limitsNow, error) {
-	n.Idempotency.BelongsAt(id)
+	n.Idempotency.SetObject(id)
 	act, err := s.core.ActOnAgent(ctx, c, uuid.Nil, n.Idempotency)
 	if err != nil {
 		return kernel.Actor{}, limitsNow{}, err

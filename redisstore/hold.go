@@ -23,7 +23,7 @@ var changeHold = kernel.NewKeyedScript("budgets/change_hold")
 // ErrIdempotencyKeyReused, *QuotaError and *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	act := t.Actor()
-	n.Idempotency.Bound()
+	n.Idempotency.SetBounded()
 	facts, err := s.transactionFacts(ctx, act.Flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err

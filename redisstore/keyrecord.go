@@ -89,7 +89,7 @@ func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material str
 // signs. The previous keys verify for outlive after that time. Errors: *PendingKeyError.
 func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string,
 	publish, outlive time.Duration) (time.Time, error) {
-	return timeOf(s.client.Run(ctx, kernel.OwnFlow, rotateKey, []string{s.keys.KeyRecords(kind)},
+	return timeFrom(s.client.Run(ctx, kernel.OwnFlow, rotateKey, []string{s.keys.KeyRecords(kind)},
 		id, material, publish.Milliseconds(), outlive.Milliseconds()))
 }
 
@@ -102,33 +102,33 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 // KeepIssuer stores the issuer for instances that are configured with none, unless one is stored already, and returns the
 // stored one. It reads first, so that an instance can start while Redis is read-only. Errors: ErrUnavailable.
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
-	kept, err := s.kept(ctx, s.keys.Issuer())
+	kept, err := s.textAt(ctx, s.keys.Issuer())
 	if err != nil || kept != "" { // only the first instance writes
 		return kept, err
 	}
-	if err := s.keep(ctx, s.keys.Issuer(), issuer, "nx"); err != nil {
+	if err := s.setText(ctx, s.keys.Issuer(), issuer, "nx"); err != nil {
 		return "", err
 	}
-	return s.kept(ctx, s.keys.Issuer())
+	return s.textAt(ctx, s.keys.Issuer())
 }
 
 // SetIssuer replaces the stored issuer. It writes nothing if the issuer is stored already. Errors: ErrUnavailable.
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
-	if kept, err := s.kept(ctx, s.keys.Issuer()); err != nil || kept == issuer {
+	if kept, err := s.textAt(ctx, s.keys.Issuer()); err != nil || kept == issuer {
 		return err
 	}
-	return s.keep(ctx, s.keys.Issuer(), issuer)
+	return s.setText(ctx, s.keys.Issuer(), issuer)
 }
 
-// kept returns the text at a key, "" for none.
-func (s *Store) kept(ctx context.Context, key string) (string, error) {
+// textAt returns the text at a key, "" for none.
+func (s *Store) textAt(ctx context.Context, key string) (string, error) {
 	answer, err := s.client.Call(ctx, kernel.OwnFlow, reads, "get", key)
 	text, _ := answer.(string)
 	return text, err
 }
 
-// keep stores a text at a key; with "nx" only where there is none.
-func (s *Store) keep(ctx context.Context, key, text string, condition ...string) error {
+// setText stores a text at a key; with "nx" only where there is none.
+func (s *Store) setText(ctx context.Context, key, text string, condition ...string) error {
 	_, err := s.client.Call(ctx, kernel.OwnFlow, writes, "set", key, append([]string{text}, condition...)...)
 	return kernel.NothingVisible(err) // repeating it is harmless
 }

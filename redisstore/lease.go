@@ -100,7 +100,7 @@ const settledLeaseKept = time.Hour
 // ErrIdempotencyKeyReused.
 func (s *Store) GrantLease(ctx context.Context, c Caller, session uuid.UUID, n NewLease) (_ Lease, err error) {
 	defer func() { s.core.FreeClaim(ctx, c, n.Idempotency, err) }()
-	n.Idempotency.Bound()
+	n.Idempotency.SetBounded()
 	act, err := s.core.ActOnSession(ctx, c, session, n.Idempotency)
 	if err != nil {
 		return Lease{}, err

@@ -124,7 +124,7 @@ var replaceAPIKey = kernel.NewScript("identity/replace_api_key", writes)
 // ReplaceAPIKey makes fresh the first API key of the organization that it names, and returns when all other keys end: after
 // grace. Repeating it with the same key changes nothing. Errors: ErrUnknownOrganization.
 func (s *Store) ReplaceAPIKey(ctx context.Context, fresh APIKey, grace time.Duration) (time.Time, error) {
-	return timeOf(s.client.Run(ctx, kernel.OwnFlow, replaceAPIKey, []string{s.keys.Organization(fresh.Organization)}, fresh.Stored(), grace.Milliseconds()))
+	return timeFrom(s.client.Run(ctx, kernel.OwnFlow, replaceAPIKey, []string{s.keys.Organization(fresh.Organization)}, fresh.Stored(), grace.Milliseconds()))
 }
 
 var (

@@ -83,7 +83,7 @@ func (s *Store) SetQuotas(ctx context.Context, organization uuid.UUID, quotas ma
 
 // BootstrapHash returns the SHA-256 of the stored bootstrap token, and whether there is one. Errors: ErrUnavailable.
 func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, err error) {
-	kept, err := s.kept(ctx, s.keys.Bootstrap())
+	kept, err := s.textAt(ctx, s.keys.Bootstrap())
 	switch {
 	case err != nil || kept == "":
 		return hash, false, err
@@ -96,10 +96,10 @@ func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, e
 // KeepFirstBootstrapHash stores the hash unless one is stored already; BootstrapHash returns the stored one. It is safe to
 // repeat. Errors: ErrUnavailable.
 func (s *Store) KeepFirstBootstrapHash(ctx context.Context, hash [32]byte) error {
-	return s.keep(ctx, s.keys.Bootstrap(), string(hash[:]), "nx")
+	return s.setText(ctx, s.keys.Bootstrap(), string(hash[:]), "nx")
 }
 
 // SetBootstrapHash replaces the stored hash. It is safe to repeat. Errors: ErrUnavailable.
 func (s *Store) SetBootstrapHash(ctx context.Context, hash [32]byte) error {
-	return s.keep(ctx, s.keys.Bootstrap(), string(hash[:]))
+	return s.setText(ctx, s.keys.Bootstrap(), string(hash[:]))
 }

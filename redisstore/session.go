@@ -187,8 +187,8 @@ var (
 // ErrAgentRevoked, *ScopeError, ErrIdempotencyKeyReused, *QuotaError, *RateError, *BudgetError.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (_ Session, err error) {
 	defer func() { s.core.FreeClaim(ctx, Caller{Key: &key}, n.Idempotency, err) }()
-	n.Idempotency.BelongsAt(n.Agent)
-	n.Idempotency.Bound()
+	n.Idempotency.SetObject(n.Agent)
+	n.Idempotency.SetBounded()
 	c := s.sessionCreation(ctx, key, n)
 	c.root.value = orEmpty((*int64)(&n.MaxValue))
 	held, err := s.reserveCreation(ctx, c, s.sessionDemand(n, key.Organization))

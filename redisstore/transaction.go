@@ -305,7 +305,7 @@ func (s *Store) actByCell(ctx context.Context, c Caller, id uuid.UUID, idem *Ide
 	if c.Token != nil {
 		agent = c.Token.Agent
 	}
-	idem.BelongsAt(id)
+	idem.SetObject(id)
 	return s.core.ActOnAgent(ctx, c, agent, idem)
 }
 

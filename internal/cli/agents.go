@@ -84,7 +84,7 @@ type showAgent struct {
 
 // Run shows the agent.
 func (c *showAgent) Run() error {
-	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+	return callAndShow(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
 		return o.GetAgent(ctx, c.ID)
 	})
 }
@@ -123,7 +123,7 @@ func (c *updateAgent) Validate() error {
 
 // Run changes the agent and shows it.
 func (c *updateAgent) Run() error {
-	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+	return callAndShow(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
 		keys, err := c.keys()
 		if err != nil {
 			return client.AgentInfo{}, err
@@ -139,7 +139,7 @@ type revokeAgent struct{ showAgent }
 
 // Run revokes the agent and shows it.
 func (c *revokeAgent) Run() error {
-	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+	return callAndShow(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
 		if err := o.RevokeAgent(ctx, c.ID); err != nil {
 			return client.AgentInfo{}, err
 		}
@@ -189,7 +189,7 @@ type revokeFamily struct {
 // Run revokes the family.
 func (c *revokeFamily) Run() error {
 	facts := func(ended) []Fact { return []Fact{{"FAMILY", c.Family}, {"STATUS", "revoked"}} }
-	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+	return callAndShow(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
 		return ended{Revoked: true}, o.RevokeFamily(ctx, c.Agent, c.Family)
 	})
 }

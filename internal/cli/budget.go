@@ -21,7 +21,7 @@ type setBudget struct {
 
 // Run sets the budget and shows it.
 func (c *setBudget) Run() error {
-	return showing(c, factsOfBudget, func(ctx context.Context, o *client.Organization) (client.Budget, error) {
+	return callAndShow(c, factsOfBudget, func(ctx context.Context, o *client.Organization) (client.Budget, error) {
 		return o.SetBudget(ctx, client.BudgetParams{MaxValue: c.MaxValue, Period: c.Period})
 	})
 }
@@ -30,7 +30,7 @@ type showBudget struct{ asOrganization }
 
 // Run shows the budget.
 func (c *showBudget) Run() error {
-	return showing(c, factsOfBudget, func(ctx context.Context, o *client.Organization) (client.Budget, error) {
+	return callAndShow(c, factsOfBudget, func(ctx context.Context, o *client.Organization) (client.Budget, error) {
 		return o.GetBudget(ctx)
 	})
 }
@@ -40,7 +40,7 @@ type deleteBudget struct{ asOrganization }
 // Run deletes the budget.
 func (c *deleteBudget) Run() error {
 	facts := func(ended) []Fact { return []Fact{{"BUDGET", "deleted"}} }
-	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+	return callAndShow(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
 		return ended{Deleted: true}, o.DeleteBudget(ctx)
 	})
 }

@@ -15,14 +15,14 @@ type asOrganization struct {
 	APIKey credential `name:"api-key" placeholder:"KEY" help:"API key of the organization: @FILE, - for standard input, or the key itself. Prefer the environment variable: other users of this machine can see command lines."`
 }
 
-// caller is a command that calls the service as a C: an organization, an agent, or either.
-type caller[C any] interface {
+// command is a command that calls the service as a C: an organization, an agent, or either.
+type command[C any] interface {
 	call(operation func(context.Context, C) error) error
 	Show(document any, facts []Fact) error
 }
 
-// showing calls an operation and shows what it returns.
-func showing[C, T any](c caller[C], facts func(T) []Fact, operation func(context.Context, C) (T, error)) error {
+// callAndShow calls an operation and shows what it returns, a T, by its facts.
+func callAndShow[C, T any](c command[C], facts func(T) []Fact, operation func(context.Context, C) (T, error)) error {
 	return c.call(func(ctx context.Context, as C) error {
 		found, err := operation(ctx, as)
 		if err != nil {
@@ -49,7 +49,7 @@ type rotated struct {
 
 // rotate calls an operation that replaces a credential, and shows the new one.
 func (o *asOrganization) rotate(what string, operation func(context.Context, *client.Organization) (rotated, error)) error {
-	return showing(o, factsOfRotated, func(ctx context.Context, organization *client.Organization) (rotated, error) {
+	return callAndShow(o, factsOfRotated, func(ctx context.Context, organization *client.Organization) (rotated, error) {
 		r, err := operation(ctx, organization)
 		if err == nil {
 			ShownOnce(what)

@@ -29,7 +29,7 @@ func (c *charge) Validate() error {
 
 // Run charges the session and shows its usage.
 func (c *charge) Run() error {
-	return showing(c, factsOfUsage, func(ctx context.Context, s sessions) (client.Usage, error) {
+	return callAndShow(c, factsOfUsage, func(ctx context.Context, s sessions) (client.Usage, error) {
 		return s.charge(ctx, c.ID, client.Charge{
 			ActionType: c.Type, Value: c.Value, Count: c.Count, Scope: c.Scope, IdempotencyKey: c.Key,
 		})

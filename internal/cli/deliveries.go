@@ -35,7 +35,7 @@ type retryDelivery struct {
 
 // Run sends the delivery again and shows it.
 func (c *retryDelivery) Run() error {
-	return showing(c, factsOfDelivery, func(ctx context.Context, o *client.Organization) (client.Delivery, error) {
+	return callAndShow(c, factsOfDelivery, func(ctx context.Context, o *client.Organization) (client.Delivery, error) {
 		return o.RetryDelivery(ctx, c.Webhook, c.ID)
 	})
 }

@@ -87,7 +87,7 @@ type revokeKey struct {
 // Run revokes the key.
 func (c *revokeKey) Run() error {
 	facts := func(e ended) []Fact { return []Fact{{"KEY", e.ID}, {"STATUS", "revoked"}} }
-	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+	return callAndShow(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
 		return ended{ID: c.ID, Revoked: true}, o.DeleteAPIKey(ctx, c.ID)
 	})
 }

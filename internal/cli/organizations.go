@@ -59,7 +59,7 @@ type showOrg struct {
 
 // Run shows the organization.
 func (c *showOrg) Run() error {
-	return showing(c, factsOfOrg, func(ctx context.Context, o *client.Organization) (client.OrganizationInfo, error) {
+	return callAndShow(c, factsOfOrg, func(ctx context.Context, o *client.Organization) (client.OrganizationInfo, error) {
 		return o.Info(ctx, c.ID)
 	})
 }

@@ -49,7 +49,7 @@ func (c *approveRequest) Validate() error {
 
 // Run approves the request and shows it.
 func (c *approveRequest) Run() error {
-	return showing(c, factsOfRequest, func(ctx context.Context, o *client.Organization) (client.MoreRequest, error) {
+	return callAndShow(c, factsOfRequest, func(ctx context.Context, o *client.Organization) (client.MoreRequest, error) {
 		granted := client.ApprovalParams{AddActions: c.AddActions, AddValue: c.AddValue, Comment: c.Comment}
 		return o.ApproveRequest(ctx, c.Session, c.ID, granted)
 	})
@@ -59,7 +59,7 @@ type denyRequest struct{ oneRequest }
 
 // Run denies the request and shows it.
 func (c *denyRequest) Run() error {
-	return showing(c, factsOfRequest, func(ctx context.Context, o *client.Organization) (client.MoreRequest, error) {
+	return callAndShow(c, factsOfRequest, func(ctx context.Context, o *client.Organization) (client.MoreRequest, error) {
 		return o.DenyRequest(ctx, c.Session, c.ID, c.Comment)
 	})
 }

@@ -85,7 +85,7 @@ func (l limits) perAction() *money.MicroUSD {
 
 // Run creates the session.
 func (c *createSession) Run() error {
-	return showing(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
+	return callAndShow(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
 		l := c.sent()
 		return o.CreateSession(ctx, client.SessionParams{
 			AgentID: c.Agent, MaxActions: l.MaxActions, MaxValue: l.MaxValue, ExpiresIn: l.ExpiresIn, Scopes: c.Scopes,
@@ -116,7 +116,7 @@ func (c *updateSession) Validate() error {
 
 // Run changes the session's limits.
 func (c *updateSession) Run() error {
-	return showing(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
+	return callAndShow(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
 		l := c.sent()
 		l.AddActions, l.AddValue = c.AddActions, c.AddValue
 		return o.UpdateSession(ctx, c.ID, l)
@@ -149,14 +149,14 @@ type showSession struct {
 
 // Run shows the session.
 func (c *showSession) Run() error {
-	return showing(c, factsOfSession, func(ctx context.Context, s sessions) (client.SessionInfo, error) { return s.get(ctx, c.ID) })
+	return callAndShow(c, factsOfSession, func(ctx context.Context, s sessions) (client.SessionInfo, error) { return s.get(ctx, c.ID) })
 }
 
 type endSession struct{ showSession }
 
 // Run ends the session and shows it.
 func (c *endSession) Run() error {
-	return showing(c, factsOfSession, func(ctx context.Context, s sessions) (client.SessionInfo, error) {
+	return callAndShow(c, factsOfSession, func(ctx context.Context, s sessions) (client.SessionInfo, error) {
 		if err := s.end(ctx, c.ID); err != nil {
 			return client.SessionInfo{}, err
 		}

@@ -24,7 +24,7 @@ type suspendAgent struct {
 
 // Run suspends the agent and shows it.
 func (c *suspendAgent) Run() error {
-	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+	return callAndShow(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
 		return o.SuspendAgent(ctx, c.ID, c.Reason)
 	})
 }
@@ -36,7 +36,7 @@ type resumeAgent struct {
 
 // Run resumes the agent and shows it.
 func (c *resumeAgent) Run() error {
-	return showing(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
+	return callAndShow(c, factsOfAgent, func(ctx context.Context, o *client.Organization) (client.AgentInfo, error) {
 		return o.ResumeAgent(ctx, c.ID, c.Reason)
 	})
 }
@@ -54,7 +54,7 @@ type suspendSession struct {
 
 // Run suspends the session and shows it.
 func (c *suspendSession) Run() error {
-	return showing(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
+	return callAndShow(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
 		return o.SuspendSession(ctx, c.ID, c.Reason)
 	})
 }
@@ -66,7 +66,7 @@ type resumeSession struct {
 
 // Run resumes the session and shows it.
 func (c *resumeSession) Run() error {
-	return showing(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
+	return callAndShow(c, factsOfSession, func(ctx context.Context, o *client.Organization) (client.SessionInfo, error) {
 		return o.ResumeSession(ctx, c.ID, c.Reason)
 	})
 }

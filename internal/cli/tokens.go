@@ -95,7 +95,7 @@ func (c *inspectToken) Run() error {
 	if err != nil {
 		return err
 	}
-	return showing(c, factsOfToken, func(ctx context.Context, o *client.Organization) (client.Introspection, error) {
+	return callAndShow(c, factsOfToken, func(ctx context.Context, o *client.Organization) (client.Introspection, error) {
 		return o.Introspect(ctx, token)
 	})
 }

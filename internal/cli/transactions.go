@@ -41,7 +41,7 @@ func (c *beginTransaction) Validate() error {
 
 // Run begins the transaction.
 func (c *beginTransaction) Run() error {
-	return showing(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
+	return callAndShow(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
 		begun, err := agent.Session(c.Session).Begin(ctx, client.TransactionParams{
 			ActionType: c.Type, Value: c.Value, ExpiresIn: time.Duration(c.ExpiresIn), PreState: c.PreState.sent(),
 			Irreversible: c.Irreversible, OnExpiry: c.OnExpiry, Metadata: c.Metadata.sent(), IdempotencyKey: c.Key,
@@ -77,7 +77,7 @@ type showTransaction struct {
 
 // Run shows the transaction.
 func (c *showTransaction) Run() error {
-	return showing(c, factsOfTransaction, func(ctx context.Context, s sessions) (client.TransactionInfo, error) {
+	return callAndShow(c, factsOfTransaction, func(ctx context.Context, s sessions) (client.TransactionInfo, error) {
 		return s.transaction(c.ID).Get(ctx)
 	})
 }
@@ -102,7 +102,7 @@ func (c *updateTransaction) Validate() error {
 
 // Run changes the transaction.
 func (c *updateTransaction) Run() error {
-	return showing(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
+	return callAndShow(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
 		t := agent.Transaction(c.ID)
 		err := t.Update(ctx, client.TransactionChanges{Value: c.Value, ExpiresIn: time.Duration(orZero(c.ExpiresIn))})
 		return t.Info(), err
@@ -118,7 +118,7 @@ type commitTransaction struct {
 
 // Run commits the transaction and shows it.
 func (c *commitTransaction) Run() error {
-	return showing(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
+	return callAndShow(c, factsOfTransaction, func(ctx context.Context, agent *client.Agent) (client.TransactionInfo, error) {
 		t := agent.Transaction(c.ID)
 		err := t.Commit(ctx, client.CommitParams{Value: c.Value, PostState: c.PostState.sent()})
 		return t.Info(), err
@@ -132,7 +132,7 @@ type rollbackTransaction struct {
 
 // Run rolls the transaction back, even if it is committed, and shows it.
 func (c *rollbackTransaction) Run() error {
-	return showing(c, factsOfTransaction, func(ctx context.Context, s sessions) (client.TransactionInfo, error) {
+	return callAndShow(c, factsOfTransaction, func(ctx context.Context, s sessions) (client.TransactionInfo, error) {
 		t := s.transaction(c.ID)
 		err := t.Reverse(ctx, c.Reason)
 		return t.Info(), err

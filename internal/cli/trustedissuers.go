@@ -89,7 +89,7 @@ func (c *createTrustedIssuer) Validate() error {
 
 // Run creates the trusted issuer.
 func (c *createTrustedIssuer) Run() error {
-	return showing(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
+	return callAndShow(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
 		keys, err := c.JWKS.read()
 		if err != nil {
 			return client.TrustedIssuerInfo{}, err
@@ -123,7 +123,7 @@ type showTrustedIssuer struct {
 
 // Run shows the trusted issuer.
 func (c *showTrustedIssuer) Run() error {
-	return showing(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
+	return callAndShow(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
 		return o.GetTrustedIssuer(ctx, c.ID)
 	})
 }
@@ -144,7 +144,7 @@ func (c *updateTrustedIssuer) Validate() error {
 
 // Run changes the trusted issuer and shows it.
 func (c *updateTrustedIssuer) Run() error {
-	return showing(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
+	return callAndShow(c, factsOfIssuer, func(ctx context.Context, o *client.Organization) (client.TrustedIssuerInfo, error) {
 		keys, err := c.JWKS.read()
 		if err != nil {
 			return client.TrustedIssuerInfo{}, err
@@ -159,7 +159,7 @@ type deleteTrustedIssuer struct{ showTrustedIssuer }
 // Run deletes the trusted issuer.
 func (c *deleteTrustedIssuer) Run() error {
 	facts := func(e ended) []Fact { return []Fact{{"TRUSTED ISSUER", e.ID}, {"STATUS", "deleted"}} }
-	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+	return callAndShow(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
 		return ended{ID: c.ID, Deleted: true}, o.DeleteTrustedIssuer(ctx, c.ID)
 	})
 }

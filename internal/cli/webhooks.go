@@ -67,7 +67,7 @@ type showWebhook struct {
 
 // Run shows the webhook.
 func (c *showWebhook) Run() error {
-	return showing(c, factsOfWebhook, func(ctx context.Context, o *client.Organization) (client.WebhookInfo, error) {
+	return callAndShow(c, factsOfWebhook, func(ctx context.Context, o *client.Organization) (client.WebhookInfo, error) {
 		return o.GetWebhook(ctx, c.ID)
 	})
 }
@@ -90,7 +90,7 @@ func (c *updateWebhook) Validate() error {
 
 // Run changes the webhook and shows it.
 func (c *updateWebhook) Run() error {
-	return showing(c, factsOfWebhook, func(ctx context.Context, o *client.Organization) (client.WebhookInfo, error) {
+	return callAndShow(c, factsOfWebhook, func(ctx context.Context, o *client.Organization) (client.WebhookInfo, error) {
 		return o.UpdateWebhook(ctx, c.ID, client.WebhookChanges{URL: c.URL, Types: listOrNone(c.Types), Description: c.Description})
 	})
 }
@@ -99,7 +99,7 @@ type testWebhook struct{ showWebhook }
 
 // Run sends the test event and shows its delivery.
 func (c *testWebhook) Run() error {
-	return showing(c, factsOfDelivery, func(ctx context.Context, o *client.Organization) (client.Delivery, error) {
+	return callAndShow(c, factsOfDelivery, func(ctx context.Context, o *client.Organization) (client.Delivery, error) {
 		return o.TestWebhook(ctx, c.ID)
 	})
 }
@@ -123,7 +123,7 @@ type deleteWebhook struct{ showWebhook }
 // Run deletes the webhook.
 func (c *deleteWebhook) Run() error {
 	facts := func(e ended) []Fact { return []Fact{{"WEBHOOK", e.ID}, {"STATUS", "deleted"}} }
-	return showing(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
+	return callAndShow(c, facts, func(ctx context.Context, o *client.Organization) (ended, error) {
 		return ended{ID: c.ID, Deleted: true}, o.DeleteWebhook(ctx, c.ID)
 	})
 }

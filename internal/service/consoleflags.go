@@ -35,7 +35,7 @@ func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr,
 		to.Pages().Set(pages.Site{Prefix: console.Prefix})
 		return nil
 	}
-	shown := console.New(to.Pages(), log, console.NewOrganizations(creation))
+	shown := console.New(to.Pages(), log, console.OrganizationCreation(creation))
 	to.Pages().Set(pages.Site{Prefix: console.Prefix, Answer: shown.Answer, Headers: console.WriteHeaders, Apart: f.ConsoleListen != ""})
 	return shown
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,29 +103,37 @@ func (c *Cluster) SlotOf(agent string) int {
 // PrimaryOf returns the index of the node that serves the slot, according to a running node.
 func (c *Cluster) PrimaryOf(slot int) int {
 	c.t.Helper()
-	for _, node := range c.nodes {
-		ranges, err := node.ClusterSlots(context.Background()).Result()
-		if err != nil {
-			continue
-		}
-		for _, r := range ranges {
-			if r.Start <= slot && slot <= r.End {
-				for i, address := range c.Addrs {
-					if address == r.Nodes[0].Addr {
-						return i
-					}
-				}
-			}
+	for node := range c.nodes {
+		if primary := c.primarySeenBy(node, slot); primary >= 0 {
+			return primary
 		}
 	}
 	c.t.Fatalf("no node knows who has slot %d", slot)
 	return 0
 }
 
+// primarySeenBy returns the primary that serves the slot as a node sees it, -1 for none that it knows.
+func (c *Cluster) primarySeenBy(node, slot int) int {
+	ranges, err := c.nodes[node].ClusterSlots(context.Background()).Result()
+	if err != nil {
+		return -1
+	}
+	for _, r := range ranges {
+		if r.Start <= slot && slot <= r.End {
+			return slices.Index(c.Addrs, r.Nodes[0].Addr)
+		}
+	}
+	return -1
+}
+
 // Move migrates a slot to another primary while clients use it, as redis-cli does, and returns how many keys it moved.
 func (c *Cluster) Move(slot, to int) (keys int) {
 	c.t.Helper()
-	from := c.PrimaryOf(slot)
+	from := -1
+	waitUntil(c.t, promotionPatience, "the primaries agree on who serves the slot", func() bool { // after a restart they may not yet
+		from = c.primarySeenBy(0, slot)
+		return from >= 0 && c.primarySeenBy(1, slot) == from && c.primarySeenBy(2, slot) == from
+	})
 	if from == to {
 		return 0
 	}

@@ -33,7 +33,7 @@ func TestSlotMigrationUnderLoadLosesNothing(t *testing.T) {
 		}
 		s.AwaitRecovery()
 	}
-	s.StopFleet()
+	s.StopWorkers()
 	unavailable := s.unavailable(began)
 	t.Logf("%d moves of slots with %d keys together; 503: %v", moves, keys, unavailable)
 	if unavailable["outcome_unknown"] > 0 {

@@ -1,7 +1,7 @@
 // Package faults breaks Redis and the service while clients use them, and then checks that no acknowledged write is lost,
 // nothing is charged twice and no revoked credential works.
 //
-// It starts real redis-servers and real instances of the service, each as a process. A [Fleet] of workers calls the
+// It starts real redis-servers and real instances of the service, each as a process. A [Workers] of workers calls the
 // instances, and a [History] records every call with its [Outcome]. A scenario (a test) injects one fault meanwhile: it
 // kills, freezes or partitions a process, fills a disk, cuts power, steps a clock or moves slots. [Check] then compares what
 // callers got with what the service stores. [Scenario] also checks that every instance recovers within

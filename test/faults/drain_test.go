@@ -29,7 +29,7 @@ func TestStoppedInstanceDrainsAcceptedRequests(t *testing.T) {
 		s.Restart(n % 2)
 	}
 	s.AwaitRecovery()
-	s.StopFleet()
+	s.StopWorkers()
 	calls := s.History.Calls()
 	unanswered := map[int][]string{} // by how many stops came before
 	for n, c := range calls {

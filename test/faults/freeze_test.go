@@ -30,7 +30,7 @@ func TestCallsTimeOutWhileRedisIsFrozen(t *testing.T) {
 		s.Restart(1)
 		s.AwaitAcknowledged(100)
 	}
-	s.StopFleet() // the history has a call only when it has ended
+	s.StopWorkers() // the history has a call only when it has ended
 	for _, f := range faults {
 		s.checkTimedOut(f)
 	}

@@ -84,7 +84,7 @@ func TestARenewalHasTheOutcomeOfAllTriesOfItsSettlement(t *testing.T) {
 		for _, c := range tc.tries {
 			h.Add(c)
 		}
-		w := &worker{Fleet: &Fleet{caller: &Caller{history: h}}}
+		w := &worker{Workers: &Workers{caller: &Caller{history: h}}}
 		w.settleRenewal("s", tc.tries[len(tc.tries)-1], nil, asked)
 		noted := h.Calls()[len(tc.tries):]
 		if len(noted) != 1 || noted[0].Kind != Grant || noted[0].Effect != asked || noted[0].Outcome != tc.want {

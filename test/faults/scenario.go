@@ -43,7 +43,7 @@ type Scenario struct {
 	t        testing.TB
 	setup    Setup
 	seed     uint64
-	fleet    *Fleet
+	fleet    *Workers
 	servers  []*redis.Client
 	baseline resources
 	recovery []time.Duration
@@ -72,7 +72,7 @@ func New(t testing.TB, setup Setup) *Scenario {
 	}
 	s.baseline.files, s.baseline.connections = countFiles(s.Instances), connections
 	t.Logf("seed %d", s.seed)
-	s.StartFleet()
+	s.StartWorkers()
 	s.AwaitAcknowledged(10 * setup.Workers)
 	return s
 }
@@ -146,12 +146,12 @@ func (s *Scenario) Restart(n int) {
 	s.Instances[n] = StartInstance(s.t, s.setup.URL, arguments...)
 }
 
-// StopFleet stops the fleet after its workers have finished their current steps.
-func (s *Scenario) StopFleet() { s.fleet.Stop() }
+// StopWorkers stops the fleet after its workers have finished their current steps.
+func (s *Scenario) StopWorkers() { s.fleet.Stop() }
 
-// StartFleet starts a new fleet, at the beginning and after StopFleet.
-func (s *Scenario) StartFleet() {
-	s.fleet = StartFleet(s.Fixture, s.Caller, s.urls(), s.setup.Workers, s.seed)
+// StartWorkers starts a new fleet, at the beginning and after StopWorkers.
+func (s *Scenario) StartWorkers() {
+	s.fleet = StartWorkers(s.Fixture, s.Caller, s.urls(), s.setup.Workers, s.seed)
 	s.t.Cleanup(s.fleet.Stop)
 	s.seed++
 }
@@ -176,7 +176,7 @@ func (s *Scenario) Finish() {
 // ends the instances.
 func (s *Scenario) Violations() []Violation {
 	s.t.Helper()
-	s.StopFleet()
+	s.StopWorkers()
 	var out []Violation
 	at := s.Instances[len(s.Instances)-1].URL
 	if unanswered := s.Fixture.UseRevoked(s.Caller, at); unanswered > 0 {

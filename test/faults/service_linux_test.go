@@ -17,7 +17,7 @@ import (
 func TestChargeInFlightWhenItsInstanceIsKilledIsIdempotent(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{})
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 1})
-	s.StopFleet()
+	s.StopWorkers()
 	executed := 0
 	for round := 0; round < 6 && executed == 0; round++ { // the first command to reach Redis may be one of the instance's background work
 		chargeWhileKilled(t, s, redis, round)

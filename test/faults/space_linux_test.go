@@ -36,12 +36,12 @@ func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
 		s.AwaitRecovery()
 		s.AwaitAcknowledged(100)
 	}
-	s.StopFleet() // during a sync Redis answers, and buffers what it will append for up to 2 s
+	s.StopWorkers() // during a sync Redis answers, and buffers what it will append for up to 2 s
 	awaitAppended(t, redis)
 	redis.Kill() // the file is complete again
 	redis.Start()
 	s.AwaitRecovery()
-	s.StartFleet()
+	s.StartWorkers()
 	s.AwaitAcknowledged(100) // enough calls to use every connection that Redis has closed
 	s.Finish()
 }

@@ -68,7 +68,7 @@ const tornValue money.MicroUSD = 234_567
 func TestTornChargeCountsOnceWhenItIsRepeatedLate(t *testing.T) {
 	machine, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
-	s.StopFleet()
+	s.StopWorkers()
 	agent := s.Fixture.Agents[0]
 	charge := ChargeSession(agent, s.openSession(agent.ID, time.Hour), 2, tornValue)
 	charge.Key = "torn"
@@ -80,7 +80,7 @@ func TestTornChargeCountsOnceWhenItIsRepeatedLate(t *testing.T) {
 	redis.Start()
 	s.AwaitRecovery()
 	s.callOK(charge)
-	s.StartFleet() // also uses, and so drops, the connections to the Redis that was killed
+	s.StartWorkers() // also uses, and so drops, the connections to the Redis that was killed
 	s.AwaitAcknowledged(100)
 	s.Finish()
 }

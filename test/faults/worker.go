@@ -15,8 +15,8 @@ const retryPause = 50 * time.Millisecond
 // stopPatience is how long stopping workers keep retrying calls that have no known outcome yet.
 const stopPatience = 20 * time.Second
 
-// Fleet is a set of workers that call the service until they are stopped. Each makes every kind of call.
-type Fleet struct {
+// Workers is a set of workers that call the service until they are stopped. Each makes every kind of call.
+type Workers struct {
 	seed      uint64
 	fixture   *Fixture
 	caller    *Caller
@@ -28,9 +28,9 @@ type Fleet struct {
 	workers      sync.WaitGroup
 }
 
-// StartFleet starts workers that call the instances at these base URLs. The seed decides what each worker does, not when.
-func StartFleet(w *Fixture, c *Caller, instances []string, workers int, seed uint64) *Fleet {
-	f := &Fleet{seed: seed, fixture: w, caller: c, instances: instances}
+// StartWorkers starts workers that call the instances at these base URLs. The seed decides what each worker does, not when.
+func StartWorkers(w *Fixture, c *Caller, instances []string, workers int, seed uint64) *Workers {
+	f := &Workers{seed: seed, fixture: w, caller: c, instances: instances}
 	f.working, f.stop = context.WithCancel(context.Background())
 	f.patience, f.giveUp = context.WithCancel(context.Background())
 	for n := range workers {
@@ -39,13 +39,13 @@ func StartFleet(w *Fixture, c *Caller, instances []string, workers int, seed uin
 	return f
 }
 
-func (f *Fleet) newWorker(number int) *worker {
-	return &worker{Fleet: f, number: number, agent: f.fixture.Agents[number%len(f.fixture.Agents)], next: number,
+func (f *Workers) newWorker(number int) *worker {
+	return &worker{Workers: f, number: number, agent: f.fixture.Agents[number%len(f.fixture.Agents)], next: number,
 		random: rand.New(rand.NewPCG(f.seed, uint64(number)))}
 }
 
 // Stop returns when every worker has finished its current step. It may be called again.
-func (f *Fleet) Stop() {
+func (f *Workers) Stop() {
 	f.stop()
 	timer := time.AfterFunc(stopPatience, f.giveUp)
 	defer timer.Stop()
@@ -55,7 +55,7 @@ func (f *Fleet) Stop() {
 
 // worker is one goroutine of a fleet. It waits for the calls that it makes concurrently.
 type worker struct {
-	*Fleet
+	*Workers
 	number int
 	agent  *Agent
 	random *rand.Rand

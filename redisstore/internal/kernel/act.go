@@ -29,7 +29,7 @@ func (s *Core) ActOnSession(ctx context.Context, c Caller, session uuid.UUID, id
 	if c.Token != nil {
 		return s.ActOnAgent(ctx, c, c.Token.Agent, idem)
 	}
-	idem.BelongsAt(session)
+	idem.SetObject(session)
 	act, err := s.ActOnAgent(ctx, c, uuid.Nil, idem)
 	if err != nil {
 		return Actor{}, err

@@ -61,15 +61,15 @@ func (o *Idempotency) Unguessable() bool { return len(o.Key) >= unguessableKey }
 // IsReplay reports whether the outcome is that of an earlier request with the key. Without a key (nil) it is not.
 func (o *Idempotency) IsReplay() bool { return o != nil && o.Outcome.Replayed }
 
-// Bound subjects a new key to the organization's quotas and rates. It does nothing without a key (nil).
-func (o *Idempotency) Bound() {
+// SetBounded subjects a new key to the organization's quotas and rates. It does nothing without a key (nil).
+func (o *Idempotency) SetBounded() {
 	if o != nil {
 		o.Bounded = true
 	}
 }
 
-// BelongsAt says of which object the operation is. It does nothing without a key (nil).
-func (o *Idempotency) BelongsAt(object uuid.UUID) {
+// SetObject says of which object the operation is. It does nothing without a key (nil).
+func (o *Idempotency) SetObject(object uuid.UUID) {
 	if o != nil {
 		o.At = object
 	}
