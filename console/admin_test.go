@@ -81,7 +81,7 @@ func TestAWebhookIsCreatedTestedChangedAndDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	b := w.as(t, admin)
-	b.get(webhooks).says("No webhook is told", "remit webhook create")
+	b.get(webhooks).says("There is no webhook", "remit webhook create")
 	b.send(b.get(webhooks), webhooks, "url", "http://127.0.0.1/x").says("No webhook was created")
 	page := b.send(b.get(webhooks), webhooks, "url", "https://hooks.example.com/a", "types", "agent.suspended, session.ended", "description", "on call")
 	page.says("The webhook is created", "agent.suspended", "session.ended", "on call", "not confirmed", "Nothing was sent yet")
@@ -100,7 +100,7 @@ func TestAWebhookIsCreatedTestedChangedAndDeleted(t *testing.T) {
 	if !strings.Contains(b.send(b.get(path), path+"/rotate", "confirm", "rotate").says("new secret").text, "whsec_") {
 		t.Error("the new secret is not shown")
 	}
-	b.send(b.get(path), path+"/delete", "confirm", "delete").says("The webhook is deleted", "No webhook is told")
+	b.send(b.get(path), path+"/delete", "confirm", "delete").says("The webhook is deleted", "There is no webhook")
 }
 
 func TestAnAPIKeyIsCreatedRotatedAndDeleted(t *testing.T) {

@@ -47,7 +47,7 @@ func TestAgentsAreFoundByNameAndIDAndSortedBySpend(t *testing.T) {
 		}
 	}
 	b.get(agents).says("$2.000001", "$0.000001", "3 agents")
-	b.get(agents + "?q=nobody").says("No agent is like this")
+	b.get(agents + "?q=nobody").says("No agent matches")
 }
 
 func TestAListOfAgentsIsPaged(t *testing.T) {

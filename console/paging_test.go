@@ -170,7 +170,7 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	b := w.as(t, viewer)
 	none := base64.RawURLEncoding.EncodeToString(append(make([]byte, 15), 1)) // of an id before all others
 	fresh := map[string]string{
-		agents: "no agent yet", sessions: "No session is like this", budget: "no budget", eventsPath: "Nothing has happened yet", webhooks: "No webhook",
+		agents: "no agent yet", sessions: "No session matches", budget: "no budget", eventsPath: "Nothing has happened yet", webhooks: "There is no webhook",
 		stopPath: "no agent to stop",
 	}
 	for path, says := range fresh {
@@ -185,9 +185,9 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	hook := w.asAdmin("POST", "/v1/webhooks", map[string]any{"url": "https://hooks.example.com/a"})["id"].(string)
 	w.addedUp(b)
 	for path, says := range map[string]string{
-		Prefix: "No agent spent anything", agents + "?page=7": "ends before this page", agents + "?q=nobody": "No agent is like this",
+		Prefix: "No agent spent anything", agents + "?page=7": "ends before this page", agents + "?q=nobody": "No agent matches",
 		agents + "/" + agent: "has no tokens", agents + "/" + agent + "?families=" + none: "ends before this page", agents + "/" + gone: "is revoked",
-		sessions + "?cursor=" + none: "ends before this page", sessions + "?status=expired": "No session is like this",
+		sessions + "?cursor=" + none: "ends before this page", sessions + "?status=expired": "No session matches",
 		sessions + "/" + session: "An agent begins one", sessions + "/" + session + "?transactions=" + none: "ends before this page",
 		sessions + "/" + ended: "the session is over", eventsPath + "?type=agent.suspended": "is of this type",
 		webhooks + "/" + hook: "Nothing was sent yet", webhooks + "/" + hook + "?status=dead": "No delivery is dead",

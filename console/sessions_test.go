@@ -57,7 +57,7 @@ func TestSessionsAreFilteredAndPaged(t *testing.T) {
 	if got := count(b.get(next)); got != 1 {
 		t.Errorf("the next page %q has %d", next, got)
 	}
-	b.get(sessions+"?status=revoked").says("No session is like this", "remit session create")
+	b.get(sessions+"?status=revoked").says("No session matches", "remit session create")
 	b.get(sessions + "?status=nonsense").want(400)
 	b.get(sessions + "?agent=nonsense").want(400)
 }
