@@ -1,6 +1,7 @@
 package console
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ type signInPage struct {
 	To      string // where it leads; "" for the overview
 	Problem string // why the last attempt failed; "" for none
 
-	Address  string // of the service, for commands
+	Address  string // of the API, for commands; "" for one that is not known here
 	Creation OrganizationCreation
 }
 
@@ -49,6 +50,11 @@ func notNow(p *page) string {
 		"Sign in, and look before you do it again."
 }
 
+// isPlainHost reports whether a host, which the request names, can stand in a shell command.
+func isPlainHost(host []byte) bool { return plainHost.Match(host) }
+
+var plainHost = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)?$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$`)
+
 func ownPath(to string) string {
 	if isOwnPath(to) {
 		return to
@@ -57,7 +63,10 @@ func ownPath(to string) string {
 }
 
 func (c *Console) showSignIn(ctx *fasthttp.RequestCtx, status int, form signInPage) error {
-	form.Address, form.Creation = c.ownOrigin(ctx), c.creation
+	form.Creation = c.creation
+	if !c.host.ServesPagesApart() && isPlainHost(ctx.Host()) {
+		form.Address = c.ownOrigin(ctx)
+	}
 	return c.render(ctx, nil, status, "signin", "Sign in", form)
 }
 

@@ -39,6 +39,11 @@ func TestTheSignInSaysHowToGetAKeyHere(t *testing.T) {
 	} {
 		w := newWorld(t, settings{creation: creation})
 		got := w.browser(t).get(Prefix).want(200).says(says.yes, "REMIT_ADDR="+w.url+" remit key create")
+		for host, plain := range map[string]bool{"remit.example:8443": true, "[::1]:80": true, "$(id).example": false, "a;b": false, "": false} {
+			if isPlainHost([]byte(host)) != plain {
+				t.Errorf("the host %q: want plain %t", host, plain)
+			}
+		}
 		if strings.Contains(got.words(), says.no) {
 			t.Errorf("%s: the page says %q:\n%s", creation, says.no, got.words())
 		}

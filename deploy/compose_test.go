@@ -20,14 +20,11 @@ import (
 
 // compose parses a file with the parser of docker compose, and returns the result as JSON.
 func compose(file string) ([]byte, error) {
-	return exec.Command("go", "run", "github.com/compose-spec/compose-go/v2/cmd@v2.16.2", "-format", "json", file).Output()
+	return exec.Command("go", "run", "github.com/compose-spec/compose-go/v2/cmd@v2.16.2", "-format", "json", file).CombinedOutput()
 }
 
 // composed is what the tests read of the file.
 type composed struct {
-	Networks map[string]struct {
-		IPAM struct{ Config []struct{ Subnet string } }
-	}
 	Services map[string]struct {
 		Command     []string
 		Environment map[string]string
@@ -35,6 +32,7 @@ type composed struct {
 		Ports       []struct {
 			HostIP string `json:"host_ip"`
 		}
+		Networks    map[string]any
 		MemLimit    string                                `json:"mem_limit"`
 		ReadOnly    bool                                  `json:"read_only"`
 		CapDrop     []string                              `json:"cap_drop"`
@@ -43,9 +41,26 @@ type composed struct {
 	}
 }
 
+// composeFile writes a copy of the file in which variables have values, because the parser's program takes none, and this text has another
+// in its place.
+func composeFile(t *testing.T, old, replaced string) string {
+	t.Helper()
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	valued := regexp.MustCompile(`\$\{REDIS_PASSWORD:\?[^}]*\}`).ReplaceAllString(string(text), "0123456789abcdef")
+	valued = strings.NewReplacer("${REDIS_OPERATOR_PASSWORD:-}", "fedcba9876543210", "${REMIT_TRUSTED_PROXIES:+,$REMIT_TRUSTED_PROXIES}", ",192.0.2.1/32").Replace(valued)
+	file := filepath.Join(t.TempDir(), "docker-compose.yml")
+	if err := os.WriteFile(file, []byte(strings.Replace(valued, old, replaced, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func readCompose(t *testing.T) (project composed) {
 	t.Helper()
-	output, err := compose("../docker-compose.yml")
+	output, err := compose(composeFile(t, "", ""))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
@@ -61,6 +76,7 @@ func TestTheComposeFileIsValidAndKeepsItsPromises(t *testing.T) {
 	remit, redis := project.Services["remit"], project.Services["redis"]
 	for promise, kept := range map[string]bool{
 		"Only Remit is published, on this machine": len(redis.Ports) == 0 && len(remit.Ports) == 1 && remit.Ports[0].HostIP == "127.0.0.1",
+		"Redis is in a network of its own":         len(redis.Networks) == 1 && redis.Networks["data"] == nil && len(remit.Networks) == 2,
 		"Both have a memory limit":                 redis.MemLimit != "" && remit.MemLimit != "",
 		"Remit waits for Redis":                    remit.DependsOn["redis"].Condition == "service_healthy",
 		"Remit has a read-only file system":        remit.ReadOnly,
@@ -157,7 +173,7 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 		"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + at("remit", redis.Environment["REDIS_PASSWORD"]),
 		"REMIT_ISSUER=" + remit.Environment["REMIT_ISSUER"],
 		"REMIT_CONSOLE_LISTEN=" + strings.Replace(remit.Environment["REMIT_CONSOLE_LISTEN"], "0.0.0.0:8081", "127.0.0.1:0", 1),
-		"REMIT_TRUSTED_PROXIES=" + strings.Replace(remit.Environment["REMIT_TRUSTED_PROXIES"], project.Networks["default"].IPAM.Config[0].Subnet, "127.0.0.0/8", 1),
+		"REMIT_TRUSTED_PROXIES=" + strings.Replace(remit.Environment["REMIT_TRUSTED_PROXIES"], "172.31.251.2/32,", "127.0.0.1/32,", 1),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -182,17 +198,16 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	}
 }
 
+func TestComposeNeedsAPasswordForRedis(t *testing.T) {
+	t.Parallel()
+	if output, err := compose("../docker-compose.yml"); err == nil || !strings.Contains(string(output), "REDIS_PASSWORD is missing a value: docs/operations.md") {
+		t.Errorf("without one: %v\n%s", err, output)
+	}
+}
+
 func TestAMisspelledComposeFileIsInvalid(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docker-compose.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := filepath.Join(t.TempDir(), "docker-compose.yml")
-	if err := os.WriteFile(broken, []byte(strings.Replace(string(text), "cap_drop", "cap_drops", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if output, err := compose(broken); err == nil {
+	if output, err := compose(composeFile(t, "cap_drop", "cap_drops")); err == nil {
 		t.Errorf("the parser accepts it:\n%s", output)
 	}
 }

@@ -51,6 +51,9 @@ func (h *Host) Set(site Site) {
 	})
 }
 
+// ServesPagesApart reports whether the pages have a listener of their own, at which the API is not.
+func (h *Host) ServesPagesApart() bool { return h.served.Apart }
+
 // ErrNotHere refuses a page where the pages are not served.
 var ErrNotHere = errors.New("the console is not served at this address: --console and --console-listen say whether and where it is")
 
