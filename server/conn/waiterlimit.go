@@ -50,8 +50,11 @@ func (w *WaiterLimit) SetMost(most int) { w.slots.SetMost(most) }
 // or is not an IP address. Errors: ErrOwnWaiting, ErrAddressWaiting, ErrManyWaiting.
 func (w *WaiterLimit) Acquire(organization uuid.UUID, address netip.Addr) (*Slot, error) {
 	tenants := []Tenant{{Organization: organization}, {Address: address}, {organization, address}}
-	if !address.IsValid() {
+	switch {
+	case !address.IsValid():
 		tenants = tenants[:1]
+	case organization == uuid.Nil: // the last would be the one before
+		tenants = tenants[:2]
 	}
 	p := w.slots
 	p.mu.Lock()

@@ -51,6 +51,8 @@ time.sleep(60)
 class Refused(Exception):
     """As the provider's client reports an HTTP error."""
 
+    __module__ = "openai"
+
     def __init__(self, status_code: int) -> None:
         self.status_code = status_code
 

@@ -269,13 +269,21 @@ class Answers(unittest.TestCase):
         self.assertGreater(answer.streamed, 10**9)
 
 
-class HTTPError(Exception):
+class OtherError(Exception):
+    """As a tool reports it, or a client of something else than the provider."""
+
     def __init__(self, **members: Any) -> None:
         vars(self).update(members)
 
 
+class HTTPError(OtherError):
+    __module__ = "anthropic"
+
+
 class APIConnectionError(Exception):
     """As the clients report what happened on the way."""
+
+    __module__ = "openai._exceptions"
 
 
 class ConnectError(Exception):
@@ -392,6 +400,7 @@ class Blocks(AsyncTest):
             caused(APIConnectionError(), ReadTimeout()), TimeoutError(), ConnectionResetError(), asyncio.CancelledError(), KeyboardInterrupt(),
             ValueError(), remit.RemitError("of another call"), while_handling(ValueError(), HTTPError(status_code=429)),
             while_handling(APIConnectionError(), HTTPError(status_code=429)), HTTPError(status_code=200),
+            OtherError(status_code=400), ConnectionRefusedError(), ConnectError(), caused(ValueError(), OtherError(code=500)),
         ):
             with self.subTest(error=error):
                 self.settles(raises(error), HOLD, type(error))
@@ -400,7 +409,6 @@ class Blocks(AsyncTest):
         for error in (
             HTTPError(status_code=429), HTTPError(code=500), HTTPError(response=SimpleNamespace(status_code=401)),
             caused(ValueError(), HTTPError(status_code=400)), caused(APIConnectionError(), caused(ConnectError(), OSError())),
-            ConnectionRefusedError(),
         ):
             with self.subTest(error=error):
                 self.settles(raises(error), Decimal(0), type(error))

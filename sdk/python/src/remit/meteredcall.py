@@ -76,8 +76,8 @@ class MeteredCall(OneMeteredCall):
     - An answer, or a stream read to its end: at what its usage costs, also if the code after it raised. Without a usage that can be
       believed, or if nothing was read: at what is held, and it raises UsageMissing.
     - A stream that was left, or broke off: at the most that can have come so far; at what is held if the model can reason.
-    - An HTTP error, or a refused connection: rolled back. So is a call that was skipped.
-    - Any other error, such as a timeout, a lost connection, cancellation and Ctrl-C: at what is held, because it may have happened.
+    - An HTTP error or a refused connection that the client openai or anthropic reports: rolled back. So is a call that was skipped.
+    - Any other error, of other programs too, such as a timeout, a lost connection, cancellation and Ctrl-C: at what is held, because it may have happened.
     """
 
     def __enter__(self) -> MeteredCall:

@@ -39,6 +39,7 @@ _LOST = {
     "APIConnectionError", "APITimeoutError", "ReadTimeout", "WriteTimeout", "ReadError", "WriteError", "RemoteProtocolError",
     "ServerDisconnectedError", "ClientPayloadError", "IncompleteRead", "ChunkedEncodingError", "ProtocolError",
 }
+_CLIENTS = {"openai", "anthropic"}  # packages
 _NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError", "ConnectionRefusedError", "gaierror"}
 
 
@@ -270,7 +271,10 @@ def _unpriced_content(content: Any, depth: int) -> str:
 
 
 def _may_have_happened(error: Optional[BaseException], in_doubt: bool) -> bool:
-    """Returns whether a call that failed with this error may have been made. None: unknown."""
+    """Returns whether a call that failed with this error may have been made. None: unknown. In doubt, another program than the provider
+    may have caused the error, so only one that the provider's client raised says that nothing happened."""
+    if in_doubt:
+        error = _of_client(error)
     if error is None:
         return True
     was_sent = False
@@ -286,6 +290,15 @@ def _may_have_happened(error: Optional[BaseException], in_doubt: bool) -> bool:
             break
         error = cause
     return was_sent or in_doubt
+
+
+def _of_client(error: Optional[BaseException]) -> Optional[BaseException]:
+    """Returns the error, or the one that caused it, that a provider's client raised. None: there is none."""
+    for _ in range(_DEEPEST):
+        if error is None or any(kind.__module__.partition(".")[0] in _CLIENTS for kind in type(error).__mro__):
+            return error
+        error = error.__cause__
+    return None
 
 
 def _is_http_error(error: BaseException) -> bool:
