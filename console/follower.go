@@ -34,6 +34,8 @@ type follower struct {
 	console      *Console
 	organization uuid.UUID
 
+	telling sync.Mutex // while viewers are sent events; taken before mu
+
 	mu      sync.Mutex
 	key     string // the API key of the viewer who came last; each viewer's own requests use the viewer's own
 	used    time.Time
@@ -180,32 +182,43 @@ func (f *follower) run() {
 // counted in their order.
 func (f *follower) catchUp() {
 	defer f.console.host.Recover("follower")
-	known := false // since when events are kept
+	known, near := false, false // since when events are kept; that all are counted but what came meanwhile
 	for after := int64(0); ; {
-		until := f.lastSeen()
-		var events []eventRow
-		var next int64
+		var done bool
 		var err error
 		if !known {
 			err = f.noteOldest()
-			known = err == nil
+			known, done = err == nil, f.hasEnded()
 		}
 		if known {
-			events, next, err = f.api().feed(after, "types", strings.Join(countedTypes, ","))
+			after, near, done, err = f.countPage(after, near)
 		}
+		pause := time.Duration(0)
 		if err != nil {
-			if !f.isWanted() || !f.pause(followFail) {
-				return
-			}
-			continue
+			pause = followFail
 		}
-		if next <= after || next > until {
-			next = until
-		}
-		if after = next; f.countKept(events, after) || !f.pause(0) {
+		if done || !f.pause(pause) {
 			return
 		}
 	}
+}
+
+// countPage counts a page of the events that are kept, and returns up to which they are counted, and whether that is up to the last one that
+// viewers had been sent before. Alone, it lets viewers be sent none meanwhile: else it would never catch up with a busy organization.
+func (f *follower) countPage(after int64, alone bool) (next int64, near, done bool, err error) {
+	if alone {
+		f.telling.Lock()
+		defer f.telling.Unlock()
+	}
+	until := f.lastSeen()
+	events, next, err := f.api().feed(after, "types", strings.Join(countedTypes, ","))
+	if err != nil {
+		return after, false, f.hasEnded(), err
+	}
+	if next <= after || next > until {
+		next = until
+	}
+	return next, next == until, f.countKept(events, next), nil
 }
 
 // countKept counts events that are kept already, and reports whether there are no others, or the follower has ended.
@@ -219,6 +232,12 @@ func (f *follower) countKept(events []eventRow, until int64) bool {
 	}
 	f.caught = until == f.seen
 	return f.caught || f.ended
+}
+
+func (f *follower) hasEnded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended
 }
 
 // noteOldest notes since when events are kept: a lease that was granted before is not counted.

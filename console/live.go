@@ -155,6 +155,8 @@ func (f *follower) isWatched(id string) bool {
 
 // tell counts events and tells viewers of those that concern their pages.
 func (f *follower) tell(events []eventRow) {
+	f.telling.Lock()
+	defer f.telling.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range events {
