@@ -319,7 +319,7 @@ func (o *dueOrganization) get(path string, into any) {
 			return
 		}
 		if time.Since(began) > RecoveryLimit {
-			o.t.Fatalf("%s: %v", path, r.err)
+			o.t.Fatalf("%s: %v; the instance printed\n%s", path, r.err, o.instances[0].Output())
 		}
 	}
 }
