@@ -39,7 +39,7 @@ func TestAgentsAreFoundByNameAndIDAndSortedBySpend(t *testing.T) {
 		agents + "?q=" + ids["Alpha"][24:]:        "Alpha",
 		agents + "?q=a&sort=name":                 "Alpha,beta,gamma ray",
 		agents + "?state=suspended":               "",
-		agents + "?q=nobody":                      "",
+		agents + "?q=unknown":                     "",
 		agents + "?q=%3Cscript%3E&page=9&state=x": "",
 	} {
 		if got := shown(path); got != want {
@@ -47,7 +47,7 @@ func TestAgentsAreFoundByNameAndIDAndSortedBySpend(t *testing.T) {
 		}
 	}
 	b.get(agents).says("$2.000001", "$0.000001", "3 agents")
-	b.get(agents + "?q=nobody").says("No agent matches")
+	b.get(agents + "?q=unknown").says("No agent matches")
 }
 
 func TestAListOfAgentsIsPaged(t *testing.T) {

@@ -185,7 +185,7 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	hook := w.asAdmin("POST", "/v1/webhooks", map[string]any{"url": "https://hooks.example.com/a"})["id"].(string)
 	w.addedUp(b)
 	for path, says := range map[string]string{
-		Prefix: "No agent spent anything", agents + "?page=7": "ends before this page", agents + "?q=nobody": "No agent matches",
+		Prefix: "No agent spent anything", agents + "?page=7": "ends before this page", agents + "?q=unknown": "No agent matches",
 		agents + "/" + agent: "has no tokens", agents + "/" + agent + "?families=" + none: "ends before this page", agents + "/" + gone: "is revoked",
 		sessions + "?cursor=" + none: "ends before this page", sessions + "?status=expired": "No session matches",
 		sessions + "/" + session: "An agent begins one", sessions + "/" + session + "?transactions=" + none: "ends before this page",
