@@ -103,37 +103,46 @@ func (c *Cluster) SlotOf(agent string) int {
 // PrimaryOf returns the index of the node that serves the slot, according to a running node.
 func (c *Cluster) PrimaryOf(slot int) int {
 	c.t.Helper()
-	for node := range c.nodes {
-		if primary := c.primarySeenBy(node, slot); primary >= 0 {
-			return primary
+	for _, node := range c.nodes {
+		ranges, _ := node.ClusterSlots(context.Background()).Result() // none if it does not run
+		for _, r := range ranges {
+			if r.Start <= slot && slot <= r.End {
+				return slices.Index(c.Addrs, r.Nodes[0].Addr)
+			}
 		}
 	}
 	c.t.Fatalf("no node knows who has slot %d", slot)
 	return 0
 }
 
-// primarySeenBy returns the primary that serves the slot as a node sees it, -1 for none that it knows.
-func (c *Cluster) primarySeenBy(node, slot int) int {
-	ranges, err := c.nodes[node].ClusterSlots(context.Background()).Result()
-	if err != nil {
-		return -1
-	}
-	for _, r := range ranges {
-		if r.Start <= slot && slot <= r.End {
-			return slices.Index(c.Addrs, r.Nodes[0].Addr)
+// awaitOneView returns when the primaries agree on the epoch and the slots of each. A node that has not heard of a target's new epoch may
+// believe an older claim of the source, and let the target drop the slot with its keys when the source's epoch has grown as well.
+func (c *Cluster) awaitOneView() {
+	c.t.Helper()
+	waitUntil(c.t, promotionPatience, "the primaries agree on epochs and slots", func() bool {
+		seen := c.seenBy(0)
+		return len(seen) > 0 && slices.Equal(seen, c.seenBy(1)) && slices.Equal(seen, c.seenBy(2))
+	})
+}
+
+// seenBy returns id, epoch and slots of each primary as a node sees them, in order of id.
+func (c *Cluster) seenBy(node int) (view []string) {
+	answer, _ := c.nodes[node].ClusterNodes(context.Background()).Result()
+	for line := range strings.Lines(answer) {
+		// id, address, flags, primary, ping, pong, epoch, link, slots ...
+		if words := strings.Fields(line); len(words) >= 8 && strings.Contains(words[2], "master") {
+			view = append(view, words[0]+" "+words[6]+" "+strings.Join(words[8:], " "))
 		}
 	}
-	return -1
+	slices.Sort(view)
+	return view
 }
 
 // Move migrates a slot to another primary while clients use it, as redis-cli does, and returns how many keys it moved.
 func (c *Cluster) Move(slot, to int) (keys int) {
 	c.t.Helper()
-	from := -1
-	waitUntil(c.t, promotionPatience, "the primaries agree on who serves the slot", func() bool { // after a restart they may not yet
-		from = c.primarySeenBy(0, slot)
-		return from >= 0 && c.primarySeenBy(1, slot) == from && c.primarySeenBy(2, slot) == from
-	})
+	c.awaitOneView()
+	from := c.PrimaryOf(slot)
 	if from == to {
 		return 0
 	}
