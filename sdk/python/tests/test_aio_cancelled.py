@@ -79,9 +79,12 @@ class Piecemeal(connection._Reader):
     def _next(self) -> None:
         piece, loop = self._pieces[0], asyncio.get_running_loop()
         super().feed_eof() if piece is None else super().feed_data(piece)
+        loop.call_soon(loop.call_soon, self._after)  # when the reader waits for more
+
+    def _after(self) -> None:
         self._pieces.popleft()
         if self._pieces:
-            loop.call_soon(loop.call_soon, self._next)  # when the reader waits for more
+            self._next()
 
 
 class Narrow(connection.Connection):
