@@ -28,6 +28,12 @@ func (l Lifetime) Description() string { return "Until " + l.End.UTC().Format(ti
 // Level says how near the limit the time is.
 func (l Lifetime) Level() Level { return LevelOf(l.percent()) }
 
+// EndLevel is the level at the end.
+func (l Lifetime) EndLevel() Level {
+	l.Now = l.End
+	return l.Level()
+}
+
 // NearAt is when the level becomes Near.
 func (l Lifetime) NearAt() time.Time {
 	return l.Start.Add(time.Duration(Scale(int64(max(l.limit(), 0)), nearPercent, fullPercent)))

@@ -78,6 +78,14 @@ func (u Usage) Level() Level { return LevelOf(u.percent()) }
 // Share writes how much of the limit is used, held, delegated and spent beyond it, in whole percent: "90 %".
 func (u Usage) Share() string { return grouped(u.percent()) + " %" }
 
-func (u Usage) percent() int64 { return Percent(plus(u.taken(), max(u.Over, 0)), u.Limit) }
+func (u Usage) percent() int64 { return u.ShareOf(fullPercent) }
+
+// ShareOf returns the share as a part of whole, which stands for the limit.
+func (u Usage) ShareOf(whole int64) int64 {
+	if u.Limit <= 0 {
+		return whole
+	}
+	return Scale(max(plus(u.taken(), max(u.Over, 0)), 0), whole, u.Limit)
+}
 
 func (u Usage) taken() int64 { return plus(plus(u.Used, u.Held), u.Delegated) }
