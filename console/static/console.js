@@ -15,10 +15,12 @@ function showTimes(within) {
 
 showTimes(document);
 
-// On a narrow screen the links to pages scroll. The page that is open is in sight.
+// On a narrow screen the links to pages scroll. The page that is open is in sight, and the whole link that has the focus: browsers are
+// content with a part of it.
 {
-  const here = document.querySelector('.top [aria-current]'), list = here?.closest('ul');
-  if (list) list.scrollLeft = here.offsetLeft - list.clientWidth / 3;
+  const list = document.querySelector('.top ul'), here = list?.querySelector('[aria-current]');
+  if (here) list.scrollLeft = here.offsetLeft - list.clientWidth / 3;
+  list?.addEventListener('focusin', ({ target }) => target.scrollIntoView({ block: 'nearest', inline: 'nearest' }));
 }
 
 // moveTime moves the bar of a session's lifetime on, by the service's clock.
