@@ -118,8 +118,8 @@ func TestColourBlindEyesTellEverySeriesApart(t *testing.T) {
 	}
 }
 
-// What is used must be seen on the track of its bar, and its three colours must be told apart. Beside it what is held differs in height too.
-func TestTheLevelsOfABarAreToldApart(t *testing.T) {
+// What is used stands out from the track of its bar, and its three colours differ from one another and from what is held.
+func TestTheLevelsOfABarDiffer(t *testing.T) {
 	t.Parallel()
 	for _, dark := range []bool{false, true} {
 		colours := theme(t, dark)
