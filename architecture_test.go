@@ -39,7 +39,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/openapi":                    {},
 		"remit/money":                      {},
 
-		"remit/internal/cli":         {"remit/client", "remit/client/prices", "remit/internal/auditlog", "remit/money"},
+		"remit/internal/cli":         {"remit/client", "remit/client/prices", "remit/internal/auditlog", "remit/internal/chart", "remit/money"},
 		"remit/internal/auditlog":    {"remit/internal/event", "remit/internal/token"},
 		"remit/internal/event":       {"remit/money"},
 		"remit/internal/keys":        {"remit/internal/token", "remit/redisstore"},

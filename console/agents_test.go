@@ -146,7 +146,7 @@ func TestAnAgentsLimitsAreSetAndShownExactly(t *testing.T) {
 	b := w.as(t, admin)
 	path := agents + "/" + ids["agent"]
 	page := b.send(b.get(path), path+"/limits", "max_value_usd_per_day", "$12.345678", "max_actions_per_minute", "", "max_open_sessions", "1000")
-	page.says("The limits are set", "$12.345678", "1,000", "0 open")
+	page.says("The limits are set", "$12.345678", "1,000", "0 of 1,000")
 	b.send(b.get(path), path+"/limits", "max_value_usd_per_day", "12.3456789").says("The limits were not changed", "at most 6 decimals")
 	b.send(b.get(path), path+"/limits", "max_value_usd_per_day", "").saysNot("$12.345678")
 	w.as(t, viewer).whole(path).want(200).says("Spent today (UTC) $1.25", "llm.call", "$1.25")

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"remit/client"
+	"remit/internal/chart"
 )
 
 // attention is what needs a look.
 type attention struct {
 	Requests  []client.MoreRequest // that wait for an answer, the oldest first
-	Near      []sessionRow         // that used most of a limit
+	Near      []sessionRow         // that used most of a limit, the nearest first
 	Suspended []agentRow
 	More      int                      // suspended agents beyond those
 	MoreAsked int64                    // requests beyond those
@@ -35,7 +36,6 @@ const (
 	shownNear      = 10
 	shownStuck     = 10
 	shownSuspended = 10
-	nearShare      = 800 // thousandths of a limit
 	expiringSoon   = 14 * 24 * time.Hour
 )
 
@@ -76,7 +76,7 @@ func (a *attention) fill(all fleet, last map[string]int64, set *client.Budget) {
 		}
 	}
 	slices.Sort(a.Notes)
-	a.Budget = set != nil && share(int64(set.ValueUsed+set.ValueReserved), int64(set.MaxValue)) >= nearShare
+	a.Budget = set != nil && budgetBar(*set).Level() != chart.Free
 }
 
 // lateDue is from when on it is worth a line that expiries are recorded late.
@@ -133,33 +133,23 @@ func (a *attention) readStuck(pending []client.TransactionInfo, now time.Time) {
 	}
 }
 
-// readNear reads the sessions that events tell of, and keeps those that still are near a limit.
+// readNear reads the sessions that events tell of, and keeps those that are nearest to a limit.
 func (a *attention) readNear(v *visit, f *follower) error {
 	f.mu.Lock()
 	near := slices.Clone(f.stats.near)
 	f.mu.Unlock()
+	rows := make([]sessionRow, 0, len(near))
 	for _, id := range slices.Backward(near) {
 		row := sessionRow{Now: v.now}
 		err := v.api.get("/v1/sessions/"+id, &row.SessionInfo)
 		if err != nil && !isNotFound(err) {
 			return err
 		}
-		if !row.isNear() {
-			continue
-		}
-		if a.MoreNear = len(a.Near) == shownNear; a.MoreNear {
-			break
-		}
-		a.Near = append(a.Near, row)
+		rows = append(rows, row)
 	}
+	rows = nearest(rows)
+	a.Near, a.MoreNear = rows[:min(len(rows), shownNear)], len(rows) > shownNear
 	return v.api.nameAgents(a.Near)
-}
-
-// isNear reports whether an active session has used most of a limit.
-func (s sessionRow) isNear() bool {
-	used := s.ValueUsed + s.ValueHeld + s.ValueDelegated
-	return s.Status == statusActive && (share(s.ActionCount+s.ActionsDelegated, s.MaxActions) >= nearShare ||
-		share(int64(used), int64(s.MaxValue)) >= nearShare)
 }
 
 func (a *attention) readWebhooks(v *visit) error {

@@ -99,19 +99,6 @@ func indented(text json.RawMessage) string {
 	return strings.TrimSpace(pretty.String())
 }
 
-// share returns how much of a whole a part is, in thousandths, for the length of a bar.
-func share(part, whole int64) int64 {
-	switch {
-	case whole <= 0 && part <= 0:
-		return 0
-	case part >= whole:
-		return 1000
-	case part > 1<<50: // the product would overflow
-		return part / (whole / 1000)
-	}
-	return max(part*1000/whole, 0)
-}
-
 func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

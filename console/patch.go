@@ -57,14 +57,21 @@ type patch struct {
 
 // lifetime is the bar of a session's time, which the script moves on, and the times that the page writes.
 type lifetime struct {
-	To   int64            `json:"to"`   // its end, in milliseconds since 1970
-	Over bool             `json:"over"` // it does not move any more
-	Desc string           `json:"desc"`
-	At   map[string]stamp `json:"at"` // ends, expires and ended; the last only for a session that has
+	To   int64  `json:"to"`   // its end, in milliseconds since 1970
+	Over bool   `json:"over"` // it does not move any more
+	Near int64  `json:"near"` // when it turns yellow, in milliseconds since 1970
+	Desc string `json:"desc"`
+
+	Level chart.Level      `json:"level"` // of one that is over
+	At    map[string]stamp `json:"at"`    // ends, expires and ended; the last only for a session that has
 }
 
 func lifetimeOf(s sessionRow) lifetime {
-	l := lifetime{To: s.Ends().UnixMilli(), Over: s.Status != statusActive, Desc: s.Time().Description(), At: map[string]stamp{}}
+	t := s.Time()
+	l := lifetime{
+		To: s.Ends().UnixMilli(), Over: s.Status != statusActive, Near: t.NearAt().UnixMilli(), Desc: t.Description(),
+		Level: t.EndLevel(), At: map[string]stamp{},
+	}
 	for name, at := range map[string]time.Time{"ends": s.Ends(), "expires": s.ExpiresAt, "ended": s.EndedAt} {
 		if text := stampOf(at); text != nil {
 			l.At[name] = *text
@@ -77,12 +84,15 @@ func lifetimeOf(s sessionRow) lifetime {
 type bar struct {
 	Title string   `json:"title"`
 	Desc  string   `json:"desc"`
+	Share string   `json:"share"`
 	Parts [3]int64 `json:"parts"` // used, held and delegated
 	Limit int64    `json:"limit"`
+
+	Level chart.Level `json:"level"`
 }
 
 func barOf(u chart.Usage) bar {
-	return bar{u.Title(), u.Description(), [3]int64{u.Used, u.Held, u.Delegated}, u.Limit}
+	return bar{u.Title(), u.Description(), u.Share(), [3]int64{u.Used, u.Held, u.Delegated}, u.Limit, u.Level()}
 }
 
 var errDismissed = errors.New("the follower of the organization has ended")
@@ -142,13 +152,14 @@ type figures struct {
 	state                                 string
 	actions, maxActions, actionsDelegated int64
 	value, maxValue, held, delegated      money.MicroUSD
+	overage                               money.MicroUSD
 	created, expires, ended               int64
 }
 
 func figuresOf(s sessionRow) figures {
 	return figures{
 		s.State(), s.ActionCount, s.MaxActions, s.ActionsDelegated, s.ValueUsed, s.MaxValue, s.ValueHeld, s.ValueDelegated,
-		s.CreatedAt.UnixMilli(), s.ExpiresAt.UnixMilli(), s.EndedAt.UnixMilli(),
+		s.ValueOverage, s.CreatedAt.UnixMilli(), s.ExpiresAt.UnixMilli(), s.EndedAt.UnixMilli(),
 	}
 }
 

@@ -138,6 +138,7 @@ func (s sessionRow) Actions() chart.Usage {
 func (s sessionRow) Value() chart.Usage {
 	return chart.Usage{
 		Label: "Value", Unit: chart.MicroUSD, Used: int64(s.ValueUsed), Held: int64(s.ValueHeld), Delegated: int64(s.ValueDelegated), Limit: int64(s.MaxValue),
+		Over: int64(s.ValueOverage),
 	}
 }
 
@@ -151,7 +152,7 @@ func (s sessionRow) Ends() time.Time {
 
 // Time is the bar of the session's lifetime.
 func (s sessionRow) Time() chart.Lifetime {
-	return chart.Lifetime{Label: "Time", Start: s.CreatedAt, End: s.Ends(), Now: s.Now}
+	return chart.Lifetime{Label: "Time", Start: s.CreatedAt, End: s.Ends(), Now: s.Now, Expires: s.ExpiresAt}
 }
 
 // nameAgents adds the names of the sessions' agents.

@@ -15,6 +15,14 @@ function showTimes(within) {
 
 showTimes(document);
 
+// On a narrow screen the links to pages scroll. The page that is open is in sight, and the whole link that has the focus: browsers are
+// content with a part of it.
+{
+  const list = document.querySelector('.top ul'), here = list?.querySelector('[aria-current]');
+  if (here) list.scrollLeft = here.offsetLeft - list.clientWidth / 3;
+  list?.addEventListener('focusin', ({ target }) => target.scrollIntoView({ block: 'nearest', inline: 'nearest' }));
+}
+
 // moveTime moves the bar of a session's lifetime on, by the service's clock.
 const began = Date.now();
 function moveTime(node) {
@@ -24,7 +32,17 @@ function moveTime(node) {
   const over = 'over' in node.dataset || now >= to;
   const passed = over ? 1 : Math.max((now - from) / Math.max(to - from, 1), 0);
   node.querySelector('.chart-elapsed').setAttribute('width', `${100 * passed}%`);
+  const level = over ? node.dataset.level ?? 'full' : now >= Number(node.dataset.near) ? 'near' : '';
+  setLevel(node, level, over ? 'over' : `${Math.floor(100 * passed)} %`);
   node.querySelector('title').textContent = over ? 'Time: over' : `Time: ${timeText(to - now)} left of ${timeText(to - from)}`;
+}
+
+// setLevel colours a bar by how near its limit it is, and writes its share. The service says when that changes.
+function setLevel(node, level, share) {
+  const svg = node.querySelector('svg');
+  for (const one of ['near', 'full']) svg.classList.toggle(`chart-${one}`, level === one);
+  const text = node.querySelector('.share');
+  if (text && text.textContent !== share) text.textContent = share;
 }
 
 // timeText writes a duration in its two largest units.
@@ -204,8 +222,9 @@ function setTime(node, at) {
 // setEnd moves the end of a session's lifetime. The bar of one that is over is full, and does not move on.
 function setEnd(node, time) {
   node.dataset.to = time.to;
+  node.dataset.near = time.near;
   node.querySelector('desc').textContent = time.desc;
-  if (time.over) node.dataset.over = '';
+  if (time.over) [node.dataset.over, node.dataset.level] = ['', time.level];
   moveTime(node);
 }
 
@@ -224,6 +243,7 @@ function setBar(node, bar) {
     const text = node.querySelector(name);
     if (text) text.textContent = bar[name];
   }
+  setLevel(node, bar.level, bar.share);
 }
 
 // addNews puts an event on top of the page's table of events, unless it is there.

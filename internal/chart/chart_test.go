@@ -29,7 +29,7 @@ func samples() map[string]template.HTML {
 			{"max_actions", "", 12}, {"max_value_usd", "/console/sessions?limit=max_value_usd&sort=x", 1_234},
 		}}.HTML(),
 		"usage":    Usage{Label: "Value", Unit: MicroUSD, Used: 3_200_000, Held: 1_000_000, Delegated: 500_000, Limit: 10_000_000}.SVG(),
-		"lifetime": Lifetime{"Time", noon, noon.Add(time.Hour), noon.Add(45*time.Minute + time.Second)}.SVG(),
+		"lifetime": Lifetime{Label: "Time", Start: noon, End: noon.Add(time.Hour), Now: noon.Add(45*time.Minute + time.Second)}.SVG(),
 	}
 }
 
@@ -234,6 +234,7 @@ func TestUsageSaysWhatIsLeft(t *testing.T) {
 		{Usage{Label: "Actions", Used: 3, Limit: 10}, []string{"Actions: 3 used of 10", "7 left.", `class="chart-used" x="0%" width="30%"`}},
 		{Usage{Label: "V", Used: 1, Held: 1, Delegated: 1, Limit: 3}, []string{"1 used, 1 held, 1 delegated of 3", "0 left.", `class="chart-delegated" x="66.66%" width="33.33%"`}},
 		{Usage{Label: "V", Used: 15, Limit: 10}, []string{"15 used of 10", "5 beyond the limit.", `class="chart-used" x="0%" width="100%"`, `class="chart-limit" x1="66.66%"`}},
+		{Usage{Label: "V", Used: 7, Over: 5, Limit: 10}, []string{"7 used of 10, 5 beyond", "3 left.", `class="chart-usage chart-full"`}},
 		{Usage{Label: "V", Used: math.MaxInt64, Held: math.MaxInt64, Limit: 1}, []string{"9,223,372,036,854,775,806 beyond the limit."}},
 	} {
 		drawn := string(tc.usage.SVG())
@@ -257,7 +258,7 @@ func TestALifetimeSaysHowMuchIsLeft(t *testing.T) {
 		time.Hour:                               {"over", `width="100%"`},
 		48 * time.Hour:                          {"over", `width="100%"`},
 	} {
-		drawn := string(Lifetime{"Time", start, start.Add(time.Hour), start.Add(passed)}.SVG())
+		drawn := string(Lifetime{Label: "Time", Start: start, End: start.Add(time.Hour), Now: start.Add(passed)}.SVG())
 		if !strings.Contains(drawn, want[0]) || !strings.Contains(drawn, `chart-elapsed" `+want[1]) {
 			t.Errorf("after %v: %s", passed, drawn)
 		}

@@ -27,7 +27,7 @@ func theme(t *testing.T, dark bool) map[string]colour {
 			colours[name] = colour{linear(hex >> 16), linear(hex >> 8 & 255), linear(hex & 255)}
 		}
 	}
-	if len(colours) != 13 {
+	if len(colours) != 16 {
 		t.Fatalf("%d colours: %v", len(colours), colours)
 	}
 	return colours
@@ -82,7 +82,7 @@ func TestEveryColourStandsOutFromTheGround(t *testing.T) {
 		for name, one := range colours {
 			least := 3.0 // WCAG 2.2, 1.4.11
 			switch name {
-			case "--chart-ground", "--chart-line", "--chart-track": // nothing depends on seeing these
+			case "--chart-ground", "--chart-line", "--chart-track", "--chart-near": // nothing depends on seeing these; the last has an edge
 				continue
 			case "--chart-ink":
 				least = 7
@@ -94,27 +94,65 @@ func TestEveryColourStandsOutFromTheGround(t *testing.T) {
 	}
 }
 
-// The matrices are those of Machado, Oliveira and Fernandes (2009) for the whole loss of one kind of cone.
+// eyes are those of Machado, Oliveira and Fernandes (2009) for the whole loss of one kind of cone.
+var eyes = map[string][3]colour{
+	"all cones":    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
+	"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
+	"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
+}
+
 func TestColourBlindEyesTellEverySeriesApart(t *testing.T) {
 	t.Parallel()
-	for eyes, matrix := range map[string][3]colour{
-		"all cones":    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
-		"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
-		"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
-		"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
-	} {
+	for name, eye := range eyes {
 		for _, dark := range []bool{false, true} {
 			colours := theme(t, dark)
 			for i := range mostSeries {
 				for j := range i {
-					a, b := lab(colours[property(i)], matrix), lab(colours[property(j)], matrix)
-					if distance := math.Hypot(math.Hypot(a[0]-b[0], a[1]-b[1]), a[2]-b[2]); distance < 14 { // a difference of 2.3 is just seen
-						t.Errorf("%s, dark %v: series %d and %d are %.1f apart", eyes, dark, i, j, distance)
+					if got := distance(colours[property(i)], colours[property(j)], eye); got < leastDistance {
+						t.Errorf("%s, dark %v: series %d and %d are %.1f apart", name, dark, i, j, got)
 					}
 				}
 			}
 		}
 	}
+}
+
+// What is used stands out from the track of its bar, and its three colours differ from one another and from what is held.
+func TestTheLevelsOfABarDiffer(t *testing.T) {
+	t.Parallel()
+	for _, dark := range []bool{false, true} {
+		colours := theme(t, dark)
+		levels := []string{"--chart-1", "--chart-near", "--chart-full"}
+		for i, level := range levels {
+			requireApart(t, dark, level, levels[:i])
+			requireApart(t, dark, level, []string{"--chart-2"})
+		}
+		for _, edge := range []string{"--chart-1", "--chart-near-edge", "--chart-full"} {
+			if got := contrast(colours[edge], colours["--chart-track"]); got < 3 {
+				t.Errorf("dark %v: %s has a contrast of %.2f with the track", dark, edge, got)
+			}
+		}
+	}
+}
+
+func requireApart(t *testing.T, dark bool, one string, others []string) {
+	t.Helper()
+	colours := theme(t, dark)
+	for name, eye := range eyes {
+		for _, other := range others {
+			if got := distance(colours[one], colours[other], eye); got < leastDistance {
+				t.Errorf("%s, dark %v: %s and %s are %.1f apart", name, dark, one, other, got)
+			}
+		}
+	}
+}
+
+const leastDistance = 14 // a difference of 2.3 is just seen
+
+func distance(x, y colour, eye [3]colour) float64 {
+	a, b := lab(x, eye), lab(y, eye)
+	return math.Hypot(math.Hypot(a[0]-b[0], a[1]-b[1]), a[2]-b[2])
 }
 
 func property(i int) string { return "--" + stack{}.colour(i) }

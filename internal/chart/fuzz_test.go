@@ -21,8 +21,8 @@ func FuzzHostileNames(f *testing.F) {
 		for _, unit := range []Unit{Count, MicroUSD} {
 			entries := []Entry{{0, text, a}, {days, text + "2", b}, {days / 2, text, a}, {0, "x", b}}
 			drawn := string(Days{text, unit, 0, days, entries}.HTML()) + string(Ranked{text, text, text, unit, []Row{{text, text, a}, {"n", "/n", b}}}.HTML()) +
-				string(Usage{text, unit, a, b, a, b}.SVG()) +
-				string(Lifetime{text, time.Unix(a, 0), time.Unix(b, 0), time.Unix(0, a)}.SVG())
+				string(Usage{text, unit, a, b, a, b, a}.SVG()) +
+				string(Lifetime{text, time.Unix(a, 0), time.Unix(b, 0), time.Unix(0, a), time.Unix(0, b)}.SVG())
 			if !utf8.ValidString(drawn) {
 				t.Error("not UTF-8")
 			}

@@ -3,11 +3,11 @@ package cli
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"strings"
 	"time"
 
 	"remit/client"
+	"remit/internal/chart"
 )
 
 // style is what a terminal can show.
@@ -41,7 +41,6 @@ const (
 const (
 	labelWidth = 9  // the widest label and a space
 	leastBar   = 10 // columns below which a bar gives way to shorter words
-	nearlyFull = 80 // percent, where the service warns too
 )
 
 // gauge is one budget of a session, in any unit, with a long and a short text. Its numbers come from a service and may be
@@ -55,10 +54,7 @@ type gauge struct {
 
 // percent returns how much of the limit is used, held or exceeded, in whole percent; 100 for a limit of 0.
 func (g gauge) percent() int64 {
-	if g.limit <= 0 {
-		return 100
-	}
-	return scaled(sum(g.used, g.held, g.over), 100, g.limit)
+	return chart.Percent(sum(g.used, g.held, g.over), g.limit)
 }
 
 // sum adds the positive parts, and saturates at math.MaxInt64.
@@ -70,22 +66,11 @@ func sum(parts ...int64) int64 {
 	return total
 }
 
-// scaled returns part × n / whole, rounded down and saturated, for part and n ≥ 0 and whole ≥ 1. The product may exceed an
-// int64: a year in nanoseconds times 300 does.
-func scaled(part, n, whole int64) int64 {
-	high, low := bits.Mul64(uint64(part), uint64(n))
-	if high >= uint64(whole) {
-		return math.MaxInt64
-	}
-	quotient, _ := bits.Div64(high, low, uint64(whole))
-	return int64(min(quotient, math.MaxInt64))
-}
-
 func (g gauge) colour() colour {
-	switch p := g.percent(); {
-	case p >= 100:
+	switch chart.LevelOf(g.percent()) {
+	case chart.Full:
 		return red
-	case p >= nearlyFull:
+	case chart.Near:
 		return yellow
 	}
 	return green
@@ -96,7 +81,7 @@ func (g gauge) cells(n int) (used, held int) {
 	if g.limit <= 0 {
 		return n, 0
 	}
-	share := func(parts ...int64) int { return int(scaled(min(sum(parts...), g.limit), int64(n), g.limit)) }
+	share := func(parts ...int64) int { return int(chart.Scale(min(sum(parts...), g.limit), int64(n), g.limit)) }
 	used = share(g.used)
 	return used, share(g.used, g.held) - used
 }

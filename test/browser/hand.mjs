@@ -10,6 +10,7 @@ export const mouse = (page) => ({
 
 // keyboard reaches everything with Tab, sees where it is, and presses Enter.
 export const keyboard = (page) => ({
+  reach: (locator) => tabTo(page, locator),
   press: async (locator) => {
     await tabTo(page, locator);
     await page.keyboard.press("Enter");

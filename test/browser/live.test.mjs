@@ -39,6 +39,42 @@ async function visibility(page) {
 const hide = (page) => page.evaluate(() => globalThis.setHidden(true));
 const show = (page) => page.evaluate(() => globalThis.setHidden(false));
 
+test("a bar turns yellow and red where the command line's does, without a reload, and says its share", async (t) => {
+  const page = await visitor(t);
+  await signIn(page, keys.admin);
+  const one = await session(keys, planner, { max_actions: 10, max_value_usd: 1 });
+  await page.goto(`/console/sessions/${one.id}`);
+  await state(page).getByText("Live", { exact: true }).waitFor();
+  const bars = { actions: page.locator(`[data-live-bar="${one.id}.actions"]`), value: page.locator(`[data-live-bar="${one.id}.value"]`) };
+  const shown = async (bar) => [await bar.locator("svg").getAttribute("class"), (await bar.locator(".share").innerText()).replace(/^\W+/, "")].join(" ");
+  const spends = async (value, actions, wanted) => {
+    await must("POST", `/v1/sessions/${one.id}/actions`, planner.token, { value_usd: value, count: actions });
+    await eventually(wanted.join(" and "), async () => (await shown(bars.actions)) === wanted[0] && (await shown(bars.value)) === wanted[1]);
+  };
+  assert.equal(await shown(bars.value), "chart-usage 0 %");
+  await spends(0.79, 7, ["chart-usage 70 %", "chart-usage 79 %"]);
+  await spends(0.01, 1, ["chart-usage chart-near 80 %", "chart-usage chart-near 80 %"]);
+  await spends(0.199999, 1, ["chart-usage chart-near 90 %", "chart-usage chart-near 99 %"]);
+  await spends(0.000001, 1, ["chart-usage chart-full 100 %", "chart-usage chart-full 100 %"]);
+  await must("PATCH", `/v1/sessions/${one.id}`, keys.admin, { add_actions: 10 });
+  await eventually("more room", async () => (await shown(bars.actions)) === "chart-usage 50 %");
+});
+
+test("the bar of a session's time turns yellow and red by itself", async (t) => {
+  const page = await visitor(t);
+  await page.clock.install();
+  await signIn(page, keys.admin);
+  const { id } = await session(keys, planner, { expires_in_seconds: 1000 });
+  await page.goto(`/console/sessions/${id}`);
+  const bar = page.locator(`[data-time="${id}"]`);
+  const level = async () => [await bar.locator("svg").getAttribute("class"), await bar.locator(".share").innerText()].join(" ");
+  assert.match(await level(), /^chart-usage \d %$/);
+  await page.clock.fastForward(810_000);
+  await eventually("near", async () => /^chart-usage chart-near 8\d %$/.test(await level()));
+  await page.clock.fastForward(200_000);
+  await eventually("over", async () => (await level()) === "chart-usage chart-full over");
+});
+
 test("seven windows at once: each page opens, each change is made, and some are live", async (t) => {
   const first = await visitor(t);
   await signIn(first, keys.admin);

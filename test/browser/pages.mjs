@@ -34,12 +34,13 @@ export const openAll = (page) => page.evaluate(() => {
   for (const details of document.querySelectorAll("details")) details.open = true;
 });
 
-// overflow returns what is wider than the window, empty for nothing. What scrolls by itself may be wider.
+// overflow returns what is wider than the window without its scroll bar, empty for nothing. What scrolls by itself may be wider.
 export const overflow = (page) => page.evaluate(() => {
-  if (document.scrollingElement.scrollWidth <= innerWidth) return [];
+  const { scrollWidth, clientWidth } = document.scrollingElement;
+  if (scrollWidth <= clientWidth) return [];
   const wide = [];
   for (const element of document.body.querySelectorAll("*")) {
-    if (element.getBoundingClientRect().right > innerWidth + 1) wide.push(`${element.localName}.${element.getAttribute("class")} ends at ${Math.round(element.getBoundingClientRect().right)}`);
+    if (element.getBoundingClientRect().right > clientWidth + 1) wide.push(`${element.localName}.${element.getAttribute("class")} ends at ${Math.round(element.getBoundingClientRect().right)}`);
   }
-  return [`${document.scrollingElement.scrollWidth} of ${innerWidth} pixels`, ...wide.slice(0, 8)];
+  return [`${scrollWidth} of ${clientWidth} pixels`, ...wide.slice(0, 8)];
 });

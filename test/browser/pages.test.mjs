@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { fixture } from "./fixture.mjs";
 import { discover, fileName, openAll, overflow } from "./pages.mjs";
 import { signIn } from "./chromium.mjs";
-import { organization } from "./service.mjs";
+import { keyboard } from "./hand.mjs";
+import { organization, session } from "./service.mjs";
 import { axe, visitor } from "./visitor.mjs";
 
 const { keys, near, parent, planner } = await fixture();
@@ -55,6 +56,49 @@ for (const colorScheme of ["light", "dark"]) {
     });
   }
 }
+
+test("at 375 pixels the head has two rows: who is signed in and the way out, then the pages, with the open one and the switch in sight", async (t) => {
+  const page = await visitor(t, { viewport: { width: 375, height: 812 } });
+  await signIn(page, (await organization("a name that is much too long for a narrow screen, and goes on")).admin);
+  const links = await page.locator(".top nav a").evaluateAll((all) => all.map((a) => ({ path: a.pathname, name: a.textContent })));
+  for (const { path, name } of links) {
+    await page.goto(path);
+    const at = (locator) => locator.evaluate((element) => element.getBoundingClientRect().toJSON());
+    const [head, who, out] = [await at(page.locator(".top")), await at(page.locator(".brand")), await at(page.getByRole("button", { name: "Sign out" }))];
+    const tops = await page.locator(".top nav a").evaluateAll((all) => all.map((a) => Math.round(a.getBoundingClientRect().top)));
+    assert.equal(new Set(tops).size, 1, `${name}: the pages have rows at ${tops}`);
+    assert.ok(who.top < out.bottom && out.top < who.bottom && who.right <= out.left && out.bottom <= tops[0], `${name}: who is signed in and the way out are no row`);
+    assert.ok(head.height < 110, `${name}: the head is ${head.height} pixels high`);
+    const [here, stop] = [await at(page.locator(".top [aria-current]")), await at(page.getByRole("link", { name: "Stop all" }))];
+    assert.ok(here.left >= 0 && (name === "Stop all" || here.right <= stop.left), `${name}: its link is from ${here.left} to ${here.right}`);
+    assert.ok(stop.right <= 375, `${name}: the switch ends at ${stop.right}`);
+  }
+  await page.goto("/console");
+  for (const { name } of links) { // by keyboard each link comes into sight, not behind the switch
+    await keyboard(page).reach(page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }));
+    const inFront = await page.evaluate(() => {
+      const box = document.activeElement.getBoundingClientRect();
+      return [box.left + 2, box.right - 2].every((x) => document.activeElement.contains(document.elementFromPoint(x, box.top + box.height / 2)));
+    });
+    assert.ok(inFront, `${name} has the focus and is hidden`);
+  }
+});
+
+test("at 375 pixels no figure is torn from its words", async (t) => {
+  const page = await visitor(t, { viewport: { width: 375, height: 812 } });
+  await signIn(page, keys.admin);
+  const lines = (locator) => locator.evaluateAll((all) => all.map((element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    return new Set([...range.getClientRects()].map((box) => Math.round(box.bottom / 12))).size;
+  }));
+  await page.goto("/console/stop");
+  const bar = await page.locator("progress").boundingBox(), count = await page.locator("#suspended").boundingBox();
+  assert.ok(count.y >= bar.y + bar.height && count.x === bar.x, "the count of the suspended is beside its bar");
+  const unused = await session(keys, planner);
+  await page.goto(`/console/sessions/${unused.id}`);
+  assert.deepEqual(await lines(page.locator(".whole")), [1, 1, 1]);
+});
 
 test("every page fits at 200 % and 400 % zoom", async (t) => {
   for (const viewport of [{ width: 640, height: 450 }, { width: 320, height: 256 }]) {
