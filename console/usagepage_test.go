@@ -17,6 +17,18 @@ import (
 	"remit/money"
 )
 
+// report gets a page of usage once its report is there.
+func (b *browser) report(path string) *answer {
+	b.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if got := b.get(path); !strings.Contains(got.words(), "is being added up") {
+			return got
+		} else if time.Now().After(deadline) {
+			b.t.Fatalf("after 10 s there is no %s", path)
+		}
+	}
+}
+
 func TestUsageIsShownByEachGroupWithItsExactSum(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
@@ -35,13 +47,13 @@ func TestUsageIsShownByEachGroupWithItsExactSum(t *testing.T) {
 		"agent,action_type":   {"scout · llm.call", "other · without a type"},
 		"session,action_type": {"Session", "Action type", "llm.call"},
 	} {
-		page := b.get(query(usagePath, "group_by", groupBy)).want(http.StatusOK).says("Spent $1.250001", "Actions 3").says(want...)
+		page := b.report(query(usagePath, "group_by", groupBy)).want(http.StatusOK).says("Spent $1.250001", "Actions 3").says(want...)
 		if got := page.asks(usagePath).Get("group_by"); groupBy != "" && got != groupBy {
 			t.Errorf("by %s the form has %s", groupBy, got)
 		}
 	}
-	b.get(query(usagePath, "agent", other)).says("Spent $0.000001").saysNot("$1.25")
-	b.get(query(usagePath, "from", "2020-01-01", "to", "2020-12-31")).want(http.StatusOK).says("Spent $0.00", "Nothing was used on these days")
+	b.report(query(usagePath, "agent", other)).says("Spent $0.000001").saysNot("$1.25")
+	b.report(query(usagePath, "from", "2020-01-01", "to", "2020-12-31")).want(http.StatusOK).says("Spent $0.00", "Nothing was used on these days")
 }
 
 // asks returns the fields of the form that asks for a page.
@@ -61,7 +73,7 @@ func TestAReportThatIsRefusedKeepsTheFormAndMarksTheField(t *testing.T) {
 	w := newWorld(t, settings{})
 	b := w.as(t, viewer)
 	for field, value := range map[string]string{"from": "2026-02-31", "to": "1969-01-01", "group_by": "hour", "agent": "nobody"} {
-		page := b.get(query(usagePath, "from", "2026-02-01", "to", "2026-02-02", "group_by", "agent", "agent", "", field, value)).want(http.StatusBadRequest)
+		page := b.report(query(usagePath, "from", "2026-02-01", "to", "2026-02-02", "group_by", "agent", "agent", "", field, value)).want(http.StatusBadRequest)
 		for input := range page.elements("") {
 			if input.Data != "input" && input.Data != "select" {
 				continue
@@ -77,8 +89,8 @@ func TestAReportThatIsRefusedKeepsTheFormAndMarksTheField(t *testing.T) {
 			t.Errorf("%s=%s: the form has %q", field, value, got.Get(field))
 		}
 	}
-	b.get(query(usagePath, "from", "2020-01-01", "to", "2026-01-01")).want(http.StatusBadRequest).says("at most 399 days")
-	b.get(query(usagePath, "agent", uuid.NewString())).want(http.StatusNotFound)
+	b.report(query(usagePath, "from", "2020-01-01", "to", "2026-01-01")).want(http.StatusBadRequest).says("at most 399 days")
+	b.report(query(usagePath, "agent", uuid.NewString())).want(http.StatusNotFound)
 }
 
 // hasText reports whether the element with this id has a text.
@@ -97,7 +109,7 @@ func TestAnExportHasTheBytesOfTheAPI(t *testing.T) {
 	w.sampleOf(texts{"scout", "more", `=HYPERLINK("https://evil.example","x"),;+1`, "s", "m"})
 	b := w.as(t, viewer)
 	for _, format := range []string{"csv", "json"} {
-		page := b.get(query(usagePath, "group_by", "day,action_type"))
+		page := b.report(query(usagePath, "group_by", "day,action_type"))
 		got := b.get(page.way("Export as " + strings.ToUpper(format))).want(http.StatusOK)
 		today := dayOf(time.Now())
 		from := dayOf(time.Now().AddDate(0, 0, -29))
@@ -206,6 +218,26 @@ func TestReportsThatAreKeptAreBounded(t *testing.T) {
 	}
 }
 
+func TestAReportIsPagedWithoutBeingReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	one := w.asking("one")
+	for n := range 2*usagePerPage + 1 {
+		w.asAdmin("POST", "/v1/sessions/"+w.newSession(one.id, nil)+"/actions", map[string]any{"value_usd": float64(n) / 10})
+	}
+	b := w.as(t, viewer)
+	path := usagePath + "?group_by=session"
+	page := b.report(path).want(http.StatusOK).says("101 lines", "$505.00", "1.9 %")
+	for range 2 {
+		page = b.get(page.way("Next page")).want(http.StatusOK)
+	}
+	if rows := page.rows("Session"); len(rows) != 1 || page.way("Next page") != "" {
+		t.Errorf("the third page has %d rows", len(rows))
+	}
+	b.leadsBack(path, "Session")
+	b.get(path+"&page=9").want(http.StatusOK).says("The report ends before this page")
+}
+
 func TestTwoAgentsOfOneNameAreDrawnApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
@@ -213,7 +245,7 @@ func TestTwoAgentsOfOneNameAreDrawnApart(t *testing.T) {
 		id := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "twin", "scopes": []string{}})["id"].(string)
 		w.asAdmin("POST", "/v1/sessions/"+w.newSession(id, nil)+"/actions", map[string]any{"value_usd": i + 1})
 	}
-	page := w.as(t, viewer).get(usagePath + "?group_by=day,agent").want(http.StatusOK)
+	page := w.as(t, viewer).report(usagePath + "?group_by=day,agent").want(http.StatusOK)
 	var sums []string
 	for node := range page.elements("span") {
 		if attribute(node, "class") == "chart-figure" {
@@ -248,7 +280,7 @@ func TestALongReportIsWaitedForAndThenShown(t *testing.T) {
 	for range held.Load() {
 		<-w.console.reports.turns
 	}
-	b.get(usagePath).want(http.StatusOK).says("Spent $1.25")
+	b.report(usagePath).want(http.StatusOK).says("Spent $1.25")
 }
 
 func TestSharesAreExactToATenthOfAPercent(t *testing.T) {

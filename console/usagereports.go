@@ -43,8 +43,6 @@ const (
 	mostReports    = 256 // of all organizations; without their tables they are small
 	mostOwnReports = 4   // of one
 	usageTurns     = 4
-	// usageWait is how long a page waits for a reading. That of a small organization is there by then.
-	usageWait = 2 * time.Second
 	// usagePause is the least pause between two readings of a report; spentRest and keptFor bound it, too.
 	usagePause = 2 * time.Second
 )
@@ -79,7 +77,7 @@ func (u *usageReports) latest(of usageOf, a api, now time.Time, anew bool) (*usa
 	if reading != nil {
 		select {
 		case <-reading:
-		case <-time.After(usageWait):
+		case <-time.After(spentWait):
 		}
 	}
 	u.mu.Lock()

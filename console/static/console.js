@@ -314,8 +314,8 @@ if (underWay) progress(underWay);
 
 // again reloads a page of which a part is still being added up, while somebody can see it and types nothing.
 function again() {
-  if (document.hidden || isTyped() || document.activeElement?.matches('input, select')) setTimeout(again, 2000);
+  if (document.hidden || isTyped() || document.activeElement?.matches('input, select')) setTimeout(again, 1000);
   else location.reload();
 }
 
-if (document.querySelector('[data-again]')) setTimeout(again, 2000);
+if (document.querySelector('[data-again]')) setTimeout(again, 1000);

@@ -16,6 +16,7 @@ func TestScripts(t *testing.T) {
 		"texts of strangers are only text":             "hostile.test.mjs",
 		"pages are live while a viewer sees them":      "live.test.mjs",
 		"every page is accessible, and fits any width": "pages.test.mjs",
+		"all requests are decided, and usage exported": "lists.test.mjs",
 		"errors, messages and what is empty, too":      "states.test.mjs",
 	} {
 		t.Run(name, func(t *testing.T) { runScript(t, serviceproc.Run(t), script) })

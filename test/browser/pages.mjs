@@ -2,7 +2,7 @@
 const mostPages = 80;
 
 // discover returns the addresses of the pages that links lead to, one of each kind: ids differ, and values of the query. It
-// starts where the browser is.
+// starts where the browser is. Files are no pages.
 export async function discover(page) {
   const found = new Map();
   const waiting = [new URL(page.url())];
@@ -13,7 +13,7 @@ export async function discover(page) {
     await page.goto(url.href);
     const links = await page.locator("a[href]").evaluateAll((all) => all.map((a) => a.href));
     for (const link of links.map((href) => new URL(href))) {
-      if (link.origin === url.origin && /^\/console(\/|$)/.test(link.pathname) && !found.has(kind(link))) waiting.push(link);
+      if (link.origin === url.origin && /^\/console(\/|$)/.test(link.pathname) && !link.pathname.endsWith("/export") && !found.has(kind(link))) waiting.push(link);
     }
   }
   return [...found.entries()].map(([name, path]) => ({ name, path }));
