@@ -19,6 +19,7 @@ for (const [name, hand] of Object.entries({ mouse, keyboard })) {
     }
     await signIn(page, keys.operator);
     await press(page.getByRole("navigation", { name: "Pages", exact: true }).getByRole("link", { name: /^Requests/ }));
+    await page.getByRole("heading", { level: 1, name: "Requests" }).waitFor();
     const asked = (reason) => page.locator(".empty").filter({ hasText: `${reason}, ${name}` });
     await eventually("the requests are listed", async () => (await page.reload()) && (await asked("a second try").count()) === 1);
 
@@ -43,7 +44,7 @@ for (const [name, hand] of Object.entries({ mouse, keyboard })) {
     await charge(planner, near, 0.01, "=1+1");
     await signIn(page, keys.viewer);
     await press(page.getByRole("navigation", { name: "Pages", exact: true }).getByRole("link", { name: "Usage" }));
-    await choose(page.getByLabel("By", { exact: true }), "agent,action_type");
+    await choose(page.getByLabel(/^By/), "agent,action_type");
     await press(page.getByRole("button", { name: "Show" }));
     await page.getByRole("cell", { name: "=1+1" }).waitFor();
     const { body: lines } = await call("GET", "/v1/usage?group_by=agent,action_type", keys.viewer);
