@@ -148,6 +148,14 @@ func shareText(part, whole int64) string {
 	return fmt.Sprintf("%d.%d %%", thousandths/10, thousandths%10)
 }
 
+// InputType returns the type of a field for a date: a browser drops what is none.
+func (p *usagePage) InputType(text string) string {
+	if _, err := time.Parse(time.DateOnly, text); err != nil {
+		return "text"
+	}
+	return "date"
+}
+
 // Fault returns what is wrong with a parameter, "" for nothing.
 func (p *usagePage) Fault(field string) string {
 	if p.problem == nil {

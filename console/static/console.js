@@ -266,9 +266,6 @@ function addNews(item) {
 
 if (document.body.dataset.live && window.EventSource) live(document.body.dataset.live);
 
-// isTyped reports whether somebody has typed something that a reload would take away.
-const isTyped = () => [...document.querySelectorAll('input:not([type=hidden])')].some((input) => input.value !== input.defaultValue);
-
 // progress follows a suspension or resumption of all agents, and shows its end.
 function progress(node) {
   const far = document.getElementById('far');
@@ -287,7 +284,8 @@ function progress(node) {
 
   // end shows the page anew, unless that would take from somebody what they have typed.
   function end(state) {
-    if (!isTyped()) return location.reload();
+    const typed = [...document.querySelectorAll('input:not([type=hidden])')].some((input) => input.value !== input.defaultValue);
+    if (!typed) return location.reload();
     const reload = document.createElement('a');
     reload.href = location.pathname;
     reload.textContent = 'Reload the page';
@@ -312,10 +310,12 @@ function progress(node) {
 const underWay = document.querySelector('[data-progress]');
 if (underWay) progress(underWay);
 
-// again reloads a page of which a part is still being added up, while somebody can see it and types nothing.
-function again() {
-  if (document.hidden || isTyped() || document.activeElement?.matches('input, select')) setTimeout(again, 1000);
-  else location.reload();
+// again reloads a page of which a part is still being added up, once that is there. It takes from nobody what they are typing.
+async function again() {
+  const isBusy = document.hidden || document.activeElement?.matches('input, select');
+  if (!isBusy && !(await (await fetch(location.href)).text()).includes('data-again')) return location.reload();
+  return later();
 }
 
-if (document.querySelector('[data-again]')) setTimeout(again, 1000);
+const later = () => setTimeout(() => again().catch(later), 1000);
+if (document.querySelector('[data-again]')) later();

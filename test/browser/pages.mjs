@@ -29,10 +29,13 @@ function kind(url) {
 // fileName is a kind of page as the name of a file.
 export const fileName = (name) => name.replace(/^\/console\/?/, "").replace(/[^a-zA-Z0-9]+/g, "-").replace(/^-|-$/g, "") || "overview";
 
-// openAll shows what is hidden until somebody asks for it.
-export const openAll = (page) => page.evaluate(() => {
-  for (const details of document.querySelectorAll("details")) details.open = true;
-});
+// openAll shows what is hidden until somebody asks for it, and waits for what is being added up.
+export async function openAll(page) {
+  await page.locator("[data-again]").waitFor({ state: "detached" });
+  await page.evaluate(() => {
+    for (const details of document.querySelectorAll("details")) details.open = true;
+  });
+}
 
 // overflow returns what is wider than the window, empty for nothing. What scrolls by itself may be wider.
 export const overflow = (page) => page.evaluate(() => {
