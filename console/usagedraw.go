@@ -58,13 +58,12 @@ func (p *usagePage) grouped() string {
 
 // drawDays draws a bar for each day, with a part for each of the largest of the other group.
 func (p *usagePage) drawDays(names *usageNames) error {
-	first, err := time.Parse(time.DateOnly, p.From)
-	last, failed := time.Parse(time.DateOnly, p.To)
+	first, last, isRange := p.days()
 	others := slices.DeleteFunc(slices.Clone(p.groups), func(group string) bool { return group == "day" })
-	if err != nil || failed != nil || len(others) > 0 && dayNumber(last)-dayNumber(first) >= mostDrawnDays {
+	if !isRange || len(others) > 0 && last-first >= mostDrawnDays {
 		return nil
 	}
-	days := chart.Days{Title: "Spent by " + p.grouped(), Unit: chart.MicroUSD, From: dayNumber(first), To: dayNumber(last)}
+	days := chart.Days{Title: "Spent by " + p.grouped(), Unit: chart.MicroUSD, From: first, To: last}
 	if len(others) == 0 {
 		for _, row := range p.Table.rows {
 			days.Entries = append(days.Entries, chart.Entry{Day: row.day, Name: "Spent", Value: int64(row.value)})
@@ -72,21 +71,44 @@ func (p *usagePage) drawDays(names *usageNames) error {
 		p.Days = &days
 		return nil
 	}
+	named, err := p.largest(names, others[0])
+	if err != nil {
+		return err
+	}
+	for _, row := range p.Table.rows {
+		days.Entries = append(days.Entries, chart.Entry{Day: row.day, Name: named[row.key(others[0])], Value: int64(row.value)})
+	}
+	p.Days = &days
+	return nil
+}
+
+// days returns the days of the report since 1970.
+func (p *usagePage) days() (first, last int, isRange bool) {
+	from, err := time.Parse(time.DateOnly, p.From)
+	to, failed := time.Parse(time.DateOnly, p.To)
+	return dayNumber(from), dayNumber(to), err == nil && failed == nil
+}
+
+// largest names all of a group apart: those that cost most as people know them.
+func (p *usagePage) largest(names *usageNames, group string) (map[any]string, error) {
 	sums := map[any]int64{}
 	of := map[any]usageRow{}
 	for _, row := range p.Table.rows {
-		key := row.key(others[0])
+		key := row.key(group)
 		sums[key] += int64(row.value)
 		of[key] = row
 	}
 	named, taken := map[any]string{}, map[string]bool{}
-	for i, key := range slices.SortedFunc(maps.Keys(sums), func(a, b any) int { return cmp.Compare(sums[b], sums[a]) }) {
+	dearest := slices.SortedFunc(maps.Keys(sums), func(a, b any) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(of[a].keyText(group), of[b].keyText(group)))
+	})
+	for i, key := range dearest {
 		row := of[key]
-		name := row.keyText(others[0])
+		name := row.keyText(group)
 		if i <= drawnNames {
-			cell, err := names.cell(row, others[0])
+			cell, err := names.cell(row, group)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !taken[cell.Text] { // two agents may have one name
 				name = cell.Text
@@ -94,11 +116,7 @@ func (p *usagePage) drawDays(names *usageNames) error {
 		}
 		named[key], taken[name] = name, true
 	}
-	for _, row := range p.Table.rows {
-		days.Entries = append(days.Entries, chart.Entry{Day: row.day, Name: named[row.key(others[0])], Value: int64(row.value)})
-	}
-	p.Days = &days
-	return nil
+	return named, nil
 }
 
 // key is what a line has of a group.

@@ -235,7 +235,7 @@ func TestAReportIsPagedWithoutBeingReadAgain(t *testing.T) {
 		t.Errorf("the third page has %d rows", len(rows))
 	}
 	b.leadsBack(path, "Session")
-	b.get(path+"&page=9").want(http.StatusOK).says("The report ends before this page")
+	b.get(path + "&page=9").want(http.StatusOK).says("The report ends before this page")
 }
 
 func TestTwoAgentsOfOneNameAreDrawnApart(t *testing.T) {
