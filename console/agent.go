@@ -124,15 +124,9 @@ func showAgents(v *visit) error {
 	number := numberOf(v.asked("page"))
 	from := min(number*agentsPerPage, len(found))
 	page.Shown = rowsOf(found[from:min(from+agentsPerPage, len(found))])
-	at := func(n int) string {
+	page.paging = pagedBy(number, agentsPerPage, len(found), func(n int) string {
 		return query(Prefix+"/agents", "q", page.Query, "state", page.State, "sort", page.Order, "page", strconv.Itoa(n))
-	}
-	if number > 0 {
-		page.First, page.Previous = at(0), at(min(number-1, max(len(found)-1, 0)/agentsPerPage))
-	}
-	if from+agentsPerPage < len(found) {
-		page.Next = at(number + 1)
-	}
+	})
 	return v.show("agents", "Agents", page)
 }
 

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -96,7 +95,7 @@ func (a *attention) readRequests(v *visit, f *follower) error {
 	f.mu.Lock()
 	waiting := slices.Collect(maps.Values(f.stats.asked))
 	f.mu.Unlock()
-	slices.SortFunc(waiting, func(a, b askedMore) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(waiting, byAge)
 	a.AskedPart = len(waiting) > requestLooks
 	for _, asked := range waiting[:min(len(waiting), requestLooks)] {
 		var r client.MoreRequest

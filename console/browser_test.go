@@ -73,6 +73,12 @@ func (b *browser) ask(method, path string, form url.Values) *answer {
 	for _, cookie := range b.cookies {
 		request.AddCookie(cookie)
 	}
+	return b.answerOf(request)
+}
+
+// answerOf sends a request as it is.
+func (b *browser) answerOf(request *http.Request) *answer {
+	b.t.Helper()
 	answered, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
 		b.t.Fatal(err)
@@ -84,7 +90,7 @@ func (b *browser) ask(method, path string, form url.Values) *answer {
 		}
 	}
 	text := must(io.ReadAll(answered.Body))(b.t)
-	a := &answer{t: b.t, what: method + " " + path, status: answered.StatusCode, header: answered.Header, text: string(text)}
+	a := &answer{t: b.t, what: request.Method + " " + request.URL.RequestURI(), status: answered.StatusCode, header: answered.Header, text: string(text)}
 	if strings.HasPrefix(answered.Header.Get("Content-Type"), "text/html") {
 		a.page = must(html.Parse(strings.NewReader(a.text)))(b.t)
 	}

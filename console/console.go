@@ -20,6 +20,7 @@ type Console struct {
 	templates map[string]*template.Template
 	assets    *assets
 	fleets    *fleets
+	reports   *usageReports
 	followers followers
 	stops     stops
 	creation  OrganizationCreation
@@ -31,6 +32,7 @@ type OrganizationCreation string
 // New returns the console of this host, for the Answer of a pages.Site. The form of the sign-in says who may create organizations.
 func New(host *pages.Host, log *slog.Logger, creation OrganizationCreation) *Console {
 	c := &Console{host: host, log: log, creation: creation, assets: loadAssets(), fleets: newFleets(mostCached, host.Recover)}
+	c.reports = newUsageReports(c.fleets.pool, host.Recover)
 	c.followers.known, c.stops.known = map[uuid.UUID]*follower{}, map[uuid.UUID]*stopJob{}
 	c.templates = parseTemplates(c.assets)
 	c.router = newRouter(c.pages())

@@ -33,7 +33,9 @@ func TestNothingThatStrangersChooseIsMoreThanText(t *testing.T) {
 			}
 			got.checkMarkup()
 		}
-		for _, path := range []string{Prefix, agents + "?sort=new", sessions, agents + "?q=%3Cscript%3Ealert(1)%3C/script%3E", Prefix + "/" + "x"} {
+		for _, path := range []string{Prefix, agents + "?sort=new", sessions, agents + "?q=%3Cscript%3Ealert(1)%3C/script%3E", Prefix + "/" + "x",
+			requestsPath, requestsPath + "?agent=%3Cscript%3Ealert(1)%3C/script%3E", usagePath + "?group_by=agent,action_type",
+			usagePath + "?from=%3Cscript%3Ealert(1)%3C/script%3E", usagePath + "?group_by=%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E"} {
 			got := b.get(path)
 			got.checkMarkup()
 			for script := range got.elements("script") {

@@ -55,6 +55,11 @@ func (c *Console) pages() []page {
 		{method: get, path: transaction, role: viewer, handle: showTransaction},
 		{method: post, path: transaction + "/roll-back", role: operator, handle: rollBack, confirm: "roll back", undone: "The transaction was not rolled back."},
 
+		{method: get, path: requestsPath, role: viewer, nav: "Requests", handle: showRequests},
+
+		{method: get, path: usagePath, role: viewer, nav: "Usage", handle: showUsage},
+		{method: get, path: usagePath + "/export", role: viewer, handle: exportUsage, raw: true},
+
 		{method: get, path: budget, role: viewer, nav: "Budget", handle: showBudget},
 		{method: post, path: budget, role: admin, handle: setBudget.handle, undone: "The budget was not set."},
 		{method: post, path: budget + "/remove", role: admin, handle: removeBudget.handle, confirm: "remove", undone: "The budget was not removed."},

@@ -37,6 +37,17 @@ func (v *visit) paged(cursor, next string, at func(cursor, past string) string) 
 	return p
 }
 
+// pagedBy returns the links of a page of a list that is in memory. at returns the address of the page of a number.
+func pagedBy(number, perPage, all int, at func(number int) string) (p paging) {
+	if number > 0 {
+		p.First, p.Previous = at(0), at(min(number-1, max(all-1, 0)/perPage))
+	}
+	if (number+1)*perPage < all {
+		p.Next = at(number + 1)
+	}
+	return p
+}
+
 // pastOf reads the cursors of an address.
 func pastOf(text string) []string {
 	past := strings.Split(text, ".")

@@ -171,7 +171,7 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	none := base64.RawURLEncoding.EncodeToString(append(make([]byte, 15), 1)) // of an id before all others
 	fresh := map[string]string{
 		agents: "no agent yet", sessions: "No session matches", budget: "no budget", eventsPath: "Nothing has happened yet", webhooks: "There is no webhook",
-		stopPath: "no agent to stop",
+		stopPath: "no agent to stop", requestsPath: "No agent has asked for more", usagePath: "Nothing was used on these days",
 	}
 	for path, says := range fresh {
 		b.checkEmpty(path, says)
@@ -190,7 +190,8 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 		sessions + "?cursor=" + none: "ends before this page", sessions + "?status=expired": "No session matches",
 		sessions + "/" + session: "An agent begins one", sessions + "/" + session + "?transactions=" + none: "ends before this page",
 		sessions + "/" + ended: "the session is over", eventsPath + "?type=agent.suspended": "is of this type",
-		webhooks + "/" + hook: "Nothing was sent yet", webhooks + "/" + hook + "?status=dead": "No delivery is dead",
+		requestsPath + "?status=denied": "No request matches", requestsPath + "?page=7": "ends before this page",
+		usagePath + "?page=7": "ends before this page", webhooks + "/" + hook: "Nothing was sent yet", webhooks + "/" + hook + "?status=dead": "No delivery is dead",
 	} {
 		b.checkEmpty(path, says)
 	}

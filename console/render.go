@@ -76,6 +76,7 @@ type view struct {
 type navigation struct {
 	Path, Name string
 	Current    bool
+	Waiting    int64 // things on it that wait for the viewer
 }
 
 // show answers with a page.
@@ -112,7 +113,11 @@ func (v *visit) fill(shown *view) {
 	for _, p := range v.console.router.pages {
 		if p.nav != "" {
 			current := here == p.path || p.path != Prefix && strings.HasPrefix(here, p.path+"/")
-			shown.Nav = append(shown.Nav, navigation{p.path, p.nav, current})
+			link := navigation{Path: p.path, Name: p.nav, Current: current}
+			if p.path == requestsPath {
+				link.Waiting = v.console.followers.waiting(v.who.Organization)
+			}
+			shown.Nav = append(shown.Nav, link)
 		}
 	}
 }

@@ -15,7 +15,7 @@ type page struct {
 	role    redisstore.Role // the least that may
 	nav     string          // its name in the navigation; "" for none
 	stream  bool            // its answer does not end
-	raw     bool            // its answer is for the script, no page
+	raw     bool            // its answer is no page: it is for the script, or a file
 	replays bool            // the key that it has just replaced may send it again, and gets the same answer
 	confirm string          // of a change: the word that its form asks the viewer to type; "" for none
 	undone  string          // of a change: what to say when it fails, such as "The agent was not suspended."

@@ -156,21 +156,27 @@ func (s sessionRow) Time() chart.Lifetime {
 }
 
 // nameAgents adds the names of the sessions' agents.
-func (a api) nameAgents(rows []sessionRow) error {
+func (a api) nameAgents(rows []sessionRow) (err error) {
 	names := map[string]string{}
 	for i, row := range rows {
-		name, known := names[row.AgentID]
-		if !known {
-			var of agentRow
-			if err := a.get("/v1/agents/"+row.AgentID, &of); err != nil && !isNotFound(err) {
-				return err
-			}
-			name = of.Name
-			names[row.AgentID] = name
+		if rows[i].AgentName, err = a.agentName(names, row.AgentID); err != nil {
+			return err
 		}
-		rows[i].AgentName = name
 	}
 	return nil
+}
+
+// agentName returns the name of an agent, "" for one that is gone. It reads it unless it is in known, and adds it there.
+func (a api) agentName(known map[string]string, id string) (string, error) {
+	if name, isKnown := known[id]; isKnown {
+		return name, nil
+	}
+	var of agentRow
+	if err := a.get("/v1/agents/"+id, &of); err != nil && !isNotFound(err) {
+		return "", err
+	}
+	known[id] = of.Name
+	return of.Name, nil
 }
 
 // sessions reads a page of sessions. The list has a summary of each; what is held, delegated and when it began is in the session itself.

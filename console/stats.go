@@ -6,20 +6,22 @@ import (
 	"time"
 
 	"github.com/goccy/go-json"
+	"github.com/google/uuid"
 )
 
 // countedTypes are the events that stats count.
 var countedTypes = []string{
 	"session.limit_reached", "agent.limit_reached", "session.would_refuse", "session.limit_warning", "budget.threshold", "session.ended", "session.expired",
 	"session.more_requested", "session.request_approved", "session.request_denied", "transaction.expired", "token.reuse_detected", "events.lost",
-	"lease.granted", "lease.settled", "lease.expired",
+	"lease.granted", "lease.settled", "lease.expired", "agent.revoked",
 }
 
 // stats are what the overview tells of the last day, counted from events.
 type stats struct {
-	hours map[int64]map[string]int64 // by hour since 1970: refusals by limit, and other events by type
-	asked map[string]askedMore       // requests for more that wait for an answer, by id
-	near  []string                   // sessions near a limit, the last one last
+	hours   map[int64]map[string]int64 // by hour since 1970: refusals by limit, and other events by type
+	asked   map[string]askedMore       // requests for more that wait for an answer, by id
+	decided []decidedMore              // and those that no longer do, the last one last
+	near    []string                   // sessions near a limit, the last one last
 
 	leases leases
 
@@ -37,6 +39,7 @@ type reached struct {
 type askedMore struct {
 	session, id string
 	at          time.Time
+	agent       uuid.UUID
 }
 
 const (
@@ -69,16 +72,20 @@ func (s *stats) count(e eventRow) {
 		s.noteNear(e.SessionID)
 	case "session.more_requested":
 		if len(s.asked) < mostAsked {
-			s.asked[e.AskedID] = askedMore{e.SessionID, e.AskedID, e.OccurredAt}
+			s.asked[e.AskedID] = askedOf(e)
 		}
-	case "session.request_approved", "session.request_denied":
-		delete(s.asked, e.AskedID)
+	case "session.request_approved":
+		s.decide(askedOf(e), statusApproved, e.OccurredAt)
+	case "session.request_denied":
+		s.decide(askedOf(e), statusDenied, e.OccurredAt)
+	case "agent.revoked":
+		s.lapse(e.OccurredAt, func(asked askedMore) bool { return asked.agent.String() == e.AgentID })
 	case "lease.granted":
 		s.leases.grant(e, time.Now())
 	case "lease.settled", "lease.expired":
 		s.leases.settle(e)
 	case "session.ended", "session.expired":
-		s.forgetSession(e.SessionID)
+		s.forgetSession(e.SessionID, e.OccurredAt)
 	case "transaction.expired", "token.reuse_detected", "events.lost":
 		s.add(e, e.Type)
 	}
@@ -167,10 +174,10 @@ func (s *stats) dropNear(session string) {
 	s.near = slices.DeleteFunc(s.near, func(id string) bool { return id == session })
 }
 
-func (s *stats) forgetSession(session string) {
+func (s *stats) forgetSession(session string, ended time.Time) {
 	delete(s.reached, session)
 	s.dropNear(session)
-	maps.DeleteFunc(s.asked, func(_ string, asked askedMore) bool { return asked.session == session })
+	s.lapse(ended, func(asked askedMore) bool { return asked.session == session })
 }
 
 // last returns what was counted in the last day.

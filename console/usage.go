@@ -12,6 +12,7 @@ import (
 type usageLine struct {
 	Day         string  `json:"day"`
 	AgentID     string  `json:"agent_id"`
+	SessionID   *string `json:"session_id"`
 	ActionType  *string `json:"action_type"`
 	ActionCount int64   `json:"action_count"`
 	Value       amount  `json:"value_usd"`

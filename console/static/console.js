@@ -329,3 +329,13 @@ function progress(node) {
 
 const underWay = document.querySelector('[data-progress]');
 if (underWay) progress(underWay);
+
+// again reloads a page of which a part is still being added up, once that is there. It takes from nobody what they are typing.
+async function again() {
+  const isBusy = document.hidden || document.activeElement?.matches('input, select');
+  if (!isBusy && !(await (await fetch(location.href)).text()).includes('data-again')) return location.reload();
+  return later();
+}
+
+const later = () => setTimeout(() => again().catch(later), 1000);
+if (document.querySelector('[data-again]')) later();

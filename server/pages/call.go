@@ -28,6 +28,7 @@ type Call struct {
 type Reply struct {
 	Status     int
 	Body       []byte // valid until the function that reads it returns
+	Type       string // of the body
 	Link       string // of the next page of a list; "" for none
 	RetryAfter string // "" for none
 }
@@ -91,7 +92,7 @@ func (nowhere) String() string  { return "inside" }
 func replyOf(ctx *fasthttp.RequestCtx) Reply {
 	header := &ctx.Response.Header
 	return Reply{
-		Status: ctx.Response.StatusCode(), Body: ctx.Response.Body(),
+		Status: ctx.Response.StatusCode(), Body: ctx.Response.Body(), Type: string(header.ContentType()),
 		Link: string(header.Peek(fasthttp.HeaderLink)), RetryAfter: string(header.Peek(fasthttp.HeaderRetryAfter)),
 	}
 }

@@ -28,8 +28,10 @@ for (const [name, text] of Object.entries(hostile)) {
     const pages = await discover(page);
     assert.ok(pages.length >= 14, `${pages.length} pages`);
     pages.push({ name: "the session", path: `/console/sessions/${near.id}` }, { name: "the agent", path: `/console/agents/${planner.id}` },
-      { name: "the suspended agent", path: `/console/agents/${idle.id}` });
-    for (const address of ["agents?q", "agents?state", "sessions?agent", "sessions?status", "events?type"]) {
+      { name: "the suspended agent", path: `/console/agents/${idle.id}` }, { name: "usage by names", path: "/console/usage?group_by=agent,action_type" },
+      { name: "usage by day and type", path: "/console/usage?group_by=day,action_type" });
+    for (const address of ["agents?q", "agents?state", "sessions?agent", "sessions?status", "events?type", "requests?agent", "requests?status",
+      "usage?from", "usage?group_by", "usage?agent"]) {
       pages.push({ name: address, path: `/console/${address}=${encodeURIComponent(text("x", 150))}` });
     }
     for (const { name, path } of pages) {

@@ -17,6 +17,7 @@ func TestScripts(t *testing.T) {
 		"pages are live while a viewer sees them":      "live.test.mjs",
 		"every page is accessible, and fits any width": "pages.test.mjs",
 		"what is shown once is copied":                 "copy.test.mjs",
+		"all requests are decided, and usage exported": "lists.test.mjs",
 		"errors, messages and what is empty, too":      "states.test.mjs",
 	} {
 		t.Run(name, func(t *testing.T) { runScript(t, serviceproc.Run(t), script) })

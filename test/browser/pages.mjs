@@ -2,7 +2,7 @@
 const mostPages = 80;
 
 // discover returns the addresses of the pages that links lead to, one of each kind: ids differ, and values of the query. It
-// starts where the browser is.
+// starts where the browser is. Files are no pages.
 export async function discover(page) {
   const found = new Map();
   const waiting = [new URL(page.url())];
@@ -13,7 +13,7 @@ export async function discover(page) {
     await page.goto(url.href);
     const links = await page.locator("a[href]").evaluateAll((all) => all.map((a) => a.href));
     for (const link of links.map((href) => new URL(href))) {
-      if (link.origin === url.origin && /^\/console(\/|$)/.test(link.pathname) && !found.has(kind(link))) waiting.push(link);
+      if (link.origin === url.origin && /^\/console(\/|$)/.test(link.pathname) && !link.pathname.endsWith("/export") && !found.has(kind(link))) waiting.push(link);
     }
   }
   return [...found.entries()].map(([name, path]) => ({ name, path }));
@@ -29,10 +29,13 @@ function kind(url) {
 // fileName is a kind of page as the name of a file.
 export const fileName = (name) => name.replace(/^\/console\/?/, "").replace(/[^a-zA-Z0-9]+/g, "-").replace(/^-|-$/g, "") || "overview";
 
-// openAll shows what is hidden until somebody asks for it.
-export const openAll = (page) => page.evaluate(() => {
-  for (const details of document.querySelectorAll("details")) details.open = true;
-});
+// openAll shows what is hidden until somebody asks for it, and waits for what is being added up.
+export async function openAll(page) {
+  await page.locator("[data-again]").waitFor({ state: "detached" });
+  await page.evaluate(() => {
+    for (const details of document.querySelectorAll("details")) details.open = true;
+  });
+}
 
 // overflow returns what is wider than the window without its scroll bar, empty for nothing. What scrolls by itself may be wider.
 export const overflow = (page) => page.evaluate(() => {

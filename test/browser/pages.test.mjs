@@ -19,6 +19,8 @@ const busy = [
   { name: "/console/sessions/ID (busy)", path: `/console/sessions/${near.id}` },
   { name: "/console/sessions/ID (tree)", path: `/console/sessions/${parent.id}` },
   { name: "/console/agents/ID (busy)", path: `/console/agents/${planner.id}` },
+  { name: "/console/usage (by two groups)", path: "/console/usage?group_by=day,action_type" },
+  { name: "/console/usage (by sessions)", path: "/console/usage?group_by=agent,session" },
 ];
 
 const widths = { 375: 812, 768: 1024, 1440: 900 };
@@ -31,7 +33,7 @@ test("links lead to every page", async (t) => {
   await signIn(page, keys.admin);
   pages = [...(await discover(page)), ...busy, ...signedOut];
   t.diagnostic(pages.map((p) => p.name).join(" "));
-  for (const name of ["agents", "agents/ID", "sessions", "sessions/ID", "budget", "events", "webhooks", "webhooks/ID", "api-keys", "stop"]) {
+  for (const name of ["agents", "agents/ID", "sessions", "sessions/ID", "requests", "usage", "budget", "events", "webhooks", "webhooks/ID", "api-keys", "stop"]) {
     assert.ok(pages.some((p) => p.name.replace(/\?.*/, "") === `/console/${name}`), `no link leads to /console/${name}`);
   }
 });
@@ -183,7 +185,7 @@ test("what is empty says what to do next, with a command", async (t) => {
   const empty = await organization("nothing yet");
   const page = await visitor(t);
   await signIn(page, empty.viewer);
-  for (const name of ["agents", "sessions", "budget", "events", "webhooks", "stop"]) {
+  for (const name of ["agents", "sessions", "requests", "usage", "budget", "events", "webhooks", "stop"]) {
     await page.goto(`/console/${name}`);
     assert.match(await page.locator("main pre code").first().innerText(), /^(remit|curl) /, name);
   }

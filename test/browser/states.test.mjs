@@ -18,14 +18,15 @@ if (screenshots) mkdirSync(screenshots, { recursive: true });
 const other = "01a20000-0000-7000-8000-000000000000";
 const sees = (who, name, path) => ({ name: `${name}, ${who}`, who, path: `/console${path}` });
 const states = [
-  ...["", "/agents", "/sessions", "/budget", "/events", "/webhooks", "/api-keys", "/stop"].map((path) => sees("empty", path.slice(1) || "overview", path)),
+  ...["", "/agents", "/sessions", "/requests", "/usage", "/budget", "/events", "/webhooks", "/api-keys", "/stop"].map((path) => sees("empty", path.slice(1) || "overview", path)),
   ...Object.entries({ overview: "", agent: `/agents/${planner.id}`, session: `/sessions/${near.id}`, transaction: `/transactions/${committed.id}`,
-    webhook: `/webhooks/${hook.id}`, stop: "/stop" }).map(([name, path]) => sees("viewer", name, path)),
+    webhook: `/webhooks/${hook.id}`, stop: "/stop", requests: "/requests", usage: "/usage?group_by=agent" }).map(([name, path]) => sees("viewer", name, path)),
   ...Object.entries({ "suspended agent": `/agents/${idle.id}`, "revoked agent": `/agents/${revoked.id}`, "ended session": `/sessions/${ended.id}`,
     "suspended session": `/sessions/${paused.id}`, "committed transaction": `/transactions/${committed.id}`, "no such page": "/no-such-page",
     "no such agent": `/agents/${other}`, "no such session": `/sessions/${other}`, "no such transaction": `/transactions/${other}`,
     "no agent found": "/agents?q=nobody", "no session found": "/sessions?status=revoked", "no such event": "/events?type=none",
-    "no id": "/webhooks/x" }).map(([name, path]) => sees("admin", name, path)),
+    "no id": "/webhooks/x", "no request found": "/requests?status=ended", "requests of no id": "/requests?agent=none",
+    "a report that is refused": "/usage?from=2026-02-31&agent=none&group_by=hour", "a report of nothing": "/usage?from=2020-01-01&to=2020-01-31" }).map(([name, path]) => sees("admin", name, path)),
   { name: "a change that is refused", who: "admin", path: `/console/agents/${planner.id}`, act: (page) => send(page, "limits", { max_value_usd_per_day: "much" }) },
   { name: "a change that is done", who: "admin", path: `/console/webhooks/${hook.id}`, act: (page) => send(page, "test") },
   { name: "a secret that is shown once", who: "admin", path: `/console/webhooks/${hook.id}`, act: (page) => send(page, "rotate", { confirm: "rotate" }) },

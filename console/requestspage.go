@@ -1,0 +1,105 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/client"
+)
+
+const (
+	requestsPath    = Prefix + "/requests"
+	requestsPerPage = 25
+)
+
+// requestsPage is the organization's requests for more.
+type requestsPage struct {
+	paging
+
+	Status, AgentID string
+	Statuses        []string
+	NoID            bool // AgentID is no id
+	Shown           []requestRow
+	Reading         bool // the events that are kept are still being read
+	Full            bool // there may be more that wait
+}
+
+// requestRow is a request for more in a list.
+type requestRow struct {
+	client.MoreRequest
+
+	AgentName string
+}
+
+var requestStatuses = []string{statusPending, statusApproved, statusDenied, statusLapsed}
+
+// showRequests shows the requests of which events tell. What the page says of each is what the service says now.
+func showRequests(v *visit) error {
+	page := requestsPage{Status: v.asked("status"), AgentID: strings.TrimSpace(v.asked("agent")), Statuses: requestStatuses}
+	if !slices.Contains(requestStatuses, page.Status) {
+		page.Status = ""
+	}
+	agent, err := uuid.Parse(page.AgentID)
+	page.NoID = page.AgentID != "" && err != nil
+	f, err := v.console.follow(v)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	var found []askedRef
+	if !page.NoID {
+		found = f.stats.requests(page.Status, agent)
+	}
+	page.Reading, page.Full = !f.caught, len(f.stats.asked) >= mostAsked
+	f.mu.Unlock()
+	number := numberOf(v.asked("page"))
+	from := min(number*requestsPerPage, len(found))
+	page.paging = pagedBy(number, requestsPerPage, len(found), func(n int) string {
+		return query(requestsPath, "status", page.Status, "agent", page.AgentID, "page", strconv.Itoa(n))
+	})
+	if err := page.read(v, f, found[from:min(from+requestsPerPage, len(found))]); err != nil {
+		return err
+	}
+	return v.show("requests", "Requests", page)
+}
+
+// read reads the requests of one page. One that was decided meanwhile is shown where it was, unless another status is asked for.
+func (p *requestsPage) read(v *visit, f *follower, refs []askedRef) error {
+	names := map[string]string{}
+	for _, ref := range refs {
+		row := requestRow{MoreRequest: client.MoreRequest{ID: ref.id, SessionID: ref.session, AgentID: ref.agent.String()}}
+		err := v.api.get("/v1/sessions/"+ref.session+"/requests/"+ref.id, &row.MoreRequest)
+		if err != nil && !isNotFound(err) {
+			return err
+		}
+		if ref.status != statusPending { // a session keeps only the last that were decided, and not when others ended with it
+			row.Status, row.DecidedAt = cmp.Or(row.Status, ref.status), cmp.Or(row.DecidedAt, ref.at)
+		}
+		if ref.status == statusPending && row.Status != statusPending {
+			f.mu.Lock()
+			f.stats.settle(ref.askedMore, row.MoreRequest, v.now)
+			f.mu.Unlock()
+		}
+		if row.Status == "" || p.Status != "" && p.Status != row.Status {
+			continue
+		}
+		if row.AgentName, err = v.api.agentName(names, row.AgentID); err != nil {
+			return err
+		}
+		p.Shown = append(p.Shown, row)
+	}
+	return nil
+}
+
+// settle notes what the service says of a request that events have waiting.
+func (s *stats) settle(asked askedMore, is client.MoreRequest, now time.Time) {
+	if slices.Contains(requestStatuses, is.Status) {
+		s.decide(asked, is.Status, cmp.Or(is.DecidedAt, now))
+	} else {
+		delete(s.asked, asked.id) // it is gone with its session
+	}
+}

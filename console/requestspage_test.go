@@ -1,0 +1,160 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// asking is an agent that asks for more in a session.
+type asking struct{ id, session, access string }
+
+func (w *world) asking(name string) asking {
+	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": name, "scopes": []string{}})
+	id := made["id"].(string)
+	return asking{id, w.newSession(id, nil), w.exchange(id, made["secret"].(string))}
+}
+
+// ask asks for more, and returns the path of the request in the console.
+func (w *world) ask(a asking, reason string) string {
+	path := "/sessions/" + a.session + "/requests"
+	return Prefix + path + "/" + w.asAgent(a.access, "/v1"+path, map[string]any{"add_value_usd": 5, "reason": reason})["id"].(string)
+}
+
+// reasons returns the reasons of the requests on a page, in their order.
+func (a *answer) reasons() string {
+	var found []string
+	for node := range a.elements("bdi") {
+		if text := textOf(node); strings.HasPrefix(text, "reason ") {
+			found = append(found, strings.TrimPrefix(text, "reason "))
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// lists waits until the page has these reasons: the events come a moment after what they tell.
+func (b *browser) lists(path, reasons string) *answer {
+	b.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		page := b.get(path).want(http.StatusOK)
+		if got := page.reasons(); got == reasons {
+			return page
+		} else if time.Now().After(deadline) {
+			b.t.Fatalf("after 10 s %s has %q, want %q", path, got, reasons)
+		}
+	}
+}
+
+func TestRequestsAreListedPendingFirstAndByStatusAndAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, viewer)
+	b.get(requestsPath).want(http.StatusOK).says("No agent has asked for more")
+	one, other, gone := w.asking("one"), w.asking("other"), w.asking("gone")
+	first, second := w.ask(one, "reason a"), w.ask(one, "reason b")
+	w.ask(one, "reason c")
+	w.ask(other, "reason d")
+	w.ask(gone, "reason e")
+	api := func(path, what string) {
+		w.asAdmin("POST", "/v1"+strings.TrimPrefix(path, Prefix)+what, map[string]any{})
+	}
+	api(first, "/approve")
+	api(second, "/deny")
+	w.asAdmin("POST", "/v1/sessions/"+other.session+"/end", map[string]any{})
+	for path, want := range map[string]string{
+		requestsPath:                                     "c e d b a",
+		requestsPath + "?status=pending":                 "c e",
+		requestsPath + "?status=approved":                "a",
+		requestsPath + "?status=denied":                  "b",
+		requestsPath + "?status=unknown":                 "c e d b a",
+		requestsPath + "?agent=" + other.id:              "d",
+		requestsPath + "?status=denied&agent=" + gone.id: "",
+	} {
+		page := b.lists(path, want)
+		if page.hasForm(first + "/approve") {
+			t.Errorf("a viewer may decide at %s", path)
+		}
+	}
+	b.lists(requestsPath, "c e d b a").says("5.00 more for session", "of one", "Granted: 0 actions, $5.00", "An API key decided it", "Its session ended")
+	w.asAdmin("POST", "/v1/agents/"+gone.id+"/revoke", map[string]any{})
+	b.lists(requestsPath+"?status=ended&agent="+gone.id, "e")
+	b.lists(requestsPath+"?status=pending", "c")
+	b.get(requestsPath + "?agent=none").want(http.StatusOK).says("id is a UUID")
+}
+
+func TestAnOperatorDecidesRequestsWhereAllAreListed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	one := w.asking("one")
+	approved, denied := w.ask(one, "reason a"), w.ask(one, "reason b")
+	b := w.as(t, operator)
+	page := b.lists(requestsPath, "a b")
+	b.send(page, approved+"/approve", "add_value_usd", "2.50", "comment", "half").says("The request is approved", "Granted: 0 actions, $2.50", "half")
+	b.send(b.get(requestsPath), denied+"/deny").says("The request is denied")
+	b.lists(requestsPath+"?status=pending", "").says("No request matches")
+	if page := b.lists(requestsPath, "b a"); page.hasForm(approved+"/approve") || page.hasForm(denied+"/deny") {
+		t.Error("what is decided has a form")
+	}
+}
+
+func TestAllRequestsArePagedAndTheirNumberIsInTheHead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	var all []string
+	for n := range requestsPerPage + 1 {
+		w.ask(w.asking(fmt.Sprint("agent ", n)), fmt.Sprintf("reason %02d", n))
+		all = append(all, fmt.Sprintf("%02d", n))
+	}
+	b := w.as(t, viewer)
+	first := b.lists(requestsPath, strings.Join(all[:requestsPerPage], " "))
+	for ; first.way("Next page") == ""; first = b.lists(requestsPath, strings.Join(all[:requestsPerPage], " ")) {
+		time.Sleep(50 * time.Millisecond) // until the last event has come
+	}
+	second := b.get(first.way("Next page")).want(http.StatusOK)
+	if got := second.reasons(); got != all[requestsPerPage] || second.way("Next page") != "" || second.way("Previous page") == "" {
+		t.Errorf("the second page has %q", got)
+	}
+	b.lists(requestsPath+"?page=9", "").says("ends before this page")
+	for deadline := time.Now().Add(10 * time.Second); b.get(agents).way("Requests 26") == ""; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the head has no number of requests that wait")
+		}
+	}
+}
+
+func TestARequestThatItsSessionNoLongerKeepsIsListed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	one := w.asking("one")
+	var want []string
+	for n := range 33 { // a session keeps 32
+		asked := w.ask(one, fmt.Sprintf("reason %02d", n))
+		w.asAdmin("POST", "/v1"+strings.TrimPrefix(asked, Prefix)+"/deny", map[string]any{})
+		want = append([]string{fmt.Sprintf("%02d", n)}, want...)
+	}
+	b := w.as(t, viewer)
+	b.lists(requestsPath, strings.Join(want[:requestsPerPage], " "))
+	b.lists(requestsPath+"?page=1", strings.Join(want[requestsPerPage:32], " ")).says("The session no longer keeps what was asked for")
+}
+
+func TestWhatIsKnownOfRequestsIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newStats()
+	for n := range 3 * mostDecided {
+		e := eventRow{AgentID: uuid.NewString(), SessionID: uuid.NewString(), AskedID: uuid.NewString(), OccurredAt: time.Unix(int64(n), 0)}
+		for _, e.Type = range []string{"session.more_requested", "session.request_denied", "session.request_denied"} {
+			s.count(e)
+		}
+	}
+	if n := len(s.decided); n > mostDecided || n < mostDecided/2 || len(s.asked) != 0 {
+		t.Errorf("%d are decided, %d wait", n, len(s.asked))
+	}
+	found := s.requests("", uuid.Nil)
+	if !found[0].at.Equal(time.Unix(3*mostDecided-1, 0)) || found[0].id == found[1].id {
+		t.Errorf("the first are %v and %v", found[0], found[1])
+	}
+}
