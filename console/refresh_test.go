@@ -20,7 +20,7 @@ func TestRefreshesKeepWithinTheirShareOfTheProcessor(t *testing.T) {
 		begin := time.Unix(1e9, 0)
 		for at := time.Duration(0); at < time.Minute; at += 10 * time.Millisecond { // a minute has 1.2 s
 			if a.take(begin.Add(at)) == 0 {
-				a.measure(test.took)
+				a.settle(test.took)
 				all += test.took
 			}
 		}

@@ -78,7 +78,7 @@ func (v *visit) handle() error {
 		return invalid("to confirm it, type " + word)
 	}
 	if v.again {
-		defer v.measureRefresh()()
+		return v.handleAgain()
 	}
 	return v.page.handle(v)
 }

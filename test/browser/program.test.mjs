@@ -80,7 +80,7 @@ test("what another program does appears on the overview and on its pages", async
   });
 
   const child = await session(keys, planner, { parent_session_id: first.id, max_actions: 5, max_value_usd: 0.5 });
-  await timed(t, "a child", { "in the tree": [feed, has(own, ".tree a", child.id.slice(-6))] });
+  await timed(t, "a child", { "in the tree": [feed, has(own, ".tree a", child.id.slice(-12))] });
   await charge(planner, child, 0.25);
   await timed(t, "a charge of the child", { "in the tree": [sums, has(own, ".tree li", "$0.25 of $0.50")] });
 
