@@ -159,7 +159,6 @@ test("a request for more that is decided elsewhere goes away, and nothing that s
 test("a secret that is shown once stays on a page that changes", async (t) => {
   const keys = await organization();
   const [page] = await tabs(t, keys.admin, ["/console/agents"]);
-  await page.locator("summary", { hasText: "Create an agent" }).click().catch(() => {});
   await page.getByLabel("Name", { exact: true }).fill("keeper");
   await page.getByRole("button", { name: "Create agent" }).click();
   const secret = page.getByLabel("Secret");
