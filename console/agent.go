@@ -55,7 +55,7 @@ func showAgent(v *visit) error {
 	}
 	page.readSpending(v)
 	page.measure()
-	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id, "after", seen)
+	v.live = liveAt(idsOf(page.Sessions), "agent", id, "list", "agent", "of", id, "after", seen, "spent", spentAt(page.Spent))
 	return v.show("agent", page.Name, page)
 }
 
@@ -107,6 +107,7 @@ type agentsPage struct {
 func (p agentsPage) Known() bool { return p.Spent != nil && !p.Spent.NoAgents }
 
 func showAgents(v *visit) error {
+	seen := v.seen()
 	all, err := v.fleet()
 	if err != nil {
 		return err
@@ -127,6 +128,7 @@ func showAgents(v *visit) error {
 	page.paging = pagedBy(number, agentsPerPage, len(found), func(n int) string {
 		return query(Prefix+"/agents", "q", page.Query, "state", page.State, "sort", page.Order, "page", strconv.Itoa(n))
 	})
+	v.live = liveAt(nil, "about", aboutAgents, "after", seen, "spent", spentAt(page.Spent))
 	return v.show("agents", "Agents", page)
 }
 

@@ -16,12 +16,13 @@ type api struct {
 	ctx  *fasthttp.RequestCtx
 	key  string
 	id   string // of the request that it goes on for without that; "" for none
+	cost *cost  // to which calls are added; nil if it does not matter
 }
 
 // alone returns calls that go on when the viewer has left.
 func (a api) alone() api {
 	a.id = string(a.ctx.Response.Header.Peek("X-Request-Id"))
-	a.ctx = nil
+	a.ctx, a.cost = nil, nil
 	return a
 }
 
@@ -65,6 +66,7 @@ func (a api) change(method, path, once string, body map[string]any, into any) er
 func (a api) call(c pages.Call, into any, also func(pages.Reply)) error {
 	c.APIKey, c.RequestID = a.key, a.id
 	return a.host.Call(a.ctx, c, func(r pages.Reply) error {
+		a.cost.add(len(r.Body))
 		if also != nil {
 			also(r)
 		}

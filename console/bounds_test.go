@@ -87,31 +87,39 @@ func TestViewersShareTheFleetAndChangeNothing(t *testing.T) {
 	}
 }
 
-func TestANewSessionIsNewsOnlyWhereAReloadShowsIt(t *testing.T) {
+func TestAnEventRefreshesThePagesThatShowWhatItChanges(t *testing.T) {
 	t.Parallel()
-	created := eventRow{Type: "session.created", AgentID: "a", SessionID: "new"}
+	shown := func() map[string]*watched { return map[string]*watched{"s": {}} }
 	for name, test := range map[string]struct {
-		view viewing
-		want int
+		view   viewing
+		events map[string]urgency
 	}{
-		"a list of all":          {viewing{lists: true}, 1},
-		"a list of its agent":    {viewing{lists: true, of: "a"}, 1},
-		"a list of another":      {viewing{lists: true, of: "b"}, 0},
-		"a part of a list":       {viewing{}, 0},
-		"the page of this agent": {viewing{agent: "a"}, 0},
-		"a list that shows it":   {viewing{lists: true, watched: map[string]*watched{"new": {}}, due: []string{"new"}}, 0},
+		"a list of all":       {viewing{lists: true}, map[string]urgency{"session.created": urgent, "session.expired": urgent, "session.suspended": calm, "agent.revoked": urgent}},
+		"a list of its agent": {viewing{lists: true, of: "a"}, map[string]urgency{"session.created": urgent, "session.ended": urgent}},
+		"a list of another":   {viewing{lists: true, of: "b"}, map[string]urgency{"session.created": calm, "agent.revoked": calm}},
+		"a part of a list":    {viewing{}, map[string]urgency{"session.created": calm}},
+		"its agent's page":    {viewing{agent: "a"}, map[string]urgency{"session.created": urgent, "agent.suspended": urgent, "session.suspended": urgent}},
+		"one that shows it":   {viewing{agent: "a", watched: shown()}, map[string]urgency{"session.suspended": calm, "session.ended": urgent}},
+		"its own page":        {viewing{session: "s", watched: shown()}, map[string]urgency{"session.suspended": urgent, "transaction.begun": urgent}},
+		"its parent's page":   {viewing{session: "p", watched: shown()}, map[string]urgency{"session.suspended": urgent, "session.ended": urgent}},
+		"another's page":      {viewing{session: "p"}, map[string]urgency{"session.suspended": calm}},
+		"the overview":        {viewing{about: aboutAll}, map[string]urgency{"agent.created": urgent, "session.more_requested": urgent, "transaction.begun": summed, "token.refreshed": calm}},
+		"the list of agents":  {viewing{about: aboutAgents}, map[string]urgency{"agent.created": urgent, "session.created": calm}},
 	} {
 		test.view.wake = make(chan struct{}, 1)
-		if test.view.note(created); test.view.fresh != test.want {
-			t.Errorf("%s: %d", name, test.view.fresh)
+		for kind, want := range test.events {
+			test.view.changed = calm
+			if test.view.note(eventRow{Type: kind, AgentID: "a", SessionID: "s"}); test.view.changed != want {
+				t.Errorf("%s, %s: %d, want %d", name, kind, test.view.changed, want)
+			}
 		}
 	}
 	w := newWorld(t, settings{})
 	w.newSession(w.sample()["agent"], nil)
 	b := w.as(t, viewer)
-	for path, want := range map[string]bool{sessions: true, sessions + "?status=all": true, sessions + "?status=completed": false} {
+	for path, want := range map[string]bool{sessions: true, sessions + "?status=completed": true, sessions + "?cursor=" + cursorBefore(time.Now()): false} {
 		if got := strings.Contains(b.get(path).liveOf(), "list=all"); got != want {
-			t.Errorf("%s: told of new sessions %t", path, got)
+			t.Errorf("%s: refreshed with new sessions %t", path, got)
 		}
 	}
 }

@@ -42,6 +42,8 @@ func (e eventRow) Key() string {
 	return e.AgentID + ":" + e.ID
 }
 
+func (e eventRow) isOfAgent() bool { return strings.HasPrefix(e.Type, "agent.") }
+
 // Details returns the beginning of the event's data as JSON, "" for none.
 func (e eventRow) Details() string { return excerpt(string(e.Data)) }
 

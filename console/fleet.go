@@ -37,6 +37,7 @@ func newFleets(most int, guard func(what string)) *fleets {
 type fleetCache struct {
 	mu   sync.Mutex
 	read time.Time
+	aged atomic.Bool // an event was about an agent since
 
 	agents atomic.Pointer[agentTable] // nil before it is read, and once it is dropped
 
@@ -99,6 +100,15 @@ func (f *fleets) forget(organization uuid.UUID) {
 	}
 }
 
+// age makes the next page read the agents of an organization anew: an event was about one of them. Unlike forget it waits for no reading.
+func (f *fleets) age(organization uuid.UUID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.known[organization]; c != nil {
+		c.aged.Store(true)
+	}
+}
+
 // fleet is the agents of an organization, newest first. Viewers share them, so they are immutable.
 type fleet struct {
 	Agents  *agentTable // nil when they cannot be read
@@ -132,7 +142,8 @@ func (v *visit) fleet() (fleet, error) {
 func (f *fleets) agents(organization uuid.UUID, c *fleetCache, now time.Time, list listAgents) (*agentTable, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t := c.agents.Load(); t != nil && now.Sub(c.read) < agentsFresh {
+	aged := c.aged.Swap(false)
+	if t := c.agents.Load(); t != nil && !aged && now.Sub(c.read) < agentsFresh {
 		return t, nil
 	}
 	c.empty() // before the next are read, so that both are never in memory

@@ -40,6 +40,9 @@ type follower struct {
 	key     string // the API key of the viewer who came last; each viewer's own requests use the viewer's own
 	used    time.Time
 	viewers map[*viewing]struct{}
+
+	refreshes allowance
+
 	looks   map[string]*look // by session
 	stats   stats
 	caught  bool // all events that are kept have been counted, so tell counts the others
@@ -230,8 +233,20 @@ func (f *follower) countKept(events []eventRow, until int64) bool {
 			f.stats.count(e)
 		}
 	}
-	f.caught = until == f.seen
+	if f.caught = until == f.seen; f.caught {
+		f.tellCaught()
+	}
 	return f.caught || f.ended
+}
+
+// tellCaught asks for a refresh of the pages that say that events are still being read. It is called with mu held.
+func (f *follower) tellCaught() {
+	for w := range f.viewers {
+		if w.about == aboutAll {
+			w.changed = urgent
+			w.rouse()
+		}
+	}
 }
 
 func (f *follower) hasEnded() bool {

@@ -63,8 +63,8 @@ func TestAViewersNewsAreBounded(t *testing.T) {
 		w.note(eventRow{Type: "session.suspended", AgentID: "a", SessionID: id, Data: []byte(strings.Repeat("x", 1<<16))})
 		w.note(eventRow{Type: "session.created", AgentID: "b", SessionID: "new" + id})
 	}
-	if len(w.due) > mostWatched || len(w.news) > mostNews || w.fresh != 2*mostWatched {
-		t.Errorf("%d due, %d news, %d new sessions", len(w.due), len(w.news), w.fresh)
+	if len(w.due) > mostWatched || len(w.news) > mostNews || w.changed != urgent {
+		t.Errorf("%d due, %d news, changed %d", len(w.due), len(w.news), w.changed)
 	}
 	if kept := len(w.news[0].Data); kept > mostExcerpt+1 {
 		t.Errorf("%d bytes of an event are kept", kept)

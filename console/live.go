@@ -28,8 +28,9 @@ type viewing struct {
 	span    *span               // nil for a page without a list
 	agent   string              // whose events the page shows; "" for none
 	session string              // the same
-	lists   bool                // the page lists sessions, so a new one is news
+	lists   bool                // the page lists sessions, so one that begins or ends changes it
 	of      string              // if it is of this agent; "" for of any
+	about   string              // events of the whole organization that change the page: aboutAll, aboutAgents or ""
 
 	dismissed bool // its follower has ended, guarded by the follower's mu
 
@@ -41,10 +42,12 @@ type viewing struct {
 	missed bool  // not all of it: the page learns it once
 	sent   int64 // number of the last event that the page was sent
 
-	wake  chan struct{}
-	fresh int        // sessions that were created since, guarded by the follower's mu
-	news  []eventRow // guarded by the follower's mu
-	due   []string   // sessions that an event was about, guarded by the follower's mu
+	wake    chan struct{}
+	changed urgency    // what events changed beside patches and news, guarded by the follower's mu
+	news    []eventRow // guarded by the follower's mu
+	due     []string   // sessions that an event was about, guarded by the follower's mu
+
+	refresh refreshing
 }
 
 // liveAt returns the address of the updates of a page that shows these sessions.
@@ -91,10 +94,11 @@ func newViewing(v *visit) *viewing {
 	w := &viewing{
 		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
 		agent: v.asked("agent"), session: v.asked("session"), lists: v.asked("list") == "all", of: v.asked("of"), page: -1,
+		about: v.asked("about"),
 		check: &keyCheck{at: v.now},
 	}
-	showsNews := w.agent != "" || w.session != "" || w.lists
-	if after, err := strconv.ParseInt(v.asked("after"), 10, 64); err == nil && after >= 0 && showsNews {
+	changes := w.agent != "" || w.session != "" || w.lists || w.about != ""
+	if after, err := strconv.ParseInt(v.asked("after"), 10, 64); err == nil && after >= 0 && changes {
 		w.page = after
 	}
 	for id := range strings.SplitSeq(v.asked("sessions"), ",") {
@@ -102,7 +106,7 @@ func newViewing(v *visit) *viewing {
 			w.watched[strings.ToLower(id)] = &watched{pause: pollSoon}
 		}
 	}
-	w.span = newSpan(v, w.watched)
+	w.span, w.refresh = newSpan(v, w.watched), newRefreshing(v, changes)
 	return w
 }
 
@@ -155,6 +159,9 @@ func (f *follower) isWatched(id string) bool {
 
 // tell counts events and tells viewers of those that concern their pages.
 func (f *follower) tell(events []eventRow) {
+	if slices.ContainsFunc(events, eventRow.isOfAgent) {
+		f.console.fleets.age(f.organization)
+	}
 	f.telling.Lock()
 	defer f.telling.Unlock()
 	f.mu.Lock()
@@ -179,13 +186,12 @@ func (f *follower) tell(events []eventRow) {
 func (w *viewing) note(e eventRow) {
 	concerns := e.AgentID == w.agent && w.agent != "" || e.SessionID == w.session && w.session != ""
 	_, shown := w.watched[e.SessionID]
-	switch {
-	case shown && len(w.due) < mostWatched && !slices.Contains(w.due, e.SessionID):
-		w.due = append(w.due, e.SessionID)
-	case !shown && w.lists && e.Type == "session.created" && (w.of == "" || w.of == e.AgentID):
-		w.fresh++
-	case !concerns && !shown:
+	how := w.urgencyOf(e, concerns, shown)
+	if w.changed = max(w.changed, how); how == calm && !concerns && !shown {
 		return
+	}
+	if shown && len(w.due) < mostWatched && !slices.Contains(w.due, e.SessionID) {
+		w.due = append(w.due, e.SessionID)
 	}
 	if concerns {
 		if w.news = append(w.news, e.cut()); len(w.news) > mostNews {
@@ -194,6 +200,30 @@ func (w *viewing) note(e eventRow) {
 		}
 	}
 	w.rouse()
+}
+
+const (
+	aboutAll    = "all"
+	aboutAgents = "agents"
+)
+
+// membership are the events that change which sessions a list has.
+var membership = []string{"session.created", "session.ended", "session.expired", "agent.revoked"}
+
+// urgencyOf returns how soon the page is to be read anew after an event.
+func (w *viewing) urgencyOf(e eventRow, concerns, shown bool) urgency {
+	isPatched := shown && (e.Type == "session.suspended" || e.Type == "session.resumed") // and changes nothing else on a list
+	switch {
+	case w.about == aboutAll:
+		return urgencyOf(e.Type)
+	case w.about == aboutAgents && e.isOfAgent():
+		return urgent
+	case w.session != "" && (concerns || shown), concerns && !isPatched:
+		return urgent
+	case w.lists && slices.Contains(membership, e.Type) && (w.of == "" || w.of == e.AgentID):
+		return urgent
+	}
+	return calm
 }
 
 func bySequence(a, b eventRow) int { return cmp.Compare(a.Sequence, b.Sequence) }

@@ -48,6 +48,7 @@ func showOverview(v *visit) error {
 	var page overviewPage
 	var all fleet
 	f, _ := v.console.follow(v) // without one the page says that events are not read
+	seen := v.seen()
 	parts := []part{
 		{"The agents", func() (err error) { all, err = v.fleet(); page.NoAgents = err != nil; return err }},
 		{"The counts", func() error { return page.readCounts(v) }},
@@ -68,7 +69,7 @@ func showOverview(v *visit) error {
 	if all.Crowded() {
 		page.Missing = append(page.Missing, crowdedAgents)
 	}
-	v.live = liveAt(idsOf(page.Look.Near))
+	v.live = liveAt(idsOf(page.Look.Near), "about", aboutAll, "after", seen, "spent", spentAt(all.Spent))
 	return v.show("overview", "Overview", page)
 }
 

@@ -15,7 +15,7 @@ import (
 type message struct {
 	Patches []patch `json:"patches,omitempty"`
 	News    []item  `json:"news,omitempty"`
-	Fresh   int     `json:"fresh,omitempty"`  // sessions that were created
+	Stale   bool    `json:"stale,omitempty"`  // the page is to be read anew
 	Missed  bool    `json:"missed,omitempty"` // there was more news than is kept
 	Seen    int64   `json:"seen,omitempty"`   // number of the last event that the page was sent
 }
@@ -115,11 +115,16 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 		}
 		row := sessionRow{SessionInfo: *s.info}
 		if now := figuresOf(row); now != s.shown {
+			if w.session != "" && s.shown != (figures{}) {
+				w.refresh.ask(summed) // what it used by type, say
+			}
 			s.shown = now
 			message.Patches = append(message.Patches, patchOf(row))
 		}
 	}
-	if message.Seen == w.sent && len(message.Patches)+len(message.News)+message.Fresh == 0 && !message.Missed {
+	w.refresh.lookAtSums(w.visit, now)
+	message.Stale = w.refresh.isDue(&f.refreshes, now)
+	if message.Seen == w.sent && len(message.Patches)+len(message.News) == 0 && !message.Missed && !message.Stale {
 		return []byte(streamIdle), nil
 	}
 	w.sent = message.Seen
@@ -137,13 +142,14 @@ func (w *viewing) take(f *follower) (m message, due []string, err error) {
 	if w.whole {
 		m.Seen = max(f.seen, w.page)
 	}
-	m.Fresh, m.Missed = w.fresh, w.missed
+	m.Missed = w.missed
+	w.refresh.ask(w.changed)
 	slices.SortStableFunc(w.news, bySequence)
 	for _, e := range w.news {
 		m.News = append(m.News, itemOf(e))
 	}
 	due = w.due
-	w.due, w.news, w.fresh, w.missed = nil, nil, 0, false
+	w.due, w.news, w.changed, w.missed = nil, nil, calm, false
 	return m, due, nil
 }
 

@@ -42,7 +42,7 @@ func showSession(v *visit) error {
 	if page.Events, err = v.api.latest(page.AgentID, v.now, func(e eventRow) bool { return e.SessionID == page.ID }); err != nil {
 		return err
 	}
-	v.live = liveAt(idsOf([]sessionRow{page.sessionRow}), "session", page.ID, "after", seen)
+	v.live = liveAt(page.branches(), "session", page.ID, "after", seen)
 	return v.show("session", "Session "+short(page.ID), page)
 }
 
@@ -67,6 +67,24 @@ func (p *sessionPage) readRelated(v *visit) error {
 		p.ByType.Rows = append(p.ByType.Rows, chart.Row{Name: line.typeName(), Value: int64(line.Value)})
 	}
 	return v.api.get("/v1/sessions/"+p.ID+"/requests", &p.Requests)
+}
+
+// branches returns the active ones of the session and its descendants, itself first.
+func (p *sessionPage) branches() []string {
+	ids := idsOf([]sessionRow{p.sessionRow})
+	var walk func(of *client.SessionTree)
+	walk = func(of *client.SessionTree) {
+		for i := range of.Children {
+			if child := &of.Children[i]; child.Status == statusActive {
+				ids = append(ids, child.ID)
+			}
+			walk(&of.Children[i])
+		}
+	}
+	if p.Tree != nil {
+		walk(p.Tree)
+	}
+	return ids
 }
 
 // shownInTree is how many descendants a page shows.
@@ -229,8 +247,8 @@ func showSessions(v *visit) error {
 		return query(sessions, "status", page.Status, "agent", page.AgentID, "cursor", cursor, "past", past)
 	})
 	list := "part"
-	if cursor == "" && (status == "" || status == statusActive) {
-		list = "all" // a new session would be on it
+	if cursor == "" {
+		list = "all" // one that begins or ends would be on it
 	}
 	v.live = liveAt(idsOf(page.Shown), "list", list, "status", status, "of", page.AgentID, "after", seen)
 	return v.show("sessions", "Sessions", page)

@@ -38,7 +38,7 @@ const (
 	// spentWait is how long a page waits for a reading. That of a small organization is there by then.
 	spentWait = 100 * time.Millisecond
 	// spentPause is the least pause between two readings, and spentRest how many times as long as the last one took it is.
-	spentPause = 10 * time.Second
+	spentPause = 5 * time.Second
 	spentRest  = 20
 	// agentPause is the least pause between two readings of one agent.
 	agentPause = 3 * time.Second
@@ -53,14 +53,7 @@ const tooManySpent = "More than 10,000 agents spent something: what each of them
 // latest returns the last reading, nil before the first, and why there is none. It begins another if that is due, and waits a moment
 // for it.
 func (s *spendings) latest(a api, now time.Time) (last *spent, failed string) {
-	s.mu.Lock()
-	if s.reading == nil && !now.Before(s.next) {
-		s.reading = make(chan struct{})
-		go s.read(a, now)
-	}
-	reading := s.reading
-	s.mu.Unlock()
-	if reading != nil {
+	if _, reading := s.begin(a, now); reading != nil {
 		select {
 		case <-reading:
 		case <-time.After(spentWait):
@@ -69,6 +62,17 @@ func (s *spendings) latest(a api, now time.Time) (last *spent, failed string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last.Load(), s.failed
+}
+
+// begin begins a reading if one is due, and returns the last one, and what is closed when the one under way ends; nil for none.
+func (s *spendings) begin(a api, now time.Time) (last *spent, reading <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reading == nil && !now.Before(s.next) {
+		s.reading = make(chan struct{})
+		go s.read(a, now)
+	}
+	return s.last.Load(), s.reading
 }
 
 func (s *spendings) isReading() bool {

@@ -141,7 +141,7 @@ func shareText(part, whole int64) string {
 	if whole <= 0 || part < 0 {
 		return "–"
 	}
-	thousandths := share(part, whole)
+	thousandths := chart.Scale(part, 1000, whole)
 	if thousandths == 0 && part > 0 {
 		return "< 0.1 %"
 	}

@@ -23,6 +23,7 @@ type visit struct {
 	who     pages.KeyIdentity
 	now     time.Time
 	live    string // address of the live updates of the page that it shows; "" for none
+	again   bool   // the browser shows the page already
 }
 
 // enter returns the visit of the signed-in viewer. It is nil without a sign-in: then it leads to the sign-in, or returns an error.
@@ -37,6 +38,7 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 		return nil, err
 	}
 	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{host: c.host, ctx: ctx, key: signed.APIKey}}
+	v.again = len(ctx.Request.Header.Peek(refreshHeader)) > 0
 	err = c.host.Identify(ctx, signed.APIKey, func(r pages.Reply) error { return decodeReply(r, &v.who) })
 	if isUnauthorized(err) || p.stream && isOver(err) || err == nil && v.who.Replaced && !p.replays {
 		return nil, c.leadToSignIn(ctx, p)
@@ -74,6 +76,9 @@ func (c *Console) serve(v *visit) error {
 func (v *visit) handle() error {
 	if word := v.page.confirm; word != "" && !strings.EqualFold(v.form("confirm"), word) {
 		return invalid("to confirm it, type " + word)
+	}
+	if v.again {
+		return v.handleAgain()
 	}
 	return v.page.handle(v)
 }

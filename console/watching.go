@@ -150,7 +150,7 @@ func (w *viewing) readWatched(f *follower, id string, s *watched, now time.Time)
 	} else {
 		s.pause = pollSoon
 	}
-	if len(w.watched) == 1 {
+	if len(w.watched) == 1 || id == w.session {
 		s.pause = pollSoon
 	}
 	s.info, s.read, s.next, s.stale = &info, now, now.Add(s.pause), false
@@ -186,6 +186,7 @@ func (w *viewing) readDue(f *follower, due []string, now time.Time) error {
 
 // nextRead returns when there is something to read again.
 func (w *viewing) nextRead(latest time.Time) time.Time {
+	latest = w.refresh.nextLook(latest)
 	if w.span != nil && w.span.next.Before(latest) {
 		latest = w.span.next
 	}

@@ -90,14 +90,16 @@ function takePlace(begin) {
 
 const shortestPause = 3, longestPause = 60; // seconds between two attempts to connect
 
-// live follows what happens to the objects of the page while somebody can see it, and changes texts and lengths. It adds nothing but
-// text. When it connects again it says what it has seen, and the service tells it of what it missed.
+// live follows what happens to the objects of the page while somebody can see it. It changes texts and lengths, adds events, and gets the
+// page anew when the service says that it shows something old. When it connects again it says what it has seen, and the service tells it
+// of what it missed.
 function live(address) {
   const told = document.getElementById('live');
-  const url = new URL(address, location.href);
+  let url = new URL(address, location.href);
   const waiting = new Map(); // patches by object: a page that is busy skips all but the last
-  let news = [], fresh = 0, missed = false, drawn = 0;
+  let news = [], missed = false, drawn = 0;
   let source, leave, retry, pause = shortestPause;
+  let since, stale = false, left = false, wasLive = false; // since: messages that came while the page is got anew
 
   const tell = (text) => { if (told && told.textContent !== text) told.textContent = text; };
   let toldAt = 0, later = 0;
@@ -109,11 +111,8 @@ function live(address) {
       return;
     }
     if (source?.readyState !== EventSource.OPEN) return;
-    const more = [];
-    if (fresh) more.push(`${fresh} new ${fresh === 1 ? 'session' : 'sessions'}: reload to see ${fresh === 1 ? 'it' : 'them'}.`);
-    if (missed) more.push('More happened meanwhile: reload to see all.');
     toldAt = Date.now();
-    tell(more.length > 0 ? `Live. ${more.join(' ')}` : 'Live');
+    tell(missed ? 'Live. More happened meanwhile: reload to see all.' : 'Live');
   };
 
   function draw() {
@@ -126,25 +125,78 @@ function live(address) {
 
   function take(message) {
     const update = JSON.parse(message.data);
+    since?.push(update);
+    if (update.stale) refresh();
     for (const patch of update.patches || []) waiting.set(patch.id, patch);
     news = news.concat(update.news || []).slice(-50);
-    fresh += update.fresh || 0;
-    missed ||= Boolean(update.missed);
+    if (update.missed) {
+      missed = true;
+      refresh();
+    }
     if (update.seen) url.searchParams.set('after', update.seen);
     pause = shortestPause;
     tellState();
     if (!drawn) drawn = requestAnimationFrame(draw);
   }
 
+  // refresh gets the page anew and takes over what differs; what came meanwhile may be newer still.
+  async function refresh() {
+    stale = true;
+    if (since || document.hidden) return;
+    stale = false;
+    since = [];
+    const page = await newerPage(document.body.dataset.page);
+    const meanwhile = since;
+    since = undefined;
+    if (page) show(page);
+    missed = !page || meanwhile.some((update) => update.missed);
+    for (const update of meanwhile) {
+      for (const patch of update.patches || []) apply(patch);
+      for (const item of update.news || []) addNews(item);
+    }
+    tellState();
+    if (stale) refresh();
+  }
+
+  function show(page) {
+    showTimes(page);
+    for (const node of page.querySelectorAll('[data-time]')) {
+      node.dataset.now = Number(node.dataset.now) - (Date.now() - began); // moveTime adds that
+      moveTime(node);
+    }
+    left = false;
+    for (const part of ['header.top nav', '#main']) {
+      const [old, newer] = [document.querySelector(part), page.querySelector(part)];
+      if (old && newer) left = takeOver(old, newer) || left;
+    }
+    document.title = page.title;
+    const next = new URL(page.body.dataset.live, location.href);
+    if (watches(next) !== watches(url)) { // other sessions than before
+      url = next;
+      if (source && source.readyState !== EventSource.CLOSED) {
+        source.close();
+        connect();
+      }
+    } else {
+      url.searchParams.set('spent', next.searchParams.get('spent') || '');
+    }
+  }
+
+  // A form that was in use is brought up to date once it is left.
+  document.addEventListener('focusout', () => setTimeout(() => { if (left && leave && !document.activeElement?.closest('form')) refresh(); }));
+
   function connect() {
     source = new EventSource(url);
     source.onopen = () => {
       toldAt = 0;
+      if (wasLive) refresh(); // what was added up meanwhile is no event
+      wasLive = false;
       tellState();
     };
     source.onmessage = take;
     source.onerror = () => { // a browser would give up after any answer but a stream
       source.close();
+      wasLive = true;
       tell('Not live: connecting again.');
       retry = setTimeout(connect, 1000 * pause);
       pause = Math.min(2 * pause, longestPause);
@@ -172,6 +224,7 @@ function live(address) {
     leave?.();
     leave = undefined;
     clearTimeout(retry);
+    wasLive ||= Boolean(source);
     source?.close();
     pause = shortestPause;
   }
@@ -180,6 +233,13 @@ function live(address) {
   addEventListener('pagehide', stop);
   addEventListener('pageshow', start); // also of a page that was kept while another one was shown
   start();
+}
+
+// watches returns what an address of updates watches, whatever it says that the page shows of that.
+function watches(address) {
+  const of = new URLSearchParams(address.search);
+  for (const name of ['after', 'spent']) of.delete(name);
+  return String(of);
 }
 
 const found = (name, value) => document.querySelectorAll(`[${name}="${CSS.escape(value)}"]`);

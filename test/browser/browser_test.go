@@ -61,6 +61,15 @@ func TestAPersonWatchesAndStopsAFleet(t *testing.T) {
 	runScript(t, serviceproc.Run(t), "journey.test.mjs", settings...)
 }
 
+func TestPagesShowWhatAnotherProgramDoes(t *testing.T) {
+	t.Parallel()
+	var settings []string
+	if suite.Long {
+		settings = []string{"REMIT_LONG=1"} // within which time, too
+	}
+	runScript(t, serviceproc.Run(t), "program.test.mjs", settings...)
+}
+
 func TestTheLockFileNamesNoRegistry(t *testing.T) {
 	t.Parallel()
 	tool.LockNamesNoRegistry(t, filepath.Clean("."))

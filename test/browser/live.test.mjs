@@ -78,7 +78,7 @@ test("the bar of a session's time turns yellow and red by itself", async (t) => 
 test("seven windows at once: each page opens, each change is made, and some are live", async (t) => {
   const first = await visitor(t);
   await signIn(first, keys.admin);
-  await first.goto("/console/agents"); // a page that is not live
+  await first.goto("/console/api-keys"); // a page that is not live
   const pages = [];
   for (let i = 0; i < 7; i++) {
     const { id } = await session(keys, planner);
@@ -140,7 +140,7 @@ for (const status of [429, 503]) {
   test(`an answer of ${status} ends nothing: the page connects again, ever more slowly, and misses nothing`, async (t) => {
     const page = await visitor(t, { expected: /the server responded with a status of 503/ });
     await signIn(page, keys.viewer);
-    await page.goto("/console/agents"); // a page that is not live
+    await page.goto("/console/api-keys"); // a page that is not live
     const { id } = await session(keys, planner);
     const { addresses } = streams(page);
     await page.addInitScript(() => {

@@ -72,11 +72,12 @@ func (f *fleet) measureLive(t *testing.T, path string, w *watchers) string {
 	w.pause()
 	alone := f.processor(t, func() { time.Sleep(measuredTime) })
 	w.resume()
-	began, before, changed := time.Now(), w.received.Load(), f.changes.Load()
+	began, before, refreshed, changed := time.Now(), w.received.Load(), w.refreshed.Load(), f.changes.Load()
 	var seen frames
 	watched := f.processor(t, func() { seen = f.measureFrames(t, path) })
 	messages, perSecond := w.received.Load()-before, float64(f.changes.Load()-changed)/time.Since(began).Seconds()
-	t.Logf("%s: %+v; %.0f changes a second, %d messages; the service uses %.3f of a core alone, %.3f when watched", path, seen, perSecond, messages, alone, watched)
+	refreshed = w.refreshed.Load() - refreshed
+	t.Logf("%s: %+v; %.0f changes a second, %d messages, %d refreshes; the service uses %.3f of a core alone, %.3f when watched", path, seen, perSecond, messages, refreshed, alone, watched)
 	switch {
 	case perSecond < fewestChanges:
 		return fmt.Sprintf("only %.0f changes a second happened", perSecond)
@@ -163,10 +164,11 @@ var liveAddress = regexp.MustCompile(`data-live="([^"]+)"`)
 
 // watchers follow a page's live updates without showing them, and count the messages.
 type watchers struct {
-	start    func(context.Context)
-	stop     context.CancelFunc
-	parent   context.Context
-	received atomic.Int64
+	start     func(context.Context)
+	stop      context.CancelFunc
+	parent    context.Context
+	received  atomic.Int64
+	refreshed atomic.Int64
 }
 
 func (w *watchers) pause() {
@@ -194,7 +196,7 @@ func (f *fleet) watch(ctx context.Context, t *testing.T, path string, count int)
 			t.Fatalf("%s has no live updates", path)
 		}
 		v.client.Timeout = 0
-		streams = append(streams, func(ctx context.Context) { v.follow(ctx, html.UnescapeString(found[1]), &w.received) })
+		streams = append(streams, func(ctx context.Context) { v.follow(ctx, path, html.UnescapeString(found[1]), w) })
 	}
 	w.start = func(ctx context.Context) {
 		for _, stream := range streams {
@@ -204,9 +206,9 @@ func (f *fleet) watch(ctx context.Context, t *testing.T, path string, count int)
 	return w
 }
 
-// follow counts the messages of an event stream until ctx ends.
-func (v *viewer) follow(ctx context.Context, path string, received *atomic.Int64) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.origin+path, nil)
+// follow counts the messages of a page's event stream until ctx ends, and gets the page anew when one says so, as a browser does.
+func (v *viewer) follow(ctx context.Context, page, stream string, w *watchers) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.origin+stream, nil)
 	if err != nil {
 		return // no message is counted
 	}
@@ -218,9 +220,28 @@ func (v *viewer) follow(ctx context.Context, path string, received *atomic.Int64
 	defer response.Body.Close()
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 		if strings.HasPrefix(lines.Text(), "data:") {
-			received.Add(1)
+			w.received.Add(1)
+		}
+		if strings.Contains(lines.Text(), `"stale":true`) && v.refresh(ctx, page) {
+			w.refreshed.Add(1)
 		}
 	}
+}
+
+// refresh gets a page anew.
+func (v *viewer) refresh(ctx context.Context, page string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.origin+page, nil)
+	if err != nil {
+		return false
+	}
+	request.Header.Set("Remit-Refresh", "1")
+	response, err := v.client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err == nil && response.StatusCode == http.StatusOK
 }
 
 func (f *fleet) measureFrames(t *testing.T, path string) (seen frames) {

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/internal/chart"
+	"remit/money"
+)
+
+func TestRefreshesKeepWithinTheirShareOfTheProcessor(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ took, most time.Duration }{
+		"small pages":         {5 * time.Millisecond, 1200*time.Millisecond + refreshBurst + 5*time.Millisecond},
+		"pages of many items": {300 * time.Millisecond, 1200*time.Millisecond + refreshBurst + 300*time.Millisecond},
+	} {
+		var a allowance
+		var all time.Duration
+		begin := time.Unix(1e9, 0)
+		for at := time.Duration(0); at < time.Minute; at += 10 * time.Millisecond { // a minute has 1.2 s
+			if a.take(begin.Add(at)) == 0 {
+				a.settle(test.took)
+				all += test.took
+			}
+		}
+		if all > test.most || all < time.Second {
+			t.Errorf("%s: refreshes took %v of a minute", name, all)
+		}
+	}
+}
+
+func TestAQuietTimeLetsAllViewersRefreshAtOnce(t *testing.T) {
+	t.Parallel()
+	var a allowance
+	now := time.Unix(1e9, 0)
+	told := 0
+	for range mostViewers {
+		if a.take(now) == 0 {
+			told++
+		}
+	}
+	if told < 20 || told == mostViewers {
+		t.Errorf("%d of %d are told at once", told, mostViewers)
+	}
+	if wait := a.take(now); wait <= 0 || wait > time.Second {
+		t.Errorf("the others wait for %v", wait)
+	}
+}
+
+func TestAPageIsReadAnewSoonerForEventsThanForSums(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[urgency]time.Duration{calm: calmPause, summed: sumPause, urgent: eventPause} {
+		now := time.Unix(1e9, 0)
+		r := refreshing{at: now}
+		r.ask(asked)
+		if r.isDue(&allowance{}, now.Add(want-time.Millisecond)) || !r.nextLook(now.Add(time.Hour)).Equal(now.Add(want)) {
+			t.Errorf("%d: it is due before %v", asked, want)
+		}
+		if !r.isDue(&allowance{}, now.Add(want)) || r.isDue(&allowance{}, now.Add(want+eventPause)) {
+			t.Errorf("%d: it is not due once after %v", asked, want)
+		}
+	}
+	off := refreshing{isOff: true}
+	if off.ask(urgent); off.isDue(&allowance{}, time.Now()) {
+		t.Error("a page that shows nothing that changes is read anew")
+	}
+}
+
+func TestReadingsDifferByTheirAmounts(t *testing.T) {
+	t.Parallel()
+	reading := func(total money.MicroUSD, agent byte, kind string) *spent {
+		return &spent{At: time.Now(), Total: spending{Today: total}, agents: []agentSpending{{id: uuid.UUID{agent}}}, types: []chart.Entry{{Name: kind}}}
+	}
+	first := reading(1, 1, "a")
+	for name, other := range map[string]*spent{"its sum": reading(2, 1, "a"), "an agent": reading(1, 2, "a"), "a type": reading(1, 1, "b")} {
+		if first.equals(other) {
+			t.Errorf("%s makes no difference", name)
+		}
+	}
+	if !first.equals(reading(1, 1, "a")) {
+		t.Error("the time alone makes a difference")
+	}
+}
+
+func TestTheOverviewIsReadAnewForItsFirstSumAndForLaterOnes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	id := w.sample()["session"]
+	b := w.as(t, viewer)
+	w.caughtUp(b)
+	address := b.get(Prefix).liveOf()
+	b.watch(liveAt(nil, "about", aboutAll, "spent", "0")).until("the first sum", func(m message) bool { return m.Stale })
+	live := b.watch(address)
+	w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{"value_usd": 0.5})
+	live.until("what was charged", func(m message) bool { return m.Stale })
+}
+
+func TestARefreshLeavesTheMessageForTheNextPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	b := w.as(t, admin)
+	fields := b.get(agents).form(agents)
+	fields.Set("name", "scout")
+	to := b.ask("POST", agents, fields).want(303).header.Get("Location")
+	b.headers[refreshHeader] = "1"
+	b.get(to).want(200).saysNot("It is shown only now")
+	delete(b.headers, refreshHeader)
+	b.get(to).want(200).says("It is shown only now")
+}
