@@ -269,3 +269,16 @@ func TestARefusedFormKeepsNoSecret(t *testing.T) {
 		}
 	}
 }
+
+func TestAWrongAPIKeyIsMarkedAndNotShownAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	got := w.browser(t).post(Prefix, "api_key", "rmk_wrong").want(http.StatusUnauthorized)
+	field := controlsOf(got.formNode(Prefix, "post"))["api_key"]
+	if attribute(field, "aria-invalid") != "true" || !has(field, "autofocus") || strings.Contains(got.text, "rmk_wrong") {
+		t.Errorf("the field has %v", field.Attr)
+	}
+	if says := got.textOfID(attribute(field, "aria-describedby")); !strings.Contains(says, "not a live API key") {
+		t.Errorf("it says %q", says)
+	}
+}
