@@ -27,13 +27,13 @@ var deleteAPIKey = call{fasthttp.MethodDelete, apiKeyPath, nil, apiKeys, "The AP
 
 func createAPIKey(v *visit) error {
 	body := map[string]any{"name": v.form("name"), "role": v.form("role")}
-	days, err := readCount(v.form("days"))
+	days, err := fields{"days": readCount}.read(v)
 	if err != nil {
 		return err
 	}
-	if n, given := days.(int64); given {
+	if n, given := days["days"].(int64); given {
 		if n < 1 || n > maxKeyDays {
-			return invalid("a key lives 1 to 3650 days")
+			return invalid("a key lives 1 to 3650 days").at("days")
 		}
 		body["expires_in_seconds"] = n * 24 * 60 * 60
 	}

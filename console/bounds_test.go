@@ -48,7 +48,7 @@ func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 	w := newWorld(t, settings{})
 	b := w.as(t, operator)
 	path := agents + "/" + w.sample()["agent"]
-	got := b.follow(b.post(path+"/suspend", "csrf", b.csrf(), "back", path, "reason", strings.Repeat("<", 501)))
+	got := b.follow(b.post(path+"/suspend", "csrf", b.csrf(), "back", budget, "reason", strings.Repeat("<", 501)))
 	got.says("The agent was not suspended.", "500 characters")
 	for _, message := range []string{strings.Repeat("<", 5000), strings.Repeat("ä\"\\\n", 2000), strings.Repeat("\x01", 5000), "short"} {
 		ctx := new(fasthttp.RequestCtx)

@@ -106,14 +106,18 @@ func (b *browser) follow(a *answer) *answer {
 	return b.get(a.header.Get("Location"))
 }
 
-// send fills in the form of this page that is sent to this path, and follows where that leads.
+// send fills in the form of this page that is sent to this path, and follows where that leads, unless the page stays.
 func (b *browser) send(on *answer, path string, pairs ...string) *answer {
 	b.t.Helper()
 	fields := on.form(path)
 	for i := 0; i < len(pairs); i += 2 {
 		fields.Set(pairs[i], pairs[i+1])
 	}
-	return b.follow(b.ask(http.MethodPost, path, fields))
+	sent := b.ask(http.MethodPost, path, fields)
+	if sent.status >= http.StatusBadRequest {
+		return sent
+	}
+	return b.follow(sent)
 }
 
 // csrf is what every form of a signed-in browser carries.

@@ -45,7 +45,7 @@ func (c call) send(v *visit) (to, secret string, err error) {
 	if c.to == "" {
 		return v.back(), "", nil
 	}
-	return strings.NewReplacer("{agent}", made.ID, "{webhook}", made.ID).Replace(v.at(c.to)), made.Secret, nil
+	return strings.NewReplacer("{agent}", made.ID, "{session}", made.ID, "{webhook}", made.ID).Replace(v.at(c.to)), made.Secret, nil
 }
 
 // send sends a change to the API, and has the next page read the agents anew if it is one of agents.

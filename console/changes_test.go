@@ -26,6 +26,7 @@ var workingChanges = map[string]working{
 	agent + "/rotate-secret":                 {fields: []string{"confirm", "rotate"}},
 	agent + "/limits":                        {fields: []string{"max_value_usd_per_day", "5", "max_open_sessions", "7"}},
 	agent + "/families/{family}/revoke":      {own: true},
+	sessions:                                 {fields: []string{"agent_id", "{agent}", "max_actions", "5"}},
 	session + "/suspend":                     {fields: []string{"reason", "a reason"}},
 	session + "/resume":                      {before: "/v1/sessions/{session}/suspend", own: true},
 	session + "/top-up":                      {fields: []string{"add_actions", "3", "add_value_usd", "0.5"}},
@@ -78,7 +79,7 @@ func (w *world) changes() []change {
 		}
 		c := change{page: p, path: ids.path(p.path), form: url.Values{"once": {uuid.NewString()}}}
 		for i := 0; i < len(how.fields); i += 2 {
-			c.form.Set(how.fields[i], how.fields[i+1])
+			c.form.Set(how.fields[i], ids.path(how.fields[i+1]))
 		}
 		all = append(all, c)
 	}

@@ -23,15 +23,21 @@ type Console struct {
 	reports   *usageReports
 	followers followers
 	stops     stops
-	creation  OrganizationCreation
+	settings  Settings
+}
+
+// Settings are what the pages say of the service's configuration.
+type Settings struct {
+	Creation OrganizationCreation
+	Defaults SessionDefaults
 }
 
 // OrganizationCreation is who may create organizations: "open", "token" or "closed", as --organizations has it.
 type OrganizationCreation string
 
-// New returns the console of this host, for the Answer of a pages.Site. The form of the sign-in says who may create organizations.
-func New(host *pages.Host, log *slog.Logger, creation OrganizationCreation) *Console {
-	c := &Console{host: host, log: log, creation: creation, assets: loadAssets(), fleets: newFleets(mostCached, host.Recover)}
+// New returns the console of this host, for the Answer of a pages.Site.
+func New(host *pages.Host, log *slog.Logger, settings Settings) *Console {
+	c := &Console{host: host, log: log, settings: settings, assets: loadAssets(), fleets: newFleets(mostCached, host.Recover)}
 	c.reports = newUsageReports(c.fleets.pool, host.Recover)
 	c.followers.known, c.stops.known = map[uuid.UUID]*follower{}, map[uuid.UUID]*stopJob{}
 	c.templates = parseTemplates(c.assets)

@@ -18,12 +18,20 @@ func (f fields) read(v *visit) (map[string]any, error) {
 		return nil, nil
 	}
 	body := map[string]any{}
-	for _, field := range slices.Sorted(maps.Keys(f)) { // the same one at fault is named each time
+	var wrong *problem
+	for _, field := range slices.Sorted(maps.Keys(f)) {
 		value, err := f[field](v.form(field))
-		if err != nil {
-			return nil, err
+		switch {
+		case err == nil:
+			body[field] = value
+		case wrong == nil:
+			wrong = problemOf(err).at(field)
+		default:
+			wrong.Errors = append(wrong.Errors, problemOf(err).at(field).Errors...)
 		}
-		body[field] = value
+	}
+	if wrong != nil {
+		return nil, wrong
 	}
 	return body, nil
 }

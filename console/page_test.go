@@ -23,24 +23,6 @@ func (a *answer) elements(name string) iter.Seq[*html.Node] {
 	}
 }
 
-func attribute(node *html.Node, name string) string {
-	for _, a := range node.Attr {
-		if a.Key == name {
-			return a.Val
-		}
-	}
-	return ""
-}
-
-func has(node *html.Node, name string) bool {
-	for _, a := range node.Attr {
-		if a.Key == name {
-			return true
-		}
-	}
-	return false
-}
-
 // words returns the text of a page with single spaces.
 func (a *answer) words() string {
 	if a.page == nil {
@@ -94,9 +76,19 @@ func fieldsOf(form *html.Node) url.Values {
 			}
 		case "select":
 			fields.Set(attribute(n, "name"), selected(n))
+		case "textarea":
+			fields.Set(attribute(n, "name"), textIn(n))
 		}
 	}
 	return fields
+}
+
+// textIn returns the text of an element as it is.
+func textIn(node *html.Node) (text string) {
+	for n := range node.Descendants() {
+		text += n.Data
+	}
+	return text
 }
 
 func selected(list *html.Node) string {

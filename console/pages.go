@@ -45,6 +45,7 @@ func (c *Console) pages() []page {
 		{method: post, path: agent + "/families/{family}/revoke", role: operator, handle: revokeFamily, undone: "The token family was not revoked."},
 
 		{method: get, path: sessions, role: viewer, nav: "Sessions", handle: showSessions},
+		{method: post, path: sessions, role: operator, handle: createSession.handle, undone: "No session was created."},
 		{method: get, path: session, role: viewer, handle: showSession},
 		{method: post, path: session + "/suspend", role: operator, handle: suspendSession.handle, undone: "The session was not suspended."},
 		{method: post, path: session + "/resume", role: operator, handle: resumeSession.handle, undone: "The session was not resumed."},

@@ -123,7 +123,7 @@ func TestTheWayBackIsBounded(t *testing.T) {
 		ctx.Request.SetRequestURI(address)
 		cursor := u.Query().Get("cursor")
 		next := fmt.Sprintf("%022d", atoi(cursor)+1)
-		return (&visit{ctx: ctx}).paged(cursor, next, at)
+		return (&visit{query: ctx.QueryArgs()}).paged(cursor, next, at)
 	}
 	page, longest := visited("/x"), 0
 	for range 2 * mostPast {

@@ -16,11 +16,9 @@ type problem struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"` // for people
 
-	RequiredRole string `json:"required_role"`
-	Errors       []struct {
-		Field   string `json:"field"`
-		Message string `json:"message"`
-	} `json:"errors"`
+	RequiredRole string  `json:"required_role"`
+	Limit        string  `json:"limit"` // that it does not fit into; "" for none
+	Errors       []fault `json:"errors"`
 
 	retryAfter string // seconds; "" for none
 	methods    string // of the path, when it was asked with another; "" otherwise
@@ -28,20 +26,32 @@ type problem struct {
 
 func (p *problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }
 
+// fault is what is wrong with one field.
+type fault struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
 // text says what is wrong in one sentence.
-func (p *problem) text() string {
+func (p *problem) text() string { return p.textWith(func(field string) string { return field }) }
+
+// textWith is text with other names for the fields.
+func (p *problem) textWith(name func(field string) string) string {
 	switch {
 	case p.Code == "insufficient_role":
 		return "Your API key may not do this: it needs the role " + p.RequiredRole + "."
 	case p.Code == "rate_limited" && p.retryAfter != "":
 		return "Too many attempts. Try again in " + p.retryAfter + " seconds."
-	case p.Code == "outcome_unknown":
+	case p.Code == codeOutcomeUnknown:
 		return "The store did not answer in time, so it may have been done all the same. Look before you try again."
 	}
 	detail := strings.TrimSuffix(cmp.Or(p.Detail, http.StatusText(p.Status)), ".")
-	for _, e := range p.Errors {
-		if !strings.Contains(detail, e.Message) {
-			detail += "; " + strings.TrimSpace(e.Field+" "+e.Message)
+	for i, e := range p.Errors {
+		text := strings.TrimSpace(name(e.Field) + " " + e.Message)
+		if i == 0 && p.Detail == strings.TrimSpace(e.Field+" "+e.Message) {
+			detail = text
+		} else if !strings.Contains(detail, e.Message) {
+			detail += "; " + text
 		}
 	}
 	return sentence(detail) + "."
@@ -59,6 +69,13 @@ func invalid(detail string) *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "invalid_request", Detail: detail}
 }
 
+// at returns the problem as one of this field.
+func (p *problem) at(field string) *problem {
+	own := *p
+	own.Errors = []fault{{field, p.Detail}}
+	return &own
+}
+
 var (
 	errSignedOut  = errors.New("no one is signed in, or the sign-in has ended")
 	errNoPage     = &problem{Status: http.StatusNotFound, Code: "not_found", Detail: "there is no such page"}
@@ -72,8 +89,12 @@ var (
 		Detail: "the form belongs to another sign-in. Go back, reload the page and try again"}
 )
 
-// codeInternal is the code of an unexpected error.
-const codeInternal = "internal"
+const (
+	// codeInternal is the code of an unexpected error.
+	codeInternal = "internal"
+	// codeOutcomeUnknown is the code of a change that may have been made.
+	codeOutcomeUnknown = "outcome_unknown"
+)
 
 // problemOf returns the problem of any error. Without one it is that of an unexpected error.
 func problemOf(err error) *problem {

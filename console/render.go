@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -17,7 +18,7 @@ import (
 var templateFiles embed.FS
 
 // layout are the templates that every page has; each other file is one page.
-var layout = []string{"templates/layout.html", "templates/parts.html"}
+var layout = []string{"templates/layout.html", "templates/parts.html", "templates/newsession.html"}
 
 func parseTemplates(a *assets) map[string]*template.Template {
 	functions := template.FuncMap{
@@ -31,7 +32,7 @@ func parseTemplates(a *assets) map[string]*template.Template {
 		panic(err) // the directory is embedded
 	}
 	for _, file := range files {
-		if name := "templates/" + file.Name(); name != layout[0] && name != layout[1] {
+		if name := "templates/" + file.Name(); !slices.Contains(layout, name) {
 			own := template.Must(template.Must(base.Clone()).ParseFS(templateFiles, name))
 			parsed[strings.TrimSuffix(path.Base(name), ".html")] = own
 		}
@@ -70,6 +71,8 @@ type view struct {
 	Here         string // the page's own path and query, to come back to after a change
 
 	MayOperate, MayAdmin bool
+
+	Defaults SessionDefaults
 }
 
 // navigation is a link to a page.
@@ -102,16 +105,16 @@ func (c *Console) render(ctx *fasthttp.RequestCtx, v *visit, status int, name, t
 
 func (v *visit) fill(shown *view) {
 	shown.SignedIn, shown.Organization, shown.Role = true, v.who.Name, string(v.who.Role)
-	shown.CSRF = v.signIn.csrf()
-	if !v.again { // the message is for the page that the browser loads next
+	shown.CSRF, shown.Flash = v.signIn.csrf(), v.said
+	if v.said == nil && !v.again { // the message is for the page that the browser loads next
 		shown.Flash = v.console.takeFlash(v.ctx, v.signIn)
 	}
 	shown.MayOperate, shown.MayAdmin = v.has(operator), v.has(admin)
-	shown.Live = v.live
-	shown.Here = string(v.ctx.URI().PathOriginal())
-	here := shown.Here
-	if text := string(v.ctx.URI().QueryString()); text != "" {
-		shown.Here += "?" + text
+	shown.Live, shown.Defaults = v.live, v.console.settings.Defaults
+	here := v.path
+	shown.Here = here
+	if text := v.query.QueryString(); len(text) > 0 {
+		shown.Here += "?" + string(text)
 	}
 	for _, p := range v.console.router.pages {
 		if p.nav != "" {

@@ -227,7 +227,7 @@ var sessionStatuses = []string{statusActive, "completed", "expired", "revoked"}
 
 func showSessions(v *visit) error {
 	page := sessionsPage{Status: v.asked("status"), AgentID: v.asked("agent"), Statuses: sessionStatuses}
-	if !v.ctx.QueryArgs().Has("status") {
+	if !v.query.Has("status") {
 		page.Status = statusActive
 	}
 	status := page.Status

@@ -13,6 +13,7 @@ import (
 type signInPage struct {
 	To      string // where it leads; "" for the overview
 	Problem string // why the last attempt failed; "" for none
+	Wrong   bool   // the API key is what is wrong
 
 	Address  string // of the API, for commands; "" for one that is not known here
 	Creation OrganizationCreation
@@ -63,7 +64,7 @@ func ownPath(to string) string {
 }
 
 func (c *Console) showSignIn(ctx *fasthttp.RequestCtx, status int, form signInPage) error {
-	form.Creation = c.creation
+	form.Creation = c.settings.Creation
 	if !c.host.ServesPagesApart() && isPlainHost(ctx.Host()) {
 		form.Address = c.ownOrigin(ctx)
 	}
@@ -87,6 +88,7 @@ func (c *Console) beginSignIn(ctx *fasthttp.RequestCtx) error {
 	}
 	if err != nil {
 		p := problemOf(err)
+		form.Wrong = p.Status < fasthttp.StatusInternalServerError && p.Code != "rate_limited"
 		tellRetryAfter(ctx, p)
 		return c.showSignIn(ctx, p.Status, form)
 	}

@@ -158,5 +158,8 @@ func (v *visit) stopOrResume(resume bool, path string, body map[string]any) erro
 		return v.done(stopPath, "It is under way.")
 	}
 	v.console.stops.tell(job)
+	if job.err != nil {
+		return job.err
+	}
 	return v.leave(stopPath, v.console.result(job))
 }

@@ -24,6 +24,10 @@ type visit struct {
 	now     time.Time
 	live    string // address of the live updates of the page that it shows; "" for none
 	again   bool   // the browser shows the page already
+
+	path  string         // of the page
+	query *fasthttp.Args // of its address
+	said  *flash         // a message that the page shows instead of the cookie's; nil for none
 }
 
 // enter returns the visit of the signed-in viewer. It is nil without a sign-in: then it leads to the sign-in, or returns an error.
@@ -39,6 +43,7 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 	}
 	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{host: c.host, ctx: ctx, key: signed.APIKey}}
 	v.again = len(ctx.Request.Header.Peek(refreshHeader)) > 0
+	v.path, v.query = string(ctx.URI().PathOriginal()), ctx.QueryArgs()
 	err = c.host.Identify(ctx, signed.APIKey, func(r pages.Reply) error { return decodeReply(r, &v.who) })
 	if isUnauthorized(err) || p.stream && isOver(err) || err == nil && v.who.Replaced && !p.replays {
 		return nil, c.leadToSignIn(ctx, p)
@@ -49,7 +54,7 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 	return v, nil
 }
 
-// serve lets the page answer, once the viewer may have it. A change that failed leads back with what was not done.
+// serve lets the page answer, once the viewer may have it. A form that failed stays open.
 func (c *Console) serve(v *visit) error {
 	isChange := v.page.method != fasthttp.MethodGet
 	if isChange && !v.signIn.sent(v.ctx) {
@@ -65,7 +70,8 @@ func (c *Console) serve(v *visit) error {
 	case isUnauthorized(err): // the key has ended since enter
 		return c.leadToSignIn(v.ctx, v.page)
 	case isChange && problemOf(err).Code != "insufficient_role":
-		return v.leave(v.back(), flash{Failed: true, Text: strings.TrimSpace(v.page.undone + " " + c.explain(err).text())})
+		return v.refuse(c.explain(err))
+	case v.refuseSearch(problemOf(err)):
 	default:
 		c.showProblem(v.ctx, v, c.explain(err))
 	}
@@ -75,7 +81,7 @@ func (c *Console) serve(v *visit) error {
 // handle lets the page answer, unless the viewer was to type a word and typed another.
 func (v *visit) handle() error {
 	if word := v.page.confirm; word != "" && !strings.EqualFold(v.form("confirm"), word) {
-		return invalid("to confirm it, type " + word)
+		return invalid("to confirm it, type " + word).at("confirm")
 	}
 	if v.again {
 		return v.handleAgain()
@@ -97,7 +103,7 @@ func rank(role redisstore.Role) int {
 }
 
 // asked returns a parameter of the query.
-func (v *visit) asked(name string) string { return string(v.ctx.QueryArgs().Peek(name)) }
+func (v *visit) asked(name string) string { return string(v.query.Peek(name)) }
 
 // form returns a field of the form, without the white space around it.
 func (v *visit) form(name string) string {

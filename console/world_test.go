@@ -15,8 +15,10 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"remit/internal/token"
+	"remit/money"
 	"remit/redisstore"
 	"remit/server"
+	"remit/server/budgets"
 	"remit/server/pages"
 )
 
@@ -41,6 +43,7 @@ type settings struct {
 	apart    bool
 	events   int // kept of an agent
 	creation OrganizationCreation
+	defaults budgets.SessionDefaults // of the service, and shown
 }
 
 func newWorld(t *testing.T, with settings) *world {
@@ -55,9 +58,12 @@ func newWorld(t *testing.T, with settings) *world {
 		with.keyring = newKeyring(t, newRefreshKey(t))
 	}
 	log := slog.New(slog.NewTextHandler(with.log, nil))
+	if with.defaults == (budgets.SessionDefaults{}) {
+		with.defaults = budgets.SessionDefaults{MaxActions: 1000, MaxValue: 100 * money.USD, Lifetime: time.Hour}
+	}
 	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + with.redis.Addr(), EventsKept: with.events, KeepsFeeds: true, UsageEvery: time.Hour}))(t)
-	s := server.New(server.Config{Store: store, Log: log, TrustedProxies: with.proxies, Limits: with.limits, AccessLog: server.AccessLog{Log: log, Every: 1}})
-	c := New(s.Pages(), log, with.creation)
+	s := server.New(server.Config{Store: store, Log: log, TrustedProxies: with.proxies, Limits: with.limits, Defaults: with.defaults, AccessLog: server.AccessLog{Log: log, Every: 1}})
+	c := New(s.Pages(), log, Settings{with.creation, SessionDefaults(with.defaults)})
 	s.Pages().Set(pages.Site{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders, Apart: with.apart})
 	s.SetKeyring(with.keyring)
 	w := &world{t: t, server: s, console: c, store: store, mini: with.redis, url: "http://" + serve(t, s, store), keys: map[redisstore.Role]string{}}

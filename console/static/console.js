@@ -23,6 +23,9 @@ showTimes(document);
   list?.addEventListener('focusin', ({ target }) => target.scrollIntoView({ block: 'nearest', inline: 'nearest' }));
 }
 
+// A form that was refused is shown at the address that it was sent to, which is no page: reloading would send it again.
+if (document.body.dataset.here) history.replaceState(null, '', document.body.dataset.here);
+
 // moveTime moves the bar of a session's lifetime on, by the service's clock.
 const began = Date.now();
 function moveTime(node) {

@@ -7,7 +7,6 @@ import (
 
 	"remit/console"
 	"remit/server"
-	"remit/server/identity"
 	"remit/server/pages"
 )
 
@@ -29,13 +28,15 @@ func (f consoleFlags) isOn(listens net.Addr) bool {
 	return f.Console == "on" || f.Console == "" && (f.ConsoleListen != "" || isLoopback(listens))
 }
 
-// add gives the server the console if it has one. It returns nil otherwise.
-func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr, creation identity.OrganizationCreation) *console.Console {
+// add gives the server of this configuration the console if it has one. It returns nil otherwise.
+func (f consoleFlags) add(to *server.Server, log *slog.Logger, listens net.Addr, config server.Config) *console.Console {
 	if !f.isOn(listens) {
 		to.Pages().Set(pages.Site{Prefix: console.Prefix})
 		return nil
 	}
-	shown := console.New(to.Pages(), log, console.OrganizationCreation(creation))
+	shown := console.New(to.Pages(), log, console.Settings{
+		Creation: console.OrganizationCreation(config.Organizations.Creation), Defaults: console.SessionDefaults(config.Defaults),
+	})
 	to.Pages().Set(pages.Site{Prefix: console.Prefix, Answer: shown.Answer, Headers: console.WriteHeaders, Apart: f.ConsoleListen != ""})
 	return shown
 }

@@ -102,7 +102,7 @@ func (s *service) open(ctx context.Context) error {
 	s.closers = append(s.closers, config.KeySets.Close)
 	config.Collectors = append(config.Collectors, s.webhooks, config.KeySets)
 	s.server = server.New(config)
-	s.pages = s.flags.consoleFlags.add(s.server, s.log, s.listener.Addr(), config.Organizations.Creation)
+	s.pages = s.flags.consoleFlags.add(s.server, s.log, s.listener.Addr(), config)
 	s.creation = config.Organizations.Creation
 	s.settings = &operatorSettings{store: s.store, server: s.server, output: s.output,
 		bootstrap: config.Organizations.Creation == identity.OrganizationsToken && config.Organizations.BootstrapToken == ""}
