@@ -53,10 +53,14 @@ var wrongFields = map[string]map[string]wrong{
 	apiKey + "/rotate": confirm, apiKey + "/delete": confirm,
 	stopPath: {"reason": long, "confirm": confirm["confirm"]}, stopPath + "/resume": confirm,
 
-	"search " + agents:     {"q": {}, "state": {}, "sort": {}},
-	"search " + sessions:   {"agent": noID, "status": {"asleep", "Must be one of"}},
-	"search " + eventsPath: {"type": {"no.such.event", "does not exist"}},
-	"search " + webhook:    {"status": {"lost", "Must be one of"}},
+	"search " + agents:       {"q": {}, "state": {}, "sort": {}},
+	"search " + sessions:     {"agent": noID, "status": {"asleep", "Must be one of"}},
+	"search " + eventsPath:   {"type": {"no.such.event", "does not exist"}},
+	"search " + requestsPath: {"agent": noID, "status": {}},
+	"search " + usagePath: {
+		"from": {"2026-02-31", "date"}, "to": {"1969-01-01", "date"}, "group_by": {"hour", "day"}, "agent": noID,
+	},
+	"search " + webhook: {"status": {"lost", "Must be one of"}},
 }
 
 // shownForm is a form with fields, and the page that has it.

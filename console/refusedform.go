@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/net/html"
@@ -113,6 +114,9 @@ func fill(control *html.Node, text string) {
 		setText(control, text)
 	default:
 		set(control, "value", text)
+		if _, err := time.Parse(time.DateOnly, text); err != nil && attribute(control, "type") == "date" {
+			set(control, "type", "text") // a browser drops what is no date
+		}
 	}
 	if text != "" {
 		openAbove(control)

@@ -22,7 +22,6 @@ type requestsPage struct {
 
 	Status, AgentID string
 	Statuses        []string
-	NoID            bool // AgentID is no id
 	Shown           []requestRow
 	Reading         bool // the events that are kept are still being read
 	Full            bool // there may be more that wait
@@ -39,21 +38,21 @@ var requestStatuses = []string{statusPending, statusApproved, statusDenied, stat
 
 // showRequests shows the requests of which events tell. What the page says of each is what the service says now.
 func showRequests(v *visit) error {
+	seen := v.seen()
 	page := requestsPage{Status: v.asked("status"), AgentID: strings.TrimSpace(v.asked("agent")), Statuses: requestStatuses}
 	if !slices.Contains(requestStatuses, page.Status) {
 		page.Status = ""
 	}
 	agent, err := uuid.Parse(page.AgentID)
-	page.NoID = page.AgentID != "" && err != nil
+	if page.AgentID != "" && err != nil {
+		return invalid("must be a UUID, as on the agent’s page").at("agent")
+	}
 	f, err := v.console.follow(v)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
-	var found []askedRef
-	if !page.NoID {
-		found = f.stats.requests(page.Status, agent)
-	}
+	found := f.stats.requests(page.Status, agent)
 	page.Reading, page.Full = !f.caught, len(f.stats.asked) >= mostAsked
 	f.mu.Unlock()
 	number := numberOf(v.asked("page"))
@@ -64,6 +63,7 @@ func showRequests(v *visit) error {
 	if err := page.read(v, f, found[from:min(from+requestsPerPage, len(found))]); err != nil {
 		return err
 	}
+	v.live = liveAt(nil, "about", aboutAll, "after", seen)
 	return v.show("requests", "Requests", page)
 }
 

@@ -83,7 +83,7 @@ func TestRequestsAreListedPendingFirstAndByStatusAndAgent(t *testing.T) {
 	w.asAdmin("POST", "/v1/agents/"+gone.id+"/revoke", map[string]any{})
 	b.lists(requestsPath+"?status=ended&agent="+gone.id, "e")
 	b.lists(requestsPath+"?status=pending", "c")
-	b.get(requestsPath + "?agent=none").want(http.StatusOK).says("id is a UUID")
+	b.get(requestsPath + "?agent=none").want(http.StatusBadRequest).says("Must be a UUID")
 }
 
 func TestAnOperatorDecidesRequestsWhereAllAreListed(t *testing.T) {

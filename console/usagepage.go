@@ -29,13 +29,11 @@ type usagePage struct {
 	Groupings                  []grouping
 	Columns                    []string
 
-	Table   *usageTable // nil while it is added up for the first time
-	Shown   []usageShown
-	Days    *chart.Days // one of them, or none
-	Ranked  *chart.Ranked
-	Problem string // why there is none; "" for no reason
-	problem *problem
-	groups  []string
+	Table  *usageTable // nil while it is added up for the first time
+	Shown  []usageShown
+	Days   *chart.Days // one of them, or none
+	Ranked *chart.Ranked
+	groups []string
 }
 
 // grouping is a choice of what the lines tell apart.
@@ -91,18 +89,16 @@ func (v *visit) askedUsage() usageOf {
 func showUsage(v *visit) error {
 	of, number := v.askedUsage(), numberOf(v.asked("page"))
 	page := usagePage{From: of.from, To: of.to, GroupBy: of.groupBy, AgentID: of.agent, Groupings: groupings(), groups: strings.Split(of.groupBy, ",")}
-	table, err := v.console.reports.latest(of, v.api.alone(), v.now, number == 0)
-	status := fasthttp.StatusOK
-	if err != nil {
-		page.problem = v.console.explain(err)
-		page.Problem, status = page.problem.text(), page.problem.Status
-		tellRetryAfter(v.ctx, page.problem)
-	} else if page.Table = table; table != nil {
+	var err error
+	if page.Table, err = v.console.reports.latest(of, v.api.alone(), v.now, number == 0); err != nil {
+		return err
+	}
+	if page.Table != nil {
 		if err := page.fill(v, number); err != nil {
 			return err
 		}
 	}
-	return v.console.render(v.ctx, v, status, "usage", "Usage", &page)
+	return v.show("usage", "Usage", &page)
 }
 
 // fill fills one page of the table, and the drawing of all of it.
@@ -146,37 +142,6 @@ func shareText(part, whole int64) string {
 		return "< 0.1 %"
 	}
 	return fmt.Sprintf("%d.%d %%", thousandths/10, thousandths%10)
-}
-
-// InputType returns the type of a field for a date: a browser drops what is none.
-func (p *usagePage) InputType(text string) string {
-	if _, err := time.Parse(time.DateOnly, text); err != nil {
-		return "text"
-	}
-	return "date"
-}
-
-// Fault returns what is wrong with a parameter, "" for nothing.
-func (p *usagePage) Fault(field string) string {
-	if p.problem == nil {
-		return ""
-	}
-	for _, e := range p.problem.Errors {
-		if e.Field == field {
-			return e.Message
-		}
-	}
-	return ""
-}
-
-// Faults returns the parameters that are wrong, by the names of their fields on the page.
-func (p *usagePage) Faults() (faults []usageCell) {
-	for _, field := range []grouping{{"from", "From"}, {"to", "To"}, {"group_by", "By"}, {"agent_id", "Agent’s id"}} {
-		if text := p.Fault(field.Value); text != "" {
-			faults = append(faults, usageCell{Label: field.Name, Text: text, Full: field.Value})
-		}
-	}
-	return faults
 }
 
 // exportUsage answers with a report as a file, in the bytes that the API has for it.
