@@ -47,7 +47,7 @@ func (b *browser) watch(path string) *watching {
 // until reads updates until one is as wanted.
 func (w *watching) until(what string, wanted func(message) bool) {
 	w.t.Helper()
-	for deadline := time.After(10 * time.Second); ; {
+	for deadline := time.After(patience); ; {
 		select {
 		case line, more := <-w.lines:
 			text, isData := strings.CutPrefix(line, "data: ")
@@ -59,7 +59,7 @@ func (w *watching) until(what string, wanted func(message) bool) {
 				w.t.Fatalf("the stream ended before %s", what)
 			}
 		case <-deadline:
-			w.t.Fatalf("not in 10 s: %s", what)
+			w.t.Fatalf("not in %v: %s", patience, what)
 		}
 	}
 }

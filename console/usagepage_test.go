@@ -20,11 +20,11 @@ import (
 // report gets a page of usage once its report is there.
 func (b *browser) report(path string) *answer {
 	b.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if got := b.get(path); !strings.Contains(got.words(), "is being added up") {
 			return got
 		} else if time.Now().After(deadline) {
-			b.t.Fatalf("after 10 s there is no %s", path)
+			b.t.Fatalf("after %v there is no %s", patience, path)
 		}
 	}
 }

@@ -22,6 +22,9 @@ import (
 	"remit/server/pages"
 )
 
+// patience is how long a test waits for what the console does by itself: much longer than that takes on a busy machine.
+const patience = time.Minute
+
 // world is a service with a console, and an organization with a key of each role.
 type world struct {
 	t       *testing.T
