@@ -54,9 +54,9 @@ func TestEventsAreShownNewestFirstWithTheirChain(t *testing.T) {
 		return ""
 	}
 	// A full page has a link to older events only once there are any.
-	for deadline := time.Now().Add(10 * time.Second); before(b.get(eventsPath)) == ""; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); before(b.get(eventsPath)) == ""; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("after 10 s no page of older events is offered")
+			t.Fatal("after a minute no page of older events is offered")
 		}
 	}
 	first := b.get(eventsPath).says("Signed checkpoint", "remit audit verify")

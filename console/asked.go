@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/client"
 )
 
 // mostDecided bounds the requests for more that no longer wait, of which the follower of an organization knows: those decided last.
@@ -41,6 +42,15 @@ func (s *stats) decide(asked askedMore, status string, at time.Time) {
 		s.decided = slices.Delete(s.decided, 0, mostDecided/10) // some at once, so that not each one moves all others
 	}
 	s.decided = append(s.decided, decidedMore{id, session, asked.agent, status, at})
+}
+
+// settle notes what the service says of a request that events have waiting.
+func (s *stats) settle(asked askedMore, is client.MoreRequest, now time.Time) {
+	if slices.Contains(requestStatuses, is.Status) {
+		s.decide(asked, is.Status, cmp.Or(is.DecidedAt, now))
+	} else {
+		delete(s.asked, asked.id) // it is gone with its session
+	}
 }
 
 // lapse notes that requests no longer wait because their session ended.

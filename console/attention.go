@@ -105,7 +105,7 @@ func (a *attention) readRequests(v *visit, f *follower) error {
 		}
 		if r.Status != statusPending {
 			f.mu.Lock()
-			delete(f.stats.asked, asked.id)
+			f.stats.settle(asked, r, v.now)
 			f.mu.Unlock()
 			continue
 		}

@@ -54,7 +54,7 @@ func (v *visit) send(method, path string, body map[string]any, into any) error {
 		return err
 	}
 	if strings.HasPrefix(path, "/v1/agents") {
-		v.console.fleets.forget(v.who.Organization)
+		v.console.fleets.age(v.who.Organization)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func TestSpendingThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		last, failed := s.latest(api{host: w.console.host, key: "rmk_x"}, time.Now())
 		if failed != "" && last == nil {
 			return
@@ -101,7 +101,7 @@ func TestTheEndOfAFollowerEndsItsStreams(t *testing.T) {
 	f := w.console.followers.known[uuid.MustParse(w.org)]
 	w.console.followers.mu.Unlock()
 	f.dismiss()
-	for deadline := time.After(10 * time.Second); ; {
+	for deadline := time.After(patience); ; {
 		select {
 		case _, more := <-live.lines:
 			if !more {
@@ -193,7 +193,7 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 			t.Errorf("%v, %q", last, failed)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); strings.Count(log.String(), "the console panicked") != 2; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); strings.Count(log.String(), "the console panicked") != 2; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the log: %s", log.String())
 		}

@@ -88,19 +88,7 @@ func (c *fleetCache) empty() {
 	}
 }
 
-// forget makes the next page read the agents of an organization anew.
-func (f *fleets) forget(organization uuid.UUID) {
-	f.mu.Lock()
-	c := f.known[organization]
-	f.mu.Unlock()
-	if c != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.read = time.Time{}
-	}
-}
-
-// age makes the next page read the agents of an organization anew: an event was about one of them. Unlike forget it waits for no reading.
+// age makes the next page read the agents of an organization anew. It waits for no reading.
 func (f *fleets) age(organization uuid.UUID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -296,7 +296,7 @@ func TestPagesThatAreLiveAreBounded(t *testing.T) {
 	w.console.followers.mu.Lock()
 	f = w.console.followers.known[uuid.MustParse(w.org)]
 	w.console.followers.mu.Unlock()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		f.mu.Lock()
 		n := len(f.viewers)
 		f.mu.Unlock()

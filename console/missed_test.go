@@ -12,7 +12,7 @@ import (
 // awaitSeen waits until the follower of the organization has sent viewers so many events.
 func (w *world) awaitSeen(events int64) *follower {
 	w.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		w.console.followers.mu.Lock()
 		f := w.console.followers.known[uuid.MustParse(w.org)]
 		w.console.followers.mu.Unlock()
@@ -25,7 +25,7 @@ func (w *world) awaitSeen(events int64) *follower {
 			}
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("in 10 s no follower has seen %d events", events)
+			w.t.Fatalf("in a minute no follower has seen %d events", events)
 		}
 	}
 }
@@ -166,17 +166,4 @@ func TestTheEndOfASessionMovesAsItChanges(t *testing.T) {
 	live.until("the end", func(m message) bool {
 		return len(m.Patches) == 1 && m.Patches[0].Time.Over && m.Patches[0].Time.At["ended"].Machine != "" && m.Patches[0].Time.To < first.To
 	})
-}
-
-func TestAnAgentsEmptyListIsNotToldOfOthersSessions(t *testing.T) {
-	t.Parallel()
-	for of, want := range map[string]urgency{"": urgent, "a": urgent, "c": calm} {
-		w := &viewing{lists: true, of: of, watched: map[string]*watched{}, wake: make(chan struct{}, 1)}
-		for _, agent := range []string{"a", "b"} {
-			w.note(eventRow{Type: "session.created", AgentID: agent, SessionID: "new"})
-		}
-		if w.changed != want {
-			t.Errorf("the list of %q: %d, want %d", of, w.changed, want)
-		}
-	}
 }

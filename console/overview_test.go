@@ -18,13 +18,13 @@ func (w *world) addedUp(b *browser) {
 // whole returns a page when what was spent has been added up.
 func (b *browser) whole(path string) *answer {
 	b.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		got := b.get(path)
 		if !strings.Contains(got.words(), "being added up") {
 			return got
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatal("it is still being added up after 10 s")
+			b.t.Fatal("it is still being added up after a minute")
 		}
 	}
 }
@@ -33,12 +33,12 @@ func (b *browser) whole(path string) *answer {
 func (w *world) caughtUp(b *browser) *answer {
 	w.t.Helper()
 	w.addedUp(b)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if got := b.get(Prefix).want(200); !strings.Contains(got.words(), "still being read") {
 			return got
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatal("the events are still being read after 10 s")
+			w.t.Fatal("the events are still being read after a minute")
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (w *world) caughtUp(b *browser) *answer {
 // overviewSays waits until the overview says something that an event brings.
 func (w *world) overviewSays(b *browser, text string) *answer {
 	w.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if got := b.get(Prefix).want(200); strings.Contains(got.words(), text) || time.Now().After(deadline) {
 			return got.says(text)
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"remit/client"
@@ -93,13 +92,4 @@ func (p *requestsPage) read(v *visit, f *follower, refs []askedRef) error {
 		p.Shown = append(p.Shown, row)
 	}
 	return nil
-}
-
-// settle notes what the service says of a request that events have waiting.
-func (s *stats) settle(asked askedMore, is client.MoreRequest, now time.Time) {
-	if slices.Contains(requestStatuses, is.Status) {
-		s.decide(asked, is.Status, cmp.Or(is.DecidedAt, now))
-	} else {
-		delete(s.asked, asked.id) // it is gone with its session
-	}
 }

@@ -39,12 +39,12 @@ func (a *answer) reasons() string {
 // lists waits until the page has these reasons: the events come a moment after what they tell.
 func (b *browser) lists(path, reasons string) *answer {
 	b.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		page := b.get(path).want(http.StatusOK)
 		if got := page.reasons(); got == reasons {
 			return page
 		} else if time.Now().After(deadline) {
-			b.t.Fatalf("after 10 s %s has %q, want %q", path, got, reasons)
+			b.t.Fatalf("after a minute %s has %q, want %q", path, got, reasons)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestAllRequestsArePagedAndTheirNumberIsInTheHead(t *testing.T) {
 		t.Errorf("the second page has %q", got)
 	}
 	b.lists(requestsPath+"?page=9", "").says("ends before this page")
-	for deadline := time.Now().Add(10 * time.Second); b.get(agents).way("Requests 26") == ""; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); b.get(agents).way("Requests 26") == ""; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the head has no number of requests that wait")
 		}

@@ -143,7 +143,7 @@ func (v *visit) stopOrResume(resume bool, path string, body map[string]any) erro
 	calls := v.api.alone()
 	job, err := v.console.stops.begin(v.who.Organization, resume, v.now, func() (agents int64, err error) {
 		defer v.console.host.Recover("stop")
-		defer func() { v.console.fleets.forget(v.who.Organization) }()
+		defer func() { v.console.fleets.age(v.who.Organization) }()
 		err = errPanicked // unless it returns
 		var n struct{ Suspended, Resumed int64 }
 		failed := calls.change(fasthttp.MethodPost, path, "", body, &n)

@@ -52,7 +52,7 @@ func TestAnAgentsPageDoesNotWaitForItsReport(t *testing.T) {
 		t.Error("the page has no switch")
 	}
 	end <- &problem{Status: http.StatusTooManyRequests, Code: "rate_limited", Detail: "too many reports are made now"}
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(b.get(path).want(http.StatusOK).words(), "Too many reports are made now"); {
+	for deadline := time.Now().Add(patience); !strings.Contains(b.get(path).want(http.StatusOK).words(), "Too many reports are made now"); {
 		if time.Now().After(deadline) {
 			t.Fatal("the page does not say why there is none")
 		}
@@ -126,7 +126,7 @@ func TestOlderEventsThanAreKeptAreNotPromised(t *testing.T) {
 	}
 	a := api{host: w.console.host, key: w.keys[viewer]}
 	head := func() int64 { return must(a.checkpoint())(t).Sequence }
-	for deadline := time.Now().Add(10 * time.Second); head() <= 2*eventsShown; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); head() <= 2*eventsShown; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the feed does not have the events")
 		}

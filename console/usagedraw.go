@@ -90,21 +90,20 @@ func (p *usagePage) days() (first, last int, isRange bool) {
 }
 
 // largest names all of a group apart: those that cost most as people know them.
-func (p *usagePage) largest(names *usageNames, group string) (map[any]string, error) {
-	sums := map[any]int64{}
-	of := map[any]usageRow{}
+func (p *usagePage) largest(names *usageNames, group string) (map[string]string, error) {
+	sums := map[string]int64{}
+	of := map[string]usageRow{}
 	for _, row := range p.Table.rows {
 		key := row.key(group)
 		sums[key] += int64(row.value)
 		of[key] = row
 	}
-	named, taken := map[any]string{}, map[string]bool{}
-	dearest := slices.SortedFunc(maps.Keys(sums), func(a, b any) int {
-		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(of[a].keyText(group), of[b].keyText(group)))
+	named, taken := map[string]string{}, map[string]bool{}
+	dearest := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b))
 	})
 	for i, key := range dearest {
-		row := of[key]
-		name := row.keyText(group)
+		row, name := of[key], key
 		if i <= drawnNames {
 			cell, err := names.cell(row, group)
 			if err != nil {
@@ -119,19 +118,8 @@ func (p *usagePage) largest(names *usageNames, group string) (map[any]string, er
 	return named, nil
 }
 
-// key is what a line has of a group.
-func (r usageRow) key(group string) any {
-	switch group {
-	case "agent":
-		return r.agent
-	case "session":
-		return r.session
-	}
-	return r.kind
-}
-
-// keyText is key as a text that no other line of the group has.
-func (r usageRow) keyText(group string) string {
+// key is what a line has of a group, as a text.
+func (r usageRow) key(group string) string {
 	switch group {
 	case "agent":
 		return r.agent.String()

@@ -326,13 +326,10 @@ function addNews(item) {
   type.textContent = item.type;
   cell('Event', type);
   cell('By', item.by);
-  const about = item.link ? document.createElement('a') : document.createElement('span');
-  if (item.link) about.href = item.link;
-  about.textContent = item.about;
+  const about = document.createElement('span');
+  if (item.link) about.append(Object.assign(document.createElement('a'), { href: item.link, textContent: item.about }));
   cell('About', about);
-  const details = document.createElement('code');
-  details.textContent = item.details;
-  cell('Details', details);
+  cell('Details', item.details ? folded(item.details) : '');
   const row = document.createElement('tr');
   row.setAttribute('role', 'row');
   row.dataset.event = item.id;
@@ -344,7 +341,16 @@ function addNews(item) {
     table.hidden = false;
     table.nextElementSibling?.remove();
   }
-  while (rows.rows.length > 60) rows.deleteRow(-1);
+  while (rows.rows.length > 30) rows.deleteRow(-1); // as many as the page has
+}
+
+// folded returns the details of an event as the page has them.
+function folded(text) {
+  const [details, summary, pre, bdi] = ['details', 'summary', 'pre', 'bdi'].map((name) => document.createElement(name));
+  [summary.textContent, bdi.textContent] = ['Show', text];
+  pre.append(bdi);
+  details.append(summary, pre);
+  return details;
 }
 
 if (document.body.dataset.live && window.EventSource) live(document.body.dataset.live);
@@ -393,12 +399,12 @@ function progress(node) {
 const underWay = document.querySelector('[data-progress]');
 if (underWay) progress(underWay);
 
-// again reloads a page of which a part is still being added up, once that is there. It takes from nobody what they are typing.
-async function again() {
+// reloadWhenReady reloads a page of which a part is still being added up, once that is there. It takes from nobody what they are typing.
+async function reloadWhenReady() {
   const isBusy = document.hidden || document.activeElement?.matches('input, select');
-  if (!isBusy && !(await (await fetch(location.href)).text()).includes('data-again')) return location.reload();
+  if (!isBusy && !(await (await fetch(location.href)).text()).includes('data-again>')) return location.reload();
   return later();
 }
 
-const later = () => setTimeout(() => again().catch(later), 1000);
+const later = () => setTimeout(() => reloadWhenReady().catch(later), 1000);
 if (document.querySelector('[data-again]')) later();

@@ -58,14 +58,3 @@ for (const [name, hand] of Object.entries({ mouse, keyboard })) {
     }
   });
 }
-
-test("a report that is refused keeps what was typed, with the field marked and focused", async (t) => {
-  const page = await visitor(t);
-  await signIn(page, keys.viewer);
-  await page.goto("/console/usage?from=2026-01-02&to=2026-01-03&agent=nobody");
-  const wrong = page.getByLabel("Agent’s id");
-  assert.equal(await wrong.inputValue(), "nobody");
-  assert.equal(await page.getByLabel("From").inputValue(), "2026-01-02");
-  assert.ok(await wrong.evaluate((input) => input === document.activeElement && input.getAttribute("aria-invalid") === "true"));
-  assert.match(await page.locator(`#${await wrong.getAttribute("aria-describedby")}`).innerText(), /^Agent’s id: /);
-});
