@@ -55,6 +55,14 @@ func liveAt(ids []string, more ...string) string {
 	return query(livePath, append([]string{"sessions", strings.Join(ids[:min(len(ids), mostWatched)], ",")}, more...)...)
 }
 
+// flagged is a parameter that is there or not.
+func flagged(is bool) string {
+	if is {
+		return "1"
+	}
+	return ""
+}
+
 func idsOf(rows []sessionRow) (ids []string) {
 	for _, row := range rows {
 		if row.Status == statusActive {
@@ -132,6 +140,9 @@ func (f *follower) join(w *viewing) bool {
 	f.viewers[w] = struct{}{}
 	w.dismissed = f.ended // since the viewer found it
 	w.rouse()             // the first update comes at once
+	if f.caught && w.visit.asked("reading") != "" {
+		w.changed = urgent // the page was made before that
+	}
 	return true
 }
 
@@ -159,7 +170,7 @@ func (f *follower) isWatched(id string) bool {
 
 // tell counts events and tells viewers of those that concern their pages.
 func (f *follower) tell(events []eventRow) {
-	if slices.ContainsFunc(events, eventRow.isOfAgent) {
+	if slices.ContainsFunc(events, func(e eventRow) bool { return e.isOfAgent() && e.Type != "agent.limit_reached" }) { // which agents cause
 		f.console.fleets.age(f.organization)
 	}
 	f.telling.Lock()

@@ -25,6 +25,7 @@ func (b *browser) watch(path string) *watching {
 	b.t.Helper()
 	ctx, stop := context.WithCancel(b.t.Context())
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, b.base+path, nil))(b.t)
+	request.Header.Set(refreshHeader, "1") // which means nothing for a stream
 	for _, cookie := range b.cookies {
 		request.AddCookie(cookie)
 	}

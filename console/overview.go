@@ -69,7 +69,7 @@ func showOverview(v *visit) error {
 	if all.Crowded() {
 		page.Missing = append(page.Missing, crowdedAgents)
 	}
-	v.live = liveAt(idsOf(page.Look.Near), "about", aboutAll, "after", seen, "spent", spentAt(all.Spent))
+	v.live = liveAt(idsOf(page.Look.Near), "about", aboutAll, "after", seen, "spent", spentAt(all.Spent), "reading", flagged(page.Reading))
 	return v.show("overview", "Overview", page)
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // refreshHeader marks the request of a page that a browser shows already: its script takes over what differs.
@@ -49,10 +51,15 @@ type refreshing struct {
 // newRefreshing reads what a page says of itself.
 func newRefreshing(v *visit, shows bool) refreshing {
 	r := refreshing{isOff: !shows, at: v.now, next: v.now.Add(calmPause)}
-	if text := v.asked("spent"); text != "" {
-		r.shownAt, _ = strconv.ParseInt(text, 10, 64) // 0 makes the page show the next one
-		r.sums = &spentOf{v.who.Organization, v.asked("agent")}
-		r.sumsAt = v.now
+	text, agent := v.asked("spent"), v.asked("agent")
+	id, err := uuid.Parse(agent)
+	if text == "" || agent != "" && err != nil {
+		return r
+	}
+	r.shownAt, _ = strconv.ParseInt(text, 10, 64) // 0 makes the page show the next one
+	r.sums, r.sumsAt = &spentOf{organization: v.who.Organization}, v.now
+	if agent != "" {
+		r.sums.agent = id.String() // in one spelling, so that an agent is added up once
 	}
 	return r
 }
@@ -137,6 +144,7 @@ type allowance struct {
 	mu    sync.Mutex
 	left  time.Duration // below 0 when refreshes cost more than expected
 	usual time.Duration // what one costs
+	owed  int           // taken, and not settled yet
 	at    time.Time
 }
 
@@ -160,6 +168,7 @@ const (
 	refreshShare = 50                     // one part in so many of a core
 	refreshBurst = 100 * time.Millisecond // that a quiet time leaves
 	firstCost    = 5 * time.Millisecond   // of a refresh, before one was measured
+	mostOwed     = 64                     // a page may be left before it is refreshed
 )
 
 // take takes what a refresh usually costs, or returns how long to wait for that.
@@ -176,13 +185,19 @@ func (a *allowance) take(now time.Time) (wait time.Duration) {
 		return max(-a.left*refreshShare, tick)
 	}
 	a.left -= a.usual
+	a.owed = min(a.owed+1, mostOwed)
 	return 0
 }
 
-// settle corrects what take took by what a refresh did cost.
+// settle corrects what take took by what a refresh did cost. A refresh that none was taken for changes nothing: otherwise a viewer who asks
+// for many would stop those of all others.
 func (a *allowance) settle(cost time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.owed == 0 {
+		return
+	}
+	a.owed--
 	a.left -= cost - a.usual
 	a.usual += (cost - a.usual) / 4
 }

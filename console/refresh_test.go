@@ -1,10 +1,12 @@
 package console
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
 	"remit/internal/chart"
 	"remit/money"
 )
@@ -27,6 +29,63 @@ func TestRefreshesKeepWithinTheirShareOfTheProcessor(t *testing.T) {
 		if all > test.most || all < time.Second {
 			t.Errorf("%s: refreshes took %v of a minute", name, all)
 		}
+	}
+}
+
+func TestARefreshThatIsAskedForWithoutATellingTakesNothingFromOthers(t *testing.T) {
+	t.Parallel()
+	var a allowance
+	now := time.Unix(1e9, 0)
+	a.take(now)
+	a.settle(time.Millisecond)
+	left, usual := a.left, a.usual
+	a.settle(time.Second)
+	if a.left != left || a.usual != usual {
+		t.Errorf("%v is left, and a refresh costs %v; want %v and %v", a.left, a.usual, left, usual)
+	}
+}
+
+func TestAPageIsReadAnewThatWasMadeBeforeAllEventsWere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	w.sample()
+	b := w.as(t, viewer)
+	w.caughtUp(b)
+	b.watch(liveAt(nil, "about", aboutAll, "reading", flagged(true))).until("the events", func(m message) bool { return m.Stale })
+}
+
+func TestSumsAreKeptByAgentsAsTheyAreSpelledOnce(t *testing.T) {
+	t.Parallel()
+	agent := uuid.New()
+	for asked, want := range map[string]*spentOf{
+		"":                                       {},
+		agent.String():                           {agent: agent.String()},
+		strings.ToUpper(agent.String()):          {agent: agent.String()},
+		strings.Repeat("x", 14000):               nil,
+		"urn:uuid:" + agent.String() + "-and-on": nil,
+	} {
+		v := &visit{query: new(fasthttp.Args)}
+		v.query.Set("spent", "0")
+		v.query.Set("agent", asked)
+		if got := newRefreshing(v, true).sums; (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%.40s: %v, want %v", asked, got, want)
+		}
+	}
+}
+
+func TestAnOrganizationKeepsTheSumsOfFewAgentsAndLeavesThoseOfOthers(t *testing.T) {
+	t.Parallel()
+	f := newFleets(mostCached, func(string) {})
+	other := spentOf{uuid.New(), uuid.NewString()}
+	f.spendingsOf(other, time.Unix(1e9, 0))
+	own := uuid.New()
+	for i := range 2 * mostOwnSpent {
+		f.spendingsOf(spentOf{own, uuid.NewString()}, time.Unix(1e9+int64(i), 0))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.byAgent.known); n != mostOwnSpent+1 || f.byAgent.known[other] == nil {
+		t.Errorf("%d are kept, want %d with that of the other organization", n, mostOwnSpent+1)
 	}
 }
 

@@ -150,6 +150,9 @@ func (b *browser) refuse(f shownForm, name, label string, one wrong) {
 		return
 	}
 	got.checkMarkup()
+	if !has(got.formNode(f.path, f.method), "data-kept") {
+		b.t.Errorf("%s: a refresh would empty the form", got.what)
+	}
 	got.checkRefused(f, sent, name, one)
 	if got.says(label); got.header.Get("Set-Cookie") != "" {
 		b.t.Errorf("%s with a wrong %s sets a cookie", got.what, name)

@@ -45,6 +45,7 @@ func (f refusedForm) fillIn(page []byte) ([]byte, error) {
 		return nil, errFormGone
 	}
 	openAbove(form)
+	set(form, "data-kept", "") // a refresh of the page leaves it as it is
 	for name, control := range controls {
 		if f.typed.Has(name) {
 			fill(control, strings.ToValidUTF8(string(f.typed.Peek(name)), "\uFFFD"))

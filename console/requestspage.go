@@ -62,7 +62,7 @@ func showRequests(v *visit) error {
 	if err := page.read(v, f, found[from:min(from+requestsPerPage, len(found))]); err != nil {
 		return err
 	}
-	v.live = liveAt(nil, "about", aboutAll, "after", seen)
+	v.live = liveAt(nil, "about", aboutAll, "after", seen, "reading", flagged(page.Reading))
 	return v.show("requests", "Requests", page)
 }
 

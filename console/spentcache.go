@@ -3,6 +3,7 @@ package console
 import (
 	"time"
 
+	"github.com/google/uuid"
 	"remit/server/pages"
 )
 
@@ -20,8 +21,9 @@ func newSpendings(pause time.Duration, pool *pages.CachePool, guard func(what st
 }
 
 const (
-	mostSpent  = 1024 // organizations, and agents: without their readings they are small
-	spentTurns = 2
+	mostSpent    = 1024 // organizations, and agents: without their readings they are small
+	mostOwnSpent = 64   // agents of an organization
+	spentTurns   = 2
 )
 
 const manySpent = "Too many organizations are looked at now."
@@ -42,7 +44,7 @@ func (f *fleets) spendingsOf(what spentOf, now time.Time) *spendings {
 	}
 	s := &spendings{among: among, of: what, used: now}
 	s.report = s.reports
-	if len(among.known) >= mostSpent && !among.makeRoom() {
+	if !among.makeRoom(what.organization) {
 		s.failed, s.next = manySpent, now.Add(time.Hour)
 		return s
 	}
@@ -51,18 +53,36 @@ func (f *fleets) spendingsOf(what spentOf, now time.Time) *spendings {
 	return s
 }
 
-// makeRoom leaves the memory of what it drops to the timer of that.
-func (among *spendingsOf) makeRoom() bool {
-	var oldest *spendings
-	for _, s := range among.known {
-		if (oldest == nil || s.used.Before(oldest.used)) && !s.isReading() {
+// makeRoom reports whether there is room for another one of the organization, which drops its own before those of others.
+func (among *spendingsOf) makeRoom(organization uuid.UUID) bool {
+	var oldest, ownOldest *spendings
+	own := 0
+	for of, s := range among.known {
+		isOwn := of.organization == organization
+		if isOwn {
+			own++
+		}
+		if s.isReading() {
+			continue
+		}
+		if oldest == nil || s.used.Before(oldest.used) {
 			oldest = s
 		}
+		if isOwn && (ownOldest == nil || s.used.Before(ownOldest.used)) {
+			ownOldest = s
+		}
+	}
+	switch {
+	case own >= mostOwnSpent:
+		oldest = ownOldest
+	case len(among.known) < mostSpent:
+		return true
 	}
 	if oldest == nil {
 		return false
 	}
 	delete(among.known, oldest.of)
+	oldest.idle.Reset(0) // which drops its reading
 	return true
 }
 

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	mostDrawnDays = 92 // with a second group: a drawing has up to eight parts for each
-	drawnNames    = 19 // of a drawing: all others are one
+	mostDrawnDays = 92           // with a second group: a drawing has up to eight parts for each
+	drawnNames    = 19           // of a drawing: all others are one
+	unnamed       = "\U0010FFFF" // comes after every name of the same value
 )
 
 // draw draws the report: by day as bars, otherwise the largest lines.
@@ -25,7 +26,7 @@ func (p *usagePage) draw(names *usageNames) error {
 	}
 	ranked := chart.Ranked{Title: "Spent by " + p.grouped(), Names: groupName(p.groups[0]), Value: "Spent", Unit: chart.MicroUSD}
 	for i, row := range p.Table.rows {
-		drawn := chart.Row{Value: int64(row.value)}
+		drawn := chart.Row{Name: unnamed, Value: int64(row.value)}
 		if i < drawnNames+1 { // those beyond have no bar of their own
 			var parts []string
 			for _, group := range p.groups {

@@ -124,6 +124,9 @@ func (p *usagePage) fill(v *visit, number int) error {
 	if p.Table.Cut || number > 0 {
 		return nil
 	}
+	sorting := &v.console.fleets.of(v.who.Organization).sorting // an organization draws one at a time
+	sorting.Lock()
+	defer sorting.Unlock()
 	return p.draw(&names)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +232,29 @@ func TestALongReportIsWaitedForAndThenShown(t *testing.T) {
 		<-w.console.reports.turns
 	}
 	b.report(usagePath).want(http.StatusOK).says("Spent $1.25")
+}
+
+func TestAReportStaysThoughTheNextReadingFails(t *testing.T) {
+	t.Parallel()
+	u := newUsageReports(nil, func(string) {})
+	of := usageOf{organization: uuid.New()}
+	r := &usageReport{of: of, next: time.Now().Add(time.Hour), failed: errPanicked, idle: time.AfterFunc(time.Hour, func() {})}
+	defer r.idle.Stop()
+	r.last.Store(&usageTable{Lines: 7})
+	u.known[of] = r
+	if got, err := u.latest(of, api{}, time.Now(), true); err != nil || got == nil || got.Lines != 7 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestLinesOfOneValueAreDrawnWithTheirNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	made := w.asAdmin(http.MethodPost, "/v1/sessions", map[string]any{"agent_id": w.sample()["agent"], "max_actions": 100})
+	for i := range 30 {
+		w.asAdmin(http.MethodPost, "/v1/sessions/"+made["id"].(string)+"/actions", map[string]any{"value_usd": 0.01, "action_type": "type" + strconv.Itoa(i)})
+	}
+	w.as(t, viewer).report(query(usagePath, "group_by", "action_type")).says("type29", "others").saysNot("(no name)")
 }
 
 func TestSharesAreExactToATenthOfAPercent(t *testing.T) {

@@ -69,7 +69,7 @@ func (u *usageReports) latest(of usageOf, a api, now time.Time, anew bool) (*usa
 	r.idle.Reset(keptFor)
 	isDue := !now.Before(r.next) && (anew || r.last.Load() == nil)
 	if isDue && !u.isReading(of.organization) {
-		r.reading = make(chan struct{})
+		r.reading, r.failed = make(chan struct{}), nil
 		go u.read(r, a)
 	}
 	reading := r.reading
@@ -82,7 +82,10 @@ func (u *usageReports) latest(of usageOf, a api, now time.Time, anew bool) (*usa
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return r.last.Load(), r.failed
+	if last := r.last.Load(); last != nil {
+		return last, nil
+	}
+	return nil, r.failed
 }
 
 var errManyReports = &problem{Status: 503, Code: "unavailable", Detail: "too many reports are looked at now. Reload the page later"}

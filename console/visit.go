@@ -83,7 +83,7 @@ func (v *visit) handle() error {
 	if word := v.page.confirm; word != "" && !strings.EqualFold(v.form("confirm"), word) {
 		return invalid("to confirm it, type " + word).at("confirm")
 	}
-	if v.again {
+	if v.again && !v.page.stream {
 		return v.handleAgain()
 	}
 	return v.page.handle(v)

@@ -142,6 +142,11 @@ function live(address) {
     if (!drawn) drawn = requestAnimationFrame(draw);
   }
 
+  // isAiming reports whether the viewer may be about to press a button, which must not move away from under the pointer.
+  let movedAt = 0;
+  document.addEventListener('pointermove', () => { movedAt = Date.now(); });
+  const isAiming = () => Date.now() - movedAt < 700 && document.querySelector('#main form:hover') !== null;
+
   // refresh gets the page anew and takes over what differs; what came meanwhile may be newer still.
   async function refresh() {
     stale = true;
@@ -149,6 +154,7 @@ function live(address) {
     stale = false;
     since = [];
     const page = await newerPage(document.body.dataset.page);
+    while (isAiming()) await new Promise((later) => setTimeout(later, 200));
     const meanwhile = since;
     since = undefined;
     if (page) show(page);
@@ -401,7 +407,7 @@ if (underWay) progress(underWay);
 
 // reloadWhenReady reloads a page of which a part is still being added up, once that is there. It takes from nobody what they are typing.
 async function reloadWhenReady() {
-  const isBusy = document.hidden || document.activeElement?.matches('input, select');
+  const isBusy = document.hidden || isInUse(document.getElementById('main'));
   if (!isBusy && !(await (await fetch(location.href)).text()).includes('data-again>')) return location.reload();
   return later();
 }

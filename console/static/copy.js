@@ -7,15 +7,17 @@ function addCopy(field) {
   button.type = 'button';
   button.className = 'second copy';
   button.textContent = field.dataset.copy;
+  button.dataset.own = ''; // a refresh of the page leaves it
   const said = document.createElement('span');
   said.className = 'hint';
+  said.dataset.own = '';
   said.setAttribute('role', 'status');
   button.addEventListener('click', async () => {
     said.textContent = ''; // so that the same text is read again
     const text = await copy(field);
     setTimeout(() => { said.textContent = text; }, 100);
   });
-  (field.closest('label') ?? field).after(' ', button, ' ', said);
+  (field.closest('label') ?? field).after(button, said);
 }
 
 // copy copies the field, or selects it where the browser does not let a page copy, and returns what to say.

@@ -10,13 +10,14 @@ function isTyped(field) {
 
 // isInUse reports whether the viewer is in an element, or has typed in it what is not sent yet, or was told to correct.
 function isInUse(element) {
+  if (element.matches('[data-kept]') || element.querySelector('[data-kept]')) return true;
   const at = document.activeElement;
   if (at && at !== document.body && at.id !== 'main' && element.contains(at)) return true;
   return [...element.querySelectorAll('input, select, textarea')].some((field) => isTyped(field) || field.getAttribute('aria-invalid') === 'true');
 }
 
 // isOwn reports whether an element is none of the service's newer version: the message of a change, and what the script says.
-const isOwn = (element) => element.id === 'live' || element.matches('div.flash');
+const isOwn = (element) => element.id === 'live' || element.matches('div.flash, [data-own]');
 
 // keyOf names what an element shows, so that it is not mistaken for another one after something came or went before it.
 function keyOf(node) {
@@ -33,6 +34,7 @@ function keyOf(node) {
 // takeOver makes an element like a newer one. It returns whether it left out something that the viewer uses.
 function takeOver(old, newer) {
   if (isOwn(old) || old.isEqualNode(newer)) return false;
+  if (old.name === 'once') return false; // a form that is sent twice has one key
   if (old.localName === 'form' && isInUse(old)) return true;
   takeAttributes(old, newer);
   return takeChildren(old, newer);
@@ -55,9 +57,12 @@ function takeChildren(old, newer) {
     if (!rest.has(key)) rest.set(key, []);
     rest.get(key).push(child);
   }
+  const pairs = [...newer.childNodes].map((wanted) => [wanted, rest.get(keyOf(wanted))?.shift()]);
+  const gone = new Set([...rest.values()].flat());
+  const stays = (node) => gone.has(node) && node.nodeType === Node.ELEMENT_NODE && (isOwn(node) || isInUse(node));
   let next = old.firstChild, left = false;
-  for (const wanted of [...newer.childNodes]) {
-    const own = rest.get(keyOf(wanted))?.shift();
+  for (const [wanted, own] of pairs) {
+    while (next && stays(next)) next = next.nextSibling; // what stays keeps its place
     if (!own) {
       old.insertBefore(document.adoptNode(wanted), next);
     } else {
@@ -67,10 +72,9 @@ function takeChildren(old, newer) {
       else if (own.data !== wanted.data) own.data = wanted.data;
     }
   }
-  for (const child of [...rest.values()].flat()) {
-    if (child.nodeType !== Node.ELEMENT_NODE) child.remove();
-    else if (isInUse(child)) left = true;
-    else if (!isOwn(child)) child.remove();
+  for (const child of gone) {
+    if (!stays(child)) child.remove();
+    else if (!isOwn(child)) left = true;
   }
   return left;
 }

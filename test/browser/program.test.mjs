@@ -169,6 +169,28 @@ test("a secret that is shown once stays on a page that changes", async (t) => {
   await page.getByText("at once").first().waitFor();
   await page.getByRole("button", { name: "Resume" }).waitFor();
   assert.equal(await secret.inputValue(), shown);
+  const isAbove = await page.evaluate(() => {
+    const [message, first] = [document.querySelector("div.flash"), document.querySelector("main section, main dl, main .tiles")];
+    return (message.compareDocumentPosition(first) & Node.DOCUMENT_POSITION_FOLLOWING) > 0;
+  });
+  assert.ok(isAbove, "the message stays above the page");
+  assert.equal(await page.getByRole("button", { name: "Copy id" }).count(), 1, "the id can still be copied");
+});
+
+test("a refused form without a field at fault stays as it was sent, with its key", async (t) => {
+  const keys = await organization();
+  const agent = await must("POST", "/v1/agents", keys.admin, { name: "typist", scopes: [] });
+  const made = await session(keys, agent);
+  const [page] = await tabs(t, keys.admin, [`/console/sessions/${made.id}`]);
+  await page.getByText("Top up", { exact: true }).first().click();
+  await page.getByRole("button", { name: "Top up" }).click(); // with nothing to add
+  await page.locator("div.flash.failed").waitFor();
+  const form = page.locator("form[data-kept]");
+  const key = await form.locator("[name=once]").inputValue();
+  await page.locator("#live").getByText("Live", { exact: true }).waitFor();
+  await must("POST", `/v1/sessions/${made.id}/suspend`, keys.admin, { reason: "at once" });
+  await page.getByText("at once").first().waitFor();
+  assert.equal(await form.locator("[name=once]").inputValue(), key);
 });
 
 test("the spending of an organization of 400 agents appears at the first look", async (t) => {
