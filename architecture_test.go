@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"remit/test/suite"
 )
 
 // TestImportsFollowTheArchitecture checks which package of the project imports which, as docs/architecture.md says.
@@ -88,10 +90,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/test/testreport":   {},
 		"remit/test/tool":         {},
 	}
-	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...", "remit/client/...", "remit/money/...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := suite.Must(exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...", "remit/client/...", "remit/money/...").Output())(t)
 	for line := range strings.Lines(string(output)) {
 		imports := strings.Fields(line)
 		mayImport, known := allowed[imports[0]]
@@ -221,10 +220,7 @@ var built = regexp.MustCompile(`(_internal|_long|_linux|_other)*(_test)?\.go$`)
 // singular and the plural.
 func TestAGoFileIsFoundAtTheFirstGuess(t *testing.T) {
 	t.Parallel()
-	output, err := exec.Command("git", "ls-files", "*.go").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := suite.Must(exec.Command("git", "ls-files", "*.go").Output())(t)
 	files := strings.Fields(string(output))
 	for _, file := range files {
 		name := strings.TrimSuffix(file, filepath.Base(file)) + stem(file)

@@ -8,24 +8,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"remit/test/suite"
 )
 
 // Programs that import the SDK get the modules of the SDK and of money amounts, a JSON library that needs no other, and none
 // of the service.
 func TestUsersOfTheGoSDKInheritOneDependency(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("client/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := suite.Must(os.ReadFile("client/README.md"))(t)
 	install := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(page)
 	if install == nil {
 		t.Fatal("client/README.md does not say how the SDK is imported")
 	}
-	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := suite.Must(filepath.Abs("."))(t)
 	dir := t.TempDir()
 	const program = `package main
 
@@ -81,10 +77,7 @@ func inModule(t *testing.T, dir string, settings []string, name string, args ...
 // The image downloads the modules before it copies the sources, and needs every go.mod of the repository for that.
 func TestTheImageHasEveryModuleFileBeforeItDownloads(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := suite.Must(os.ReadFile("Dockerfile"))(t)
 	before, _, found := strings.Cut(string(text), "RUN go mod download")
 	if !found {
 		t.Fatal("the Dockerfile downloads nothing")
@@ -99,10 +92,7 @@ func TestTheImageHasEveryModuleFileBeforeItDownloads(t *testing.T) {
 // ./... leaves out nested modules, so scripts that check or test everything must name them too.
 func TestScriptsCoverEveryModule(t *testing.T) {
 	t.Parallel()
-	output, err := exec.Command("bash", "-euc", `. ./scripts/modules.sh; go list "${packages[@]}"; printf '%s\n' "${modules[@]}"`).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := suite.Must(exec.Command("bash", "-euc", `. ./scripts/modules.sh; go list "${packages[@]}"; printf '%s\n' "${modules[@]}"`).Output())(t)
 	listed := strings.Fields(string(output))
 	nested := nestedModules(t)
 	if want := []string{"client", "client/mcp", "money"}; !slices.Equal(slices.Sorted(slices.Values(nested)), want) {
@@ -114,10 +104,7 @@ func TestScriptsCoverEveryModule(t *testing.T) {
 		}
 	}
 	for _, script := range []string{"test.sh", "lint.sh", "vulnerabilities.sh"} {
-		text, err := os.ReadFile(filepath.Join("scripts", script))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := suite.Must(os.ReadFile(filepath.Join("scripts", script)))(t)
 		if strings.Contains(string(text), "./...") || !regexp.MustCompile(`\$\{(modules|packages)\[@\]\}`).Match(text) {
 			t.Errorf("scripts/%s does not go by scripts/modules.sh", script)
 		}
@@ -127,10 +114,7 @@ func TestScriptsCoverEveryModule(t *testing.T) {
 // nestedModules are the directories of the modules below the top.
 func nestedModules(t *testing.T) []string {
 	t.Helper()
-	output, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*/go.mod").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := suite.Must(exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*/go.mod").Output())(t)
 	var dirs []string
 	for _, file := range strings.Fields(string(output)) {
 		dirs = append(dirs, filepath.Dir(file))

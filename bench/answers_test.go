@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -54,14 +53,6 @@ func TestBareAnswersWithTheRequestedSize(t *testing.T) {
 	conn := connect(t, addr, 1, same(get("/", "")))[0]
 	if err := conn.take(); err != nil || conn.size != 400 {
 		t.Errorf("%d bytes, %v; want 400", conn.size, err)
-	}
-}
-
-func TestMonitoredLineReturnsTheCommand(t *testing.T) {
-	words := monitored(`1700000000.123456 [0 unix:/tmp/redis.sock] "evalsha" "a b" "" "\x00\xff\"\\\n\a"` + "\n")
-	want := []string{"evalsha", "a b", "", "\x00\xff\"\\\n\a"}
-	if !slices.Equal(words, want) {
-		t.Errorf("%q, want %q", words, want)
 	}
 }
 

@@ -36,18 +36,9 @@ func bare(tb testing.TB, size, connections int) contender {
 // startBare runs a fasthttp server that only answers, with that many bytes in total, until the test or benchmark ends.
 func startBare(tb testing.TB, size int) (addr string, pid int) {
 	tb.Helper()
-	binary, err := bareProgram()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	process, err := serviceproc.StartProcess(exec.Command(binary, strconv.Itoa(size)))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	binary := must(bareProgram())(tb)
+	process := must(serviceproc.StartProcess(exec.Command(binary, strconv.Itoa(size))))(tb)
 	tb.Cleanup(process.Kill)
-	url, err := serviceproc.AwaitURL(process)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	url := must(serviceproc.AwaitURL(process))(tb)
 	return strings.TrimPrefix(url, "http://"), process.PID()
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"remit/test/suite"
 )
 
 // call is the bytes of a request, and the expected start of its answer.
@@ -61,10 +63,7 @@ func connect(tb testing.TB, addr string, connections int, each func() turns) cli
 		}
 	})
 	for range connections {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		conn := must(net.Dial("tcp", addr))(tb)
 		c = append(c, &clientConn{Conn: conn, in: bufio.NewReaderSize(conn, 4<<10), next: each()})
 	}
 	return c
@@ -130,3 +129,5 @@ func (c *clientConn) readHeaders(q call) (contentLength int, err error) {
 		}
 	}
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

@@ -51,10 +51,7 @@ func newCrowd(tb testing.TB, s *service, agents int) *crowd {
 		c.agents = append(c.agents, s.newAgent(tb))
 	}
 	for i, a := range c.agents {
-		source, err := s.readSource(a.session)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		source := must(s.readSource(a.session))(tb)
 		c.sources = append(c.sources, source)
 		c.sessions[i] = append(c.sessions[i], a.session)
 	}

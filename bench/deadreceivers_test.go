@@ -81,10 +81,7 @@ func newHooks(tb testing.TB, load hookLoad) *hooks {
 
 func (h *hooks) receiverAt(tb testing.TB, host string) *httptest.Server {
 	tb.Helper()
-	listener, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", host+":0"))(tb)
 	receiver := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(h.receive)}}
 	receiver.Start()
 	tb.Cleanup(receiver.Close)
@@ -185,14 +182,8 @@ func (h *hooks) addOthers(tb testing.TB, path string) (remove func()) {
 	}
 	return func() {
 		for id, key := range created {
-			request, _ := http.NewRequest(http.MethodDelete, "http://"+h.service.addr+"/v1/webhooks/"+id.String(), http.NoBody)
-			request.Header.Set("X-API-Key", key)
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			if response.Body.Close(); response.StatusCode != http.StatusNoContent {
-				tb.Errorf("a webhook is deleted with %d", response.StatusCode)
+			if status, _ := h.service.send(tb, http.MethodDelete, "/v1/webhooks/"+id.String(), key, ""); status != http.StatusNoContent {
+				tb.Errorf("a webhook is deleted with %d", status)
 			}
 		}
 	}

@@ -19,14 +19,8 @@ const emptyCalls = 100_000
 // for a script with as many keys and arguments as a charge's.
 func (s *service) emptyScript(tb testing.TB) contender {
 	tb.Helper()
-	program, err := findRedisBenchmark()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	sha, err := s.redis.ScriptLoad(context.Background(), "").Result()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	program := must(findRedisBenchmark())(tb)
+	sha := must(s.redis.ScriptLoad(context.Background(), "").Result())(tb)
 	command := append([]string{"EVALSHA", sha}, emptyArguments...)
 	return contender{name: "empty-script", redis: s.redisPID, run: func(n int) (round, error) {
 		return runRedisBenchmark(program, s.redis.Options().Addr, 64, max(8*n, emptyCalls), command)

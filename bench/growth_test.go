@@ -30,10 +30,7 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 	for _, limit := range []int{50, 200} {
 		b.Run(fmt.Sprintf("list/limit=%d", limit), func(b *testing.B) {
-			latencies, err := connect(b, many.addr, 1, func() turns { return many.pages(limit) }).run(listedPages)
-			if err != nil {
-				b.Fatal(err)
-			}
+			latencies := must(connect(b, many.addr, 1, func() turns { return many.pages(limit) }).run(listedPages))(b)
 			b.ReportMetric(quantile(0.99, latencies).Seconds()*1e3, "p99-ms")
 			b.ReportMetric(median(latencies).Seconds()*1e3, "p50-ms")
 			b.ReportMetric(0, "ns/op")

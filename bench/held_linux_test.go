@@ -69,10 +69,7 @@ func atTwiceTheRate(tb testing.TB, load heldLoad) map[string]float64 {
 	var before, after float64
 	for range load.rounds {
 		peak := p.rate(tb, load.calls)
-		fleet, err := crowd[:load.fleet].shedOf(load.calls)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		fleet := must(crowd[:load.fleet].shedOf(load.calls))(tb)
 		half := offer(tb, crowd, peak/2, load.span)
 		if before == 0 {
 			before = resident(tb, p.pid)
@@ -125,10 +122,7 @@ func p99(of []time.Duration) float64 { return float64(quantile(0.99, of)) / 1e6 
 
 func offer(tb testing.TB, c clients, perSecond float64, span time.Duration) offered {
 	tb.Helper()
-	result, err := c.offer(perSecond, span)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	result := must(c.offer(perSecond, span))(tb)
 	if len(result.served) == 0 {
 		tb.Fatal("nothing was served")
 	}
@@ -153,10 +147,7 @@ func keepApart(tb testing.TB, p held) {
 // coresOf returns the cores that this process may run on.
 func coresOf(tb testing.TB) (cores []string) {
 	tb.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	status := must(os.ReadFile("/proc/self/status"))(tb)
 	_, rest, _ := strings.Cut(string(status), "Cpus_allowed_list:")
 	list, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
 	for part := range strings.SplitSeq(list, ",") {
@@ -203,10 +194,7 @@ func startHeld(tb testing.TB, active int) held {
 // rate returns how many charges per second the active clients complete.
 func (h held) rate(tb testing.TB, calls int) float64 {
 	tb.Helper()
-	result, err := timed("", h.active.run).run(calls)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	result := must(timed("", h.active.run).run(calls))(tb)
 	return result.rate
 }
 
@@ -227,10 +215,7 @@ func trickle(tb testing.TB, addr string, connections int) {
 	})
 	conns := make([]net.Conn, connections)
 	for i := range conns {
-		conn, err := dialSlowly(addr)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		conn := must(dialSlowly(addr))(tb)
 		conns[i] = conn
 	}
 	group.Go(func() {

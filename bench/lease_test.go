@@ -63,14 +63,8 @@ func leasedSession(tb testing.TB, s *service) agent {
 func openLease(tb testing.TB, s *service) *client.Lease {
 	tb.Helper()
 	a := leasedSession(tb, s)
-	remit, err := client.New("http://"+s.addr, client.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	lease, err := remit.Agent(a.id.String(), a.secret).Session(a.session.String()).Lease(context.Background(), client.LeaseOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	remit := must(client.New("http://"+s.addr, client.Options{}))(tb)
+	lease := must(remit.Agent(a.id.String(), a.secret).Session(a.session.String()).Lease(context.Background(), client.LeaseOptions{}))(tb)
 	tb.Cleanup(func() {
 		if err := lease.Close(context.Background()); err != nil {
 			tb.Error(err)
@@ -115,20 +109,14 @@ func leased(s *service, lease *client.Lease) contender {
 func reportLeaseAllocations(b *testing.B, over contender) {
 	b.Helper()
 	before := mallocs()
-	result, err := over.run(leaseRound)
-	if err != nil {
-		b.Fatal(err)
-	}
+	result := must(over.run(leaseRound))(b)
 	b.ReportMetric(float64((mallocs()-before)/int64(result.operations)), "allocs/op")
 }
 
 // reportLeaseLatencies times each charge, with the cost of reading the clock.
 func reportLeaseLatencies(b *testing.B, lease *client.Lease) {
 	b.Helper()
-	latencies, err := spread(1, timedCharges, func(int) error { return chargeTimes(lease, 1) })
-	if err != nil {
-		b.Fatal(err)
-	}
+	latencies := must(spread(1, timedCharges, func(int) error { return chargeTimes(lease, 1) }))(b)
 	b.ReportMetric(float64(quantile(0.99, latencies)), "p99-ns")
 	b.ReportMetric(float64(median(latencies)), "p50-ns")
 }
@@ -159,10 +147,7 @@ func pythonLease(tb testing.TB) []string {
 
 func reportSDK(b *testing.B, command []string) {
 	b.Helper()
-	rates, err := sdkRates(b, command, leaseWarmUp, sdkSeconds)
-	if err != nil {
-		b.Fatal(err)
-	}
+	rates := must(sdkRates(b, command, leaseWarmUp, sdkSeconds))(b)
 	b.ReportMetric(median(rates), "ops/s")
 	b.ReportMetric(0, "ns/op")
 }

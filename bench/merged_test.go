@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"bufio"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,20 +13,18 @@ type merging struct{ calls, scripts float64 }
 // mergedSoFar reads the program's metrics.
 func (s *service) mergedSoFar(tb testing.TB) (so merging) {
 	tb.Helper()
-	response, err := http.Get("http://" + s.addr + "/metrics")
-	if err != nil {
-		tb.Fatal(err)
+	status, metrics := s.send(tb, http.MethodGet, "/metrics", "", "")
+	if status != http.StatusOK {
+		tb.Fatalf("/metrics is answered with %d", status)
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		tb.Fatalf("/metrics is answered with %s", response.Status)
-	}
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+	for line := range strings.Lines(string(metrics)) {
 		for name, value := range map[string]*float64{"remit_redis_merged_calls_sum ": &so.calls, "remit_redis_merged_calls_count ": &so.scripts} {
-			if text, found := strings.CutPrefix(lines.Text(), name); found {
-				if *value, err = strconv.ParseFloat(text, 64); err != nil {
-					tb.Fatal(fmt.Errorf("%s: %w", name, err))
+			if text, found := strings.CutPrefix(strings.TrimSpace(line), name); found {
+				number, err := strconv.ParseFloat(text, 64)
+				if err != nil {
+					tb.Fatalf("%s: %v", name, err)
 				}
+				*value = number
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -36,10 +35,7 @@ func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 		}
 	}
 	do() // loads the script into Redis
-	commands, err := s.monitor(do)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	commands := must(s.monitor(do))(tb)
 	if len(commands) != 1 {
 		tb.Fatalf("a call sends %d scripts, want 1: %q", len(commands), commands)
 	}
@@ -133,10 +129,7 @@ func (s *service) twin(tb testing.TB, command []string, ids ...uuid.UUID) []stri
 		}
 		renamed = append(renamed, word)
 	}
-	keys, err := strconv.Atoi(command[2])
-	if err != nil {
-		tb.Fatal(err)
-	}
+	keys := must(strconv.Atoi(command[2]))(tb)
 	for i := range keys {
 		s.copyKey(tb, command[3+i], renamed[3+i], rename)
 	}
@@ -155,10 +148,7 @@ func (s *service) copyKey(tb testing.TB, from, to string, rename *strings.Replac
 	if kind := s.redis.Type(ctx, to).Val(); kind != "hash" {
 		return
 	}
-	fields, err := s.redis.HGetAll(ctx, to).Result()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fields := must(s.redis.HGetAll(ctx, to).Result())(tb)
 	for field, value := range fields {
 		field := rename.Replace(field) // a session's field with its day's end is named as the agent
 		if err := s.redis.HSet(ctx, to, field, rename.Replace(value)).Err(); err != nil {
@@ -184,17 +174,10 @@ func TestScriptsInTheBackgroundAreNoCallsOwn(t *testing.T) {
 func (s *service) waitForEvent(tb testing.TB, text string) {
 	tb.Helper()
 	for end := time.Now().Add(monitorLimit); ; time.Sleep(10 * time.Millisecond) {
-		request, _ := http.NewRequest(http.MethodGet, "http://"+s.addr+"/v1/events?limit=100", nil)
-		request.Header.Set("X-API-Key", s.key)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		response.Body.Close()
+		status, body := s.send(tb, http.MethodGet, "/v1/events?limit=100", s.key, "")
 		switch {
-		case err != nil || response.StatusCode != http.StatusOK:
-			tb.Fatalf("%s %v: %s", response.Status, err, body)
+		case status != http.StatusOK:
+			tb.Fatalf("%d: %s", status, body)
 		case bytes.Contains(body, []byte(text)):
 			return
 		case time.Now().After(end):

@@ -61,10 +61,7 @@ func traces(b *testing.B, sampler sdktrace.Sampler) observers {
 	b.Helper()
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(collector.Close)
-	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(collector.URL))
-	if err != nil {
-		b.Fatal(err)
-	}
+	exporter := must(otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(collector.URL)))(b)
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithSampler(sdktrace.ParentBased(sampler)))
 	b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	return observers{tracer: provider.Tracer("remit")}

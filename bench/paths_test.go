@@ -93,15 +93,9 @@ func exchangeAgain(tb testing.TB, s *service, _ agent, _ turns, goroutines int) 
 func rotateAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
 	sent := s.scriptAsSent(tb, next)
 	familyKey := sent[4] // lua/identity/rotate_refresh.lua: KEYS[2], whose end is the id; ARGV[1] is the generation
-	family, err := uuid.Parse(familyKey[len(familyKey)-len(uuid.Nil.String()):])
-	if err != nil {
-		tb.Fatal(err)
-	}
+	family := must(uuid.Parse(familyKey[len(familyKey)-len(uuid.Nil.String()):]))(tb)
 	const firstArgument = 7
-	generation, err := strconv.Atoi(sent[firstArgument])
-	if err != nil {
-		tb.Fatal(err)
-	}
+	generation := must(strconv.Atoi(sent[firstArgument]))(tb)
 	scripts := make([]script, goroutines)
 	for i := range scripts {
 		words, spent := wordsOf(s.twin(tb, sent, s.org, a.id, family)), generation

@@ -23,10 +23,7 @@ type peer struct {
 // BenchmarkPeer measures the programs that PEERS names, in rounds that alternate with charges and with the bare handler. It
 // has no results without PEERS.
 func BenchmarkPeer(b *testing.B) {
-	peers, err := parsePeers(os.Getenv("PEERS"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	peers := must(parsePeers(os.Getenv("PEERS")))(b)
 	if len(peers) == 0 {
 		b.Skip("PEERS names no programs: see docs/performance.md")
 	}
@@ -78,15 +75,9 @@ func readRequest(file string) ([]byte, error) {
 // start runs the peer on a Redis of its own, with the settings of the service's, until the benchmark ends.
 func (p peer) start(tb testing.TB, connections int) (over, floor contender) {
 	tb.Helper()
-	port, err := redisproc.FreePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	port := must(redisproc.FreePort())(tb)
 	client, _ := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec", Port: port})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	addr := listener.Addr().String()
 	_ = listener.Close() // the peer listens there
 	pid := p.launch(tb, addr, fmt.Sprintf("127.0.0.1:%d", port), client.Options().Addr)

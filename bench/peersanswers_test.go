@@ -10,18 +10,12 @@ import (
 
 // TestPeerIsMeasuredBesideTheService takes the bare handler for a peer.
 func TestPeerIsMeasuredBesideTheService(t *testing.T) {
-	binary, err := bareProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(bareProgram())(t)
 	request := filepath.Join(t.TempDir(), "ask.http")
 	if err := os.WriteFile(request, []byte("POST /json HTTP/1.1\nContent-Type: application/json\n\n{\"domain\":\"bench\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	peers, err := parsePeers("other=" + binary + " 300 {listen} @" + request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	peers := must(parsePeers("other=" + binary + " 300 {listen} @" + request))(t)
 	over, floor := peers[0].start(t, 3)
 	runBriefly(t, over, floor)
 	if over.server == 0 || over.redis == 0 || over.server == over.redis {

@@ -36,9 +36,5 @@ func TestProcessorTimeOfNoProcessIsAnError(t *testing.T) {
 
 func readProcessorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
-	used, err := processorTime(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return used
+	return must(processorTime(pid))(t)
 }

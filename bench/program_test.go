@@ -21,12 +21,9 @@ const readyPatience = 30 * time.Second
 func startProgram(tb testing.TB, settings ...string) *service {
 	tb.Helper()
 	client, redisURL := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
-	program, err := serviceproc.LaunchWith(tb.TempDir(), append([]string{
+	program := must(serviceproc.LaunchWith(tb.TempDir(), append([]string{
 		"REMIT_REDIS_URL=" + redisURL, "REMIT_LISTEN=127.0.0.1:0", "REMIT_RATE_LIMITS=off",
-	}, settings...))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}, settings...)))(tb)
 	tb.Cleanup(func() {
 		if err := program.Stop(); err != nil {
 			tb.Error(err)
@@ -62,9 +59,5 @@ func waitReady(tb testing.TB, addr string) {
 func processOf(tb testing.TB, client *redis.Client) int {
 	tb.Helper()
 	info := client.InfoMap(context.Background(), "server").Item("Server", "process_id")
-	pid, err := strconv.Atoi(info)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return pid
+	return must(strconv.Atoi(info))(tb)
 }

@@ -39,10 +39,7 @@ func checkingProof(tb testing.TB, key *prover.Key) contender {
 	use := token.ProofUse{
 		Method: http.MethodGet, URLs: []string{url}, TokenHash: token.TokenHash(access), Thumbprint: key.Thumbprint(), Now: time.Now(),
 	}
-	first, err := keys.VerifyProof(text, use, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	first := must(keys.VerifyProof(text, use, nil))(tb)
 	return alone("check", func() error {
 		_, err := keys.VerifyProof(text, use, first.Key)
 		return err
@@ -59,10 +56,7 @@ func checkingSignature(tb testing.TB, key *prover.Key) contender {
 		"ES256": crypto.SHA256, "ES384": crypto.SHA384, "EdDSA": crypto.Hash(0), "RS256": crypto.SHA256,
 		"PS256": &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256},
 	}[key.Algorithm]
-	signature, err := crypto.SignMessage(key.Private, rand.Reader, message, options)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	signature := must(crypto.SignMessage(key.Private, rand.Reader, message, options))(tb)
 	return alone("signature", func() error {
 		if !isSigned(key, message, signature) {
 			return errSignature

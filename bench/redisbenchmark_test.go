@@ -22,10 +22,7 @@ const (
 // resolution of milliseconds and starts before it connects, so a round makes more calls than requested.
 func (s *service) redisBenchmark(tb testing.TB, pipeline int, command []string) contender {
 	tb.Helper()
-	program, err := findRedisBenchmark()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	program := must(findRedisBenchmark())(tb)
 	more := 2
 	if pipeline > 1 {
 		more = 8

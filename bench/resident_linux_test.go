@@ -54,15 +54,9 @@ func needFiles(tb testing.TB, files int) {
 // resident reads VmRSS in MiB.
 func resident(tb testing.TB, pid int) float64 {
 	tb.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	status := must(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(tb)
 	_, rest, _ := strings.Cut(string(status), "VmRSS:")
 	text, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	kilobytes, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	kilobytes := must(strconv.ParseFloat(text, 64))(tb)
 	return kilobytes / 1024
 }

@@ -1,13 +1,14 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,10 +67,7 @@ type observers struct {
 func startObserved(tb testing.TB, config redisproc.Config, by observers) *service {
 	tb.Helper()
 	client, url := startRedis(tb, config)
-	store, err := redisstore.Open(redisstore.Config{URL: url, Tracer: by.tracer})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	store := must(redisstore.Open(redisstore.Config{URL: url, Tracer: by.tracer}))(tb)
 	tb.Cleanup(func() { _ = store.Close() })
 	srv := server.New(server.Config{
 		Store: store, Log: slog.New(slog.DiscardHandler), Limits: server.Limits{Off: true},
@@ -90,15 +88,9 @@ func (s *service) createOrganization(tb testing.TB) {
 // startRedis runs a Redis until the test or benchmark ends.
 func startRedis(tb testing.TB, config redisproc.Config) (client *redis.Client, url string) {
 	tb.Helper()
-	process, err := redisproc.Start(context.Background(), config)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	process := must(redisproc.Start(context.Background(), config))(tb)
 	tb.Cleanup(func() { _ = process.Stop() })
-	options, err := redis.ParseURL(process.URL())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	options := must(redis.ParseURL(process.URL()))(tb)
 	options.Protocol, options.PoolSize = 2, connections
 	client = redis.NewClient(options)
 	tb.Cleanup(func() { _ = client.Close() })
@@ -107,32 +99,16 @@ func startRedis(tb testing.TB, config redisproc.Config) (client *redis.Client, u
 
 func newKeyring(tb testing.TB) *token.Keyring {
 	tb.Helper()
-	material, err := token.GenerateSigningKey(token.Ed25519)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	signing, err := token.ParseSigningKey(material)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	refresh, err := token.ParseRefreshKey(token.GenerateRefreshKey())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	keys, err := token.NewKeyring("http://bench", []*token.SigningKey{signing}, []*token.RefreshKey{refresh})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return keys
+	material := must(token.GenerateSigningKey(token.Ed25519))(tb)
+	signing := must(token.ParseSigningKey(material))(tb)
+	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(tb)
+	return must(token.NewKeyring("http://bench", []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(tb)
 }
 
 // serve runs a server on a loopback port until the benchmark ends.
 func serve(tb testing.TB, serve func(net.Listener) error, shutdown func(context.Context) error) string {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	var group sync.WaitGroup
 	group.Go(func() { _ = serve(l) })
 	tb.Cleanup(func() {
@@ -160,20 +136,24 @@ func (s *service) ask(tb testing.TB, path, body string) (answer made) {
 
 func (s *service) askAs(tb testing.TB, key, path, body string) (answer made) {
 	tb.Helper()
-	request, _ := http.NewRequest(http.MethodPost, "http://"+s.addr+path, bytes.NewReader([]byte(body)))
+	status, text := s.send(tb, http.MethodPost, path, key, body)
+	if err := json.Unmarshal(text, &answer); err != nil || status/100 != 2 {
+		tb.Fatalf("%s: %d, %v", path, status, err)
+	}
+	return answer
+}
+
+// send sends a request with an API key, "" for none.
+func (s *service) send(tb testing.TB, method, path, key, body string) (status int, answer []byte) {
+	tb.Helper()
+	request := must(http.NewRequest(method, "http://"+s.addr+path, strings.NewReader(body)))(tb)
 	request.Header.Set("Content-Type", "application/json")
 	if key != "" {
 		request.Header.Set("X-API-Key", key)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	response := must(http.DefaultClient.Do(request))(tb)
 	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode/100 != 2 {
-		tb.Fatalf("%s: %d, %v", path, response.StatusCode, err)
-	}
-	return answer
+	return response.StatusCode, must(io.ReadAll(response.Body))(tb)
 }
 
 func (s *service) newAgent(tb testing.TB) agent {

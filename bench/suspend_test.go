@@ -37,13 +37,9 @@ func BenchmarkSuspendAll(b *testing.B) {
 func (s *service) withAgents(tb testing.TB, agents int) redisstore.APIKey {
 	tb.Helper()
 	key := redisstore.APIKey{Organization: uuid.New(), Hash: [32]byte{1}}
-	if _, err := s.store.CreateOrganization(context.Background(), "", key, "many", "", nil); err != nil {
-		tb.Fatal(err)
-	}
+	must(s.store.CreateOrganization(context.Background(), "", key, "many", "", nil))(tb)
 	for range agents {
-		if _, err := s.store.CreateAgent(context.Background(), key, redisstore.Agent{Name: "scout"}, [32]byte{2}, nil); err != nil {
-			tb.Fatal(err)
-		}
+		must(s.store.CreateAgent(context.Background(), key, redisstore.Agent{Name: "scout"}, [32]byte{2}, nil))(tb)
 	}
 	return key
 }

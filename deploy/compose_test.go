@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"remit/test/serviceproc"
+	"remit/test/suite"
 )
 
 // compose parses a file with the parser of docker compose, and returns the result as JSON.
@@ -47,10 +48,7 @@ type composed struct {
 // in its place.
 func composeFile(t *testing.T, old, replaced string) string {
 	t.Helper()
-	text, err := os.ReadFile("../docker-compose.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docker-compose.yml"))(t)
 	valued := regexp.MustCompile(`\$\{REDIS_PASSWORD:\?[^}]*\}`).ReplaceAllString(string(text), "0123456789abcdef")
 	valued = strings.NewReplacer("${REDIS_OPERATOR_PASSWORD:-}", "fedcba9876543210", "${REMIT_TRUSTED_PROXIES:+,$REMIT_TRUSTED_PROXIES}", ",192.0.2.1/32").Replace(valued)
 	file := filepath.Join(t.TempDir(), "docker-compose.yml")
@@ -99,11 +97,7 @@ func consoleOf(t *testing.T, service *serviceproc.Service) *url.URL {
 	if err := service.Await(func() bool { return consoleURL.MatchString(service.Output()) }); err != nil {
 		t.Fatal(err)
 	}
-	console, err := url.Parse(consoleURL.FindStringSubmatch(service.Output())[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return console
+	return must(url.Parse(consoleURL.FindStringSubmatch(service.Output())[1]))(t)
 }
 
 // signInBehindTLS signs in to a service's console through a proxy that ends TLS, as people do.
@@ -118,10 +112,7 @@ func signInBehindTLS(t *testing.T, service *serviceproc.Service, key string) {
 	defer proxy.Close()
 	person := proxy.Client()
 	person.Jar, _ = cookiejar.New(nil)
-	signedIn, err := person.PostForm(proxy.URL+"/console", url.Values{"api_key": {key}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	signedIn := must(person.PostForm(proxy.URL+"/console", url.Values{"api_key": {key}}))(t)
 	defer signedIn.Body.Close()
 	page, _ := io.ReadAll(signedIn.Body)
 	if signedIn.StatusCode != http.StatusOK || !strings.Contains(string(page), "composed") {
@@ -134,10 +125,7 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	t.Parallel()
 	project, dir := readCompose(t), t.TempDir()
 	remit, redis := project.Services["remit"], project.Services["redis"]
-	acl, err := filepath.Abs("redis/users.acl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	acl := must(filepath.Abs("redis/users.acl"))(t)
 	socket := filepath.Join(dir, "redis.sock")
 	entrypoint := "#!/bin/sh\nexec \"$@\" --port 0 --unixsocket " + socket + " --dir " + dir + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "docker-entrypoint.sh"), []byte(entrypoint), 0o700); err != nil {
@@ -149,10 +137,7 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	}
 	script := strings.NewReplacer("/etc/redis/users.acl", acl, "/tmp/users.acl", filepath.Join(dir, "users.acl")).Replace(redis.Command[2])
 	server := exec.Command(redis.Command[0], redis.Command[1], script)
-	process, err := serviceproc.StartProcess(server, environment...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := must(serviceproc.StartProcess(server, environment...))(t)
 	t.Cleanup(func() { _ = process.Stop() })
 	asked := func(command ...string) string {
 		cmd := exec.Command("redis-cli", append([]string{"-s", socket}, command...)...)
@@ -171,15 +156,12 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	if want := "redis://remit:" + redis.Environment["REDIS_PASSWORD"] + "@redis:6379"; remit.Environment["REMIT_REDIS_URL"] != want {
 		t.Fatalf("Remit uses %s, want %s", remit.Environment["REMIT_REDIS_URL"], want)
 	}
-	service, err := serviceproc.LaunchWith(dir, []string{
+	service := must(serviceproc.LaunchWith(dir, []string{
 		"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + at("remit", redis.Environment["REDIS_PASSWORD"]),
 		"REMIT_ISSUER=" + remit.Environment["REMIT_ISSUER"],
 		"REMIT_CONSOLE_LISTEN=" + strings.Replace(remit.Environment["REMIT_CONSOLE_LISTEN"], "0.0.0.0:8081", "127.0.0.1:0", 1),
 		"REMIT_TRUSTED_PROXIES=" + strings.Replace(remit.Environment["REMIT_TRUSTED_PROXIES"], "172.31.251.2/32,", "127.0.0.1/32,", 1),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = service.Stop() })
 	for _, warning := range []string{"noeviction", "maxmemory", "append"} {
 		if strings.Contains(service.Output(), warning) {
@@ -190,10 +172,7 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	caller.Keep("key", "api_key", "/v1/organizations", nil, `{"name":"composed"}`)
 	signInBehindTLS(t, service, caller.Kept["key"])
 
-	binary, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(t)
 	list := exec.Command(binary, "organizations", "list", "--redis-url", at("remit-operator", redis.Environment["REDIS_OPERATOR_PASSWORD"]))
 	if output, err := list.CombinedOutput(); err != nil || !strings.Contains(string(output), "composed") {
 		t.Errorf("the operator sees %v\n%s", err, output)
@@ -213,3 +192,5 @@ func TestAMisspelledComposeFileIsInvalid(t *testing.T) {
 		t.Errorf("the parser accepts it:\n%s", output)
 	}
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

@@ -35,10 +35,7 @@ func schemaFiles(t *testing.T) string {
 		"apis/autoscaling/v2.json":       {"autoscaling.v2.": "HorizontalPodAutoscaler"},
 		"apis/networking.k8s.io/v1.json": {"networking.v1.": "NetworkPolicy"},
 	} {
-		text, err := os.ReadFile(filepath.Join(builtins, source))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(filepath.Join(builtins, source)))(t)
 		var document map[string]any
 		if err := json.Unmarshal(text, &document); err != nil {
 			t.Fatal(err)
@@ -48,10 +45,7 @@ func schemaFiles(t *testing.T) string {
 		for group, names := range kinds {
 			for kind := range strings.FieldsSeq(names) {
 				document["$ref"] = "#/components/schemas/io.k8s.api." + group + kind
-				text, err := json.Marshal(document)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must(json.Marshal(document))(t)
 				if err := os.WriteFile(filepath.Join(dir, strings.ToLower(kind)+".json"), text, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -89,10 +83,7 @@ func runKubeconform(t *testing.T, schemas string, files ...string) (string, erro
 func TestManifestsMatchTheSchemasOfKubernetes(t *testing.T) {
 	t.Parallel()
 	schemas := schemaFiles(t)
-	all, err := filepath.Glob("kubernetes/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(filepath.Glob("kubernetes/*.yaml"))(t)
 	var files []string
 	for _, file := range all {
 		if filepath.Base(file) != "kustomization.yaml" { // not an object of the cluster
@@ -105,10 +96,7 @@ func TestManifestsMatchTheSchemasOfKubernetes(t *testing.T) {
 	}
 
 	// The schemas must refuse a misspelled, ill-typed or missing field.
-	text, err := os.ReadFile("kubernetes/deployment.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("kubernetes/deployment.yaml"))(t)
 	for right, wrong := range map[string]string{
 		"readOnlyRootFilesystem": "readOnlyRootFileSystem", "periodSeconds: 2\n": "periodSeconds: 2s\n", "selector:": "# selector:",
 	} {

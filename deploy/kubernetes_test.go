@@ -88,10 +88,7 @@ func manifests(t *testing.T) map[string]manifest {
 	}
 	found := map[string]manifest{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(file))(t)
 		var m manifest
 		if err := yaml.Unmarshal(text, &m); err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -150,15 +147,9 @@ func TestAForwardedPortReachesTheConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	service, err := serviceproc.LaunchWith(dir, []string{"REMIT_LISTEN=0.0.0.0:0", "REMIT_CONSOLE_LISTEN=" + host + ":0", "REMIT_DATA_DIR=" + dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := must(serviceproc.LaunchWith(dir, []string{"REMIT_LISTEN=0.0.0.0:0", "REMIT_CONSOLE_LISTEN=" + host + ":0", "REMIT_DATA_DIR=" + dir}))(t)
 	t.Cleanup(func() { _ = service.Stop() })
-	answered, err := http.Get("http://localhost:" + consoleOf(t, service).Port() + "/console")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answered := must(http.Get("http://localhost:" + consoleOf(t, service).Port() + "/console"))(t)
 	defer answered.Body.Close()
 	if page, _ := io.ReadAll(answered.Body); answered.StatusCode != http.StatusOK || !strings.Contains(string(page), "API key") {
 		t.Errorf("the console answers %s\n%s", answered.Status, page)
@@ -218,10 +209,7 @@ func TestTheMemoryAlertIsBelowTheLimit(t *testing.T) {
 	t.Parallel()
 	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
 	limit := bytesOf(t, c.Resources.Limits["memory"])
-	rules, err := os.ReadFile("prometheus/alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must(os.ReadFile("prometheus/alerts.yml"))(t)
 	found := regexp.MustCompile(`process_resident_memory_bytes\{job="remit"\} > (\S+)\n`).FindSubmatch(rules)
 	if found == nil {
 		t.Fatal("no alert uses the memory")

@@ -41,10 +41,7 @@ func (e egress) allows(address netip.Addr) bool {
 // egressOf returns the egress of the policy, after what begins with the comment is uncommented; "" for nothing.
 func egressOf(t *testing.T, comment string) []egress {
 	t.Helper()
-	file, err := os.ReadFile("kubernetes/networkpolicy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.ReadFile("kubernetes/networkpolicy.yaml"))(t)
 	text := string(file)
 	if comment != "" {
 		before, after, found := strings.Cut(text, "    # "+comment)

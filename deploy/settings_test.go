@@ -14,14 +14,8 @@ func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 // settings returns the environment variables that the help of remit serve names.
 func settings(t *testing.T) map[string]bool {
 	t.Helper()
-	binary, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	help, err := exec.Command(binary, "serve", "--help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(t)
+	help := must(exec.Command(binary, "serve", "--help").Output())(t)
 	known := map[string]bool{}
 	for _, found := range regexp.MustCompile(`\$(REMIT_[A-Z0-9_]+)`).FindAllSubmatch(help, -1) {
 		known[string(found[1])] = true
@@ -40,10 +34,7 @@ func TestDeployedSettingsExistInTheService(t *testing.T) {
 		"kubernetes/configmap.yaml": 5, "kubernetes/deployment.yaml": 1, "systemd/remit.env": 5, "systemd/remit.service": 1,
 		"systemd/keys.conf": 2, "../docker-compose.yml": 1, "../Dockerfile": 1,
 	} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(file))(t)
 		set := regexp.MustCompile(`\b(REMIT_[A-Z0-9_]+)(?:=|:\s|\n)`).FindAllSubmatch(text, -1)
 		if len(set) < atLeast {
 			t.Errorf("%s sets %d variables, want at least %d", file, len(set), atLeast)

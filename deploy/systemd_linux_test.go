@@ -15,16 +15,10 @@ import (
 // unit writes the unit with keys.conf and tls.conf as drop-ins, and the path of the program under test.
 func unit(t *testing.T) string {
 	t.Helper()
-	binary, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(t)
 	dir := t.TempDir()
 	for from, to := range map[string]string{"remit.service": "remit.service", "keys.conf": "remit.service.d/keys.conf", "tls.conf": "remit.service.d/tls.conf"} {
-		text, err := os.ReadFile(filepath.Join("systemd", from))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(filepath.Join("systemd", from)))(t)
 		file := filepath.Join(dir, to)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
@@ -59,10 +53,7 @@ func TestTheUnitHasALowExposureLevel(t *testing.T) {
 
 func TestTheUnitAllowsADrainAndSignalsOnlyRemit(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("systemd/remit.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("systemd/remit.service"))(t)
 	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindSubmatch(text)
 	if found == nil {
 		t.Fatal("the unit has no TimeoutStopSec")

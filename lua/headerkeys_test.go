@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"remit/test/suite"
 )
 
 // headerKey matches the prefix of a key in a header: zset sh:{cell}:<session>.
@@ -15,10 +17,7 @@ func TestHeadersNameTheKeysOfTheStore(t *testing.T) {
 	t.Parallel()
 	var spelled strings.Builder
 	for _, file := range []string{"../redisstore/internal/kernel/keys.go", "../internal/redisclient/keys.go"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := suite.Must(os.ReadFile(file))(t)
 		spelled.Write(text)
 	}
 	found := 0

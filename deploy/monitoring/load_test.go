@@ -19,6 +19,7 @@ import (
 	"remit/internal/redisproc"
 	"remit/money"
 	"remit/test/serviceproc"
+	"remit/test/suite"
 )
 
 // service is a running service. The test can freeze its Redis.
@@ -39,26 +40,20 @@ func startService(t *testing.T) *service {
 	t.Helper()
 	dir := t.TempDir()
 	s := &service{T: t}
-	var err error
-	s.redis, err = redisproc.Start(t.Context(), redisproc.Config{Dir: filepath.Join(dir, "redis")})
-	s.must(err)
+	s.redis = suite.Must(redisproc.Start(t.Context(), redisproc.Config{Dir: filepath.Join(dir, "redis")}))(s)
 	t.Cleanup(func() { _ = s.redis.Stop() })
 	running := serviceproc.Run(t, "--redis-url", s.redis.URL(), "--metrics-listen", "127.0.0.1:0", "--refresh-grace", "0s", "--webhook-allow-private")
 	s.url = running.URL
 	s.metrics = metricsAt.FindStringSubmatch(running.Output())[1]
-	s.client, err = client.New(s.url, client.Options{MaxAttempts: 1})
-	s.must(err)
-	acme, err := s.client.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"})
-	s.must(err)
+	s.client = suite.Must(client.New(s.url, client.Options{MaxAttempts: 1}))(s)
+	acme := suite.Must(s.client.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(s)
 	s.apiKey = string(acme.APIKey)
 	s.organization = s.client.Organization(s.apiKey)
-	s.agent, err = s.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout", Scopes: []string{"read", "transactions:rollback"}})
-	s.must(err)
+	s.agent = suite.Must(s.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout", Scopes: []string{"read", "transactions:rollback"}}))(s)
 	s.acts = s.client.Agent(s.agent.ID, string(s.agent.Secret))
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(receiver.Close)
-	_, err = s.organization.CreateWebhook(t.Context(), client.WebhookParams{URL: receiver.URL})
-	s.must(err)
+	suite.Must(s.organization.CreateWebhook(t.Context(), client.WebhookParams{URL: receiver.URL}))(s)
 	return s
 }
 
@@ -81,27 +76,23 @@ func (s *service) refused(err error) {
 func (s *service) session(p client.SessionParams) *client.Session {
 	s.Helper()
 	p.AgentID = s.agent.ID
-	created, err := s.organization.CreateSession(s.Context(), p)
-	s.must(err)
+	created := suite.Must(s.organization.CreateSession(s.Context(), p))(s)
 	return s.acts.Session(created.ID)
 }
 
 // request sends a request without the SDK, and returns the status and the body of the response.
 func (s *service) request(method, path, body string, header ...string) (int, string) {
 	s.Helper()
-	request, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
-	s.must(err)
+	request := suite.Must(http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body)))(s)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
-	response, err := http.DefaultClient.Do(request)
-	s.must(err)
+	response := suite.Must(http.DefaultClient.Do(request))(s)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	s.must(err)
+	text := suite.Must(io.ReadAll(response.Body))(s)
 	return response.StatusCode, string(text)
 }
 
@@ -146,11 +137,9 @@ func (s *service) work() {
 		s.refused(err)
 	}
 	for range 2 {
-		_, err := session.Charge(ctx, client.Charge{IdempotencyKey: "of-" + session.ID()})
-		s.must(err)
+		suite.Must(session.Charge(ctx, client.Charge{IdempotencyKey: "of-" + session.ID()}))(s)
 	}
-	_, err := s.acts.ChargeMany(ctx, []client.SessionCharge{{SessionID: session.ID()}, {SessionID: session.ID(), Charge: client.Charge{Value: 10}}}, client.BatchOptions{})
-	s.must(err)
+	suite.Must(s.acts.ChargeMany(ctx, []client.SessionCharge{{SessionID: session.ID()}, {SessionID: session.ID(), Charge: client.Charge{Value: 10}}}, client.BatchOptions{}))(s)
 	s.transactions(session)
 	s.leases()
 	s.observe()
@@ -160,7 +149,7 @@ func (s *service) work() {
 		break
 	}
 	s.must(session.End(ctx))
-	_, err = session.Charge(ctx, client.Charge{})
+	_, err := session.Charge(ctx, client.Charge{})
 	s.refused(err)
 	s.tokens()
 	s.wants(http.StatusNotFound, "GET", "/nowhere", "")
@@ -173,12 +162,10 @@ func (s *service) transactions(session *client.Session) {
 		func(t *client.Transaction) error { return t.Commit(ctx, client.CommitParams{}) },
 		func(t *client.Transaction) error { return t.Rollback(ctx, "") },
 	} {
-		begun, err := session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, Value: 500})
-		s.must(err)
+		begun := suite.Must(session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, Value: 500}))(s)
 		s.must(settle(begun))
 	}
-	_, err := session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, ExpiresIn: time.Second})
-	s.must(err)
+	suite.Must(session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, ExpiresIn: time.Second}))(s)
 	eventually(s.T, "a hold expires", func() bool {
 		s.wants(http.StatusOK, "GET", "/v1/sessions/"+session.ID(), "", "X-API-Key", s.apiKey)
 		metrics := s.scrape()
@@ -203,8 +190,7 @@ func (s *service) limits() {
 	s.wants(http.StatusOK, "PUT", "/v1/budget", `{"max_value_usd":0.01,"period":"none"}`, "X-API-Key", s.apiKey)
 	s.wants(http.StatusForbidden, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":%q,"max_value_usd":1}`, s.agent.ID), "X-API-Key", s.apiKey)
 	s.wants(http.StatusNoContent, "DELETE", "/v1/budget", "", "X-API-Key", s.apiKey)
-	_, err := s.session(client.SessionParams{}).RequestMore(s.Context(), client.MoreParams{AddActions: 1, Reason: "one page is left"})
-	s.must(err)
+	suite.Must(s.session(client.SessionParams{}).RequestMore(s.Context(), client.MoreParams{AddActions: 1, Reason: "one page is left"}))(s)
 }
 
 var id = regexp.MustCompile(`"id":"([^"]+)"`)
@@ -241,30 +227,26 @@ func (s *service) tokens() {
 	s.wants(http.StatusUnauthorized, "POST", "/v1/auth/refresh", refresh)
 
 	unwanted := refreshToken.FindStringSubmatch(s.wants(http.StatusOK, "POST", "/v1/auth/token", exchange))[1]
-	access, err := s.acts.Token(ctx)
-	s.must(err)
+	access := suite.Must(s.acts.Token(ctx))(s)
 	s.wants(http.StatusOK, "POST", "/v1/auth/revoke", fmt.Sprintf(`{"refresh_token":%q}`, unwanted), "Authorization", "Bearer "+access)
 	s.wants(http.StatusUnauthorized, "GET", "/v1/agents", "")
 
-	_, err = s.client.CreateOrganization(ctx, client.OrganizationParams{Name: "another"})
-	s.must(err)
-	gone, err := s.organization.CreateAgent(ctx, client.AgentParams{Name: "gone", Scopes: []string{}})
-	s.must(err)
+	suite.Must(s.client.CreateOrganization(ctx, client.OrganizationParams{Name: "another"}))(s)
+	gone := suite.Must(s.organization.CreateAgent(ctx, client.AgentParams{Name: "gone", Scopes: []string{}}))(s)
 	s.must(s.organization.RevokeAgent(ctx, gone.ID))
 }
 
 // waitForEvents starts a request that waits for an event during the whole test.
 func (s *service) waitForEvents() {
 	s.Helper()
-	quiet, err := s.organization.CreateAgent(s.Context(), client.AgentParams{Name: "quiet", Scopes: []string{}})
-	s.must(err)
+	quiet := suite.Must(s.organization.CreateAgent(s.Context(), client.AgentParams{Name: "quiet", Scopes: []string{}}))(s)
 	var last client.Event
-	for last, err = range s.organization.Events(s.Context(), quiet.ID, "") {
+	for event, err := range s.organization.Events(s.Context(), quiet.ID, "") {
 		s.must(err)
+		last = event
 		break
 	}
-	request, err := http.NewRequestWithContext(s.Context(), "GET", s.url+"/v1/agents/"+quiet.ID+"/events?wait=30&after="+last.ID, nil)
-	s.must(err)
+	request := suite.Must(http.NewRequestWithContext(s.Context(), "GET", s.url+"/v1/agents/"+quiet.ID+"/events?wait=30&after="+last.ID, nil))(s)
 	request.Header.Set("X-API-Key", s.apiKey)
 	go func() {
 		if response, err := http.DefaultClient.Do(request); err == nil { // it ends with the test

@@ -25,8 +25,7 @@ func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 func TestDashboardAlertsAndPagesMatchTheMetrics(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
-	address, err := url.Parse(s.metrics)
-	s.must(err)
+	address := suite.Must(url.Parse(s.metrics))(t)
 	p := startPrometheus(t, address.Host)
 	// Prometheus must scrape the counters at 0 first, because rates need two values.
 	eventually(t, "the service is scraped", func() bool {
@@ -100,10 +99,7 @@ func readDashboard(t *testing.T) dashboard {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := suite.Must(os.ReadFile(file))(t)
 	return string(text)
 }
 
@@ -132,10 +128,7 @@ func everyQueryReturnsData(t *testing.T, p prometheus) {
 // hasData reports whether the query returns a value above 0, or any value if it may be 0.
 func (q query) hasData(t *testing.T, p prometheus) bool {
 	t.Helper()
-	values, err := p.query(t, filled.Replace(q.expr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := suite.Must(p.query(t, filled.Replace(q.expr)))(t)
 	moved := slices.ContainsFunc(values, func(v float64) bool { return v > 0 })
 	return len(values) > 0 && (moved || slices.Contains(mayBe0, q.legend))
 }
@@ -229,11 +222,7 @@ func anchorsOf(page string) []string {
 func families(t *testing.T, scrape string) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	found, err := parser.TextToMetricFamilies(strings.NewReader(scrape))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return suite.Must(parser.TextToMetricFamilies(strings.NewReader(scrape)))(t)
 }
 
 // everyNameIsOfAMetric also checks the queries that have not run: those of alerts that do not fire, and of variables.

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"remit/test/serviceproc"
+	"remit/test/suite"
 	"remit/test/tool"
 )
 
@@ -30,10 +31,7 @@ var listeningOn = regexp.MustCompile(`Listening on"?.* address=(127\.0\.0\.1:[1-
 func startPrometheus(t *testing.T, scrapes string) prometheus {
 	t.Helper()
 	dir := t.TempDir()
-	alerts, err := filepath.Abs(alertsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	alerts := suite.Must(filepath.Abs(alertsFile))(t)
 	config := fmt.Sprintf(`
 global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}
 rule_files: [%q]
@@ -44,17 +42,14 @@ scrape_configs: [{job_name: remit, static_configs: [{targets: [%q]}]}]
 	}
 	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
-	process, err := serviceproc.StartProcess(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := suite.Must(serviceproc.StartProcess(cmd))(t)
 	t.Cleanup(func() {
 		if err := process.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	var p prometheus
-	err = process.Await(func() bool {
+	err := process.Await(func() bool {
 		found := listeningOn.FindStringSubmatch(process.Output())
 		if found == nil {
 			return false
@@ -77,10 +72,7 @@ func get(t *testing.T, address string) (int, string) {
 		return 0, err.Error()
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := suite.Must(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(body)
 }
 

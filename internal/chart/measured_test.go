@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"remit/test/suite"
 )
 
 // texts parses a drawing as XML and returns its texts, the title first.
@@ -55,12 +57,9 @@ func showsText(t *testing.T, svg []byte, want ...string) {
 
 func TestLinesShowEveryNameEscaped(t *testing.T) {
 	t.Parallel()
-	svg, err := Lines(Labels{Title: `a < b & "c"`, X: "<x>", Y: "y & z"},
+	svg := suite.Must(Lines(Labels{Title: `a < b & "c"`, X: "<x>", Y: "y & z"},
 		Series{`<script>alert(1)</script>`, []float64{0, 1}, []float64{1, 2}},
-		Series{"second", []float64{0, 1}, []float64{2, 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		Series{"second", []float64{0, 1}, []float64{2, 1}}))(t)
 	if title := textsOf(t, svg)[0]; title != `a < b & "c"` {
 		t.Errorf("title is %q", title)
 	}
@@ -69,30 +68,21 @@ func TestLinesShowEveryNameEscaped(t *testing.T) {
 
 func TestBarsShowNamesValuesAndGoals(t *testing.T) {
 	t.Parallel()
-	svg, err := Bars(Labels{Title: "ratios", X: "times"},
-		Bar{"a & b", 0.5, 0.8}, Bar{"none", 0, 0}, Bar{"large", 2, 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svg := suite.Must(Bars(Labels{Title: "ratios", X: "times"},
+		Bar{"a & b", 0.5, 0.8}, Bar{"none", 0, 0}, Bar{"large", 2, 0}))(t)
 	showsText(t, svg, "a & b", "0.5 (goal 0.8)", "none", "large", "goal", "times")
 }
 
 func TestTextIsMadeFitForXML(t *testing.T) {
 	t.Parallel()
-	svg, err := Lines(Labels{Title: "two\nlines\x00\xff"}, Series{"bell\a", []float64{0, 1}, []float64{0, 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svg := suite.Must(Lines(Labels{Title: "two\nlines\x00\xff"}, Series{"bell\a", []float64{0, 1}, []float64{0, 1}}))(t)
 	showsText(t, svg, "two lines", "bell")
 }
 
 func TestTextIsCutWhereItDoesNotFit(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 100)
-	svg, err := Bars(Labels{Title: long}, Bar{long, 1, 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svg := suite.Must(Bars(Labels{Title: long}, Bar{long, 1, 0}))(t)
 	for _, text := range textsOf(t, svg)[1:] {
 		if len(text) > 120 {
 			t.Errorf("not cut: %q", text)

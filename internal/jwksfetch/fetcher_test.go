@@ -16,6 +16,7 @@ import (
 	"remit/internal/outbound"
 	"remit/internal/token"
 	"remit/test/prover"
+	"remit/test/suite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -83,11 +84,15 @@ func newFetcher(t *testing.T, cfg Config) *Fetcher {
 
 func signedBy(t *testing.T, key *prover.Key, kid string) *token.Assertion {
 	t.Helper()
-	a, err := token.ParseAssertion(key.Sign(map[string]any{"alg": key.Algorithm, "kid": kid}, map[string]any{"sub": "a"}))
-	if err != nil {
-		t.Fatal(err)
+	return suite.Must(token.ParseAssertion(key.Sign(map[string]any{"alg": key.Algorithm, "kid": kid}, map[string]any{"sub": "a"})))(t)
+}
+
+// wants fails unless verifying an assertion that the key signed has this outcome.
+func (f *Fetcher) wants(t *testing.T, source Source, key *prover.Key, kid string, want error) {
+	t.Helper()
+	if err := f.Verify(t.Context(), source, signedBy(t, key, kid)); !errors.Is(err, want) {
+		t.Errorf("kid %q of %s: %v, want %v", kid, source.URL, err, want)
 	}
-	return a
 }
 
 func TestPublishedKeysAreReadOnceInFiveMinutes(t *testing.T) {
@@ -96,12 +101,7 @@ func TestPublishedKeysAreReadOnceInFiveMinutes(t *testing.T) {
 	h := newHost(t, publishing(map[string]*prover.Key{"a": key}))
 	f := newFetcher(t, Config{AllowPrivate: true, Now: at.now})
 	source := Source{uuid.New(), h.URL, 8}
-	verify := func() {
-		t.Helper()
-		if err := f.Verify(t.Context(), source, signedBy(t, key, "a")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	verify := func() { f.wants(t, source, key, "a", nil) }
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(verify)
@@ -114,9 +114,7 @@ func TestPublishedKeysAreReadOnceInFiveMinutes(t *testing.T) {
 	at.advance(time.Second)
 	verify()
 	h.wasAsked(t, 2)
-	if err := f.Verify(t.Context(), Source{uuid.New(), h.URL, 8}, signedBy(t, key, "a")); err != nil {
-		t.Errorf("the same URL of another organization: %v", err)
-	}
+	f.wants(t, Source{uuid.New(), h.URL, 8}, key, "a", nil) // of another organization
 	h.wasAsked(t, 3)
 }
 
@@ -128,9 +126,7 @@ func TestRotatedKeysAreFoundWithinAMinute(t *testing.T) {
 	source := Source{uuid.New(), h.URL, 8}
 	verify := func(key *prover.Key, kid string, want error) {
 		t.Helper()
-		if err := f.Verify(t.Context(), source, signedBy(t, key, kid)); !errors.Is(err, want) {
-			t.Errorf("kid %q: %v, want %v", kid, err, want)
-		}
+		f.wants(t, source, key, kid, want)
 	}
 	verify(older, "a", nil)
 	h.becomes(publishing(map[string]*prover.Key{"b": newer}))
@@ -160,9 +156,7 @@ func TestKeysOutliveTheirHostForAnHour(t *testing.T) {
 	source := Source{uuid.New(), h.URL, 8}
 	verify := func(want error) {
 		t.Helper()
-		if err := f.Verify(t.Context(), source, signedBy(t, key, "a")); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
+		f.wants(t, source, key, "a", want)
 	}
 	verify(nil)
 	h.becomes(http.NotFound)
@@ -365,9 +359,7 @@ func TestOrganizationsWithSlowHostsHavePlacesOfTheirOwn(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for range 20 {
-		if err := f.Verify(t.Context(), Source{uuid.New(), quick.URL, 8}, signedBy(t, key, "a")); err != nil {
-			t.Errorf("another organization's keys: %v", err)
-		}
+		f.wants(t, Source{uuid.New(), quick.URL, 8}, key, "a", nil) // another organization's
 	}
 	slow.wasAsked(t, asked+places)
 	f.stop()
@@ -390,9 +382,7 @@ func TestSlowHostsOfNewOrganizationsGiveUpTheirQuickPlaces(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for range 3 {
-		if err := f.Verify(t.Context(), Source{uuid.New(), quick.URL, 8}, signedBy(t, key, "a")); err != nil {
-			t.Errorf("another organization's keys: %v", err)
-		}
+		f.wants(t, Source{uuid.New(), quick.URL, 8}, key, "a", nil) // another organization's
 	}
 	if quick, slow := f.lanes.Taken(); quick > places || slow > places {
 		t.Errorf("%d and %d places are taken", quick, slow)

@@ -25,18 +25,12 @@ func awaitDialing(t *testing.T, wanted bool) {
 // go-redis dials a server that is away once a second, in the background. It stops within a second or two of Close, which does not
 // wait for it: a program that stops should not. Not parallel, because other tests have servers that are away too.
 func TestAClosedClientDialsNoMore(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	url := "redis://" + listener.Addr().String()
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Open(Config{URL: url, Prefix: "remit:", MarkWrite: testMark})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Open(Config{URL: url, Prefix: "remit:", MarkWrite: testMark}))(t)
 	for range 2 * poolSize {
 		if c.Ping(t.Context()) == nil {
 			t.Fatal("a server listens")

@@ -113,27 +113,6 @@ func TestOnlyTransientFailuresAreRetried(t *testing.T) {
 	}
 }
 
-func TestACallEndsWithItsCallersTime(t *testing.T) {
-	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	c := openClient(t, Config{}, server.URL())
-	n := newCounter(c)
-	keepConnections(t, c, 2) // what needs a new one is not sent, and in no doubt
-	redistest.Suspend(t, server)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		_, err := n.add(ctx, Flow{})
-		wantError(t, "a write", err, ErrOutcomeUnknown)
-	})
-	wg.Go(func() {
-		_, err := n.read(ctx)
-		wantError(t, "a read", err, ErrUnavailable)
-	})
-	redistest.WaitAtMost(t, ioTimeout-100*time.Millisecond, &wg)
-}
-
 // When Redis hangs, calls that wait are shed: they were never sent, and are known not to have happened.
 func TestCallsThatWaitForAStalledRedisAreShedUnsent(t *testing.T) {
 	t.Parallel()

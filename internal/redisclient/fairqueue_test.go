@@ -41,27 +41,17 @@ func TestFlowsTakeTurns(t *testing.T) {
 	r := &fairQueue{room: 1000}
 	now := time.Now()
 	flood, some, one := aFlow(), aFlow(), aFlow()
+	revocations := Flow{flood.Owner, 1} // of the same organization
 	arrive(r, flood, 900, now)
 	arrive(r, some, 10, now)
 	arrive(r, one, 1, now)
-	served := serve(r, 21)
-	if served[one] != 1 || served[some] != 10 || served[flood] != 10 {
-		t.Errorf("of 21, %d of the flood, %d of some, %d of one", served[flood], served[some], served[one])
+	arrive(r, revocations, 1, now)
+	served := serve(r, 22)
+	if served[one] != 1 || served[revocations] != 1 || served[some] != 10 || served[flood] != 10 {
+		t.Errorf("of 22, %d of the flood, %d of some, %d of one, %d revocations", served[flood], served[some], served[one], served[revocations])
 	}
 	if served := serve(r, 1000); served[flood] != 890 || r.waiting != 0 || len(r.queues) != 0 || r.last != nil {
 		t.Errorf("%d of the flood, then %d wait in %d queues", served[flood], r.waiting, len(r.queues))
-	}
-}
-
-func TestUrgentCallsOfAnOrganizationHaveTheirOwnFlow(t *testing.T) {
-	t.Parallel()
-	r := &fairQueue{room: 1000}
-	flood := aFlow()
-	revocations := Flow{flood.Owner, 1}
-	arrive(r, flood, 900, time.Now())
-	arrive(r, revocations, 1, time.Now())
-	if served := serve(r, 2); served[revocations] != 1 {
-		t.Error("a revocation waits for the agents of its own organization")
 	}
 }
 

@@ -70,10 +70,7 @@ var prefixes atomic.Int64
 func openClient(t *testing.T, cfg Config, url string) *Client {
 	t.Helper()
 	cfg.URL, cfg.Prefix, cfg.MarkWrite, cfg.Refusals = url, fmt.Sprintf("remit:test%d:", prefixes.Add(1)), testMark, testRefusals
-	c, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Open(cfg))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -573,38 +573,3 @@ func TestNoCallWaitsForAStalledRedisUntilItAnswersAgain(t *testing.T) {
 		t.Error("it is still held to be stalled")
 	}
 }
-
-func TestASharedCallEndsByItsDeadlineWhenRedisIsStalled(t *testing.T) {
-	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	c := openClient(t, Config{}, server.URL())
-	n := newCounter(c)
-	crowd(t, c)
-	must(redistest.PlainClient(t, server.URL()).Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Result())(t)
-	var group sync.WaitGroup
-	for range 3 * maxBatch { // more than are in flight at once
-		group.Go(func() {
-			_, err := n.add(context.Background(), Flow{})
-			wantTrouble(t, err)
-		})
-	}
-	group.Wait() // it hangs unless every call ends
-}
-
-// Redis may refuse a new connection with an error, which go-redis sets on none of the pipeline's commands.
-func TestWhenANewConnectionIsRefusedNothingIsInDoubt(t *testing.T) {
-	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	admin := redistest.PlainClient(t, server.URL())
-	must(admin.Do(t.Context(), "ACL", "SETUSER", "remit", "on", ">before", "~*", "+@all").Result())(t)
-	c := openClient(t, Config{}, strings.Replace(server.URL(), "unix://", "unix://remit:before@", 1))
-	n := newCounter(c)
-	must(n.add(t.Context(), Flow{}))(t)
-	must(admin.Do(t.Context(), "ACL", "SETUSER", "remit", "resetpass", ">after").Result())(t)
-	must(admin.Do(t.Context(), "CLIENT", "KILL", "USER", "remit").Result())(t)
-	crowd(t, c)
-	_, err := n.add(t.Context(), Flow{})
-	wantError(t, "a write", err, ErrUnavailable)
-	_, err = n.addInBatch(t.Context())
-	wantError(t, "a batch", err, ErrUnavailable)
-}

@@ -86,9 +86,11 @@ func TestURLsThatAreRefusedStayUnquoted(t *testing.T) {
 		"",
 		"localhost:6379",
 		"u:hunter2@localhost:6379",
+		"u:hunter2://@localhost",
 		"http://u:hunter2@localhost",
 		"Redis://u:hunter2@localhost",
 		"redis+unix://u:hunter2@localhost",
+		"redis+://u:hunter2@localhost",
 		"redis+sentinels://u:hunter2@localhost/main",
 		"unix+cluster://u:hunter2@localhost",
 		"redis://",
@@ -96,6 +98,7 @@ func TestURLsThatAreRefusedStayUnquoted(t *testing.T) {
 		"redis://u:hunter2@:6379",
 		"redis://u:hunter2@localhost:",
 		"redis://u:hunter2@localhost:http",
+		"redis://u:hunter2@localhost:63:79",
 		"redis://u:hunter2@localhost:65536",
 		"redis://u:hunter2@localhost:-1",
 		"redis://u:hunter2@localhost:0",
@@ -127,20 +130,6 @@ func TestURLsThatAreRefusedStayUnquoted(t *testing.T) {
 		"redis+cluster://u:hunter2@n1,,n2",
 		"redis+cluster://u:hunter2@n1/0",
 		"redis+cluster://u:hunter2@n1?read_only=true",
-	} {
-		t.Run(url, func(t *testing.T) {
-			t.Parallel()
-			wantRefusedURL(t, url)
-		})
-	}
-}
-
-func TestURLsWithATypingErrorAreRefused(t *testing.T) {
-	t.Parallel()
-	for _, url := range []string{
-		"redis+://u:hunter2@localhost",
-		"redis://u:hunter2@localhost:63:79",
-		"u:hunter2://@localhost",
 	} {
 		t.Run(url, func(t *testing.T) {
 			t.Parallel()

@@ -1,9 +1,7 @@
 package redisproc
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -16,10 +14,7 @@ import (
 // startedCluster runs a cluster until the test ends.
 func startedCluster(tb testing.TB, primaries int) *Cluster {
 	tb.Helper()
-	c, err := StartCluster(tb.Context(), primaries)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	c := must(StartCluster(tb.Context(), primaries))(tb)
 	tb.Cleanup(func() { c.Stop() })
 	return c
 }
@@ -42,10 +37,7 @@ func wantEvenSlots(t *testing.T, addr string, owners []string) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	ranges, err := client.ClusterSlots(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ranges := must(client.ClusterSlots(t.Context()).Result())(t)
 	covered := 0
 	for _, r := range ranges {
 		size := r.End - r.Start + 1
@@ -59,28 +51,6 @@ func wantEvenSlots(t *testing.T, addr string, owners []string) {
 	}
 	if covered != slots {
 		t.Errorf("%s: %d slots are covered, want %d", addr, covered, slots)
-	}
-}
-
-func TestClusterServesEveryNode(t *testing.T) {
-	t.Parallel()
-	c := startedCluster(t, 3)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()[:1]})
-	defer client.Close()
-	for i := range 100 {
-		key := fmt.Sprintf("key:%d", i)
-		if err := client.Set(t.Context(), key, i, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	err := client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
-		if keys := node.DBSize(ctx).Val(); keys == 0 {
-			t.Errorf("%s holds no key", node.Options().Addr)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -117,16 +87,10 @@ func TestStartClusterRefusesZeroPrimaries(t *testing.T) {
 func TestNodeOnATakenPortEndsBeforeItIsReady(t *testing.T) {
 	t.Parallel()
 	for _, offset := range []int{0, busOffset} {
-		port, err := FreePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		taken, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port+offset)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		port := must(FreePort())(t)
+		taken := must(net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port+offset))))(t)
 		defer taken.Close()
-		_, err = Start(t.Context(), Config{Port: port, Args: node{}.config().Args})
+		_, err := Start(t.Context(), Config{Port: port, Args: node{}.config().Args})
 		if !errors.Is(err, errEnded) {
 			t.Errorf("start with port %d taken: %v; want %v", port+offset, err, errEnded)
 		}
@@ -135,10 +99,7 @@ func TestNodeOnATakenPortEndsBeforeItIsReady(t *testing.T) {
 
 func TestAReplicaReplacesAKilledPrimaryWhichReturnsAsAReplica(t *testing.T) {
 	t.Parallel()
-	c, err := StartClusterWithReplicas(t.Context(), 3, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(StartClusterWithReplicas(t.Context(), 3, t.TempDir()))(t)
 	t.Cleanup(func() { c.Stop() })
 	addrs := c.Addrs()
 	if len(addrs) != 6 {

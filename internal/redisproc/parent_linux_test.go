@@ -55,10 +55,7 @@ func startParent(t *testing.T, dir string) (parent *exec.Cmd, socket string) {
 	parent = exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), parentOf+"="+dir, "TMPDIR="+t.TempDir())
 	parent.Stderr = os.Stderr
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(parent.StdoutPipe())(t)
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +63,7 @@ func startParent(t *testing.T, dir string) (parent *exec.Cmd, socket string) {
 		parent.Process.Kill()
 		parent.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must(bufio.NewReader(out).ReadString('\n'))(t)
 	return parent, strings.TrimSpace(line)
 }
 
@@ -77,10 +71,7 @@ func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Dir: t.TempDir()}
 	parent, socket := startParent(t, cfg.Dir)
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(net.Dial("unix", socket))(t)
 	defer conn.Close()
 	if _, err := Start(t.Context(), cfg); !errors.Is(err, ErrDirInUse) {
 		t.Errorf("Start beside the other process: %v; want ErrDirInUse", err)

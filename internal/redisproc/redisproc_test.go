@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"remit/test/suite"
 )
 
 func TestFindPrefersRedisToValkey(t *testing.T) {
@@ -40,3 +42,5 @@ func waitFor(tb testing.TB, what string, holds func() bool) {
 		}
 	}
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

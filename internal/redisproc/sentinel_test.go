@@ -16,10 +16,7 @@ func startReplicated(tb testing.TB) (primary, replica *Server, addresses [2]stri
 	tb.Helper()
 	var servers [2]*Server
 	for i := range servers {
-		port, err := FreePort()
-		if err != nil {
-			tb.Fatal(err)
-		}
+		port := must(FreePort())(tb)
 		servers[i] = start(tb, Config{Port: port, ReplicaOf: addresses[0]})
 		addresses[i] = net.JoinHostPort(loopback, strconv.Itoa(port))
 	}
@@ -33,10 +30,7 @@ func startReplicated(tb testing.TB) (primary, replica *Server, addresses [2]stri
 func TestSentinelsMakeAReplicaThePrimary(t *testing.T) {
 	t.Parallel()
 	primary, _, addresses := startReplicated(t)
-	sentinels, err := StartSentinels(t.Context(), 3, addresses[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	sentinels := must(StartSentinels(t.Context(), 3, addresses[0]))(t)
 	t.Cleanup(func() { _ = sentinels.Stop() })
 	if len(sentinels.Addrs()) != 3 {
 		t.Errorf("sentinels at %q, want three", sentinels.Addrs())
@@ -66,10 +60,7 @@ func TestSentinelsMakeAReplicaThePrimary(t *testing.T) {
 func TestStopEndsEverySentinel(t *testing.T) {
 	t.Parallel()
 	_, _, addresses := startReplicated(t)
-	sentinels, err := StartSentinels(t.Context(), 2, addresses[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	sentinels := must(StartSentinels(t.Context(), 2, addresses[0]))(t)
 	if err := sentinels.Stop(); err != nil {
 		t.Error(err)
 	}

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,10 +18,7 @@ import (
 // start runs a server until the test ends.
 func start(tb testing.TB, cfg Config) *Server {
 	tb.Helper()
-	s, err := Start(tb.Context(), cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := must(Start(tb.Context(), cfg))(tb)
 	tb.Cleanup(func() { s.Stop() })
 	return s
 }
@@ -38,10 +33,7 @@ func stop(tb testing.TB, s *Server) {
 // connect returns a client of the server, made from its URL as callers do.
 func connect(tb testing.TB, s *Server) *redis.Client {
 	tb.Helper()
-	opt, err := redis.ParseURL(s.URL())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	opt := must(redis.ParseURL(s.URL()))(tb)
 	client := redis.NewClient(opt)
 	tb.Cleanup(func() { client.Close() })
 	return client
@@ -80,21 +72,6 @@ func TestServerIsConfiguredAsPromised(t *testing.T) {
 	}
 }
 
-func TestServerListensOnItsPortToo(t *testing.T) {
-	t.Parallel()
-	port, err := FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, Config{Port: port})
-	client := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(loopback, strconv.Itoa(port))})
-	t.Cleanup(func() { client.Close() })
-	info, err := client.InfoMap(t.Context(), "server").Result()
-	if got := info["Server"]["process_id"]; err != nil || got != strconv.Itoa(s.PID()) {
-		t.Errorf("process %s answers at the port, %v; want %d", got, err, s.PID())
-	}
-}
-
 func TestServerRunsInAProcessGroupOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})
@@ -106,10 +83,7 @@ func TestServerRunsInAProcessGroupOfItsOwn(t *testing.T) {
 func TestSocketIsReachableByItsOwnerAlone(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})
-	info, err := os.Stat(filepath.Dir(s.socket()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must(os.Stat(filepath.Dir(s.socket())))(t)
 	if mode := info.Mode().Perm(); mode != 0o700 {
 		t.Errorf("directory of the socket has mode %o, want 700", mode)
 	}
@@ -144,20 +118,17 @@ func TestStartReturnsWhileDataIsLoading(t *testing.T) {
 	cfg := Config{Dir: t.TempDir()}
 	first := start(t, cfg)
 	// Redis looks for clients after every 1024 commands that it loads.
-	_, err := connect(t, first).Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+	must(connect(t, first).Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
 		for range 20 * 1024 {
 			pipe.Incr(t.Context(), "n")
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	stop(t, first)
 
 	cfg.Args = []string{"--key-load-delay", "200"} // µs: 4 s or more in all
 	second := start(t, cfg)
-	err = connect(t, second).Get(t.Context(), "n").Err()
+	err := connect(t, second).Get(t.Context(), "n").Err()
 	if err == nil || !strings.HasPrefix(err.Error(), "LOADING") {
 		t.Errorf("GET after Start: %v; want LOADING", err)
 	}
@@ -219,24 +190,6 @@ func wantEmpty(tb testing.TB, dir string) {
 	tb.Helper()
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		tb.Errorf("%s holds %v, %v; want nothing", dir, entries, err)
-	}
-}
-
-func TestStopRemovesTheTemporaryDirectory(t *testing.T) {
-	t.Parallel()
-	s := start(t, Config{})
-	stop(t, s)
-	if !isGone(s.temp) {
-		t.Errorf("%s is still there", s.temp)
-	}
-}
-
-func TestStopLeavesTheDataDirectory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	stop(t, start(t, Config{Dir: dir}))
-	if isGone(filepath.Join(dir, "appendonlydir")) {
-		t.Error("the append-only file is gone")
 	}
 }
 

@@ -110,14 +110,8 @@ func crashAfter(t *testing.T, s *Server, write func(*redis.Client) error) {
 // tear cuts off the end of what was appended, from the second byte of the last word of that kind on.
 func tear(t *testing.T, dir, word string) {
 	t.Helper()
-	path, err := appendedFile(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must(appendedFile(dir))(t)
+	file := must(os.ReadFile(path))(t)
 	at := bytes.LastIndex(file, []byte(word))
 	if at < 0 {
 		t.Fatalf("no %s in %q", word, file)

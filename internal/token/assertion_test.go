@@ -31,15 +31,8 @@ func keySetOf(t testing.TB, keys map[string]*prover.Key, order ...string) token.
 		}
 		set.Keys = append(set.Keys, jwk)
 	}
-	text, err := json.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := token.ReadJWKS(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
+	text := must(json.Marshal(set))(t)
+	return must(token.ReadJWKS(text, 64))(t)
 }
 
 func assertedClaims() map[string]any {
@@ -181,10 +174,7 @@ func TestTheKeyOfAnAssertionIsChosenByKidAndAlgorithm(t *testing.T) {
 func TestThePublicKeyIsNoSecret(t *testing.T) {
 	t.Parallel()
 	key := prover.New("RS256")
-	jwk, err := json.Marshal(key.JWK())
-	if err != nil {
-		t.Fatal(err)
-	}
+	jwk := must(json.Marshal(key.JWK()))(t)
 	encode := base64.RawURLEncoding.EncodeToString
 	for _, algorithm := range []string{"HS256", "RS256"} {
 		signed := encode([]byte(`{"alg":"`+algorithm+`"}`)) + "." + encode([]byte(`{"sub":"a"}`))
@@ -239,11 +229,7 @@ func TestTypeAndAudienceOfAnAssertionAreComparedExactly(t *testing.T) {
 	key := prover.New("EdDSA")
 	parse := func(head, claims map[string]any) *token.Assertion {
 		head["alg"] = "EdDSA"
-		a, err := token.ParseAssertion(key.Sign(head, claims))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
+		return must(token.ParseAssertion(key.Sign(head, claims)))(t)
 	}
 	for typ, want := range map[string]bool{"": true, "JWT": true, "jwt": true, "application/JWT": true, "at+jwt": false, "dpop+jwt": false, "JWT2": false} {
 		if got := parse(map[string]any{"typ": typ}, map[string]any{}).HasType("JWT"); got != want {

@@ -17,16 +17,13 @@ func TestACheckpointPassesForNoToken(t *testing.T) {
 	t.Parallel()
 	for _, s := range signers() {
 		ring := newKeyring(t, s)
-		signed, err := ring.SignCheckpoint(token.Checkpoint{Organization: uuid.New(), Sequence: 7, Hash: "ab", Issued: noon})
-		if err != nil {
-			t.Fatal(err)
-		}
+		signed := must(ring.SignCheckpoint(token.Checkpoint{Organization: uuid.New(), Sequence: 7, Hash: "ab", Issued: noon}))(t)
 		if _, err := ring.VerifyAccess(signed, noon); err == nil {
 			t.Errorf("%s: it is an access token", s.name)
 		}
 		public := readPublic(t, readJWKS(t, ring)[0])
 		parser := jwt.NewParser(jwt.WithIssuer(issuer), jwt.WithTimeFunc(func() time.Time { return noon }))
-		_, err = parser.Parse(signed, func(*jwt.Token) (any, error) { return public, nil })
+		_, err := parser.Parse(signed, func(*jwt.Token) (any, error) { return public, nil })
 		if !errors.Is(err, jwt.ErrTokenExpired) || errors.Is(err, jwt.ErrTokenSignatureInvalid) {
 			t.Errorf("%s: a verifier of tokens says %v", s.name, err)
 		}

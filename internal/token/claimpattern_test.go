@@ -83,9 +83,5 @@ func TestClaimsMatchWhenEveryPatternDoes(t *testing.T) {
 // assertionOf returns an assertion with these claims.
 func assertionOf(t *testing.T, claims string) *token.Assertion {
 	t.Helper()
-	a, err := token.ParseAssertion(prover.New("ES256").SignText(`{"alg":"ES256"}`, claims))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return must(token.ParseAssertion(prover.New("ES256").SignText(`{"alg":"ES256"}`, claims)))(t)
 }

@@ -20,10 +20,7 @@ func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
 	for name, c := range map[string]claims{
 		"none": {}, "no scopes": {Scopes: []string{}}, "no audience": full, "bound": bound, "delegated": delegated,
 	} {
-		want, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must(json.Marshal(c))(t)
 		if got, err := c.append(nil); string(got) != string(want) || err != nil {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
 		}

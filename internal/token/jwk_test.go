@@ -39,12 +39,9 @@ func TestThumbprintsAreThoseOfTheStandards(t *testing.T) {
 
 func TestAKeySetIsReadBackFromItsOwnText(t *testing.T) {
 	t.Parallel()
-	set, err := ParseJWKS([]byte(`{"other":1,"keys":[
+	set := must(ParseJWKS([]byte(`{"other":1,"keys":[
 		{"kty":"RSA","n":"` + rfc7638Modulus + `","e":"AQAB","alg":"PS256","kid":"a","use":"sig","x5t":"ignored"},
-		{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"b","key_ops":["verify"]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+		{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"b","key_ops":["verify"]}]}`)))(t)
 	again, err := ParseJWKS([]byte(set.Text()))
 	if err != nil || again.Text() != set.Text() || len(again) != 2 {
 		t.Errorf("%s was read as %s, %v", set.Text(), again.Text(), err)
@@ -110,10 +107,7 @@ func unusableKeys(t *testing.T) map[string]unusableKey {
 
 func weakRSA(t *testing.T) string {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must(rsa.GenerateKey(rand.Reader, 1024))(t)
 	return `{"kty":"RSA","e":"AQAB","n":"` + encode(key.N.Bytes()) + `"}`
 }
 
@@ -147,14 +141,8 @@ func TestWhatIsNoSetOfKeysIsRefused(t *testing.T) {
 
 func TestEveryKindOfKeyIsRead(t *testing.T) {
 	t.Parallel()
-	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	point, err := p384.PublicKey.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p384 := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(t)
+	point := must(p384.PublicKey.Bytes())(t)
 	for _, c := range []struct{ key, algorithms string }{
 		{rfc8037Key, "EdDSA Ed25519"},
 		{rfc7515ECKey, "ES256"},
@@ -198,10 +186,7 @@ func TestAWeakEd25519KeyTakesForgedSignatures(t *testing.T) {
 	forged := make([]byte, ed25519.SignatureSize)
 	forged[0] = 1 // R is the neutral element, S is 0
 	for _, point := range smallOrder {
-		raw, err := hex.DecodeString(point)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must(hex.DecodeString(point))(t)
 		taken := 0
 		for i := range 64 {
 			if ed25519.Verify(raw, fmt.Append(nil, i), forged) {

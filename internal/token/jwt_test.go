@@ -148,6 +148,15 @@ func TestAccessTokenExpiresAnHourAfterItsIssue(t *testing.T) {
 	}
 }
 
+func TestVerifyAccessRefusesATokenFromTheFuture(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, rfc8037())
+	text := signAccess(t, ring, bearer())
+	for _, now := range []time.Time{noon.Add(-31 * time.Second), noon.Add(-time.Hour), noon.AddDate(-200, 0, 0)} {
+		requireRefused(t, ring, now.String(), text, now, token.ErrClaims)
+	}
+}
+
 func TestAccessTokenIsIssuedOnTheSecond(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t, rfc8037())
@@ -157,49 +166,6 @@ func TestAccessTokenIsIssuedOnTheSecond(t *testing.T) {
 	a.Issued = noon
 	requireSays(t, ring, text, noon.Add(time.Hour-1), a)
 	requireRefused(t, ring, "an hour after the second", text, noon.Add(time.Hour), token.ErrExpired)
-}
-
-func TestAccessTokenHoldsExactlyItsClaims(t *testing.T) {
-	t.Parallel()
-	for _, s := range signers() {
-		a := bearer()
-		payload := payloadOf(t, signAccess(t, newKeyring(t, s), a))
-		want := map[string]string{
-			"iss": `"` + issuer + `"`, "sub": `"` + a.Agent.String() + `"`, "jti": string(payload["jti"]),
-			"agent_id": `"` + a.Agent.String() + `"`, "org_id": `"` + a.Organization.String() + `"`,
-			"fam": `"` + a.Family.String() + `"`, "scopes": `["orders:read","orders:write"]`,
-			"client_id": `"` + a.Agent.String() + `"`, "aud": `"` + issuer + `"`,
-			"iat": fmt.Sprint(noon.Unix()), "exp": fmt.Sprint(noon.Unix() + 3600),
-		}
-		got := map[string]string{}
-		for name, value := range payload {
-			got[name] = string(value)
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: claims %v; want %v", s.name, got, want)
-		}
-		var id uuid.UUID
-		if json.Unmarshal(payload["jti"], &id) != nil || id.Version() != 4 {
-			t.Errorf("%s: jti %s is no random UUID", s.name, payload["jti"])
-		}
-	}
-}
-
-func TestTheLongestScopesFitIntoAToken(t *testing.T) {
-	t.Parallel()
-	many := longestScopes()
-	for _, s := range signers() {
-		ring := newKeyring(t, s)
-		for _, scopes := range [][]string{many, {strings.Repeat("s", 600)}, {strings.Repeat("<", 600)}} {
-			a := bearer()
-			a.Scopes = scopes
-			text := signAccess(t, ring, a)
-			requireSays(t, ring, text, noon, a)
-			if len(text) > token.MaxAccessSize {
-				t.Errorf("%s, %d scopes: %d bytes", s.name, len(scopes), len(text))
-			}
-		}
-	}
 }
 
 func TestSignAccessRefusesWhatVerifyAccessWouldFindTooLong(t *testing.T) {
@@ -464,7 +430,6 @@ func TestVerifyAccessRefusesClaimsThatItDoesNotIssue(t *testing.T) {
 	payloads := map[string]string{
 		"another claim":         good.and("admin", "true").String(),
 		"another claim, null":   good.and("nbf", "null").String(),
-		"aud":                   good.and("aud", `"`+issuer+`"`).String(),
 		"nbf":                   good.and("nbf", fmt.Sprint(iat)).String(),
 		"a claim without name":  good.and("", "1").String(),
 		"ORG_ID besides org_id": good.and("ORG_ID", another).String(),
@@ -562,7 +527,16 @@ func TestVerifyAccessRefusesClaimsThatItDoesNotIssue(t *testing.T) {
 		"deep in scopes":           good.with("scopes", strings.Repeat("[", 300)+strings.Repeat("]", 300)).String(),
 		"base64 of base64":         encode(good.String()),
 		"claims without a subject": `{"iss":"` + issuer + `"}`,
+		"scopes with null":         good.with("scopes", `["orders:read",null]`).String(),
 		"scopes before null":       good.with("scopes", `["a"],"scopes":null`).String(),
+	}
+	const id = "018f3c2a-b4d5-7e06-91a2-b3c4d5e6f70a"
+	for _, name := range []string{"jti", "org_id", "fam"} {
+		for _, value := range []string{
+			strings.ToUpper(id), strings.ReplaceAll(id, "-", ""), "urn:uuid:" + id, "{" + id + "}", "x" + id + "y",
+		} {
+			payloads[name+" "+value] = good.with(name, `"`+value+`"`).String()
+		}
 	}
 	for _, c := range good {
 		payloads["no "+c.name] = good.without(c.name).String()
@@ -579,23 +553,6 @@ func TestVerifyAccessRefusesClaimsThatItDoesNotIssue(t *testing.T) {
 	requireRefused(t, ring, "bad and expired", s.issue(t, payloads["another claim"]), noon.AddDate(1, 0, 0), token.ErrClaims)
 }
 
-func TestVerifyAccessRefusesValuesInAnotherSpelling(t *testing.T) {
-	t.Parallel()
-	s := rfc8037()
-	ring := newKeyring(t, s)
-	const id = "018f3c2a-b4d5-7e06-91a2-b3c4d5e6f70a"
-	for _, name := range []string{"jti", "org_id", "fam"} {
-		for _, value := range []string{
-			strings.ToUpper(id), strings.ReplaceAll(id, "-", ""), "urn:uuid:" + id, "{" + id + "}", "x" + id + "y",
-		} {
-			payload := goodClaims().with(name, `"`+value+`"`).String()
-			requireRefused(t, ring, name+" "+value, s.issue(t, payload), noon, token.ErrClaims)
-		}
-	}
-	payload := goodClaims().with("scopes", `["orders:read",null]`).String()
-	requireRefused(t, ring, "null in scopes", s.issue(t, payload), noon, token.ErrClaims)
-}
-
 func TestVerifyAccessRefusesASignedPayloadWithLooseBits(t *testing.T) {
 	t.Parallel()
 	s := rfc8037()
@@ -604,16 +561,6 @@ func TestVerifyAccessRefusesASignedPayloadWithLooseBits(t *testing.T) {
 	lone := payload + strings.Repeat("A", (5-len(payload)%4)%4) // one character over a multiple of four
 	requireRefused(t, ring, "trailing bits", s.sign(t, s.header(), otherLastBits(payload)), noon, token.ErrMalformed)
 	requireRefused(t, ring, "a lone character", s.sign(t, s.header(), lone), noon, token.ErrMalformed)
-}
-
-func TestATokenOfAnotherIssuerIsRefusedDespiteASharedKey(t *testing.T) {
-	t.Parallel()
-	s := rfc8037()
-	other, err := token.NewKeyring("https://staging.example", parsed(s), []*token.RefreshKey{refreshKey(t, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	requireRefused(t, newKeyring(t, s), "staging's token", signAccess(t, other, bearer()), noon, token.ErrClaims)
 }
 
 // Run it with -fuzzminimizetime=50x: by default the engine spends its time shortening what it finds.

@@ -1,7 +1,6 @@
 package token_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -9,8 +8,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/golang-jwt/jwt/v5"
 
 	"remit/internal/token"
 	"remit/test/prover"
@@ -156,7 +153,7 @@ func TestAProofOfAnotherFormIsRefused(t *testing.T) {
 	key := provers()["ES256"]
 	good := key.Prove(goodProof())
 	header, rest, _ := strings.Cut(good, ".")
-	plainHeader, plainClaims := decoded(t, header), string(mustEncode(t, goodProof().Claims()))
+	plainHeader, plainClaims := string(decode(t, header)), string(mustEncode(t, goodProof().Claims()))
 	for name, text := range map[string]string{
 		"nothing":                 "",
 		"two parts":               header + "." + strings.Split(rest, ".")[0],
@@ -183,29 +180,10 @@ func TestAProofOfAnotherFormIsRefused(t *testing.T) {
 	}
 }
 
-// An attacker who knows the public key could make an HMAC with it.
-func TestAProofSignedWithThePublicKeyAsASecretIsRefused(t *testing.T) {
-	t.Parallel()
-	key := provers()["RS256"]
-	header := key.Header()
-	header["alg"] = "HS256"
-	text := encode(string(mustEncode(t, header))) + "." + encode(string(mustEncode(t, goodProof().Claims())))
-	mac, err := jwt.SigningMethodHS256.Sign(text, mustEncode(t, key.JWK()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := proofRing(t).VerifyProof(text+"."+encode(string(mac)), proofUse(key), nil); !errors.Is(err, token.ErrMalformed) {
-		t.Error(err)
-	}
-}
-
 func TestAKnownKeyChangesNoOutcome(t *testing.T) {
 	t.Parallel()
 	ring, key, other := proofRing(t), provers()["ES256"], provers()["EdDSA"]
-	first, err := ring.VerifyProof(key.Prove(goodProof()), proofUse(key), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must(ring.VerifyProof(key.Prove(goodProof()), proofUse(key), nil))(t)
 	again, err := ring.VerifyProof(key.Prove(goodProof()), proofUse(key), first.Key)
 	if err != nil || again.Key != first.Key {
 		t.Errorf("the same key: %v", err)
@@ -226,10 +204,7 @@ func TestAFingerprintIsOfTheKeyAndTheID(t *testing.T) {
 		t.Helper()
 		use, p := proofUse(key), goodProof()
 		use.Method, p.Method, p.ID = method, method, id
-		proof, err := ring.VerifyProof(key.Prove(p), use, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		proof := must(ring.VerifyProof(key.Prove(p), use, nil))(t)
 		return proof.Fingerprint
 	}
 	if fingerprint(key, "one", "GET") != fingerprint(key, "one", "POST") {
@@ -296,10 +271,7 @@ func FuzzProof(f *testing.F) {
 	f.Add(good)
 	f.Add(key.SignText(`{"typ":"dpop+jwt","alg":"none","jwk":{}}`, `{"jti":"a","iat":1e308}`))
 	f.Add(strings.ToUpper(good))
-	known, err := ring.VerifyProof(good, proofUse(key), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	known := must(ring.VerifyProof(good, proofUse(key), nil))(f)
 	signed := good[:strings.LastIndexByte(good, '.')]
 	f.Fuzz(func(t *testing.T, text string) {
 		_, err := ring.VerifyProof(text, proofUse(key), nil)
@@ -321,18 +293,5 @@ func merged(a, b map[string]any) map[string]any {
 
 func mustEncode(t testing.TB, value any) []byte {
 	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-func decoded(t testing.TB, text string) string {
-	t.Helper()
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
+	return must(json.Marshal(value))(t)
 }

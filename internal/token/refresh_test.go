@@ -34,11 +34,7 @@ const (
 
 func newRefreshKeyring(tb testing.TB, keys ...*token.RefreshKey) *token.Keyring {
 	tb.Helper()
-	ring, err := token.NewKeyring(issuer, parsed(rfc8037()), keys)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return ring
+	return must(token.NewKeyring(issuer, parsed(rfc8037()), keys))(tb)
 }
 
 func requireRefreshRefused(tb testing.TB, ring *token.Keyring, name, text string, want error) {
@@ -78,35 +74,6 @@ func TestRefreshTokensOfEarlierReleasesAreStillKnown(t *testing.T) {
 	}
 }
 
-func TestOtherFactsGiveAnotherRefreshToken(t *testing.T) {
-	t.Parallel()
-	ring := newRefreshKeyring(t, refreshKey(t, 0))
-	swapped := token.RefreshToken{Agent: goldenFacts.Family, Family: goldenFacts.Agent, Generation: 7}
-	next := token.RefreshToken{Agent: goldenFacts.Agent, Family: goldenFacts.Family, Generation: 8}
-	seen := map[string]bool{}
-	for _, facts := range []token.RefreshToken{goldenFacts, swapped, next, {}} {
-		text := ring.FormatRefresh(facts)
-		seen[text[len(text)-32:]] = true // HMAC only
-	}
-	if len(seen) != 4 {
-		t.Errorf("four sets of facts gave %d HMACs", len(seen))
-	}
-}
-
-func TestAChangedBitOfARefreshTokenIsRefused(t *testing.T) {
-	t.Parallel()
-	ring := newRefreshKeyring(t, refreshKey(t, 0))
-	for i := range 8 * len(refreshBytes(t, goldenRefresh)) {
-		raw := refreshBytes(t, goldenRefresh)
-		raw[i/8] ^= 1 << (i % 8)
-		want := token.ErrSignature
-		if i/8 < refreshKeyBytes {
-			want = token.ErrUnknownKey
-		}
-		requireRefreshRefused(t, ring, "changed bit", refreshPrefix+encode(string(raw)), want)
-	}
-}
-
 func TestAChangedCharacterOfARefreshTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	ring := newRefreshKeyring(t, refreshKey(t, 0))
@@ -129,7 +96,7 @@ func TestAForgedRefreshTokenIsRefused(t *testing.T) {
 	requireRefreshRefused(t, ring, "another keyring's",
 		newRefreshKeyring(t, refreshKey(t, 1)).FormatRefresh(goldenFacts), token.ErrUnknownKey)
 
-	body := refreshBytes(t, goldenRefresh)[:refreshMACStart]
+	body := decode(t, strings.TrimPrefix(goldenRefresh, refreshPrefix))[:refreshMACStart]
 	forge := func(secret []byte, label string, body []byte) string {
 		mac := hmac.New(sha256.New, secret)
 		mac.Write([]byte(label))
@@ -140,7 +107,7 @@ func TestAForgedRefreshTokenIsRefused(t *testing.T) {
 	if got := forge(countUp(0), label, body); got != goldenRefresh {
 		t.Fatalf("this test forges badly: %s", got)
 	}
-	raised := refreshBytes(t, goldenRefresh)
+	raised := decode(t, strings.TrimPrefix(goldenRefresh, refreshPrefix))
 	raised[refreshMACStart-1]++
 	for name, bad := range map[string]string{
 		"another secret under the same id": forge(countUp(1), label, body),
@@ -297,13 +264,4 @@ func FuzzParseRefresh(f *testing.F) {
 			t.Errorf("%q is also written %q", text, again)
 		}
 	})
-}
-
-func refreshBytes(tb testing.TB, text string) []byte {
-	tb.Helper()
-	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, refreshPrefix))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return raw
 }

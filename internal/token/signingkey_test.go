@@ -24,49 +24,6 @@ import (
 	"remit/internal/token"
 )
 
-func TestEachKindOfKeySignsAndVerifies(t *testing.T) {
-	t.Parallel()
-	for _, s := range signers() {
-		ring := newKeyring(t, s)
-		a := bearer()
-		text := signAccess(t, ring, a)
-		requireSays(t, ring, text, noon, a)
-		if header, _, _ := strings.Cut(text, "."); header != s.header() {
-			t.Errorf("%s: header %s; want %s", s.name, header, s.header())
-		}
-	}
-}
-
-func TestKeyIsNamedByItsThumbprint(t *testing.T) {
-	t.Parallel()
-	for _, s := range signers() {
-		if kid := readJWKS(t, newKeyring(t, s))[0]["kid"]; kid != s.kid() {
-			t.Errorf("%s: kid %s; want %s", s.name, kid, s.kid())
-		}
-	}
-	key := readJWKS(t, newKeyring(t, rfc8037()))[0] // RFC 8037 Appendix A.1 to A.3
-	if key["x"] != "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" ||
-		key["kid"] != "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k" {
-		t.Errorf("RFC 8037's key is %v", key)
-	}
-}
-
-func TestRSAThumbprintIsThatOfRFC7638(t *testing.T) {
-	t.Parallel()
-	const n = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3" +
-		"oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6q" +
-		"MQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
-	public := rsa.PublicKey{N: new(big.Int).SetBytes(decode(t, n)), E: 65537} // §3.1
-	text, err := token.ThumbprintInput(&rsa.PrivateKey{PublicKey: public})
-	if want := `{"e":"AQAB","kty":"RSA","n":"` + n + `"}`; err != nil || text != want {
-		t.Errorf("ThumbprintInput = %s, %v; want %s", text, err, want)
-	}
-	sum := sha256.Sum256([]byte(text))
-	if got := encode(string(sum[:])); got != "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs" || got != thumbprint(&public) {
-		t.Errorf("thumbprint %s", got)
-	}
-}
-
 // RFC 7518 §6.2.1.2: a coordinate that begins with a zero byte keeps it, or the key set names no point on the curve.
 func TestCoordinatesKeepTheirLeadingZeros(t *testing.T) {
 	t.Parallel()
@@ -75,14 +32,8 @@ func TestCoordinatesKeepTheirLeadingZeros(t *testing.T) {
 		for second := range 256 {
 			raw := make([]byte, 32)
 			raw[30], raw[31] = byte(second), scalar
-			private, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			point, err := private.PublicKey.Bytes()
-			if err != nil {
-				t.Fatal(err)
-			}
+			private := must(ecdsa.ParseRawPrivateKey(elliptic.P256(), raw))(t)
+			point := must(private.PublicKey.Bytes())(t)
 			if point[1] != 0 && point[33] != 0 {
 				continue
 			}
@@ -100,18 +51,9 @@ func TestGeneratedSigningKeysDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 50 {
-		text, err := token.GenerateSigningKey(token.Ed25519)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key, err := token.ParseSigningKey(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ring, err := token.NewKeyring(issuer, []*token.SigningKey{key}, []*token.RefreshKey{refreshKey(t, 0)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(token.GenerateSigningKey(token.Ed25519))(t)
+		key := must(token.ParseSigningKey(text))(t)
+		ring := must(token.NewKeyring(issuer, []*token.SigningKey{key}, []*token.RefreshKey{refreshKey(t, 0)}))(t)
 		public := readJWKS(t, ring)[0]
 		if public["alg"] != "EdDSA" {
 			t.Errorf("generated a key for %s", public["alg"])
@@ -145,17 +87,18 @@ func TestParseSigningKeyRefusesUnsupportedKeys(t *testing.T) {
 	ed, p256, rsa2048 := all[0].private, all[1].private.(*ecdsa.PrivateKey), all[2].private.(*rsa.PrivateKey)
 	good := pkcs8(ed)
 	der, _ := pem.Decode(good)
+	sec1 := must(x509.MarshalECPrivateKey(p256))(t)
 	for name, text := range map[string][]byte{
-		"P-224":                       pkcs8(newECDSA(t, elliptic.P224())),
-		"P-384":                       pkcs8(newECDSA(t, elliptic.P384())),
-		"P-521":                       pkcs8(newECDSA(t, elliptic.P521())),
-		"RSA-1024":                    pkcs8(newRSA(t, 1024)),
-		"RSA-2040":                    pkcs8(newRSA(t, 2040)),
-		"X25519":                      pkcs8(newX25519(t)),
+		"P-224":                       pkcs8(must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))(t)),
+		"P-384":                       pkcs8(must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(t)),
+		"P-521":                       pkcs8(must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))(t)),
+		"RSA-1024":                    pkcs8(must(rsa.GenerateKey(rand.Reader, 1024))(t)),
+		"RSA-2040":                    pkcs8(must(rsa.GenerateKey(rand.Reader, 2040))(t)),
+		"X25519":                      pkcs8(must(ecdh.X25519().GenerateKey(rand.Reader))(t)),
 		"PKCS#1":                      block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsa2048)),
 		"PKCS#1 under PKCS#8's name":  block("PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsa2048)),
-		"SEC 1":                       block("EC PRIVATE KEY", sec1(t, p256)),
-		"SEC 1 under PKCS#8's name":   block("PRIVATE KEY", sec1(t, p256)),
+		"SEC 1":                       block("EC PRIVATE KEY", sec1),
+		"SEC 1 under PKCS#8's name":   block("PRIVATE KEY", sec1),
 		"public Ed25519":              block("PUBLIC KEY", pkix(t, ed.Public())),
 		"public P-256":                block("PUBLIC KEY", pkix(t, p256.Public())),
 		"public RSA":                  block("PUBLIC KEY", pkix(t, rsa2048.Public())),
@@ -241,11 +184,7 @@ func readPublic(tb testing.TB, key map[string]string) crypto.PublicKey {
 		return ed25519.PublicKey(decode(tb, key["x"]))
 	case "ECP-256":
 		point := slices.Concat([]byte{4}, decode(tb, key["x"]), decode(tb, key["y"]))
-		public, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		return public
+		return must(ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point))(tb)
 	case "RSA":
 		e := new(big.Int).SetBytes(decode(tb, key["e"]))
 		return &rsa.PublicKey{N: new(big.Int).SetBytes(decode(tb, key["n"])), E: int(e.Int64())}
@@ -258,58 +197,14 @@ func sortedNames[V any](members map[string]V) []string { return slices.Sorted(ma
 
 func decode(tb testing.TB, text string) []byte {
 	tb.Helper()
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return raw
+	return must(base64.RawURLEncoding.Strict().DecodeString(text))(tb)
 }
 
 func block(name string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: name, Bytes: der})
 }
 
-func newECDSA(tb testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
-	tb.Helper()
-	key, err := ecdsa.GenerateKey(curve, rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return key
-}
-
-func newRSA(tb testing.TB, bits int) *rsa.PrivateKey {
-	tb.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, bits)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return key
-}
-
-func newX25519(tb testing.TB) *ecdh.PrivateKey {
-	tb.Helper()
-	key, err := ecdh.X25519().GenerateKey(rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return key
-}
-
-func sec1(tb testing.TB, key *ecdsa.PrivateKey) []byte {
-	tb.Helper()
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return der
-}
-
 func pkix(tb testing.TB, public crypto.PublicKey) []byte {
 	tb.Helper()
-	der, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return der
+	return must(x509.MarshalPKIXPublicKey(public))(tb)
 }

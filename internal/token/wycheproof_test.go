@@ -23,21 +23,12 @@ func TestSignaturesAreJudgedAsWycheproofDoes(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile("testdata/wycheproof/ed25519_test.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("testdata/wycheproof/ed25519_test.json"))(t)
 	if err := json.Unmarshal(text, &vectors); err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := GenerateSigningKey(Ed25519)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := ParseSigningKey(fresh)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fresh := must(GenerateSigningKey(Ed25519))(t)
+	key := must(ParseSigningKey(fresh))(t)
 	judged, valid := 0, 0
 	for _, group := range vectors.TestGroups {
 		public := ed25519.PublicKey(unhex(t, group.PublicKey.PK))
@@ -59,9 +50,5 @@ func TestSignaturesAreJudgedAsWycheproofDoes(t *testing.T) {
 
 func unhex(t *testing.T, text string) []byte {
 	t.Helper()
-	raw, err := hex.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
+	return must(hex.DecodeString(text))(t)
 }

@@ -10,10 +10,7 @@ import (
 
 func (o *organizationWithHooks) confirmed(t *testing.T, hook int) bool {
 	t.Helper()
-	w, err := o.store.Webhook(t.Context(), o.key, o.hooks[hook].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(o.store.Webhook(t.Context(), o.key, o.hooks[hook].ID))(t)
 	return !w.Confirmed().IsZero()
 }
 
@@ -91,9 +88,7 @@ func TestAChangedURLIsConfirmedAnew(t *testing.T) {
 		t.Error("another URL is confirmed")
 	}
 	eventually(t, "the second receiver is tested", func() bool { return waiting() == 2 })
-	if _, err := o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, webhooks.DeliveryID(o.hooks[0].ID, 1), at); err != nil {
-		t.Fatal(err)
-	}
+	must(o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, webhooks.DeliveryID(o.hooks[0].ID, 1), at))(t)
 	o.happen(t, 20)
 	asked := second.attempts()
 	o.redis.SetTime(at.Add(time.Hour))
@@ -114,13 +109,10 @@ func TestAChangedURLIsConfirmedAnew(t *testing.T) {
 
 func (o *organizationWithHooks) change(t *testing.T, hook int, change func(*webhooks.Settings)) {
 	t.Helper()
-	_, err := o.store.ChangeWebhook(t.Context(), o.key, o.hooks[hook].ID, nil, func(settings *webhooks.Settings) error {
+	must(o.store.ChangeWebhook(t.Context(), o.key, o.hooks[hook].ID, nil, func(settings *webhooks.Settings) error {
 		change(settings)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 // What waits for a confirmation is given up when what waits for its receiver is.
@@ -160,23 +152,16 @@ func TestTheURLThatWasTestedIsConfirmed(t *testing.T) {
 	w := o.hooks[0]
 	report := webhooks.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	report.Reached.Tested, report.Reached.Confirmed = 1, time.Now()
-	claim, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, redisstore.NewRootID(), termLength)
-	if err != nil {
-		t.Fatal(err)
-	}
+	claim := must(o.store.ClaimWebhooks(t.Context(), o.key.Organization, redisstore.NewRootID(), termLength))(t)
 	o.change(t, 0, func(settings *webhooks.Settings) { settings.URL += "/other" })
-	if _, err := o.store.NoteDeliveries(t.Context(), claim, report); err != nil {
-		t.Fatal(err)
-	}
+	must(o.store.NoteDeliveries(t.Context(), claim, report))(t)
 	if o.confirmed(t, 0) {
 		t.Error("a report about the URL before confirms the new one")
 	}
 	if err := o.store.ReleaseWebhooks(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.store.SendTest(t.Context(), o.key, w.ID, nil, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(o.store.SendTest(t.Context(), o.key, w.ID, nil, time.Now()))(t)
 	o.deliver(t)
 	eventually(t, "it is confirmed", func() bool { return o.confirmed(t, 0) })
 }

@@ -107,9 +107,7 @@ func (o *organizationWithHooks) grow(t *testing.T, count int64) {
 			eventType = "session.ended"
 		}
 		event := `{"seq":` + number + `,"occurred_at":"2026-11-21T08:20:00.120Z"}`
-		if _, err := o.redis.XAdd(o.feedKey("oe"), number+"-0", []string{"y", eventType, "e", event}); err != nil {
-			t.Fatal(err)
-		}
+		must(o.redis.XAdd(o.feedKey("oe"), number+"-0", []string{"y", eventType, "e", event}))(t)
 	}
 	o.redis.HSet(o.feedKey("oeh"), "n", strconv.FormatInt(o.newest, 10))
 }
@@ -117,10 +115,7 @@ func (o *organizationWithHooks) grow(t *testing.T, count int64) {
 func newOrganizationWithHooks(t *testing.T, urls ...string) *organizationWithHooks {
 	t.Helper()
 	redis := miniredis.RunT(t)
-	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr()}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	return (&organizationWithHooks{redis: redis, store: store}).another(t, urls...)
 }
@@ -129,9 +124,7 @@ func newOrganizationWithHooks(t *testing.T, urls ...string) *organizationWithHoo
 func (o *organizationWithHooks) another(t *testing.T, urls ...string) *organizationWithHooks {
 	t.Helper()
 	o = &organizationWithHooks{redis: o.redis, store: o.store, key: redisstore.APIKey{Organization: redisstore.NewRootID(), Hash: [32]byte{1}}}
-	if _, err := o.store.CreateOrganization(t.Context(), "", o.key, "acme", "", nil); err != nil {
-		t.Fatal(err)
-	}
+	must(o.store.CreateOrganization(t.Context(), "", o.key, "acme", "", nil))(t)
 	for _, url := range urls {
 		o.hook(t, url)
 	}
@@ -149,10 +142,7 @@ func (o *organizationWithHooks) unconfirmed(t *testing.T, url string, types ...s
 	t.Helper()
 	id := redisstore.NewID(o.key.Organization)
 	settings := webhooks.Settings{URL: url, Types: types, Secrets: []webhooks.Secret{SealSecret(nil, id, []byte("secret"))}}
-	w, err := o.store.CreateWebhook(t.Context(), o.key, id, settings, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(o.store.CreateWebhook(t.Context(), o.key, id, settings, nil))(t)
 	o.hooks = append(o.hooks, w)
 }
 
@@ -161,14 +151,9 @@ func (o *organizationWithHooks) confirm(t *testing.T, w webhooks.Webhook) {
 	t.Helper()
 	report := webhooks.DeliveryReport{Webhook: w.ID, Found: w.Progress, Reached: w.Progress}
 	report.Reached.Tested, report.Reached.Confirmed = w.Settings.URLVersion, time.Now()
-	claim, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, redisstore.NewRootID(), termLength)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = o.store.NoteDeliveries(t.Context(), claim, report); err == nil {
-		err = o.store.ReleaseWebhooks(t.Context(), claim)
-	}
-	if err != nil {
+	claim := must(o.store.ClaimWebhooks(t.Context(), o.key.Organization, redisstore.NewRootID(), termLength))(t)
+	must(o.store.NoteDeliveries(t.Context(), claim, report))(t)
+	if err := o.store.ReleaseWebhooks(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -222,10 +207,7 @@ func (o *organizationWithHooks) happen(t *testing.T, count int64) {
 
 func (o *organizationWithHooks) deliveries(t *testing.T, hook int, status redisstore.Status) []webhooks.Delivery {
 	t.Helper()
-	all, err := o.store.Deliveries(t.Context(), o.key, o.hooks[hook].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(o.store.Deliveries(t.Context(), o.key, o.hooks[hook].ID))(t)
 	return slices.DeleteFunc(all, func(d webhooks.Delivery) bool { return d.Status != status })
 }
 
@@ -349,13 +331,9 @@ func TestWhatIsRefusedForADayIsGivenUpAndCanBeSentByHand(t *testing.T) {
 		t.Errorf("given up as %+v", dead)
 	}
 	r.refuses(func(int64) bool { return false })
-	if _, err := o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, dead.ID, at); err != nil {
-		t.Fatal(err)
-	}
+	must(o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, dead.ID, at))(t)
 	eventually(t, "it arrives", func() bool { return r.has(1) })
-	if _, err := o.store.SendTest(t.Context(), o.key, o.hooks[0].ID, nil, at); err != nil {
-		t.Fatal(err)
-	}
+	must(o.store.SendTest(t.Context(), o.key, o.hooks[0].ID, nil, at))(t)
 	eventually(t, "a test arrives", func() bool { return r.has(0) })
 }
 
@@ -382,9 +360,7 @@ func TestAnotherInstanceTakesOver(t *testing.T) {
 	r := newReceiver(t)
 	o := newOrganizationWithHooks(t, r.URL)
 	dead := redisstore.NewRootID()
-	if _, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, dead, termLength); err != nil {
-		t.Fatal(err)
-	}
+	must(o.store.ClaimWebhooks(t.Context(), o.key.Organization, dead, termLength))(t)
 	_, stop := o.deliver(t)
 	o.happen(t, 5)
 	eventually(t, "it takes over from one that is dead", func() bool { return r.has(numbers(1, 5)...) })
@@ -400,13 +376,10 @@ func TestASecretThatCannotBeOpenedSendsNothing(t *testing.T) {
 	r := newReceiver(t)
 	o := newOrganizationWithHooks(t, r.URL)
 	id := o.hooks[0].ID
-	_, err := o.store.ChangeWebhook(t.Context(), o.key, id, nil, func(settings *webhooks.Settings) error {
+	must(o.store.ChangeWebhook(t.Context(), o.key, id, nil, func(settings *webhooks.Settings) error {
 		settings.Secrets[0].Sealed = "sealed:" + base64.StdEncoding.EncodeToString(make([]byte, 60))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	o.deliver(t)
 	o.happen(t, 1)
 	eventually(t, "it is noted", func() bool {

@@ -28,10 +28,7 @@ type lifeline struct {
 
 func newLifeline(t *testing.T, redis string, at int, after bool) *lifeline {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l := &lifeline{Listener: listener, redis: redis, at: at, after: after, dead: make(chan struct{})}
 	var under sync.WaitGroup
 	under.Go(func() {
@@ -167,10 +164,7 @@ func TestNoEventIsLostAtWhateverStepAnInstanceDies(t *testing.T) {
 // deliverThrough runs an instance that reaches Redis by the lifeline alone, which counts its commands from here on.
 func (o *organizationWithHooks) deliverThrough(t *testing.T, line *lifeline) (stop func()) {
 	t.Helper()
-	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + line.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + line.Addr().String()}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var under sync.WaitGroup
 	line.begin()

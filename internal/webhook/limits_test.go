@@ -271,9 +271,7 @@ func TestASuspendedOrganizationIsToldNothingMore(t *testing.T) {
 	}
 	o.happen(t, 3000)
 	eventually(t, "it is told", func() bool { return c.has(1) })
-	if _, err := o.store.Suspend(t.Context(), o.key.Organization); err != nil {
-		t.Fatal(err)
-	}
+	must(o.store.Suspend(t.Context(), o.key.Organization))(t)
 	if err := o.store.ReadSuspensions(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,7 @@ func TestAWebhookThatHasYetToBeginKeepsTheQueue(t *testing.T) {
 	r := newReceiver(t)
 	o := newOrganizationWithHooks(t, r.URL)
 	d := New(Config{Store: o.store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
-	claim, err := o.store.ClaimWebhooks(t.Context(), o.key.Organization, d.holder, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	claim := must(o.store.ClaimWebhooks(t.Context(), o.key.Organization, d.holder, time.Minute))(t)
 	c := newClaimed(d, claim)
 	o.unconfirmed(t, r.URL) // and then the event, whose waking the claim's next entry covers
 	o.happen(t, 1)
@@ -33,9 +30,7 @@ func TestAWebhookThatHasYetToBeginKeepsTheQueue(t *testing.T) {
 		_, quiet := c.quiet()
 		return quiet
 	})
-	if c.claim, err = o.store.ClaimWebhooks(t.Context(), o.key.Organization, d.holder, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	c.claim = must(o.store.ClaimWebhooks(t.Context(), o.key.Organization, d.holder, time.Minute))(t)
 	if settled, err := c.settle(t.Context()); settled || err != nil {
 		t.Errorf("the organization leaves the queue: %v", err)
 	}

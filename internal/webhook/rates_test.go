@@ -66,10 +66,7 @@ func (r *timed) step(c *handClock, paced *rates) {
 // elsewhere returns the URL of another host that passes everything on to the receiver.
 func elsewhere(t *testing.T, address string, r *receiver) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", address+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", address+":0"))(t)
 	server := httptest.NewUnstartedServer(r.Config.Handler)
 	_ = server.Listener.Close()
 	server.Listener = listener
@@ -115,9 +112,7 @@ func TestAnOrganizationSendsAHundredRequestsASecond(t *testing.T) {
 			r.step(c, paced)
 			return len(o.deliveries(t, i, webhooks.DeliveryPending)) == 1
 		})
-		if _, err := o.store.SendAgain(t.Context(), o.key, w.ID, webhooks.DeliveryID(w.ID, 7), at); err != nil {
-			t.Fatal(err)
-		}
+		must(o.store.SendAgain(t.Context(), o.key, w.ID, webhooks.DeliveryID(w.ID, 7), at))(t)
 	}
 	eventually(t, "the last one arrives everywhere", arrived(6*20))
 	if times := r.came(); mostInASecond(times) > 100 {

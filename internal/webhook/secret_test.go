@@ -61,10 +61,7 @@ func TestARotationKeepsTheEarlierSecretsForTheirTime(t *testing.T) {
 
 func TestOnlyTheKeyAndTheWebhookOfASecretOpenIt(t *testing.T) {
 	t.Parallel()
-	key, err := token.ParseKeyEncryptionKey([]byte(base64.StdEncoding.EncodeToString(make([]byte, 32))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must(token.ParseKeyEncryptionKey([]byte(base64.StdEncoding.EncodeToString(make([]byte, 32)))))(t)
 	id := uuid.New()
 	w := webhooks.Webhook{ID: id, Settings: webhooks.Settings{Secrets: []webhooks.Secret{SealSecret(key, id, []byte("new")), SealSecret(key, id, []byte("old"))}}}
 	now := time.UnixMilli(1000)

@@ -60,10 +60,7 @@ func TestASuccessIsA2xxOnly(t *testing.T) {
 // loopbackNames is a resolver in which every name has the address 127.0.0.1, as one that was rebound has it.
 func loopbackNames(t *testing.T) *net.Resolver {
 	t.Helper()
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = server.Close() })
 	go func() {
 		query := make([]byte, 512)
@@ -185,10 +182,7 @@ func TestTheTimeOfARequestIsBounded(t *testing.T) {
 // After 101 the connection is the receiver's own: no deadline of net/http ends what is read from it.
 func TestAReceiverThatSwitchesProtocolsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	closed := make(chan error, 1)
 	go func() {
 		c, err := listener.Accept()
@@ -228,10 +222,7 @@ func TestAReceiverThatSwitchesProtocolsIsNotWaitedFor(t *testing.T) {
 // A sender reads no more than it must of a receiver that says that it is not ready, again and again.
 func TestEndlessInterimResponsesEnd(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		c, err := listener.Accept()

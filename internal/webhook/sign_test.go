@@ -11,10 +11,7 @@ import (
 // The vector of the reference implementations of Standard Webhooks.
 func TestASignatureIsThatOfTheStandard(t *testing.T) {
 	t.Parallel()
-	secret, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must(base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))(t)
 	header := http.Header{}
 	Sign(header, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`), [][]byte{secret})
 	for name, want := range map[string]string{

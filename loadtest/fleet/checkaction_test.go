@@ -18,13 +18,16 @@ func rules(list []violation) []rule {
 	return out
 }
 
-// usageJSON returns the members of an action's answer: 10 actions of at most 20, 3 USD used and 1 held of 8, changed by
-// the arguments: name, text, name, text.
-func usageJSON(changed ...string) string {
-	members := map[string]string{
-		"action_count": "10", "max_actions": "20", "remaining_actions": "10",
-		"value_used_usd": "3", "value_held_usd": "1", "max_value_usd": "8", "remaining_value_usd": "4",
+// wantRules fails unless the list has exactly these broken rules.
+func wantRules(t *testing.T, name string, list []violation, want []rule) {
+	t.Helper()
+	if got := rules(list); !slices.Equal(got, want) {
+		t.Errorf("%s: broken: %q, want %q", name, got, want)
 	}
+}
+
+// membersJSON writes members of an object, changed by the arguments: name, text, name, text. A member without a text is left out.
+func membersJSON(members map[string]string, changed []string) string {
 	for i := 0; i < len(changed); i += 2 {
 		members[changed[i]] = changed[i+1]
 	}
@@ -35,6 +38,14 @@ func usageJSON(changed ...string) string {
 		}
 	}
 	return text[:len(text)-1]
+}
+
+// usageJSON returns the members of an action's answer: 10 actions of at most 20, 3 USD used and 1 held of 8.
+func usageJSON(changed ...string) string {
+	return membersJSON(map[string]string{
+		"action_count": "10", "max_actions": "20", "remaining_actions": "10",
+		"value_used_usd": "3", "value_held_usd": "1", "max_value_usd": "8", "remaining_value_usd": "4",
+	}, changed)
 }
 
 func done(changed ...string) reply {
@@ -98,18 +109,13 @@ func TestCheckAction(t *testing.T) {
 		{"429", one, problemReply(429, `"code":"rate_limited"`), []rule{ruleStatus}},
 		{"not active", one, problemReply(403, `"code":"session_not_active"`), []rule{ruleStatus}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			got := rules(checkAction(fact{
-				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: test.requested}, reply: test.reply,
-				window: window{
-					before:   effect{charge: charge{5, 2 * usd}},
-					possible: effect{charge: charge{100, 100 * usd}, flow: flow{held: 100 * usd}},
-				},
-			}))
-			if !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		wantRules(t, test.name, checkAction(fact{
+			session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: test.requested}, reply: test.reply,
+			window: window{
+				before:   effect{charge: charge{5, 2 * usd}},
+				possible: effect{charge: charge{100, 100 * usd}, flow: flow{held: 100 * usd}},
+			},
+		}), test.want)
 	}
 }
 
@@ -131,19 +137,14 @@ func TestCheckActionAgainstCeiling(t *testing.T) {
 		{"refusal by an invented count", overLimit(limitActions), charge{9, 3 * usd}, usd, []rule{ruleInvented}},
 		{"refusal by an invented hold", overLimit(limitActions), charge{10, 3 * usd}, 0, []rule{ruleInvented}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			requested := charge{1, 0}
-			if test.reply.outcome() == refused {
-				requested.count = 11
-			}
-			got := rules(checkAction(fact{
-				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: requested}, reply: test.reply,
-				window: window{possible: effect{test.ceiling, flow{held: test.held}}},
-			}))
-			if !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		requested := charge{1, 0}
+		if test.reply.outcome() == refused {
+			requested.count = 11
+		}
+		wantRules(t, test.name, checkAction(fact{
+			session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: requested}, reply: test.reply,
+			window: window{possible: effect{test.ceiling, flow{held: test.held}}},
+		}), test.want)
 	}
 }
 

@@ -3,7 +3,6 @@ package fleet
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 )
@@ -25,12 +24,8 @@ func TestCheckRefresh(t *testing.T) {
 		{"no refresh token", pair("a2", ""), []rule{ruleRefresh}},
 		{"not for bearers", problemReply(200, `"access_token":"a2","refresh_token":"r2","token_type":"mac","expires_in":3600`), []rule{ruleRefresh}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			list := checkRefresh(refreshFact{agent: "a", presented: tokenPair{AccessToken: "a1", RefreshToken: "r1"}, reply: test.reply})
-			if got := rules(list); !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		list := checkRefresh(refreshFact{agent: "a", presented: tokenPair{AccessToken: "a1", RefreshToken: "r1"}, reply: test.reply})
+		wantRules(t, test.name, list, test.want)
 	}
 }
 
@@ -39,17 +34,11 @@ func TestCheckRefreshAfterDoubt(t *testing.T) {
 	fact := refreshFact{agent: "a", reply: problemReply(401, `"code":"invalid_refresh_token"`)}
 	for doubt, want := range map[time.Duration]rule{time.Second: ruleRefresh, refreshGrace: ruleRefresh, refreshGrace + 1: ruleUnchecked} {
 		fact.doubt = doubt
-		if got := rules(checkRefresh(fact)); !slices.Equal(got, []rule{want}) {
-			t.Errorf("after %s: %q, want %q", doubt, got, want)
-		}
+		wantRules(t, "after "+doubt.String(), checkRefresh(fact), []rule{want})
 	}
 }
 
 func TestCheckAgent(t *testing.T) {
-	if got := rules(checkAgent("a", 1)); !slices.Equal(got, []rule{ruleUnchecked}) {
-		t.Errorf("after one refresh: %q", got)
-	}
-	if got := checkAgent("a", 2); got != nil {
-		t.Errorf("after two: %q", got)
-	}
+	wantRules(t, "after one refresh", checkAgent("a", 1), []rule{ruleUnchecked})
+	wantRules(t, "after two", checkAgent("a", 2), nil)
 }

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"remit/money"
@@ -78,12 +77,8 @@ func TestCheckSession(t *testing.T) {
 		{"late action refused with 409", func(f *sessionFact) { f.late.status = 409 }, []rule{ruleActedAfter}},
 		{"no answer to the late action", func(f *sessionFact) { f.late = gone }, []rule{ruleUnchecked}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			fact := closed()
-			test.change(&fact)
-			if got := rules(checkSession(fact)); !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		fact := closed()
+		test.change(&fact)
+		wantRules(t, test.name, checkSession(fact), test.want)
 	}
 }

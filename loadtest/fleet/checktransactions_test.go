@@ -2,8 +2,6 @@ package fleet
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"testing"
 
 	"remit/client"
@@ -12,20 +10,10 @@ import (
 
 // transactionJSON returns the members of a transaction's answer, changed by the arguments as usageJSON's are.
 func transactionJSON(changed ...string) string {
-	members := map[string]string{
+	return "{" + membersJSON(map[string]string{
 		"id": `"t"`, "session_id": `"s"`, "status": `"pending"`, "sequence_number": "6",
 		"value_usd": "2", "value_held_usd": "2", "overage_usd": "0",
-	}
-	for i := 0; i < len(changed); i += 2 {
-		members[changed[i]] = changed[i+1]
-	}
-	text := ""
-	for name, value := range members {
-		if value != "" {
-			text += fmt.Sprintf(`%q:%s,`, name, value)
-		}
-	}
-	return "{" + text[:len(text)-1] + "}"
+	}, changed) + "}"
 }
 
 func step(status int, changed ...string) reply {
@@ -55,18 +43,13 @@ func TestCheckBegin(t *testing.T) {
 		{"refused although it fits", overLimit(limitValue), []rule{ruleRefusal}},
 		{"not active", problemReply(403, `"code":"session_not_active"`), []rule{ruleStatus}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			got := rules(checkBegin(fact{
-				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge{count: 1}, flow{begun: 1, held: 2 * usd}}, reply: test.reply,
-				window: window{
-					before:   effect{flow: flow{begun: 5}},
-					possible: effect{charge{100, 100 * usd}, flow{begun: 8, held: 100 * usd}},
-				},
-			}))
-			if !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		wantRules(t, test.name, checkBegin(fact{
+			session: "s", limits: limits{20, 8 * usd}, requested: effect{charge{count: 1}, flow{begun: 1, held: 2 * usd}}, reply: test.reply,
+			window: window{
+				before:   effect{flow: flow{begun: 5}},
+				possible: effect{charge{100, 100 * usd}, flow{begun: 8, held: 100 * usd}},
+			},
+		}), test.want)
 	}
 }
 
@@ -96,23 +79,17 @@ func TestCheckCommit(t *testing.T) {
 		{"overage missing", 2 * usd, settled("2", ""), []rule{ruleUnreadable}},
 		{"refused", 2 * usd, problemReply(409, `"code":"transaction_not_pending"`), []rule{ruleStatus}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			fact := fact{
-				transaction: "t", session: "s", limits: limits{20, 8 * usd}, requested: effect{flow: flow{freed: 2 * usd, spent: test.requested}}, reply: test.reply,
-				window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
-			}
-			if got := rules(checkCommit(fact)); !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		fact := fact{
+			transaction: "t", session: "s", limits: limits{20, 8 * usd}, requested: effect{flow: flow{freed: 2 * usd, spent: test.requested}}, reply: test.reply,
+			window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
+		}
+		wantRules(t, test.name, checkCommit(fact), test.want)
 	}
 	roomy := fact{
 		transaction: "t", limits: limits{20, 9 * usd}, requested: effect{flow: flow{freed: 2 * usd, spent: 5 * usd}}, reply: settled("3.5", "1.5"),
 		window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
 	}
-	if got := rules(checkCommit(roomy)); !slices.Equal(got, []rule{ruleRefusal}) {
-		t.Errorf("over although it fitted: %q", got)
-	}
+	wantRules(t, "over although it fitted", checkCommit(roomy), []rule{ruleRefusal})
 }
 
 func TestCheckRollback(t *testing.T) {
@@ -125,9 +102,7 @@ func TestCheckRollback(t *testing.T) {
 		"committed":     {step(200, "status", `"committed"`, "value_held_usd", "0"), []rule{ruleStep}},
 		"refused":       {problemReply(403, `"code":"insufficient_scope"`), []rule{ruleStatus}},
 	} {
-		if got := rules(checkRollback(fact{transaction: "t", reply: test.reply})); !slices.Equal(got, test.want) {
-			t.Errorf("%s: broken: %q, want %q", name, got, test.want)
-		}
+		wantRules(t, name, checkRollback(fact{transaction: "t", reply: test.reply}), test.want)
 	}
 }
 
@@ -195,15 +170,11 @@ func TestCheckTransactions(t *testing.T) {
 			f.possible.committed, f.possible.spent = 4, 7*usd
 		}, nil},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			fact, list := ended()
-			test.change(&fact, list)
-			for _, each := range list {
-				fact.enter(each)
-			}
-			if got := rules(checkTransactions(fact)); !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		fact, list := ended()
+		test.change(&fact, list)
+		for _, each := range list {
+			fact.enter(each)
+		}
+		wantRules(t, test.name, checkTransactions(fact), test.want)
 	}
 }

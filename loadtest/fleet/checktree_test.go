@@ -3,7 +3,6 @@ package fleet
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -41,16 +40,10 @@ func TestCheckActionInATree(t *testing.T) {
 		{"not active, when it was to end", problemReply(403, `"code":"session_not_active"`), true, nil},
 		{"not active, when it was not", problemReply(403, `"code":"session_not_active"`), false, []rule{ruleStatus}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			got := rules(checkAction(fact{
-				session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: charge{1, usd}}, reply: test.reply, inTree: true, ending: test.ending,
-				window: window{before: effect{charge: charge{2, usd}}, possible: effect{charge{12, 7 * usd}, flow{held: 7 * usd}}},
-			}))
-			if !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		wantRules(t, test.name, checkAction(fact{
+			session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: charge{1, usd}}, reply: test.reply, inTree: true, ending: test.ending,
+			window: window{before: effect{charge: charge{2, usd}}, possible: effect{charge{12, 7 * usd}, flow{held: 7 * usd}}},
+		}), test.want)
 	}
 }
 
@@ -72,9 +65,7 @@ func TestCheckTreeRead(t *testing.T) {
 		"another's":                  {nodeJSON("x", statusActive, 6, "3", "0", "5", ""), []rule{ruleUnreadable}},
 		"refused":                    {problemReply(404, `"code":"not_found"`), []rule{ruleStatus}},
 	} {
-		if got := rules(checkTreeAtRest("r", test.reply)); !slices.Equal(got, test.want) {
-			t.Errorf("%s: broken: %q, want %q", name, got, test.want)
-		}
+		wantRules(t, name, checkTreeAtRest("r", test.reply), test.want)
 	}
 }
 
@@ -91,9 +82,7 @@ func TestCheckPlanted(t *testing.T) {
 		"refused otherwise":   {problemReply(403, `"code":"quota_exceeded"`), []rule{ruleStatus}},
 		"no answer":           {reply{err: errors.New("gone")}, []rule{ruleUnchecked}},
 	} {
-		if got := rules(checkPlanted("a", 2*money.USD, test.reply)); !slices.Equal(got, test.want) {
-			t.Errorf("%s: broken: %q, want %q", name, got, test.want)
-		}
+		wantRules(t, name, checkPlanted("a", 2*money.USD, test.reply), test.want)
 	}
 }
 
@@ -128,17 +117,12 @@ func TestCheckGrove(t *testing.T) {
 		{"the budget counts more", func(_ []closedNode, b *reply) { *b = budget("0", "6.000001") }, []rule{ruleBudget}},
 		{"the budget was not read", func(_ []closedNode, b *reply) { *b = reply{err: errors.New("gone")} }, []rule{ruleUnchecked}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			nodes, of := []closedNode{
-				{"r", "", acknowledged(2, 3*usd), closed("r", 5, "6")},
-				{"c", "r", acknowledged(2, 2*usd), closed("c", 3, "3")},
-				{"g", "c", acknowledged(1, usd), closed("g", 1, "1")},
-			}, budget("0", "6")
-			test.change(nodes, &of)
-			if got := rules(checkGrove(nodes, of)); !slices.Equal(got, test.want) {
-				t.Errorf("broken: %q, want %q", got, test.want)
-			}
-		})
+		nodes, of := []closedNode{
+			{"r", "", acknowledged(2, 3*usd), closed("r", 5, "6")},
+			{"c", "r", acknowledged(2, 2*usd), closed("c", 3, "3")},
+			{"g", "c", acknowledged(1, usd), closed("g", 1, "1")},
+		}, budget("0", "6")
+		test.change(nodes, &of)
+		wantRules(t, test.name, checkGrove(nodes, of), test.want)
 	}
 }

@@ -15,23 +15,12 @@ import (
 func givenRun(t *testing.T, f fault, suspended bool) config {
 	t.Helper()
 	addr := startFake(t, f)
-	remit, err := client.New(addr, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	remit := must(client.New(addr, client.Options{}))(t)
 	org := remit.Organization("word")
-	agent, err := org.CreateAgent(t.Context(), client.AgentParams{Name: "scout"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := org.CreateSession(t.Context(), client.SessionParams{AgentID: agent.ID, MaxActions: 100, MaxValue: new(1000 * money.USD)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must(org.CreateAgent(t.Context(), client.AgentParams{Name: "scout"}))(t)
+	made := must(org.CreateSession(t.Context(), client.SessionParams{AgentID: agent.ID, MaxActions: 100, MaxValue: new(1000 * money.USD)}))(t)
 	if suspended {
-		if _, err := org.SuspendSession(t.Context(), made.ID, ""); err != nil {
-			t.Fatal(err)
-		}
+		must(org.SuspendSession(t.Context(), made.ID, ""))(t)
 	}
 	return config{agents: 1, sessions: 1, rate: 500, duration: 300 * time.Millisecond, addr: addr, session: made.ID, agent: agent.ID, secret: "word"}
 }

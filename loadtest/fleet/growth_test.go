@@ -21,10 +21,7 @@ func TestGrowthFindsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g, err := Grow(t.Context(), []string{startFake(t, test.fault)}, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := must(Grow(t.Context(), []string{startFake(t, test.fault)}, 3))(t)
 			// Only a call below a suspended session finds that fault.
 			for g.Acknowledged() < 600 || test.rule == ruleSuspended && g.f.audit.clean() && g.Acknowledged() < 100_000 {
 				time.Sleep(5 * time.Millisecond)

@@ -48,10 +48,7 @@ func TestTotalsReconcileThoughAnInstanceIsKilled(t *testing.T) {
 // secondInstance starts another instance on the Redis of the first.
 func secondInstance(t *testing.T, first *service) *service {
 	t.Helper()
-	listen, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	listen := must(freeAddress())(t)
 	s := &service{addr: "http://" + listen, dir: first.dir, output: &lastOutput{}}
 	s.redis = first.redis
 	if err := s.launch(filepath.Join(first.dir, "remit"), listen); err != nil {
@@ -74,17 +71,11 @@ type balancer struct {
 
 func balance(t *testing.T, bases ...string) *balancer {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	b := &balancer{addr: "http://" + listener.Addr().String()}
 	for _, base := range bases {
-		target, err := hostPort(base)
-		if err != nil {
-			t.Fatal(err)
-		}
+		target := must(hostPort(base))(t)
 		b.targets = append(b.targets, target)
 	}
 	go func() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"remit/test/suite"
 )
 
 // TestMain fails if a goroutine is left after the tests, except those that fasthttp cannot stop.
@@ -19,3 +20,5 @@ func TestMain(m *testing.M) {
 		// Closes idle connections of a client. It sees that there are none after a sleep of 5 seconds.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"))
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

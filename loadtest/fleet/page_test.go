@@ -31,10 +31,7 @@ func sampleResult() result {
 
 func TestPageShowsEveryPart(t *testing.T) {
 	t.Parallel()
-	text, err := writePage(sampleResult())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(writePage(sampleResult()))(t)
 	for _, want := range []string{
 		"Throughput over time", "Latency over time", "Latency by percentile", "offered", "answered", "all tokens expire",
 		"Totals of 1 sessions reconcile.", "15 January 2027, 08:00 UTC", "<td>late action</td>", "403 session_limit_reached", "connection closed",
@@ -52,10 +49,7 @@ func TestPageShowsEveryPart(t *testing.T) {
 // The page loads no external resource, and does not identify this machine or its user.
 func TestPageIsSelfContained(t *testing.T) {
 	t.Parallel()
-	text, err := writePage(sampleResult())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(writePage(sampleResult()))(t)
 	for _, no := range []string{"<script", "<link", "<img", "@import", "url(", " src=", " href=", "http-equiv"} {
 		if bytes.Contains(text, []byte(no)) {
 			t.Errorf("has %q", no)
@@ -77,10 +71,7 @@ func TestPageIsSelfContained(t *testing.T) {
 
 func TestPageIsWellFormed(t *testing.T) {
 	t.Parallel()
-	text, err := writePage(sampleResult())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(writePage(sampleResult()))(t)
 	decoder := xml.NewDecoder(bytes.NewReader(text))
 	decoder.Strict, decoder.AutoClose, decoder.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
 	for depth := 0; ; {
@@ -107,10 +98,7 @@ func TestPageEscapesText(t *testing.T) {
 	t.Parallel()
 	r := sampleResult()
 	r.unchecked = errors.New("<script>alert(1)</script>")
-	text, err := writePage(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(writePage(r))(t)
 	if bytes.Contains(text, []byte("<script>")) || !bytes.Contains(text, []byte("The totals were not checked: &lt;script&gt;")) {
 		t.Error("the reason is not escaped")
 	}
@@ -118,10 +106,7 @@ func TestPageEscapesText(t *testing.T) {
 
 func TestPageOfARunThatNeverBegan(t *testing.T) {
 	t.Parallel()
-	f, err := newFleet(config{scenario: steady, agents: 1, sessions: 1, addr: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(newFleet(config{scenario: steady, agents: 1, sessions: 1, addr: "http://127.0.0.1:1"}))(t)
 	text, err := writePage(result{fleet: f, unchecked: errors.New("set-up: no answer")})
 	if err != nil || !bytes.Contains(text, []byte("The totals were not checked")) {
 		t.Errorf("%v\n%s", err, text)
@@ -174,10 +159,7 @@ func TestBadReportPathIsReportedBeforeTheRun(t *testing.T) {
 func TestDiscardedReportLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file, err := newReportFile(filepath.Join(dir, "report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(newReportFile(filepath.Join(dir, "report.html")))(t)
 	file.discard()
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
 		t.Errorf("left: %v, %v", files, err)

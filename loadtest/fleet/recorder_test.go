@@ -3,7 +3,6 @@ package fleet
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"remit/client"
@@ -45,9 +44,7 @@ func TestRecorderReportsTheOutcome(t *testing.T) {
 		if got := recorded.reply().outcome(); got != test.outcome {
 			t.Errorf("%s: outcome %d, want %d", test.name, got, test.outcome)
 		}
-		if got := rules(checkRecorder(recorded)); !slices.Equal(got, test.broken) {
-			t.Errorf("%s: broken %q, want %q", test.name, got, test.broken)
-		}
+		wantRules(t, test.name, checkRecorder(recorded), test.broken)
 	}
 }
 

@@ -142,10 +142,7 @@ func TestBrief(t *testing.T) {
 }
 
 func TestShedRequestsAreCountedApart(t *testing.T) {
-	f, err := newFleet(config{agents: 1, sessions: 1, addr: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(newFleet(config{agents: 1, sessions: 1, addr: "http://127.0.0.1:1"}))(t)
 	if text := shedOf(f); text != "" {
 		t.Errorf("no request was shed: %q", text)
 	}

@@ -23,26 +23,27 @@ func TestUsageNeedsEveryMember(t *testing.T) {
 	}
 }
 
-func TestSessionNeedsEveryMember(t *testing.T) {
-	const full = `"max_actions":1,"action_count":0,"max_value_usd":0,"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,`
-	if _, err := readSession(problemReply(200, full+`"id":"s"`)); err != nil {
-		t.Errorf("full: %v", err)
-	}
-	for member := range strings.SplitSeq(strings.TrimSuffix(full, ","), ",") {
-		if _, err := readSession(problemReply(200, strings.Replace(full, member+",", "", 1)+`"id":"s"`)); err == nil {
-			t.Errorf("passes without %s", member)
+func TestAReadingNeedsEveryMember(t *testing.T) {
+	for _, test := range []struct {
+		full string
+		read func(reply) error
+	}{
+		{
+			`"max_actions":1,"action_count":0,"max_value_usd":0,"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,`,
+			func(r reply) error { _, err := readSession(r); return err },
+		},
+		{
+			`"sequence_number":1,"value_usd":0,"value_held_usd":0,"overage_usd":0,`,
+			func(r reply) error { _, err := readTransaction(r); return err },
+		},
+	} {
+		if err := test.read(problemReply(200, test.full+`"id":"s"`)); err != nil {
+			t.Errorf("full: %v", err)
 		}
-	}
-}
-
-func TestTransactionNeedsEveryMember(t *testing.T) {
-	const full = `"sequence_number":1,"value_usd":0,"value_held_usd":0,"overage_usd":0,`
-	if _, err := readTransaction(problemReply(200, full+`"id":"t"`)); err != nil {
-		t.Errorf("full: %v", err)
-	}
-	for member := range strings.SplitSeq(strings.TrimSuffix(full, ","), ",") {
-		if _, err := readTransaction(problemReply(200, strings.Replace(full, member+",", "", 1)+`"id":"t"`)); err == nil {
-			t.Errorf("passes without %s", member)
+		for member := range strings.SplitSeq(strings.TrimSuffix(test.full, ","), ",") {
+			if err := test.read(problemReply(200, strings.Replace(test.full, member+",", "", 1)+`"id":"s"`)); err == nil {
+				t.Errorf("passes without %s", member)
+			}
 		}
 	}
 }

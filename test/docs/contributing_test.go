@@ -12,10 +12,7 @@ import (
 // TestContributingNamesFilesThatAreThere checks that the contributor's page names no file that was moved or deleted.
 func TestContributingNamesFilesThatAreThere(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("CONTRIBUTING.md"))(t)
 	// In code style or as a link: with a slash in it, or with the ending of a file.
 	named := regexp.MustCompile("(?:`|\\]\\()([A-Za-z0-9_./-]*(?:/|\\.(?:go|md|yml|json|lua|acl|mod|ts|py)))(?:`|\\))").FindAllSubmatch(text, -1)
 	if len(named) < 20 {
@@ -39,14 +36,8 @@ func TestContributingNamesFilesThatAreThere(t *testing.T) {
 
 func TestMakeAloneShowsEveryTarget(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	help, err := exec.Command("make", "--no-print-directory").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("Makefile"))(t)
+	help := must(exec.Command("make", "--no-print-directory").Output())(t)
 	targets := regexp.MustCompile(`(?m)^([a-zA-Z0-9_-]+):`).FindAllSubmatch(text, -1)
 	if len(targets) < 10 {
 		t.Fatalf("only %d targets were found", len(targets))

@@ -39,10 +39,7 @@ func freePort(t *testing.T) string {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	response, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(http.Get(url))(t)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
@@ -56,14 +53,8 @@ func get(t *testing.T, url string) string {
 // does not see that TestMain changes the directory. The top is left out of that, because git changes what is in it.
 func eachFile(t *testing.T, endings []string, look func(path, text string)) {
 	t.Helper()
-	top, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	atTop, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must(os.Getwd())(t)
+	atTop := must(os.ReadDir("."))(t)
 	for _, entry := range atTop {
 		err := filepath.WalkDir(filepath.Join(top, entry.Name()), func(path string, entry os.DirEntry, err error) error {
 			switch {
@@ -83,3 +74,5 @@ func eachFile(t *testing.T, endings []string, look func(path, text string)) {
 		}
 	}
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

@@ -28,10 +28,7 @@ func TestThePagesCallSessionsByOnePath(t *testing.T) {
 // TestTheAPIPageNamesEveryOperation leaves out the paths below those of proxies, and the shorter ones of sessions: they do what those do.
 func TestTheAPIPageNamesEveryOperation(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("docs/api.md"))(t)
 	var description struct {
 		Paths map[string]map[string]json.RawMessage
 	}

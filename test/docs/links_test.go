@@ -50,10 +50,7 @@ func TestEveryLinkOfThePagesLeadsToAFileAndAHeading(t *testing.T) {
 // anchorsOf returns the anchors that GitHub makes of a page's headings.
 func anchorsOf(t *testing.T, page string) (anchors []string) {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(page))(t)
 	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
 		anchors = append(anchors, strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-"))
 	}

@@ -16,10 +16,7 @@ var (
 // TestEveryMustIsHeldByTestsThatExist reads the table of test/interop/README.md.
 func TestEveryMustIsHeldByTestsThatExist(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("test/interop/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("test/interop/README.md"))(t)
 	table := string(page)
 	rows, sources := map[string]int{}, map[string]string{}
 	for _, row := range mustRow.FindAllStringSubmatch(table, -1) {
@@ -57,10 +54,7 @@ func testsOf(t *testing.T, directory string) string {
 	}
 	var all strings.Builder
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(file))(t)
 		all.Write(text)
 	}
 	return all.String()

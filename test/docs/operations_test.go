@@ -24,10 +24,7 @@ import (
 // runbook returns the block of commands on the page that has this name in a comment above it.
 func runbook(t *testing.T, name string) string {
 	t.Helper()
-	page, err := os.ReadFile("docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("docs/operations.md"))(t)
 	block := regexp.MustCompile("(?s)<!-- runbook: " + name + " -->\n```sh\n(.*?)```").FindSubmatch(page)
 	if block == nil {
 		t.Fatalf("the page has no runbook %q", name)
@@ -66,13 +63,10 @@ var admin = []string{"ADMIN=admin", "REDISCLI_AUTH=of-the-admin"}
 func newRedisServer(t *testing.T, dir string) redisServer {
 	t.Helper()
 	port := freePort(t)
-	server, err := redisproc.Start(t.Context(), redisproc.Config{Dir: dir, Fsync: "always",
+	server := must(redisproc.Start(t.Context(), redisproc.Config{Dir: dir, Fsync: "always",
 		Args: []string{"--port", port, "--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0",
 			"--user", "admin", "on", ">of-the-admin", "~*", "&*", "+@all",
-			"--user", "default", "on", "nopass", "~*", "&*", "+@all", "-config", "-replicaof", "-failover", "-sync"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+			"--user", "default", "on", "nopass", "~*", "&*", "+@all", "-config", "-replicaof", "-failover", "-sync"}}))(t)
 	t.Cleanup(func() { _ = server.Stop() })
 	return redisServer{dir, port, "redis://127.0.0.1:" + port}
 }

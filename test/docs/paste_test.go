@@ -45,10 +45,7 @@ func inEachShell(t *testing.T, test func(t *testing.T, shell string)) {
 // blocksOf returns the commands of a page, block after block.
 func blocksOf(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(page))(t)
 	var commands strings.Builder
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(text, -1) {
 		commands.Write(block[1])
@@ -77,10 +74,7 @@ func paste(t *testing.T, shell, commands string, environment ...string) string {
 	// The shell leads a session of its own, in which each of its jobs is a process group.
 	stop := func() error { return exec.Command("pkill", "-KILL", "-s", strconv.Itoa(cmd.Process.Pid)).Run() }
 	cmd.Cancel = stop
-	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 500, Rows: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
+	terminal := must(pty.StartWithSize(cmd, &pty.Winsize{Cols: 500, Rows: 50}))(t)
 	shown := new(serviceproc.Output)
 	read := make(chan struct{})
 	go func() {
@@ -88,10 +82,8 @@ func paste(t *testing.T, shell, commands string, environment ...string) string {
 		_, _ = io.Copy(shown, terminal) // ends with an error once the shell has closed its side
 	}()
 	// zsh needs a second exit while a job is still ending.
-	if _, err := io.WriteString(terminal, "stty -echo\n"+commands+"\nexit 0\nexit 0\n"); err != nil {
-		t.Fatal(err)
-	}
-	err = cmd.Wait()
+	must(io.WriteString(terminal, "stty -echo\n"+commands+"\nexit 0\nexit 0\n"))(t)
+	err := cmd.Wait()
 	_ = stop() // fails when the page has left nothing running
 	select {
 	case <-read: // all that was shown

@@ -56,10 +56,7 @@ var own = regexp.MustCompile(`"(id|[a-z]+_id|api_key|secret|[a-z]+_token|[a-z]+_
 
 func TestTheReadmeShowsWhatIsAnswered(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must(os.ReadFile("README.md"))(t)
 	var shown []string
 	for _, answer := range regexp.MustCompile(`(?m)^[1-6] 20[01] ({.*})$|^6 403 ({.*})$`).FindAllSubmatch(readme, -1) {
 		shown = append(shown, own.ReplaceAllString(string(answer[1])+string(answer[2]), `"$1":""`))
@@ -67,14 +64,8 @@ func TestTheReadmeShowsWhatIsAnswered(t *testing.T) {
 	dir := t.TempDir()
 	// Each answer passes field, or is printed; answer 2 passes it twice.
 	blocks := strings.Replace(calls(t, serviceproc.Run(t).URL), "field() { sed", "field() { tee -a "+dir+"/answers | sed", 1)
-	printed, err := exec.CommandContext(t.Context(), "bash", "-c", blocks).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, err := os.ReadFile(filepath.Join(dir, "answers"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	printed := must(exec.CommandContext(t.Context(), "bash", "-c", blocks).Output())(t)
+	kept := must(os.ReadFile(filepath.Join(dir, "answers")))(t)
 	var answered []string
 	for decoder := json.NewDecoder(bytes.NewReader(append(kept, printed...))); ; {
 		var answer json.RawMessage
@@ -144,10 +135,7 @@ func TestTheCommandsOfThePagesWorkWhenPasted(t *testing.T) {
 // remitInPath returns the environment of a shell that finds remit in its PATH.
 func remitInPath(t *testing.T) []string {
 	t.Helper()
-	program, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must(serviceproc.Program())(t)
 	dir := t.TempDir()
 	if err := os.Symlink(program, filepath.Join(dir, "remit")); err != nil {
 		t.Fatal(err)
@@ -158,19 +146,13 @@ func remitInPath(t *testing.T) []string {
 // The program that the first command builds is there already: each shell has a copy, which is up to date.
 func TestThePlannerWorksWhenPasted(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/planner.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("docs/planner.md"))(t)
 	promised := regexp.MustCompile("(?s)```text\n(planned:\n.*?)```").FindSubmatch(page)
 	if promised == nil {
 		t.Fatal("the page does not show what the planner prints")
 	}
 	service := serviceproc.Run(t)
-	built, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	built := must(serviceproc.Program())(t)
 	inEachShell(t, func(t *testing.T, shell string) {
 		work := t.TempDir()
 		if err := os.Link(built, filepath.Join(work, "remit")); err != nil {

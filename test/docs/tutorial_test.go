@@ -10,10 +10,7 @@ import (
 // The commands of docs/tutorial.md are pasted as they stand there, one block after the other.
 func TestTheTutorialWorksWhenPasted(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/tutorial.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("docs/tutorial.md"))(t)
 	// What the agent says is on the page, word for word.
 	promised := regexp.MustCompile("(?s)```text\n(step 1: .*?)```").FindSubmatch(page)
 	if promised == nil {

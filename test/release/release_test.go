@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"remit/test/suite"
 )
 
 const (
@@ -63,15 +65,9 @@ func built(t *testing.T) string {
 // unpack unpacks the archive into a directory. It fails the test unless the archive has exactly the files of a release.
 func unpack(t *testing.T, archive, name string) (dir string) {
 	t.Helper()
-	file, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.Open(archive))(t)
 	defer file.Close()
-	plain, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must(gzip.NewReader(file))(t)
 	dir = t.TempDir()
 	modes := map[string]int64{name + "/": 0o755, name + "/LICENSE": 0o644, name + "/README.md": 0o644, name + "/remit": 0o755}
 	for reader := tar.NewReader(plain); ; {
@@ -90,10 +86,7 @@ func unpack(t *testing.T, archive, name string) (dir string) {
 		if header.Typeflag != tar.TypeReg {
 			continue
 		}
-		content, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must(io.ReadAll(reader))(t)
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(header.Name)), content, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -120,10 +113,7 @@ func TestAReleaseIsStaticReproducibleAndListed(t *testing.T) {
 		}
 	})
 	t.Run("its binary is static", func(t *testing.T) {
-		info, err := buildinfo.ReadFile(binary)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must(buildinfo.ReadFile(binary))(t)
 		for _, setting := range info.Settings {
 			if setting.Key == "CGO_ENABLED" && setting.Value == "0" {
 				return
@@ -145,18 +135,12 @@ func TestAReleaseIsStaticReproducibleAndListed(t *testing.T) {
 
 func sums(t *testing.T, dist string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(dist, "SHA256SUMS")))(t)
 	return string(text)
 }
 
 func billOfMaterials(t *testing.T, dist, name, binary string) {
-	text, err := os.ReadFile(filepath.Join(dist, name+".cdx.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(dist, name+".cdx.json")))(t)
 	var bom struct {
 		BOMFormat, SpecVersion string
 		Metadata               struct {
@@ -174,10 +158,7 @@ func billOfMaterials(t *testing.T, dist, name, binary string) {
 	for _, c := range bom.Components {
 		named[c.Name+" "+c.Version] = true
 	}
-	linked, err := exec.Command("go", "version", "-m", binary).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	linked := must(exec.Command("go", "version", "-m", binary).Output())(t)
 	modules := 0
 	for line := range strings.Lines(string(linked)) {
 		if words := strings.Fields(line); len(words) > 2 && words[0] == "dep" {
@@ -212,3 +193,5 @@ func TestAReleaseNeedsGNUTar(t *testing.T) {
 		t.Errorf("%v: %s", err, output)
 	}
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
