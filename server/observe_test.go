@@ -70,34 +70,6 @@ func without(object fields, name string) fields {
 	return object
 }
 
-func TestASessionIsChangedToEnforceAgain(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		for _, prefix := range withAndWithoutV1 {
-			id := w.newSession(fields{"max_actions": 2, "max_value_usd": 1})
-			before := w.session(id)
-			if _, has := before["observed_refusals"]; has || before["enforcement"] != "enforce" {
-				t.Errorf("a session is %v by default", before)
-			}
-			l := w.trail()
-			observes := w.patch(prefix+"/sessions/"+id, fields{"enforcement": "observe"}, asKey(w.key)).is(200).
-				exactly(before.with(fields{"enforcement": "observe", "observed_refusals": 0}))
-			l.gains(observes, "api_key", fields{"type": "session.limits_changed", "session_id": id, "data": map[string]any{"enforcement": "observe"}})
-			there.post("/sessions/"+id+"/actions", fields{"count": 5, "value_usd": 3}, asKey(w.key)).is(200)
-			w.patch(prefix+"/sessions/"+id, fields{"enforcement": "enforce"}, asKey(w.key)).is(200).exactly(before.with(fields{
-				"enforcement": "enforce", "observed_refusals": 1, "action_count": 5, "value_used_usd": 3, "value_committed_usd": 3}))
-			there.post("/sessions/"+id+"/actions", fields{}, asKey(w.key)).refused(403, "session_limit_reached").exactly(
-				problemFields(403, "session_limit_reached", fields{"limit": "max_actions", "action_count": 5, "max_actions": 2, "value_used_usd": 3,
-					"max_value_usd": 1, "value_held_usd": 0, "remaining_actions": 0, "remaining_value_usd": 0, "expires_at": before["expires_at"]}.with(needs(1, 0))))
-			w.patch("/sessions/"+id, fields{"max_value_usd": num("0.5")}, asKey(w.key)).refused(409, "limit_below_usage")
-			w.patch("/sessions/"+id, fields{"max_actions": 6, "max_value_usd": 4}, asKey(w.key)).is(200)
-			there.post("/sessions/"+id+"/actions", fields{}, asKey(w.key)).is(200)
-		}
-	})
-}
-
 func TestEnforcementIsOneOfTwoWords(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -110,31 +82,5 @@ func TestEnforcementIsOneOfTwoWords(t *testing.T) {
 		}
 		w.patch("/sessions/"+id, fields{"enforcement": "observe"}, asAgent(w.exchange().access)).is(401)
 		w.get("/sessions/"+id, asKey(w.key)).is(200).exactly(before)
-	})
-}
-
-// A child observes where its parent does, until that enforces again. Only an API key lets it.
-func TestAChildObservesWhereItsParentDoes(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5})
-		asks := func() fields { return fields{"max_actions": 2, "max_value_usd": 1, "enforcement": "observe"} }
-		p.create(asks(), asKey(p.key)).invalid("enforcement")
-		plain := p.create(fields{"max_actions": 2, "max_value_usd": 1, "enforcement": "enforce"}, asAgent(p.token.access)).is(201).text("id")
-		p.patch("/sessions/"+plain, fields{"enforcement": "observe"}, asKey(p.key)).invalid("enforcement")
-		p.patch("/sessions/"+p.session, fields{"enforcement": "observe"}, asKey(p.key)).is(200)
-		p.create(asks(), asAgent(p.token.access)).invalid("enforcement")
-		asked := asks()
-		asked["max_value_usd_per_action"] = num("0.1")
-		child := p.create(asked, asKey(p.key)).is(201)
-		child.has(fields{"enforcement": "observe", "observed_refusals": 0})
-		id := child.text("id")
-		p.post("/sessions/"+id+"/actions", fields{"value_usd": num("0.5")}, asKey(p.key)).is(200).has(fields{"would_refuse": "max_value_usd_per_action"})
-		p.post("/sessions/"+id+"/actions", fields{"value_usd": num("0.6")}, asKey(p.key)).refused(403, "session_limit_reached").has(fields{"limit": "max_value_usd"})
-		p.patch("/sessions/"+plain, fields{"enforcement": "observe"}, asKey(p.key)).is(200)
-		p.patch("/sessions/"+p.session, fields{"enforcement": "enforce"}, asKey(p.key)).is(200)
-		for _, id := range []string{id, plain} {
-			p.get("/sessions/"+id, asKey(p.key)).is(200).has(fields{"enforcement": "enforce"})
-		}
 	})
 }

@@ -180,33 +180,21 @@ func TestAllAgentsAreSuspendedAndResumed(t *testing.T) {
 func TestBadRequestsToSuspendChangeNothing(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
-		w, other := api.newTenant(), api.newTenant()
-		session, ended := w.newSession(nil), w.newSession(nil)
-		w.post("/sessions/"+ended+"/end", nil, asKey(w.key)).is(200)
-		long := strings.Repeat("é", 501)
+		w := api.newTenant()
+		session, long := w.newSession(nil), strings.Repeat("é", 501)
 		for _, path := range []string{"/v1/agents/" + w.agent.id, "/sessions/" + session} {
 			for _, what := range []string{"/suspend", "/resume"} {
 				w.post(path+what, fields{"reason": long}, asKey(w.key)).invalid("reason")
 				w.post(path+what, fields{"reason": 1}, asKey(w.key)).invalid("reason")
 				w.post(path+what, fields{"cause": "x"}, asKey(w.key)).invalid("cause")
-				w.post(path+what, nil, asAgent(w.exchange().access)).refused(401, "missing_credentials")
-				w.post(path+what, nil, asKey(other.key)).refused(404, "not_found")
 			}
+			w.get(path, asKey(w.key)).is(200).lacks("suspended_at")
 		}
 		for _, what := range []string{"/v1/agents/suspend", "/v1/agents/resume"} {
 			w.post(what, nil, asKey(w.key)).invalid("all")
 			w.post(what, fields{"all": false}, asKey(w.key)).invalid("all")
 			w.post(what, fields{"all": "yes"}, asKey(w.key)).invalid("all")
 			w.post(what, fields{"all": true, "reason": long}, asKey(w.key)).invalid("reason")
-			w.post(what, fields{"all": true}, asAgent(w.exchange().access)).refused(401, "missing_credentials")
-		}
-		for _, what := range []string{"/suspend", "/resume"} {
-			w.post("/sessions/"+ended+what, nil, asKey(w.key)).refused(409, "session_not_active")
-		}
-		for _, path := range []string{"/v1/agents/" + w.agent.id, "/sessions/" + session} {
-			if _, suspended := w.get(path, asKey(w.key)).is(200).object()["suspended_at"]; suspended {
-				t.Errorf("%s is suspended", path)
-			}
 		}
 		longest := strings.Repeat("é", 500)
 		w.post("/sessions/"+session+"/suspend", fields{"reason": longest}, asKey(w.key)).is(200)
