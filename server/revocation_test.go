@@ -25,5 +25,10 @@ func TestRevokingAnAgentEndsAllItsAccessOnTheOtherInstanceAtOnce(t *testing.T) {
 		}) {
 			there.ask(e.method, e.path, e.body, asAgent(tokens.access)).refused(401, "invalid_token")
 		}
+		for path, with := range proxyPaths(session) {
+			there.get(path, asAgent(tokens.access), with).stopped(401, "invalid_token")
+			there.ask("HEAD", path, nil, asAgent(tokens.access), with).is(401)
+		}
+		w.charged(session, 0, 0)
 	})
 }

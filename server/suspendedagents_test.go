@@ -101,7 +101,8 @@ func TestASuspendedSessionIsRefusedAtOnceByEachInstanceAndMaySettle(t *testing.T
 		w := api.newTenant()
 		there := w.through(api.another(t))
 		session, other := w.newSession(fields{"max_lease_seconds": 600, "max_value_usd": 1}), w.newSession(nil)
-		as := asAgent(w.exchange().access)
+		tokens := w.exchange()
+		as := asAgent(tokens.access)
 		hold := w.begin(fields{"session_id": session, "value_usd": 0.1})
 		lease := w.lease(session, fields{"max_actions": 1, "expires_in_seconds": 60}, as).is(201).text("id")
 		before := w.session(session)
@@ -114,17 +115,9 @@ func TestASuspendedSessionIsRefusedAtOnceByEachInstanceAndMaySettle(t *testing.T
 		wantSameAnswer(t, suspended, there.get(path, asKey(w.key)))
 		l.gainsNothing("the second suspension")
 
-		for _, refuse := range []func() *response{
-			func() *response { return there.post(path+"/actions", fields{}, as) },
-			func() *response { return there.post(path+"/actions", fields{}, as, keyed("one")) },
-			func() *response { return there.post(path+"/actions", fields{}, asKey(w.key)) },
-			func() *response { return there.get("/v1/auth/authorize?session_id="+session, as) },
-			func() *response { return there.beginAs(as, fields{"session_id": session}) },
-			func() *response { return there.patch("/v1/transactions/"+hold, fields{"value_usd": 0.2}, as) },
-			func() *response {
-				return there.lease(session, fields{"max_actions": 1, "expires_in_seconds": 60}, as)
-			},
-		} {
+		for _, refuse := range append(there.usesOfSession(session, tokens), func() *response {
+			return there.patch("/v1/transactions/"+hold, fields{"value_usd": 0.2}, as)
+		}) {
 			refused := refuse().refused(403, "session_suspended")
 			if got, want := refused.text("suspended_at"), suspended.text("suspended_at"); got != want {
 				t.Errorf("suspended_at %s, want %s", got, want)
