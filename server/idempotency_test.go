@@ -214,7 +214,7 @@ func (r *response) replays(first *response) {
 	}
 }
 
-func TestARepeatedRequestIsReplayedByteForByteAndAnotherRefused(t *testing.T) {
+func TestAnIdempotencyKeyReplaysItsRequestByteForByteAndRefusesAnother(t *testing.T) {
 	onEachKeyedOperation(t, func(d doer, o keyedOperation) {
 		there, key, elsewhere := d.through(d.another(d.t)), keyed(uuid.NewString()), d.newSession(nil)
 		first := d.ask(o.Method, o.paths[0], o.body, both(o.as, key)).fresh()

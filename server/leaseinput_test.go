@@ -24,24 +24,16 @@ func TestALeaseThatAsksForNonsenseIsRefusedByItsField(t *testing.T) {
 		for field, bodies := range map[string][]fields{
 			"max_actions": {{"expires_in_seconds": 1}, {"expires_in_seconds": 1, "max_actions": 0, "max_value_usd": 0},
 				{"expires_in_seconds": 1, "max_actions": -1}, {"expires_in_seconds": 1, "max_actions": 1_000_000_001}},
-			"max_value_usd":      {{"expires_in_seconds": 1, "max_value_usd": -1}},
 			"expires_in_seconds": {{"max_actions": 1}, {"max_actions": 1, "expires_in_seconds": 0}, {"max_actions": 1, "expires_in_seconds": 3601}},
-			"partial":            {{"max_actions": 1, "expires_in_seconds": 1, "partial": "yes"}},
-			"actions":            {{"actions": 1, "expires_in_seconds": 1}},
 		} {
 			for _, body := range bodies {
 				w.post("/v1/sessions/"+id+"/leases", body, key).invalid(field)
-				if field != "actions" {
-					renew := fields{"action_count": 1, "value_used_usd": 0, "renew": body}
-					w.post("/v1/leases/"+lease+"/settle", renew, key).invalid("renew." + field)
-				}
+				renew := fields{"action_count": 1, "value_used_usd": 0, "renew": body}
+				w.post("/v1/leases/"+lease+"/settle", renew, key).invalid("renew." + field)
 			}
 		}
 		used := fields{"action_count": 2, "value_used_usd": 1}
 		for field, bodies := range map[string][]fields{
-			"action_count":   {used.without("action_count"), used.with(fields{"action_count": -1}), used.with(fields{"action_count": 1_000_000_001})},
-			"value_used_usd": {used.without("value_used_usd"), used.with(fields{"value_used_usd": -1})},
-			"late":           {used.with(fields{"late": true})},
 			"by_action_type": {
 				used.with(fields{"by_action_type": fields{}}), used.with(fields{"by_action_type": types(65)}),
 				used.with(fields{"by_action_type": fields{"a": fields{"action_count": 2, "value_usd": num("0.999999")}}}),

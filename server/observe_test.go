@@ -69,18 +69,3 @@ func without(object fields, name string) fields {
 	delete(object, name)
 	return object
 }
-
-func TestEnforcementIsOneOfTwoWords(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		id := w.newSession(nil)
-		before := w.session(id)
-		for _, bad := range []any{"", "Observe", "off", true, 1, nil} {
-			w.post("/sessions", fields{"agent_id": w.agent.id, "enforcement": bad}, asKey(w.key)).invalid("enforcement")
-			w.patch("/sessions/"+id, fields{"enforcement": bad, "max_actions": 9}, asKey(w.key)).invalid("enforcement")
-		}
-		w.patch("/sessions/"+id, fields{"enforcement": "observe"}, asAgent(w.exchange().access)).is(401)
-		w.get("/sessions/"+id, asKey(w.key)).is(200).exactly(before)
-	})
-}

@@ -25,8 +25,8 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 				"value_held_usd": 0, "remaining_actions": s["max_actions"], "remaining_value_usd": s["max_value_usd"], "expires_at": s["expires_at"],
 			}
 		}
-		unleased, short := w.newSession(nil), w.leasing(fields{"expires_in_seconds": 20})
-		lower := w.newSession(fields{"max_value_usd": 5, "max_committed_usd": 2})
+		unleased, short := w.newSession(nil), w.leasing(fields{"expires_in_seconds": 600, "max_lease_seconds": 3600})
+		lower, each := w.newSession(fields{"max_value_usd": 5, "max_committed_usd": 2}), w.newSession(fields{"max_value_usd_per_action": num("0.5")})
 
 		over := map[string]string{"completed": w.newSession(nil), "expired": w.newSession(fields{"expires_in_seconds": 1}), "revoked": ""}
 		revoked := w
@@ -76,10 +76,12 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 				stands.with(fields{"limit": "max_lease_seconds"}).with(needs(1, 0))},
 			{"POST", "/sessions/" + unleased + "/leases", fields{"max_actions": 1, "expires_in_seconds": 1, "partial": true}, access, 403, limit,
 				unused(unleased, "max_lease_seconds").with(needs(1, 0))},
-			{"POST", "/sessions/" + short + "/leases", fields{"max_actions": 1, "expires_in_seconds": 30}, access, 403, limit,
+			{"POST", "/sessions/" + short + "/leases", fields{"max_actions": 1, "expires_in_seconds": 3600}, access, 403, limit,
 				unused(short, "expires_at").with(needs(1, 0))},
 			{"POST", "/sessions/" + lower + "/actions", fields{"value_usd": num("2.000001")}, access, 403, limit,
 				unused(lower, "max_committed_usd").with(fields{"remaining_value_usd": 2}).with(needs(1, num("2.000001")))},
+			{"POST", "/sessions/" + each + "/actions", fields{"value_usd": num("0.500001")}, key, 403, limit,
+				unused(each, "max_value_usd_per_action").with(needs(1, num("0.500001")))},
 			{"PATCH", "/sessions/" + full, fields{"max_actions": 7, "max_value_usd": 100}, key, 409, below, actions},
 			{"PATCH", "/v1/sessions/" + full, fields{"max_value_usd": num("4.499999"), "expires_in_seconds": 5}, key, 409, below, value},
 			{"POST", "/sessions/" + full + "/actions", fields{"scope": "admin"}, access, 403, "insufficient_scope", fields{"required_scope": "admin"}},

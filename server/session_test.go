@@ -57,6 +57,7 @@ func TestCreateSessionStoresEveryField(t *testing.T) {
 			{fields{"scopes": list("write")}, fields{"scopes": list("write")}, time.Hour},
 			{fields{"max_lease_seconds": 3600}, fields{"max_lease_seconds": 3600}, time.Hour},
 			{fields{"max_committed_usd": 12}, fields{"max_committed_usd": 12}, time.Hour},
+			{fields{"max_value_usd_per_action": num("0.5")}, fields{"max_value_usd_per_action": num("0.5")}, time.Hour},
 			{fields{"scopes": list()}, fields{"scopes": list()}, time.Hour},
 			{
 				fields{"metadata": fields{"task": "t-1"}, "max_value_usd": num("12.3")},

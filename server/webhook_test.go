@@ -63,8 +63,7 @@ func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
 			{fields{"url": "http://example.com/"}, "url"}, {fields{"url": "https://a:b@example.com/"}, "url"}, {fields{"url": "example.com"}, "url"},
 			{fields{"url": "https://example.com:25/"}, "url"}, {fields{"url": ""}, "url"}, {fields{"url": 1}, "url"}, {fields{"url": hookURL, "types": list("session.flown")}, "types"},
 			{fields{"url": hookURL, "types": list("session.ended", "session.ended")}, "types"}, {fields{"url": hookURL, "types": many}, "types"},
-			{fields{"url": hookURL, "types": nil}, "types"}, {fields{"url": hookURL, "description": strings.Repeat("é", 501)}, "description"},
-			{fields{"url": hookURL, "secret": "whsec_own"}, "secret"},
+			{fields{"url": hookURL, "types": nil}, "types"},
 		} {
 			w.post("/v1/webhooks", test.body, key).invalid(test.names)
 			w.patch(path, test.body, key).invalid(test.names)
