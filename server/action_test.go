@@ -46,67 +46,6 @@ func TestChargeReturnsWhatIsUsedAndWhatRemains(t *testing.T) {
 	})
 }
 
-func TestAChargeThatDoesNotFitChargesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
-		w.post("/sessions/"+id+"/actions", fields{"count": 8, "value_usd": num("4.5")}, asKey(w.key)).is(200)
-		before := w.session(id)
-		stands := usage(8, num("4.5")).with(fields{
-			"remaining_actions": 2, "remaining_value_usd": num("0.5"), "expires_at": before["expires_at"],
-		})
-		for _, as := range []option{asKey(w.key), asAgent(w.exchange().access)} {
-			for _, test := range []struct {
-				charge fields
-				limit  string
-				needs  fields
-			}{
-				{fields{"count": 3}, "max_actions", needs(3, 0)},
-				{fields{"value_usd": num("0.500001")}, "max_value_usd", needs(1, num("0.500001"))},
-				{fields{"value_usd": 1_000_000_000}, "max_value_usd", needs(1, 1_000_000_000)},
-				{fields{"count": 1000, "value_usd": num("0.000001")}, "max_actions", needs(1000, num("0.000001"))},
-			} {
-				refused := w.post("/sessions/"+id+"/actions", test.charge, as).refused(403, "session_limit_reached")
-				refused.exactly(stands.with(test.needs).with(fields{
-					"type": someText, "title": someText, "detail": someText, "status": 403, "code": "session_limit_reached",
-					"request_id": someText, "limit": test.limit,
-				}))
-				if found := differences(w.session(id), before); found != "" {
-					t.Errorf("%v: the refusal changed the session: %s", test.charge, found)
-				}
-			}
-		}
-		w.post("/sessions/"+id+"/actions", fields{"count": 2, "value_usd": num("0.5")}, asKey(w.key)).is(200)
-	})
-}
-
-func TestASessionWithoutValueStillTakesFreeActions(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		id := w.newSession(fields{"max_value_usd": 0})
-		w.post("/sessions/"+id+"/actions", fields{"value_usd": num("0.000001")}, asKey(w.key)).refused(403, "session_limit_reached")
-		w.post("/sessions/"+id+"/actions", fields{"value_usd": 0}, asKey(w.key)).is(200)
-	})
-}
-
-func TestAnEndedSessionRefusesActions(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		id := w.newSession(nil)
-		w.post("/sessions/"+id+"/end", nil, asKey(w.key)).is(200)
-		for _, as := range []option{asKey(w.key), asAgent(w.exchange().access)} {
-			r := w.post("/sessions/"+id+"/actions", fields{}, as).refused(403, "session_not_active")
-			r.exactly(fields{
-				"type": someText, "title": someText, "detail": someText, "status": 403, "code": "session_not_active",
-				"request_id": someText, "session_status": "completed",
-			})
-		}
-	})
-}
-
 // The scope of an action must be in the token and in the session; an API key holds all, so only the session counts.
 func TestTheScopeOfAnActionMustBeInTheTokenAndInTheSession(t *testing.T) {
 	t.Parallel()

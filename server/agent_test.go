@@ -1,10 +1,6 @@
 package server_test
 
-import (
-	"testing"
-
-	"github.com/google/uuid"
-)
+import "testing"
 
 func TestCreateAgentReturnsTheAgentAndItsSecret(t *testing.T) {
 	t.Parallel()
@@ -80,25 +76,6 @@ func TestRevokeAgentIsIdempotentAndAnswersEitherMethod(t *testing.T) {
 	})
 }
 
-func TestAnotherOrganizationsAgentLooksUnknown(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, other := api.newTenant(), api.newTenant()
-		for _, action := range []struct{ method, path string }{
-			{"GET", ""}, {"DELETE", ""}, {"POST", "/revoke"}, {"POST", "/secret/rotate"},
-			{"GET", "/families"}, {"DELETE", "/families/" + uuid.NewString()},
-		} {
-			foreign := w.ask(action.method, "/v1/agents/"+other.agent.id+action.path, nil, asKey(w.key)).refused(404, "not_found")
-			unknown := w.ask(action.method, "/v1/agents/"+uuid.NewString()+action.path, nil, asKey(w.key))
-			wantSameAnswer(t, foreign, unknown)
-		}
-		other.exchange()
-		if got := other.get("/v1/agents/"+other.agent.id, asKey(other.key)).is(200).text("status"); got != "active" {
-			t.Errorf("the other organization's agent is %s", got)
-		}
-	})
-}
-
 func TestRotateAgentSecretEndsTheOldOneAtOnceOnEachInstance(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -110,29 +87,5 @@ func TestRotateAgentSecretEndsTheOldOneAtOnceOnEachInstance(t *testing.T) {
 			at.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).refused(401, "invalid_credentials")
 			at.exchangeFor(agent{w.agent.id, rotated.text("secret")})
 		}
-	})
-}
-
-func TestRotateAgentSecretLeavesTheOldOneItsGrace(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		rotated := w.post("/v1/agents/"+w.agent.id+"/secret/rotate", fields{"grace_seconds": 1}, asKey(w.key)).is(200)
-		w.exchange()
-		w.exchangeFor(agent{w.agent.id, rotated.text("secret")})
-		eventually(t, "the old secret has lapsed", func() bool {
-			return w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).status == 401
-		})
-		w.exchangeFor(agent{w.agent.id, rotated.text("secret")})
-	})
-}
-
-func TestTheSecretOfARevokedAgentCannotBeRotated(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		w.revoke()
-		w.post("/v1/agents/"+w.agent.id+"/secret/rotate", nil, asKey(w.key)).refused(409, "agent_revoked")
-		w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).refused(409, "agent_revoked")
 	})
 }

@@ -1,9 +1,6 @@
 package server_test
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestChangeAgentChangesWhatItNames(t *testing.T) {
 	t.Parallel()
@@ -34,29 +31,6 @@ func TestChangeAgentChangesWhatItNames(t *testing.T) {
 		if _, described := w.get(path, asKey(w.key)).is(200).object()["description"]; described {
 			t.Error("an empty description is shown")
 		}
-	})
-}
-
-func TestBadChangesOfAnAgentChangeNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, other := api.newTenant(), api.newTenant()
-		path := "/v1/agents/" + w.agent.id
-		before := w.get(path, asKey(w.key)).is(200)
-		for field, value := range map[string]any{
-			"name": "", "description": strings.Repeat("x", 1001), "metadata": list(), "scopes": "read", "status": "revoked",
-		} {
-			w.patch(path, fields{field: value}, asKey(w.key)).invalid(field)
-		}
-		w.patch(path, fields{"name": nil}, asKey(w.key)).invalid("name")
-		w.patch(path, fields{"scopes": list("a b")}, asKey(w.key)).invalid("scopes[0]")
-		w.patch(path, nil, asKey(w.key)).is(400)
-		w.patch(path, fields{}, asKey(w.key)).is(400)
-		w.patch(path, fields{"name": "x"}, asKey(other.key)).refused(404, "not_found")
-		w.patch(path, fields{"name": "x"}, asAgent(w.exchange().access)).refused(401, "missing_credentials")
-		wantSameAnswer(t, before, w.get(path, asKey(w.key)))
-		w.revoke()
-		w.patch(path, fields{"name": "x"}, asKey(w.key)).refused(409, "agent_revoked")
 	})
 }
 

@@ -98,24 +98,6 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 	})
 }
 
-func TestASessionBoundsTheValueOfAnAction(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		created := w.post("/sessions", fields{"agent_id": w.agent.id, "max_value_usd_per_action": num("0.5")}, asKey(w.key)).is(201)
-		created.has(fields{"max_value_usd_per_action": num("0.5")})
-		path := "/sessions/" + created.text("id")
-		w.get(path, asKey(w.key)).is(200).has(fields{"max_value_usd_per_action": num("0.5")})
-		w.post(path+"/actions", fields{"value_usd": num("0.500001")}, asKey(w.key)).refused(403, "session_limit_reached").
-			has(fields{"limit": "max_value_usd_per_action", "max_value_usd": num("100")})
-		w.patch(path, fields{"max_value_usd_per_action": nil}, asKey(w.key)).is(200)
-		if shown := w.get(path, asKey(w.key)).is(200).object()["max_value_usd_per_action"]; shown != nil {
-			t.Errorf("without the limit it is %v", shown)
-		}
-		w.post(path+"/actions", fields{"value_usd": num("0.6")}, asKey(w.key)).is(200)
-	})
-}
-
 func TestWrongLimitsOfAnAgentAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

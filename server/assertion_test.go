@@ -1,11 +1,8 @@
 package server_test
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -118,7 +115,7 @@ func TestAnAgentGetsTokensByAnAssertionThatItSigns(t *testing.T) {
 	}
 }
 
-// TestNearMissesOfAnAssertionAreRefusedAlike: each is the good assertion but for one thing, and none tells which.
+// Each is the good assertion but for one thing, and none tells which. What is wrong with a JWT itself, internal/token shows.
 func TestNearMissesOfAnAssertionAreRefusedAlike(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -139,22 +136,13 @@ func TestNearMissesOfAnAssertionAreRefusedAlike(t *testing.T) {
 		for name, assertion := range map[string]string{
 			"another audience":          s.sign(fields{"aud": "https://other.example"}),
 			"the issuer with a slash":   s.sign(fields{"aud": issuer + "/"}),
-			"the issuer in capitals":    s.sign(fields{"aud": strings.ToUpper(issuer)}),
 			"the revocation endpoint":   s.sign(fields{"aud": issuer + "/oauth2/revoke"}),
-			"the issuer among the text": s.sign(fields{"aud": issuer + " https://other.example"}),
 			"this and another audience": s.sign(fields{"aud": []string{issuer, "https://other.example"}}),
-			"another and this audience": s.sign(fields{"aud": []string{"https://other.example", issuer + "/oauth2/token"}}),
 			"both of its own names":     s.sign(fields{"aud": []string{issuer, issuer + "/oauth2/token"}}),
 			"its own name twice":        s.sign(fields{"aud": []string{issuer, issuer}}),
 			"no audience":               s.sign(fields{"aud": nil}),
-			"an empty audience":         s.sign(fields{"aud": []string{}}),
 			"expired":                   s.sign(fields{"exp": now - 31, "iat": now - 90}),
 			"an exp too far":            s.sign(fields{"exp": now + 1000}),
-			"an exp in years":           s.sign(fields{"exp": now + 1e9}),
-			"no exp":                    s.sign(fields{"exp": nil}),
-			"an exp in words":           s.sign(fields{"exp": "1790000000"}),
-			"an nbf ahead":              s.sign(fields{"nbf": now + 300}),
-			"an iat ahead":              s.sign(fields{"iat": now + 300}),
 			"no jti":                    s.sign(fields{"jti": nil}),
 			"an empty jti":              s.sign(fields{"jti": ""}),
 			"a jti of 256 bytes":        s.sign(fields{"jti": strings.Repeat("j", 256)}),
@@ -168,18 +156,8 @@ func TestNearMissesOfAnAssertionAreRefusedAlike(t *testing.T) {
 			"an agent without keys":     s.sign(fields{"sub": keyless.id, "iss": keyless.id}),
 			"a revoked agent":           revoked.sign(nil),
 			"another key":               other.key.Sign(head, s.claims(nil)),
-			"another kid":               s.key.Sign(with(fields{"kid": "second"}), s.claims(nil)),
 			"the type of tokens":        s.key.Sign(with(fields{"typ": "at+jwt"}), s.claims(nil)),
-			"the type of proofs":        s.key.Sign(with(fields{"typ": "dpop+jwt"}), s.claims(nil)),
-			"a critical header":         s.key.Sign(with(fields{"crit": []string{"exp"}}), s.claims(nil)),
-			"alg none":                  s.key.Sign(with(fields{"alg": "none"}), s.claims(nil)),
-			"no signature":              s.sign(nil)[:strings.LastIndexByte(s.sign(nil), '.')+1],
-			"HMAC by the public key":    hmacBy(t, s.publicKey(), s.claims(nil)),
-			"another algorithm":         s.key.Sign(with(fields{"alg": "ES384"}), s.claims(nil)),
-			"a claim given twice":       s.key.SignText(`{"alg":"ES256"}`, `{"sub":"a","sub":"b"}`),
-			"altered claims":            altered(s.sign(nil)),
 			"an access token":           w.exchange().access,
-			"9 KiB":                     s.sign(fields{"x": strings.Repeat("x", 9<<10)}),
 			"nothing of a JWT":          "x",
 		} {
 			if s.exchangeBy(assertion).notAuthenticated(); t.Failed() {
@@ -206,16 +184,6 @@ func (r *response) isRefusedUnless(skipped bool) {
 	if !skipped {
 		r.notAuthenticated()
 	}
-}
-
-// hmacBy signs with the text of a public key as a secret, as a verifier takes it that lets the assertion choose the method.
-func hmacBy(t *testing.T, jwk, claims map[string]any) string {
-	t.Helper()
-	encode := base64.RawURLEncoding.EncodeToString
-	signed := encode([]byte(`{"alg":"HS256"}`)) + "." + encode(must(json.Marshal(claims))(t))
-	mac := hmac.New(sha256.New, must(json.Marshal(jwk))(t))
-	mac.Write([]byte(signed))
-	return signed + "." + encode(mac.Sum(nil))
 }
 
 // altered changes a character of the claims.

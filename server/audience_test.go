@@ -327,19 +327,9 @@ func TestATokenThatWouldBeTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	with := setup{noKeys: true, store: redisstore.Config{RefreshGrace: time.Minute}}
 	onEachRedisWith(t, with, func(t *testing.T, api *client) {
-		private := must(rsa.GenerateKey(rand.Reader, 4096))(t)
-		der := must(x509.MarshalPKCS8PrivateKey(private))(t)
-		keys := newKeyringWith(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+		keys := newKeyringOf(t, longKey(t), token.GenerateRefreshKey())
 		api.on.server.SetKeyring(keys)
-		w := api.newTenant()
-		var scopes, resources []string
-		for i := range 60 {
-			scopes = append(scopes, fmt.Sprintf("scope:%04d", i))
-		}
-		for i := range 8 {
-			resources = append(resources, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))
-		}
-		w.agent = w.newAgentWith(scopes...)
+		w, resources := api.newLongest()
 		w.grantFor(resources...).refusedOAuth(400, "invalid_target")
 		w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret, "resource": list(resources...)}).refused(400, "invalid_target")
 		text := pairIn(w.grantFor(resources[0]).is(200)).access
@@ -354,19 +344,9 @@ func TestARefreshWhoseTokenWouldBeTooLongSpendsNothing(t *testing.T) {
 	t.Parallel()
 	with := setup{noKeys: true, store: redisstore.Config{RefreshGrace: time.Millisecond}}
 	onEachRedisWith(t, with, func(t *testing.T, api *client) {
-		private := must(rsa.GenerateKey(rand.Reader, 4096))(t)
-		long, short := must(x509.MarshalPKCS8PrivateKey(private))(t), must(token.GenerateSigningKey(token.Ed25519))(t)
 		refresh := token.GenerateRefreshKey()
-		api.on.server.SetKeyring(newKeyringOf(t, short, refresh))
-		w := api.newTenant()
-		var scopes, resources []string
-		for i := range 60 {
-			scopes = append(scopes, fmt.Sprintf("scope:%04d", i))
-		}
-		for i := range 8 {
-			resources = append(resources, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))
-		}
-		w.agent = w.newAgentWith(scopes...)
+		api.on.server.SetKeyring(newKeyringOf(t, must(token.GenerateSigningKey(token.Ed25519))(t), refresh))
+		w, resources := api.newLongest()
 		h := w.holding("ES256")
 		granted := pairIn(w.grantFor(resources...).is(200)).refresh
 		bound := pairIn(h.postForm("/oauth2/token", form("grant_type", "client_credentials", "resource", resources[0], "resource", resources[1],
@@ -375,7 +355,7 @@ func TestARefreshWhoseTokenWouldBeTooLongSpendsNothing(t *testing.T) {
 		spent := granted
 		granted = pairIn(w.renew(spent).is(200)).refresh
 
-		api.on.server.SetKeyring(newKeyringOf(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: long}), refresh))
+		api.on.server.SetKeyring(newKeyringOf(t, longKey(t), refresh))
 		for range 2 {
 			w.renew(granted).refusedOAuth(400, "invalid_target")
 			w.post("/v1/auth/refresh", fields{"refresh_token": granted}).refused(400, "invalid_target")
@@ -393,9 +373,7 @@ func TestARefreshWhoseTokenWouldBeTooLongSpendsNothing(t *testing.T) {
 func TestADelegatedTokenThatWouldBeTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, setup{noKeys: true}, func(t *testing.T, api *client) {
-		private := must(rsa.GenerateKey(rand.Reader, 4096))(t)
-		der := must(x509.MarshalPKCS8PrivateKey(private))(t)
-		api.on.server.SetKeyring(newKeyringWith(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+		api.on.server.SetKeyring(newKeyringOf(t, longKey(t), token.GenerateRefreshKey()))
 		d := delegation{tenant: api.newTenant()}
 		scopes := []string{"sessions:delegate"}
 		for i := range 58 {
@@ -418,13 +396,29 @@ func TestADelegatedTokenThatWouldBeTooLongIsRefused(t *testing.T) {
 	})
 }
 
-// newKeyringWith is newKeyring with another signing key, in PEM, and the longest issuer.
-func newKeyringWith(t *testing.T, text []byte) *token.Keyring {
-	t.Helper()
-	return newKeyringOf(t, text, token.GenerateRefreshKey())
+// newLongest is newTenant with an agent whose tokens are as long as any, and the resources that they may be for.
+func (c *client) newLongest() (w tenant, resources []string) {
+	c.t.Helper()
+	w = c.newTenant()
+	var scopes []string
+	for i := range 60 {
+		scopes = append(scopes, fmt.Sprintf("scope:%04d", i))
+	}
+	for i := range 8 {
+		resources = append(resources, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))
+	}
+	w.agent = w.newAgentWith(scopes...)
+	return w, resources
 }
 
-// newKeyringOf is newKeyringWith with another token key too.
+// longKey is a signing key that makes longer tokens than others, in PEM.
+func longKey(t *testing.T) []byte {
+	t.Helper()
+	der := must(x509.MarshalPKCS8PrivateKey(must(rsa.GenerateKey(rand.Reader, 4096))(t)))(t)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// newKeyringOf is newKeyring with another signing key and token key, and the longest issuer.
 func newKeyringOf(t *testing.T, text, refreshText []byte) *token.Keyring {
 	t.Helper()
 	signing := must(token.ParseSigningKey(text))(t)

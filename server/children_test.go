@@ -60,42 +60,24 @@ func TestAnAgentGivesPartsOfItsSessionToOthers(t *testing.T) {
 	})
 }
 
-func TestAChildBeyondItsParentIsRefused(t *testing.T) {
+// What a child asks for beyond its parent is in TestNoFieldOfAChildGrowsBeyondItsParent.
+func TestAChildNeedsItsParentsAgentOrKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
-		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5, "expires_in_seconds": 600, "scopes": list("read", "sessions:delegate")})
-		fits := func(f fields) fields {
-			all := fields{"max_actions": 1, "max_value_usd": 1}
-			for name, value := range f {
-				all[name] = value
-			}
-			return all
-		}
-		for _, test := range []struct {
-			name   string
-			asks   fields
-			status int
-			want   fields
-		}{
-			{"value", fits(fields{"max_value_usd": 5.000001}), 403, fields{"code": "session_limit_reached", "limit": "max_value_usd", "parent_session_id": p.session}},
-			{"actions", fits(fields{"max_actions": 11}), 403, fields{"code": "session_limit_reached", "limit": "max_actions"}},
-			{"scopes", fits(fields{"scopes": list("web")}), 403, fields{"code": "insufficient_scope", "required_scope": "web"}},
-		} {
-			p.create(test.asks, asKey(p.key)).is(test.status).has(test.want)
-		}
-		p.get("/v1/sessions/"+p.session, asKey(p.key)).is(200).lacks("value_delegated_usd")
+		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5})
+		asks := fields{"agent_id": p.other, "parent_session_id": p.session, "max_actions": 1, "max_value_usd": 1}
 		foreign := api.newPlanner(fields{"max_value_usd": 5})
-		foreign.post("/v1/sessions", fits(fields{"agent_id": foreign.other, "parent_session_id": p.session}), asKey(foreign.key)).is(404)
-		p.post("/v1/sessions", fits(fields{"agent_id": p.other, "parent_session_id": uuid.NewString()}), asKey(p.key)).is(404)
-		p.post("/v1/sessions", fits(fields{"agent_id": p.other, "parent_session_id": "x"}), asKey(p.key)).is(400)
-		p.post("/v1/sessions", fits(fields{"agent_id": foreign.other, "parent_session_id": p.session}), asKey(p.key)).is(404)
-		p.get("/v1/sessions/"+p.session, asKey(p.key)).is(200).has(fields{"value_delegated_usd": 0})
-		plain := p.newTenant()
-		plain.post("/v1/sessions", fits(fields{"agent_id": p.other, "parent_session_id": p.session}), asAgent(plain.exchange().access)).is(403).
-			has(fields{"code": "insufficient_scope", "required_scope": "sessions:delegate"})
-		p.post("/v1/sessions", fields{"agent_id": p.agent.id}, asAgent(p.token.access)).is(401)
+		foreign.post("/v1/sessions", asks.with(fields{"agent_id": foreign.other}), asKey(foreign.key)).refused(404, "not_found")
+		p.post("/v1/sessions", asks.with(fields{"agent_id": foreign.other}), asKey(p.key)).refused(404, "not_found")
+		p.post("/v1/sessions", asks.with(fields{"parent_session_id": uuid.NewString()}), asKey(p.key)).refused(404, "not_found")
+		p.post("/v1/sessions", asks.with(fields{"parent_session_id": "x"}), asKey(p.key)).invalid("parent_session_id")
+		plain := api.newTenant()
+		plain.post("/v1/sessions", asks, asAgent(plain.exchange().access)).refused(403, "insufficient_scope").
+			has(fields{"required_scope": "sessions:delegate"})
+		p.post("/v1/sessions", fields{"agent_id": p.agent.id}, asAgent(p.token.access)).refused(401, "missing_credentials")
+		p.get("/v1/sessions/"+p.session, asKey(p.key)).is(200).has(fields{"value_delegated_usd": 0, "actions_delegated": 0})
 		p.post("/v1/sessions/"+p.session+"/end", nil, asKey(p.key)).is(200)
-		p.create(fits(nil), asKey(p.key)).is(403).has(fields{"code": "session_not_active", "session_status": "completed"})
+		p.create(asks, asKey(p.key)).refused(403, "session_not_active").has(fields{"session_status": "completed"})
 	})
 }
 

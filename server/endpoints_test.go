@@ -72,11 +72,14 @@ func pathsOf(o server.Operation, id func(name, object string) string) (paths []s
 	return paths
 }
 
-// idOf returns the id of the tenant's object of this kind, by its name in openapi.json. The tenant has no lease, webhook, request
-// and so on: those get an id of another kind, so that nothing has it.
+// idOf returns the id of the tenant's object of this kind, by its name in openapi.json. A tenant without objects has no lease, webhook,
+// request and so on: those get an id of another kind, so that nothing has it.
 func (w tenant) idOf(object, session, transaction string) string {
+	if id := w.objects[object]; id != "" {
+		return id
+	}
 	switch object {
-	case "OrganizationId", "ApiKeyId": // the only admin's: see useEachEndpoint
+	case "OrganizationId", "ApiKeyId": // the only admin's
 		return w.org
 	case "AgentId":
 		return w.agent.id

@@ -44,6 +44,18 @@ func (c *client) stream(t *testing.T, path string, options ...option) *stream {
 	return &stream{t, conn, answer, bufio.NewReader(answer.Body)}
 }
 
+// rawStream sends this text on a connection of its own and reads the head of the answer. What comes behind the stream is in the reader.
+func (c *client) rawStream(t *testing.T, text string) (*stream, *bufio.Reader) {
+	t.Helper()
+	conn := must(net.Dial("tcp", c.on.address))(t)
+	t.Cleanup(func() { _ = conn.Close() })
+	must(0, conn.SetDeadline(time.Now().Add(20*time.Second)))(t)
+	must(io.WriteString(conn, text))(t)
+	reader := bufio.NewReader(conn)
+	answer := must(http.ReadResponse(reader, nil))(t)
+	return &stream{t, conn, answer, bufio.NewReader(answer.Body)}, reader
+}
+
 // streamOf is stream for the trail of the tenant's agent, which must be granted.
 func (w tenant) streamOf(as option, options ...option) *stream {
 	w.t.Helper()
@@ -364,14 +376,8 @@ func TestARequestBehindAStreamIsNotAnswered(t *testing.T) {
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()
 	there := w.through(api.another(t))
-	conn := must(net.Dial("tcp", there.on.address))(t)
-	defer conn.Close()
-	must(0, conn.SetDeadline(time.Now().Add(20*time.Second)))(t)
-	must(io.WriteString(conn, "GET "+w.eventsPath()+" HTTP/1.1\r\nHost: x\r\nX-API-Key: "+w.key+"\r\nAccept: text/event-stream\r\n\r\n"+
-		"POST /v1/agents/"+w.agent.id+"/secret/rotate HTTP/1.1\r\nHost: x\r\nX-API-Key: "+w.key+"\r\nContent-Length: 0\r\n\r\n"))(t)
-	reader := bufio.NewReader(conn)
-	answer := must(http.ReadResponse(reader, nil))(t)
-	s := &stream{t, conn, answer, bufio.NewReader(answer.Body)}
+	s, reader := there.rawStream(t, "GET "+w.eventsPath()+" HTTP/1.1\r\nHost: x\r\nX-API-Key: "+w.key+"\r\nAccept: text/event-stream\r\n\r\n"+
+		"POST /v1/agents/"+w.agent.id+"/secret/rotate HTTP/1.1\r\nHost: x\r\nX-API-Key: "+w.key+"\r\nContent-Length: 0\r\n\r\n")
 	s.wants(w.get(w.eventsPath(), asKey(w.key)).is(200).ids()...)
 	shutDown(t, there.on)
 	s.ends()
@@ -388,17 +394,11 @@ func TestAStreamToAnHTTP10Client(t *testing.T) {
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()
 	there := w.through(api.another(t))
-	conn := must(net.Dial("tcp", there.on.address))(t)
-	defer conn.Close()
-	must(0, conn.SetDeadline(time.Now().Add(20*time.Second)))(t)
-	must(io.WriteString(conn, "GET "+w.eventsPath()+" HTTP/1.0\r\nX-API-Key: "+w.key+"\r\nAccept: text/event-stream\r\n\r\n"))(t)
-	reader := bufio.NewReader(conn)
-	answer := must(http.ReadResponse(reader, nil))(t)
-	s := &stream{t, conn, answer, bufio.NewReader(answer.Body)}
+	s, _ := there.rawStream(t, "GET "+w.eventsPath()+" HTTP/1.0\r\nX-API-Key: "+w.key+"\r\nAccept: text/event-stream\r\n\r\n")
 	s.wants(w.get(w.eventsPath(), asKey(w.key)).is(200).ids()...)
 	shutDown(t, there.on)
 	s.ends()
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+	if _, err := s.conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the connection is left open: %v", err)
 	}
 }

@@ -7,11 +7,9 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"remit/money"
 	"remit/server"
@@ -38,111 +36,110 @@ func (d doer) through(c *client) doer {
 	return d
 }
 
-// keyedRequest is a request that takes an Idempotency-Key, on objects of its own.
+// otherBodies are, for each operation that takes an Idempotency-Key, members that make another request of its example.
+var otherBodies = map[string]fields{
+	"createOrganization": {"name": "other"}, "rotateApiKey": {"grace_seconds": 1}, "createApiKey": {"role": "admin"},
+	"rotateApiKeyById": {"grace_seconds": 1}, "createAgent": {"scopes": list("read")}, "rotateAgentSecret": {"revoke_families": false},
+	"createSession": {"max_actions": 3}, "changeLimits": {"max_actions": 11}, "charge": {"count": 2}, "grantLease": {"max_actions": 1},
+	"requestMore": {"reason": "other"}, "createTrustedIssuer": {"description": "other"}, "createWebhook": {"description": "other"},
+	"rotateWebhookSecret": {"grace_seconds": 1}, "testWebhook": nil, "chargeBatch": {"actions": []any{fields{"session_id": uuid.NewString()}}},
+	"settleLease": {"action_count": 1}, "beginTransaction": {"value_usd": 1}, "changeHold": {"value_usd": 4},
+	"commitTransaction": {"value_usd": 2}, "rollbackTransaction": {"reason": "other"},
+}
+
+// keyedOperation is an operation that takes an Idempotency-Key, for one of its callers.
+type keyedOperation struct {
+	server.Operation
+	by    string
+	as    option
+	paths []string // on the caller's object
+	body  fields
+}
+
+// keyedOperations returns every operation that takes an Idempotency-Key, once for each kind of caller.
+func (d doer) keyedOperations() (all []keyedOperation) {
+	d.t.Helper()
+	for _, o := range server.Operations() {
+		if !o.Idempotent {
+			continue
+		}
+		session := d.objects["SessionId"]
+		keyed := keyedOperation{o, "", anonymous, pathsOf(o, func(_, object string) string { return d.idOf(object, session, session) }), d.bodyOf(o, session)}
+		if _, known := otherBodies[o.ID]; !known {
+			d.t.Errorf("no row of otherBodies makes another request of %s", o.ID)
+		}
+		if o.ByKey {
+			keyed.by, keyed.as = " by key", d.byKey
+			all = append(all, keyed)
+		}
+		if o.ByToken && o.ID != createSession { // which an agent creates below a session alone
+			keyed.by, keyed.as = " by token", d.byToken
+			all = append(all, keyed)
+		}
+		if !o.ByKey && !o.ByToken {
+			all = append(all, keyed)
+		}
+	}
+	return all
+}
+
+// onEachKeyedOperation runs the test on each, with a caller and objects of its own.
+func onEachKeyedOperation(t *testing.T, test func(d doer, o keyedOperation)) {
+	t.Helper()
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		for i, o := range api.newDoer().keyedOperations() {
+			t.Run(o.ID+o.by, func(t *testing.T) {
+				d := api.in(t).newDoer()
+				d.objects = d.oneOfEach()
+				test(d, d.keyedOperations()[i])
+			})
+		}
+	})
+}
+
+// keyedRequest is a request whose effect is known, on objects of its own.
 type keyedRequest struct {
 	name, path string
-	byToken    bool // else by API key
 	as         option
 	method     string // "" for POST
 	body       fields
 	status     int
-	other      fields       // another body for the same path
-	otherPath  string       // for the same operation on another object; "" without an object in the path
-	samePath   string       // that means the same; "" for none
-	moveOn     func(d doer) // changes what the request was about; nil for nothing
 }
 
 func (r keyedRequest) verb() string { return cmp.Or(r.method, "POST") }
 
-// keyedRequests returns a request to each route for each of its callers.
+// keyedRequests returns a request to each route of sessions and transactions for each of its callers.
 func (d doer) keyedRequests() []keyedRequest {
 	d.t.Helper()
-	var all []keyedRequest
-	add := func(name, path string, byToken bool, r keyedRequest) {
-		r.name, r.path, r.byToken, r.as = name, path, byToken, d.byKey
-		if byToken {
-			r.as = d.byToken
-		}
-		if r.status == 0 {
-			r.status = 200
-		}
-		if strings.Contains(path, "/sessions") {
-			r.samePath, _ = strings.CutPrefix(path, "/v1")
-			if r.samePath == path {
-				r.samePath = "/v1" + path
-			}
-		}
-		all = append(all, r)
-	}
 	session := func() string { return d.newSession(fields{"max_actions": 100, "max_value_usd": 50}) }
-	begun := func(settings fields) string {
-		return d.beginAs(d.byToken, settings.with(fields{"session_id": session(), "value_usd": 2})).is(201).text("id")
+	begun := func() string {
+		return "/v1/transactions/" + d.beginAs(d.byToken, fields{"session_id": session(), "value_usd": 2}).is(201).text("id")
 	}
-	colleague := d.newAgent()
+	metadata := fields{"b": 1, "a": fields{"d": list("x", "y"), "c": "é"}}
+	var all []keyedRequest
 	for _, prefix := range withAndWithoutV1 {
-		metadata := fields{"b": 1, "a": fields{"d": list("x", "y"), "c": "é"}}
-		add("create session", prefix+"/sessions", false, keyedRequest{
-			body:   fields{"agent_id": d.agent.id, "max_actions": 5, "metadata": metadata},
-			status: 201, other: fields{"agent_id": colleague.id, "max_actions": 5, "metadata": metadata},
-		})
+		body := fields{"agent_id": d.agent.id, "max_actions": 5, "metadata": metadata}
+		all = append(all, keyedRequest{"create session", prefix + "/sessions", d.byKey, "", body, 201})
 	}
-	for name, byToken := range map[string]bool{"by key": false, "by token": true} {
-		id := session()
-		add("charge "+name, "/sessions/"+id+"/actions", byToken, keyedRequest{
-			body: fields{"value_usd": num("0.5"), "count": 2, "scope": "read"}, other: fields{"value_usd": num("0.5"), "count": 2},
-			otherPath: "/sessions/" + session() + "/actions",
-			moveOn:    func(d doer) { d.post("/sessions/"+id+"/end", nil, d.byKey).is(200) },
-		})
+	for name, as := range map[string]option{"by key": d.byKey, "by token": d.byToken} {
 		id, second := session(), session()
-		add("batch "+name, "/v1/actions", byToken, keyedRequest{
-			body: batchOf(fields{"session_id": id, "value_usd": 1}, fields{"session_id": second, "count": 2},
-				fields{"session_id": id, "count": 3}, fields{"session_id": uuid.NewString()}, "x", fields{"session_id": id, "count": 1000}),
-			other:  batchOf(fields{"session_id": id}),
-			moveOn: func(d doer) { d.post("/sessions/"+id+"/end", nil, d.byKey).is(200) },
-		})
-		target := begun(nil)
-		add("rollback "+name, "/v1/transactions/"+target+"/rollback", byToken, keyedRequest{
-			body: fields{"reason": "r"}, other: fields{"reason": "s"}, otherPath: "/v1/transactions/" + begun(nil) + "/rollback",
-		})
+		batch := batchOf(fields{"session_id": id, "value_usd": 1}, fields{"session_id": second, "count": 2}, fields{"session_id": id, "count": 3},
+			fields{"session_id": uuid.NewString()}, "x", fields{"session_id": id, "count": 1000})
+		charge := fields{"value_usd": num("0.5"), "count": 2, "scope": "read"}
+		all = append(all, keyedRequest{"charge " + name, "/sessions/" + session() + "/actions", as, "", charge, 200},
+			keyedRequest{"batch " + name, "/v1/actions", as, "", batch, 200},
+			keyedRequest{"rollback " + name, begun() + "/rollback", as, "", fields{"reason": "r"}, 200})
 	}
-	add("begin", "/v1/transactions", true, keyedRequest{
-		body: fields{
-			"action_type": "call", "pre_state": fields{"b": 1, "a": fields{"d": 1, "c": list("y", "x")}}, "session_id": session(),
-			"value_usd": 1, "metadata": fields{"z": 1, "y": 2},
-		},
-		status: 201, other: fields{"action_type": "call", "pre_state": fields{"b": 1}},
-	})
-	target := begun(nil)
-	add("commit", "/v1/transactions/"+target+"/commit", true, keyedRequest{
-		body: fields{"value_usd": 3, "post_state": fields{"b": 1, "a": 2}}, other: fields{"value_usd": 3},
-		otherPath: "/v1/transactions/" + begun(nil) + "/commit",
-		moveOn:    func(d doer) { d.post("/v1/transactions/"+target+"/rollback", nil, d.byKey).is(200) },
-	})
-	held := begun(nil)
-	add("change hold", "/v1/transactions/"+held, true, keyedRequest{
-		method: "PATCH", body: fields{"value_usd": 3, "expires_in_seconds": 600}, other: fields{"value_usd": 4},
-		otherPath: "/v1/transactions/" + begun(nil),
-		moveOn:    func(d doer) { d.post("/v1/transactions/"+held+"/commit", nil, d.byToken).is(200) },
-	})
-	toppedUp := session()
-	add("top up", "/sessions/"+toppedUp, false, keyedRequest{
-		method: "PATCH", body: fields{"add_actions": 3, "add_value_usd": num("0.5")}, other: fields{"add_actions": 4},
-		otherPath: "/sessions/" + session(),
-		moveOn:    func(d doer) { d.post("/sessions/"+toppedUp+"/end", nil, d.byKey).is(200) },
-	})
-	return all
-}
-
-// onEachKeyedRequest runs the test on each in turn, on each Redis.
-func onEachKeyedRequest(t *testing.T, test func(d doer, r keyedRequest)) {
-	t.Helper()
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		d := api.newDoer()
-		for _, r := range d.keyedRequests() {
-			t.Run(r.name, func(t *testing.T) { test(d.through(api.in(t)), r) })
-		}
-	})
+	begin := fields{
+		"action_type": "call", "pre_state": fields{"b": 1, "a": fields{"d": 1, "c": list("y", "x")}}, "session_id": session(),
+		"value_usd": 1, "metadata": fields{"z": 1, "y": 2},
+	}
+	commit := fields{"value_usd": 3, "post_state": fields{"b": 1, "a": 2}}
+	return append(all, keyedRequest{"begin", "/v1/transactions", d.byToken, "", begin, 201},
+		keyedRequest{"commit", begun() + "/commit", d.byToken, "", commit, 200},
+		keyedRequest{"change hold", begun(), d.byToken, "PATCH", fields{"value_usd": 3, "expires_in_seconds": 600}, 200},
+		keyedRequest{"top up", "/sessions/" + session(), d.byKey, "PATCH", fields{"add_actions": 3, "add_value_usd": num("0.5")}, 200})
 }
 
 // holdings is all that an organization can read of its sessions and transactions.
@@ -160,6 +157,8 @@ func (w tenant) holdings() string {
 // reordered returns JSON that says the same with white space, and each object's members the other way round.
 func reordered(value any) string {
 	switch value := value.(type) {
+	case object:
+		return reordered(fields(value))
 	case fields:
 		names := []string{}
 		for name := range value {
@@ -215,28 +214,38 @@ func (r *response) replays(first *response) {
 	}
 }
 
-func TestARepeatedRequestIsReplayedByteForByte(t *testing.T) {
-	onEachKeyedRequest(t, func(d doer, r keyedRequest) {
-		there := d.through(d.another(d.t))
-		key := strings.ReplaceAll(r.name+r.path, " ", "-")
-		first := d.sendKeyed(r, r.body, key).is(r.status).fresh()
-		if r.moveOn != nil {
-			r.moveOn(d)
+func TestAnIdempotencyKeyReplaysItsRequestByteForByteAndRefusesAnother(t *testing.T) {
+	onEachKeyedOperation(t, func(d doer, o keyedOperation) {
+		there, key, elsewhere := d.through(d.another(d.t)), keyed(uuid.NewString()), d.newSession(nil)
+		first := d.ask(o.Method, o.paths[0], o.body, both(o.as, key)).fresh()
+		if first.status/100 != 2 {
+			d.t.Fatalf("%s: %d %s", first.what, first.status, first.body)
 		}
 		after := d.holdings()
 
-		d.sendKeyed(r, r.body, key).replays(first)
-		there.sendKeyed(r, r.body, key).replays(first)
-		there.sendKeyed(r, raw(reordered(r.body)), key).replays(first)
-		if r.samePath != "" {
-			there.ask(r.verb(), r.samePath, r.body, both(r.as, keyed(key))).replays(first)
+		there.ask(o.Method, o.paths[0], o.body, both(o.as, key)).replays(first)
+		d.ask(o.Method, o.paths[0], raw(reordered(o.body)), both(o.as, key), header("Content-Type", "application/json")).replays(first)
+		d.ask(o.Method, o.paths[0], o.body, o.as, key, header("X-Request-Id", "mine")).replays(first)
+		for _, path := range o.paths {
+			d.ask(o.Method, path, o.body, both(o.as, key)).replays(first)
+			if id := idInPath.FindString(path); id != "" {
+				d.ask(o.Method, strings.Replace(path, id, strings.ToUpper(id), 1), o.body, both(o.as, key)).replays(first)
+			}
 		}
-		if id := idInPath.FindString(r.path); id != "" {
-			d.ask(r.verb(), strings.Replace(r.path, id, strings.ToUpper(id), 1), r.body, both(r.as, keyed(key))).replays(first)
+
+		refused := func(method, path string, body fields) {
+			d.t.Helper()
+			there.ask(method, path, body, both(o.as, key)).refused(422, "idempotency_key_reused").fresh()
 		}
-		d.ask(r.verb(), r.path, r.body, r.as, keyed(key), header("X-Request-Id", "mine")).replays(first)
-		if d.holdings() != after {
-			d.t.Errorf("the replays have changed something:\n%s\n%s", after, d.holdings())
+		if other := otherBodies[o.ID]; other != nil {
+			refused(o.Method, o.paths[0], o.body.with(other))
+		}
+		if o.ByKey || o.ByToken { // another operation, and on another object
+			refused("POST", "/v1/sessions/"+elsewhere+"/actions", fields{})
+		}
+		d.ask(o.Method, o.paths[0], o.body, both(o.as, key)).replays(first)
+		if now := d.holdings(); now != after {
+			d.t.Errorf("the replays have changed something:\n%s\n%s", after, now)
 		}
 	})
 }
@@ -257,95 +266,47 @@ func TestAnAbsentBodyIsAnEmptyObjectToAnIdempotencyKey(t *testing.T) {
 	})
 }
 
-func TestAnotherRequestWithTheSameIdempotencyKeyIsRefused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		d := api.newDoer()
-		there := d.through(api.another(t))
-		requests := d.keyedRequests()
-		for i, r := range requests {
-			key := fmt.Sprint("key-", i)
-			first := d.sendKeyed(r, r.body, key).is(r.status)
-			before := d.holdings()
-			for _, at := range []doer{d, there} {
-				at.sendKeyed(r, r.other, key).refused(422, "idempotency_key_reused").fresh()
-				if r.otherPath != "" {
-					at.ask(r.verb(), r.otherPath, r.body, both(r.as, keyed(key))).refused(422, "idempotency_key_reused").fresh()
-				}
-				for _, other := range requests {
-					if other.byToken == r.byToken && other.path != r.path && other.path != r.samePath {
-						at.sendKeyed(other, other.body, key).refused(422, "idempotency_key_reused").fresh()
-					}
-				}
-			}
-			d.sendKeyed(r, r.body, key).replays(first)
-			if d.holdings() != before {
-				t.Errorf("%s: a refused request has changed something", r.name)
-			}
+// A refusal before the store is called is no outcome: the corrected request may use the same key.
+func TestAMalformedRequestLeavesItsIdempotencyKeyUnused(t *testing.T) {
+	onEachKeyedOperation(t, func(d doer, o keyedOperation) {
+		before := d.holdings()
+		ask := func(body any, options ...option) *response {
+			return d.ask(o.Method, o.paths[0], body, append(options, o.as)...)
+		}
+		for _, key := range []string{"", long(256), "a b", "a\tb", "é", "a\u0080", "\xff", long(5000)} {
+			ask(o.body, keyed(key)).invalid("Idempotency-Key")
+		}
+		for _, twice := range [][]string{{"a", "b"}, {"a", "a"}, {"", ""}, {"", "a"}} {
+			ask(o.body, func(h http.Header) { h["Idempotency-Key"] = twice }).invalid("Idempotency-Key")
+		}
+		key := keyed(uuid.NewString())
+		ask(raw(`{"x":`), key).refused(400, "invalid_request").fresh()
+		ask(fields{"nothing": 1}, key).refused(400, "invalid_request").fresh()
+		ask(raw("{}"), key, header("Content-Type", "text/plain")).refused(415, "unsupported_media_type").fresh()
+		if after := d.holdings(); after != before {
+			d.t.Errorf("a refused request has changed something:\n%s\n%s", before, after)
+		}
+		if done := ask(o.body, key).fresh(); done.status/100 != 2 {
+			d.t.Errorf("%s: %d %s", done.what, done.status, done.body)
 		}
 	})
 }
 
-func TestIdempotencyKeysBelongToTheirCaller(t *testing.T) {
+func TestAControlCharacterInAnIdempotencyKeyIsRefused(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		d, stranger := api.newDoer(), api.newDoer()
-		colleague := d
-		colleague.agent = d.newAgent()
-		session, theirs, strangers := d.newSession(nil), colleague.newSession(nil), stranger.newSession(nil)
-		charge := fields{"value_usd": 1}
-		for _, by := range []struct {
-			as      option
-			session string
-		}{
-			{d.byKey, session}, {d.byToken, session}, {asAgent(colleague.exchange().access), theirs},
-			{stranger.byKey, strangers}, {stranger.byToken, strangers},
-		} {
-			first := d.post("/sessions/"+by.session+"/actions", charge, both(by.as, keyed("k"))).is(200).fresh()
-			d.post("/sessions/"+by.session+"/actions", charge, both(by.as, keyed("k"))).replays(first)
+	d := onMiniredis(t, setup{}).newDoer()
+	session := d.newSession(nil)
+	for _, control := range []string{"\x01", "\x1f", "\x7f"} {
+		answers := d.exchangeRaw("POST /sessions/" + session + "/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: " + d.key +
+			"\r\nContent-Length: 0\r\nIdempotency-Key: a" + control + "b\r\n\r\n")
+		if len(answers) != 1 {
+			t.Fatalf("%d answers, want 1", len(answers))
 		}
-		// An agent's keys outlast its tokens.
-		d.post("/sessions/"+session+"/actions", fields{}, both(asAgent(d.exchange().access), keyed("k"))).
-			refused(422, "idempotency_key_reused")
-		for id, want := range map[string]int{session: 2, theirs: 1} {
-			if got := d.session(id)["action_count"]; got != num(want) {
-				t.Errorf("%v actions, want %d", got, want)
-			}
-		}
-	})
-}
-
-func TestAMalformedIdempotencyKeyIsRefusedByItsName(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		d := api.newDoer()
-		for i, r := range d.keyedRequests() {
-			before := d.holdings()
-			for _, key := range []string{"", long(256), "a b", "a\tb", "é", "a\u0080", "\xff", long(5000)} {
-				d.sendKeyed(r, r.body, key).invalid("Idempotency-Key")
-			}
-			for _, twice := range [][]string{{"a", "b"}, {"a", "a"}, {"", ""}, {"", "a"}} {
-				d.ask(r.verb(), r.path, r.body, r.as, func(h http.Header) { h["Idempotency-Key"] = twice }).invalid("Idempotency-Key")
-			}
-			if d.holdings() != before {
-				t.Errorf("%s: a refused request has changed something", r.name)
-			}
-			// Nor was any of these kept.
-			d.sendKeyed(r, r.body, fmt.Sprint(i, "a")).is(r.status).fresh()
-		}
-		session := d.newSession(nil)
-		for _, control := range []string{"\x01", "\x1f", "\x7f"} {
-			answers := d.exchangeRaw("POST /sessions/" + session + "/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: " + d.key +
-				"\r\nContent-Length: 0\r\nIdempotency-Key: a" + control + "b\r\n\r\n")
-			if len(answers) != 1 {
-				t.Fatalf("%d answers, want 1", len(answers))
-			}
-			answers[0].refused(400, "invalid_request")
-		}
-		if got := d.session(session)["action_count"]; got != num(0) {
-			t.Errorf("%v actions, want 0", got)
-		}
-	})
+		answers[0].refused(400, "invalid_request")
+	}
+	if got := d.session(session)["action_count"]; got != num(0) {
+		t.Errorf("%v actions, want 0", got)
+	}
 }
 
 func TestAnIdempotencyKeyHas1To255VisibleCharacters(t *testing.T) {
@@ -367,104 +328,36 @@ func TestAnIdempotencyKeyHas1To255VisibleCharacters(t *testing.T) {
 	}
 }
 
-// A refusal is an outcome: a replay returns it even if the request would succeed by then.
-func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
+// A refusal is an outcome: a replay returns it even if the request would succeed by then. Which refusals are, redisstore shows.
+func TestARefusalOfTheStoreIsReplayed(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDoer()
-		full, ended := d.newSession(fields{"max_actions": 1, "scopes": list("read")}), d.newSession(nil)
+		full := d.newSession(fields{"max_actions": 1})
 		d.post("/sessions/"+full+"/actions", fields{}, d.byKey).is(200)
-		d.post("/sessions/"+ended+"/end", nil, d.byKey).is(200)
-		irreversible := d.beginAs(d.byToken, fields{"reversible": false}).is(201).text("id")
-		d.post("/v1/transactions/"+irreversible+"/commit", nil, d.byToken).is(200)
-		revoked := d
-		revoked.agent = d.newAgent()
-		revoked.revoke()
-		charge := func(id string) string { return "/sessions/" + id + "/actions" }
-		begin := fields{"action_type": "call", "pre_state": fields{}}
-		settle := func(what string) string { return "/v1/transactions/" + irreversible + what }
-		for i, test := range []struct {
+		tooMuch := fields{"session_id": full, "action_type": "call"}
+		for name, test := range map[string]struct {
 			path   string
 			body   fields
-			as     []option
+			as     option
 			status int
-			code   string
 		}{
-			{charge(full), fields{"count": 2}, []option{d.byKey, d.byToken}, 403, "session_limit_reached"},
-			{charge(full), fields{"value_usd": 200}, []option{d.byKey, d.byToken}, 403, "session_limit_reached"},
-			{charge(ended), fields{}, []option{d.byKey, d.byToken}, 403, "session_not_active"},
-			{"/v1/transactions", begin.with(fields{"session_id": full}), []option{d.byToken}, 403, "session_limit_reached"},
-			{"/v1/transactions", begin.with(fields{"session_id": ended}), []option{d.byToken}, 403, "session_not_active"},
-			{settle("/commit"), fields{"value_usd": 1}, []option{d.byToken}, 409, "transaction_not_pending"},
-			{settle("/rollback"), fields{"reason": "r"}, []option{d.byKey, d.byToken}, 409, "transaction_not_reversible"},
-			{"/sessions", fields{"agent_id": revoked.agent.id}, []option{d.byKey}, 409, "agent_revoked"},
-			{"/v1/actions", batchOf(fields{"session_id": full}, fields{"session_id": uuid.NewString()}, "x"),
-				[]option{d.byKey, d.byToken}, 200, ""},
+			"a charge by key":   {"/sessions/" + full + "/actions", fields{}, d.byKey, 403},
+			"a charge by token": {"/sessions/" + full + "/actions", fields{}, d.byToken, 403},
+			"a begin":           {"/v1/transactions", tooMuch, d.byToken, 403},
+			"a batch":           {"/v1/actions", batchOf(tooMuch.without("action_type"), fields{"session_id": uuid.NewString()}, "x"), d.byKey, 200},
 		} {
-			var firsts []*response
-			send := func(n int, as option) *response {
-				body := any(test.body)
-				if test.body == nil {
-					body = nil
+			t.Run(name, func(t *testing.T) {
+				d, key := d.through(d.client.in(t)), keyed(uuid.NewString())
+				first := d.post(test.path, test.body, both(test.as, key)).is(test.status).fresh()
+				d.patch("/sessions/"+full, fields{"max_actions": 100}, d.byKey).is(200)
+				before := d.holdings()
+				d.post(test.path, test.body, both(test.as, key)).replays(first)
+				if d.holdings() != before {
+					t.Error("the replay has changed something")
 				}
-				return d.post(test.path, body, both(as, keyed(fmt.Sprint("key-", i, "-", n))))
-			}
-			for n, as := range test.as {
-				first := send(n, as).is(test.status).fresh()
-				if test.code != "" {
-					first.refused(test.status, test.code)
-				}
-				firsts = append(firsts, first)
-			}
-			d.patch("/sessions/"+full, fields{"max_actions": 100, "max_value_usd": 1000}, d.byKey).is(200)
-			before := d.holdings()
-			for n, as := range test.as {
-				send(n, as).replays(firsts[n])
-				d.post(charge(full), fields{"count": 7}, both(as, keyed(fmt.Sprint("key-", i, "-", n)))).
-					refused(422, "idempotency_key_reused").fresh()
-			}
-			if d.holdings() != before {
-				t.Errorf("%s: the replay has changed something", test.path)
-			}
-			d.patch("/sessions/"+full, fields{"max_actions": 1, "max_value_usd": 1}, d.byKey).is(200)
-		}
-	})
-}
-
-// A mistyped request leaves its key to the corrected one.
-func TestARefusalOfAnUnknownObjectIsNotStored(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		d, foreign := api.newDoer(), api.newTenant()
-		session, pending := d.newSession(nil), d.beginAs(d.byToken, nil).is(201).text("id")
-		for i, test := range []struct {
-			wrong, right string
-			wrongBody    fields
-			rightBody    fields
-			as           option
-			code         string
-		}{
-			{"/sessions", "/sessions", fields{"agent_id": uuid.NewString()}, fields{"agent_id": d.agent.id}, d.byKey, "not_found"},
-			{"/sessions", "/sessions", fields{"agent_id": foreign.agent.id}, fields{"agent_id": d.agent.id}, d.byKey, "not_found"},
-			{"/sessions", "/sessions", fields{"agent_id": d.agent.id, "scopes": list("admin")}, fields{"agent_id": d.agent.id}, d.byKey, "invalid_request"},
-			{"/sessions/" + uuid.NewString() + "/actions", "/sessions/" + session + "/actions", fields{}, fields{}, d.byKey, "not_found"},
-			{"/sessions/" + uuid.NewString() + "/actions", "/sessions/" + session + "/actions", fields{}, fields{}, d.byToken, "not_found"},
-			{"/sessions/" + session + "/actions", "/sessions/" + session + "/actions", fields{"scope": "admin"}, fields{"scope": "read"}, d.byKey, "insufficient_scope"},
-			{"/v1/transactions", "/v1/transactions", fields{"action_type": "a", "pre_state": fields{}, "session_id": uuid.NewString()},
-				fields{"action_type": "a", "pre_state": fields{}, "session_id": session}, d.byToken, "not_found"},
-			{"/v1/transactions/" + uuid.NewString() + "/rollback", "/v1/transactions/" + pending + "/rollback", fields{}, fields{}, d.byKey, "not_found"},
-			{"/v1/agents/" + uuid.NewString() + "/secret/rotate", "/v1/agents/" + d.agent.id + "/secret/rotate", fields{}, fields{}, d.byKey, "not_found"},
-		} {
-			key := keyed(fmt.Sprint("key-", i))
-			first := d.post(test.wrong, test.wrongBody, both(test.as, key)).fresh()
-			if got := first.text("code"); got != test.code {
-				t.Errorf("%s: %d %s, want %s", test.wrong, first.status, got, test.code)
-			}
-			corrected := d.post(test.right, test.rightBody, both(test.as, key)).fresh()
-			if corrected.status > 201 {
-				t.Errorf("%s: %d %s", test.right, corrected.status, corrected.body)
-			}
-			d.post(test.right, test.rightBody, both(test.as, key)).replays(corrected)
+				d.patch("/sessions/"+full, fields{"max_actions": 1}, d.byKey).is(200)
+			})
 		}
 	})
 }
@@ -541,87 +434,6 @@ func TestASessionIsReplayedUnderOtherDefaults(t *testing.T) {
 	})
 }
 
-// A refusal before the store is called is no outcome: the corrected request may use the same key.
-func TestMalformedRequestsLeaveTheIdempotencyKeyUnused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		d := api.newDoer()
-		for i, r := range d.keyedRequests() {
-			key := fmt.Sprint("key-", i)
-			d.sendKeyed(r, raw(`{"x":`), key).refused(400, "invalid_request").fresh()
-			d.sendKeyed(r, fields{"nothing": 1}, key).refused(400, "invalid_request").fresh()
-			d.ask(r.verb(), r.path, raw("{}"), r.as, keyed(key), header("Content-Type", "text/plain")).refused(415, "unsupported_media_type").fresh()
-			d.sendKeyed(r, r.body, key).is(r.status).fresh()
-		}
-	})
-}
-
-func TestA401IsNotRemembered(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		d := api.newDoer()
-		for i, r := range d.keyedRequests() {
-			key := fmt.Sprint("key-", i)
-			wrong, code := asKey(newKeyOf(uuid.MustParse(d.org))), "invalid_api_key"
-			live := r.as
-			if r.byToken {
-				dead := d.exchange()
-				d.post("/v1/auth/revoke", fields{"refresh_token": dead.refresh}, asAgent(dead.access)).is(200)
-				wrong, code = asAgent(dead.access), "invalid_token"
-				live = asAgent(d.exchange().access)
-			}
-			send := func(as option) *response { return d.ask(r.verb(), r.path, r.body, both(as, keyed(key))) }
-			before := d.holdings()
-			send(wrong).refused(401, code).fresh()
-			if d.holdings() != before {
-				t.Errorf("%s: a refused request has changed something", r.name)
-			}
-			first := send(live).is(r.status).fresh()
-			send(wrong).refused(401, code).fresh()
-			send(r.as).replays(first)
-		}
-	})
-}
-
-func Test5xxIsNotRemembered(t *testing.T) {
-	t.Parallel()
-	mini := miniredis.RunT(t)
-	api := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini})
-	d := api.newDoer()
-	for i, r := range d.keyedRequests() {
-		key, before := fmt.Sprint("key-", i), d.holdings()
-		mini.SetError("LOADING Redis is loading the dataset in memory")
-		d.sendKeyed(r, r.body, key).refused(503, "unavailable").fresh()
-		mini.SetError("")
-		lost(mini, true)
-		if got := d.sendKeyed(r, r.body, key).fresh(); got.status != 503 {
-			t.Errorf("%s: %d %s of a Redis that is lost", r.name, got.status, got.body)
-		}
-		lost(mini, false)
-		if d.holdings() != before {
-			t.Errorf("%s: what was unavailable has changed something", r.name)
-		}
-		first := d.sendKeyed(r, r.body, key).is(r.status).fresh()
-		d.sendKeyed(r, r.body, key).replays(first)
-	}
-}
-
-func TestTheIdempotencyKeyIsIgnoredElsewhere(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		d := api.newDoer()
-		for _, key := range []string{"k", "k", "", long(300), "a b"} {
-			d.post("/v1/agents/"+d.newAgent().id+"/revoke", nil, both(d.byKey, keyed(key))).is(200).fresh()
-			d.post("/v1/auth/token", fields{"agent_id": d.agent.id, "secret": d.secret}, keyed(key)).is(200).fresh()
-			d.get("/sessions", both(d.byKey, keyed(key))).is(200).fresh()
-			d.post("/sessions/"+d.newSession(nil)+"/end", nil, both(d.byKey, keyed(key))).is(200).fresh()
-		}
-		if got := len(d.get("/v1/agents", d.byKey).is(200).ids()); got != 2+5 {
-			t.Errorf("%d agents, want 7", got)
-		}
-	})
-}
-
 // An operation that reads the header names it when it refuses a key that is too long.
 func TestTheDescriptionSaysWhichOperationsTakeAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
@@ -638,60 +450,6 @@ func TestTheDescriptionSaysWhichOperationsTakeAnIdempotencyKey(t *testing.T) {
 				t.Errorf("%s: openapi.json has the parameter IdempotencyKey: %v; the service reads it: %v", o.ID, o.Idempotent, reads)
 			}
 		}
-	}
-}
-
-// The first request acts, and all requests get its outcome.
-func TestOfManyEqualRequestsOneActs(t *testing.T) {
-	api := onOneRedis(t)
-	d := api.newDoer()
-	there := d.through(api.another(t))
-	for i, r := range d.keyedRequests() {
-		t.Run(r.name, func(t *testing.T) {
-			d, before := d.through(d.client.in(t)), d.holdings()
-			var answers [64]*response
-			var wait sync.WaitGroup
-			for racer := range answers {
-				wait.Go(func() {
-					var err error
-					answers[racer], err = []doer{d, there}[racer%2].try(r.verb(), r.path, r.body, r.as, keyed(fmt.Sprint("key-", i)))
-					if err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wait.Wait()
-			var acted []*response // of equal batches each may do a part
-			for _, answered := range answers {
-				if answered == nil {
-					return
-				}
-				answered.t = t
-				if _, replayed := answered.header["Idempotent-Replayed"]; !replayed {
-					acted = append(acted, answered.is(r.status))
-				}
-			}
-			if len(acted) == 0 || len(acted) > 1 && r.path != "/v1/actions" {
-				t.Fatalf("%d of the requests acted, want 1", len(acted))
-			}
-			first := acted[0]
-			for _, answered := range answers {
-				if !slices.Contains(acted, answered) {
-					answered.replays(first)
-				} else if string(answered.body) != string(first.body) {
-					t.Errorf("two requests acted and were answered %s and %s", first.body, answered.body)
-				}
-			}
-			after := d.holdings()
-			if after == before {
-				t.Error("nothing has changed: the test proves nothing")
-			}
-			d.sendKeyed(r, r.body, fmt.Sprint("key-", i)).replays(first)
-			if d.holdings() != after {
-				t.Error("a replay has changed something")
-			}
-			wantOneEffect(t, r, before, after)
-		})
 	}
 }
 

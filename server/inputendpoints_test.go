@@ -16,7 +16,8 @@ import (
 type kind int
 
 const (
-	aText kind = iota
+	another kind = iota // what takes values of several types
+	aText
 	aUUID
 	anInteger
 	anAmount
@@ -27,120 +28,58 @@ const (
 	itemList
 )
 
+func kindOf(field string, s server.Schema) kind {
+	switch {
+	case s.Format == "uuid":
+		return aUUID
+	case s.Type == "array" && field == "scopes":
+		return scopeList
+	case s.Type == "array" && s.MinItems > 0:
+		return itemList
+	case s.Type == "object" && s.AdditionalProperties == true && s.Properties == nil:
+		return anObject
+	case s.Type == "object" && s.AdditionalProperties != true:
+		return knownFields
+	}
+	return map[any]kind{"string": aText, "integer": anInteger, "number": anAmount, "boolean": aBoolean}[s.Type]
+}
+
 // bodyEndpoint is an endpoint that reads a body, with one that it would accept.
 type bodyEndpoint struct {
 	method, path string
 	as           option
 	valid        fields
 	required     []string
+	schema       server.Schema
 	kinds        map[string]kind // of all its fields
 }
 
-// bodyEndpoints returns all endpoints that read a body: of some what it is made of, of the others the example of openapi.json.
-func bodyEndpoints(w tenant) []bodyEndpoint {
-	known := knownBodyEndpoints(w)
+// eitherOf are fields of which one is required, by operation: openapi.json says so in words. The first is named when both are missing.
+var eitherOf = map[string][2]string{"grantLease": {"max_actions", "max_value_usd"}, "createTrustedIssuer": {"jwks_uri", "jwks"}}
+
+// bodyEndpoints returns all endpoints that read a JSON body.
+func bodyEndpoints(w tenant) (all []bodyEndpoint) {
 	session, key, access := w.newSession(nil), asKey(w.key), asAgent(w.exchange().access)
-	all := known
 	for _, o := range server.Operations() {
-		for _, e := range w.endpoints(session, session, func(one server.Operation) bool { return one.ID == o.ID && one.Body != nil }) {
-			listed := func(k bodyEndpoint) bool { return k.method == e.method && o.Has(k.path) && len(k.path) == len(e.path) }
-			if !slices.ContainsFunc(known, listed) {
-				all = append(all, bodyEndpoint{method: e.method, path: e.path, as: credentialOf(o, key, access), valid: w.bodyOf(o, session)})
-			}
+		if o.JSON == nil {
+			continue
+		}
+		e := bodyEndpoint{method: o.Method, as: credentialOf(o, key, access), valid: w.bodyOf(o, session), required: o.JSON.Required,
+			schema: *o.JSON, kinds: map[string]kind{}}
+		if either, found := eitherOf[o.ID]; found {
+			e.required, e.valid = append(slices.Clone(e.required), either[0]), e.valid.without(either[1])
+		}
+		for field, schema := range o.JSON.Properties {
+			e.kinds[field] = kindOf(field, schema)
+		}
+		for _, e.path = range pathsOf(o, func(_, object string) string { return w.idOf(object, session, session) }) {
+			all = append(all, e)
 		}
 	}
 	return all
 }
 
-// knownBodyEndpoints returns endpoints that read a body, with the kinds of its fields.
-func knownBodyEndpoints(w tenant) []bodyEndpoint {
-	key := asKey(w.key)
-	session, transaction, tokens := w.newSession(nil), w.begin(nil), w.exchange()
-	newSession := bodyEndpoint{
-		"POST", "/sessions", key, fields{"agent_id": w.agent.id}, []string{"agent_id"}, map[string]kind{
-			"agent_id": aUUID, "max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
-			"max_committed_usd": anAmount, "max_lease_seconds": anInteger, "scopes": scopeList, "metadata": anObject,
-		},
-	}
-	charge := bodyEndpoint{"POST", "/sessions/" + session + "/actions", key, fields{}, nil, map[string]kind{
-		"action_type": aText, "value_usd": anAmount, "count": anInteger, "scope": aText,
-	}}
-	change := bodyEndpoint{"PATCH", "/sessions/" + session, key, fields{"max_actions": 5}, nil, map[string]kind{
-		"max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
-		"add_actions": anInteger, "add_value_usd": anAmount, "max_lease_seconds": anInteger,
-	}}
-	begin := bodyEndpoint{
-		"POST", "/v1/transactions", asAgent(tokens.access), fields{"action_type": "call"},
-		[]string{"action_type"}, map[string]kind{
-			"action_type": aText, "pre_state": anObject, "session_id": aUUID, "value_usd": anAmount,
-			"expires_in_seconds": anInteger, "reversible": aBoolean, "on_expiry": aText, "metadata": anObject,
-		},
-	}
-	leasing := w.leasing(nil)
-	wanted := fields{"max_actions": 1, "expires_in_seconds": 1}
-	grant := bodyEndpoint{"POST", "/sessions/" + leasing + "/leases", key, wanted, []string{"max_actions", "expires_in_seconds"}, map[string]kind{
-		"max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger, "partial": aBoolean,
-	}}
-	lease := w.lease(leasing, wanted.with(fields{"expires_in_seconds": 60}), key).is(201).text("id")
-	ask := bodyEndpoint{"POST", "/sessions/" + session + "/requests", asAgent(tokens.access), fields{"add_actions": 1, "reason": "r"},
-		[]string{"reason"}, map[string]kind{"add_actions": anInteger, "add_value_usd": anAmount, "reason": aText}}
-	asked := w.post(ask.path, ask.valid, ask.as).is(201).text("id")
-	nothing := map[string]kind{}
-	refreshToken := map[string]kind{"refresh_token": aText}
-	grace := map[string]kind{"grace_seconds": anInteger}
-	return []bodyEndpoint{
-		{"POST", "/v1/organizations", anonymous, fields{"name": "n"}, []string{"name"},
-			map[string]kind{"name": aText, "metadata": anObject}},
-		{"POST", "/v1/organizations/" + w.org + "/api-key/rotate", key, fields{}, nil, grace},
-		{"POST", "/v1/api-keys", key, fields{"name": "n", "role": "viewer"}, []string{"name", "role"}, map[string]kind{
-			"name": aText, "role": aText, "expires_in_seconds": anInteger,
-		}},
-		{"POST", "/v1/api-keys/" + w.newKey("viewer").id + "/rotate", key, fields{}, nil, grace},
-		{"POST", "/v1/agents", key, fields{"name": "n", "scopes": list("a")}, []string{"name", "scopes"},
-			map[string]kind{"name": aText, "scopes": scopeList, "description": aText, "metadata": anObject}},
-		{"POST", "/v1/agents/" + w.agent.id + "/revoke", key, fields{}, nil, nothing},
-		{"DELETE", "/v1/agents/" + w.agent.id, key, fields{}, nil, nothing},
-		{"POST", "/v1/agents/" + w.agent.id + "/secret/rotate", key, fields{}, nil,
-			map[string]kind{"grace_seconds": anInteger, "revoke_families": aBoolean}},
-		{"DELETE", "/v1/agents/" + w.agent.id + "/families/" + tokens.family(), key, fields{}, nil, nothing},
-		{"POST", "/v1/auth/token", anonymous, fields{"agent_id": w.agent.id, "secret": w.agent.secret},
-			[]string{"agent_id", "secret"}, map[string]kind{"agent_id": aUUID, "secret": aText}},
-		{"POST", "/v1/auth/refresh", anonymous, fields{"refresh_token": tokens.refresh}, []string{"refresh_token"}, refreshToken},
-		{"POST", "/v1/auth/revoke", asAgent(tokens.access), fields{"refresh_token": tokens.refresh},
-			[]string{"refresh_token"}, refreshToken},
-		newSession, newSession.at("/v1/sessions"),
-		charge, charge.at("/v1" + charge.path),
-		change, change.at("/v1" + change.path),
-		grant, grant.at("/v1" + grant.path),
-		ask, ask.at("/v1" + ask.path),
-		{"POST", ask.path + "/" + asked + "/approve", key, fields{}, nil,
-			map[string]kind{"add_actions": anInteger, "add_value_usd": anAmount, "comment": aText}},
-		{"POST", ask.path + "/" + asked + "/deny", key, fields{}, nil, map[string]kind{"comment": aText}},
-		{"POST", "/v1/leases/" + lease + "/settle", asAgent(tokens.access), fields{"action_count": 1, "value_used_usd": 0},
-			[]string{"action_count", "value_used_usd"}, map[string]kind{
-				"action_count": anInteger, "value_used_usd": anAmount, "by_action_type": knownFields, "renew": knownFields,
-			}},
-		{"POST", "/v1/trusted-issuers", key, trustedIssuer(w.agent.id), []string{"issuer", "jwks_uri", "rules"}, map[string]kind{
-			"issuer": aText, "jwks_uri": aText, "rules": itemList, "description": aText,
-		}},
-		{"POST", "/v1/actions", key, batchOf(fields{"session_id": session}), nil, map[string]kind{"actions": itemList}},
-		begin,
-		{"PATCH", "/v1/transactions/" + transaction, asAgent(tokens.access), fields{"value_usd": 1}, nil,
-			map[string]kind{"value_usd": anAmount, "expires_in_seconds": anInteger}},
-		{"POST", "/v1/transactions/" + transaction + "/commit", asAgent(tokens.access), fields{}, nil,
-			map[string]kind{"value_usd": anAmount, "post_state": anObject}},
-		{"POST", "/v1/transactions/" + transaction + "/rollback", key, fields{}, nil, map[string]kind{"reason": aText}},
-		{"POST", "/sessions/" + session + "/end", asAgent(tokens.access), fields{}, nil, nothing},
-		{"POST", "/v1/sessions/" + session + "/end", key, fields{}, nil, nothing},
-	}
-}
-
 func anonymous(http.Header) {}
-
-func (e bodyEndpoint) at(path string) bodyEndpoint {
-	e.path = path
-	return e
-}
 
 // onEachBodyEndpoint runs the test on each, of a tenant of its own, and checks that nothing was written: it is for
 // refusals.

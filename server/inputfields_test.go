@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"math/big"
 	"net/url"
 	"slices"
 	"strings"
@@ -26,6 +28,9 @@ var notOf = map[kind][]raw{
 func TestAFieldOfAnotherTypeIsRefusedByItsName(t *testing.T) {
 	onEachBodyEndpoint(t, func(c *client, e bodyEndpoint) {
 		for field, kind := range e.kinds {
+			if kind == another {
+				continue
+			}
 			for _, value := range append(notOf[kind], "null") {
 				c.send(e, member(e.valid.without(field), field, value)).invalid(field)
 			}
@@ -34,6 +39,45 @@ func TestAFieldOfAnotherTypeIsRefusedByItsName(t *testing.T) {
 					c.send(e, member(e.valid.without(field), field, `["read",`+item+`]`)).invalid(field + "[1]")
 				}
 			}
+		}
+	})
+}
+
+// beyond returns values that are just outside the bounds of a field, and what is in no enumeration.
+func beyond(s server.Schema) (values []any) {
+	if s.MaxLength > 0 {
+		values = append(values, strings.Repeat("é", s.MaxLength+1))
+	}
+	if s.MinLength > 0 {
+		values = append(values, "")
+	}
+	if len(s.Enum) > 0 {
+		values = append(values, "x", strings.ToUpper(fmt.Sprint(s.Enum[0])))
+	}
+	step := map[any]string{"integer": "1", "number": "0.000001"}[s.Type]
+	for bound, direction := range map[json.Number]int{s.Minimum: -1, s.Maximum: 1} {
+		if bound != "" && step != "" {
+			number, _ := new(big.Rat).SetString(bound.String())
+			by, _ := new(big.Rat).SetString(step)
+			if direction < 0 {
+				by.Neg(by)
+			}
+			values = append(values, num(strings.TrimSuffix(number.Add(number, by).FloatString(6), ".000000")))
+		}
+	}
+	return values
+}
+
+func TestAFieldBeyondItsBoundsIsRefusedByItsName(t *testing.T) {
+	onEachBodyEndpoint(t, func(c *client, e bodyEndpoint) {
+		for field, schema := range e.schema.Properties {
+			for _, value := range beyond(schema) {
+				c.send(e, member(e.valid.without(field), field, value)).invalid(field)
+			}
+		}
+		if e.schema.MinProperties > 0 {
+			c.send(e, nil).invalid("")
+			c.send(e, fields{}).invalid("")
 		}
 	})
 }

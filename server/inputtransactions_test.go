@@ -52,56 +52,26 @@ func TestTheSizeOfAStateIsThatOfItsBytes(t *testing.T) {
 	}
 }
 
-func TestTheFieldsOfTransactionsAreHeldToTheirBounds(t *testing.T) {
+// What each field holds at the least and at the most is in TestAFieldBeyondItsBoundsIsRefusedByItsName.
+func TestTheFieldsOfTransactionsMayHaveTheirBounds(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()
-	access := asAgent(w.exchange().access)
-	begun := w.begin(nil)
-	begin := func(field string, value any) *response {
-		return w.beginAs(access, fields{field: value})
-	}
-	commit := func(field string, value any) *response {
-		return w.post("/v1/transactions/"+begun+"/commit", fields{field: value}, access)
-	}
-	rollback := func(field string, value any) *response {
-		return w.post("/v1/transactions/"+begun+"/rollback", fields{field: value}, asKey(w.key))
-	}
+	access, begun := asAgent(w.exchange().access), w.begin(nil)
 	wantNothingWritten(t, api, func() {
-		for _, letter := range []string{"a", "é", "🤖"} {
-			begin("action_type", strings.Repeat(letter, 201)).invalid("action_type")
-			rollback("reason", strings.Repeat(letter, 1001)).invalid("reason")
-		}
-		begin("action_type", "").invalid("action_type")
-		rollback("reason", "").invalid("reason")
-		for _, number := range []string{"0", "-1", "2592001", "1.5", "1e3", "9223372036854775808"} {
-			begin("expires_in_seconds", num(number)).invalid("expires_in_seconds")
-		}
-		for _, amount := range []string{"-1", "-0.000001", "0.0000001", "1000000000.000001", "1e10", "1e400", "9007199254740993"} {
-			begin("value_usd", num(amount)).invalid("value_usd")
-			commit("value_usd", num(amount)).invalid("value_usd")
-		}
-		begin("metadata", fields{"k": long(16 << 10)}).invalid("metadata")
+		w.beginAs(access, fields{"metadata": fields{"k": long(16 << 10)}}).invalid("metadata")
 		for _, form := range append(otherForms(w.agent.id), "", "00000000-0000-0000-0000-000000000000") {
-			begin("session_id", form).invalid("session_id")
-		}
-		w.post("/v1/transactions", fields{
-			"pre_state": list(), "session_id": "x", "expires_in_seconds": 0, "metadata": list(),
-		}, access).invalid("action_type", "pre_state", "session_id", "expires_in_seconds", "metadata")
-		for _, form := range otherForms(begun) {
-			for _, as := range []option{asKey(w.key), access} {
-				w.get("/v1/transactions/"+form, as).invalid("id")
-			}
-			w.post("/v1/transactions/"+form+"/commit", nil, access).invalid("id")
-			w.post("/v1/transactions/"+form+"/rollback", nil, asKey(w.key)).invalid("id")
+			w.beginAs(access, fields{"session_id": form}).invalid("session_id")
 		}
 	})
-	begin("action_type", strings.Repeat("🤖", 200)).is(201)
-	begin("metadata", fields{"k": long(16<<10 - len(`{"k":""}`))}).is(201)
-	begin("expires_in_seconds", 1).is(201)
-	begin("value_usd", num("1000000000")).is(201)
+	for _, most := range []fields{
+		{"action_type": strings.Repeat("🤖", 200)}, {"metadata": fields{"k": long(16<<10 - len(`{"k":""}`))}}, {"expires_in_seconds": 1},
+		{"value_usd": num("1000000000")},
+	} {
+		w.beginAs(access, most).is(201)
+	}
 	reason := strings.Repeat("🤖", 1000)
-	if got := rollback("reason", reason).is(200).text("reason"); got != reason {
+	if got := w.post("/v1/transactions/"+begun+"/rollback", fields{"reason": reason}, asKey(w.key)).is(200).text("reason"); got != reason {
 		t.Errorf("the reason came back as %.40s", got)
 	}
 }

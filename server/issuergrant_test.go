@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 	"remit/internal/jwksfetch"
 	"remit/server"
@@ -68,7 +66,7 @@ func TestATokenOfAnIssuerWithInlineKeysIsExchanged(t *testing.T) {
 	})
 }
 
-// Each row is a token that the rule would give to the agent but for one thing.
+// Each row is a token that the rule would give to the agent but for one thing. What is wrong with a JWT itself, internal/token shows.
 func TestANearMissIsExchangedForNothing(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, ofThisMachine, func(t *testing.T, api *client) {
@@ -89,41 +87,19 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 
 		for name, claims := range map[string]object{
 			"another audience":                {"aud": "https://other.example"},
-			"an audience with a slash":        {"aud": issuer + "/"},
-			"an audience that begins so":      {"aud": issuer + ".evil.example"},
 			"an array without our audience":   {"aud": []string{"https://other.example", issuer + "/"}},
-			"an empty array of audiences":     {"aud": []string{}},
-			"an audience that is an object":   {"aud": object{issuer: true}},
-			"an audience that is a number":    {"aud": 7},
 			"no audience":                     {"aud": nil},
 			"a subject that is longer":        {"sub": sub + "2"},
-			"a subject with a longer prefix":  {"sub": "x" + sub},
-			"a subject that is shorter":       {"sub": sub[:len(sub)-1]},
-			"a subject in another case":       {"sub": strings.ToUpper(sub)},
-			"a subject that is the pattern":   {"sub": sub, "project": "acme/"},
 			"a project that begins like it":   {"project": "acme2/app"},
-			"a project that is a number":      {"project": 7},
-			"a project that is an array":      {"project": []string{"acme/app"}},
-			"a project that is an object":     {"project": object{"acme/": "app"}},
-			"a project that is true":          {"project": true},
 			"no project":                      {"project": nil},
-			"a subject that is an array":      {"sub": []string{sub}},
 			"no subject":                      {"sub": nil},
 			"the subject of another agent":    {"sub": "repo:acme/other"},
 			"an issuer with a trailing slash": {"iss": "https://idp.example/"},
-			"an issuer in another case":       {"iss": "https://IDP.example"},
-			"an issuer by plain http":         {"iss": "http://idp.example"},
-			"an issuer with a port":           {"iss": "https://idp.example:443"},
 			"an issuer without trust":         {"iss": "https://evil.example"},
 			"an issuer of another tenant":     {"iss": "https://stranger.example"},
 			"an issuer that is an array":      {"iss": []string{"https://idp.example"}},
 			"no issuer":                       {"iss": nil},
 			"expired":                         {"exp": ahead(-31)},
-			"expired long ago":                {"exp": 1},
-			"never expires":                   {"exp": nil},
-			"an expiry that is text":          {"exp": "9999999999"},
-			"not valid yet":                   {"nbf": ahead(40)},
-			"issued in the future":            {"iat": ahead(40)},
 			"longer than assertions may be":   {"long": strings.Repeat("x", 6200)},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -135,28 +111,14 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 		usual := changed(good, object{"iss": name, "aud": issuer, "iat": now, "exp": now + 600})
 		header := object{"alg": "RS256", "kid": f.kid, "typ": "JWT"}
 		token := f.key.Sign(header, usual)
-		parts := strings.Split(token, ".")
 		impostor := newForeignIssuer(t, name, "RS256")
 		for name, assertion := range map[string]string{
 			"signed by another":              impostor.sign(good),
 			"signed by the stranger's":       own.sign(changed(good, object{"iss": name})),
 			"another key, by a kid":          f.signWith(object{"kid": "key-2"}, good),
-			"alg none":                       unsigned(t, changed(header, object{"alg": "none"}), usual),
-			"alg none, in capitals":          unsigned(t, changed(header, object{"alg": "NONE"}), usual),
-			"no signature":                   parts[0] + "." + parts[1] + ".",
-			"HMAC by the public key":         byPublicKey(t, f, header, usual),
-			"an algorithm of another key":    f.key.Sign(changed(header, object{"alg": "ES256"}), usual),
-			"an unknown algorithm":           f.key.Sign(changed(header, object{"alg": "RS1"}), usual),
-			"critical extensions":            f.key.Sign(changed(header, object{"crit": []string{"exp"}}), usual),
 			"an embedded key":                impostor.key.Sign(changed(header, object{"jwk": impostor.publicKey()}), usual),
 			"an access token's type":         f.key.Sign(changed(header, object{"typ": "at+jwt"}), usual),
-			"a proof's type":                 f.key.Sign(changed(header, object{"typ": "dpop+jwt"}), usual),
-			"a claim that is given twice":    f.key.SignText(jsonText(t, header), strings.Replace(jsonText(t, usual), `{`, `{"sub":"repo:acme/app:ref:refs/heads/main",`, 1)),
-			"claims that are an array":       f.key.SignText(jsonText(t, header), `[]`),
-			"changed claims":                 parts[0] + "." + strings.Split(f.key.Sign(header, changed(usual, object{"jti": "1"})), ".")[1] + "." + parts[2],
 			"a changed signature":            token[:len(token)-4] + "AAAA",
-			"four parts":                     token + ".",
-			"JSON":                           jsonText(t, usual),
 			"an access token of the service": w.exchange().access,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -179,10 +141,7 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 		for name, edge := range map[string]object{
 			"an array with our audience":  {"aud": []string{"https://other.example", issuer}},
 			"just expired":                {"exp": ahead(-25)},
-			"valid in a moment":           {"nbf": ahead(25), "iat": ahead(25)},
 			"valid for years":             {"exp": ahead(10 * 365 * 86400), "iat": 1},
-			"times with fractions":        {"exp": float64(ahead(60)) + 0.5, "nbf": nil, "iat": nil},
-			"numbers and arrays besides":  {"number": 7, "list": []string{"a"}, "yes": true, "object": object{"a": object{}}},
 			"a project with more slashes": {"project": "acme/group/app"},
 		} {
 			t.Run(name, func(t *testing.T) { w.through(w.in(t)).present(f.sign(changed(good, edge))).is(200) })
@@ -190,25 +149,6 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 		w.delete(issuersPath+"/"+id, asKey(w.key)).is(204)
 		wantSameAnswer(t, refused, w.present(f.sign(good)).untrusted())
 	})
-}
-
-// byPublicKey is a token whose HMAC has the issuer's public key as its secret, in the form that libraries have taken for one.
-func byPublicKey(t *testing.T, f *foreignIssuer, header, claims object) string {
-	t.Helper()
-	signed := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims(claims))
-	signed.Header["kid"] = header["kid"]
-	return must(signed.SignedString([]byte(jsonText(t, f.publicKey()))))(t)
-}
-
-func unsigned(t *testing.T, header, claims object) string {
-	t.Helper()
-	part := func(value object) string { return base64.RawURLEncoding.EncodeToString([]byte(jsonText(t, value))) }
-	return part(header) + "." + part(claims) + "."
-}
-
-func jsonText(t *testing.T, value object) string {
-	t.Helper()
-	return string(must(encode(value))(t))
 }
 
 func TestOnlyTheAssertionAuthenticatesItsExchange(t *testing.T) {

@@ -79,30 +79,3 @@ func TestASettlementRenewsALease(t *testing.T) {
 		w.wantUsage(before, fields{"action_count": 10, "value_used_usd": 1, "value_held_usd": 4, "value_committed_usd": 1})
 	})
 }
-
-// A lease does not bypass max_value_usd_per_action unseen: what exceeds it is overage. It uses up the session's limits all the
-// same, because it was spent.
-func TestASettlementSaysWhatExceedsTheLimitOfItsActions(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		for _, test := range []struct {
-			enforcement string
-			value       string
-			overage     string
-		}{{"enforce", "1", "0"}, {"enforce", "4", "3"}, {"observe", "4", "0"}} {
-			w := api.newTenant()
-			id := w.leasing(fields{"max_value_usd_per_action": 1, "enforcement": test.enforcement})
-			lease := w.lease(id, fields{"max_actions": 4, "max_value_usd": 5}, asKey(w.key)).is(201).text("id")
-			body := fields{"action_count": 1, "value_used_usd": num(test.value),
-				"by_action_type": fields{"llm": fields{"action_count": 1, "value_usd": num(test.value)}},
-				"renew":          fields{"max_actions": 4, "max_value_usd": 1, "expires_in_seconds": 30}}
-			first := w.post("/v1/leases/"+lease+"/settle", body, asKey(w.key)).is(200).has(fields{"overage_usd": num(test.overage)})
-			w.post("/v1/leases/"+lease+"/settle", body, asKey(w.key)).is(200).exactly(first.object())
-			w.get("/v1/leases/"+lease, asKey(w.key)).is(200).has(fields{"overage_usd": num(test.overage)})
-			w.get("/v1/sessions/"+id, asKey(w.key)).is(200).has(fields{"value_used_usd": num(test.value), "value_held_usd": 1,
-				"value_overage_usd": num(test.overage)})
-			w.get("/v1/sessions/"+id+"/usage", asKey(w.key)).is(200).isList(t,
-				fields{"action_type": "llm", "action_count": 1, "value_usd": num(test.value)}, fields{"action_type": nil, "action_count": 4, "value_usd": 0})
-		}
-	})
-}

@@ -144,24 +144,6 @@ func TestTheNextLinkKeepsTheFiltersAndThePrefix(t *testing.T) {
 	})
 }
 
-// The other organization's agent, and to an agent its colleague, are as unknown as one that does not exist.
-func TestAListForAnotherOrganizationsAgentLooksUnknown(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, other := api.newTenant(), api.newTenant()
-		other.newSession(nil)
-		key, access := asKey(w.key), asAgent(w.exchange().access)
-		unknown := w.get("/sessions?agent_id=00000000-0000-7000-8000-000000000001", key)
-		for _, foreign := range []*response{
-			w.get("/sessions?agent_id="+other.agent.id, key),
-			w.get("/sessions?agent_id="+other.agent.id, access),
-			w.get("/sessions?agent_id="+w.newAgent().id, access),
-		} {
-			wantSameAnswer(t, foreign.refused(404, "not_found"), unknown)
-		}
-	})
-}
-
 // A cursor is an id; one of another organization's session must not open a page of that organization's sessions.
 func TestACursorOfAnotherOrganizationShowsNothingOfIt(t *testing.T) {
 	t.Parallel()

@@ -7,14 +7,14 @@ func needs(actions, value any) fields {
 	return fields{"needed_actions": actions, "needed_value_usd": value}
 }
 
-// The tests of each limit check the rest of its refusal.
+// The rest of these refusals, and those of charges, holds and leases, are in TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers.
 func TestARefusalSaysWhatTheCallNeeded(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5, "max_lease_seconds": 60})
 		key, access := asKey(p.key), asAgent(p.token.access)
 		child := p.newSession(fields{"parent_session_id": p.session, "max_actions": 4, "max_value_usd": 2})
-		begun := p.beginAs(access, fields{"session_id": p.session, "value_usd": 1}).is(201).text("id")
+		p.beginAs(access, fields{"session_id": p.session, "value_usd": 1}).is(201)
 		asked := p.askMore(child, fields{"add_actions": 8, "add_value_usd": 6}, access).is(201).text("id")
 		charge := fields{"count": 2, "value_usd": num("3.5")}
 		own, below := "/v1/sessions/"+p.session, "/v1/sessions/"+child
@@ -24,14 +24,10 @@ func TestARefusalSaysWhatTheCallNeeded(t *testing.T) {
 			as           option
 			needs        fields
 		}{
-			{"POST", own + "/actions", charge, key, needs(2, num("3.5"))},
 			{"POST", own + "/actions", charge.with(fields{"dry_run": true}), key, needs(2, num("3.5"))},
 			{"GET", authorizePath + "?session_id=" + p.session + "&count=2&value_usd=3.5", nil, access, needs(2, num("3.5"))},
 			{"GET", authorizePath + "?session_id=" + p.session + "&count=2&value_usd=3.5&dry_run=true", nil, access, needs(2, num("3.5"))},
-			{"POST", "/v1/transactions", fields{"action_type": "call", "session_id": p.session, "value_usd": 4}, access, needs(1, 4)},
 			{"POST", "/v1/transactions", fields{"action_type": "call", "session_id": p.session, "value_usd": 4, "dry_run": true}, access, needs(1, 4)},
-			{"PATCH", "/v1/transactions/" + begun, fields{"value_usd": 4}, access, needs(0, 4)},
-			{"POST", own + "/leases", fields{"max_actions": 9, "max_value_usd": 1, "expires_in_seconds": 30}, access, needs(9, 1)},
 			{"POST", "/v1/sessions", fields{"agent_id": p.other, "parent_session_id": p.session, "max_actions": 1, "max_value_usd": 4}, access, needs(1, 4)},
 			{"PATCH", below, fields{"add_actions": 8, "add_value_usd": 1}, key, needs(8, 1)},
 			{"PATCH", below, fields{"max_actions": 3, "max_value_usd": 12}, key, needs(0, 10)},

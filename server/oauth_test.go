@@ -212,45 +212,6 @@ func TestOAuthScopeThatIsNotHeldSpendsNothing(t *testing.T) {
 	})
 }
 
-func TestOAuthRefreshWithinTheGraceAnswersTheSameSuccessor(t *testing.T) {
-	t.Parallel()
-	with := setup{store: redisstore.Config{RefreshGrace: 30 * time.Minute}}
-	onEachRedisWith(t, with, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		first := w.grant("read").granted(w.client, "read")
-		second := w.renew(first.refresh).granted(w.client, "read")
-		for _, at := range []tenant{there, w} {
-			if again := at.renew(first.refresh).granted(w.client, "read"); again.refresh != second.refresh {
-				t.Error("the lost answer is given again with another refresh token")
-			}
-			at.renew(first.refresh, "write").refusedOAuth(400, "invalid_scope", lacking("write"))
-		}
-		w.renew(second.refresh).granted(w.client, "read")
-	})
-}
-
-func TestOAuthReuseEndsTheFamilyOnTheOtherInstanceAtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		for name, reuse := range map[string][]string{"all scopes": nil, "a scope that is not held": {"admin"}} {
-			w := api.newTenant()
-			there := w.through(api.another(t))
-			bystander := w.grant().granted(w.client, agentScopes...)
-			first := w.grant().granted(w.client, agentScopes...)
-			second := w.renew(first.refresh).granted(w.client, agentScopes...)
-			w.renew(first.refresh, reuse...).refusedOAuth(400, "invalid_grant")
-			there.renew(second.refresh).refusedOAuth(400, "invalid_grant")
-			for _, access := range []string{first.access, second.access} {
-				if got := there.get("/v1/auth/verify", asAgent(access)); got.status != 401 {
-					t.Errorf("%s: %d after the reuse", name, got.status)
-				}
-			}
-			there.renew(bystander.refresh).granted(w.client, agentScopes...)
-		}
-	})
-}
-
 func TestOAuthRefreshOfATokenThatIsNotTheClientsIsInvalidGrant(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

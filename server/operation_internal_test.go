@@ -30,7 +30,47 @@ type Operation struct {
 	// Body is the example of the JSON body, nil where the operation has none. NeedsBody says that one must be sent.
 	Body      map[string]any
 	NeedsBody bool
+	JSON      *Schema // of the JSON body, nil where the operation has none
 }
+
+// Schema is what openapi.json says of a value.
+type Schema struct {
+	reference
+	AllOf                []Schema
+	Type                 any // a text where it takes one alone
+	Format               string
+	Enum                 []any
+	Required             []string
+	Properties           map[string]Schema
+	AdditionalProperties any
+	MinProperties        int
+	MinLength, MaxLength int
+	MinItems             int
+	Minimum, Maximum     json.Number
+}
+
+// resolved returns the schema that this one refers to, if it does.
+func (s Schema) resolved() Schema {
+	for s.Ref != "" || len(s.AllOf) > 0 {
+		if s.Ref != "" {
+			s = schemas()[path.Base(s.Ref)]
+		} else {
+			s = s.AllOf[0]
+		}
+	}
+	for name, property := range s.Properties {
+		s.Properties[name] = property.resolved()
+	}
+	return s
+}
+
+var schemas = sync.OnceValue(func() map[string]Schema {
+	var file struct {
+		Components struct{ Schemas map[string]Schema }
+	}
+	readDescription(openapi.JSON().Body, &file)
+	return file.Components.Schemas
+})
 
 // Operations returns every operation of openapi.json, sorted by path and method.
 var Operations = sync.OnceValue(func() []Operation {
@@ -77,7 +117,10 @@ func operationIn(item map[string]json.RawMessage, method string) Operation {
 		Parameters  []reference
 		RequestBody struct {
 			Required bool
-			Content  map[string]struct{ Example map[string]any }
+			Content  map[string]struct {
+				Example map[string]any
+				Schema  Schema
+			}
 		}
 	}
 	readDescription(item[method], &of)
@@ -100,7 +143,10 @@ func operationIn(item map[string]json.RawMessage, method string) Operation {
 		}
 		o.Idempotent = o.Idempotent || component == "IdempotencyKey"
 	}
-	o.Body, o.NeedsBody = of.RequestBody.Content["application/json"].Example, of.RequestBody.Required
+	if body, found := of.RequestBody.Content["application/json"]; found {
+		schema := body.Schema.resolved()
+		o.Body, o.NeedsBody, o.JSON = body.Example, of.RequestBody.Required, &schema
+	}
 	return o
 }
 

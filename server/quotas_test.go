@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,39 +22,6 @@ func (r *response) wantQuotaExceeded(quota string, used, most int64) {
 	if got["quota"] != quota || got["used"] != num(used) || got["max"] != num(most) {
 		r.t.Errorf("%s: %v of %v %v, want %d of %d %s", r.what, got["used"], got["max"], got["quota"], used, most, quota)
 	}
-}
-
-func TestWhatAnOrganizationSetsUpCountsInItsBytes(t *testing.T) {
-	t.Parallel()
-	onEachRedisWith(t, withQuotas(map[string]int64{"bytes": 25_000}), func(t *testing.T, api *client) {
-		w := api.newTenant()
-		bytes := func() float64 {
-			usage, _ := w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200).object()["usage"].(map[string]any)
-			used, err := strconv.ParseFloat(fmt.Sprint(usage["bytes"]), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return used
-		}
-		rules := []any{}
-		for i := range 60 {
-			rules = append(rules, issuerRule(w.agent.id, object{"sub": fmt.Sprint(i, strings.Repeat("s", 400))}))
-		}
-		issuer := fields{"issuer": "https://idp.example", "jwks_uri": "https://idp.example/jwks", "rules": rules[:1]}
-		before := bytes()
-		path := issuersPath + "/" + w.post(issuersPath, issuer, asKey(w.key)).is(201).text("id")
-		if grown := bytes() - before; grown < 500 || grown > 1500 {
-			t.Errorf("a trusted issuer counts %.0f bytes", grown)
-		}
-		w.patch(path, fields{"rules": rules}, asKey(w.key)).refused(403, "quota_exceeded").has(fields{"quota": "bytes", "max": 25_000})
-		issuer["issuer"], issuer["rules"] = "https://other.example", rules
-		w.post(issuersPath, issuer, asKey(w.key)).refused(403, "quota_exceeded").has(fields{"quota": "bytes"})
-		w.patch(path, fields{"rules": rules[1:2]}, asKey(w.key)).is(200)
-		w.delete(path, asKey(w.key)).is(204)
-		if left := bytes(); left != before {
-			t.Errorf("%.0f bytes are left, %.0f before", left, before)
-		}
-	})
 }
 
 func TestAnOrganizationShowsItsQuotasAndItsUsage(t *testing.T) {

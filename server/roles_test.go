@@ -2,8 +2,6 @@ package server_test
 
 import (
 	"io"
-	"iter"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -16,50 +14,14 @@ import (
 
 var roleNames = []string{"viewer", "operator", "admin"}
 
-// requiredRoles returns the roles in the description of what an API key opens, by method and path.
-func requiredRoles() map[string]string {
-	required := map[string]string{}
-	for _, o := range server.Operations() {
-		if o.Role != "none" {
-			required[o.Method+" "+o.Paths[0]] = o.Role
-		}
-	}
-	return required
+// byAnyKey returns every operation that an API key opens.
+func byAnyKey() []server.Operation {
+	return slices.DeleteFunc(slices.Clone(server.Operations()), func(o server.Operation) bool { return !o.ByKey })
 }
 
-// operationOf returns the operation of the description that an endpoint is.
-func operationOf(t *testing.T, e endpoint, required map[string]string) string {
-	t.Helper()
-	path := e.path
-	if strings.HasPrefix(path, "/sessions") {
-		path = "/v1" + path
-	}
-	best := patternOf(e.method, path, maps.Keys(required))
-	if best == "" {
-		t.Fatalf("openapi.json names no role of %s %s", e.method, e.path)
-	}
-	if !slices.Contains(roleNames, required[best]) {
-		t.Fatalf("openapi.json has x-role %q at %s", required[best], best)
-	}
-	return best
-}
-
-// patternOf returns which of these, each a method and the pattern of a path, a request is. It returns "" for none.
-func patternOf(method, path string, patterns iter.Seq[string]) (best string) {
-	for one := range patterns {
-		of, pattern, _ := strings.Cut(one, " ")
-		fits := func(part, given string) bool { return part == given || strings.HasPrefix(part, "{") }
-		if of == method && slices.EqualFunc(strings.Split(pattern, "/"), strings.Split(path, "/"), fits) &&
-			(best == "" || strings.Count(one, "{") < strings.Count(best, "{")) {
-			best = one
-		}
-	}
-	return best
-}
-
-// byAnyKey returns every endpoint that an API key opens.
-func byAnyKey(w tenant, session, transaction string) []endpoint {
-	return w.endpoints(session, transaction, func(o server.Operation) bool { return o.ByKey })
+// endpointsOf returns the endpoints of one operation.
+func (w tenant) endpointsOf(o server.Operation, session, transaction string) []endpoint {
+	return w.endpoints(session, transaction, func(one server.Operation) bool { return one.ID == o.ID })
 }
 
 // A key without the role is refused before anything else is shown or done. A key with just the role is let through, whatever
@@ -67,34 +29,24 @@ func byAnyKey(w tenant, session, transaction string) []endpoint {
 func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
-		w, required := api.newTenant(), requiredRoles()
+		w := api.newTenant()
 		session, transaction := w.newSession(nil), w.begin(nil)
 		keys := map[string]string{}
 		for _, role := range roleNames {
 			keys[role] = w.newKey(role).text
 		}
 		before, keysBefore := w.session(session), len(w.get("/v1/api-keys", asKey(w.key)).is(200).array())
-		seen := map[string]bool{}
-		for _, e := range byAnyKey(w, session, transaction) {
-			operation := operationOf(t, e, required)
-			seen[operation] = true
-			least := slices.Index(roleNames, required[operation])
-			for _, role := range roleNames[:least] {
-				refused := w.ask(e.method, e.path, e.body, asKey(keys[role])).refused(403, "insufficient_role")
-				refused.has(fields{"required_role": required[operation]})
-				for _, malformed := range []any{raw("{"), fields{"unknown": 1}} {
-					w.ask(e.method, e.path, malformed, asKey(keys[role])).refused(403, "insufficient_role").
-						has(fields{"required_role": required[operation]})
+		for _, o := range byAnyKey() {
+			for _, e := range w.endpointsOf(o, session, transaction) {
+				for _, role := range roleNames[:slices.Index(roleNames, o.Role)] {
+					for _, body := range []any{e.body, raw("{"), fields{"unknown": 1}} {
+						w.ask(e.method, e.path, body, asKey(keys[role])).refused(403, "insufficient_role").has(fields{"required_role": o.Role})
+					}
 				}
-			}
-			if e.body != nil && e.method != "GET" {
-				w.ask(e.method, e.path, raw("{"), asKey(newKeyOf(uuid.MustParse(w.org)))).refused(401, "invalid_api_key")
-				w.ask(e.method, e.path, raw("{"), asKey(keys[required[operation]])).refused(400, "invalid_request")
-			}
-		}
-		for operation := range required {
-			if !seen[operation] {
-				t.Errorf("no endpoint of the tests is %s", operation)
+				if e.body != nil && e.method != "GET" {
+					w.ask(e.method, e.path, raw("{"), asKey(newKeyOf(uuid.MustParse(w.org)))).refused(401, "invalid_api_key")
+					w.ask(e.method, e.path, raw("{"), asKey(keys[o.Role])).refused(400, "invalid_request")
+				}
 			}
 		}
 		if found := differences(w.session(session), before); found != "" {
@@ -106,16 +58,18 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 		w.get("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).has(fields{"status": "active"})
 		w.get("/v1/webhooks", asKey(w.key)).is(200).isList(t)
 
-		for i, asked := range byAnyKey(w, session, transaction) {
-			for _, role := range roleNames[slices.Index(roleNames, required[operationOf(t, asked, required)]):] {
-				own, e, key := w, asked, keys[role]
-				if e.method != "GET" { // it may spoil the tenant for others
+		for _, o := range byAnyKey() {
+			for _, role := range roleNames[slices.Index(roleNames, o.Role):] {
+				own, key, endpoints := w, keys[role], w.endpointsOf(o, session, transaction)
+				if o.Method != "GET" { // it may spoil the tenant for others
 					own = api.newTenant()
-					e, key = byAnyKey(own, own.newSession(nil), own.begin(nil))[i], own.newKey(role).text
+					key, endpoints = own.newKey(role).text, own.endpointsOf(o, own.newSession(nil), own.begin(nil))
 				}
-				if r := own.ask(e.method, e.path, e.body, asKey(key)); r.status == 401 || r.status >= 500 ||
-					strings.Contains(string(r.body), "insufficient_role") {
-					t.Errorf("%s as %s: %d %s", r.what, role, r.status, r.body)
+				for _, e := range endpoints {
+					if r := own.ask(e.method, e.path, e.body, asKey(key)); r.status == 401 || r.status >= 500 ||
+						strings.Contains(string(r.body), "insufficient_role") {
+						t.Errorf("%s as %s: %d %s", r.what, role, r.status, r.body)
+					}
 				}
 			}
 		}
@@ -127,23 +81,19 @@ func TestEveryRouteIsDrivenWithEveryRole(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
-		undriven := map[string]bool{}
-		for _, route := range api.on.server.Routes() {
-			undriven[route] = true
-		}
-		for _, e := range byAnyKey(w, w.newSession(nil), w.begin(nil)) {
-			route := patternOf(e.method, e.path, maps.Keys(undriven))
-			if route == "" {
-				t.Errorf("no route answers %s %s", e.method, e.path)
+		undriven := api.on.server.Routes()
+		for _, o := range byAnyKey() {
+			for _, name := range o.Names() {
+				if !slices.Contains(undriven, name) {
+					t.Errorf("no route answers %s", name)
+				}
+				undriven = slices.DeleteFunc(undriven, func(route string) bool { return route == name })
 			}
-			undriven[route] = false
 		}
 		for _, role := range roleNames {
 			key := asKey(w.newKey(role).text)
-			for route := range undriven {
-				if undriven[route] {
-					w.takesNoKey(route, key)
-				}
+			for _, route := range undriven {
+				w.takesNoKey(route, key)
 			}
 		}
 	})

@@ -62,28 +62,10 @@ func (c *client) useEachEndpoint() []string {
 	var used []string
 	for i := range everyEndpoint(tenant{}, pair{}, "", "", "") {
 		w := c.newTenant()
-		session, tokens := w.newSession(fields{"max_lease_seconds": 60}), w.exchange()
+		w.objects = w.oneOfEach()
+		tokens := w.exchange()
 		used = append(used, w.key, w.agent.secret, tokens.access, tokens.refresh)
-		e := everyEndpoint(w, tokens, session, w.begin(nil), w.begin(nil))[i]
-		if _, after, ofALease := strings.Cut(e.path, "/v1/leases/"); ofALease {
-			lease := w.lease(session, fields{"max_actions": 1}, asKey(w.key)).is(201).text("id")
-			e.path = "/v1/leases/" + lease + after[len(lease):]
-		}
-		if before, after, ofARequest := strings.Cut(e.path, "/requests/"); ofARequest {
-			asked := w.askMore(session, fields{"add_actions": 1}, asAgent(tokens.access)).is(201).text("id")
-			e.path = before + "/requests/" + asked + after[len(asked):]
-		}
-		if _, after, ofAWebhook := strings.Cut(e.path, "/v1/webhooks/"); ofAWebhook {
-			webhook := w.post("/v1/webhooks", fields{"url": "https://example.com/hook"}, asKey(w.key)).is(201).text("id")
-			delivery := w.post("/v1/webhooks/"+webhook+"/test", nil, asKey(w.key)).text("id")
-			e.path = "/v1/webhooks/" + webhook + strings.ReplaceAll(after[len(webhook):], session, delivery)
-		}
-		if strings.HasPrefix(e.path, "/v1/trusted-issuers/") {
-			e.path = "/v1/trusted-issuers/" + w.post("/v1/trusted-issuers", trustedIssuer(w.agent.id), asKey(w.key)).is(201).text("id")
-		}
-		if e.method == "DELETE" && e.path == "/v1/api-keys/"+w.org {
-			e.path = "/v1/api-keys/" + w.newKey("admin").id
-		}
+		e := everyEndpoint(w, tokens, w.objects["SessionId"], w.objects["TransactionId"], w.objects["TransactionId"])[i]
 		if e.path == "/v1/budget" && e.method != "PUT" {
 			w.put("/v1/budget", fields{"max_value_usd": 1, "period": "none"}, asKey(w.key)).is(200)
 		}

@@ -138,40 +138,6 @@ func proxyPaths(session string) map[string]option {
 	}
 }
 
-func TestProxiesSeeARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		for name, revoke := range map[string]func(w tenant, tokens pair){
-			"of the agent": func(w tenant, _ pair) { w.revoke() },
-			"of the family": func(w tenant, tokens pair) {
-				w.post("/v1/auth/revoke", fields{"refresh_token": tokens.refresh}, asAgent(tokens.access)).is(200)
-			},
-			"by reuse": func(w tenant, tokens pair) {
-				w.renew(tokens.refresh).is(200)
-				w.renew(tokens.refresh).is(400)
-			},
-		} {
-			t.Run(name, func(t *testing.T) {
-				w := api.in(t).newTenant()
-				there := w.through(api.another(t))
-				session, tokens := w.newSession(nil), w.exchange()
-				for path, with := range proxyPaths(session) {
-					there.get(path, asAgent(tokens.access), with).identifies(w, agentScopes...)
-				}
-				before := w.session(session)["action_count"]
-				revoke(w, tokens)
-				for path, with := range proxyPaths(session) {
-					there.get(path, asAgent(tokens.access), with).stopped(401, "invalid_token")
-					there.ask("HEAD", path, nil, asAgent(tokens.access), with).is(401)
-				}
-				if after := w.session(session)["action_count"]; after != before {
-					t.Errorf("%v actions became %v", before, after)
-				}
-			})
-		}
-	})
-}
-
 func TestProxiesNeedALiveAccessToken(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -79,31 +79,3 @@ func TestTheOAuthFaceRefusesASuspendedOrganization(t *testing.T) {
 		}
 	})
 }
-
-// DELETE says the same as POST …/revoke, and the agent is listed until its record ends; see redisstore.
-func TestDeletingAnAgentRevokesItAtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		tokens := w.exchange()
-		first := w.delete("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).object()
-		there.get("/v1/auth/verify", asAgent(tokens.access)).refused(401, "invalid_token")
-		for _, again := range []*response{
-			there.delete("/v1/agents/"+w.agent.id, asKey(w.key)),
-			there.post("/v1/agents/"+w.agent.id+"/revoke", nil, asKey(w.key)),
-		} {
-			if found := differences(again.is(200).object(), first); found != "" {
-				t.Errorf("%s: %s", again.what, found)
-			}
-		}
-		if shown := there.get("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).object(); shown["revoked_at"] != first["revoked_at"] {
-			t.Errorf("it reads %v", shown)
-		}
-		if ids := there.get("/v1/agents?status=revoked", asKey(w.key)).is(200).ids(); len(ids) != 1 {
-			t.Errorf("listed are %v", ids)
-		}
-		stranger := api.newTenant()
-		w.delete("/v1/agents/"+w.agent.id, asKey(stranger.key)).refused(404, "not_found")
-	})
-}

@@ -11,6 +11,7 @@ type tenant struct {
 	*client
 	org, key string // id and API key
 	agent
+	objects map[string]string // see oneOfEach; nil where a test needs none
 }
 
 // agent is an agent and what it authenticates with.

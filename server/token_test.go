@@ -92,12 +92,8 @@ func TestRefreshWithinTheGraceAnswersTheSameSuccessorOnEachInstance(t *testing.T
 			}
 			at.get("/sessions", asAgent(again.access)).is(200)
 		}
-
-		third := refresh(there, second.refresh)
+		refresh(there, second.refresh)
 		w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).refused(401, "invalid_refresh_token")
-		for _, access := range []string{first.access, second.access, third.access} {
-			there.get("/sessions", asAgent(access)).refused(401, "invalid_token")
-		}
 	})
 }
 

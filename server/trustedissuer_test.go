@@ -157,34 +157,6 @@ func TestAnIssuerIsTrustedOnce(t *testing.T) {
 	})
 }
 
-func TestATrustedIssuerIsReplayed(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		options := both(asKey(w.key), keyed("once"))
-		first := w.post(issuersPath, trustedIssuer(w.agent.id), options).is(201).fresh()
-		w.post(issuersPath, trustedIssuer(w.agent.id), options).replays(first)
-		w.post(issuersPath, trustedIssuer(w.agent.id), both(asKey(w.newKey("admin").text), keyed("once"))).replays(first)
-		w.post(issuersPath, trustedIssuer(w.newAgent().id), options).refused(422, "idempotency_key_reused")
-		w.post(issuersPath, trustedIssuer(w.agent.id), both(asKey(w.newKey("viewer").text), keyed("once"))).refused(403, "insufficient_role")
-	})
-}
-
-func TestAnotherOrganizationsTrustedIssuerIsUnknown(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, other := api.newTenant(), api.newTenant()
-		path := issuersPath + "/" + w.post(issuersPath, trustedIssuer(w.agent.id), asKey(w.key)).is(201).text("id")
-		stranger := asKey(other.key)
-		other.get(path, stranger).is(404)
-		other.patch(path, fields{"description": "d"}, stranger).is(404)
-		other.delete(path, stranger).is(404)
-		other.get(issuersPath, stranger).is(200).isList(t)
-		other.post(issuersPath, trustedIssuer(other.agent.id), stranger).is(201)
-		w.get(path, asKey(w.key)).is(200)
-	})
-}
-
 func TestThe33rdTrustedIssuerIsRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

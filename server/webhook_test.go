@@ -63,8 +63,7 @@ func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
 			{fields{"url": "http://example.com/"}, "url"}, {fields{"url": "https://a:b@example.com/"}, "url"}, {fields{"url": "example.com"}, "url"},
 			{fields{"url": "https://example.com:25/"}, "url"}, {fields{"url": ""}, "url"}, {fields{"url": 1}, "url"}, {fields{"url": hookURL, "types": list("session.flown")}, "types"},
 			{fields{"url": hookURL, "types": list("session.ended", "session.ended")}, "types"}, {fields{"url": hookURL, "types": many}, "types"},
-			{fields{"url": hookURL, "types": nil}, "types"}, {fields{"url": hookURL, "description": strings.Repeat("é", 501)}, "description"},
-			{fields{"url": hookURL, "secret": "whsec_own"}, "secret"},
+			{fields{"url": hookURL, "types": nil}, "types"},
 		} {
 			w.post("/v1/webhooks", test.body, key).invalid(test.names)
 			w.patch(path, test.body, key).invalid(test.names)
@@ -103,23 +102,6 @@ func TestOnlyAnAdminSeesTheWholeURLOfAWebhook(t *testing.T) {
 	})
 }
 
-func TestAnotherOrganizationsWebhookIsUnknown(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, other := api.newTenant(), api.newTenant()
-		path := "/v1/webhooks/" + w.post("/v1/webhooks", fields{"url": hookURL}, asKey(w.key)).is(201).text("id")
-		stranger := asKey(other.key)
-		other.get(path, stranger).is(404)
-		other.patch(path, fields{"url": hookURL}, stranger).is(404)
-		other.post(path+"/rotate", nil, stranger).is(404)
-		other.post(path+"/test", nil, stranger).is(404)
-		other.get(path+"/deliveries", stranger).is(404)
-		other.post(path+"/deliveries/"+uuid.NewString()+"/retry", nil, stranger).is(404)
-		other.delete(path, stranger).is(404)
-		w.get(path, asKey(w.key)).is(200)
-	})
-}
-
 func TestThe33rdWebhookIsRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -128,27 +110,6 @@ func TestThe33rdWebhookIsRefused(t *testing.T) {
 			w.post("/v1/webhooks", fields{"url": hookURL}, asKey(w.key)).is(201)
 		}
 		w.post("/v1/webhooks", fields{"url": hookURL}, asKey(w.key)).refused(403, "quota_exceeded").has(fields{"quota": "webhooks", "used": 32, "max": 32})
-	})
-}
-
-func TestAWebhookAndItsRotationAreReplayedWithTheirSecrets(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		create, rotate := both(asKey(w.key), keyed(uuid.NewString())), both(asKey(w.key), keyed(uuid.NewString()))
-		first := w.post("/v1/webhooks", fields{"url": hookURL}, create).is(201).fresh()
-		w.post("/v1/webhooks", fields{"url": hookURL}, create).replays(first)
-		w.post("/v1/webhooks", fields{"url": hookURL + "/2"}, create).refused(422, "idempotency_key_reused")
-		path := "/v1/webhooks/" + first.text("id") + "/rotate"
-		rotated := w.post(path, fields{"grace_seconds": 60}, rotate).is(200).fresh()
-		w.post(path, fields{"grace_seconds": 60}, rotate).replays(rotated)
-		if rotated.text("secret") == first.text("secret") {
-			t.Error("the secret stays")
-		}
-		w.post(path, nil, asKey(w.key)).is(200)
-		if got := len(w.get("/v1/webhooks", asKey(w.key)).is(200).ids()); got != 1 {
-			t.Errorf("%d webhooks", got)
-		}
 	})
 }
 
@@ -169,12 +130,6 @@ func TestATestOfAWebhookIsADelivery(t *testing.T) {
 		for range 3 {
 			w.post(path+"/test", nil, key).is(200)
 		}
-		once := both(key, keyed(uuid.NewString()))
-		first := w.post(path+"/test", nil, once).is(200).fresh()
-		w.post(path+"/test", fields{}, once).replays(first)
-		other := w.post("/v1/webhooks", fields{"url": hookURL}, key).is(201).text("id")
-		w.post("/v1/webhooks/"+other+"/test", nil, once).refused(422, "idempotency_key_reused")
-		w.post(path+"/rotate", nil, once).refused(422, "idempotency_key_reused")
 		if page := w.get(path+"/deliveries?limit=3", key).is(200); len(page.ids()) != 3 || page.header.Get("Link") == "" {
 			t.Errorf("a page of %v, then %q", page.ids(), page.header.Get("Link"))
 		}

@@ -360,43 +360,6 @@ func TestHealthcheckReportsReadiness(t *testing.T) {
 	}
 }
 
-func TestAnIdempotencyKeyOutlivesARestart(t *testing.T) {
-	t.Parallel()
-	redis := "REMIT_REDIS_URL=" + startRedis(t)
-	p := start(t, []string{redis}).ready(t)
-	d := &serviceproc.Caller{T: t, URL: p.url, Kept: map[string]string{}}
-	d.Keep("API key", "api_key", "/v1/organizations", nil, `{"name":"acme"}`)
-	key := map[string]string{"X-API-Key": d.Kept["API key"]}
-	agent := d.Keep("agent secret", "secret", "/v1/agents", key, `{"name":"scout","scopes":[]}`)
-	exchange := fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, agent["id"], d.Kept["agent secret"])
-	d.Keep("access token", "access_token", "/v1/auth/token", nil, exchange)
-	session := d.Keep("session", "id", "/sessions", key, fmt.Sprintf(`{"agent_id":%q}`, agent["id"]))
-	path := fmt.Sprint("/sessions/", session["id"])
-	key["Idempotency-Key"] = "once"
-	asAgent := map[string]string{"Authorization": "Bearer " + d.Kept["access token"], "Idempotency-Key": "once"}
-	_, charged := d.Call(http.MethodPost, path+"/actions", key, `{"count":2}`)
-	_, begun := d.Call(http.MethodPost, "/v1/transactions", asAgent, `{"action_type":"pay","pre_state":{}}`)
-	if charged["action_count"] != 2.0 || begun["status"] != "pending" {
-		t.Fatalf("%v, %v", charged, begun)
-	}
-
-	if err := p.stop(t); err != nil {
-		t.Fatal(err)
-	}
-	d.URL = start(t, []string{redis}).ready(t).url
-
-	if status, again := d.Call(http.MethodPost, path+"/actions", key, `{"count":2}`); status != 200 || fmt.Sprint(again) != fmt.Sprint(charged) {
-		t.Errorf("%d %v, and before %v", status, again, charged)
-	}
-	if status, again := d.Call(http.MethodPost, "/v1/transactions", asAgent, `{"pre_state":{},"action_type":"pay"}`); status != 201 ||
-		fmt.Sprint(again) != fmt.Sprint(begun) {
-		t.Errorf("%d %v, and before %v", status, again, begun)
-	}
-	if _, now := d.Call(http.MethodGet, path, key, ""); now["action_count"] != 2.0 {
-		t.Errorf("%v actions, want 2", now["action_count"])
-	}
-}
-
 func TestEventsKeptBoundsTheAuditTrail(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}, "--events-kept", "1").ready(t)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -113,8 +114,15 @@ type trustedIssuerAnswer struct {
 }
 
 type issuerRuleAnswer struct {
-	Agent  uuid.UUID         `json:"agent_id"`
-	Claims map[string]string `json:"claims"`
+	Agent  uuid.UUID    `json:"agent_id"`
+	Claims claimsAnswer `json:"claims"`
+}
+
+// claimsAnswer is written in the order of the names: a replay must have the bytes of the first response.
+type claimsAnswer map[string]string
+
+func (c claimsAnswer) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string(c), json.Deterministic(true))
 }
 
 // mostIssuerBytes is about how much a trusted issuer has in a response.
@@ -123,7 +131,7 @@ const mostIssuerBytes = 52 << 10
 func trustedIssuerOf(i redisstore.TrustedIssuer) trustedIssuerAnswer {
 	rules := make([]issuerRuleAnswer, len(i.Settings.Rules))
 	for at, rule := range i.Settings.Rules {
-		rules[at] = issuerRuleAnswer(rule)
+		rules[at] = issuerRuleAnswer{rule.Agent, rule.Claims}
 	}
 	shown := trustedIssuerAnswer{
 		ID: i.ID, Issuer: i.Settings.Issuer, JWKSURI: i.Settings.JWKSURI, Rules: rules,
