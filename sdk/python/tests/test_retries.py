@@ -92,23 +92,6 @@ class Retries(ServiceTest):
         now = session.get()
         self.assertEqual((now.action_count, str(now.value_used)), (1, "0.37"))
 
-    def test_each_step_happens_once_whatever_response_is_lost(self) -> None:
-        client, _ = self.proxied(lambda _r, n: LOSE if n <= 2 else PASS)
-        organization = self.new_organization()
-        lossy = client.organization(self.key_of(organization))
-        made = organization.create_agent("scout", ["admin"])
-        assert made.secret
-        session = client.agent(made.id, made.secret).session(lossy.create_session(made.id, max_value=100).id)
-        session.charge(value=1)
-        self.assertIsNone(session.charge_many([remit.Charge(value=2)])[0].error)
-        with session.begin("payment", value=3) as tx:
-            self.assertEqual(tx.info.sequence_number, 1)
-        session.begin("payment", value=4).rollback()
-        self.assertEqual(len(list(organization.sessions())), 1)
-        now = session.get()
-        self.assertEqual((now.action_count, now.value_used, now.value_held), (4, 6, 0))
-        session.end()
-
     def key_of(self, organization: remit.Organization) -> remit.Credential:
         return organization.rotate_key(self.organization_id, grace=60).api_key
 
