@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/url"
@@ -288,79 +287,4 @@ func TestErrorsOfTheTokenEndpointAreTyped(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-func TestIssuersAndKeysOfAgentsAreSent(t *testing.T) {
-	t.Parallel()
-	set := json.RawMessage(`{"keys":[]}`)
-	f := &fake{react: func(int, seen) reaction {
-		return ok(`{"id":"a1","scopes":[],"metadata":{},"audiences":[],"jwks":{"keys":[{"kty":"OKP"}]},"dpop_required":true,"has_secret":false}`)
-	}}
-	o := newClient(t, f, client.Options{}).Organization("k")
-	made, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "n", NoSecret: true, JWKS: set, Audiences: &[]string{}, DPoPRequired: true})
-	if err != nil || made.Audiences == nil || len(*made.Audiences) != 0 || string(made.JWKS) != `{"keys":[{"kty":"OKP"}]}` || !made.DPoPRequired || *made.HasSecret {
-		t.Errorf("%+v, %v", made, err)
-	}
-	for _, changes := range []client.AgentChanges{
-		{JWKSURI: "https://k.test/", Audiences: &[]string{"urn:b"}, DPoPRequired: new(false)},
-		{JWKS: set, Audiences: new([]string(nil)), Remove: []string{"jwks_uri"}},
-		{Remove: []string{"jwks", "audiences"}},
-	} {
-		if _, err := o.UpdateAgent(t.Context(), "a1", changes); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := o.UpdateAgent(t.Context(), "a1", client.AgentChanges{Remove: []string{"scopes"}}); err == nil {
-		t.Error("the scopes are removed")
-	}
-	for i, want := range []string{
-		`{"name":"n","scopes":[],"jwks":{"keys":[]},"audiences":[],"dpop_required":true,"secret":false}`,
-		`{"dpop_required":false,"jwks_uri":"https://k.test/","audiences":["urn:b"]}`,
-		`{"jwks":{"keys":[]},"jwks_uri":null,"audiences":[]}`,
-		`{"jwks":null,"audiences":null}`,
-	} {
-		if got := f.requests[i].body; got != want {
-			t.Errorf("sends %s\nwant  %s", got, want)
-		}
-	}
-}
-
-func TestTrustedIssuers(t *testing.T) {
-	t.Parallel()
-	const info = `{"id":"i1","issuer":"https://ci.test","jwks_uri":"https://ci.test/keys","rules":[{"agent_id":"a1","claims":{"sub":"repo:acme/*"}}],"created_at":"2026-11-21T09:19:32.859Z"}`
-	f := &fake{react: func(_ int, r seen) reaction {
-		switch {
-		case r.method == "DELETE":
-			return reaction{status: 204}
-		case r.method == "GET" && strings.HasSuffix(r.path, "issuers"):
-			return ok("[" + info + "]")
-		}
-		return ok(info)
-	}}
-	o := newClient(t, f, client.Options{}).Organization("k")
-	rules := []client.TrustRule{{AgentID: "a1", Claims: map[string]string{"sub": "repo:acme/*"}}}
-	made, err := o.CreateTrustedIssuer(t.Context(), client.TrustedIssuerParams{Issuer: "https://ci.test", JWKSURI: "https://ci.test/keys", Rules: rules, IdempotencyKey: "once"})
-	if err != nil || made.ID != "i1" || made.Rules[0].Claims["sub"] != "repo:acme/*" {
-		t.Errorf("%+v, %v", made, err)
-	}
-	all, err := o.TrustedIssuers(t.Context())
-	if err != nil || len(all) != 1 {
-		t.Errorf("%+v, %v", all, err)
-	}
-	_, one := o.GetTrustedIssuer(t.Context(), "i/1")
-	_, two := o.UpdateTrustedIssuer(t.Context(), "i1", client.TrustedIssuerChanges{JWKS: json.RawMessage(`{"keys":[]}`), Description: new("")})
-	if err := errors.Join(one, two, o.DeleteTrustedIssuer(t.Context(), "i1")); err != nil {
-		t.Error(err)
-	}
-	var got []string
-	for _, r := range f.requests {
-		got = append(got, r.method+" "+r.path+" "+r.body)
-	}
-	want := []string{
-		`POST /v1/trusted-issuers {"issuer":"https://ci.test","jwks_uri":"https://ci.test/keys","rules":[{"agent_id":"a1","claims":{"sub":"repo:acme/*"}}]}`,
-		`GET /v1/trusted-issuers `, `GET /v1/trusted-issuers/i/1 `, `PATCH /v1/trusted-issuers/i1 {"jwks":{"keys":[]},"description":""}`, `DELETE /v1/trusted-issuers/i1 `,
-	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("sends\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
 }

@@ -102,63 +102,6 @@ func TestProblemsHaveTypes(t *testing.T) {
 	}
 }
 
-func TestErrorTextHasCodeDetailAndRequestID(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		answer reaction
-		want   string
-	}{
-		{refusal(400, "invalid_request", `"errors":[{"field":"name","message":"is required"}]`),
-			"400 invalid_request: words; name is required (request r-1)"},
-		{refusal(403, "session_limit_reached", limitMembers),
-			"403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left (request r-1)"},
-		{refusal(403, "session_limit_reached", limitMembers, neededMembers),
-			"403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left; this call needs 6.5 USD (request r-1)"},
-		{refusal(403, "agent_limit_reached", `"limit":"max_actions_per_minute"`, neededMembers),
-			"403 agent_limit_reached: words; max_actions_per_minute; this call needs 1 action (request r-1)"},
-		{refusal(403, "agent_limit_reached", `"limit":"max_actions_per_minute","needed_actions":3`),
-			"403 agent_limit_reached: words; max_actions_per_minute; this call needs 3 actions (request r-1)"},
-		{refusal(403, "agent_limit_reached", `"limit":"max_open_sessions"`, neededMembers),
-			"403 agent_limit_reached: words; max_open_sessions (request r-1)"},
-		{refusal(403, "budget_exhausted", `"remaining_usd":0.5`, neededMembers),
-			"403 budget_exhausted: words; 0.5 USD left; this call needs 6.5 USD (request r-1)"},
-		{refusal(409, "limit_below_usage", limitMembers),
-			"409 limit_below_usage: words; max_value_usd: 3 actions and 1.5 USD used, 0.25 USD held (request r-1)"},
-		{refusal(403, "session_limit_reached", `"parent_session_id":"s0"`, limitMembers),
-			"403 session_limit_reached: words; max_value_usd of the parent s0: 7 of 10 actions and 6.25 of 8 USD left (request r-1)"},
-		{refusal(403, "agent_limit_reached", `"limit":"max_value_usd_per_day","resets_at":"2026-11-22T00:00:00Z"`),
-			"403 agent_limit_reached: words; max_value_usd_per_day, until 2026-11-22T00:00:00Z (request r-1)"},
-		{refusal(403, "agent_limit_reached", `"limit":"max_open_sessions"`),
-			"403 agent_limit_reached: words; max_open_sessions (request r-1)"},
-		{refusal(403, "budget_exhausted", `"remaining_usd":0.5`),
-			"403 budget_exhausted: words; 0.5 USD left (request r-1)"},
-		{refusal(403, "quota_exceeded", `"quota":"agents","used":9,"max":10`),
-			"403 quota_exceeded: words; agents: 9 of 10 used (request r-1)"},
-		{refusal(403, "organization_suspended"), "403 organization_suspended: words (request r-1)"},
-		// The service's words are those of the first field.
-		{reaction{status: 400, body: `{"code":"invalid_request","detail":"id must be a UUID","errors":[` +
-			`{"field":"id","message":"must be a UUID"},{"field":"d","message":"must be a UUID"},{"field":"","message":"id must be a UUID"}]}`},
-			"400 invalid_request: id must be a UUID; d must be a UUID"},
-	} {
-		err := aRead(t.Context(), newClient(t, &fake{react: inTurn(test.answer)}, client.Options{}))
-		if want := "remit: GET /v1/sessions/s1: " + test.want; err.Error() != want {
-			t.Errorf("%s\nwant %s", err, want)
-		}
-	}
-}
-
-func TestASuspendedOrganizationIsNamed(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: inTurn(refusal(403, "organization_suspended"), refusal(403, "a_code_of_tomorrow"))}
-	remit := newClient(t, f, client.Options{})
-	if err := aRead(t.Context(), remit); !errors.Is(err, client.ErrOrganizationSuspended) {
-		t.Error(err)
-	}
-	if err := aRead(t.Context(), remit); errors.Is(err, client.ErrOrganizationSuspended) {
-		t.Error(err)
-	}
-}
-
 // Nothing that fmt, slog or an error prints holds a credential.
 func TestCredentialsAreNotPrinted(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/money"
 )
 
 // keyed is a new agent without a secret, with the public part of the keys.
@@ -62,28 +61,6 @@ func TestTheServiceAcceptsEveryKindOfKey(t *testing.T) {
 		if err := charges(t, o, with(t, id, client.AgentOptions{Key: all[0], DPoP: proofs})); err != nil {
 			t.Errorf("proofs by %s: %v", algorithm, err)
 		}
-	}
-}
-
-func TestAReplacedKeyCountsAtOnce(t *testing.T) {
-	t.Parallel()
-	o, file := organization(), filepath.Join(t.TempDir(), "agent.jwk")
-	old, next := generated(t, client.EdDSA), generated(t, client.ES256)
-	id := keyed(t, o, old.JWKS())
-	write(t, file, string(old.Text()))
-	agent := with(t, id, client.AgentOptions{KeyFile: file})
-	if err := charges(t, o, agent); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.UpdateAgent(t.Context(), id, client.AgentChanges{JWKS: next.JWKS()}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := with(t, id, client.AgentOptions{KeyFile: file}).Token(t.Context()); !errors.Is(err, client.ErrUnauthorized) {
-		t.Errorf("by the old key: %v", err)
-	}
-	write(t, file, string(next.Text()))
-	if err := charges(t, o, with(t, id, client.AgentOptions{KeyFile: file})); err != nil {
-		t.Errorf("by the new key: %v", err)
 	}
 }
 
@@ -140,101 +117,6 @@ func TestAPlatformsTokenBecomesTokensOfTheAgent(t *testing.T) {
 	}
 }
 
-// A thief has the access token of a bound agent, but not its key.
-func TestAStolenBoundTokenIsUseless(t *testing.T) {
-	t.Parallel()
-	o, own := organization(), generated(t, client.ES256)
-	made, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "scout", DPoPRequired: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := remit().Agent(made.ID, string(made.Secret)).Token(t.Context()); !errors.Is(err, client.ErrDPoPRequired) {
-		t.Errorf("without proofs: %v", err)
-	}
-	agent := with(t, made.ID, client.AgentOptions{Secret: string(made.Secret), DPoP: own})
-	session := sessionOf(o, agent, client.SessionParams{MaxLease: time.Minute})
-	for range 2 {
-		if _, err := session.Charge(t.Context(), client.Charge{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := agent.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lease, err := session.Lease(t.Context(), client.LeaseOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(lease.Charge(t.Context(), client.Charge{}), lease.Close(t.Context())); err != nil {
-		t.Error(err)
-	}
-	access := token(t, agent)
-	info, err := o.Introspect(t.Context(), access)
-	if err != nil || info.Thumbprint != own.Thumbprint() {
-		t.Errorf("%+v, %v", info, err)
-	}
-	if _, err := remit().Verify(t.Context(), access, ""); !errors.Is(err, client.ErrUnauthorized) {
-		t.Errorf("as a bearer token: %v", err)
-	}
-	if _, err := remit().AgentWithToken(access, generated(t, client.ES256)); as[*client.UnusableCredential](err) == nil {
-		t.Errorf("with another key: %v", err)
-	}
-	same, err := remit().AgentWithToken(access, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left, err := same.Session(session.ID()).Charge(t.Context(), client.Charge{}); err != nil || left.ActionCount != 4 {
-		t.Errorf("with the key: %+v, %v", left, err)
-	}
-}
-
-func TestADelegatedTokenActsOnItsSessionAndDiesWithIt(t *testing.T) {
-	t.Parallel()
-	for _, dpop := range []*client.Key{nil, generated(t, client.ES256)} {
-		o := organization()
-		planner, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "planner", Scopes: []string{"read", "sessions:delegate"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		helper := agentOf(o, "read", "pay")
-		agent := with(t, planner.ID, client.AgentOptions{Secret: string(planner.Secret), DPoP: dpop})
-		parent := sessionOf(o, agent, client.SessionParams{MaxValue: new(2 * money.USD)})
-		child, err := parent.CreateChild(t.Context(), client.SessionParams{AgentID: helper.ID(), MaxActions: 3, MaxValue: new(money.USD)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := agent.Delegate(t.Context(), child.ID, client.DelegateParams{})
-		if err != nil || got.AgentID != helper.ID() || got.SessionID != child.ID || strings.Join(got.Scopes, " ") != "read" {
-			t.Fatalf("%+v, %v", got, err)
-		}
-		info, err := o.Introspect(t.Context(), string(got.AccessToken))
-		if err != nil || info.Subject != helper.ID() || info.SessionID != child.ID || strings.Join(info.Actors, " ") != agent.ID() {
-			t.Errorf("%+v, %v", info, err)
-		}
-		delegated, err := remit().AgentWithToken(string(got.AccessToken), dpop)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left, err := delegated.Session(child.ID).Charge(t.Context(), client.Charge{Value: money.USD / 4}); err != nil || left.ActionCount != 1 {
-			t.Errorf("%+v, %v", left, err)
-		}
-		if _, err := delegated.Session(parent.ID()).Get(t.Context()); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("the parent: %v", err)
-		}
-		for _, err := range delegated.ListEvents(t.Context(), "") {
-			if !errors.Is(err, client.ErrDelegatedToken) {
-				t.Errorf("the trail of the agent: %v", err)
-			}
-		}
-		if err := helper.Session(child.ID).End(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := delegated.Session(child.ID).Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnauthorized) {
-			t.Errorf("after the session: %v", err)
-		}
-	}
-}
-
 func TestAProtectedResourceLetsInItsOwnTokensAlone(t *testing.T) {
 	t.Parallel()
 	o, key := organization(), generated(t, client.ES256)
@@ -287,21 +169,6 @@ func TestAProtectedResourceLetsInItsOwnTokensAlone(t *testing.T) {
 			if again.StatusCode != 401 || !strings.HasPrefix(again.Header.Get("WWW-Authenticate"), "DPoP error=") {
 				t.Errorf("the same proof again: %d %s", again.StatusCode, again.Header.Get("WWW-Authenticate"))
 			}
-		}
-	}
-}
-
-func TestAResourceBeyondTheAudiencesIsAnInvalidTarget(t *testing.T) {
-	t.Parallel()
-	o := organization()
-	made, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "scout", Scopes: []string{"read"}, Audiences: &[]string{"urn:a"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, options := range []client.AgentOptions{{Resource: []string{"urn:b"}}, {Resource: []string{"urn:b"}, Scopes: []string{"read"}}, {Resource: []string{"no URI"}, Scopes: []string{"read"}}} {
-		options.Secret = string(made.Secret)
-		if _, err := with(t, made.ID, options).Token(t.Context()); as[*client.InvalidTarget](err) == nil {
-			t.Errorf("%v: %v", options.Resource, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package client_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,29 @@ func ExampleLease_Charge() {
 	// Output:
 	// 100 true max_actions 0
 	// <nil> true
+}
+
+// lossy is a network that loses the first response to chosen requests, after the service has handled them.
+type lossy struct {
+	mu   sync.Mutex
+	lost map[string]int // answers lost, by method and path
+	many int            // how many in a row
+}
+
+func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if place := r.Method + " " + r.URL.Path; l.lost[place] < l.many {
+		l.lost[place]++
+		io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		return nil, errReset
+	}
+	return response, nil
 }
 
 // Several processes with leases use a session up exactly, over a network that loses responses.

@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,20 +50,6 @@ var (
 	committed  = ok(transactionBody("committed"))
 	rolledBack = ok(transactionBody("rolled_back"))
 )
-
-func TestBeginReturnsTheServicesInfo(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: settles(committed, rolledBack)}
-	tx := begin(t, f)
-	info := tx.Info()
-	if tx.ID() != "t1" || info.SequenceNumber != 4 || info.ValueHeld != 2_500_000 || string(info.PreState) != `{"balance": 7}` {
-		t.Errorf("%+v", info)
-	}
-	want := `{"action_type":"payment","pre_state":{"balance":7},"session_id":"s1","value_usd":2.5,"reversible":true}`
-	if got := f.to(beginPath)[0]; got.body != want || got.header.Get("Idempotency-Key") == "" {
-		t.Errorf("sent %s", got.body)
-	}
-}
 
 // A deferred Rollback is sent only if the transaction is certainly pending.
 func TestDeferredRollback(t *testing.T) {
@@ -157,22 +142,6 @@ func TestRollbackWithoutTheScope(t *testing.T) {
 	}
 }
 
-// Only Reverse undoes a commit.
-func TestReverse(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: settles(committed, rolledBack)}
-	tx := begin(t, f)
-	if err := tx.Commit(t.Context(), client.CommitParams{Value: new(2 * money.USD), PostState: map[string]int{"balance": 5}}); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.to(commitPath)[0].body; got != `{"value_usd":2,"post_state":{"balance":5}}` {
-		t.Errorf("sent %s", got)
-	}
-	if err := tx.Reverse(t.Context(), "wrong account"); err != nil || tx.Info().Status != "rolled_back" {
-		t.Errorf("%v, is %s", err, tx.Info().Status)
-	}
-}
-
 // Each step has its own key, which retries keep.
 func TestStepsHaveKeys(t *testing.T) {
 	t.Parallel()
@@ -223,18 +192,5 @@ func TestShortDurationsDoNotBecomeDefaults(t *testing.T) {
 	}
 	if got := f.requests[1].body; got != `{"agent_id":"a1"}` {
 		t.Errorf("of zero params sent %s", got)
-	}
-}
-
-// Metadata arrives as it was written.
-func TestMetadataIsNotEscaped(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: inTurn(ok(`{"id":"a1"}`))}
-	p := client.AgentParams{Name: "a<b>&c", Metadata: map[string]string{"url": "https://h/?a=1&b=2"}}
-	if _, err := newClient(t, f, client.Options{}).Organization("k").CreateAgent(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.requests[0].body; !strings.Contains(got, `"a<b>&c"`) || !strings.Contains(got, `?a=1&b=2`) || !strings.Contains(got, `"scopes":[]`) {
-		t.Errorf("sent %s", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 )
@@ -14,24 +15,27 @@ const moment = `"2026-11-21T09:19:32.859Z"`
 // contractResponses are responses of the API in states that a test cannot create, such as a suspended organization, or would
 // have to wait for, such as an expired hold.
 var contractResponses = map[string]string{
-	"POST /v1/auth/token":              `{"access_token":"a","refresh_token":"b","token_type":"bearer","expires_in":3600}`,
-	"GET /v1/agents/a1/families":       `[{"family_id":"f1","created_at":` + moment + `,"expires_at":` + moment + `,"a_field_of_tomorrow":1}]`,
-	"DELETE /v1/agents/a1/families/f1": `{"revoked":true}`,
-	"POST /v1/agents/a1/secret/rotate": `{"secret":"rms_2","previous_expires_at":` + moment + `}`,
-	"POST /v1/sessions":                contractSession,
-	"PATCH /v1/sessions/s1":            contractSession,
-	"GET /v1/organizations/o1":         `{"id":"o1","name":"acme","metadata":{},"created_at":` + moment + `,"quotas":{"agents":10000},"usage":{"agents":3}}`,
-	"PATCH /v1/transactions/t1":        contractTransaction,
-	"POST /v1/agents/a1/suspend":       contractAgent,
-	"POST /v1/agents/a1/resume":        contractAgent,
-	"PATCH /v1/agents/a1":              contractAgent,
-	"POST /v1/agents/suspend":          `{"suspended":12}`,
-	"POST /v1/agents/resume":           `{"resumed":11}`,
-	"POST /v1/sessions/s1/suspend":     contractSession,
-	"POST /v1/sessions/s1/resume":      contractSession,
-	"POST /v1/sessions/s1/actions":     contractUsage,
-	"POST /v1/transactions":            `{"dry_run":true,"would_refuse":"max_value_usd"}`,
-	"POST /v1/sessions/s1/requests":    contractPending,
+	"POST /v1/auth/token": `{"access_token":"a","refresh_token":"b","token_type":"bearer","expires_in":3600}`,
+	"GET /v1/agents/a1/families": `[{"family_id":"f1","created_at":` + moment + `,"expires_at":` + moment + `,"a_field_of_tomorrow":1},` +
+		`{"family_id":"f2","created_at":` + moment + `,"last_used_at":` + moment + `,"expires_at":` + moment + `}]`,
+	"DELETE /v1/agents/a1/families/f/1":        `{"revoked":true}`,
+	"POST /v1/agents/a1/secret/rotate":         `{"secret":"rms_2","previous_expires_at":` + moment + `}`,
+	"POST /v1/organizations/o1/api-key/rotate": `{"api_key":"rmk_2","previous_expires_at":` + moment + `}`,
+	"POST /v1/sessions":                        contractSession,
+	"PATCH /v1/sessions/s1":                    contractSession,
+	"GET /v1/organizations/o1": `{"id":"o1","name":"acme","metadata":{},"created_at":` + moment + `,` +
+		`"quotas":{"agents":10000,"of_tomorrow":7,"bytes":null,"odd":"x","half":0.5},"usage":{"agents":3}}`,
+	"PATCH /v1/transactions/t1":     contractTransaction,
+	"POST /v1/agents/a1/suspend":    contractAgent,
+	"POST /v1/agents/a1/resume":     contractAgent,
+	"PATCH /v1/agents/a1":           contractAgent,
+	"POST /v1/agents/suspend":       `{"suspended":12}`,
+	"POST /v1/agents/resume":        `{"resumed":11}`,
+	"POST /v1/sessions/s1/suspend":  contractSession,
+	"POST /v1/sessions/s1/resume":   contractSession,
+	"POST /v1/sessions/s1/actions":  contractUsage,
+	"POST /v1/transactions":         `{"dry_run":true,"would_refuse":"max_value_usd"}`,
+	"POST /v1/sessions/s1/requests": contractPending,
 
 	"GET /v1/sessions/s1/requests":             "[" + contractApproved + "]",
 	"GET /v1/sessions/s1/requests/r1":          contractApproved,
@@ -79,6 +83,50 @@ const (
 		`"expires_at":` + moment + `,"created_at":` + moment + `}`
 )
 
+// contractRefusals are the statuses, codes and members of refusals, whose texts are the same in all SDKs.
+var contractRefusals = []struct {
+	status        int
+	code, members string
+}{
+	{400, "invalid_request", `,"errors":[{"field":"name","message":"is required"}]`},
+	// The service's words are those of the first field.
+	{400, "invalid_request", `,"detail":"id must be a UUID","errors":[{"field":"id","message":"must be a UUID"},{"field":"d","message":"must be a UUID"}]`},
+	{403, "session_limit_reached", contractLimit},
+	{403, "session_limit_reached", contractLimit + contractNeeded},
+	{403, "session_limit_reached", `,"parent_session_id":"s0"` + contractLimit},
+	{409, "limit_below_usage", contractLimit},
+	{403, "agent_limit_reached", `,"limit":"max_value_usd_per_day","resets_at":"2026-11-22T00:00:00Z"`},
+	{403, "agent_limit_reached", `,"limit":"max_actions_per_minute"` + contractNeeded},
+	{403, "agent_limit_reached", `,"limit":"max_actions_per_minute","needed_actions":3`},
+	{403, "agent_limit_reached", `,"limit":"max_open_sessions"`},
+	{403, "agent_limit_reached", `,"limit":"max_open_sessions"` + contractNeeded},
+	{403, "budget_exhausted", `,"remaining_usd":0.5,"resets_at":null`},
+	{403, "budget_exhausted", `,"remaining_usd":0.5` + contractNeeded},
+	{403, "quota_exceeded", `,"quota":"agents","used":9,"max":10`},
+	{403, "agent_suspended", `,"suspended_at":` + moment},
+	{403, "organization_suspended", ""},
+	{409, "request_decided", ""},
+	{418, "of_tomorrow", ""},
+}
+
+const (
+	contractLimit = `,"limit":"max_value_usd","action_count":3,"max_actions":10,"value_used_usd":1.5,"max_value_usd":8,` +
+		`"value_held_usd":0.25,"remaining_actions":7,"remaining_value_usd":6.25,"expires_at":` + moment
+	contractNeeded = `,"needed_actions":1,"needed_value_usd":6.5`
+)
+
+// serveRefusal plays the service that refuses the reads of refused-0, refused-1 and so on, and answers the one after the last.
+func serveRefusal(w http.ResponseWriter, number string) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n >= len(contractRefusals) {
+		io.WriteString(w, contractSession)
+		return
+	}
+	of := contractRefusals[n]
+	w.WriteHeader(of.status)
+	fmt.Fprintf(w, `{"status":%d,"code":%q,"detail":"words","request_id":"r-1"%s}`, of.status, of.code, of.members)
+}
+
 // contractStatus has the status of each error code. The name of a new agent selects the code.
 var contractStatus = map[string]int{
 	"quota_exceeded": 403, "organization_suspended": 403, "rate_limited": 429, "unavailable": 503, "outcome_unknown": 503,
@@ -90,6 +138,10 @@ func serveContract(w http.ResponseWriter, r *http.Request) {
 	place := r.Method + " " + r.URL.Path
 	if answer, known := contractResponses[place]; known {
 		io.WriteString(w, answer)
+		return
+	}
+	if number, is := strings.CutPrefix(place, "GET /v1/sessions/refused-"); is {
+		serveRefusal(w, number)
 		return
 	}
 	if r.URL.Path == "/v1/events" || r.URL.Path == "/v1/webhooks/w2" {

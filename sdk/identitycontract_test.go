@@ -16,6 +16,7 @@ func serveIdentity(w http.ResponseWriter, r *http.Request) {
 	var member struct {
 		Agent string `json:"agent_id"`
 		Name  string `json:"name"`
+		Token string `json:"token"`
 	}
 	_ = json.Unmarshal(body, &member)
 	switch place := r.Method + " " + r.URL.Path; {
@@ -45,6 +46,8 @@ func serveIdentity(w http.ResponseWriter, r *http.Request) {
 			strings.Split(r.Header.Get("Authorization"), " ")[0], r.URL.Query().Get("audience"), r.Header.Get("X-Forwarded-Method"),
 			r.Header.Get("X-Forwarded-Proto"), r.Header.Get("X-Forwarded-Host"), r.Header.Get("X-Forwarded-Uri"),
 		}, " "))
+	case place == "POST /v1/auth/introspect":
+		io.WriteString(w, introspected[member.Token])
 	case strings.Contains(place, "/v1/agents"):
 		io.WriteString(w, strings.Replace(contractAgent, `"id":"a1"`, `"id":"a1","jwks_uri":"https://keys.example/jwks"`, 1))
 	case strings.Contains(place, "/v1/trusted-issuers"):
@@ -52,6 +55,13 @@ func serveIdentity(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "the test has no response for "+place, http.StatusNotImplemented)
 	}
+}
+
+// introspected is what the service says of a token, by the token.
+var introspected = map[string]string{
+	"delegated": `{"active":true,"agent_id":"a3","org_id":"o1","sub":"a3","scope":"read","exp":1763716772,"aud":["https://i","urn:b"],"cnf":{"jkt":"k"},"session_id":"s","act":{"sub":"a2","act":{"sub":"a1"}}}`,
+	"plain":     `{"active":true,"agent_id":"a1","org_id":"o1","sub":"a1","scope":"read","exp":1763716772,"aud":"urn:b"}`,
+	"nonsense":  `{"active":false}`,
 }
 
 func problem(w http.ResponseWriter, status int, code string) {

@@ -3,8 +3,10 @@ package sdk
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -34,7 +36,17 @@ type language struct {
 // step is the name of a call and its outcome, as the program prints them.
 type step [2]string
 
-// The three SDKs make the same calls. Each call sends the same request and has the same outcome in all of them.
+// scenario is what a program is to do with the service, or with a test that plays it.
+type scenario struct {
+	name   string
+	answer http.Handler
+	loses  []string // methods of requests whose first answer is lost, if they succeed
+}
+
+var update = flag.Bool("update", false, "write the traces in testdata/same as the Go SDK makes them")
+
+// The three SDKs make the same calls. Each call sends the request and has the outcome that the scenario's trace names, also where
+// each first answer is lost.
 func TestTheSDKsBehaveTheSame(t *testing.T) {
 	t.Parallel()
 	languages := buildAll(t)
@@ -44,38 +56,45 @@ func TestTheSDKsBehaveTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []string
-	for _, scenario := range []struct {
-		name   string
-		answer http.Handler
-	}{
-		{"service", httputil.NewSingleHostReverseProxy(target)},
-		{"contract", http.HandlerFunc(serveContract)},
-		{"identity", httputil.NewSingleHostReverseProxy(target)},
-		{"identity-contract", http.HandlerFunc(serveIdentity)},
+	for _, s := range []scenario{
+		{"service", httputil.NewSingleHostReverseProxy(target), []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch}},
+		{"contract", http.HandlerFunc(serveContract), []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}},
+		{"identity", httputil.NewSingleHostReverseProxy(target), nil}, // an assertion and a proof are good for one attempt
+		{"identity-contract", http.HandlerFunc(serveIdentity), nil},
 	} {
-		t.Run(scenario.name, func(t *testing.T) {
-			rows = append(rows, compareAll(t, languages, scenario.name, scenario.answer)...)
+		t.Run(s.name, func(t *testing.T) {
+			rows = append(rows, compareAll(t, languages, s)...)
 		})
 	}
 	checkTable(t, languages, rows)
 }
 
 // compareAll runs a scenario in all languages, and returns the names of its calls.
-func compareAll(t *testing.T, languages []language, scenario string, answer http.Handler) (made []string) {
+func compareAll(t *testing.T, languages []language, s scenario) (made []string) {
 	t.Helper()
-	var firstSteps []step
-	var firstSent []string
+	file := filepath.Join("testdata", "same", s.name+".txt")
 	for i, l := range languages {
-		steps, sent := l.run(t, scenario, answer)
-		if i == 0 {
-			firstSteps, firstSent = steps, sent
-			for _, s := range steps {
-				made = append(made, s[0])
-			}
-			continue
+		steps, sent := l.run(t, s)
+		var trace []string
+		for _, one := range steps {
+			trace = append(trace, strings.TrimRight(one[0]+" → "+one[1], " "))
 		}
-		compare(t, l.name+": outcome", steps, firstSteps)
-		compare(t, l.name+": request", sent, firstSent)
+		trace = append(append(trace, ""), sent...)
+		if *update && i == 0 {
+			if err := os.WriteFile(file, []byte(strings.Join(trace, "\n")+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, l.name, trace, strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"))
+		if i == 0 {
+			for _, one := range steps {
+				made = append(made, one[0])
+			}
+		}
 	}
 	return made
 }
@@ -104,10 +123,11 @@ func buildAll(t *testing.T) []language {
 	}
 }
 
-// run runs the program, and returns what it prints and the requests it sends.
-func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps []step, sent []string) {
+// run runs the program, and returns what it prints and the requests it sends. A request whose first answer is lost counts once.
+func (l language) run(t *testing.T, s scenario) (steps []step, sent []string) {
 	t.Helper()
 	var mu sync.Mutex
+	lost := map[string]bool{}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -115,23 +135,29 @@ func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if isOfALease(r) {
-			answer.ServeHTTP(w, r)
+			s.answer.ServeHTTP(w, r)
 			return
 		}
+		answer := httptest.NewRecorder()
+		s.answer.ServeHTTP(answer, r)
+		attempt := fmt.Sprint(r.Method, r.URL, r.Header.Get("Idempotency-Key"), string(body))
 		mu.Lock()
-		place := len(sent)
-		sent = append(sent, normalized(r, body))
-		mu.Unlock()
-		told := &statusWriter{ResponseWriter: w}
-		answer.ServeHTTP(told, r)
-		if scenario == "service" && told.status == http.StatusServiceUnavailable { // of a busy machine: it is sent again
-			mu.Lock()
-			sent[place] = ""
-			mu.Unlock()
+		again := lost[attempt]
+		lose := slices.Contains(s.loses, r.Method) && !again && answer.Code < 300
+		lost[attempt] = again || lose
+		if !again && (s.name != "service" || answer.Code != http.StatusServiceUnavailable) { // 503: of a busy machine, it is sent again
+			sent = append(sent, normalized(r, body))
 		}
+		mu.Unlock()
+		if lose {
+			panic(http.ErrAbortHandler)
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes()) // fails only when the program is gone
 	}))
 	defer front.Close()
-	command := exec.CommandContext(t.Context(), l.command[0], append(l.command[1:], scenario)...)
+	command := exec.CommandContext(t.Context(), l.command[0], append(l.command[1:], s.name)...)
 	command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "REMIT_ADDR=" + front.URL}, l.env...)
 	var problems bytes.Buffer
 	command.Stderr = &problems
@@ -144,24 +170,11 @@ func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	return steps, slices.DeleteFunc(slices.Clone(sent), func(request string) bool { return request == "" })
+	return steps, slices.Clone(sent)
 }
-
-// statusWriter keeps the status of an answer, whose parts it hands on at once.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 var (
-	anID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	anID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9]{13}-[0-9]+`) // the second of an event
 	// To the service an omitted field and its default are the same. Credentials differ from run to run.
 	defaults = map[string]any{"value_usd": 0.0, "count": 1.0, "reversible": true}
 	varying  = []string{"secret", "refresh_token", "token", "client_assertion", "subject_token", "jwks"}
@@ -174,7 +187,7 @@ func isOfALease(r *http.Request) bool {
 	return reads || strings.HasSuffix(r.URL.Path, "/leases") || strings.HasSuffix(r.URL.Path, "/settle")
 }
 
-// normalized returns the part of a request that must be the same in all SDKs: its method, path and body, and its idempotency
+// normalized returns the part of a request that must be the same in all SDKs: its method, path, query and body, and its idempotency
 // key, where a random key counts only as present.
 func normalized(r *http.Request, body []byte) string {
 	key := r.Header.Get("Idempotency-Key")
@@ -205,7 +218,14 @@ func normalized(r *http.Request, body []byte) string {
 		}
 	}
 	sorted, _ := json.Marshal(members)
-	return anID.ReplaceAllString(fmt.Sprintf("%s %s %s key:%s", r.Method, r.URL.Path, sorted, key), "ID")
+	place := r.URL.EscapedPath()
+	if query := r.URL.Query().Encode(); query != "" {
+		place += "?" + query
+	}
+	if key != "" {
+		key = " key:" + key
+	}
+	return anID.ReplaceAllString(fmt.Sprintf("%s %s %s%s", r.Method, place, sorted, key), "ID")
 }
 
 // membersOf returns the parameters of a form.

@@ -40,6 +40,7 @@ func TestTransactionCommands(t *testing.T) {
 		"--pre-state", `{"balance":10}`, "--expires-in", "1d")
 	id := begun["id"].(string)
 	has(t, agent.good("transaction", "show", id).stdout, `^STATUS +pending$`, `^HELD +0.5 USD$`, `^PRE-STATE +{"balance":10}$`)
+	has(t, organization.good("session", "show", session).stdout, `^VALUE    0 of 1 USD$`, `^HELD     0.5 USD$`)
 	has(t, agent.good("transaction", "commit", id, "--value-usd", "0.25").stdout, `^STATUS +committed$`, `^VALUE +0.25 USD$`)
 	has(t, organization.good("transaction", "list", "--session", session).stdout, `^`+id+` +`+session+` +committed +refund +0.25 USD`)
 	has(t, organization.good("transaction", "rollback", id, "--reason", "wrong customer").stdout,

@@ -147,6 +147,10 @@ func contractIdentity(done *steps, remit *client.Client) {
 	done.add("describe a protected resource", "%s", resource.Challenge(second(remit.Verify(ctx, "t", "pay"))))
 
 	o := remit.Organization("rmk_1")
+	for _, token := range []string{"delegated", "plain", "nonsense"} {
+		of := get(o.Introspect(ctx, token))
+		done.add("introspect a token", "%t %q %s. %s. %q", of.Active, of.Audience, of.Thumbprint, of.SessionID, of.Actors)
+	}
 	made := get(o.CreateAgent(ctx, client.AgentParams{Name: "keys", JWKSURI: "https://keys.example/jwks"}))
 	done.add("register an agent's keys", "%s %t", made.JWKSURI, made.DPoPRequired)
 	issuer := get(o.CreateTrustedIssuer(ctx, client.TrustedIssuerParams{

@@ -134,6 +134,9 @@ def files(client: remit.Client, folder: Path) -> None:
 
 
 def registered(o: remit.Organization) -> None:
+    for token in ("delegated", "plain", "nonsense"):
+        of = o.introspect(token)
+        add("introspect a token", of.active, of.audience, f"{of.thumbprint}.", f"{of.session_id}.", of.actors)
     made = o.create_agent("keys", jwks_uri="https://keys.example/jwks")
     add("register an agent's keys", made.jwks_uri, made.dpop_required)
     rules = [remit.TrustRule("a1", {"sub": "x"}), remit.TrustRule("a2", {"aud": "y"})]

@@ -1,5 +1,6 @@
 // Command same makes every call of the Go SDK, and prints the outcome of each as JSON. same.py beside it and
-// sdk/typescript/test/same.ts make the same calls. A test compares what the three print and send.
+// sdk/typescript/test/same.ts make the same calls. A test compares what the three print and send with the
+// traces in sdk/testdata/same.
 //
 //	same service     makes the calls to the service at REMIT_ADDR
 //	same contract    makes the calls that need states which a test cannot create; the test plays the service

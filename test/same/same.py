@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import sys
 from datetime import date, datetime, timedelta
 from typing import List, Optional, Tuple, Type
@@ -162,17 +164,19 @@ def contract(client: remit.Client) -> None:
     o = client.organization("rmk_1")
     for family in o.families("a1"):
         add("list families", family.id, int(family.expires_at.timestamp()), family.last_used_at is None)
-    o.revoke_family("a1", "f1")
+    o.revoke_family("a1", "f/1")
     add("revoke a family", True)
-    add("rotate a stolen secret", o.rotate_agent_secret("a1", revoke_families=True).secret.reveal())
+    add("rotate its API key", o.rotate_key("o1", grace=0).api_key.reveal())
+    stolen = o.rotate_agent_secret("a1", grace=timedelta(seconds=1.5), revoke_families=True)
+    add("rotate a stolen secret", stolen.secret.reveal())
     limited = o.create_session("a1", max_committed=20)
     add("limit what is ever committed", limited.value_committed, "of", limited.max_committed)
     add("top up", o.update_session("s1", add_actions=5, add_value="0.25").max_actions)
     info = o.info("o1")
-    add("quotas and usage", info.quotas["agents"], info.usage["agents"])
+    add("quotas and usage", info.quotas["agents"], info.usage["agents"], len(info.quotas))
 
     tx = client.agent("a1", "rms_1").transaction("t1")
-    add("change a transaction", tx.update(value=2, expires_in=60).value_held)
+    add("change a transaction", tx.update(value=0, expires_in=60).value_held)
     add("commit after it expired", tx.commit(idempotency_key="own").late)
 
     once = remit.Client.from_env(max_attempts=1).organization("rmk_1")
@@ -187,6 +191,13 @@ def contract(client: remit.Client) -> None:
     for name, code, kind in others:
         refused(kind, lambda: once.create_agent(code))
         add(name, True)
+    for n in itertools.count():
+        try:
+            o.get_session(f"refused-{n}")
+            break
+        except remit.RemitError as error:
+            found = re.search(r"\d{3} .*", str(error))
+            add("what an error says", found and found[0])
 
 
 def fleet(client: remit.Client) -> None:

@@ -8,10 +8,8 @@ import ssl
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Awaitable, Callable, List, Tuple
 from unittest import mock
@@ -80,81 +78,6 @@ class Calls(AsyncTest):
             for name in has - {"info"}:
                 same = [list(inspect.signature(getattr(c, name)).parameters) for c in (other, one)]
                 self.assertEqual(same[0], same[1], name)
-
-    def test_an_organization_and_its_agent(self) -> None:
-        async def steps(client: remit.AsyncRemit) -> None:
-            made = await client.create_organization("acme")
-            assert made.api_key is not None
-            organization = client.organization(made.api_key)
-            scouts = [await organization.create_agent(f"scout {n}", ["read", "sessions:delegate"]) for n in range(3)]
-            self.assertEqual([a.id async for a in organization.agents()], [a.id for a in reversed(scouts)])
-            budget = await organization.create_session(scouts[0].id, max_actions=10, max_value=5)
-            agent = client.agent(scouts[0].id, scouts[0].secret)
-            session = agent.session(budget.id)
-            self.assertEqual((await session.charge("llm.call", "0.37")).remaining_value, Decimal("4.63"))
-            self.assertEqual((await session.dry_run_charge("llm.call", 1)).remaining_value, Decimal("3.63"))
-            results = await session.charge_many([remit.Charge("search", 1), remit.Charge("search", 100)])
-            self.assertEqual([r.error is None for r in results], [True, False])
-            self.assertEqual([s.id async for s in agent.sessions()], [budget.id])
-            types = [e.type async for e in organization.events(scouts[0].id, wait=False)]
-            self.assertIn("session.created", types)
-            headers = await agent.prove("GET", "https://tools.example.com/")
-            self.assertEqual((await client.verify(headers["Authorization"].split()[1])).agent_id, scouts[0].id)
-            child = await session.create_child(agent_id=scouts[1].id, max_actions=2, max_value=1)
-            delegated = await agent.delegate(child.id)
-            helper = client.agent_with_token(delegated.access_token).session(child.id)
-            self.assertEqual((await helper.charge("llm.call", "0.5")).remaining_value, Decimal("0.5"))
-            await agent.refresh()
-            await session.end()
-            self.assertEqual((await session.get()).status, "completed")
-            await organization.revoke_agent(scouts[2].id)
-            self.assertEqual((await organization.get_agent(scouts[2].id)).status, "revoked")
-            self.assertTrue((await client.exchange(scouts[0].id, str(scouts[0].secret and scouts[0].secret.reveal()))).access_token)
-
-        self.run_async(steps)
-
-    def test_refusals_are_the_typed_errors(self) -> None:
-        async def steps(client: remit.AsyncRemit) -> None:
-            session = self.async_session(client, max_value=1)
-            with self.assertRaises(remit.LimitReached) as caught:
-                await session.charge("llm.call", 2)
-            self.assertEqual((caught.exception.limit, caught.exception.usage.remaining_value), ("max_value_usd", 1))
-            with self.assertRaises(remit.LimitReached):
-                async with session.transaction("payment", value=2):
-                    self.fail("the block is entered")
-            with self.assertRaises(remit.NotFound):
-                await self.async_agent.session("01a1ffac-a9a1-7dc1-aa48-a64bee9cc8b2").get()
-            with self.assertRaises(TypeError):
-                await session.charge("llm.call", 0.5)  # type: ignore[arg-type]
-            with self.assertRaises(remit.Unauthorized):
-                await client.agent(self.agent.id, "rms_wrong").token()
-
-        self.run_async(steps)
-
-    def test_on_limit_asks_and_waits(self) -> None:
-        async def steps(client: remit.AsyncRemit) -> None:
-            session = self.async_session(client, max_value=1)
-            charge = asyncio.create_task(session.charge("llm.call", 2, on_limit="ask", reason="more work", timeout=20))
-            while not (asked := await session.requests(status="pending")):
-                pass
-            self.organization.approve_request(session.id, asked[0].id)
-            self.assertEqual((await charge).value_used, 2)
-
-        self.run_async(steps)
-
-    def test_keys_and_bound_tokens(self) -> None:
-        key = remit.generate_key()
-        packer = self.new_organization().create_agent("packer", ["read"], secret=False, jwks=key.jwks)
-
-        async def steps(client: remit.AsyncRemit) -> None:
-            with tempfile.NamedTemporaryFile() as file:
-                Path(file.name).write_text(key.text.reveal())
-                for agent in (client.agent(packer.id, key=key), client.agent(packer.id, key_file=file.name, dpop=True)):
-                    self.assertEqual([s async for s in agent.sessions()], [])
-                self.assertIn("DPoP", await agent.prove("GET", "https://tools.example.com/"))
-
-        self.run_async(steps)
-
 
 class Blocks(AsyncTest):
     def test_a_block_commits_or_rolls_back(self) -> None:

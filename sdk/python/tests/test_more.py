@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, Dict, List, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Tuple
 from unittest import mock
 
 import remit
@@ -121,66 +121,3 @@ class More(ServiceTest):
                 lease.charge(on_limit="ask", reason="more pages", timeout=20)
         ledger.balances(110, 0)
         self.assertEqual((ledger.count("POST requests"), ledger.max_actions), (10, 110))
-
-    def test_the_errors_of_a_fleet_have_types(self) -> None:
-        parent = {"limit": "max_value_usd", "parent_session_id": "s0", **USAGE}
-        day = {"limit": "max_value_usd_per_day", "resets_at": "2026-11-22T00:00:00Z"}
-        cases: List[Tuple[Answer, Type[remit.RemitError], str]] = [
-            (refusal(403, "agent_limit_reached", **day), remit.AgentLimitReached, "max_value_usd_per_day, until 2026-11-22T00:00:00Z"),
-            (refusal(403, "agent_limit_reached", limit="max_open_sessions"), remit.AgentLimitReached, "max_open_sessions"),
-            (refusal(403, "budget_exhausted", remaining_usd=0.5, resets_at=None), remit.BudgetExhausted, "0.5 USD left"),
-            (
-                refusal(403, "budget_exhausted", remaining_usd=0.5, needed_actions=3, needed_value_usd=2), remit.BudgetExhausted,
-                "0.5 USD left; this call needs 2 USD",
-            ),
-            (
-                refusal(403, "agent_limit_reached", limit="max_actions_per_minute", needed_actions=3, needed_value_usd=2),
-                remit.AgentLimitReached, "max_actions_per_minute; this call needs 3 actions",
-            ),
-            (refusal(403, "agent_suspended", suspended_at=MOMENT), remit.AgentSuspended, ""),
-            (refusal(403, "session_suspended", suspended_at=MOMENT), remit.SessionSuspended, ""),
-            (refusal(409, "request_decided"), remit.RequestDecided, ""),
-            (
-                refusal(403, "session_limit_reached", **parent), remit.LimitReached,
-                "max_value_usd of the parent s0: 7 of 10 actions and 0.25 of 8 USD left",
-            ),
-        ]
-        for answer, kind, text in cases:
-            with self.subTest(text):
-                client, _ = self.proxied(lambda _r, _n: answer)
-                with self.assertRaises(kind) as caught:
-                    client.organization("rmk_1").get_session("s1")
-                self.assertEqual(str(caught.exception).split("words")[1], (f"; {text}" if text else "") + " (request r-1)")
-
-    def test_limits_suspensions_trees_and_budgets_are_read(self) -> None:
-        session: Dict[str, Any] = {"id": "s1", "agent_id": "a1", "status": "active", "scopes": [], "metadata": {}, "created_at": MOMENT, **USAGE}
-        said: Any = None
-        client, _ = self.proxied(lambda _r, _n: said if isinstance(said, Answer) else says(said))
-        o = client.organization("rmk_1")
-        said = {
-            "id": "a1", "org_id": "o1", "name": "scout", "scopes": [], "status": "active", "metadata": {}, "created_at": MOMENT,
-            "suspended_at": MOMENT, "suspension_reason": "leak",
-            "limits": {"max_value_usd_per_day": 5.000001, "max_actions_per_minute": None, "max_open_sessions": 0},
-            "usage": {"value_used_usd_today": 1.25, "resets_at": MOMENT, "open_sessions": 0},
-        }
-        agent = o.get_agent("a1")
-        self.assertEqual(agent.limits, remit.AgentLimits(Decimal("5.000001"), None, 0))
-        assert agent.usage is not None
-        self.assertEqual((agent.usage.value_used_today, agent.usage.open_sessions), (Decimal("1.25"), 0))
-        self.assertEqual((agent.suspension_reason, agent.suspended_at), ("leak", agent.usage.resets_at))
-        leaf: Dict[str, Any] = {**session, "children": []}
-        child = {**session, "id": "s2", "parent_session_id": "s1", "suspended_at": MOMENT, "children": [leaf]}
-        observed = {"enforcement": "observe", "observed_refusals": 3, "actions_delegated": 4, "value_delegated_usd": 2}
-        said = {**session, **observed, "max_value_usd_per_action": 0.5, "children": [child]}
-        tree = o.session_tree("s1")
-        self.assertEqual((tree.enforcement, tree.observed_refusals, tree.actions_delegated), ("observe", 3, 4))
-        self.assertEqual((tree.value_delegated, tree.max_value_per_action), (2, Decimal("0.5")))
-        self.assertEqual((tree.children[0].parent_session_id, len(tree.children[0].children)), ("s1", 1))
-        said = {
-            "max_value_usd": 100, "period": "none", "value_reserved_usd": 10, "value_used_usd": 2, "remaining_usd": 88,
-            "period_started_at": None, "resets_at": None,
-        }
-        budget = o.get_budget()
-        self.assertEqual((budget.remaining, budget.resets_at), (88, None))
-        said = Answer(204)
-        o.delete_budget()

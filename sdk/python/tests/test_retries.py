@@ -73,11 +73,18 @@ class Retries(ServiceTest):
         with socket.create_server(("127.0.0.1", 0)) as listening:
             port = listening.getsockname()[1]
         organization = self.client_of(f"http://127.0.0.1:{port}").organization("rmk_some")
+        waits: List[int] = []  # by thread: that of an earlier test may still ask for a token
+
+        def backoff(_: int) -> float:
+            waits.append(threading.get_ident())
+            return 0.0
+
         for kind, call in CALLS.items():
-            with self.subTest(kind), mock.patch("remit.retry.backoff", return_value=0.0) as backoff:
+            with self.subTest(kind), mock.patch("remit.retry.backoff", backoff):
+                waits.clear()
                 with self.assertRaises(remit.Unavailable):
                     call(organization)
-                self.assertEqual(backoff.call_count, 3)
+                self.assertEqual(waits.count(threading.get_ident()), 3)
 
     def test_a_charge_whose_response_is_lost_is_charged_once(self) -> None:
         def react(request: Request, n: int) -> Reaction:
@@ -91,23 +98,6 @@ class Retries(ServiceTest):
         self.assertEqual(len({request.headers["Idempotency-Key"] for request in sent}), 1)
         now = session.get()
         self.assertEqual((now.action_count, str(now.value_used)), (1, "0.37"))
-
-    def test_each_step_happens_once_whatever_response_is_lost(self) -> None:
-        client, _ = self.proxied(lambda _r, n: LOSE if n <= 2 else PASS)
-        organization = self.new_organization()
-        lossy = client.organization(self.key_of(organization))
-        made = organization.create_agent("scout", ["admin"])
-        assert made.secret
-        session = client.agent(made.id, made.secret).session(lossy.create_session(made.id, max_value=100).id)
-        session.charge(value=1)
-        self.assertIsNone(session.charge_many([remit.Charge(value=2)])[0].error)
-        with session.begin("payment", value=3) as tx:
-            self.assertEqual(tx.info.sequence_number, 1)
-        session.begin("payment", value=4).rollback()
-        self.assertEqual(len(list(organization.sessions())), 1)
-        now = session.get()
-        self.assertEqual((now.action_count, now.value_used, now.value_held), (4, 6, 0))
-        session.end()
 
     def key_of(self, organization: remit.Organization) -> remit.Credential:
         return organization.rotate_key(self.organization_id, grace=60).api_key

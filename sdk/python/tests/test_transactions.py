@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, suppress
-from decimal import Decimal
 from typing import Any
 from unittest import mock
 
@@ -17,24 +16,6 @@ class Oops(Exception):
 
 
 class Transactions(ServiceTest):
-    def test_a_commit_charges_what_was_spent_and_releases_the_rest(self) -> None:
-        session = self.new_session(max_value=20)
-        with session.begin("payment", pre_state={"balance": Decimal("10.10")}, value="12.5") as tx:
-            self.assertEqual(session.get().value_held, Decimal("12.5"))
-            tx.commit(value="3.25", post_state={"balance": 6})
-        info = tx.get()
-        self.assertEqual((info.status, info.value), ("committed", Decimal("3.25")))
-        self.assertEqual(info.pre_state, {"balance": Decimal("10.10")})
-        self.assertEqual((info.post_state, info.sequence_number), ({"balance": 6}, 1))
-        now = session.get()
-        self.assertEqual((now.value_used, now.value_held, now.action_count), (Decimal("3.25"), 0, 1))
-
-    def test_the_end_of_the_block_commits_what_is_held(self) -> None:
-        session = self.new_session()
-        with session.begin("payment", value=2) as tx:
-            pass
-        self.assertEqual((tx.info.status, session.get().value_used), ("committed", 2))
-
     def test_an_exception_rolls_back_and_propagates(self) -> None:
         session = self.new_session()
         for error in (Oops, KeyboardInterrupt):
@@ -58,28 +39,6 @@ class Transactions(ServiceTest):
         with session.begin("payment", value=2) as tx:
             tx.rollback("changed my mind")
         self.assertEqual((tx.get().status, tx.get().reason), ("rolled_back", "changed my mind"))
-
-    def test_a_reversal_refunds_what_was_committed(self) -> None:
-        session = self.new_session()
-        with session.begin("payment", value=2) as tx:
-            pass
-        self.assertEqual(tx.reverse("wrong customer").status, "rolled_back")
-        self.assertEqual(session.get().value_used, 0)
-        with session.begin("payment", value=2, reversible=False) as tx:
-            pass
-        with self.assertRaises(remit.TransactionNotReversible) as caught:
-            tx.reverse()
-        self.assertEqual(caught.exception.transaction_status, "committed")
-
-    def test_a_commit_by_another_client_is_reported(self) -> None:
-        session = self.new_session()
-        tx = session.begin("payment", value=2)
-        self.assertEqual(self.organization.transaction(tx.id).rollback().status, "rolled_back")
-        with self.assertRaises(remit.TransactionNotPending) as caught:
-            tx.commit()
-        self.assertEqual(caught.exception.transaction_status, "rolled_back")
-        with self.assertRaises(remit.TransactionDone):
-            tx.rollback()
 
     def test_a_transaction_without_a_session_keeps_a_state(self) -> None:
         self.new_session()

@@ -1,10 +1,7 @@
-// Tests of charges that ask for more, and of what is read of the commands of a fleet.
+// Tests of charges that ask for more.
 import assert from "node:assert/strict";
 import test, { type TestContext } from "node:test";
-import {
-  AgentLimitReached, AgentSuspended, BudgetExhausted, LimitReached, RemitError, RequestDecided, RequestNotApproved, SessionNotActive,
-  SessionSuspended, USD, type AskingCharge,
-} from "@remit/sdk";
+import { LimitReached, RemitError, RequestNotApproved, SessionNotActive, type AskingCharge } from "@remit/sdk";
 import { Ledger } from "./ledger.js";
 import { newNetwork, type Fate, type Network } from "./network.js";
 import { failure } from "./outcome.js";
@@ -106,61 +103,4 @@ test("a lease gives back what it holds before it asks", async () => {
   await lease.close();
   ledger.balances(110, 0n);
   assert.deepEqual([ledger.count("POST requests"), ledger.maxActions], [10, 110]);
-});
-
-test("the errors of a fleet have types", async (t) => {
-  const network = await newNetwork(t);
-  const o = network.client().organization("rmk_1");
-  const parent = { limit: "max_value_usd", parent_session_id: "s0", ...usage };
-  for (const [fate, type, text] of [
-    [refuses(403, "agent_limit_reached", { limit: "max_value_usd_per_day", resets_at: "2026-11-22T00:00:00Z" }), AgentLimitReached,
-      "max_value_usd_per_day, until 2026-11-22T00:00:00Z"],
-    [refuses(403, "agent_limit_reached", { limit: "max_open_sessions" }), AgentLimitReached, "max_open_sessions"],
-    [refuses(403, "budget_exhausted", { remaining_usd: 0.5, resets_at: null }), BudgetExhausted, "0.5 USD left"],
-    [refuses(403, "budget_exhausted", { remaining_usd: 0.5, needed_actions: 3, needed_value_usd: 2 }), BudgetExhausted,
-      "0.5 USD left; this call needs 2 USD"],
-    [refuses(403, "agent_limit_reached", { limit: "max_actions_per_minute", needed_actions: 3, needed_value_usd: 2 }), AgentLimitReached,
-      "max_actions_per_minute; this call needs 3 actions"],
-    [refuses(403, "agent_suspended", { suspended_at: moment }), AgentSuspended, ""],
-    [refuses(403, "session_suspended", { suspended_at: moment }), SessionSuspended, ""],
-    [refuses(409, "request_decided"), RequestDecided, ""],
-    [refuses(403, "session_limit_reached", parent), LimitReached,
-      "max_value_usd of the parent s0: 7 of 10 actions and 0.25 of 8 USD left"],
-  ] as const) {
-    network.fate = () => fate;
-    const error: RemitError = await failure(o.getSession("s1"), type);
-    assert.equal(error.message.split("words")[1], (text && `; ${text}`) + " (request r-1)");
-  }
-});
-
-test("limits, suspensions, trees and budgets are read", async (t) => {
-  const network = await newNetwork(t);
-  const o = network.client().organization("rmk_1");
-  const session = { id: "s1", agent_id: "a1", status: "active", scopes: [], metadata: {}, created_at: moment, ...usage };
-  network.fate = () => says({
-    id: "a1", org_id: "o1", name: "scout", scopes: [], status: "active", metadata: {}, created_at: moment, suspended_at: moment,
-    suspension_reason: "leak", limits: { max_value_usd_per_day: 5.000001, max_actions_per_minute: null, max_open_sessions: 0 },
-    usage: { value_used_usd_today: 1.25, resets_at: moment, open_sessions: 0 },
-  });
-  const agent = await o.getAgent("a1");
-  assert.deepEqual(agent.limits, { maxValuePerDay: 5_000_001n, maxActionsPerMinute: undefined, maxOpenSessions: 0 });
-  assert.deepEqual(agent.usage, { valueUsedToday: 1_250_000n, resetsAt: new Date(moment), openSessions: 0 });
-  assert.deepEqual([agent.suspensionReason, agent.suspendedAt], ["leak", new Date(moment)]);
-  network.fate = () => says({
-    ...session, enforcement: "observe", observed_refusals: 3, actions_delegated: 4, value_delegated_usd: 2, max_value_usd_per_action: 0.5,
-    children: [{ ...session, id: "s2", parent_session_id: "s1", suspended_at: moment, children: [{ ...session, children: [] }] }],
-  });
-  const tree = await o.sessionTree("s1");
-  assert.deepEqual(
-    [tree.enforcement, tree.observedRefusals, tree.actionsDelegated, tree.valueDelegated, tree.maxValuePerAction],
-    ["observe", 3, 4, 2n * USD, 500_000n],
-  );
-  assert.deepEqual([tree.children[0]?.parentSessionId, tree.children[0]?.children.length], ["s1", 1]);
-  network.fate = () => says({
-    max_value_usd: 100, period: "none", value_reserved_usd: 10, value_used_usd: 2, remaining_usd: 88, period_started_at: null, resets_at: null,
-  });
-  const budget = await o.getBudget();
-  assert.deepEqual([budget.remaining, budget.resetsAt], [88n * USD, undefined]);
-  network.fate = () => ({ status: 204 });
-  await o.deleteBudget();
 });

@@ -1,80 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { inspect } from "node:util";
-import {
-  Credential, InsufficientScope, LimitBelowUsage, LimitReached, NotFound, RemitError, SessionNotActive, Unauthorized, USD,
-} from "@remit/sdk";
+import { Credential, LimitReached, RemitError, Unauthorized, USD } from "@remit/sdk";
 import { newNetwork } from "./network.js";
-import { acme, apiKey, collect, failure, newAgent, newSession, organizationId, remit, sessionOf } from "./service.js";
+import { acme, apiKey, collect, failure, newAgent, organizationId, remit, sessionOf } from "./service.js";
 
-test("the lifecycle of an agent", async () => {
-  const made = await acme.createAgent({ name: "scout", scopes: ["read", "pay"], description: "looks", metadata: { tier: 1 } });
-  const read = await acme.getAgent(made.id);
-  assert.deepEqual([read.name, read.scopes, read.status, read.description, read.metadata, read.organizationId],
-    ["scout", ["read", "pay"], "active", "looks", { tier: 1 }, organizationId]);
-  assert.ok(!("secret" in read) && read.revokedAt === undefined);
-  const rotated = await acme.rotateAgentSecret(made.id, { graceSeconds: 60 });
-  assert.ok(rotated.previousExpiresAt.getTime() > Date.now());
-  for (const secret of [made.secret, rotated.secret]) {
-    assert.match(await remit.agent(made.id, secret).token(), /^eyJ/);
-  }
-  const agent = remit.agent(made.id, rotated.secret);
-  const session = await sessionOf(agent);
-  await acme.revokeAgent(made.id);
-  await acme.revokeAgent(made.id);
-  assert.equal((await acme.getAgent(made.id)).status, "revoked");
-  assert.equal((await acme.getSession(session.id)).status, "revoked");
-  assert.equal((await failure(agent.token(), Unauthorized)).code, "invalid_credentials");
-  assert.equal((await failure(session.charge(), Unauthorized)).code, "invalid_credentials");
-});
-
-test("a rotated API key replaces the previous one", async () => {
-  const made = await remit.createOrganization({ name: "other", metadata: { plan: "x" } });
-  const other = remit.organization(made.apiKey!);
-  const info = await other.info(made.id);
-  assert.deepEqual([info.name, info.metadata, info.apiKey], ["other", { plan: "x" }, undefined]);
-  const rotated = await other.rotateKey(made.id, { graceSeconds: 0 });
-  assert.equal((await failure(other.info(made.id), Unauthorized)).code, "invalid_api_key");
-  assert.equal((await remit.organization(rotated.apiKey).info(made.id)).id, made.id);
-});
-
-test("a session is created, read, topped up and ended", async () => {
-  const { agent } = await newAgent(["read", "pay"]);
-  const made = await acme.createSession({
-    agentId: agent.id, maxActions: 7, maxValue: 12_300_001n, expiresInSeconds: 3600, scopes: ["read"], metadata: { for: "a<b>&c" },
-  });
-  const session = agent.session(made.id);
-  assert.deepEqual(await session.get(), made);
-  assert.deepEqual([made.maxActions, made.maxValue, made.scopes, made.metadata, made.status, made.endedAt],
-    [7, 12_300_001n, ["read"], { for: "a<b>&c" }, "active", undefined]);
-  assert.equal(made.expiresAt.getTime() - made.createdAt.getTime(), 3_600_000);
-
-  const left = await session.charge({ actionType: "llm.call", value: 2n * USD, count: 3 });
-  assert.deepEqual([left.actionCount, left.remainingActions, left.valueUsed, left.remainingValue], [3, 4, 2n * USD, 10_300_001n]);
-  const below = await failure(acme.updateSession(made.id, { maxActions: 2 }), LimitBelowUsage);
-  assert.deepEqual([below.status, below.limit, below.usage.actionCount], [409, "max_actions", 3]);
-  assert.equal((await acme.updateSession(made.id, { maxValue: 20n * USD })).maxValue, 20n * USD);
-  await session.end();
-  await acme.endSession(made.id); // changes nothing
-  assert.notEqual((await session.get()).endedAt, undefined);
-  const over = await failure(session.charge(), SessionNotActive);
-  assert.deepEqual([over.status, over.sessionStatus], [403, "completed"]);
-});
-
-test("every error code has its type and its fields", async () => {
-  const session = await newSession({ maxActions: 10, maxValue: USD }, ["read"]);
-  await session.charge({ value: 600_000n });
-  const limit = await failure(session.charge({ value: 500_000n }), LimitReached);
-  assert.deepEqual([limit.name, limit.status, limit.code, limit.limit], ["LimitReached", 403, "session_limit_reached", "max_value_usd"]);
-  assert.deepEqual(limit.remaining, { actions: 9, value: 400_000n });
-  assert.equal(limit.usage.valueUsed, 600_000n);
-  assert.match(limit.message, /^remit: POST \/v1\/sessions\/\S+\/actions: 403 session_limit_reached: .+ \(request \S+\)$/);
-  assert.ok(limit instanceof RemitError && limit.requestId !== "");
-
-  assert.equal((await failure(session.charge({ scope: "pay" }), InsufficientScope)).requiredScope, "pay");
-  const invalid = await failure(acme.createSession({ agentId: "nobody", maxActions: -1 }), RemitError);
-  assert.deepEqual([invalid.code, invalid.fields.map((f) => f.field).sort()], ["invalid_request", ["agent_id", "max_actions"]]);
-  await failure(acme.getSession("00000000-0000-4000-8000-000000000000"), NotFound);
+test("an id leads to no other path", async () => {
   await failure(acme.getSession("a/../b"), RemitError);
   await assert.rejects(acme.getSession(".."), TypeError); // a URL would lead elsewhere
 });
@@ -111,20 +42,6 @@ test("a next link to the same page ends a list, and links to other hosts are not
   const error = await failure(collect(network.client().organization(apiKey).agents()), RemitError);
   assert.match(error.message, /GET \/v1\/agents: unreadable answer: the next page is the same page/);
   assert.equal(network.count("GET /v1/agents"), 2);
-});
-
-test("tokens are introspected, and verified as proxies do it", async () => {
-  const { agent } = await newAgent(["read", "write"]);
-  const access = await agent.token();
-  const introspection = await acme.introspect(access);
-  assert.ok(introspection.active);
-  assert.deepEqual([introspection.agentId, introspection.organizationId, introspection.scopes], [agent.id, organizationId, ["read", "write"]]);
-  assert.deepEqual(await acme.introspect("nonsense"), { active: false });
-  const verified = { agentId: agent.id, organizationId, scopes: ["read", "write"], actorId: undefined, thumbprint: undefined };
-  assert.deepEqual(await remit.verify(access), verified);
-  assert.deepEqual(await remit.verify(access, "read"), verified);
-  await failure(remit.verify(access, "admin"), InsufficientScope);
-  await failure(remit.verify("nonsense"), Unauthorized);
 });
 
 test("a secret is exchanged for tokens that the caller stores", async (t) => {

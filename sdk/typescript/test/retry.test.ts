@@ -8,7 +8,7 @@ import {
 import { TimeIsUp } from "../dist/abort.js";
 import { backoff, conclude, Ended } from "../dist/retry.js";
 import { newNetwork, type Fate, type Seen } from "./network.js";
-import { apiKey, collect, failure, newAgent, newSession, sessionOf } from "./service.js";
+import { apiKey, failure, newAgent, newSession, sessionOf } from "./service.js";
 
 const problem = (status: number, code: string, headers: Record<string, string> = {}) => ({
   status, headers, body: JSON.stringify({ actionType: "about:blank", title: "x", status, code, detail: "x", request_id: "r-1" }),
@@ -33,32 +33,6 @@ test("a charge whose response is lost is charged once", async (t) => {
   assert.equal(new Set(sent.map((s) => s.key)).size, 1);
   await session.charge(); // another charge has another key
   assert.equal(new Set(network.seen.filter((s) => s.place === charge).map((s) => s.key)).size, 2);
-});
-
-// Whichever response is lost, each step happens once, and the caller gets its result.
-test("every step whose response is lost happens once", async (t) => {
-  const network = await newNetwork(t);
-  const acme = network.client().organization(apiKey);
-  network.fate = (seen) => (seen.nth <= 2 && seen.place !== "POST /v1/agents" ? "lose" : "pass");
-  const made = await acme.createAgent({ name: "scout", scopes: ["admin"] });
-  const agent = network.client().agent(made.id, made.secret);
-  const session = agent.session((await acme.createSession({ agentId: agent.id, maxValue: 100n * USD })).id);
-
-  await session.charge({ value: USD });
-  const [result] = await session.chargeMany([{ value: 2n * USD }]);
-  assert.ok(result!.ok);
-  const kept = await session.begin({ actionType: "payment", preState: {}, value: 3n * USD });
-  await kept.commit();
-  const undone = await session.begin({ actionType: "payment", preState: {}, value: 4n * USD });
-  assert.equal(undone.info?.sequenceNumber, 2);
-  await undone.rollback("never mind");
-  await agent.refresh();
-  assert.equal((await collect(acme.sessions({ agentId: agent.id }))).length, 1);
-  const now = await session.get();
-  assert.deepEqual([now.actionCount, now.valueUsed, now.valueHeld], [4, 6n * USD, 0n]);
-  assert.equal((await acme.updateSession(session.id, { maxActions: 5 })).maxActions, 5);
-  await session.end();
-  await acme.revokeAgent(agent.id);
 });
 
 test("503 and 429 are retried with the same key after Retry-After", async (t) => {

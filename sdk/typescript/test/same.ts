@@ -161,17 +161,18 @@ async function contract(client: Client): Promise<void> {
   for await (const family of o.families("a1")) {
     add("list families", family.id, Math.floor(family.expiresAt.getTime() / 1000), family.lastUsedAt === undefined);
   }
-  await o.revokeFamily("a1", "f1");
+  await o.revokeFamily("a1", "f/1");
   add("revoke a family", true);
-  add("rotate a stolen secret", (await o.rotateAgentSecret("a1", { revokeFamilies: true })).secret.reveal());
+  add("rotate its API key", (await o.rotateKey("o1", { graceSeconds: 0 })).apiKey.reveal());
+  add("rotate a stolen secret", (await o.rotateAgentSecret("a1", { graceSeconds: 1.5, revokeFamilies: true })).secret.reveal());
   const limited = await o.createSession({ agentId: "a1", maxCommitted: 20n * USD });
   add("limit what is ever committed", limited.valueCommitted, "of", limited.maxCommitted);
   add("top up", (await o.updateSession("s1", { addActions: 5, addValue: USD / 4n })).maxActions);
   const info = await o.info("o1");
-  add("quotas and usage", info.quotas["agents"], info.usage["agents"]);
+  add("quotas and usage", info.quotas["agents"], info.usage["agents"], Object.keys(info.quotas).length);
 
   const tx = client.agent("a1", "rms_1").transaction("t1");
-  add("change a transaction", (await tx.update({ value: 2n * USD, expiresInSeconds: 60 })).valueHeld);
+  add("change a transaction", (await tx.update({ value: 0n, expiresInSeconds: 60 })).valueHeld);
   add("commit after it expired", (await tx.commit({}, { idempotencyKey: "own" })).late);
 
   const once = Client.fromEnv({ maxAttempts: 1 }).organization("rmk_1");
@@ -185,6 +186,11 @@ async function contract(client: Client): Promise<void> {
   ] as const) {
     await refused<RemitError>(kind, () => once.createAgent({ name: code }));
     add(name, true);
+  }
+  for (let n = 0; ; n++) {
+    const error = await o.getSession(`refused-${n}`).then(() => undefined, (e: RemitError) => e);
+    if (error === undefined) break;
+    add("what an error says", /\d{3} .*/.exec(error.message)?.[0]);
   }
 }
 

@@ -148,6 +148,11 @@ async function contractResource(remit: Client): Promise<void> {
 }
 
 async function contractRegistration(o: Organization): Promise<void> {
+  for (const token of ["delegated", "plain", "nonsense"]) {
+    const of = await o.introspect(token);
+    const live = of.active ? of : { audience: [], thumbprint: undefined, sessionId: undefined, actors: [] };
+    add("introspect a token", of.active, live.audience, `${live.thumbprint ?? ""}.`, `${live.sessionId ?? ""}.`, live.actors);
+  }
   const made = await o.createAgent({ name: "keys", jwksUri: "https://keys.example/jwks" });
   add("register an agent's keys", made.jwksUri, made.dpopRequired);
   const jwksUri = "https://ci.example/jwks";
