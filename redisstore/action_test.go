@@ -16,170 +16,19 @@ import (
 	"remit/test/redistest"
 )
 
-func TestChargeCountsActionsAndValue(t *testing.T) {
+func TestASessionOfARevokedAgentIsNotCharged(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		ctx := context.Background()
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 5 * money.USD})
-		token := w.exchange(t, s).AccessToken
-		for _, caller := range []Caller{w.byKey(), {Token: &token}} {
-			if _, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 2, Value: 1_500_000}); err != nil {
-				t.Fatal(err)
-			}
+		w := newSessionThatIs(t, s, Revoked)
+		before := w.contents(t, s)
+		for _, charge := range []Charge{{Count: 1}, {Count: 101}, {Count: 1, Scope: "admin"}} {
+			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, charge)
+			wantError(t, "Charge", err, &NotActiveError{Revoked})
 		}
-		session, err := s.Session(ctx, w.byKey(), w.session.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if session.ActionCount != 4 || session.ValueUsed != 3*money.USD || session.Status != Active {
-			t.Errorf("after two charges of 2 actions and 1.5 USD: %+v", session)
+		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
+			t.Errorf("%q became %q", before, after)
 		}
 	})
-}
-
-func TestChargeRefusesWhatExceedsALimit(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		ctx := context.Background()
-		w := newTenant(t, s, NewSession{MaxActions: 3, MaxValue: money.USD})
-		for _, test := range []struct {
-			charge Charge
-			limit  string // "" for what fits
-		}{
-			{Charge{Count: 1, Value: money.USD + 1}, "max_value_usd"},
-			{Charge{Count: 4}, "max_actions"},
-			{Charge{Count: 1, Value: money.USD}, ""},
-			{Charge{Count: 1, Value: 1}, "max_value_usd"},
-			{Charge{Count: 2}, ""},
-			{Charge{Count: 1}, "max_actions"},
-		} {
-			before, err := s.Session(ctx, w.byKey(), w.session.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = s.Charge(ctx, w.byKey(), w.session.ID, test.charge)
-			if test.limit == "" && err == nil {
-				continue
-			}
-			var reached *LimitError
-			if !errors.As(err, &reached) || reached.Limit != test.limit {
-				t.Fatalf("%+v: %v, want %q", test.charge, err, test.limit)
-			}
-			if reached.Usage != before.Usage {
-				t.Errorf("%+v: the refusal says %+v, the session %+v", test.charge, reached.Usage, before.Usage)
-			}
-		}
-	})
-}
-
-func TestChargeReturnsTheUsageAfterIt(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1_000_000_000, MaxValue: money.Max})
-		want := w.session.Usage
-		for _, charge := range []Charge{
-			{Count: 1},
-			{Count: 1, Value: 1},
-			{Count: 1000, Value: 123_456_789_012_345},
-			{Count: 3, Value: money.Max - 123_456_789_012_346},
-		} {
-			want.ActionCount += charge.Count
-			want.ValueUsed += charge.Value
-			usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, charge))(t)
-			read := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-			if usage != want || read.Usage != want {
-				t.Errorf("after %+v: %+v, read %+v, want %+v", charge, usage, read.Usage, want)
-			}
-		}
-	})
-}
-
-func TestValueHeldCountsAgainstTheLimit(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10 * money.USD})
-		held := int64(4 * money.USD)
-		if err := peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "h", held).Err(); err != nil {
-			t.Fatal(err)
-		}
-		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 6*money.USD + 1})
-		want := w.session.Usage
-		want.ValueHeld = 4 * money.USD
-		wantError(t, "what does not fit beside it", err, &LimitError{"max_value_usd", want})
-		usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 6 * money.USD}))(t)
-		want.ActionCount, want.ValueUsed = 1, 6*money.USD
-		if usage != want {
-			t.Errorf("%+v, want %+v", usage, want)
-		}
-	})
-}
-
-func TestChargeNeedsAnActiveSession(t *testing.T) {
-	t.Parallel()
-	for _, status := range []Status{Completed, Expired, Revoked} {
-		t.Run(string(status), func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newSessionThatIs(t, s, status)
-				before := w.contents(t, s)
-				for _, charge := range []Charge{{Count: 1}, {Count: 101}, {Count: 1, Scope: "admin"}} {
-					_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, charge)
-					wantError(t, "Charge", err, &NotActiveError{status})
-				}
-				if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
-					t.Errorf("%q became %q", before, after)
-				}
-			})
-		})
-	}
-}
-
-func TestChargeToAnAgentItselfSaysItsSessionIsOver(t *testing.T) {
-	t.Parallel()
-	for _, status := range []Status{Completed, Expired} {
-		t.Run(string(status), func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newSessionThatIs(t, s, status)
-				_, err := s.Charge(t.Context(), byToken(w.exchange(t, s)), w.session.ID, Charge{Count: 1})
-				wantError(t, "Charge", err, &NotActiveError{status})
-			})
-		})
-	}
-}
-
-func TestChargeNeedsTheScopeItNames(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name   string
-		scopes []string // of the session; its agent has read and write
-		held   []string
-		not    []string
-	}{
-		{"a session without scopes of its own", nil, []string{"", "read", "write"}, []string{"admin", "rea", "read:all", "rea."}},
-		{"a session with one scope", []string{"write"}, []string{"", "write"}, []string{"read", "admin"}},
-		{"a session with no scope", []string{}, []string{""}, []string{"read", "write"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, Scopes: test.scopes})
-				for _, caller := range []Caller{w.byKey(), byToken(w.exchange(t, s))} {
-					for _, scope := range test.held {
-						must(s.Charge(t.Context(), caller, w.session.ID, Charge{Count: 1, Scope: scope}))(t)
-					}
-					before := w.contents(t, s)
-					for _, scope := range test.not {
-						_, err := s.Charge(t.Context(), caller, w.session.ID, Charge{Count: 1, Scope: scope})
-						wantError(t, "Charge", err, &ScopeError{Scope: scope})
-					}
-					if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
-						t.Errorf("%q became %q", before, after)
-					}
-				}
-			})
-		})
-	}
 }
 
 func TestARefusedChargeChangesNothing(t *testing.T) {

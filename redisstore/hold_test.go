@@ -130,34 +130,6 @@ func (w tenant) wantEvents(t *testing.T, s *Store, kind string, want int) {
 	}
 }
 
-func TestTheHoldIndexMatchesTheStoredHolds(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
-		token := w.exchange(t, s).AccessToken
-		w.wantHoldsAsStored(t, s)
-		begin := func(value money.MicroUSD, lifetime time.Duration) Transaction {
-			n := w.beginning(value)
-			n.Lifetime = lifetime
-			begun := must(s.Begin(t.Context(), token, n))(t)
-			w.wantHoldsAsStored(t, s)
-			return begun
-		}
-		late, early, same := begin(1, 3*time.Hour), begin(20, time.Hour), begin(20, time.Hour)
-		must(s.Commit(t.Context(), token, early.ID, Commit{}))(t)
-		w.wantHoldsAsStored(t, s)
-		begin(0, time.Minute)
-		must(s.Rollback(t.Context(), w.byKey(), same.ID, Rollback{}))(t)
-		w.wantHoldsAsStored(t, s)
-		w.letPass(t, s, late)
-		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1}))(t)
-		w.wantHoldsAsStored(t, s)
-		begin(7, time.Hour)
-		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		w.wantHoldsAsStored(t, s)
-	})
-}
-
 // One call releases at most 500, so no script runs for long; the operation is done once, after the last of them.
 func TestManyHoldsThatAreDueAreReleasedInBoundedSteps(t *testing.T) {
 	t.Parallel()

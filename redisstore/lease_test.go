@@ -95,78 +95,6 @@ func splitAt(text string) (actions, value int, err error) {
 	return actions, value, err
 }
 
-func TestALeaseIsGrantedOnlyAsFarAsItFits(t *testing.T) {
-	t.Parallel()
-	minute, long := time.Minute, 2*time.Minute
-	for _, test := range []struct {
-		name     string
-		session  NewSession
-		used     Charge // before
-		want     NewLease
-		actions  int64
-		value    money.MicroUSD
-		lifetime time.Duration
-		limit    string // that refuses it, "" for none
-	}{
-		{name: "all of it", session: leasing, want: NewLease{MaxActions: 10, MaxValue: 100, Lifetime: minute}, actions: 10, value: 100, lifetime: minute},
-		{name: "actions only", session: leasing, want: NewLease{MaxActions: 3, Lifetime: minute}, actions: 3, lifetime: minute},
-		{name: "value only", session: leasing, want: NewLease{MaxValue: 3, Lifetime: minute}, value: 3, lifetime: minute},
-		{name: "an action too many", session: leasing, want: NewLease{MaxActions: 11, MaxValue: 1, Lifetime: minute}, limit: "max_actions"},
-		{name: "a micro-dollar too much", session: leasing, want: NewLease{MaxActions: 1, MaxValue: 101, Lifetime: minute}, limit: "max_value_usd"},
-		{name: "more than is left", session: leasing, used: Charge{Count: 1, Value: 1}, want: NewLease{MaxValue: 100, Lifetime: minute}, limit: "max_value_usd"},
-		{name: "too long", session: leasing, want: NewLease{MaxActions: 1, Lifetime: long}, limit: "max_lease_seconds"},
-		{name: "no leases", session: NewSession{MaxActions: 1}, want: NewLease{MaxActions: 1, Lifetime: minute}, limit: "max_lease_seconds"},
-		{name: "no leases, in part", session: NewSession{MaxActions: 1}, want: NewLease{MaxActions: 1, Lifetime: minute, Partial: true}, limit: "max_lease_seconds"},
-		{name: "it would outlive the session", session: NewSession{MaxActions: 1, MaxLease: long, Lifetime: 90 * time.Second},
-			want: NewLease{MaxActions: 1, Lifetime: long}, limit: "expires_at"},
-		{name: "beyond what may be committed", session: NewSession{MaxActions: 1, MaxValue: 100, MaxCommitted: new(money.MicroUSD(60)), MaxLease: minute},
-			want: NewLease{MaxValue: 61, Lifetime: minute}, limit: "max_committed_usd"},
-		{name: "what fits of the amounts", session: leasing, used: Charge{Count: 3, Value: 30},
-			want: NewLease{MaxActions: 100, MaxValue: 1000, Lifetime: minute, Partial: true}, actions: 7, value: 70, lifetime: minute},
-		{name: "what fits of the time", session: leasing, want: NewLease{MaxActions: 1, Lifetime: long, Partial: true}, actions: 1, lifetime: minute},
-		{name: "what fits of what may be committed", session: NewSession{MaxActions: 1, MaxValue: 100, MaxCommitted: new(money.MicroUSD(60)), MaxLease: minute},
-			want: NewLease{MaxValue: 61, Lifetime: minute, Partial: true}, value: 60, lifetime: minute},
-		{name: "no action is left", session: leasing, used: Charge{Count: 10}, want: NewLease{MaxActions: 1, MaxValue: 1, Lifetime: minute, Partial: true}, limit: "max_actions"},
-		{name: "no value is left", session: leasing, used: Charge{Count: 1, Value: 100}, want: NewLease{MaxActions: 1, MaxValue: 1, Lifetime: minute, Partial: true}, limit: "max_value_usd"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, test.session)
-				if test.used.Count > 0 {
-					must(s.Charge(t.Context(), w.byKey(), w.session.ID, test.used))(t)
-				}
-				before := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-				granted, err := s.GrantLease(t.Context(), w.byKey(), w.session.ID, test.want)
-				if test.limit != "" {
-					wantError(t, "the grant", err, &LimitError{test.limit, before.Usage})
-					w.wantState(t, s, before.ActionCount, before.ValueUsed, 0, 0)
-					return
-				}
-				if err != nil || granted.MaxActions != test.actions || granted.MaxValue != test.value || granted.Status != LeaseOpen ||
-					granted.Expires.Sub(granted.Created) != test.lifetime || granted.Agent != w.agent.ID || granted.Session != w.session.ID {
-					t.Errorf("granted is %+v, %v", granted, err)
-				}
-				if read := must(s.Lease(t.Context(), w.byKey(), granted.ID))(t); !reflect.DeepEqual(read, granted) {
-					t.Errorf("read is %+v, granted was %+v", read, granted)
-				}
-				w.wantState(t, s, before.ActionCount+test.actions, before.ValueUsed, test.value, 0)
-			})
-		})
-	}
-}
-
-func TestALeaseEndsWithItsSessionAtTheLatest(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, MaxLease: time.Hour, Lifetime: time.Minute})
-		n := NewLease{MaxActions: 1, Lifetime: time.Hour, Partial: true}
-		if l := must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, n))(t); !l.Expires.Equal(w.session.Expires) {
-			t.Errorf("it expires at %s, its session at %s", l.Expires, w.session.Expires)
-		}
-	})
-}
-
 func TestASessionHasAtMost100OpenLeases(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -198,7 +126,7 @@ func TestASessionHasAtMost100OpenLeases(t *testing.T) {
 	})
 }
 
-// What was leased may be spent whatever becomes of the session; what goes beyond it only if the session has room.
+// What was leased may be spent whatever becomes of the agent; what goes beyond it, or beyond what its actions may cost, is overage.
 func TestASettlementChargesWhatWasSpent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -212,15 +140,6 @@ func TestASettlementChargesWhatWasSpent(t *testing.T) {
 		perAction   money.MicroUSD // max_value_usd_per_action when it is settled, 0 for none
 		charged     money.MicroUSD // of the overage
 	}{
-		{name: "all", actions: 4, value: 40},
-		{name: "a part", actions: 1, value: 7},
-		{name: "nothing"},
-		{name: "more, and it fits", actions: 6, value: 90},
-		{name: "more than fits", others: Charge{Count: 4, Value: 50}, actions: 9, value: 77, overActions: 3, overage: 27},
-		{name: "more of a full session", others: Charge{Count: 6, Value: 60}, actions: 5, value: 41, overActions: 1, overage: 1},
-		{name: "all of a full session", others: Charge{Count: 6, Value: 60}, actions: 4, value: 40},
-		{name: "the session has ended", over: sessionEnds, actions: 5, value: 45, overActions: 1, overage: 5},
-		{name: "the session has expired", over: sessionPasses, actions: 3, value: 45, overage: 5},
 		{name: "the agent is revoked", over: agentIsRevoked, actions: 5, value: 30, overActions: 1},
 		{name: "as much as its actions may", actions: 4, value: 40, perAction: 10},
 		{name: "more than its actions may", actions: 3, value: 40, perAction: 10, overage: 10, charged: 10},
@@ -268,6 +187,11 @@ func TestASettlementChargesWhatWasSpent(t *testing.T) {
 			})
 		}
 	}
+}
+
+func sessionEnds(t *testing.T, s *Store, w tenant) {
+	t.Helper()
+	must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 }
 
 func agentIsRevoked(t *testing.T, s *Store, w tenant) {
@@ -320,85 +244,22 @@ func TestALeaseIsSettledOnce(t *testing.T) {
 	})
 }
 
-func TestASettlementIsRepeatedByItsIdempotencyKey(t *testing.T) {
+func TestARenewalOfARevokedAgentIsRefusedAndTheSettlementStands(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, leasing)
-		grant := w.exchange(t, s)
-		for _, c := range []Caller{w.byKey(), byToken(grant)} {
-			wanted := func() NewLease {
-				return NewLease{MaxActions: 2, MaxValue: 20, Lifetime: time.Minute, Idempotency: &Idempotency{Key: "grant", Fingerprint: [32]byte{1}}}
-			}
-			l := must(s.GrantLease(t.Context(), c, w.session.ID, wanted()))(t)
-			if same := must(s.GrantLease(t.Context(), c, w.session.ID, wanted()))(t); !reflect.DeepEqual(l, same) {
-				t.Errorf("granted %+v, again %+v", l, same)
-			}
-			settlement := func(fingerprint byte) NewSettlement {
-				return NewSettlement{ActionCount: 1, ValueUsed: 5, Idempotency: &Idempotency{Key: "settle", Fingerprint: [32]byte{fingerprint}},
-					Renew: &NewLease{MaxActions: 1, Lifetime: time.Minute}}
-			}
-			first, again := must(s.SettleLease(t.Context(), c, l.ID, settlement(2)))(t), must(s.SettleLease(t.Context(), c, l.ID, settlement(2)))(t)
-			again.Settlement.Repeated = false
-			if !reflect.DeepEqual(first, again) {
-				t.Errorf("settled %+v, again %+v", first, again)
-			}
-			_, err := s.SettleLease(t.Context(), c, l.ID, settlement(3))
-			wantError(t, "another settlement with this key", err, ErrIdempotencyKeyReused)
-			w.settle(t, s, first.Settlement.Renewed.ID, 0, 0)
+		l := w.lease(t, s, 4, 40)
+		agentIsRevoked(t, s, w)
+		renew := NewLease{MaxActions: 1, Lifetime: time.Second}
+		if _, err := s.GrantLease(t.Context(), w.byKey(), w.session.ID, renew); err == nil {
+			t.Error("another lease is granted")
 		}
-		w.wantState(t, s, 2, 10, 0, 0)
+		got := *must(s.SettleLease(t.Context(), w.byKey(), l.ID, NewSettlement{ActionCount: 1, ValueUsed: 10, Renew: &renew}))(t).Settlement
+		if want := (Settlement{ActionCount: 1, ValueUsed: 10, Settled: got.Settled, Refusal: "session_not_active"}); got != want {
+			t.Errorf("settled with %+v, want %+v", got, want)
+		}
+		w.wantState(t, s, 1, 10, 0, 0)
 	})
-}
-
-// Usage is booked whatever becomes of the renewal.
-func TestARenewalIsRefusedAndTheSettlementStands(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name           string
-		over           func(*testing.T, *Store, tenant)
-		renew          NewLease
-		refusal, limit string
-	}{
-		{"the session has ended", sessionEnds, NewLease{MaxActions: 1, Lifetime: time.Second}, "session_not_active", ""},
-		{"the session has expired", sessionPasses, NewLease{MaxActions: 1, Lifetime: time.Second, Partial: true}, "session_not_active", ""},
-		{"the agent is revoked", agentIsRevoked, NewLease{MaxActions: 1, Lifetime: time.Second}, "session_not_active", ""},
-		{"too many actions", nil, NewLease{MaxActions: 10, Lifetime: time.Second}, "session_limit_reached", "max_actions"},
-		{"too much value", nil, NewLease{MaxValue: 91, Lifetime: time.Second}, "session_limit_reached", "max_value_usd"},
-		{"too long", nil, NewLease{MaxActions: 1, Lifetime: time.Hour}, "session_limit_reached", "max_lease_seconds"},
-		{"leases are forbidden since", leasesAreForbidden, NewLease{MaxActions: 1, Lifetime: time.Second, Partial: true}, "session_limit_reached", "max_lease_seconds"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, leasing)
-				l := w.lease(t, s, 4, 40)
-				if test.over != nil {
-					test.over(t, s, w)
-				}
-				if test.refusal == "session_not_active" {
-					if _, err := s.GrantLease(t.Context(), w.byKey(), w.session.ID, test.renew); err == nil {
-						t.Error("another lease is granted")
-					}
-				}
-				got := *must(s.SettleLease(t.Context(), w.byKey(), l.ID, NewSettlement{ActionCount: 1, ValueUsed: 10, Renew: &test.renew}))(t).Settlement
-				want := Settlement{ActionCount: 1, ValueUsed: 10, Settled: got.Settled, Refusal: test.refusal, Limit: test.limit}
-				if test.limit != "" {
-					want.Needed = &Needed{test.renew.MaxActions, test.renew.MaxValue}
-				}
-				if !reflect.DeepEqual(got, want) {
-					t.Errorf("settled with %+v, want %+v", got, want)
-				}
-				w.wantState(t, s, 1, 10, 0, 0)
-			})
-		})
-	}
-}
-
-func leasesAreForbidden(t *testing.T, s *Store, w tenant) {
-	t.Helper()
-	if changed := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxLease: new(time.Duration(0))}))(t); changed.MaxLease != 0 {
-		t.Errorf("leases may last %s", changed.MaxLease)
-	}
 }
 
 func TestALeaseIsOfOneAgentAlone(t *testing.T) {
@@ -428,60 +289,6 @@ func TestALeaseIsOfOneAgentAlone(t *testing.T) {
 		_, err = s.Lease(t.Context(), byToken(grant), l.ID)
 		wantError(t, "Lease of a revoked agent", err, ErrInvalidToken)
 		w.settle(t, s, l.ID, 1, 1)
-	})
-}
-
-// Ending a session releases the holds of its transactions, and its leases stay.
-func TestLeasesAndHoldsOfASessionLeaveEachOtherAlone(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, leasing)
-		grant, ctx := w.exchange(t, s), t.Context()
-		l := w.lease(t, s, 1, 40)
-		begun := w.begin(t, s, grant.AccessToken, 30)
-		w.wantState(t, s, 2, 0, 70, 0)
-		_, err := s.ChangeHold(ctx, grant.AccessToken, begun.ID, NewHold{Value: new(money.MicroUSD(61))})
-		wantError(t, "more than is left", err, &LimitError{"max_value_usd", must(s.Session(ctx, w.byKey(), w.session.ID))(t).Usage})
-		must(s.Commit(ctx, grant.AccessToken, begun.ID, Commit{}))(t)
-		w.wantState(t, s, 2, 30, 40, 0)
-		begun = w.begin(t, s, grant.AccessToken, 30)
-		must(s.Rollback(ctx, w.byKey(), begun.ID, Rollback{}))(t)
-		w.wantState(t, s, 3, 30, 40, 0)
-		due := w.begin(t, s, grant.AccessToken, 30)
-		w.letPass(t, s, due)
-		w.wantState(t, s, 4, 30, 40, 0)
-		w.begin(t, s, grant.AccessToken, 30)
-		_, err = s.ChangeLimits(ctx, w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD(99))})
-		wantError(t, "a limit below what is used, held and leased", err,
-			&BelowUsageError{"max_value_usd", must(s.Session(ctx, w.byKey(), w.session.ID))(t).Usage})
-		must(s.EndSession(ctx, w.byKey(), w.session.ID))(t)
-		w.wantState(t, s, 5, 30, 40, 0)
-		w.letLeasePass(t, s, l)
-		w.wantState(t, s, 5, 70, 0, 0)
-		w.wantEvents(t, s, "lease.expired", 1)
-		if late := w.settle(t, s, l.ID, 1, 1); !late.Late {
-			t.Error("it is not late")
-		}
-		w.wantState(t, s, 5, 31, 0, 0)
-	})
-}
-
-// Rollbacks do not lower what is committed, and what was leased and not spent was never committed.
-func TestLeasesKeepMaxCommitted(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, MaxCommitted: new(money.MicroUSD(150)), MaxLease: time.Minute})
-		grant := w.exchange(t, s)
-		done := w.commit(t, s, grant.AccessToken, 90)
-		must(s.Rollback(t.Context(), w.byKey(), done.ID, Rollback{}))(t)
-		w.wantCommitted(t, s, 0, 90, 60)
-		_, err := s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxValue: 61, Lifetime: time.Second})
-		wantError(t, "more than may be committed", err, &LimitError{"max_committed_usd", must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Usage})
-		l := w.lease(t, s, 1, 60)
-		w.wantCommitted(t, s, 0, 90, 0)
-		w.settle(t, s, l.ID, 1, 20)
-		w.wantCommitted(t, s, 20, 110, 40)
-		w.wantState(t, s, 2, 20, 0, 0)
 	})
 }
 

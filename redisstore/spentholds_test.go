@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -75,106 +74,6 @@ func TestAHoldThatIsSpentOutlivesItsSession(t *testing.T) {
 			w.wantSpent(t, s, what+", and the clock goes back", 20, 0)
 		})
 	}
-}
-
-func TestWhatAHoldHasSpentIsCorrectedOnce(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		what            string
-		at              time.Duration // of the correction
-		ended           bool
-		value           money.MicroUSD
-		charged, beyond money.MicroUSD
-	}{
-		{"in time", 30 * time.Second, false, 12, 12, 0},
-		{"in time, for more", 30 * time.Second, false, 70, 70, 0},
-		{"in time, beyond the limit", 30 * time.Second, false, 130, 90, 40},
-		{"in time, of a session that has ended", 30 * time.Second, true, 12, 12, 0},
-		{"in time, for more, of a session that has ended", 30 * time.Second, true, 70, 20, 50},
-		{"late", 70 * time.Second, false, 12, 12, 0},
-		{"late, for nothing", 70 * time.Second, false, 0, 0, 0},
-		{"late, for more", 70 * time.Second, false, 70, 70, 0},
-		{"late, beyond the limit", 70 * time.Second, false, 130, 90, 40},
-		{"late, of a session that has ended", 70 * time.Second, true, 12, 12, 0},
-	} {
-		withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
-			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
-			must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 10}))(t)
-			spent, token := w.spending(t, s, 20)
-			if test.ended {
-				w.end(t, s, w.session.ID)
-			}
-			step(test.at)
-			is := must(s.Commit(t.Context(), token, spent.ID, Commit{Value: &test.value}))(t)
-			if is.Status != Committed || is.Value != test.charged || is.Overage != test.beyond || is.SettledByExpiry || is.Late != (test.at > time.Minute) {
-				t.Errorf("%s: it is %+v", test.what, is)
-			}
-			session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-			if session.ValueUsed != 10+test.charged || session.ValueHeld != 0 || session.ValueOverage != test.beyond || session.ValueCommitted != 10+test.charged {
-				t.Errorf("%s: the session has %+v", test.what, session)
-			}
-			w.wantSettled(t, s, test.what, spent.ID, Committed, test.charged, false)
-			_, err := s.Commit(t.Context(), token, spent.ID, Commit{Value: new(money.MicroUSD(1))})
-			wantError(t, test.what, err, &NotPendingError{Committed})
-			step(80 * time.Second)
-			if again := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); again.ValueUsed != 10+test.charged {
-				t.Errorf("%s: later it has used %d", test.what, again.ValueUsed)
-			}
-		})
-	}
-}
-
-func TestAHoldThatIsSpentIsRolledBack(t *testing.T) {
-	t.Parallel()
-	for _, at := range []time.Duration{30 * time.Second, 70 * time.Second} {
-		withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
-			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
-			spent, token := w.spending(t, s, 20)
-			step(at)
-			if at > time.Minute {
-				_, err := s.Rollback(t.Context(), Caller{Token: &token}, spent.ID, Rollback{})
-				wantError(t, "by its agent, after it was spent", err, ErrTokenLacksScope)
-			}
-			is := must(s.Rollback(t.Context(), w.byKey(), spent.ID, Rollback{}))(t)
-			if is.Status != RolledBack || is.Committed.IsZero() == (at > time.Minute) {
-				t.Errorf("at %v it is %+v", at, is)
-			}
-			w.wantSpent(t, s, at.String(), 0, 0)
-			step(80 * time.Second)
-			w.wantSpent(t, s, "later", 0, 0)
-			_, err := s.Commit(t.Context(), token, spent.ID, Commit{})
-			wantError(t, at.String(), err, &NotPendingError{RolledBack})
-		})
-	}
-}
-
-func TestAHoldThatIsSpentChanges(t *testing.T) {
-	t.Parallel()
-	withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
-		spent, token := w.spending(t, s, 20)
-		_, err := s.ChangeHold(t.Context(), token, spent.ID, NewHold{Value: new(money.MicroUSD(101))})
-		var limit *LimitError
-		if !errors.As(err, &limit) || limit.Limit != "max_value_usd" {
-			t.Errorf("beyond the limit: %v", err)
-		}
-		changed := must(s.ChangeHold(t.Context(), token, spent.ID, NewHold{Value: new(money.MicroUSD(50)), Lifetime: new(2 * time.Minute)}))(t)
-		if changed.Held != 50 || !changed.SpentOnExpiry {
-			t.Errorf("it is %+v", changed)
-		}
-		w.wantSpent(t, s, "raised", 0, 50)
-		step(90 * time.Second)
-		w.wantSpent(t, s, "longer", 0, 50)
-		step(121 * time.Second)
-		w.wantSpent(t, s, "spent", 50, 0)
-		_, err = s.ChangeHold(t.Context(), token, spent.ID, NewHold{Lifetime: new(time.Hour)})
-		wantError(t, "spent", err, &NotPendingError{Committed})
-		other, _ := w.spending(t, s, 5)
-		w.end(t, s, w.session.ID)
-		if _, err = s.ChangeHold(t.Context(), token, other.ID, NewHold{Lifetime: new(time.Hour)}); err == nil {
-			t.Error("a hold of a session that has ended is changed")
-		}
-	})
 }
 
 // Holds that are spent leave their session's leases their number.

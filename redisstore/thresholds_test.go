@@ -33,48 +33,6 @@ func (w tenant) wantTold(t *testing.T, s *Store, want ...string) {
 	}
 }
 
-// Whatever counts in a session crosses its thresholds, each once, also in a fast charge far below 80 %.
-func TestASessionTellsOfItsOwnThresholdsOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Thresholds: Thresholds{10, 25, 50, 75, 90, 100}, MaxLease: time.Minute})
-		token := w.exchange(t, s).AccessToken
-		told := func(want ...string) {
-			t.Helper()
-			w.wantTold(t, s, want...)
-		}
-		w.charge(t, s, 1, 99)
-		told()
-		w.charge(t, s, 1, 1)
-		told("10 max_value_usd")
-		for range 3 {
-			w.charge(t, s, 1, 1)
-		}
-		told("10 max_value_usd")
-		begun := w.begin(t, s, token, 150)
-		want := []string{"10 max_value_usd", "25 max_value_usd"}
-		told(want...)
-		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
-		w.begin(t, s, token, 150) // again over what was noted
-		told(want...)
-		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1, Value: 1}}, {w.session.ID, Charge{Count: 99, Value: 300}}}, nil))(t)
-		want = append(want, "10 max_actions", "50 max_value_usd")
-		told(want...)
-		must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxActions: 150, MaxValue: 200, Lifetime: time.Second}))(t)
-		want = append(want, "25 max_actions", "75 max_value_usd")
-		told(want...)
-		w.charge(t, s, 1000, 0) // refused
-		w.charge(t, s, 740, 246)
-		want = append(want, "50 max_actions", "75 max_actions", "90 max_actions", "90 max_value_usd", "100 max_value_usd")
-		told(want...)
-		w.charge(t, s, 1, 1) // refused
-		told(want...)
-		if got := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Thresholds; !slices.Equal(got, w.session.Thresholds) {
-			t.Errorf("the session has %v", got)
-		}
-	})
-}
-
 func TestAThresholdSaysHowMuchCounts(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -96,49 +54,6 @@ func TestAThresholdSaysHowMuchCounts(t *testing.T) {
 		if !reflect.DeepEqual(told, want) {
 			t.Errorf("%+v, want %+v", told, want)
 		}
-	})
-}
-
-// A new limit keeps what was noted as far as it is still reached.
-func TestThresholdsFollowALimitThatChanges(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
-		change := func(to NewLimits) Session { return must(s.ChangeLimits(t.Context(), w.key, w.session.ID, to))(t) }
-		w.charge(t, s, 1, 90)
-		want := []string{"80 max_value_usd"}
-		w.wantTold(t, s, want...)
-		change(NewLimits{MaxValue: new(money.MicroUSD(110))}) // 82 %
-		w.wantTold(t, s, want...)
-		change(NewLimits{MaxValue: new(money.MicroUSD(200))}) // 45 %
-		w.wantTold(t, s, want...)
-		w.charge(t, s, 1, 70)
-		want = append(want, "80 max_value_usd")
-		w.wantTold(t, s, want...)
-		change(NewLimits{MaxValue: new(money.MicroUSD(160))})
-		want = append(want, "100 max_value_usd")
-		w.wantTold(t, s, want...)
-		if got := change(NewLimits{Thresholds: &Thresholds{30, 60}, AddValue: new(money.MicroUSD(640))}).Thresholds; !slices.Equal(got, Thresholds{30, 60}) {
-			t.Errorf("thresholds are %v", got)
-		}
-		w.wantTold(t, s, want...) // 20 %
-		w.charge(t, s, 28, 80)
-		want = append(want, "30 max_actions", "30 max_value_usd")
-		w.wantTold(t, s, want...)
-		w.charge(t, s, 29, 240)
-		want = append(want, "60 max_value_usd")
-		w.wantTold(t, s, want...)
-		if got := change(NewLimits{Thresholds: new(Thresholds)}).Thresholds; got != nil {
-			t.Errorf("thresholds are %v", got)
-		}
-		if fields := must(s.client.Redis().HGetAll(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t); fields["r"]+fields["gb"]+fields["h"] != "" {
-			t.Errorf("a session with the default costs more than before: %v", fields)
-		}
-		w.charge(t, s, 1, 160)
-		w.wantTold(t, s, append(want, "80 max_value_usd")...)
-		change(NewLimits{Thresholds: &Thresholds{}})
-		w.charge(t, s, 40, 160)
-		w.wantTold(t, s, append(want, "80 max_value_usd")...)
 	})
 }
 

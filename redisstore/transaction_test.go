@@ -13,140 +13,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/event"
 	"remit/money"
 	"remit/redisstore/internal/kernel"
 )
-
-func TestATransactionIsReadAsItWasBegun(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.Max})
-		grant := w.exchange(t, s)
-		for i, n := range []NewTransaction{
-			{Session: w.session.ID, ActionType: "order.place", PreState: `{}`, Lifetime: time.Second},
-			{Session: w.session.ID, ActionType: "größe", PreState: `{"stock":{"a":[1,2]}}`, Value: money.Max, Irreversible: true,
-				Metadata: `{"order":7}`, Lifetime: 30 * 24 * time.Hour},
-			{ActionType: "mail.send", PreState: `{"draft":"\n"}`, Value: 12_345_678, Lifetime: time.Hour},
-			{ActionType: "mail.send", PreState: `{}`, Irreversible: true, Metadata: `{}`, Lifetime: time.Minute},
-		} {
-			before := time.Now().Add(-time.Millisecond)
-			begun := must(s.Begin(t.Context(), grant.AccessToken, n))(t)
-			if begun.Created.Before(before) || begun.Created.After(time.Now()) {
-				t.Errorf("created at %s", begun.Created)
-			}
-			if kernel.CellOf(begun.ID) != kernel.CellOf(w.agent.ID) {
-				t.Errorf("transaction %s of agent %s", begun.ID, w.agent.ID)
-			}
-			want := Transaction{
-				ID: begun.ID, Agent: w.agent.ID, Session: n.Session, Status: Pending, ActionType: n.ActionType,
-				PreState: n.PreState, Metadata: n.Metadata, Hold: n.Value, Reversible: !n.Irreversible,
-				Created: begun.Created, Expires: begun.Created.Add(n.Lifetime),
-			}
-			if n.Session != uuid.Nil {
-				want.Sequence, want.Held = int64(i+1), n.Value
-			}
-			if !reflect.DeepEqual(begun, want) {
-				t.Errorf("begun %+v, want %+v", begun, want)
-			}
-			for _, caller := range []Caller{w.byKey(), byToken(grant)} {
-				if read := must(s.Transaction(t.Context(), caller, begun.ID))(t); !reflect.DeepEqual(read, want) {
-					t.Errorf("read %+v, want %+v", read, want)
-				}
-			}
-		}
-	})
-}
-
-func TestBeginCountsOneActionAndHoldsTheValue(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10 * money.USD})
-		token := w.exchange(t, s).AccessToken
-		want := w.session.Usage
-		for _, value := range []money.MicroUSD{0, 1, 4 * money.USD, 6*money.USD - 1} {
-			w.begin(t, s, token, value)
-			want.ActionCount++
-			want.ValueHeld += value
-			w.wantUsage(t, s, want)
-		}
-		usage, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 1})
-		wantError(t, "a charge beside what is held", err, &LimitError{"max_value_usd", want})
-		if usage != (Usage{}) {
-			t.Errorf("%+v", usage)
-		}
-		usage = must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 6}))(t)
-		if want.ActionCount = 10; usage != want {
-			t.Errorf("charged to %+v, want %+v", usage, want)
-		}
-		_, err = s.Begin(t.Context(), token, w.beginning(0))
-		wantError(t, "an eleventh action", err, &LimitError{"max_actions", want})
-	})
-}
-
-func TestATransactionWithoutASessionHoldsNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		token := w.exchange(t, s).AccessToken
-		value, trail := 3*money.USD, w.follow(s)
-		for name, settle := range map[string]func(uuid.UUID) (Transaction, error){
-			"committed for what it was begun with": func(id uuid.UUID) (Transaction, error) {
-				return s.Commit(t.Context(), token, id, Commit{})
-			},
-			"committed for another value": func(id uuid.UUID) (Transaction, error) {
-				return s.Commit(t.Context(), token, id, Commit{Value: &value})
-			},
-			"rolled back": func(id uuid.UUID) (Transaction, error) {
-				return s.Rollback(t.Context(), w.byKey(), id, Rollback{})
-			},
-		} {
-			begun := must(s.Begin(t.Context(), token, w.alone(2*money.USD)))(t)
-			settled := must(settle(begun.ID))(t)
-			want := map[string]money.MicroUSD{"committed for what it was begun with": 2 * money.USD, "committed for another value": value}[name]
-			if settled.Value != want || settled.Overage != 0 || settled.Held != 0 || begun.Held != 0 || begun.Sequence != 0 {
-				t.Errorf("%s: %+v, begun as %+v", name, settled, begun)
-			}
-			if settled.Status == Committed {
-				must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
-			}
-			events := trail(t)
-			if last := events[len(events)-1]; last.Type != "transaction.rolled_back" || !reflect.DeepEqual(last.Data, event.Data{Released: new(money.MicroUSD(0))}) {
-				t.Errorf("%s: %+v", name, last)
-			}
-		}
-		w.wantUsage(t, s, w.session.Usage)
-		for _, key := range keysKept(t, s) {
-			if strings.Contains(key, ":sh:") || strings.Contains(key, ":stx:") || strings.Contains(key, uuid.Nil.String()) {
-				t.Errorf("%s is kept", key)
-			}
-		}
-	})
-}
-
-func TestSequenceNumbersCountASessionsTransactionsWithoutGaps(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		second := w
-		second.session = w.newSession(t, s, time.Hour)
-		token := w.exchange(t, s).AccessToken
-		for i := int64(1); i <= 4; i++ {
-			if _, err := s.Begin(t.Context(), token, w.beginning(2*money.USD)); err == nil {
-				t.Error("too much value is held")
-			}
-			begun := w.begin(t, s, token, 0)
-			must(s.Begin(t.Context(), token, w.alone(0)))(t)
-			other := second.begin(t, s, token, 0)
-			if i%2 == 0 {
-				must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
-			}
-			if begun.Sequence != i || other.Sequence != i {
-				t.Errorf("numbers %d and %d, want %d", begun.Sequence, other.Sequence, i)
-			}
-		}
-	})
-}
 
 func TestARefusedBeginChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -161,41 +30,29 @@ func TestARefusedBeginChangesNothing(t *testing.T) {
 		neighbour := putAgent(t, s, w.key, NewID(w.agent.ID))
 		neighbours := must(s.CreateSession(t.Context(), w.key,
 			NewSession{Agent: neighbour.Agent, MaxActions: 5, Lifetime: time.Hour}))(t)
-		ended, expired := newSessionThatIs(t, s, Completed), newSessionThatIs(t, s, Expired)
 		dead := newTenant(t, s, NewSession{MaxActions: 1})
 		deadToken := dead.exchange(t, s).AccessToken
 		must(s.RevokeAgent(t.Context(), dead.key, dead.agent.ID))(t)
 		elsewhere := token
 		elsewhere.Organization = foreign.key.Organization
-		w.begin(t, s, token, 400_000)
-		usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 500_000}))(t)
-		for _, n := range []NewTransaction{w.beginning(money.Max), w.beginning(0), w.beginning(0)} {
-			_, _ = s.Begin(t.Context(), token, n) // so that the audit trail has noted both limits
-		}
-		usage.ActionCount = 3
 		for _, test := range []struct {
 			name    string
 			token   AccessToken
 			session uuid.UUID
-			value   money.MicroUSD
 			want    error
 		}{
-			{"too many actions", token, w.session.ID, 0, &LimitError{"max_actions", usage}},
-			{"too many actions and too much value", token, w.session.ID, money.Max, &LimitError{"max_actions", usage}},
-			{"an unknown session", token, NewID(w.agent.ID), 0, ErrUnknownSession},
-			{"an unknown session in another cell", token, otherCell(w.agent.ID), 0, ErrUnknownSession},
-			{"another organization's session", token, foreign.session.ID, 0, ErrUnknownSession},
-			{"another agent's session in the same cell", token, neighbours.ID, 0, ErrUnknownSession},
-			{"an ended session", ended.exchange(t, s).AccessToken, ended.session.ID, 0, &NotActiveError{Completed}},
-			{"an expired session", expired.exchange(t, s).AccessToken, expired.session.ID, 0, &NotActiveError{Expired}},
-			{"a revoked family", revoked.AccessToken, w.session.ID, 0, ErrInvalidToken},
-			{"a revoked agent", deadToken, dead.session.ID, 0, ErrInvalidToken},
-			{"a revoked agent, without a session", deadToken, uuid.Nil, 0, ErrInvalidToken},
-			{"a token of another organization", elsewhere, w.session.ID, 0, ErrInvalidToken},
-			{"a token of another organization, without a session", elsewhere, uuid.Nil, 0, ErrInvalidToken},
+			{"an unknown session", token, NewID(w.agent.ID), ErrUnknownSession},
+			{"an unknown session in another cell", token, otherCell(w.agent.ID), ErrUnknownSession},
+			{"another organization's session", token, foreign.session.ID, ErrUnknownSession},
+			{"another agent's session in the same cell", token, neighbours.ID, ErrUnknownSession},
+			{"a revoked family", revoked.AccessToken, w.session.ID, ErrInvalidToken},
+			{"a revoked agent", deadToken, dead.session.ID, ErrInvalidToken},
+			{"a revoked agent, without a session", deadToken, uuid.Nil, ErrInvalidToken},
+			{"a token of another organization", elsewhere, w.session.ID, ErrInvalidToken},
+			{"a token of another organization, without a session", elsewhere, uuid.Nil, ErrInvalidToken},
 		} {
 			wantUnchanged(t, s, test.name, func() {
-				n := w.beginning(test.value)
+				n := w.beginning(0)
 				n.Session = test.session
 				begun, err := s.Begin(t.Context(), test.token, n)
 				wantError(t, test.name, err, test.want)
@@ -205,70 +62,6 @@ func TestARefusedBeginChangesNothing(t *testing.T) {
 			})
 		}
 	})
-}
-
-// What a commit costs is charged as far as the limit allows beside what is used and held otherwise; the rest is overage.
-func TestCommitChargesWhatItCostAndReleasesTheRest(t *testing.T) {
-	t.Parallel()
-	cost := func(value money.MicroUSD) *money.MicroUSD { return &value }
-	for _, test := range []struct {
-		name           string
-		used, held     money.MicroUSD // otherwise, of 100
-		hold           money.MicroUSD
-		cost           *money.MicroUSD
-		value, overage money.MicroUSD
-	}{
-		{"what it held", 0, 0, 40, nil, 40, 0},
-		{"what it held, said so", 0, 0, 40, cost(40), 40, 0},
-		{"what it held, all of the limit", 30, 30, 40, nil, 40, 0},
-		{"less", 10, 10, 40, cost(15), 15, 0},
-		{"nothing", 10, 10, 40, cost(0), 0, 0},
-		{"nothing of nothing", 10, 10, 0, nil, 0, 0},
-		{"more, which fits", 10, 10, 40, cost(80), 80, 0},
-		{"more, of which one does not fit", 10, 10, 40, cost(81), 80, 1},
-		{"more, of which nothing fits beyond the hold", 30, 30, 40, cost(100), 40, 60},
-		{"something that held nothing, with no room", 60, 40, 0, cost(7), 0, 7},
-		{"far more", 0, 0, 1, cost(money.Max), 100, money.Max - 100},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-				grant := w.exchange(t, s)
-				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: test.used}))(t)
-				w.begin(t, s, grant.AccessToken, test.held)
-				begun := w.begin(t, s, grant.AccessToken, test.hold)
-				before := time.Now().Add(-time.Millisecond)
-				committed := must(s.Commit(t.Context(), grant.AccessToken, begun.ID,
-					Commit{Value: test.cost, PostState: `{"done":true}`}))(t)
-				if committed.Committed.Before(before) || committed.Committed.After(time.Now()) {
-					t.Errorf("committed at %s", committed.Committed)
-				}
-				want := begun
-				want.Status, want.PostState, want.Committed = Committed, `{"done":true}`, committed.Committed
-				want.Held, want.Value, want.Overage = 0, test.value, test.overage
-				w.wantTransaction(t, s, grant, committed, want)
-
-				session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-				usage := w.session.Usage
-				usage.ActionCount, usage.ValueUsed, usage.ValueHeld = 3, test.used+test.value, test.held
-				if session.Usage != usage || session.ValueOverage != test.overage {
-					t.Errorf("the session has %+v and overage %s, want %+v and %s",
-						session.Usage, session.ValueOverage, usage, test.overage)
-				}
-
-				undone := must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{Reason: "returned"}))(t)
-				want.Status, want.Reason, want.RolledBack = RolledBack, "returned", undone.RolledBack
-				w.wantTransaction(t, s, grant, undone, want)
-				session = must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-				usage.ValueUsed = test.used
-				if session.Usage != usage || session.ValueOverage != 0 {
-					t.Errorf("rolled back, the session has %+v and overage %s, want %+v and none",
-						session.Usage, session.ValueOverage, usage)
-				}
-			})
-		})
-	}
 }
 
 // A session's overage stops where Redis's Lua counts no further.
@@ -320,118 +113,6 @@ func TestARollbackTakesNoMoreOverageThanThereIs(t *testing.T) {
 	})
 }
 
-func TestRollbackOfAPendingTransactionReleasesItsHoldAndLeavesItsActionCounted(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		grant := w.exchange(t, s)
-		usage := w.session.Usage
-		for caller, reason := range map[Caller]string{w.byKey(): "", byToken(grant): "größe"} {
-			for _, irreversible := range []bool{false, true} { // which is about what is committed
-				n := w.beginning(money.USD)
-				n.Irreversible = irreversible
-				begun := must(s.Begin(t.Context(), grant.AccessToken, n))(t)
-				before := time.Now().Add(-time.Millisecond)
-				undone := must(s.Rollback(t.Context(), caller, begun.ID, Rollback{Reason: reason}))(t)
-				if undone.RolledBack.Before(before) || undone.RolledBack.After(time.Now()) {
-					t.Errorf("rolled back at %s", undone.RolledBack)
-				}
-				want := begun
-				want.Status, want.Reason, want.RolledBack, want.Held = RolledBack, reason, undone.RolledBack, 0
-				w.wantTransaction(t, s, grant, undone, want)
-				usage.ActionCount++
-				w.wantUsage(t, s, usage)
-			}
-		}
-	})
-}
-
-func TestACommittedTransactionThatIsIrreversibleStaysCommitted(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		grant := w.exchange(t, s)
-		for name, n := range map[string]NewTransaction{"in a session": w.beginning(7), "alone": w.alone(7)} {
-			n.Irreversible = true
-			begun := must(s.Begin(t.Context(), grant.AccessToken, n))(t)
-			must(s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{}))(t)
-			for _, caller := range []Caller{w.byKey(), byToken(grant)} {
-				wantUnchanged(t, s, name, func() {
-					_, err := s.Rollback(t.Context(), caller, begun.ID, Rollback{Reason: "why", Scopes: w.agent.Scopes})
-					wantError(t, name, err, ErrNotReversible)
-				})
-			}
-		}
-	})
-}
-
-func TestATransactionIsSettledOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
-		grant := w.exchange(t, s)
-		token, ctx := grant.AccessToken, t.Context()
-		doomed := w
-		doomed.session = w.newSession(t, s, time.Hour)
-		settled := map[string]struct {
-			id     uuid.UUID
-			status Status
-		}{}
-		for _, n := range []NewTransaction{w.beginning(5), w.alone(5)} {
-			where := map[bool]string{true: ", alone", false: ", in a session"}[n.Session == uuid.Nil]
-			begin := func() Transaction { return must(s.Begin(ctx, token, n))(t) }
-			committed := must(s.Commit(ctx, token, begin().ID, Commit{}))(t)
-			pendingUndone := must(s.Rollback(ctx, w.byKey(), begin().ID, Rollback{}))(t)
-			undone := must(s.Commit(ctx, token, begin().ID, Commit{}))(t)
-			must(s.Rollback(ctx, byToken(grant), undone.ID, Rollback{Scopes: w.agent.Scopes}))(t)
-			late := begin()
-			w.letPass(t, s, late)
-			settled["committed"+where] = struct {
-				id     uuid.UUID
-				status Status
-			}{committed.ID, Committed}
-			settled["rolled back"+where] = struct {
-				id     uuid.UUID
-				status Status
-			}{pendingUndone.ID, RolledBack}
-			settled["committed and rolled back"+where] = struct {
-				id     uuid.UUID
-				status Status
-			}{undone.ID, RolledBack}
-			settled["expired"+where] = struct {
-				id     uuid.UUID
-				status Status
-			}{late.ID, Expired}
-		}
-		inEnded := doomed.begin(t, s, token, 5)
-		must(s.EndSession(ctx, w.byKey(), doomed.session.ID))(t)
-		settled["of a session that ended"] = struct {
-			id     uuid.UUID
-			status Status
-		}{inEnded.ID, RolledBack}
-		must(s.Session(ctx, w.byKey(), w.session.ID))(t) // which releases the hold that is due
-
-		cost := money.MicroUSD(9)
-		for name, transaction := range settled {
-			wantUnchanged(t, s, name, func() {
-				got, err := s.ChangeHold(ctx, token, transaction.id, NewHold{Value: &cost, Lifetime: new(time.Hour)})
-				wantError(t, "ChangeHold of one "+name, err, &NotPendingError{transaction.status})
-				if transaction.status != Expired { // which is committed late
-					got, err = s.Commit(ctx, token, transaction.id, Commit{Value: &cost, PostState: `{}`})
-					wantError(t, "Commit of one "+name, err, &NotPendingError{transaction.status})
-				}
-				if transaction.status != Committed {
-					_, err = s.Rollback(ctx, w.byKey(), transaction.id, Rollback{Reason: "again"})
-					wantError(t, "Rollback of one "+name, err, &NotPendingError{transaction.status})
-				}
-				if got != (Transaction{}) {
-					t.Errorf("%s: %+v", name, got)
-				}
-			})
-		}
-	})
-}
-
 func TestAnInaccessibleTransactionLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -470,32 +151,6 @@ func TestAnInaccessibleTransactionLooksUnknown(t *testing.T) {
 					}
 				}
 			})
-		}
-	})
-}
-
-// Transactions begun in time settle, but spend no more than they held by then.
-func TestTransactionsOfAnExpiredSessionSettle(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		grant := w.exchange(t, s)
-		cost := money.MicroUSD(70)
-		committed, undone := w.begin(t, s, grant.AccessToken, 40), w.begin(t, s, grant.AccessToken, 50)
-		w.letSessionPass(t, s)
-		w.waitUntil(t, s, Expired)
-		got := must(s.Commit(t.Context(), grant.AccessToken, committed.ID, Commit{Value: &cost}))(t)
-		if got.Status != Committed || got.Value != 40 || got.Overage != 30 {
-			t.Errorf("%+v", got)
-		}
-		must(s.Rollback(t.Context(), byToken(grant), undone.ID, Rollback{}))(t)
-		session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-		if session.ValueUsed != 40 || session.ValueHeld != 0 || session.ValueOverage != 30 || session.ActionCount != 2 {
-			t.Errorf("%+v", session)
-		}
-		must(s.Rollback(t.Context(), w.byKey(), committed.ID, Rollback{}))(t)
-		if session = must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); session.ValueUsed != 0 || session.ValueOverage != 0 {
-			t.Errorf("%+v", session)
 		}
 	})
 }
