@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -299,7 +300,7 @@ func (m *model) hash() uint64 {
 	return h
 }
 
-// stuckAt describes the longest order that was found, and the operations that could not follow.
+// stuckAt describes the longest order that was found: its end, and the operations that could not follow.
 func stuckAt(m *model, history []porcupine.Operation) string {
 	_, info := porcupine.CheckOperationsVerbose(checker(m), history, 0)
 	var longest []porcupine.Operation
@@ -308,22 +309,24 @@ func stuckAt(m *model, history []porcupine.Operation) string {
 			longest = found
 		}
 	}
-	text := fmt.Sprintf("an order of %d operations is found; the first of the others are", len(longest))
-	shown := 0
-	byCall := slices.SortedFunc(slices.Values(history), func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-	for _, op := range byCall {
-		ordered := slices.ContainsFunc(longest, func(o porcupine.Operation) bool {
-			return o.ClientId == op.ClientId && o.Call == op.Call
-		})
-		if !ordered && shown < historyClients {
-			shown++
-			text += fmt.Sprintf("\nclient %d from %d to %d: %v\n\t%v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
+	var text strings.Builder
+	show := func(what string, ops []porcupine.Operation) {
+		fmt.Fprintf(&text, "\n%s:", what)
+		for _, op := range ops {
+			fmt.Fprintf(&text, "\nclient %d from %d to %d: %v\n\t%v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
 			if lease, is := op.Output.(outcome).value.(Lease); is && lease.Settlement != nil {
-				text += fmt.Sprintf("\n\tsettlement %+v", *lease.Settlement)
+				fmt.Fprintf(&text, "\n\tsettlement %+v", *lease.Settlement)
 			}
 		}
 	}
-	return text
+	fmt.Fprintf(&text, "an order of %d operations is found", len(longest))
+	show("its last", longest[max(0, len(longest)-4*historyClients):])
+	others := slices.DeleteFunc(slices.Clone(history), func(op porcupine.Operation) bool {
+		return slices.ContainsFunc(longest, func(o porcupine.Operation) bool { return o.ClientId == op.ClientId && o.Call == op.Call })
+	})
+	slices.SortFunc(others, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	show("the first of the others", others[:min(historyClients, len(others))])
+	return text.String()
 }
 
 // recorder records what concurrent clients do to one session, through two instances.

@@ -198,7 +198,10 @@ func (p *player) lease(t *rapid.T) uuid.UUID {
 }
 
 // noteLeases keeps the ids of leases for pass, and returns the outcome as the model gives it.
-func (w *fixture) noteLeases(l Lease, err error) outcome {
+func (w *fixture) noteLeases(call func() (Lease, error)) outcome {
+	w.granting.RLock()
+	defer w.granting.RUnlock()
+	l, err := call()
 	if err == nil {
 		w.lock.Lock()
 		w.leases = append(w.leases, granted(l)...)
