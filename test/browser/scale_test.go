@@ -35,7 +35,7 @@ func TestALargeFleet(t *testing.T) {
 		{"charges, on the list of sessions", "/console/sessions", f.charge},
 		{"suspensions, on the list of sessions", "/console/sessions", f.suspend},
 		{"suspensions, on an agent", "/console/agents/" + agent.String(), f.suspend},
-		{"suspensions, on the overview", "/console", f.suspend},
+		{"suspensions, on the overview", overview, f.suspend},
 	} {
 		t.Run("a thousand changes a second freeze nothing: "+live.name, func(t *testing.T) { f.checkLive(t, live.path, live.change) })
 	}
