@@ -149,7 +149,8 @@ func (p *tracePlayer) step(t *testing.T, line traceLine) (st step, name string) 
 			op := p.operation(verb, w)
 			if charge, isCharge := op.(Charge); isCharge && verb == "batch" {
 				charges, _ := st.op.([]BatchCharge)
-				op = append(charges, BatchCharge{p.target("session", w), charge})
+				charges = append(charges, BatchCharge{p.target("session", w), charge})
+				op = charges
 			}
 			st.op = op
 			st.target = p.target(subjects[verb], w)

@@ -26,7 +26,7 @@ func (w tenant) oneOfEach() map[string]string {
 	}
 }
 
-// stranger is a caller to whom an object is not shown.
+// stranger is a caller that may not see an object.
 type stranger struct {
 	tenant
 	name string
