@@ -29,8 +29,8 @@ func goroutinesIn(dump string) []string {
 }
 
 // background names what an instance does beside its requests: it writes the usage of organizations to Redis, serves a feed as long
-// as there is something to append to it, and reads keys.
-const background = `remit/redisstore/internal/kernel\.\(\*Core\)\.keepUsage|remit/redisstore/internal/feed\.\(\*Feeds\)\.serve|remit/server/internal/access\.\(\*keyReads\)\.run`
+// as there is something to append to it, records what is due of an organization, and reads keys.
+const background = `remit/redisstore\.\(\*dueRecorder\)\.recordFor|remit/redisstore/internal/kernel\.\(\*Core\)\.keepUsage|remit/redisstore/internal/feed\.\(\*Feeds\)\.serve|remit/server/internal/access\.\(\*keyReads\)\.run`
 
 // mostServed is how many feeds may be served at once: one for each organization of a fleet and its trees, and some to spare. More
 // goroutines that serve feeds are leaked.
@@ -49,7 +49,7 @@ var (
 
 // withoutBackground removes goroutines that come and go while an instance has no requests: those that go-redis starts for
 // each node when the instance polls keys and settings, the one that reads the keys, the one that writes the usage of
-// organizations to Redis, and those that dial a lost server once a second.
+// organizations to Redis, those that record what is due, and those that dial a lost server once a second.
 func withoutBackground(stacks []string) []string {
 	pollers := map[string]bool{}
 	for _, stack := range stacks {
