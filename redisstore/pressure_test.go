@@ -82,7 +82,7 @@ func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 		t.Fatalf("it is refused with %v", err)
 	}
 	used, _ := s.core.MemoryUsed(t.Context())
-	if part := float64(used) / most; part < 0.65 || part > 0.8 {
+	if part := float64(used) / most; part < 0.65 || part > 0.9 { // some is written between two readings of the memory
 		t.Errorf("Redis is %.2f full", part)
 	}
 	for range 50 {
