@@ -40,5 +40,5 @@ func (o *Organization) GetBudget(ctx context.Context) (Budget, error) {
 
 // DeleteBudget removes the organization's budget: nothing bounds its root sessions together any more. Sessions keep their limits.
 func (o *Organization) DeleteBudget(ctx context.Context) error {
-	return o.caller.do(ctx, call{method: http.MethodDelete, path: budgetPath, semantics: idempotent, empty: true}, nil)
+	return o.caller.remove(ctx, budgetPath)
 }

@@ -26,6 +26,7 @@ func TestADeletionWhoseResponseIsLostSucceeds(t *testing.T) {
 			for _, remove := range []func(*client.Organization) error{
 				func(o *client.Organization) error { return o.DeleteAPIKey(t.Context(), "k1") },
 				func(o *client.Organization) error { return o.DeleteWebhook(t.Context(), "w1") },
+				func(o *client.Organization) error { return o.DeleteBudget(t.Context()) },
 			} {
 				f := &fake{react: inTurn(test.answers...)}
 				if err := remove(newClient(t, f, client.Options{}).Organization("k")); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {

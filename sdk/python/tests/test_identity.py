@@ -38,9 +38,11 @@ class Identity(ServiceTest):
         self.assertEqual((got.audiences, got.jwks, got.jwks_uri, got.dpop_required, got.has_secret), ((), KEYS, "https://k", True, False))
 
     def test_a_lost_deletion_is_a_deletion(self) -> None:
-        client, proxy = self.proxied(lambda _r, n: Answer(503, "<html>") if n == 1 else refusal(404, "not_found"))
-        client.organization("rmk_1").delete_trusted_issuer("i1")
-        self.assertEqual(len(proxy.requests), 2)
+        deletions: List[Callable[[remit.Organization], None]] = [lambda o: o.delete_trusted_issuer("i1"), lambda o: o.delete_budget()]
+        for delete in deletions:
+            client, proxy = self.proxied(lambda _r, n: Answer(503, "<html>") if n == 1 else refusal(404, "not_found"))
+            delete(client.organization("rmk_1"))
+            self.assertEqual(len(proxy.requests), 2)
 
     def test_an_unreadable_trusted_issuer_is_refused(self) -> None:
         cases: List[Dict[str, Any]] = [

@@ -40,7 +40,7 @@ export function getBudget(): Call<Budget> {
 }
 
 export function deleteBudget(): Call<void> {
-  return { method: "DELETE", path, semantics: "idempotent", read: () => undefined };
+  return { method: "DELETE", path, semantics: "idempotent", gone: true, read: () => undefined };
 }
 
 function budgetFrom(value: unknown): Budget {

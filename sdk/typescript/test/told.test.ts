@@ -29,7 +29,9 @@ test("a deletion whose response is lost succeeds", async (t) => {
     [["lose", { status: 404, body: "<html>" }], OutcomeUnknown],
   ];
   for (const [fates, error] of outcomes) {
-    for (const remove of [(o: Organization) => o.deleteApiKey("k1"), (o: Organization) => o.deleteWebhook("w1")]) {
+    for (const remove of [
+      (o: Organization) => o.deleteApiKey("k1"), (o: Organization) => o.deleteWebhook("w1"), (o: Organization) => o.deleteBudget(),
+    ]) {
       const network = await newNetwork(t);
       network.fate = inTurn(fates);
       const removing = remove(network.client().organization("rmk_1"));

@@ -50,4 +50,4 @@ def get(caller: Caller, timeout: Optional[float]) -> Budget:
 
 
 def delete(caller: Caller, timeout: Optional[float]) -> None:
-    return caller.ask_raw(Call("DELETE", path("budget"), semantics=Semantics.IDEMPOTENT), lambda _: None, timeout)
+    return caller.ask_raw(Call("DELETE", path("budget"), semantics=Semantics.IDEMPOTENT, gone=True), lambda _: None, timeout)
