@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -215,6 +216,12 @@ func TestWhatARefusedFormKeepsIsText(t *testing.T) {
 	w := newWorld(t, settings{})
 	b := w.as(t, admin)
 	ids := w.sample()
+	w.caughtUp(b)
+	for deadline := time.Now().Add(patience); !strings.Contains(b.get(agents).text, "1 request waits"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the head has no number of requests that wait") // which would come amid the test
+		}
+	}
 	b.whole(ids.path(agent))
 	outlines := map[string]string{}
 	for _, text := range append([]string{"plain"}, append(hostile, "</textarea><script>alert(1)</script>", "\n\nlines", "\xff\x00")...) {

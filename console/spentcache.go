@@ -55,35 +55,45 @@ func (f *fleets) spendingsOf(what spentOf, now time.Time) *spendings {
 
 // makeRoom reports whether there is room for another one of the organization, which drops its own before those of others.
 func (among *spendingsOf) makeRoom(organization uuid.UUID) bool {
-	var oldest, ownOldest *spendings
+	dropped, hasRoom := roomIn(among.known, mostSpent, mostOwnSpent, func(of spentOf, s *spendings) (time.Time, bool, bool) {
+		return s.used, of.organization == organization, s.isReading()
+	})
+	if dropped != nil {
+		delete(among.known, dropped.of)
+		dropped.idle.Reset(0) // which drops its reading
+	}
+	return hasRoom
+}
+
+// roomIn reports whether there is room for another reading of an organization, and which one to drop for it, nil for none: the least
+// recently used one that is not under way, of the organization if that has too many. about returns when one was used, whether it is the
+// organization's, and whether it is under way.
+func roomIn[K comparable, E any](known map[K]*E, most, mostOwn int, about func(K, *E) (used time.Time, isOwn, isUnderWay bool)) (*E, bool) {
+	var oldest, ownOldest *E
+	var at, ownAt time.Time
 	own := 0
-	for of, s := range among.known {
-		isOwn := of.organization == organization
+	for key, one := range known {
+		used, isOwn, isUnderWay := about(key, one)
 		if isOwn {
 			own++
 		}
-		if s.isReading() {
+		if isUnderWay {
 			continue
 		}
-		if oldest == nil || s.used.Before(oldest.used) {
-			oldest = s
+		if oldest == nil || used.Before(at) {
+			oldest, at = one, used
 		}
-		if isOwn && (ownOldest == nil || s.used.Before(ownOldest.used)) {
-			ownOldest = s
+		if isOwn && (ownOldest == nil || used.Before(ownAt)) {
+			ownOldest, ownAt = one, used
 		}
 	}
 	switch {
-	case own >= mostOwnSpent:
-		oldest = ownOldest
-	case len(among.known) < mostSpent:
-		return true
+	case own >= mostOwn:
+		return ownOldest, ownOldest != nil
+	case len(known) < most:
+		return nil, true
 	}
-	if oldest == nil {
-		return false
-	}
-	delete(among.known, oldest.of)
-	oldest.idle.Reset(0) // which drops its reading
-	return true
+	return oldest, oldest != nil
 }
 
 // dropSpendings reduces spendings that were not used for keptFor to their sums, and drops these when the next reading is due. Dropped

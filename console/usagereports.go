@@ -102,33 +102,13 @@ func (u *usageReports) isReading(organization uuid.UUID) bool {
 
 // makeRoom drops the least recently used report that is not being read, of the organization if that has too many.
 func (u *usageReports) makeRoom(organization uuid.UUID) bool {
-	var oldest, ownOldest *usageReport
-	own := 0
-	for of, r := range u.known {
-		isOwn := of.organization == organization
-		if isOwn {
-			own++
-		}
-		if r.reading != nil {
-			continue
-		}
-		if oldest == nil || r.used.Before(oldest.used) {
-			oldest = r
-		}
-		if isOwn && (ownOldest == nil || r.used.Before(ownOldest.used)) {
-			ownOldest = r
-		}
+	dropped, hasRoom := roomIn(u.known, mostReports, mostOwnReports, func(of usageOf, r *usageReport) (time.Time, bool, bool) {
+		return r.used, of.organization == organization, r.reading != nil
+	})
+	if dropped != nil {
+		u.forget(dropped)
 	}
-	switch {
-	case own >= mostOwnReports:
-		oldest = ownOldest
-	case len(u.known) < mostReports:
-		return true
-	}
-	if oldest != nil {
-		u.forget(oldest)
-	}
-	return oldest != nil
+	return hasRoom
 }
 
 // drop forgets a report that was not used for keptFor.
