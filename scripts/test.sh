@@ -57,18 +57,21 @@ run_tests() {
   shift
   go test -json -p "$at_once" ${all:+-shuffle=on} -timeout "$limit" "$@" || touch "$work/failed"
 }
-# beside_lint runs a command, and the linters beside it: for tests that mostly wait.
-beside_lint() {
-  ./scripts/lint.sh >"$work/lint" 2>&1 &
-  local linting=$!
+# beside runs a script beside a command whose tests mostly wait: beside SCRIPT COMMAND…. The script takes what processor time the
+# tests leave; what it says is in $work/SCRIPT.
+beside() {
+  local script=$1
+  shift
+  nice -n 19 "./scripts/$script" >"$work/$script" 2>&1 &
+  local running=$!
   "$@"
-  wait "$linting" || { touch "$work/failed" && cat "$work/lint" >&2; }
+  wait "$running" || { touch "$work/failed" && cat "$work/$script" >&2; }
 }
 # measuring packages measure, or need a processor of their own: one of them at a time.
 measuring='^remit/(bench|deploy/monitoring)$'
 # heavy packages keep about one processor busy each.
 heavy='^remit/(loadtest/fleet|internal/redisclient|redisstore|server)$'
-# waiting packages run programs and wait for them, with time limits: no linter beside them.
+# waiting packages run programs and wait for them, with time limits: no linter beside them, which keeps both processors busy.
 waiting='^remit/(internal/service|test/(browser|docs|faults))$'
 # racing packages are about goroutines that share memory.
 racing='^remit/(client|internal/redisclient|redisstore/.+|server/.+)$'
@@ -86,9 +89,9 @@ if [ -n "$all" ]; then
   read -ra waiting_packages <<<"$(those "$waiting" <<<"$all_packages")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis" <<<"$all_packages")"
   {
-    beside_lint run_tests 2 -race -tags long "${light_packages[@]}"
+    beside lint.sh run_tests 2 -race -tags long "${light_packages[@]}"
     run_tests 1 -race -tags long "${heavy_packages[@]}"
-    run_tests 2 -race -tags long "${waiting_packages[@]}"
+    beside fuzz.sh run_tests 2 -race -tags long "${waiting_packages[@]}"
     run_tests 2 -tags long "${each_redis_packages[@]}"
     run_tests 1 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
   } | "$work/testreport"
@@ -99,7 +102,7 @@ else
   read -ra heavy_packages <<<"$(grep -vE "$racing" <<<"$all_packages" | those "$heavy")"
   read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
   {
-    beside_lint run_tests 2 "${light_packages[@]}"
+    beside lint.sh run_tests 2 "${light_packages[@]}"
     run_tests 2 remit/internal/service remit/test/docs remit/test/faults remit/test/browser
     run_tests 1 "${measuring_packages[@]}"
     run_tests 2 "${heavy_packages[@]}"
@@ -115,9 +118,6 @@ else
 fi
 if [ -e "$work/failed" ]; then exit 1; fi
 
-if [ -n "$all" ]; then
-  step "fuzzing"
-  ./scripts/fuzz.sh
-fi
+if [ -n "$all" ]; then cat "$work/fuzz.sh"; fi
 step "all is well"
 cat "$work/unchecked" >&2

@@ -293,6 +293,20 @@ net.(*conn).Read(0x1)
 created by github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goroutine 74
 	/mod/osscluster.go:2030 +0x4b6
 
+goroutine 147 gp=0xc09 m=nil [sync.WaitGroup.Wait]:
+sync.(*WaitGroup).Wait(0x1)
+	/go/src/sync/waitgroup.go:118 +0x48
+remit/redisstore/internal/kernel.(*Core).keepUsage(0x1)
+	/src/usagesync.go:40 +0x1
+created by remit/redisstore/internal/kernel.Open in goroutine 1
+	/src/core.go:2 +0x1
+
+goroutine 1926 gp=0xc0a m=nil [syscall]:
+remit/redisstore/internal/kernel.(*Core).syncAll.func1({0x1, 0x2}, 0x0)
+	/src/usagesync.go:66 +0xd4
+created by sync.(*WaitGroup).Go in goroutine 147
+	/go/src/sync/waitgroup.go:238 +0x73
+
 rax    0x0
 `
 

@@ -38,18 +38,19 @@ const mostServed = 8
 
 var serving = regexp.MustCompile(`\nremit/redisstore/internal/feed\.\(\*Feeds\)\.serve\(`)
 
-// polling names what polls keys and settings.
-const polling = `remit/internal/service\.poll`
+// polling names what polls keys and settings, and what looks for feeds without a leader.
+const polling = `remit/internal/service\.poll|remit/redisstore/internal/feed\.\(\*Feeds\)\.patrol`
 
 var (
 	shortLived  = regexp.MustCompile(`\n(?:` + background + `|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
 	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:` + background + `|` + polling + `)\(`)
-	partOfAPoll = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
+	partOfAPoll = regexp.MustCompile(`\ncreated by (?:github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline|sync\.\(\*WaitGroup\)\.Go) in goroutine (\d+)\n`)
 )
 
 // withoutBackground removes goroutines that come and go while an instance has no requests: those that go-redis starts for
-// each node when the instance polls keys and settings, the one that reads the keys, the one that writes the usage of
-// organizations to Redis, those that record what is due, and those that dial a lost server once a second.
+// each node when the instance polls keys and settings, the one that reads the keys, those that write the usage of
+// organizations to Redis and patrol the feeds with as many others as they start, those that record what is due, and those that dial
+// a lost server once a second.
 func withoutBackground(stacks []string) []string {
 	pollers := map[string]bool{}
 	for _, stack := range stacks {
