@@ -23,8 +23,8 @@ type contender struct {
 // round is the result of one round.
 type round struct {
 	operations int
-	rate       float64 // operations per second
-	p50        time.Duration
+	rate       float64       // operations per second
+	p50, p99   time.Duration // p99 is 0 where latencies are not known one by one
 	used       usage
 }
 
@@ -47,7 +47,7 @@ func timed(name string, run func(n int) ([]time.Duration, error)) contender {
 		if err != nil {
 			return round{}, err
 		}
-		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(latencies)}, nil
+		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(latencies), p99: quantile(0.99, latencies)}, nil
 	}}
 }
 
@@ -120,6 +120,9 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 	}
 	b.ReportMetric(own.rate, "ops/s")
 	b.ReportMetric(float64(own.p50)/1e3, "p50-us")
+	if own.p99 > 0 {
+		b.ReportMetric(float64(own.p99)/1e3, "p99-us")
+	}
 	reportUsage(b, path, own.used, "")
 	b.ReportMetric(0, "ns/op") // with 256 concurrent calls it says less than ops/s
 }
@@ -160,6 +163,7 @@ func medians(of []round) round {
 	return round{
 		rate: middle(of, func(r round) float64 { return r.rate }),
 		p50:  middle(of, func(r round) time.Duration { return r.p50 }),
+		p99:  middle(of, func(r round) time.Duration { return r.p99 }),
 		used: usage{
 			client: middle(of, func(r round) float64 { return r.used.client }),
 			server: middle(of, func(r round) float64 { return r.used.server }),
