@@ -181,108 +181,6 @@ func TestEndingASessionLeavesAnEventOfEachTransactionItRollsBack(t *testing.T) {
 	})
 }
 
-// Each is recorded once per limit, by the first request.
-func TestSessionEventsAreRecordedOnce(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name string
-		do   func(t *testing.T, s *Store, w tenant, g Grant)
-		want []string
-		told []string // of thresholds
-	}{
-		{"below 80 %", func(t *testing.T, s *Store, w tenant, _ Grant) { w.charge(t, s, 7, 79) }, nil, nil},
-		{"80 % at once", func(t *testing.T, s *Store, w tenant, _ Grant) { w.charge(t, s, 8, 80) },
-			[]string{"limit_warning max_actions", "limit_warning max_value_usd"}, []string{"80 max_actions", "80 max_value_usd"}},
-		{"step by step", func(t *testing.T, s *Store, w tenant, _ Grant) {
-			for range 10 {
-				w.charge(t, s, 1, 10)
-			}
-			w.charge(t, s, 1, 0)
-			w.charge(t, s, 0, 1)
-		}, []string{"limit_warning max_actions", "limit_warning max_value_usd", "limit_reached max_actions", "limit_reached max_value_usd"},
-			[]string{"80 max_actions", "80 max_value_usd", "100 max_actions", "100 max_value_usd"}},
-		{"all at once", func(t *testing.T, s *Store, w tenant, _ Grant) { w.charge(t, s, 10, 100) },
-			[]string{"limit_warning max_actions", "limit_reached max_actions", "limit_warning max_value_usd", "limit_reached max_value_usd"},
-			[]string{"80 max_actions", "100 max_actions", "80 max_value_usd", "100 max_value_usd"}},
-		{"something that did not fit", func(t *testing.T, s *Store, w tenant, _ Grant) {
-			for range 3 {
-				w.charge(t, s, 11, 0)
-				w.charge(t, s, 1, 101)
-			}
-			w.charge(t, s, 9, 90)
-		}, []string{"limit_reached max_actions", "limit_reached max_value_usd", "limit_warning max_actions", "limit_warning max_value_usd"},
-			[]string{"80 max_actions", "80 max_value_usd"}},
-		{"what is held counts", func(t *testing.T, s *Store, w tenant, g Grant) {
-			w.begin(t, s, g.AccessToken, 80)
-			w.begin(t, s, g.AccessToken, 20)
-			_, _ = s.Begin(t.Context(), g.AccessToken, w.beginning(1))
-		}, []string{"limit_warning max_value_usd", "limit_reached max_value_usd"}, []string{"80 max_value_usd", "100 max_value_usd"}},
-		{"what a commit costs counts", func(t *testing.T, s *Store, w tenant, g Grant) {
-			begun := w.begin(t, s, g.AccessToken, 10)
-			must(s.Commit(t.Context(), g.AccessToken, begun.ID, Commit{Value: new(money.MicroUSD(200))}))(t)
-		}, []string{"limit_warning max_value_usd", "limit_reached max_value_usd"}, []string{"80 max_value_usd", "100 max_value_usd"}},
-		{"a begin that does not fit", func(t *testing.T, s *Store, w tenant, g Grant) {
-			for range 2 {
-				_, _ = s.Begin(t.Context(), g.AccessToken, w.beginning(101))
-			}
-		}, []string{"limit_reached max_value_usd"}, nil},
-		{"a batch", func(t *testing.T, s *Store, w tenant, g Grant) {
-			for range 2 {
-				batch := []BatchCharge{
-					{w.session.ID, Charge{Count: 11}}, {w.session.ID, Charge{Count: 1, Value: 80}}, {w.session.ID, Charge{Count: 1, Value: 20}},
-					{w.session.ID, Charge{Count: 1, Value: 101}}, {w.session.ID, Charge{Count: 6}}}
-				must(s.ChargeBatch(t.Context(), byToken(g), batch, nil))(t)
-			}
-		}, []string{"limit_reached max_actions", "limit_warning max_value_usd", "limit_reached max_value_usd", "limit_warning max_actions"},
-			[]string{"80 max_value_usd", "100 max_value_usd", "80 max_actions"}},
-		{"its expiry", func(t *testing.T, s *Store, w tenant, g Grant) {
-			w.letSessionPass(t, s)
-			for range 2 {
-				w.charge(t, s, 1, 1)
-				_, _ = s.Begin(t.Context(), g.AccessToken, w.beginning(1))
-				must(s.Session(t.Context(), byToken(g), w.session.ID))(t)
-				must(s.ChargeBatch(t.Context(), byToken(g), []BatchCharge{{w.session.ID, Charge{Count: 1}}}, nil))(t)
-				_, _ = s.EndSession(t.Context(), w.byKey(), w.session.ID)
-				_, _ = s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{})
-			}
-		}, []string{"expired"}, nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-				test.do(t, s, w, w.exchange(t, s))
-				w.wantNotes(t, s, test.want...)
-				w.wantTold(t, s, test.told...)
-			})
-		})
-	}
-}
-
-// The first request that observes an expiry records it.
-func TestEveryReadOfAnExpiredSessionRecordsItsExpiry(t *testing.T) {
-	t.Parallel()
-	for name, operate := range sessionOperations {
-		if name == "Commit" || name == "Rollback" { // which are not about the session
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-				grant := w.exchange(t, s)
-				pending := w.begin(t, s, grant.AccessToken, 10)
-				w.letSessionPass(t, s)
-				var over *NotActiveError
-				if err := operate(t, s, w, grant, pending); name != "Session" && !errors.As(err, &over) {
-					t.Errorf("%v", err)
-				}
-				w.wantNotes(t, s, "expired")
-			})
-		})
-	}
-}
-
 // charge tries to charge the tenant's session.
 func (w tenant) charge(t *testing.T, s *Store, count int64, value money.MicroUSD) {
 	t.Helper()
@@ -291,23 +189,6 @@ func (w tenant) charge(t *testing.T, s *Store, count int64, value money.MicroUSD
 	var over *NotActiveError
 	if err != nil && !errors.As(err, &reached) && !errors.As(err, &over) {
 		t.Fatal(err)
-	}
-}
-
-// wantNotes checks the events about limits and expiries in the tenant's trail, in order.
-func (w tenant) wantNotes(t *testing.T, s *Store, want ...string) {
-	t.Helper()
-	var notes []string
-	for _, e := range w.follow(s)(t) {
-		if e.Limit != "" && e.Type != budgetThreshold || e.Type == "session.expired" {
-			if e.Session != w.session.ID {
-				t.Errorf("%+v is about another session than %s", e, w.session.ID)
-			}
-			notes = append(notes, strings.TrimSpace(strings.TrimPrefix(e.Type, "session.")+" "+e.Limit))
-		}
-	}
-	if !slices.Equal(notes, want) {
-		t.Errorf("the trail has %q, want %q", notes, want)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+const budgetThreshold = "budget.threshold"
+
 // noted is the highest threshold of each limit of a session that was noted, or is reached by what was noted; 0 for none.
 type noted struct{ actions, value int64 }
 

@@ -219,24 +219,6 @@ func (w tenant) newSession(t *testing.T, s *Store, lifetime time.Duration) Sessi
 		NewSession{Agent: w.agent.ID, MaxActions: 100, MaxValue: 100 * money.USD, Lifetime: lifetime}))(t)
 }
 
-// newSessionThatIs returns a session of an agent of its own, in a status.
-func newSessionThatIs(t *testing.T, s *Store, status Status) tenant {
-	t.Helper()
-	lifetime := time.Hour
-	if status == Expired {
-		lifetime = 30 * time.Millisecond
-	}
-	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100 * money.USD, Lifetime: lifetime})
-	switch status {
-	case Completed:
-		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-	case Revoked:
-		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-	}
-	w.waitUntil(t, s, status)
-	return w
-}
-
 // waitUntil returns when the tenant's session has the status.
 func (w tenant) waitUntil(t *testing.T, s *Store, status Status) {
 	t.Helper()
