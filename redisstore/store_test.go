@@ -351,6 +351,12 @@ func membersIn(s *Store, index string) kernel.Members {
 // must is for calls that the test takes for granted: must(f())(t).
 func must[T any](value T, err error) func(*testing.T) T { return redistest.Must(value, err) }
 
+// mustDo is must for calls that return nothing but an error.
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	must(0, err)(t)
+}
+
 func wantError(t *testing.T, what string, err, want error) {
 	t.Helper()
 	redistest.WantError(t, what, err, want)
