@@ -97,9 +97,7 @@ func TestAnApprovalReservesInTheBudget(t *testing.T) {
 		if !errors.As(err, &exhausted) || exhausted.Remaining != 0 {
 			t.Errorf("beyond the budget: %v", err)
 		}
-		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 100 {
-			t.Errorf("the budget is %+v", is)
-		}
+		w.wantBudget(t, s, 100, 0, 0)
 	})
 }
 
@@ -146,8 +144,6 @@ func TestAnObservingSessionStaysWithinWhatTheBudgetReserved(t *testing.T) {
 			t.Errorf("a charge beyond the reservation: %v", wantRefused)
 		}
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 || is.Used != 60 {
-			t.Errorf("the budget is %+v", is)
-		}
+		w.wantBudget(t, s, 0, 60, 40)
 	})
 }
