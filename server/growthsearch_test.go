@@ -139,23 +139,24 @@ func recent[T any](g *growth, from []T) T {
 	return pickOf(g, from)
 }
 
+// mostly returns one that is good, most of the time.
+func mostly[T any](g *growth, from []T, good func(T) bool) T {
+	may := slices.DeleteFunc(slices.Clone(from), func(one T) bool { return !good(one) })
+	if len(may) > 0 && g.random.IntN(4) > 0 {
+		return recent(g, may)
+	}
+	return recent(g, from)
+}
+
 // giver returns a token, mostly one that may delegate, and often a delegated one.
 func (g *growth) giver() *grownToken {
 	delegated := g.random.IntN(2) == 0
-	may := slices.DeleteFunc(slices.Clone(g.tokens), func(k *grownToken) bool { return !k.mayDelegate() || delegated && k.subject == nil })
-	if len(may) > 0 && g.random.IntN(4) > 0 {
-		return recent(g, may)
-	}
-	return recent(g, g.tokens)
+	return mostly(g, g.tokens, func(k *grownToken) bool { return k.mayDelegate() && (!delegated || k.subject != nil) })
 }
 
-// sessionWhere returns a session, mostly one for which this holds.
+// sessionWhere returns a session, mostly one that is open and for which this holds.
 func (g *growth) sessionWhere(good func(*grownSession) bool) *grownSession {
-	may := slices.DeleteFunc(slices.Clone(g.sessions), func(s *grownSession) bool { return s.over() || s.halted() || !good(s) })
-	if len(may) > 0 && g.random.IntN(4) > 0 {
-		return recent(g, may)
-	}
-	return recent(g, g.sessions)
+	return mostly(g, g.sessions, func(s *grownSession) bool { return !s.over() && !s.halted() && good(s) })
 }
 
 // as presents a token, with a proof if it is bound to a key.
