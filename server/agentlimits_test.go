@@ -40,10 +40,9 @@ func TestAnAgentsLimitsAreSetChangedAndShown(t *testing.T) {
 
 func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
-		created := w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": fields{
-			"max_value_usd_per_day": num("5"), "max_actions_per_minute": num("4"), "max_open_sessions": num("1")}}, asKey(w.key)).is(201)
-		w.agent = agent{created.text("id"), created.text("secret")}
-		session := w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).is(201).text("id")
+		limits := fields{"max_value_usd_per_day": num("5"), "max_actions_per_minute": num("4"), "max_open_sessions": num("1")}
+		w.patch("/v1/agents/"+w.agent.id, fields{"limits": limits}, asKey(w.key)).is(200)
+		session := w.newSession(nil)
 		charge := func(body fields) *response { return w.post("/sessions/"+session+"/actions", body, asKey(w.key)) }
 		w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).refused(403, "agent_limit_reached").
 			has(fields{"limit": "max_open_sessions"})

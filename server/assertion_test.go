@@ -59,11 +59,7 @@ func (c *client) exchangeBy(assertion string, more ...string) *response {
 // notAuthenticated fails the test unless the answer is the one for every client that is not who it says.
 func (r *response) notAuthenticated() *response {
 	r.t.Helper()
-	r.refusedOAuth(401, "invalid_client")
-	if got, want := r.object()["error_description"], "the client's credentials are not those of a live agent"; got != want {
-		r.t.Errorf("%s: it says %q, want %q", r.what, got, want)
-	}
-	return r
+	return r.refusedOAuth(401, "invalid_client").has(fields{"error_description": "the client's credentials are not those of a live agent"})
 }
 
 func TestAnAgentGetsTokensByAnAssertionThatItSigns(t *testing.T) {

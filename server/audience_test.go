@@ -241,7 +241,14 @@ func TestARefreshWhoseTokenWouldBeTooLongSpendsNothing(t *testing.T) {
 	onEachRedisWith(t, with, func(t *testing.T, api *client) {
 		refresh := token.GenerateRefreshKey()
 		api.on.server.SetKeyring(newKeyringOf(t, must(token.GenerateSigningKey(token.Ed25519))(t), refresh))
-		w, resources := api.newLongest()
+		w, scopes, resources := api.newTenant(), []string{}, []string{}
+		for i := range 60 { // the agent's tokens are as long as any
+			scopes = append(scopes, fmt.Sprintf("scope:%04d", i))
+		}
+		for i := range 8 {
+			resources = append(resources, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))
+		}
+		w.agent = w.newAgentWith(scopes...)
 		h := w.holding("ES256")
 		granted := pairIn(w.grantFor(resources...).is(200)).refresh
 		asked := []string{"grant_type", "client_credentials"}
@@ -267,21 +274,6 @@ func TestARefreshWhoseTokenWouldBeTooLongSpendsNothing(t *testing.T) {
 		w.renew(spent).refusedOAuth(400, "invalid_grant")
 		w.renew(granted, "scope:0001").refusedOAuth(400, "invalid_grant") // the reuse has ended the family
 	})
-}
-
-// newLongest is newTenant with an agent whose tokens are as long as any, and the resources that they may be for.
-func (c *client) newLongest() (w tenant, resources []string) {
-	c.t.Helper()
-	w = c.newTenant()
-	var scopes []string
-	for i := range 60 {
-		scopes = append(scopes, fmt.Sprintf("scope:%04d", i))
-	}
-	for i := range 8 {
-		resources = append(resources, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))
-	}
-	w.agent = w.newAgentWith(scopes...)
-	return w, resources
 }
 
 // longKey is a signing key that makes longer tokens than others, in PEM.

@@ -319,14 +319,7 @@ func TestADelegatedTokenReachesItsSessionAndNothingElseAtEveryOperation(t *testi
 func TestListsShowADelegatedTokenItsSessionAlone(t *testing.T) {
 	onEach(t, (*client).newDelegation, func(t *testing.T, d delegation) {
 		as := asAgent(d.token)
-		ids := func(path string) []any {
-			var found []any
-			for _, one := range d.get(path, as).is(200).array() {
-				found = append(found, one["id"])
-			}
-			return found
-		}
-		for path, want := range map[string][]any{
+		for path, want := range map[string][]string{
 			"/v1/sessions":                               {d.child},
 			"/sessions":                                  {d.child},
 			"/v1/sessions?agent_id=" + d.worker.id:       {d.child},
@@ -336,7 +329,7 @@ func TestListsShowADelegatedTokenItsSessionAlone(t *testing.T) {
 			"/v1/transactions?session_id=" + d.child:     {d.transaction},
 			"/v1/transactions?status=committed&limit=10": nil,
 		} {
-			if found := ids(path); !slices.Equal(found, want) {
+			if found := d.get(path, as).is(200).ids(); !slices.Equal(found, want) {
 				t.Errorf("%s: %v, want %v", path, found, want)
 			}
 		}

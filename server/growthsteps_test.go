@@ -101,16 +101,23 @@ func (g *growth) proofOf(key *prover.Key) []option {
 	return []option{holder{g.tenant, key}.at("/oauth2/token")}
 }
 
+// wishes are some audiences, or none, and some of the scopes, or all that there are.
+func (g *growth) wishes(scopes []string) (pairs []string) {
+	if g.random.IntN(3) > 0 {
+		for _, audience := range g.someOf(growthAudiences) {
+			pairs = append(pairs, "resource", audience)
+		}
+	}
+	if some := g.someOf(scopes); len(some) > 0 && g.random.IntN(3) == 0 {
+		pairs = append(pairs, "scope", strings.Join(some, " "))
+	}
+	return pairs
+}
+
 // issue gets a token of an agent by its own credentials: these may give all that the agent may.
 func (g *growth) issue(a *grownAgent) {
 	key, options := g.anyProof()
-	var more []string
-	for _, audience := range g.someOf(growthAudiences) {
-		more = append(more, "resource", audience)
-	}
-	if scopes := g.someOf(a.scopes); len(scopes) > 0 && g.random.IntN(2) == 0 {
-		more = append(more, "scope", strings.Join(scopes, " "))
-	}
+	more := g.wishes(a.scopes)
 	body := byPost(a.agent, append(more, "grant_type", "client_credentials")...)
 	if a.workload && g.random.IntN(2) == 0 {
 		body = byAssertion(a.id, g.job.sign(object{"sub": "job"}), more...)
@@ -204,15 +211,7 @@ func (g *growth) delegate() {
 	if subject.key != nil && g.random.IntN(4) > 0 {
 		key, options = subject.key, g.proofOf(subject.key)
 	}
-	var more []string
-	if g.random.IntN(2) == 0 {
-		for _, audience := range g.someOf(growthAudiences) {
-			more = append(more, "resource", audience)
-		}
-	}
-	if scopes := g.someOf(growthScopes); len(scopes) > 0 && g.random.IntN(3) == 0 {
-		more = append(more, "scope", strings.Join(scopes, " "))
-	}
+	more := g.wishes(growthScopes)
 	r := g.postForm("/oauth2/token", form(append([]string{"grant_type", exchangeGrant, "subject_token", subject.text,
 		"subject_token_type", accessTokenType, "session_id", session.id}, more...)...), options...)
 	if r.status != 200 {

@@ -102,18 +102,3 @@ func TestIntrospectionOfAnInactiveTokenRevealsNothing(t *testing.T) {
 		w.post("/v1/auth/introspect", fields{"token": ""}, asKey(w.key)).is(200).inactive()
 	})
 }
-
-func TestIntrospectionRevealsNothingWithoutAValidKey(t *testing.T) {
-	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
-		stranger := w.newTenant()
-		tokens := w.exchange()
-		for _, as := range []option{
-			anonymous, asAgent(tokens.access), asKey("rmk_x"), asKey(newKeyOf(uuid.MustParse(w.org))), asKey(newKeyOf(uuid.New())),
-		} {
-			refused := w.post("/v1/auth/introspect", fields{"token": tokens.access}, as).is(401)
-			for _, text := range []string{tokens.refresh, "x", stranger.key} {
-				wantSameAnswer(t, refused, w.post("/v1/auth/introspect", fields{"token": text}, as))
-			}
-		}
-	})
-}

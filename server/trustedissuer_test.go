@@ -26,12 +26,6 @@ func issuerRule(agent string, claims object) object {
 // object is a part of a body, as it is decoded.
 type object = map[string]any
 
-// someKeySet is a set of public keys, as it is stored: P-256, of RFC 7517 appendix A.1.
-var someKeySet = object{"keys": []any{object{
-	"kty": "EC", "use": "sig", "kid": "1", "crv": "P-256",
-	"x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM",
-}}}
-
 func TestATrustedIssuerIsCreatedReadChangedAndDeleted(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		there, key := w.through(w.another(t)), asKey(w.key)
@@ -44,7 +38,7 @@ func TestATrustedIssuerIsCreatedReadChangedAndDeleted(t *testing.T) {
 		}
 		there.get(path, key).is(200).exactly(created.object())
 		w.post(issuersPath, request, key).refused(409, "issuer_exists")
-		spiffe := fields{"issuer": "spiffe://acme.example", "jwks": someKeySet, "rules": []any{
+		spiffe := fields{"issuer": "spiffe://acme.example", "jwks": keySet(anECKey), "rules": []any{
 			issuerRule(w.agent.id, object{"sub": "spiffe://acme.example/agents/*"}),
 			issuerRule(w.newAgent().id, object{"sub": "spiffe://acme.example/b", "aud": "x"}),
 		}}
@@ -55,8 +49,8 @@ func TestATrustedIssuerIsCreatedReadChangedAndDeleted(t *testing.T) {
 		}
 		w.get(issuersPath, asKey(w.newKey("viewer").text)).is(200)
 
-		changed := there.patch(path, fields{"jwks": someKeySet, "description": ""}, key).is(200)
-		changed.exactly(created.object().without("jwks_uri").with(fields{"jwks": someKeySet, "description": ""}))
+		changed := there.patch(path, fields{"jwks": keySet(anECKey), "description": ""}, key).is(200)
+		changed.exactly(created.object().without("jwks_uri").with(fields{"jwks": keySet(anECKey), "description": ""}))
 		w.get(path, key).is(200).exactly(changed.object())
 		rules := []any{issuerRule(w.agent.id, object{"repository": "acme/app"})}
 		there.patch(path, fields{"jwks_uri": "https://idp.example/2", "rules": rules}, key).is(200).
@@ -77,18 +71,15 @@ func TestAWrongTrustedIssuerIsRefusedWithItsField(t *testing.T) {
 		rules := func(count int, claims object) fields {
 			return fields{"rules": slices.Repeat([]any{issuerRule(w.agent.id, claims)}, count)}
 		}
-		claims := func(count int) fields {
-			many := object{}
-			for i := range count {
-				many[fmt.Sprint(i)] = "x"
-			}
-			return rule(many)
+		seventeen := object{}
+		for i := range 17 {
+			seventeen[fmt.Sprint(i)] = "x"
 		}
-		private := fields(someKeySet["keys"].([]any)[0].(object)).with(fields{"d": "870MB6gfuTJ4HtUnUvYMyJpr5eUZNP4Bk43bVdj3eAE"})
+		private := changed(anECKey, object{"d": "jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"}) // of RFC 7515 appendix A.3, too
 		sub := func(pattern any) fields { return rule(object{"sub": pattern}) }
 		for wrong, bodies := range map[string][]fields{
 			"rules":               {{"rules": list()}, rules(65, object{"sub": "x"}), rules(64, object{"sub": strings.Repeat("x", 500)})},
-			"rules[0].claims":     {rule(object{}), claims(17), rule(object{"iss": "https://idp.example", "aud": "x"}), sub("repo:*")},
+			"rules[0].claims":     {rule(object{}), rule(seventeen), rule(object{"iss": "https://idp.example", "aud": "x"}), sub("repo:*")},
 			"rules[0].claims.sub": {sub(7), sub(nil), sub(""), sub(strings.Repeat("x", 513)), sub("*"), sub("repo:acme*")},
 			"rules[0].agent_id": {{"rules": []any{object{"claims": object{"sub": "x"}}}}, {"rules": []any{issuerRule("x", object{"sub": "x"})}},
 				{"rules": []any{issuerRule(uuid.NewString(), object{"sub": "x"})}}},
@@ -117,8 +108,8 @@ func TestAWrongTrustedIssuerIsRefusedWithItsField(t *testing.T) {
 			w.post(issuersPath, trustedIssuer(w.agent.id).with(fields{"issuer": issuer}), key).invalid("issuer")
 		}
 		w.post(issuersPath, fields{}, key).invalid("issuer", "jwks_uri", "rules")
-		w.post(issuersPath, trustedIssuer(w.agent.id).with(fields{"jwks": someKeySet}), key).invalid("jwks_uri")
-		w.patch(path, fields{"jwks": someKeySet, "jwks_uri": "https://idp.example/jwks"}, key).invalid("jwks_uri")
+		w.post(issuersPath, trustedIssuer(w.agent.id).with(fields{"jwks": keySet(anECKey)}), key).invalid("jwks_uri")
+		w.patch(path, fields{"jwks": keySet(anECKey), "jwks_uri": "https://idp.example/jwks"}, key).invalid("jwks_uri")
 		w.patch(path, fields{}, key).is(400)
 		w.patch(path, fields{"issuer": "https://other.example"}, key).invalid("issuer")
 		if got := w.get(issuersPath, key).is(200).ids(); len(got) != 1 {

@@ -171,9 +171,5 @@ func aLoneGrant(scope string) fields {
 // untrusted fails the test unless the answer is the one for every assertion that is not trusted.
 func (r *response) untrusted() *response {
 	r.t.Helper()
-	r.refusedOAuth(400, "invalid_grant")
-	if got := r.object()["error_description"]; got != "the assertion is not trusted for this client" {
-		r.t.Errorf("%s: it says %q", r.what, got)
-	}
-	return r
+	return r.refusedOAuth(400, "invalid_grant").has(fields{"error_description": "the assertion is not trusted for this client"})
 }

@@ -466,8 +466,6 @@ func TestWhoWaitsForKeysMayGiveUpAndCloseEndsFetches(t *testing.T) {
 	if err := <-left; err != ErrNoKeys {
 		t.Errorf("after Close: %v", err)
 	}
-	if err := f.Verify(t.Context(), Source{uuid.New(), slow.URL, 8}, signedBy(t, prover.New("EdDSA"), "a")); err != ErrNoKeys {
-		t.Errorf("behind Close: %v", err)
-	}
+	f.wants(t, Source{uuid.New(), slow.URL, 8}, prover.New("EdDSA"), "a", ErrNoKeys)
 	slow.wasAsked(t, 1)
 }

@@ -214,7 +214,8 @@ func TestVerifyAccessRefusesWhatItDidNotIssue(t *testing.T) {
 			issued[:len(issued)-2], issued + "AA", header + "." + payload + "." + encode(strings.Repeat("\x00", 64)),
 			header + "." + otherLastBits(payload) + "." + signature,
 		},
-		token.ErrMalformed: append(deformed(issued), issued+strings.Repeat("A", token.MaxAccessSize+1-len(issued)), goldenAPIKey, goldenRefresh),
+		token.ErrMalformed: append(deformed(issued), issued+strings.Repeat("A", token.MaxAccessSize+1-len(issued)), goldenAPIKey, goldenRefresh,
+			s.sign(t, header, otherLastBits(payload)), s.sign(t, header, payload+strings.Repeat("A", (5-len(payload)%4)%4))), // a character too many
 	} {
 		for _, text := range texts {
 			requireRefused(t, ring, "another text", text, noon, want)
@@ -352,16 +353,6 @@ func TestVerifyAccessRefusesClaimsThatItDoesNotIssue(t *testing.T) {
 	requireRefused(t, ring, "bad and expired", s.issue(t, payloads[0]), noon.AddDate(1, 0, 0), token.ErrClaims)
 }
 
-func TestVerifyAccessRefusesASignedPayloadWithLooseBits(t *testing.T) {
-	t.Parallel()
-	s := rfc8037()
-	ring := newKeyring(t, s)
-	payload := encode(goodClaims().String())
-	lone := payload + strings.Repeat("A", (5-len(payload)%4)%4) // one character over a multiple of four
-	requireRefused(t, ring, "trailing bits", s.sign(t, s.header(), otherLastBits(payload)), noon, token.ErrMalformed)
-	requireRefused(t, ring, "a lone character", s.sign(t, s.header(), lone), noon, token.ErrMalformed)
-}
-
 // Run it with -fuzzminimizetime=50x: by default the engine spends its time shortening what it finds.
 func FuzzVerifyAccess(f *testing.F) {
 	s := rfc8037()
@@ -371,7 +362,7 @@ func FuzzVerifyAccess(f *testing.F) {
 		"", "..", "...", issued, issued + "\n", issued + "=", otherLastBits(issued), goldenRefresh,
 		otherEd25519().issue(f, goodClaims().String()), s.header() + ".." + encode(strings.Repeat("\x00", 64)),
 		goodClaims().String(), goodClaims().without("jti").String(), goodClaims().and("aud", "null").String(),
-		goodClaims().String(), goodClaims().with("aud", `["`+issuer+`","urn:a"]`).String(),
+		goodClaims().with("aud", `["`+issuer+`","urn:a"]`).String(),
 		slices.Insert(goodClaims(), 9, claim{"cnf", `{"jkt":"` + thumbprintOf("a key") + `"}`}).String(),
 		slices.Insert(goodClaims(), 9, claim{"act", `{"sub":` + goodClaims()[1].value + `}`}, claim{"session_id", goodClaims()[5].value}).String(),
 		goodClaims().with("scopes", "[]").String(), goodClaims().with("exp", "1e400").String(), "null", "[[", "{\"\xff\":0}",
@@ -456,9 +447,7 @@ func requireErrKey(tb testing.TB, text string, err error) {
 func payloadOf(tb testing.TB, text string) map[string]json.RawMessage {
 	tb.Helper()
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(decode(tb, strings.Split(text, ".")[1]), &members); err != nil {
-		tb.Fatal(err)
-	}
+	must(0, json.Unmarshal(decode(tb, strings.Split(text, ".")[1]), &members))(tb)
 	return members
 }
 
