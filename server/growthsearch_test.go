@@ -13,8 +13,8 @@ import (
 	"remit/test/suite"
 )
 
-// growth is a search for authority that grows on the way down, or outlives its revocation. Random callers create child sessions, exchange
-// tokens and take authority away; a model in the terms of the documentation says what each token may do at the most.
+// growth is a search for authority that grows on the way down, or outlives its revocation. Random callers create child sessions, change
+// limits, take leases, exchange tokens and take authority away; a model in the terms of the documentation says what each token may do at the most.
 type growth struct {
 	tenant
 	random   *rand.Rand
@@ -40,9 +40,9 @@ var growthAudiences = []string{issuer, mail, wiki}
 
 func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 	t.Parallel()
-	rounds, steps := uint64(4), 120
+	rounds, steps := uint64(5), 150
 	if suite.Long {
-		rounds, steps = 12, 200
+		rounds, steps = 14, 200
 	}
 	done := make([]map[string]int, rounds)
 	t.Run("rounds", func(t *testing.T) {
@@ -50,9 +50,11 @@ func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				g := newGrowth(t, seed)
-				for range steps {
+				for step := range steps {
 					g.step()
-					g.checkSome()
+					if g.checkSome(); step%3 == 0 {
+						g.checkTrees()
+					}
 					if t.Failed() {
 						t.Fatalf("after\n%s", strings.Join(g.log, "\n"))
 					}
@@ -75,7 +77,8 @@ func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 }
 
 // grownKinds are what the search is to do at least once.
-var grownKinds = []string{"root token", "child", "child by a token", "exchange", "chained exchange", "revocation", "live", "dead", "charge"}
+var grownKinds = []string{"root token", "child", "child by a token", "exchange", "chained exchange", "revocation",
+	"live", "dead", "charge", "change", "lease"}
 
 func newGrowth(t *testing.T, seed uint64) *growth {
 	t.Helper()

@@ -14,6 +14,8 @@ var growthSteps = []growthStep{
 	{"create a root session", 1, func(g *growth) { g.newRoot(recent(g, g.agents)) }},
 	{"create a child", 10, (*growth).newChild},
 	{"exchange a token", 14, (*growth).delegate},
+	{"change limits", 5, (*growth).changeLimits},
+	{"take a lease", 6, (*growth).takeLease},
 	{"revoke by family", 1, func(g *growth) {
 		k := recent(g, g.tokens)
 		path := "/v1/agents/" + k.of.id + "/families/" + pair{k.text, ""}.family()
@@ -136,7 +138,7 @@ func (g *growth) newRoot(a *grownAgent) {
 	if a.revoked || a.suspended {
 		return
 	}
-	wanted := fields{"agent_id": a.id, "max_actions": 1000, "max_value_usd": 1000}
+	wanted := g.withLimits(fields{"agent_id": a.id, "max_actions": 1000, "max_value_usd": 1000, "max_lease_seconds": 60})
 	if g.random.IntN(4) == 0 {
 		wanted["scopes"] = g.someOf(a.scopes)
 	}
@@ -154,12 +156,10 @@ func (g *growth) newChild() {
 	}
 	parent := g.sessionWhere(by.reaches)
 	most := int(number(parent.settings, "max_actions"))
-	wanted := fields{"agent_id": of.id, "parent_session_id": parent.id, "max_actions": 1 + g.random.IntN(most/2+2), "max_value_usd": g.random.IntN(most/2 + 2)}
+	wanted := g.withLimits(fields{"agent_id": of.id, "parent_session_id": parent.id,
+		"max_actions": 1 + g.random.IntN(most/2+2), "max_value_usd": g.random.IntN(most/2 + 2)})
 	if g.random.IntN(4) == 0 {
 		wanted["scopes"] = g.someOf(growthScopes)
-	}
-	if g.random.IntN(2) == 0 {
-		wanted["expires_in_seconds"] = 300 + g.random.IntN(4000)
 	}
 	as := g.as(by, "POST", "/v1/sessions")
 	if g.random.IntN(5) == 0 {
@@ -174,27 +174,14 @@ func (g *growth) newChild() {
 	if by != nil && !(by.mayDelegate() && by.reaches(parent)) || parent.over() || parent.halted() || of.revoked || of.suspended {
 		g.t.Errorf("%v creates a child of %s for %s", by, parent.id, of.id)
 	}
-	g.checkChild(child)
+	g.checkLimits(g.searched(parent.id), g.searched(child.id))
+	if own := heldScopes(child.settings); !within(own, heldScopes(g.session(parent.id))) || by != nil && !within(own, by.left()) {
+		g.t.Errorf("%v gives a child of %s the scopes %v", by, parent.id, own)
+	}
 	g.sessions = append(g.sessions, child)
 	g.done["child"]++
 	if by != nil {
 		g.done["child by a token"]++
-	}
-}
-
-// checkChild compares a child's settings with its parent's.
-func (g *growth) checkChild(child *grownSession) {
-	own, above := child.settings, g.session(child.parent.id)
-	for _, limit := range []string{"max_actions", "max_value_usd"} {
-		if number(own, limit) > number(above, limit) {
-			g.t.Errorf("%s of a child is %v, its parent's %v", limit, own[limit], above[limit])
-		}
-	}
-	if own["expires_at"].(string) > above["expires_at"].(string) {
-		g.t.Errorf("a child expires at %v, its parent at %v", own["expires_at"], above["expires_at"])
-	}
-	if !within(heldScopes(own), heldScopes(above)) {
-		g.t.Errorf("a child has the scopes %v, its parent %v", own["scopes"], above["scopes"])
 	}
 }
 
