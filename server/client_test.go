@@ -105,6 +105,21 @@ func (c *client) try(method, path string, body any, options ...option) (*respons
 	return r, r.checkCommonRules(method)
 }
 
+// getLater sends a GET whose answer takes long, and returns where that comes.
+func (c *client) getLater(path string, options ...option) <-chan *response {
+	answers := make(chan *response, 1)
+	go func() {
+		r, err := c.try(http.MethodGet, path, nil, options...)
+		if err != nil {
+			c.t.Error(err)
+			r = &response{status: -1}
+		}
+		r.t = c.t
+		answers <- r
+	}()
+	return answers
+}
+
 func encode(body any) ([]byte, error) {
 	switch body := body.(type) {
 	case nil:

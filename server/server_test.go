@@ -277,15 +277,7 @@ func keyringOf(t *testing.T, issuer string) *token.Keyring {
 }
 
 // must is for calls that the test takes for granted: must(f())(t).
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
 // eventually returns when the condition holds. It is for what only time brings, and fails after 10 s.
 func eventually(t *testing.T, what string, condition func() bool) {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+	"testing"
 )
 
 // tenant is an organization with one agent, as the tests use it: most start from one.
@@ -44,6 +45,13 @@ func (c *client) newTenant() tenant {
 	w := tenant{client: c, org: org.text("id"), key: org.text("api_key")}
 	w.agent = w.newAgent()
 	return w
+}
+
+// onEach is onEachRedis, in parallel with other tests, with what is set up there: by (*client).newTenant, most of the time.
+func onEach[T any](t *testing.T, setUp func(*client) T, test func(t *testing.T, of T)) {
+	t.Helper()
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) { test(t, setUp(api)) })
 }
 
 // through returns the tenant as another instance serves it.
