@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -73,18 +72,12 @@ type expiries struct {
 	organizations []*dueOrganization
 	first, last   time.Time
 	kills         []time.Time
-	received      *receiver
 }
-
-var dueArgs = []string{"--webhook-allow-private", feedKept}
 
 // startExpiries creates so many sessions in each organization, which expire within a time that begins when all are created.
 func startExpiries(t *testing.T, url string, count int, spread time.Duration) *expiries {
 	t.Helper()
-	e := &expiries{t: t, url: url, instances: []*Instance{StartInstance(t, url, dueArgs...), StartInstance(t, url, dueArgs...)},
-		received: &receiver{seen: map[string]int{}}}
-	hook := httptest.NewServer(e.received)
-	t.Cleanup(hook.Close)
+	e := &expiries{t: t, url: url, instances: []*Instance{StartInstance(t, url, feedKept), StartInstance(t, url, feedKept)}}
 	sample := e.newOrganizations()
 	e.organizations = e.newOrganizations()
 	begin := time.Now()
@@ -93,7 +86,6 @@ func startExpiries(t *testing.T, url string, count int, spread time.Duration) *e
 	e.last = e.first.Add(spread)
 	begin = time.Now()
 	fill(e.organizations, count, e.first, spread)
-	e.organizations[0].do(http.MethodPost, "/v1/webhooks", "", object{"url": hook.URL, "types": []string{"session.expired"}})
 	if late := time.Since(e.first); late > 0 {
 		t.Fatalf("the sessions took more than twice as long as a sample: they were created %v after the first of them expired", late)
 	}
@@ -104,7 +96,10 @@ func startExpiries(t *testing.T, url string, count int, spread time.Duration) *e
 func (e *expiries) newOrganizations() (made []*dueOrganization) {
 	e.t.Helper()
 	for range dueOrganizations {
-		o := newDueOrganization(e.t, e.instances)
+		c := NewCaller(NewHistory())
+		e.t.Cleanup(c.Close)
+		w := NewFixture(e.t, c, e.instances[0].URL, dueAgents)
+		o := &dueOrganization{t: e.t, caller: c, instances: e.instances, id: w.Organization, key: w.APIKey, agents: w.Agents, expires: map[string]time.Time{}}
 		o.do(http.MethodPut, "/v1/budget", "", object{"max_value_usd": 1_000_000, "period": "none"})
 		made = append(made, o)
 	}
@@ -124,7 +119,7 @@ func (e *expiries) killInstance(n int) {
 	e.t.Helper()
 	killed := e.instances[n%2]
 	killed.Kill()
-	e.instances[n%2] = StartInstance(e.t, e.url, append(slices.Clone(dueArgs), "--listen", killed.Listen())...)
+	e.instances[n%2] = StartInstance(e.t, e.url, feedKept, "--listen", killed.Listen())
 }
 
 // await makes a fault every 20 seconds while the sessions expire, and checks what was recorded.
@@ -144,7 +139,6 @@ func (e *expiries) await(fault func(n int)) {
 		o.check(late)
 	}
 	late.report(e.t)
-	e.received.check(e.t, e.organizations[0])
 }
 
 // dueOrganization is an organization whose sessions expire.
@@ -155,20 +149,10 @@ type dueOrganization struct {
 	id, key   string
 	agents    []*Agent
 
-	mu       sync.Mutex
-	expires  map[string]time.Time // sessions
-	used     money.MicroUSD
-	released int // holds that are released when they expire
-	spent    int // holds that are spent
-	leases   int
-}
-
-func newDueOrganization(t *testing.T, instances []*Instance) *dueOrganization {
-	t.Helper()
-	c := NewCaller(NewHistory())
-	t.Cleanup(c.Close)
-	w := NewFixture(t, c, instances[0].URL, dueAgents)
-	return &dueOrganization{t: t, caller: c, instances: instances, id: w.Organization, key: w.APIKey, agents: w.Agents, expires: map[string]time.Time{}}
+	mu      sync.Mutex
+	expires map[string]time.Time // sessions
+	used    money.MicroUSD
+	kinds   [10]int // how many sessions have what createSession gives to one in ten
 }
 
 // do makes a call, which must succeed, with the access token, or with the organization's key when that is "".
@@ -234,14 +218,7 @@ func (o *dueOrganization) createSession(i, worker int, expires time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.used += used
-	switch i % 10 {
-	case 2:
-		o.released++
-	case 3:
-		o.spent++
-	case 4:
-		o.leases++
-	}
+	o.kinds[i%10]++
 }
 
 func (o *dueOrganization) session(body object) string {
@@ -288,8 +265,9 @@ func (o *dueOrganization) check(late *lateness) {
 			o.t.Errorf("the expiry of session %s is recorded %d times", session, expired[session])
 		}
 	}
-	if of["transaction.expired"] != o.released || of["transaction.committedexpiry"] != o.spent || of["lease.expired"] != o.leases {
-		o.t.Errorf("of %d holds, %d that are spent, and %d leases: %v", o.released, o.spent, o.leases, of)
+	released, spent, leases := o.kinds[2], o.kinds[3], o.kinds[4]
+	if of["transaction.expired"] != released || of["transaction.committedexpiry"] != spent || of["lease.expired"] != leases {
+		o.t.Errorf("of %d holds, %d that are spent, and %d leases: %v", released, spent, leases, of)
 	}
 	var budget struct {
 		Used     money.MicroUSD `json:"value_used_usd"`
@@ -352,45 +330,6 @@ func (l *lateness) report(t *testing.T) {
 		t.Logf("%s: %d expiries, recorded after %v, p99 %v, at most %v", what, len(of), of[len(of)/2], p99, of[len(of)-1])
 		if most := map[string]time.Duration{"without a kill": dueLate, "around a kill": dueLateKilled}[what]; p99 > most {
 			t.Errorf("%s: p99 is %v, want %v", what, p99, most)
-		}
-	}
-}
-
-// receiver counts the events that a webhook delivers.
-type receiver struct {
-	mu   sync.Mutex
-	seen map[string]int // sessions
-}
-
-// ServeHTTP implements http.Handler.
-func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
-	var delivery struct {
-		Data struct {
-			Session string `json:"session_id"`
-		}
-	}
-	_ = json.NewDecoder(request.Body).Decode(&delivery) // a webhook.test names no session
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen[delivery.Data.Session]++
-}
-
-// check waits until the receiver has each expiry of an organization.
-func (r *receiver) check(t *testing.T, of *dueOrganization) {
-	t.Helper()
-	missing := func() (missing int) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for session := range of.expires {
-			if r.seen[session] == 0 {
-				missing++
-			}
-		}
-		return missing
-	}
-	for deadline := time.Now().Add(feedPatience); missing() > 0; time.Sleep(time.Second) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the receiver has not heard of %d of %d sessions", missing(), len(of.expires))
 		}
 	}
 }
